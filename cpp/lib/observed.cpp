@@ -1,0 +1,47 @@
+#include "lacunar/observed.hpp"
+
+#include <cmath>
+
+namespace lacunar {
+
+template <class T>
+Failure find_fault(const Rows<T>& rows, Offset n_stored) {
+  if (rows.offsets[0] != 0) return {Status::offsets_decrease, 0, rows.offsets[0]};
+  for (Offset row = 0; row < rows.n_rows; ++row) {
+    const Offset begin = rows.offsets[row], end = rows.offsets[row + 1];
+    if (end < begin || end > n_stored) return {Status::offsets_decrease, row, end};
+    Index previous = -1;
+    for (Offset p = begin; p < end; ++p) {
+      const Index j = rows.indices[p];
+      if (j < 0) return {Status::index_negative, row, p};
+      if (j >= rows.n_cols) return {Status::index_too_large, row, p};
+      if (j == previous) return {Status::index_repeated, row, p};
+      if (j < previous) return {Status::index_unsorted, row, p};
+      if (!std::isfinite(rows.values[p])) return {Status::not_finite, row, p};
+      previous = j;
+    }
+  }
+  if (rows.offsets[rows.n_rows] != n_stored) return {Status::offsets_decrease, rows.n_rows, rows.offsets[rows.n_rows]};
+  return {};
+}
+
+template Failure find_fault(const Rows<float>&, Offset);
+template Failure find_fault(const Rows<double>&, Offset);
+
+void transpose(const Rows<double>& rows, Offset* column_offsets, Offset* row_of, Offset* positions) {
+  const Offset n_observed = rows.n_observed();
+  for (Offset j = 0; j <= rows.n_cols; ++j) column_offsets[j] = 0;
+  for (Offset p = 0; p < n_observed; ++p) ++column_offsets[rows.indices[p] + 1];
+  for (Offset j = 0; j < rows.n_cols; ++j) column_offsets[j + 1] += column_offsets[j];
+  for (Offset row = 0; row < rows.n_rows; ++row) {
+    for (Offset p = rows.offsets[row]; p < rows.offsets[row + 1]; ++p) {
+      const Offset slot = column_offsets[rows.indices[p]]++;  // the offsets serve as cursors ...
+      row_of[slot] = row;
+      positions[slot] = p;
+    }
+  }
+  for (Offset j = rows.n_cols; j > 0; --j) column_offsets[j] = column_offsets[j - 1];  // ... and are put back
+  column_offsets[0] = 0;
+}
+
+}  // namespace lacunar

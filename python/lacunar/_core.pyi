@@ -1,0 +1,18 @@
+"""The compiled core. Private: arguments are trusted to have passed `lacunar._check`."""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Float: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
+
+__version__: str
+
+def build_info() -> dict[str, str | int]: ...
+def find_fault(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], values: _Float, n_cols: int
+) -> tuple[str, int, int] | None: ...
+def column_view(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], n_cols: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...

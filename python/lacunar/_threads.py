@@ -1,0 +1,24 @@
+"""n_jobs -> number of threads: the only Python module that asks how many processors there are."""
+
+from __future__ import annotations
+
+import os
+
+
+def available_cpus() -> int:
+    """Processors this process may use (its affinity mask, not the machine's count)."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Threads meant by scikit-learn's `n_jobs`: None is 1, -1 all processors of this process, -2 all but one."""
+    if n_jobs is None:
+        return 1
+    if n_jobs == 0:
+        raise ValueError(
+            "n_jobs must be None, a positive number of threads or negative to count from the processors; "
+            "got 0. Pass n_jobs=-1 for all of them."
+        )
+    return n_jobs if n_jobs > 0 else max(available_cpus() + 1 + n_jobs, 1)

@@ -1,0 +1,26 @@
+# cython: boundscheck=False, wraparound=False, cdivision=True, language_level=3, freethreading_compatible=True, autotestdict=False
+"""Products inside loops, over SciPy's BLAS. Private: shapes and dtypes are checked by the callers."""
+from _blas cimport blas_int, dgemm
+
+
+def squared_row_sums(const double[::1, :] Q, const double[::1, :] D, double[:, ::1] out, double[::1, :] block):
+    """out[g, i] = sum_j Q[i, j]^2 D[j, g]: the diagonals of Q diag(D[:, g]) Q^T for every g.
+
+    Q (n, m), D (m, g), out (g, n); block (b, m) is workspace, b rows of Q squared at a time, so that no second n x m
+    table is made. 2 n m g flops.
+    """
+    cdef blas_int n = Q.shape[0], m = Q.shape[1], g = D.shape[1], b = block.shape[0], rows, start, i, j
+    cdef double one = 1.0, zero = 0.0
+    if n == 0 or m == 0 or g == 0:
+        out[:, :] = 0.0
+        return
+    with nogil:
+        start = 0
+        while start < n:
+            rows = min(b, n - start)
+            for j in range(m):
+                for i in range(rows):
+                    block[i, j] = Q[start + i, j] * Q[start + i, j]
+            # Column-major out^T (n, g) has leading dimension n: out[g, i] row-major is that very layout.
+            dgemm(b"N", b"N", &rows, &g, &m, &one, &block[0, 0], &b, <double*>&D[0, 0], &m, &zero, &out[0, start], &n)
+            start += rows
