@@ -1,0 +1,148 @@
+"""Who may depend on whom: the layering of the code base, read from the sources with `ast` and regular expressions."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "python" / "lacunar"
+if not PACKAGE.is_dir():
+    pytest.skip("the sources are not beside the tests", allow_module_level=True)
+
+# First level below lacunar. A family never imports another family; a front uses public names only.
+FAMILIES = {"karma", "features", "subspace", "active", "tracking", "regression", "completion", "baselines"}
+FRONTS = {"plotting", "cli", "compare", "distributed", "datasets"}
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+CPP = sorted([*(ROOT / "cpp").rglob("*.[ch]pp"), *(ROOT / "src").rglob("*.[ch]pp")])
+MAX_LINES = 350
+
+
+def name_of(path: Path) -> str:
+    """`karma` for karma.py as for karma/_ridge.py."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def label(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def imports_of(path: Path) -> set[str]:
+    """Dotted names a module imports, functions' own imports included; `from a import b` counts as a.b."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def lacunar_imports(path: Path) -> list[list[str]]:
+    return [name.split(".")[1:] for name in imports_of(path) if name.split(".")[0] == "lacunar"]
+
+
+def included(path: Path) -> list[str]:
+    return re.findall(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', path.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def code_of(path: Path) -> str:
+    """C++ without its comments."""
+    return re.sub(r"//[^\n]*|/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def private(parts: list[str]) -> bool:
+    return any(part.startswith("_") and not part.startswith("__") for part in parts)
+
+
+@pytest.mark.parametrize("path", CPP, ids=label)
+def test_cpp_headers(path):
+    headers = included(path)
+    if label(path).startswith("cpp/"):
+        banned = [h for h in headers if re.search(r"python|pybind11|numpy|cblas|lapack", h, re.IGNORECASE)]
+        assert not banned, "the core knows no Python and calls no BLAS"
+        foreign = [h for h in headers if "." in h and not re.match(r"lacunar/|[a-z0-9_]+\.inc$", h)]
+        intrinsics = {"immintrin.h", "arm_neon.h"} if "kernels" in path.parts else {"immintrin.h"}
+        assert set(foreign) <= intrinsics, "the core uses the standard library only"
+    if "kernels" in path.parts:
+        assert {h for h in headers if "." not in h} <= {"cstddef", "cstdint"}, "kernels use no std headers"
+        used = set(re.findall(r"\bstd::(\w+)", code_of(path)))
+        assert {u for u in used if not u.endswith("_t")} <= {"byte"}, "kernels share no inline code: no std:: templates"
+
+
+@pytest.mark.parametrize("path", CPP, ids=label)
+def test_only_parallel_makes_threads(path):
+    # bind_system.cpp reports hardware_concurrency() for show_config and starts nothing.
+    if path.name not in {"parallel.hpp", "bind_system.cpp"}:
+        assert not re.search(r"std::(j?thread|async)\b|#\s*pragma\s+omp|pthread_create", code_of(path))
+
+
+def test_linalg_does_not_know_the_core():
+    for path in (ROOT / "src" / "linalg").iterdir():
+        assert not re.search(r"lacunar/|\.hpp|cdef extern from \"(?!<)", path.read_text(encoding="utf-8")), label(path)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=label)
+def test_families_do_not_import_each_other(path):
+    me, others = name_of(path), {parts[0] for parts in lacunar_imports(path) if parts}
+    if me in FAMILIES:
+        assert not others & (FAMILIES - {me} | FRONTS)
+    if me in {"observed", "kernels"} or private([me]):
+        # What lies below the families knows none of them.
+        assert not others & (FAMILIES | FRONTS | {"persistence"})
+    if me == "observed" or (private([me]) and me != "_config"):
+        assert "kernels" not in others
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=label)
+def test_fronts_use_public_names(path):
+    me = name_of(path)
+    if me in FRONTS:
+        # Randomness and threads have one door each, for everybody.
+        bad = [p for p in lacunar_imports(path) if private(p) and p[0] not in {me, "_random", "_threads"}]
+        assert not bad
+
+
+def test_bench_uses_public_names():
+    bad = {label(p) for p in (ROOT / "bench").rglob("*.py") if any(private(parts) for parts in lacunar_imports(p))}
+    assert not bad
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=label)
+def test_one_module_for_randomness_and_one_for_the_machine(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    dotted = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)} | imports_of(path)
+    if path.name != "_random.py":
+        # The type of a generator may be named; drawing and seeding may not.
+        drawing = {d for d in dotted if re.match(r"(np|numpy)\.random\.(?!Generator$|RandomState$)\w+$", d)}
+        assert not drawing, "numpy.random belongs to _random.py"
+        assert not {d for d in dotted if d == "random" or d.startswith("random.")}
+    if path.name != "_threads.py":
+        assert not {d for d in dotted if re.match(r"(os|multiprocessing|joblib)\.\w*(cpu_count|sched_getaffinity)", d)}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=label)
+def test_heavy_packages_are_imported_where_used(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    roots = set()
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            roots |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            roots.add(node.module.split(".")[0])
+    assert not roots & {"matplotlib", "pandas", "polars", "pyarrow", "rich", "pickle", "dask"}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=label)
+def test_nothing_is_unpickled(path):
+    text = path.read_text(encoding="utf-8")
+    assert not re.search(r"allow_pickle\s*=\s*True|\bpickle\.load|\bjoblib\.load|\beval\(|\bexec\(", text)
+
+
+@pytest.mark.parametrize(
+    "path", [*SOURCES, *CPP, *(ROOT / "src").rglob("*.pyx"), *(ROOT / "tests").rglob("*.py")], ids=label
+)
+def test_files_stay_small(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= MAX_LINES

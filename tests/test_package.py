@@ -1,0 +1,87 @@
+"""The package as shipped: one version, its stubs, a light import, an honest `show_config`."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import lacunar
+from lacunar import _core, _linalg
+
+ROOT = Path(__file__).parents[1]
+INSTALLED = Path(lacunar.__file__).parent
+
+
+@pytest.fixture(scope="module")
+def project():
+    file = ROOT / "pyproject.toml"
+    if not file.is_file():
+        pytest.skip("pyproject.toml is not beside the tests")
+    return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def test_one_version(project):
+    version = project["project"]["version"]
+    assert lacunar.__version__ == _core.__version__ == metadata.version("lacunar") == version
+    literals = [f for f in ("CMakeLists.txt", "python/lacunar/__init__.py") if version in (ROOT / f).read_text()]
+    assert not literals, "the version is written in pyproject.toml only"
+
+
+def test_changelog_knows_this_version():
+    changelog = ROOT / "CHANGELOG.md"
+    assert re.search(rf"^## \[?{re.escape(lacunar.__version__)}\b", changelog.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def test_public_names_exist():
+    assert len(set(lacunar.__all__)) == len(lacunar.__all__)
+    for name in lacunar.__all__:
+        assert getattr(lacunar, name).__doc__, name
+
+
+@pytest.mark.parametrize("module", [_core, _linalg], ids=lambda m: m.__name__)
+def test_stub_names_every_compiled_function(module):
+    name = module.__name__.rpartition(".")[2]
+    assert (INSTALLED / "py.typed").is_file()
+    tree = ast.parse((INSTALLED / f"{name}.pyi").read_text(encoding="utf-8"))
+    promised = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    compiled = {n for n in dir(module) if not n.startswith("_") and callable(getattr(module, n))}
+    assert compiled == promised
+
+
+def test_import_is_light():
+    heavy = "matplotlib", "pandas", "polars", "pyarrow", "rich"
+    code = f"import sys, lacunar; print(*[m for m in {heavy} if m in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=INSTALLED.root)
+    assert run.stdout.split() == []
+
+
+def test_show_config(capsys):
+    lacunar.show_config()
+    shown = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line.split()[1:])
+    assert shown["lacunar"] == lacunar.__version__
+    assert shown["numpy"] == metadata.version("numpy")
+    assert "compiler" in shown
+
+
+def test_command_and_module_are_the_same(tmp_path):
+    def said(*command):
+        run = subprocess.run([*command, "--version"], capture_output=True, text=True, cwd=tmp_path, timeout=120)
+        return run.returncode, run.stdout
+
+    script = Path(sys.executable).with_name("lacunar.exe" if sys.platform == "win32" else "lacunar")
+    if not script.is_file():
+        pytest.skip("the lacunar command is not installed beside this Python")
+    assert said(str(script)) == said(sys.executable, "-m", "lacunar")
+    assert said(sys.executable, "-m", "lacunar")[0] == 0
+
+
+def test_sdist_carries_what_a_build_needs(project):
+    settings = project["tool"]["scikit-build"]
+    assert {"cpp", "src", "tests", "bench"} <= set(settings["sdist"]["include"])
+    excluded = settings["sdist"]["exclude"]
+    assert not [e for e in excluded if e.split("/")[0] in {"cpp", "src", "python", "CMakeLists.txt", "LICENSE"}]
