@@ -1,0 +1,303 @@
+"""The observed-entries format: rows of (column, value) pairs, nothing else."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from lacunar import _core
+from lacunar._check import check_entries
+from lacunar.observed import _construct, _readers, _store
+
+
+class Columns(NamedTuple):
+    """The same entries by column: entry ``p`` of column ``j`` is row ``rows[p]``, ``values[positions[p]]``."""
+
+    indptr: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    positions: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What `Observed.describe` finds; counts are numbers of entries, rows or columns."""
+
+    n_rows: int
+    n_columns: int
+    n_observed: int
+    observed_zeros: int
+    empty_rows: int
+    empty_columns: int
+    fewest_per_row: int
+    median_per_row: float
+    most_per_row: int
+
+    @property
+    def density(self) -> float:
+        """Share of the cells that is observed."""
+        return self.n_observed / max(self.n_rows * self.n_columns, 1)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.n_rows} rows x {self.n_columns} columns, {self.n_observed} observed ({self.density:.2%} of the cells)\n"
+            f"observed zeros: {self.observed_zeros}\n"
+            f"rows without any entry: {self.empty_rows}, columns without any entry: {self.empty_columns}\n"
+            f"observed per row: {self.fewest_per_row} to {self.most_per_row}, median {self.median_per_row:g}"
+        )
+
+
+class Observed:
+    """Observed entries of a table, row by row; what is not stored is missing and a stored zero is observed.
+
+    Immutable: the arrays are read-only and every method returns a new object. Build it with one of the ``from_*``
+    constructors, which check their input; estimators accept it wherever they accept ``X``.
+
+    Parameters
+    ----------
+    indptr : ndarray of int64, shape (n + 1,)
+        Row ``i`` owns entries ``indptr[i]`` to ``indptr[i + 1]``.
+    indices : ndarray of int32, shape (nnz,)
+        Columns, ascending and unique inside a row.
+    values : ndarray of float64 or float32, shape (nnz,)
+        Finite values.
+    shape : tuple of (n, d)
+
+    Raises
+    ------
+    ValueError
+        When the arrays break that contract; the message names the row and the column.
+
+    Notes
+    -----
+    Memory is ``8 (n + 1) + 12 nnz`` bytes in float64 and ``8 (n + 1) + 8 nnz`` in float32. Construction checks every
+    entry once, O(n + nnz).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar import Observed
+    >>> table = Observed.from_dense([[1.0, np.nan], [0.0, 2.0]])
+    >>> table
+    <Observed 2 x 2, 3 entries (75.00% of the cells), float64>
+    >>> table[1].to_dense()
+    array([[0., 2.]])
+    """
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    values: NDArray[Any]
+    shape: tuple[int, int]
+
+    def __init__(
+        self, indptr: NDArray[Any], indices: NDArray[Any], values: NDArray[Any], shape: tuple[int, int]
+    ) -> None:
+        entries = check_entries(indptr, indices, values, shape)
+        self._adopt(*entries, (int(shape[0]), int(shape[1])))
+
+    def _adopt(
+        self, indptr: NDArray[np.int64], indices: NDArray[np.int32], values: NDArray[Any], shape: tuple[int, int]
+    ) -> None:
+        views = [array.view() for array in (indptr, indices, values)]
+        for view in views:
+            view.flags.writeable = False
+        self.__dict__.update(indptr=views[0], indices=views[1], values=views[2], shape=shape)
+
+    @classmethod
+    def _trusted(
+        cls, indptr: NDArray[np.int64], indices: NDArray[np.int32], values: NDArray[Any], shape: tuple[int, int]
+    ) -> Observed:
+        """Wrap arrays that are known to keep the contract, without reading them."""
+        made = cls.__new__(cls)
+        made._adopt(indptr, indices, values, shape)
+        return made
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"Observed is immutable: cannot set {name!r}. Build a new one, for example with_values().")
+
+    # -- constructors ---------------------------------------------------------------------------------------------
+
+    from_dense = classmethod(_construct.from_dense)
+    from_scipy = classmethod(_construct.from_scipy)
+    from_triplets = classmethod(_construct.from_triplets)
+    from_frame = classmethod(_construct.from_frame)
+    from_long_frame = classmethod(_construct.from_long_frame)
+    from_svmlight = classmethod(_readers.from_svmlight)
+    from_parquet = classmethod(_readers.from_parquet)
+    load = classmethod(_store.load)
+
+    # -- size and content -----------------------------------------------------------------------------------------
+
+    @property
+    def nnz(self) -> int:
+        """Number of observed entries."""
+        return int(self.values.shape[0])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """float64 or float32."""
+        return self.values.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Always 2."""
+        return 2
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @property
+    def row_counts(self) -> NDArray[np.int64]:
+        """Observed entries of each row, shape (n,)."""
+        return np.diff(self.indptr)
+
+    @cached_property
+    def _columns(self) -> Columns:
+        arrays = _core.column_view(self.indptr, self.indices, self.shape[1])
+        for array in arrays:
+            array.flags.writeable = False
+        return Columns(*arrays)
+
+    @property
+    def columns(self) -> Columns:
+        """The entries by column, computed on first use in O(nnz + d) and kept."""
+        return self._columns
+
+    def describe(self) -> Summary:
+        """Count what users debug first: holes, stored zeros, empty rows and columns. O(nnz + n + d)."""
+        counts = self.row_counts
+        per_column = np.bincount(self.indices, minlength=self.shape[1])
+        return Summary(
+            n_rows=self.shape[0],
+            n_columns=self.shape[1],
+            n_observed=self.nnz,
+            observed_zeros=int(np.count_nonzero(self.values == 0)),
+            empty_rows=int(np.count_nonzero(counts == 0)),
+            empty_columns=int(np.count_nonzero(per_column == 0)),
+            fewest_per_row=int(counts.min()) if counts.size else 0,
+            median_per_row=float(np.median(counts)) if counts.size else 0.0,
+            most_per_row=int(counts.max(initial=0)),
+        )
+
+    def __repr__(self) -> str:
+        share = self.nnz / max(self.shape[0] * self.shape[1], 1)
+        return (
+            f"<Observed {self.shape[0]} x {self.shape[1]}, {self.nnz} entries ({share:.2%} of the cells), {self.dtype}>"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Observed):
+            return NotImplemented
+        return (
+            self.shape == other.shape
+            and self.dtype == other.dtype
+            and np.array_equal(self.indptr, other.indptr)
+            and np.array_equal(self.indices, other.indices)
+            and np.array_equal(self.values, other.values)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # equal by content, so not hashable, like an array
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Observed, (np.asarray(self.indptr), np.asarray(self.indices), np.asarray(self.values), self.shape)
+
+    # -- rows -----------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Observed:
+        """Select rows by a number, a slice, an array of numbers or a boolean mask; always an `Observed`."""
+        if isinstance(key, tuple):
+            if len(key) != 2 or not (key[1] is Ellipsis or key[1] == slice(None)):
+                raise IndexError(
+                    "Observed selects rows only: got a column selection. Use to_scipy() to select columns."
+                )
+            key = key[0]
+        n = self.shape[0]
+        if isinstance(key, slice) and key.step in (None, 1):
+            start, stop, _ = key.indices(n)
+            return self._row_range(start, max(start, stop))
+        rows = np.atleast_1d(np.arange(n)[key])
+        lengths = self.row_counts[rows]
+        indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+        # Position p of the selection comes from the start of its row plus its place in the row.
+        take = np.arange(indptr[-1]) + np.repeat(self.indptr[rows] - indptr[:-1], lengths)
+        return Observed._trusted(indptr, self.indices[take], self.values[take], (rows.size, self.shape[1]))
+
+    def _row_range(self, start: int, stop: int) -> Observed:
+        indptr = np.asarray(self.indptr[start : stop + 1])
+        first, last = (int(indptr[0]), int(indptr[-1])) if indptr.size else (0, 0)
+        indices, values = np.asarray(self.indices[first:last]), np.asarray(self.values[first:last])
+        return Observed._trusted(indptr - first, indices, values, (stop - start, self.shape[1]))
+
+    def iter_batches(self, size: int) -> Iterator[Observed]:
+        """Walk the rows in order, `size` at a time; of a memory-mapped table one batch is in memory at once.
+
+        Parameters
+        ----------
+        size : int
+            Rows of a batch, at least 1; the last batch may be shorter.
+
+        Yields
+        ------
+        Observed
+            Shape (at most size, d).
+        """
+        if size < 1:
+            raise ValueError(f"size must be at least 1 row; got {size}.")
+        for start in range(0, self.shape[0], size):
+            yield self._row_range(start, min(start + size, self.shape[0]))
+
+    @staticmethod
+    def vstack(tables: Iterable[Observed]) -> Observed:
+        """Stack tables of the same number of columns, in order. O(total nnz)."""
+        parts: Sequence[Observed] = list(tables)
+        if not parts:
+            raise ValueError("tables must hold at least one Observed to stack; got none.")
+        widths = {part.shape[1] for part in parts}
+        if len(widths) > 1:
+            raise ValueError(f"tables must agree in their number of columns; got {sorted(widths)}.")
+        shifts = np.cumsum([0] + [part.nnz for part in parts])
+        ends = [part.indptr[1:] + shift for part, shift in zip(parts, shifts, strict=False)]
+        return Observed._trusted(
+            np.concatenate([[0], *ends]).astype(np.int64),
+            np.concatenate([part.indices for part in parts]),
+            np.concatenate([part.values for part in parts]),
+            (sum(part.shape[0] for part in parts), widths.pop()),
+        )
+
+    # -- conversions ----------------------------------------------------------------------------------------------
+
+    def with_values(self, values: ArrayLike) -> Observed:
+        """The same pattern of observed cells with other values, shape (nnz,); they are checked to be finite."""
+        return Observed(self.indptr, self.indices, np.asarray(values), self.shape)
+
+    def astype(self, dtype: DTypeLike) -> Observed:
+        """The same entries in float32 or float64."""
+        return self if np.dtype(dtype) == self.dtype else self.with_values(self.values.astype(dtype))
+
+    def to_scipy(self) -> sp.csr_array:
+        """A `scipy.sparse.csr_array` whose stored entries, zeros included, are the observed ones."""
+        return sp.csr_array((self.values, self.indices, self.indptr), shape=self.shape)
+
+    def to_dense(self) -> NDArray[Any]:
+        """An array of shape (n, d) with NaN where nothing was observed."""
+        dense = np.full(self.shape, np.nan, dtype=self.dtype)
+        dense[np.repeat(np.arange(self.shape[0]), self.row_counts), self.indices] = self.values
+        return dense
+
+    def save(self, path: str | os.PathLike[str], *, as_folder: bool = False) -> None:
+        """Write to one file, or to a folder of ``.npy`` files; both can be memory-mapped by `load`.
+
+        Parameters
+        ----------
+        path : path-like
+            Where; written under another name and then renamed, so that a killed run leaves nothing half-written.
+        as_folder : bool, default=False
+            A folder of arrays instead of one (uncompressed zip) file.
+        """
+        _store.save(self, path, as_folder=as_folder)

@@ -1,0 +1,139 @@
+"""Observed entries from files, read in batches: svmlight text and Parquet triplets."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from lacunar.observed._construct import Duplicates
+    from lacunar.observed._format import Observed
+
+
+def from_svmlight(
+    cls: type[Observed],
+    path: str | os.PathLike[str],
+    *,
+    n_features: int | None = None,
+    zero_based: bool = False,
+    batch_rows: int = 10_000,
+) -> tuple[Observed, NDArray[np.float64]]:
+    """Observed entries and labels of an svmlight / libsvm text file; a written zero is observed.
+
+    Parameters
+    ----------
+    path : path-like
+        Lines ``label column:value column:value ... # comment``.
+    n_features : int, optional
+        Number of columns; default: as many as the file names.
+    zero_based : bool, default=False
+        Whether columns count from 0.
+    batch_rows : int, default=10000
+        Lines parsed at a time.
+
+    Returns
+    -------
+    table : Observed, shape (n, d)
+    y : ndarray of float64, shape (n,)
+
+    Raises
+    ------
+    ValueError
+        For a line that is not of that form; the message names it.
+    """
+    labels: list[float] = []
+    parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
+    rows: list[int] = []
+    columns: list[int] = []
+    values: list[float] = []
+
+    def flush() -> None:
+        parts.append((np.array(rows, np.int64), np.array(columns, np.int64), np.array(values, np.float64)))
+        for batch in (rows, columns, values):
+            batch.clear()
+
+    with open(path, encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            tokens = line.partition("#")[0].split()
+            if not tokens:
+                continue
+            _read_line(path, number, tokens, len(labels), zero_based, labels, rows, columns, values)
+            if len(labels) % batch_rows == 0:
+                flush()
+    flush()
+    row, col, value = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    width = n_features if n_features is not None else int(col.max(initial=-1)) + 1
+    return cls.from_triplets(row, col, value, shape=(len(labels), width)), np.array(labels)
+
+
+def _read_line(
+    path: str | os.PathLike[str],
+    number: int,
+    tokens: list[str],
+    row: int,
+    zero_based: bool,
+    labels: list[float],
+    rows: list[int],
+    columns: list[int],
+    values: list[float],
+) -> None:
+    try:
+        label = float(tokens[0])
+        pairs = [token.split(":") for token in tokens[1:] if not token.startswith("qid:")]
+        found = [(int(column) - (not zero_based), float(value)) for column, value in pairs]
+    except ValueError as error:
+        _refuse_line(path, number, str(error))
+    if found and min(column for column, _ in found) < 0:
+        _refuse_line(path, number, "a column number is too small; pass zero_based=True if columns count from 0")
+    labels.append(label)
+    rows.extend([row] * len(found))
+    columns.extend(column for column, _ in found)
+    values.extend(value for _, value in found)
+
+
+def _refuse_line(path: str | os.PathLike[str], number: int, reason: str) -> NoReturn:
+    raise ValueError(f"{os.fspath(path)!r}, line {number} must be 'label column:value ...': {reason}.") from None
+
+
+def from_parquet(
+    cls: type[Observed],
+    path: str | os.PathLike[str],
+    *,
+    row: str = "row",
+    col: str = "col",
+    value: str = "value",
+    shape: tuple[int, int] | None = None,
+    duplicates: Duplicates = "error",
+    batch_rows: int = 1_000_000,
+) -> Observed:
+    """Observed entries of a Parquet file (or folder of files) of triplets.
+
+    Parameters
+    ----------
+    path : path-like
+    row, col, value : str
+        Names of its columns; row and col hold numbers from 0. Lines with a null value are missing.
+    shape : tuple of (n, d), optional
+    duplicates : {"error", "last", "mean"}, default="error"
+    batch_rows : int, default=1000000
+        Triplets read at a time.
+
+    Raises
+    ------
+    ImportError
+        Without pyarrow.
+    """
+    try:
+        import pyarrow.dataset as dataset
+    except ImportError:
+        raise ImportError("reading Parquet needs pyarrow, which is not installed. Run: pip install pyarrow") from None
+    found: list[list[NDArray[Any]]] = []
+    for batch in dataset.dataset(path, format="parquet").to_batches(columns=[row, col, value], batch_size=batch_rows):
+        known = batch.filter(batch.column(2).is_valid())
+        found.append([known.column(k).to_numpy(zero_copy_only=False) for k in range(3)])
+    empty: list[NDArray[Any]] = [np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)]
+    rows, cols, values = (np.concatenate(arrays) for arrays in zip(*(found or [empty]), strict=True))
+    return cls.from_triplets(rows, cols, values, shape=shape, duplicates=duplicates)
