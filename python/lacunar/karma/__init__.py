@@ -1,0 +1,1 @@
+"""KARMA: kernel learning from rows with holes (Hazan, Livni, Mansour 2015)."""
