@@ -1,0 +1,36 @@
+"""What a model file may name: a closed table, imported on demand. Nothing else is ever imported by reading a file."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+# Name in the file -> module and attribute. A class that moves keeps its name here, so that old files go on loading.
+CLASSES: dict[str, tuple[str, str]] = {
+    "lacunar.KarmaClassifier": ("lacunar.karma", "KarmaClassifier"),
+    "lacunar.KarmaRegressor": ("lacunar.karma", "KarmaRegressor"),
+    "lacunar.KarmaClassifierCV": ("lacunar.karma", "KarmaClassifierCV"),
+    "lacunar.KarmaRegressorCV": ("lacunar.karma", "KarmaRegressorCV"),
+}
+# Frozen dataclasses of plain fields: they check themselves in __post_init__, or hold numbers only.
+RECORDS: dict[str, tuple[str, str]] = {
+    "lacunar.KernelForm": ("lacunar.kernels", "KernelForm"),
+}
+
+
+def name_of(cls: type, table: dict[str, tuple[str, str]]) -> str | None:
+    """The name under which a class is stored, or None when it is not one of ours."""
+    for name, (module, attribute) in table.items():
+        if getattr(sys.modules.get(module), attribute, None) is cls:
+            return name
+    return None
+
+
+def class_of(name: object, table: dict[str, tuple[str, str]]) -> type | None:
+    """The class stored under this name, or None when the table does not have it."""
+    if not isinstance(name, str) or name not in table:
+        return None
+    module, attribute = table[name]
+    found = getattr(importlib.import_module(module), attribute)
+    assert isinstance(found, type)
+    return found

@@ -1,0 +1,214 @@
+"""Estimators to a tree of JSON and a table of arrays, and back. Plain data only; what is not understood is refused.
+
+A leaf that JSON has (None, bool, int, finite float, str) stands for itself; everything else is ``{"t": kind, ...}``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacunar import _registry
+from lacunar.observed import Observed
+
+MAX_DEPTH = 40
+# Kept beside the attributes ending in "_": what set_output chose. Metadata requests are made again by the reader.
+_EXTRA_STATE = {"_sklearn_output_config"}
+_NOT_STORED = {"_metadata_request"}
+_SCALAR_TYPES: dict[str, type] = {"float32": np.float32, "float64": np.float64, "float": float, "int": int}
+
+
+class Encoder:
+    """Turns values into nodes; `arrays` collects what goes beside the JSON."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, NDArray[Any]] = {}
+
+    def encode(self, value: Any, where: str) -> Any:
+        """The node of one value; `where` names it in messages."""
+        if value is None or type(value) in (bool, int, str) or (type(value) is float and math.isfinite(value)):
+            return value
+        if isinstance(value, np.ndarray | np.generic | float):
+            return self._array(value, where)
+        if type(value) in (list, tuple):
+            return {"t": type(value).__name__, "items": [self.encode(v, f"{where}[{i}]") for i, v in enumerate(value)]}
+        if type(value) is dict:
+            pairs = [[self.encode(k, where), self.encode(v, f"{where}[{k!r}]")] for k, v in value.items()]
+            return {"t": "dict", "items": pairs}
+        if isinstance(value, Observed):
+            parts = {name: self._store(getattr(value, name)) for name in ("indptr", "indices", "values")}
+            return {"t": "observed", "shape": list(value.shape), **parts}
+        for name, kind in _SCALAR_TYPES.items():
+            if value is kind:
+                return {"t": "type", "name": name}
+        return self._object(value, where)
+
+    def _store(self, array: NDArray[Any]) -> str:
+        name = f"a{len(self.arrays)}"
+        self.arrays[name] = array
+        return name
+
+    def _array(self, value: Any, where: str) -> dict[str, Any]:
+        if isinstance(value, float) and not isinstance(value, np.generic):
+            return {"t": "float", "value": repr(value)}  # nan and infinities, which JSON lacks
+        array = np.asarray(value)
+        node: dict[str, Any] = {"t": "array" if isinstance(value, np.ndarray) else "scalar"}
+        if array.dtype.kind in "OT":
+            if not all(type(item) is str for item in array.flat) or any(item.endswith("\0") for item in array.flat):
+                _unstorable(where, value, "its elements are no plain strings")
+            array, node["objects"] = array.astype(str), True
+        elif array.dtype.kind not in "biufU":
+            _unstorable(where, value, f"its dtype is {array.dtype}")
+        node["fortran"] = bool(array.ndim > 1 and array.flags.f_contiguous and not array.flags.c_contiguous)
+        return node | {"name": self._store(array)}
+
+    def _object(self, value: Any, where: str) -> dict[str, Any]:
+        record = _registry.name_of(type(value), _registry.RECORDS)
+        if record is not None:
+            fields = {
+                f.name: self.encode(getattr(value, f.name), f"{where}.{f.name}") for f in dataclasses.fields(value)
+            }
+            return {"t": "record", "class_name": record, "fields": fields}
+        if _registry.name_of(type(value), _registry.CLASSES) is None:
+            _unstorable(where, value, "its class is not one that a model file may name")
+        return self.estimator(value, where)
+
+    def estimator(self, model: Any, where: str) -> dict[str, Any]:
+        """Parameters and learned attributes of a registered estimator."""
+        params = model.get_params(deep=False)
+        state = {k: v for k, v in vars(model).items() if k not in params and k not in _NOT_STORED}
+        for key, value in state.items():
+            if not _is_state(key):
+                _unstorable(f"{where}.{key}", value, "only parameters and attributes ending in '_' are stored")
+        return {
+            "t": "estimator",
+            "class_name": _registry.name_of(type(model), _registry.CLASSES),
+            "params": {k: self.encode(v, f"{where}.{k}") for k, v in params.items()},
+            "state": {k: self.encode(v, f"{where}.{k}") for k, v in state.items()},
+        }
+
+
+def _is_state(name: str) -> bool:
+    return name in _EXTRA_STATE or (name.isidentifier() and name.endswith("_") and not name.endswith("__"))
+
+
+def _unstorable(where: str, value: object, reason: str) -> NoReturn:
+    raise TypeError(
+        f"a model file holds plain data; got {where} of type {type(value).__name__}: {reason}. "
+        f"Give the parameter as a number, string or array before fitting."
+    )
+
+
+class Decoder:
+    """Turns nodes back into values, trusting nothing: every mismatch is a ValueError."""
+
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        self._arrays = dict(arrays)
+        self._kinds: dict[str, Callable[..., Any]] = {
+            "float": self._float, "array": self._array, "scalar": self._scalar, "list": self._list,
+            "tuple": self._tuple, "dict": self._dict, "observed": self._observed, "type": self._type,
+            "record": self._record, "estimator": self._estimator,
+        }  # fmt: skip
+
+    def decode(self, node: Any, depth: int = 0) -> Any:
+        """The value of one node."""
+        if node is None or isinstance(node, bool | int | float | str):
+            return node
+        if not isinstance(node, dict) or not isinstance(node.get("t"), str) or node["t"] not in self._kinds:
+            raise ValueError(f"a node of the model file is of no known kind: {str(node)[:80]}")
+        if depth > MAX_DEPTH:
+            raise ValueError(f"the model file nests deeper than {MAX_DEPTH} levels")
+        fields = {key: value for key, value in node.items() if key != "t"}
+        try:
+            return self._kinds[node["t"]](depth + 1, **fields)
+        except (TypeError, AttributeError, KeyError, IndexError, OverflowError) as error:
+            raise ValueError(f"a {node['t']!r} node of the model file is not understood: {error}") from None
+
+    def finish(self) -> None:
+        """Refuses a file with arrays that nothing refers to."""
+        if self._arrays:
+            raise ValueError(f"the model file holds arrays that no attribute refers to: {sorted(self._arrays)[:5]}")
+
+    def _take(self, name: Any) -> NDArray[Any]:
+        if not isinstance(name, str) or name not in self._arrays:
+            raise ValueError(f"the model file refers to an array it does not hold, or twice: {str(name)[:80]!r}")
+        return self._arrays.pop(name)
+
+    def _float(self, depth: int, value: str) -> float:
+        if value not in ("nan", "inf", "-inf"):
+            raise ValueError(f"the model file holds a float it should not: {str(value)[:80]!r}")
+        return float(value)
+
+    def _array(self, depth: int, name: str, fortran: bool, objects: bool = False) -> NDArray[Any]:
+        array = self._take(name)
+        if objects:
+            array = array.astype("O")
+        return np.asfortranarray(array) if fortran else array
+
+    def _scalar(self, depth: int, name: str, fortran: bool) -> Any:
+        array = self._take(name)
+        if array.ndim:
+            raise ValueError(f"the model file gives shape {array.shape} to a scalar")
+        return array[()]
+
+    def _list(self, depth: int, items: list[Any]) -> list[Any]:
+        return [self.decode(item, depth) for item in items]
+
+    def _tuple(self, depth: int, items: list[Any]) -> tuple[Any, ...]:
+        return tuple(self._list(depth, items))
+
+    def _dict(self, depth: int, items: list[Any]) -> dict[Any, Any]:
+        return {self.decode(key, depth): self.decode(value, depth) for key, value in items}
+
+    def _type(self, depth: int, name: str) -> type:
+        return _SCALAR_TYPES[name]
+
+    def _observed(self, depth: int, shape: list[int], indptr: str, indices: str, values: str) -> Observed:
+        n, d = shape
+        if type(n) is not int or type(d) is not int:
+            raise ValueError(f"the model file holds a table of shape {shape}")
+        return Observed(self._take(indptr), self._take(indices), self._take(values), (n, d))
+
+    def _record(self, depth: int, class_name: str, fields: dict[str, Any]) -> Any:
+        cls = _registry.class_of(class_name, _registry.RECORDS)
+        if cls is None:
+            raise ValueError(f"this lacunar knows no record {str(class_name)[:80]!r}")
+        return cls(**{key: self.decode(value, depth) for key, value in fields.items()})
+
+    def _estimator(self, depth: int, class_name: str, params: dict[str, Any], state: dict[str, Any]) -> Any:
+        cls = _registry.class_of(class_name, _registry.CLASSES)
+        if cls is None:
+            raise ValueError(
+                f"this lacunar knows no class {str(class_name)[:80]!r}; the file may be of a newer version"
+            )
+        model: Any = cls(**{key: self.decode(value, depth) for key, value in params.items()})
+        for key, value in state.items():
+            if not _is_state(key) or hasattr(cls, key) or key in params:
+                raise ValueError(f"the model file sets {key[:80]!r}, which is no learned attribute of {cls.__name__}")
+            setattr(model, key, self.decode(value, depth))
+        check_fitted_state(model)
+        return model
+
+
+def check_fitted_state(model: Any) -> None:
+    """Refuses parameters out of range and attributes that contradict each other."""
+    if hasattr(model, "_parameter_constraints"):
+        model._validate_params()
+    n_features = getattr(model, "n_features_in_", None)
+    if n_features is not None:
+        if not isinstance(n_features, int | np.integer) or not 0 <= n_features < 2**31:
+            raise ValueError(f"the model file gives n_features_in_={str(n_features)[:80]}")
+        names = getattr(model, "feature_names_in_", None)
+        if names is not None and np.shape(names) != (n_features,):
+            raise ValueError(f"the model file names {np.shape(names)} features where {n_features} were fitted")
+    classes = getattr(model, "classes_", None)
+    if classes is not None and (np.ndim(classes) != 1 or len(np.unique(classes)) != len(classes)):
+        raise ValueError("the model file's classes_ are not distinct labels in one dimension")
+    for key, value in vars(model).items():
+        if isinstance(value, Observed) and n_features is not None and value.shape[1] != n_features:
+            raise ValueError(f"the model file's {key} has {value.shape[1]} columns where {n_features} were fitted")

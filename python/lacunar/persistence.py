@@ -1,0 +1,134 @@
+"""Models as files without pickle: arrays and a JSON header, versioned, written whole or not at all, checked on load.
+
+Reading such a file never runs code from it: it can only name classes of this package (`lacunar._registry`) and fill them
+with plain data. Files of older versions go on loading; one of a newer version is refused with a message.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from typing import Any
+
+import numpy as np
+import sklearn
+
+from lacunar import _registry
+from lacunar._archive import read_archive, write_archive
+from lacunar._config import __version__
+from lacunar._state import Decoder, Encoder
+from lacunar.observed import Observed
+
+__all__ = ["load_model", "save_model"]
+
+MODEL_VERSION = 1
+_HEADER = {"model_version", "lacunar", "sklearn", "model"}
+
+
+def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Write an estimator of this package to one file. O(size of the model).
+
+    Parameters
+    ----------
+    estimator : estimator of lacunar, fitted or not
+        Its parameters and the attributes ending in ``_`` are stored. Metadata requests are not.
+    path : path-like
+        Where to write. The file appears whole: a killed run leaves what was there before.
+
+    Raises
+    ------
+    TypeError
+        When it is no estimator of this package, or a parameter is no plain data (a function, a generator object).
+    OSError
+        When the place cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, numpy as np
+    >>> from lacunar.karma import KarmaRegressor  # doctest: +SKIP
+    >>> from lacunar.persistence import load_model, save_model
+    >>> X, y = np.array([[1.0, np.nan], [2.0, 0.5], [np.nan, 1.0]]), np.array([1.0, 2.0, 3.0])
+    >>> file = pathlib.Path(tempfile.mkdtemp()) / "y.lacunar"
+    >>> model = KarmaRegressor().fit(X, y)  # doctest: +SKIP
+    >>> save_model(model, file)  # doctest: +SKIP
+    >>> bool(np.array_equal(load_model(file).predict(X), model.predict(X)))  # doctest: +SKIP
+    True
+    """
+    if _registry.name_of(type(estimator), _registry.CLASSES) is None:
+        raise TypeError(
+            f"estimator must be of a lacunar class; got {type(estimator).__name__}. "
+            f"Known: {', '.join(sorted(_registry.CLASSES))}."
+        )
+    encoder = Encoder()
+    model = encoder.estimator(estimator, type(estimator).__name__)
+    header = {
+        "model_version": MODEL_VERSION,
+        "lacunar": __version__,
+        "sklearn": sklearn.__version__,
+        "model": model,
+    }
+    write_archive(path, kind="model", header=header, arrays=encoder.arrays)
+
+
+def load_model(path: str | os.PathLike[str]) -> Any:
+    """Read an estimator that `save_model` wrote. O(size of the file).
+
+    Parameters
+    ----------
+    path : path-like
+        A model file.
+
+    Returns
+    -------
+    estimator
+        Of the class that was saved; its predictions are the same.
+
+    Raises
+    ------
+    FileNotFoundError
+        When there is no such file.
+    ValueError
+        When it is no model file, is damaged, names a class or a version this lacunar does not know, or its parts
+        contradict each other. Nothing of the file is run in any case.
+
+    Examples
+    --------
+    See `save_model`.
+    """
+    shown = os.fspath(path)
+    try:
+        header, arrays = read_archive(path, kind="model", mmap=False)
+    except (ValueError, FileNotFoundError):
+        raise
+    except Exception as error:  # the parsers of zip and npy headers raise whatever a damaged byte leads them to
+        raise ValueError(f"{shown!r} is not a sound model file: {type(error).__name__}: {error}.") from None
+    if header.get("model_version") != MODEL_VERSION or set(header) != _HEADER:
+        raise ValueError(
+            f"{shown!r} must be a model file of version {MODEL_VERSION}; got version {header.get('model_version')!r} "
+            f"written by lacunar {str(header.get('lacunar'))[:20]!r}. Load it with that version or fit again."
+        )
+    try:
+        decoder = Decoder(arrays)
+        model = decoder.decode(header["model"])
+        decoder.finish()
+        if _registry.name_of(type(model), _registry.CLASSES) is None:
+            raise ValueError("its content is no estimator")
+        _try_out(model)
+    except ValueError as error:
+        raise ValueError(f"{shown!r} is not a sound model file: {error}. Fit and save the model again.") from None
+    return model
+
+
+def _try_out(model: Any) -> None:
+    """One row with nothing observed through `predict`: parts that do not fit together show here, not in use."""
+    n_features = getattr(model, "n_features_in_", None)
+    if n_features is None or not hasattr(model, "predict"):
+        return
+    empty = np.zeros(0)
+    row = Observed(np.zeros(2, dtype=np.int64), empty.astype(np.int32), empty, (1, int(n_features)))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the row has no feature names
+            model.predict(row)
+    except Exception as error:
+        raise ValueError(f"the parts of the model do not fit together ({type(error).__name__}: {error})") from None
