@@ -5,6 +5,7 @@ import os
 import pickle
 import random
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -77,6 +78,11 @@ def test_round_trip_keeps_every_kind_of_state(toy, tmp_path):
     assert_same(vars(toy), vars(back))
     assert back.coef_.flags.f_contiguous
     assert [p.name for p in tmp_path.iterdir()] == ["m.lacunar"]
+
+
+def test_file_of_format_1_still_loads(toy):
+    """Written by 0.1.0 and never written again: a new format comes with a new file beside this one."""
+    assert_same(vars(toy), vars(load_model(Path(__file__).parent / "data" / "toy_format1.model")))
 
 
 def test_unfitted_round_trip(tmp_path):
