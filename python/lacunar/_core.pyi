@@ -16,3 +16,20 @@ def find_fault(
 def column_view(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], n_cols: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...
+def karma_gram(
+    x_indptr: NDArray[np.int64],
+    x_indices: NDArray[np.int32],
+    x_values: _Float,
+    y_indptr: NDArray[np.int64],
+    y_indices: NDArray[np.int32],
+    y_values: _Float,
+    n_cols: int,
+    symmetric: bool,
+    forms: _Float,
+    tables: _Float,
+    row_scale: _Float | None,
+    col_scale: _Float | None,
+    out: _Float,
+    method: str,
+    n_threads: int,
+) -> str: ...

@@ -2,12 +2,14 @@
 #include <pybind11/pybind11.h>
 
 namespace lacunar::bind {
+void bind_karma_gram(pybind11::module_& m);
 void bind_observed(pybind11::module_& m);
 void bind_system(pybind11::module_& m);
 }  // namespace lacunar::bind
 
 PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   m.doc() = "The compiled core of lacunar. Private: arguments are trusted to have passed lacunar._check.";
+  lacunar::bind::bind_karma_gram(m);
   lacunar::bind::bind_observed(m);
   lacunar::bind::bind_system(m);
 }

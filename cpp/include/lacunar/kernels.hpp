@@ -1,0 +1,47 @@
+// The inner loops of the Gram matrix, compiled once per instruction set, and the table that picks among them.
+#pragma once
+
+#include <cstdint>
+
+#include "lacunar/types.hpp"
+
+namespace lacunar {
+
+// One output of a pass over pairs: k = (on_sum s + on_count n + constant) table[n], with s the sum and n the number of
+// common observed columns. Table and coefficients are already in the output's type.
+template <class T>
+struct Form {
+  T on_sum, on_count, constant;
+  const T* table;  // (largest n + 1)
+};
+
+template <class T>
+struct GramKernels {
+  int tile_rows, tile_cols;  // register tile of the dense path
+  int lanes;                 // columns of one block of the SpMM path
+
+  // s, n (rows, leading) over all d columns of panels a (rows / tile_rows)[d][tile_rows] and b (cols / tile_cols)[d][tile_cols];
+  // masks as 32-bit words [word][tile_*]. rows and cols are multiples of the tile.
+  void (*dense_block)(const T* a, const T* b, const std::uint32_t* a_bits, const std::uint32_t* b_bits, Offset d,
+                      Offset words, Offset rows, Offset cols, T* s, std::int32_t* n, Offset leading);
+
+  // s, n (last - first, lanes) of sparse rows against a block of columns: values[d][lanes] zero-filled, seen[d][lanes] 0/1.
+  void (*sparse_rows)(const Rows<T>& x, Offset first, Offset last, const T* values, const std::uint8_t* seen, T* s,
+                      std::int32_t* n);
+
+  // out[j] = form(s[j], n[j]) * row_scale * col_scale[j]; col_scale may be null.
+  void (*finish)(const T* s, const std::int32_t* n, Offset count, const Form<T>& form, T row_scale, const T* col_scale,
+                 T* out);
+
+  // Copies past the caches where the instruction set can.
+  void (*stream)(const T* from, T* to, Offset count);
+};
+
+// The table of the best instruction set of this machine, or of the one the environment variable LACUNAR_ISA names.
+template <class T>
+const GramKernels<T>& gram_kernels();
+
+const char* isa_name();       // "base", "v3" or "v4"
+const char* isa_complaint();  // null, or why LACUNAR_ISA could not be honoured
+
+}  // namespace lacunar

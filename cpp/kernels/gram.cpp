@@ -1,0 +1,203 @@
+// Compiled once per instruction set into its own namespace; everything but the two tables is internal, so that no object
+// can lend its code to another. Vectors are GCC/Clang extensions; other compilers get one lane per "vector" and loops.
+#include <cstdint>
+
+#include "lacunar/kernels.hpp"
+
+#if defined(__AVX512F__) || defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+namespace lacunar::LACUNAR_KERNEL_NAMESPACE {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kBytes = 64, kTileRows = 12;
+#elif defined(__AVX2__)
+constexpr int kBytes = 32, kTileRows = 6;
+#else
+constexpr int kBytes = 16, kTileRows = 4;
+#endif
+
+#if defined(__GNUC__)
+template <class T>
+struct VectorOf {
+  typedef T type __attribute__((vector_size(kBytes), aligned(alignof(T)), may_alias));
+};
+typedef std::int32_t Counts __attribute__((vector_size(kBytes), aligned(4), may_alias));
+typedef std::uint32_t Words __attribute__((vector_size(kBytes), aligned(4), may_alias));
+typedef std::uint8_t Bytes __attribute__((vector_size(kBytes), aligned(1), may_alias));
+
+inline Words popcount(Words x) {
+#if defined(__AVX512VPOPCNTDQ__)
+  return reinterpret_cast<Words>(_mm512_popcnt_epi32(reinterpret_cast<__m512i>(x)));
+#else
+  x = x - ((x >> 1) & 0x55555555u);
+  x = (x & 0x33333333u) + ((x >> 2) & 0x33333333u);
+  x = (x + (x >> 4)) & 0x0f0f0f0fu;
+  x = x + (x >> 8);
+  return (x + (x >> 16)) & 0x3fu;
+#endif
+}
+
+template <class T>
+constexpr int kTileCols = 2 * kBytes / static_cast<int>(sizeof(T));
+
+// One register tile of sums: kTileRows x kTileCols, over all d columns.
+template <class T>
+void sum_tile(const T* a, const T* b, Offset d, T* s, Offset leading) {
+  using Vector = typename VectorOf<T>::type;
+  constexpr int half = kTileCols<T> / 2;
+  Vector acc[kTileRows][2] = {};
+  for (Offset k = 0; k < d; ++k) {
+    const Vector b0 = *reinterpret_cast<const Vector*>(b), b1 = *reinterpret_cast<const Vector*>(b + half);
+#pragma GCC unroll 12
+    for (int r = 0; r < kTileRows; ++r) {
+      acc[r][0] += a[r] * b0;
+      acc[r][1] += a[r] * b1;
+    }
+    a += kTileRows;
+    b += kTileCols<T>;
+  }
+#pragma GCC unroll 12
+  for (int r = 0; r < kTileRows; ++r) {
+    *reinterpret_cast<Vector*>(s + r * leading) = acc[r][0];
+    *reinterpret_cast<Vector*>(s + r * leading + half) = acc[r][1];
+  }
+}
+
+// The same tile of counts: common bits of the mask words. A tile of T has kVectors vectors of 32-bit lanes a row.
+template <class T>
+void count_tile(const std::uint32_t* a, const std::uint32_t* b, Offset words, std::int32_t* n, Offset leading) {
+  constexpr int lanes = kBytes / 4, vectors = kTileCols<T> / lanes;
+  Words acc[kTileRows][vectors] = {};
+  for (Offset w = 0; w < words; ++w) {
+    Words column[vectors];
+    for (int v = 0; v < vectors; ++v) column[v] = *reinterpret_cast<const Words*>(b + v * lanes);
+#pragma GCC unroll 12
+    for (int r = 0; r < kTileRows; ++r)
+      for (int v = 0; v < vectors; ++v) acc[r][v] += popcount(a[r] & column[v]);
+    a += kTileRows;
+    b += kTileCols<T>;
+  }
+#pragma GCC unroll 12
+  for (int r = 0; r < kTileRows; ++r)
+    for (int v = 0; v < vectors; ++v) *reinterpret_cast<Words*>(n + r * leading + v * lanes) = acc[r][v];
+}
+
+template <class T>
+void sparse_row(const Rows<T>& x, Offset row, const T* values, const std::uint8_t* seen, T* s, std::int32_t* n) {
+  using Vector = typename VectorOf<T>::type;
+  constexpr int width = kBytes / static_cast<int>(sizeof(T)), vectors = kBytes / width;
+  Vector acc[vectors] = {};
+  for (int j = 0; j < kBytes; ++j) n[j] = 0;
+  for (Offset p = x.offsets[row], end = x.offsets[row + 1]; p < end;) {
+    Bytes count = {};  // one byte add counts kBytes pairs; 255 of them cannot overflow
+    for (const Offset stop = end - p < 255 ? end : p + 255; p < stop; ++p) {
+      const Offset at = static_cast<Offset>(x.indices[p]) * kBytes;
+      for (int v = 0; v < vectors; ++v)
+        acc[v] += x.values[p] * *reinterpret_cast<const Vector*>(values + at + v * width);
+      count += *reinterpret_cast<const Bytes*>(seen + at);
+    }
+    std::uint8_t counted[kBytes];
+    *reinterpret_cast<Bytes*>(counted) = count;
+    for (int j = 0; j < kBytes; ++j) n[j] += counted[j];
+  }
+  for (int v = 0; v < vectors; ++v) *reinterpret_cast<Vector*>(s + v * width) = acc[v];
+}
+
+#else  // no vector extensions: the same contract in plain loops
+
+template <class T>
+constexpr int kTileCols = 8;
+
+template <class T>
+void sum_tile(const T* a, const T* b, Offset d, T* s, Offset leading) {
+  for (int r = 0; r < kTileRows; ++r)
+    for (int c = 0; c < kTileCols<T>; ++c) s[r * leading + c] = 0;
+  for (Offset k = 0; k < d; ++k, a += kTileRows, b += kTileCols<T>)
+    for (int r = 0; r < kTileRows; ++r)
+      for (int c = 0; c < kTileCols<T>; ++c) s[r * leading + c] += a[r] * b[c];
+}
+
+inline std::int32_t popcount(std::uint32_t x) {
+  std::int32_t bits = 0;
+  for (; x; x &= x - 1) ++bits;
+  return bits;
+}
+
+template <class T>
+void count_tile(const std::uint32_t* a, const std::uint32_t* b, Offset words, std::int32_t* n, Offset leading) {
+  for (int r = 0; r < kTileRows; ++r)
+    for (int c = 0; c < kTileCols<T>; ++c) {
+      n[r * leading + c] = 0;
+      for (Offset w = 0; w < words; ++w) n[r * leading + c] += popcount(a[w * kTileRows + r] & b[w * kTileCols<T> + c]);
+    }
+}
+
+template <class T>
+void sparse_row(const Rows<T>& x, Offset row, const T* values, const std::uint8_t* seen, T* s, std::int32_t* n) {
+  for (int j = 0; j < kBytes; ++j) s[j] = 0, n[j] = 0;
+  for (Offset p = x.offsets[row]; p < x.offsets[row + 1]; ++p) {
+    const Offset at = static_cast<Offset>(x.indices[p]) * kBytes;
+    for (int j = 0; j < kBytes; ++j) s[j] += x.values[p] * values[at + j], n[j] += seen[at + j];
+  }
+}
+#endif
+
+template <class T>
+void dense_block(const T* a, const T* b, const std::uint32_t* a_bits, const std::uint32_t* b_bits, Offset d, Offset words,
+                 Offset rows, Offset cols, T* s, std::int32_t* n, Offset leading) {
+  for (Offset c = 0; c < cols; c += kTileCols<T>)
+    for (Offset r = 0; r < rows; r += kTileRows) {
+      sum_tile(a + r * d, b + c * d, d, s + r * leading + c, leading);
+      count_tile<T>(a_bits + r * words, b_bits + c * words, words, n + r * leading + c, leading);
+    }
+}
+
+template <class T>
+void sparse_rows(const Rows<T>& x, Offset first, Offset last, const T* values, const std::uint8_t* seen, T* s,
+                 std::int32_t* n) {
+  for (Offset row = first; row < last; ++row, s += kBytes, n += kBytes) sparse_row(x, row, values, seen, s, n);
+}
+
+template <class T>
+void finish(const T* s, const std::int32_t* n, Offset count, const Form<T>& form, T row_scale, const T* col_scale, T* out) {
+  const T on_sum = form.on_sum, on_count = form.on_count, constant = form.constant;
+  const T* table = form.table;
+  if (col_scale)
+    for (Offset j = 0; j < count; ++j)
+      out[j] = (on_sum * s[j] + (on_count * static_cast<T>(n[j]) + constant)) * table[n[j]] * (row_scale * col_scale[j]);
+  else
+    for (Offset j = 0; j < count; ++j)
+      out[j] = (on_sum * s[j] + (on_count * static_cast<T>(n[j]) + constant)) * table[n[j]] * row_scale;
+}
+
+template <class T>
+void stream(const T* from, T* to, Offset count) {
+  Offset j = 0;
+#if defined(__AVX512F__) || defined(__AVX2__)
+  constexpr Offset width = kBytes / static_cast<Offset>(sizeof(T));
+  for (; j < count && reinterpret_cast<std::uintptr_t>(to + j) % kBytes; ++j) to[j] = from[j];
+  for (; j + width <= count; j += width) {
+#if defined(__AVX512F__)
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to + j), _mm512_loadu_si512(from + j));
+#else
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + j), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + j)));
+#endif
+  }
+#endif
+  for (; j < count; ++j) to[j] = from[j];
+}
+
+}  // namespace
+
+extern const GramKernels<float> gram_f32;
+extern const GramKernels<double> gram_f64;
+
+const GramKernels<float> gram_f32{kTileRows, kTileCols<float>, kBytes, &dense_block<float>, &sparse_rows<float>,
+                                  &finish<float>, &stream<float>};
+const GramKernels<double> gram_f64{kTileRows, kTileCols<double>, kBytes, &dense_block<double>, &sparse_rows<double>,
+                                   &finish<double>, &stream<double>};
+
+}  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

@@ -1,0 +1,89 @@
+// Which instruction set this process runs: decided once, on first use.
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "lacunar/kernels.hpp"
+
+namespace lacunar {
+
+#define LACUNAR_DECLARE(isa)                    \
+  namespace isa {                               \
+  extern const GramKernels<float> gram_f32;     \
+  extern const GramKernels<double> gram_f64;    \
+  }
+LACUNAR_DECLARE(base)
+#if defined(LACUNAR_HAS_V4)
+LACUNAR_DECLARE(v3)
+LACUNAR_DECLARE(v4)
+#endif
+#undef LACUNAR_DECLARE
+
+namespace {
+
+enum class Isa { base, v3, v4 };
+
+Isa best_isa() {
+#if defined(LACUNAR_HAS_V4)
+  __builtin_cpu_init();
+  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+  const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512vpopcntdq");
+  return v4 ? Isa::v4 : v3 ? Isa::v3 : Isa::base;
+#else
+  return Isa::base;
+#endif
+}
+
+struct Choice {
+  Isa isa = best_isa();
+  std::string complaint;
+
+  Choice() {
+    const char* asked = std::getenv("LACUNAR_ISA");
+    if (asked == nullptr || *asked == '\0') return;
+    const std::string_view name = asked;
+    const Isa wanted = name == "v4" ? Isa::v4 : name == "v3" ? Isa::v3 : Isa::base;
+    if (name != "v4" && name != "v3" && name != "base")
+      complaint = "LACUNAR_ISA must be base, v3 or v4; got '" + std::string(name) + "'. Unset it to use the best.";
+    else if (wanted > isa)
+      complaint = "LACUNAR_ISA=" + std::string(name) + " asks for more than this processor or build offers. Unset it.";
+    else
+      isa = wanted;
+  }
+};
+
+const Choice& choice() {
+  static const Choice made;
+  return made;
+}
+
+}  // namespace
+
+const char* isa_name() {
+  constexpr const char* names[] = {"base", "v3", "v4"};
+  return names[static_cast<int>(choice().isa)];
+}
+
+const char* isa_complaint() { return choice().complaint.empty() ? nullptr : choice().complaint.c_str(); }
+
+template <>
+const GramKernels<float>& gram_kernels() {
+#if defined(LACUNAR_HAS_V4)
+  if (choice().isa == Isa::v4) return v4::gram_f32;
+  if (choice().isa == Isa::v3) return v3::gram_f32;
+#endif
+  return base::gram_f32;
+}
+
+template <>
+const GramKernels<double>& gram_kernels() {
+#if defined(LACUNAR_HAS_V4)
+  if (choice().isa == Isa::v4) return v4::gram_f64;
+  if (choice().isa == Isa::v3) return v3::gram_f64;
+#endif
+  return base::gram_f64;
+}
+
+}  // namespace lacunar

@@ -1,0 +1,103 @@
+// The choice of a path, and what every path does with a finished block of sums and counts.
+#include <algorithm>
+
+#include "lacunar/karma_gram.hpp"
+
+namespace lacunar {
+
+namespace {
+
+std::vector<double> column_counts(const Offset* offsets, Offset n_rows, const Index* indices, Offset n_cols) {
+  std::vector<double> counts(static_cast<std::size_t>(n_cols));
+  for (Offset p = 0; p < offsets[n_rows]; ++p) counts[static_cast<std::size_t>(indices[p])] += 1;
+  return counts;
+}
+
+// Cycles per pair of each path, fitted on synthetic tables of 50 to 4,000 columns; lanes is that of the fit.
+struct Costs {
+  double lanes, dense, dense_0, spmm, spmm_far, spmm_0, inverted, inverted_o, inverted_0;
+};
+constexpr Costs kCosts32{16, 1.16, 1.0, 2.0, 1.26, 1.0, 4.1, 0.06, 0.3};
+constexpr Costs kCosts64{8, 1.18, 2.0, 1.9, 1.4, 1.7, 5.0, 0.07, 0.5};
+constexpr double kFarColumns = 800;       // beyond, a block of columns exceeds half of the second-level cache
+constexpr double kSpmmLimit = 2 << 20;    // bytes of one block of columns beyond which the path is not an option
+
+}  // namespace
+
+template <class T>
+GramPath choose_gram_path(const Rows<T>& x, const Rows<T>& y) {
+  const Costs c = sizeof(T) == 4 ? kCosts32 : kCosts64;
+  const double pairs = static_cast<double>(x.n_rows) * static_cast<double>(y.n_rows);
+  if (pairs == 0) return GramPath::inverted;
+  const auto d = static_cast<double>(x.n_cols);
+  const auto in_x = column_counts(x.offsets, x.n_rows, x.indices, x.n_cols);
+  const auto in_y = column_counts(y.offsets, y.n_rows, y.indices, y.n_cols);
+  double common = 0;
+  for (std::size_t k = 0; k < in_x.size(); ++k) common += in_x[k] * in_y[k];
+  const double overlap = common / pairs;
+  const double observed = static_cast<double>(x.n_observed()) / static_cast<double>(x.n_rows);
+  const double dense = c.dense * d / c.lanes + c.dense_0;
+  const double spmm = (c.spmm + (d > kFarColumns ? c.spmm_far : 0)) * observed / c.lanes + c.spmm_0;
+  const double inverted = c.inverted * overlap + c.inverted_o * observed + c.inverted_0;
+  const double block_bytes = static_cast<double>(gram_kernels<T>().lanes) * (sizeof(T) + 1) * d;
+  if (block_bytes <= kSpmmLimit && spmm <= dense && spmm <= inverted) return GramPath::spmm;
+  return dense <= inverted ? GramPath::dense : GramPath::inverted;
+}
+
+template <class T>
+void karma_gram(const GramTask<T>& task, GramPath path, int n_threads) {
+  if (task.x.n_rows == 0 || task.y.n_rows == 0) return;
+  switch (path == GramPath::automatic ? choose_gram_path(task.x, task.y) : path) {
+    case GramPath::dense: return gram_dense(task, n_threads);
+    case GramPath::spmm: return gram_spmm(task, n_threads);
+    default: return gram_inverted(task, n_threads);
+  }
+}
+
+template <class T>
+GramSink<T>::GramSink(const GramTask<T>& task, Offset max_rows, Offset max_cols)
+    : task_(task), max_cols_(max_cols), block_(static_cast<std::size_t>(max_rows * max_cols)) {
+  if (task.symmetric) mirrored_.resize(block_.size());
+}
+
+template <class T>
+void GramSink<T>::put(const T* s, const std::int32_t* n, Offset leading, Offset i, Offset rows, Offset j, Offset cols) {
+  const auto& kernels = gram_kernels<T>();
+  const Offset n_x = task_.x.n_rows, n_y = task_.y.n_rows;
+  for (std::size_t q = 0; q < task_.forms.size(); ++q) {
+    const auto form = static_cast<Offset>(q);
+    const T* row_scale = task_.row_scale ? task_.row_scale + form * n_x + i : nullptr;
+    const T* col_scale = task_.col_scale ? task_.col_scale + form * n_y + j : nullptr;
+    T* out = task_.out + form * n_x * n_y;
+    for (Offset r = 0; r < rows; ++r) {
+      T* line = block_.data() + r * max_cols_;
+      kernels.finish(s + r * leading, n + r * leading, cols, task_.forms[q], row_scale ? row_scale[r] : T{1}, col_scale,
+                     line);
+      kernels.stream(line, out + (i + r) * n_y + j, cols);
+    }
+    if (task_.symmetric) mirror(out, i, rows, j, cols);
+  }
+}
+
+// Writes the part of block_ that lies strictly right of the diagonal, and of its own block, to the other side.
+template <class T>
+void GramSink<T>::mirror(T* out, Offset i, Offset rows, Offset j, Offset cols) {
+  constexpr Offset step = 16;
+  if (j < i + rows) return;  // a block on the diagonal was computed whole
+  for (Offset r0 = 0; r0 < rows; r0 += step)
+    for (Offset c0 = 0; c0 < cols; c0 += step)
+      for (Offset c = c0; c < std::min(c0 + step, cols); ++c)
+        for (Offset r = r0; r < std::min(r0 + step, rows); ++r) mirrored_[c * rows + r] = block_[r * max_cols_ + c];
+  for (Offset c = 0; c < cols; ++c)
+    gram_kernels<T>().stream(mirrored_.data() + c * rows, out + (j + c) * task_.y.n_rows + i, rows);
+}
+
+#define LACUNAR_INSTANTIATE(T)                                        \
+  template GramPath choose_gram_path(const Rows<T>&, const Rows<T>&); \
+  template void karma_gram(const GramTask<T>&, GramPath, int);        \
+  template class GramSink<T>;
+LACUNAR_INSTANTIATE(float)
+LACUNAR_INSTANTIATE(double)
+#undef LACUNAR_INSTANTIATE
+
+}  // namespace lacunar

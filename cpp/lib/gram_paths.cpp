@@ -1,0 +1,211 @@
+// The three ways over the pairs: dense register tiles, sparse rows against blocks of columns, inverted index.
+#include <algorithm>
+#include <memory>
+
+#include "lacunar/karma_gram.hpp"
+#include "lacunar/parallel.hpp"
+
+namespace lacunar {
+
+namespace {
+
+constexpr Offset kBlock = 192;  // rows and columns of a block: a multiple of every tile
+
+// Rows of a table as zero-filled panels [panel][d][width], and their masks as words [panel][words][width].
+template <class T>
+struct Panels {
+  std::vector<T> values;
+  std::vector<std::uint32_t> bits;
+
+  Panels(const Rows<T>& rows, Offset width, Offset words) {
+    const Offset padded = (rows.n_rows + kBlock - 1) / kBlock * kBlock;
+    values.resize(static_cast<std::size_t>(padded * rows.n_cols));
+    bits.resize(static_cast<std::size_t>(padded * words));
+    for (Offset i = 0; i < rows.n_rows; ++i) {
+      const Offset panel = i / width, lane = i % width;
+      for (Offset p = rows.offsets[i]; p < rows.offsets[i + 1]; ++p) {
+        const Offset k = rows.indices[p];
+        values[static_cast<std::size_t>((panel * rows.n_cols + k) * width + lane)] = rows.values[p];
+        bits[static_cast<std::size_t>((panel * words + k / 32) * width + lane)] |= 1u << (k % 32);
+      }
+    }
+  }
+};
+
+// Block pairs (bi, bj), bj >= bi when symmetric, in an order that keeps bi for a while.
+std::vector<std::pair<Offset, Offset>> block_pairs(Offset n, Offset m, bool symmetric) {
+  std::vector<std::pair<Offset, Offset>> pairs;
+  for (Offset i = 0; i < n; i += kBlock)
+    for (Offset j = symmetric ? i : 0; j < m; j += kBlock) pairs.emplace_back(i, j);
+  return pairs;
+}
+
+template <class T>
+struct Workspace {
+  std::vector<T> s;
+  std::vector<std::int32_t> n;
+  GramSink<T> sink;
+
+  Workspace(const GramTask<T>& task, Offset rows, Offset cols)
+      : s(static_cast<std::size_t>(rows * cols)), n(static_cast<std::size_t>(rows * cols)), sink(task, rows, cols) {}
+};
+
+template <class T>
+std::vector<std::unique_ptr<Workspace<T>>> workspaces(const GramTask<T>& task, int n_threads, Offset rows, Offset cols) {
+  std::vector<std::unique_ptr<Workspace<T>>> made;
+  for (int t = 0; t < std::max(n_threads, 1); ++t) made.push_back(std::make_unique<Workspace<T>>(task, rows, cols));
+  return made;
+}
+
+}  // namespace
+
+template <class T>
+void gram_dense(const GramTask<T>& task, int n_threads) {
+  const auto& kernels = gram_kernels<T>();
+  const Offset d = task.x.n_cols, words = (d + 31) / 32;
+  const Panels<T> a(task.x, kernels.tile_rows, words), b(task.y, kernels.tile_cols, words);
+  const auto pairs = block_pairs(task.x.n_rows, task.y.n_rows, task.symmetric);
+  const auto spaces = workspaces(task, n_threads, kBlock, kBlock);
+  parallel_tasks(n_threads, static_cast<Offset>(pairs.size()), [&](int thread, Offset at) {
+    const auto [i, j] = pairs[static_cast<std::size_t>(at)];
+    const Offset rows = std::min(kBlock, task.x.n_rows - i), cols = std::min(kBlock, task.y.n_rows - j);
+    const auto up = [](Offset size, Offset tile) { return (size + tile - 1) / tile * tile; };
+    auto& space = *spaces[static_cast<std::size_t>(thread)];
+    kernels.dense_block(a.values.data() + i * d, b.values.data() + j * d, a.bits.data() + i * words,
+                        b.bits.data() + j * words, d, words, up(rows, kernels.tile_rows), up(cols, kernels.tile_cols),
+                        space.s.data(), space.n.data(), kBlock);
+    space.sink.put(space.s.data(), space.n.data(), kBlock, i, rows, j, cols);
+  });
+}
+
+template <class T>
+void gram_spmm(const GramTask<T>& task, int n_threads) {
+  const auto& kernels = gram_kernels<T>();
+  const Offset lanes = kernels.lanes, d = task.x.n_cols, n_x = task.x.n_rows, n_y = task.y.n_rows;
+  const auto spaces = workspaces(task, n_threads, kBlock, lanes);
+  const auto block_size = static_cast<std::size_t>(lanes * d);
+  std::vector<std::vector<T>> values(spaces.size());
+  std::vector<std::vector<std::uint8_t>> seen(spaces.size());
+  parallel_tasks(n_threads, (n_y + lanes - 1) / lanes, [&](int thread, Offset at) {
+    const auto t = static_cast<std::size_t>(thread);
+    values[t].assign(block_size, T{0});
+    seen[t].assign(block_size, 0);
+    const Offset j = at * lanes, cols = std::min(lanes, n_y - j);
+    for (Offset lane = 0; lane < cols; ++lane)
+      for (Offset p = task.y.offsets[j + lane]; p < task.y.offsets[j + lane + 1]; ++p) {
+        const auto slot = static_cast<std::size_t>(task.y.indices[p] * lanes + lane);
+        values[t][slot] = task.y.values[p];
+        seen[t][slot] = 1;
+      }
+    auto& space = *spaces[t];
+    // By symmetry the rows above the block are enough: they are mirrored below it.
+    const Offset last = task.symmetric ? j + cols : n_x;
+    for (Offset i = 0; i < last;) {
+      const Offset stop = task.symmetric && i < j ? std::min(i + kBlock, j) : std::min(i + kBlock, last);
+      kernels.sparse_rows(task.x, i, stop, values[t].data(), seen[t].data(), space.s.data(), space.n.data());
+      space.sink.put(space.s.data(), space.n.data(), lanes, i, stop - i, j, cols);
+      i = stop;
+    }
+  });
+}
+
+namespace {
+
+// Sum and count of one column of the output row, side by side: one cache line serves both.
+template <class T>
+struct Pair {
+  T s;
+  std::int32_t n;
+};
+
+// The columns of a table: entry p of column k is row[p], value[p].
+template <class T>
+struct Inverted {
+  std::vector<Offset> offsets;
+  std::vector<Index> row;
+  std::vector<T> value;
+
+  explicit Inverted(const Rows<T>& y)
+      : offsets(static_cast<std::size_t>(y.n_cols + 2)), row(static_cast<std::size_t>(y.n_observed())), value(row.size()) {
+    for (Offset p = 0; p < y.n_observed(); ++p) ++offsets[static_cast<std::size_t>(y.indices[p]) + 2];
+    for (std::size_t k = 1; k < offsets.size(); ++k) offsets[k] += offsets[k - 1];
+    for (Offset i = 0; i < y.n_rows; ++i)
+      for (Offset p = y.offsets[i]; p < y.offsets[i + 1]; ++p) {
+        const auto slot = static_cast<std::size_t>(offsets[static_cast<std::size_t>(y.indices[p]) + 1]++);
+        row[slot] = static_cast<Index>(i);
+        value[slot] = y.values[p];
+      }
+  }
+};
+
+// The pairs of one row that share a column, and the output line of the others.
+template <class T>
+struct InvertedLine {
+  std::vector<Pair<T>> pairs;
+  std::vector<Index> touched;
+  std::vector<T> line, empty;
+
+  explicit InvertedLine(Offset n_y)
+      : pairs(static_cast<std::size_t>(n_y)), touched(static_cast<std::size_t>(n_y) + 1), line(pairs.size()) {}
+
+  std::size_t gather(const GramTask<T>& task, const Inverted<T>& y, Offset i) {
+    std::size_t n_touched = 0;
+    for (Offset p = task.x.offsets[i]; p < task.x.offsets[i + 1]; ++p) {
+      const auto k = static_cast<std::size_t>(task.x.indices[p]);
+      for (auto at = static_cast<std::size_t>(y.offsets[k]); at < static_cast<std::size_t>(y.offsets[k + 1]); ++at) {
+        Pair<T>& pair = pairs[static_cast<std::size_t>(y.row[at])];
+        touched[n_touched] = y.row[at];  // written always, kept when the pair is new: no branch
+        n_touched += pair.n == 0;
+        pair.s += task.x.values[p] * y.value[at];
+        ++pair.n;
+      }
+    }
+    return n_touched;
+  }
+};
+
+template <class T>
+void write_line(const GramTask<T>& task, InvertedLine<T>& w, std::size_t n_touched, Offset i, std::size_t q) {
+  const Offset n_x = task.x.n_rows, n_y = task.y.n_rows, form_at = static_cast<Offset>(q);
+  const Form<T>& form = task.forms[q];
+  const T row_scale = task.row_scale ? task.row_scale[form_at * n_x + i] : T{1};
+  const T* col_scale = task.col_scale ? task.col_scale + form_at * n_y : nullptr;
+  const T nothing_common = form.constant * form.table[0] * row_scale;
+  for (std::size_t j = 0; j < w.line.size(); ++j) w.line[j] = col_scale ? nothing_common * col_scale[j] : nothing_common;
+  for (std::size_t t = 0; t < n_touched; ++t) {
+    const auto j = static_cast<std::size_t>(w.touched[t]);
+    const Pair<T> pair = w.pairs[j];
+    const T k = form.on_sum * pair.s + (form.on_count * static_cast<T>(pair.n) + form.constant);
+    w.line[j] = k * form.table[pair.n] * (col_scale ? row_scale * col_scale[j] : row_scale);
+  }
+  gram_kernels<T>().stream(w.line.data(), task.out + (form_at * n_x + i) * n_y, n_y);
+}
+
+}  // namespace
+
+// Symmetry is not used: computing a pair again is cheaper than mirroring it.
+template <class T>
+void gram_inverted(const GramTask<T>& task, int n_threads) {
+  constexpr Offset grain = 16;
+  const Inverted<T> y(task.y);
+  std::vector<std::unique_ptr<InvertedLine<T>>> lines(static_cast<std::size_t>(std::max(n_threads, 1)));
+  parallel_tasks(n_threads, (task.x.n_rows + grain - 1) / grain, [&](int thread, Offset at) {
+    auto& slot = lines[static_cast<std::size_t>(thread)];
+    if (!slot) slot = std::make_unique<InvertedLine<T>>(task.y.n_rows);
+    for (Offset i = at * grain; i < std::min((at + 1) * grain, task.x.n_rows); ++i) {
+      const std::size_t n_touched = slot->gather(task, y, i);
+      for (std::size_t q = 0; q < task.forms.size(); ++q) write_line(task, *slot, n_touched, i, q);
+      for (std::size_t t = 0; t < n_touched; ++t) slot->pairs[static_cast<std::size_t>(slot->touched[t])] = {};
+    }
+  });
+}
+
+#define LACUNAR_INSTANTIATE(T)                          \
+  template void gram_dense(const GramTask<T>&, int);    \
+  template void gram_spmm(const GramTask<T>&, int);     \
+  template void gram_inverted(const GramTask<T>&, int);
+LACUNAR_INSTANTIATE(float)
+LACUNAR_INSTANTIATE(double)
+#undef LACUNAR_INSTANTIATE
+
+}  // namespace lacunar

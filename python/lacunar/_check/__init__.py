@@ -1,0 +1,38 @@
+"""The door: public input is checked here once, and only here are errors about it phrased.
+
+A message says the argument, what it should be, what came (and in which row and column) and the remedy.
+`_entries` the format itself, `_tables` what becomes an `Observed`, `_estimators` X and y of fit and predict, `_options`
+other arguments.
+"""
+
+from lacunar._check._entries import check_entries, float_dtype
+from lacunar._check._estimators import as_observed, check_target, validate_X, validate_X_y
+from lacunar._check._options import check_kernel_options, check_out, check_same_columns
+from lacunar._check._tables import (
+    SparseMissing,
+    check_dense,
+    check_duplicates_policy,
+    check_frame_columns,
+    check_sparse,
+    check_triplets,
+    refuse_duplicate,
+)
+
+__all__ = [
+    "SparseMissing",
+    "as_observed",
+    "check_dense",
+    "check_duplicates_policy",
+    "check_entries",
+    "check_frame_columns",
+    "check_kernel_options",
+    "check_out",
+    "check_same_columns",
+    "check_sparse",
+    "check_target",
+    "check_triplets",
+    "float_dtype",
+    "refuse_duplicate",
+    "validate_X",
+    "validate_X_y",
+]

@@ -1,0 +1,44 @@
+"""Arguments that are neither tables nor labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from lacunar.observed import Observed
+
+
+def check_same_columns(X: Observed, Y: Observed | None) -> None:
+    """Two tables of one kernel have the same columns."""
+    if Y is not None and X.shape[1] != Y.shape[1]:
+        raise ValueError(
+            f"X and Y must have the same columns; got {X.shape[1]} and {Y.shape[1]}. Select common columns first."
+        )
+
+
+def check_kernel_options(gammas: list[float], scale: object, normalize: object, method: object) -> None:
+    """Options of the KARMA kernel that no array settles."""
+    for gamma in gammas:
+        if not 0 < gamma < np.inf:
+            raise ValueError(f"gamma must be positive; got {gamma:g}. Use 1 for 0-imputation, 2 to 4 for KARMA.")
+    if not (
+        scale in ("mean", "raw") if isinstance(scale, str) else isinstance(scale, int | float | np.number) and scale > 0
+    ):
+        raise ValueError(f"scale must be 'mean', 'raw' or a positive number; got {scale!r}.")
+    if normalize not in (None, "trace", "cosine"):
+        raise ValueError(f"normalize must be None, 'trace' or 'cosine'; got {normalize!r}.")
+    if method not in ("auto", "dense", "spmm", "inverted"):
+        raise ValueError(f"method must be 'auto', 'dense', 'spmm' or 'inverted'; got {method!r}.")
+
+
+def check_out(out: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """An array that results are written into."""
+    sound = isinstance(out, np.ndarray) and out.shape == shape and out.dtype == dtype
+    if not sound or not out.flags.c_contiguous or not out.flags.writeable:
+        came = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+        raise ValueError(
+            f"out must be a writable C-contiguous {dtype} array of shape {shape}; got {came}. Leave it out."
+        )

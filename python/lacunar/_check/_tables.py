@@ -1,0 +1,142 @@
+"""Arrays, sparse matrices, triplets and frames on their way to an `Observed`."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from lacunar._check._entries import FLOATS, as_integers, float_dtype, refuse_wide
+
+SparseMissing = Literal["absent", "nan"]
+
+
+def check_dense(X: ArrayLike, dtype: DTypeLike | None = None) -> NDArray[Any]:
+    """A two-dimensional float array without infinities; NaN is missing."""
+    dense = np.asarray(X)
+    if dense.dtype.kind not in "fiub":
+        try:
+            dense = dense.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise TypeError(
+                f"X must be an array of numbers; got dtype {dense.dtype} ({error}). Encode text columns first."
+            ) from None
+    dense = dense.astype(float_dtype(dtype, dense.dtype), copy=False)
+    if dense.ndim != 2:
+        raise ValueError(
+            f"X must be two-dimensional (rows, columns); got shape {dense.shape}. Use X.reshape(1, -1) for a row."
+        )
+    infinite = np.isinf(dense)
+    if infinite.any():
+        row, column = (int(k) for k in np.argwhere(infinite)[0])
+        raise ValueError(
+            f"X must be finite where observed; got {dense[row, column]} in row {row}, column {column}. "
+            "Replace infinities by a number, or by NaN if they mean missing."
+        )
+    refuse_wide(dense.shape[1])
+    return dense
+
+
+def refuse_sparse_format(X: Any) -> None:
+    """DIA and blocked BSR cannot say which zeros were observed."""
+    reason = None
+    if X.format == "dia":
+        reason = "the DIA format drops or invents stored zeros"
+    elif X.format == "bsr" and X.blocksize != (1, 1):
+        reason = f"the BSR format with blocks of {X.blocksize} stores zeros that nobody observed"
+    if reason is not None:
+        raise TypeError(
+            f"X must be a sparse matrix whose stored entries are the observed ones; got {X.format.upper()}: {reason}. "
+            "Build a csr_array or coo_array from the entries themselves."
+        )
+
+
+def check_sparse(X: Any, sparse_missing: str, dtype: DTypeLike | None = None) -> Any:
+    """A CSR array with sorted, unique indices and float data; explicit zeros are kept."""
+    if not sp.issparse(X):
+        raise TypeError(f"X must be a SciPy sparse matrix or array; got {type(X).__name__}. Use Observed.from_dense.")
+    check_sparse_missing(sparse_missing)
+    refuse_sparse_format(X)
+    refuse_wide(X.shape[1])
+    if X.format in ("coo", "dok", "lil"):
+        coo = X.tocoo()
+        check_no_duplicates(coo)
+    csr = sp.csr_array(X)
+    if csr.dtype not in FLOATS or dtype is not None:
+        csr = csr.astype(float_dtype(dtype, csr.dtype))
+    if not csr.has_sorted_indices:
+        csr = csr.copy() if csr is X or np.shares_memory(csr.indices, getattr(X, "indices", csr.data)) else csr
+        csr.sort_indices()
+    return csr
+
+
+def check_no_duplicates(coo: Any) -> None:
+    """COO sums duplicates silently when converted; here they are refused."""
+    order = np.lexsort((coo.col, coo.row))
+    row, col = coo.row[order], coo.col[order]
+    twice = np.flatnonzero((row[1:] == row[:-1]) & (col[1:] == col[:-1]))
+    if twice.size:
+        refuse_duplicate(int(row[twice[0]]), int(col[twice[0]]))
+
+
+def refuse_duplicate(row: int, col: int) -> NoReturn:
+    """A cell that comes twice has no one value."""
+    raise ValueError(
+        f"every cell may come once; row {row}, column {col} comes more than once. "
+        "Use Observed.from_triplets(..., duplicates='last' or 'mean') to say which value counts."
+    )
+
+
+def check_sparse_missing(sparse_missing: str) -> None:
+    """The meaning of what a sparse matrix does not store is named, never guessed."""
+    if sparse_missing not in ("absent", "nan"):
+        raise ValueError(
+            f"sparse_missing must be 'absent' (not stored = missing) or 'nan' (not stored = zero); got {sparse_missing!r}."
+        )
+
+
+def check_duplicates_policy(duplicates: str) -> None:
+    """How repeated triplets are settled."""
+    if duplicates not in ("error", "last", "mean"):
+        raise ValueError(f"duplicates must be 'error', 'last' or 'mean'; got {duplicates!r}.")
+
+
+def check_triplets(
+    row: ArrayLike, col: ArrayLike, value: ArrayLike, shape: tuple[int, int] | None, dtype: DTypeLike | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any], tuple[int, int]]:
+    """Triplets as arrays of one length, numbers inside the shape, NaN values dropped."""
+    rows, cols = as_integers(np.asarray(row), np.int64, "row"), as_integers(np.asarray(col), np.int64, "col")
+    values = np.asarray(value)
+    values = values.astype(float_dtype(dtype, values.dtype), copy=False)
+    if not rows.shape == cols.shape == values.shape or rows.ndim != 1:
+        raise ValueError(
+            f"row, col and value must be one-dimensional and of one length; got {rows.shape}, {cols.shape}, {values.shape}."
+        )
+    if shape is None:
+        shape = (int(rows.max(initial=-1)) + 1, int(cols.max(initial=-1)) + 1)
+    for name, numbers, size in (("row", rows, shape[0]), ("col", cols, shape[1])):
+        outside = np.flatnonzero((numbers < 0) | (numbers >= size))
+        if outside.size:
+            k = int(outside[0])
+            raise ValueError(
+                f"{name} must hold numbers 0 to {size - 1}; got {numbers[k]} in triplet {k}. Pass a larger shape or drop it."
+            )
+    infinite = np.flatnonzero(np.isinf(values))
+    if infinite.size:
+        k = int(infinite[0])
+        raise ValueError(
+            f"value must be finite; got {values[k]} in triplet {k} (row {rows[k]}, column {cols[k]}). Drop it."
+        )
+    seen = ~np.isnan(values)
+    return rows[seen], cols[seen], values[seen], (int(shape[0]), int(shape[1]))
+
+
+def check_frame_columns(frame: Any) -> None:
+    """Columns of a narwhals frame must be numbers or booleans."""
+    for name, dtype in frame.schema.items():
+        if not (dtype.is_numeric() or str(dtype) == "Boolean"):
+            raise TypeError(
+                f"every column must be numeric or boolean; column {name!r} is {dtype}. Encode it (one-hot, ordinal) or drop it."
+            )

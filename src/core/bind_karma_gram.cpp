@@ -1,0 +1,67 @@
+#include <pybind11/stl.h>
+
+#include <optional>
+#include <string>
+
+#include "arrays.hpp"
+#include "lacunar/karma_gram.hpp"
+
+namespace lacunar::bind {
+namespace {
+
+GramPath path_of(const std::string& method) {
+  if (method == "auto") return GramPath::automatic;
+  if (method == "dense") return GramPath::dense;
+  if (method == "spmm") return GramPath::spmm;
+  if (method == "inverted") return GramPath::inverted;
+  throw std::invalid_argument("unknown method " + method);
+}
+
+const char* name_of(GramPath path) {
+  return path == GramPath::dense ? "dense" : path == GramPath::spmm ? "spmm" : "inverted";
+}
+
+// forms (q, 3) of coefficients and tables (q, n_max + 1), both of the output's type.
+template <class T>
+std::string gram(const Array<Offset>& x_indptr, const Array<Index>& x_indices, const Array<T>& x_values,
+                 const Array<Offset>& y_indptr, const Array<Index>& y_indices, const Array<T>& y_values, Offset n_cols,
+                 bool symmetric, const Array<T>& forms, const Array<T>& tables, const std::optional<Array<T>>& row_scale,
+                 const std::optional<Array<T>>& col_scale, Array<T>& out, const std::string& method, int n_threads) {
+  GramTask<T> task{rows_of(x_indptr, x_indices, x_values, n_cols), rows_of(y_indptr, y_indices, y_values, n_cols),
+                   symmetric, {}, nullptr, nullptr, nullptr};
+  const Offset q = forms.ndim() == 2 ? forms.shape(0) : 0;
+  expect_size(forms, 3 * q, "forms");
+  expect_size(tables, q * (tables.ndim() == 2 ? tables.shape(1) : 0), "tables");
+  expect_size(out, q * task.x.n_rows * task.y.n_rows, "out");
+  if (row_scale) expect_size(*row_scale, q * task.x.n_rows, "row_scale"), task.row_scale = row_scale->data();
+  if (col_scale) expect_size(*col_scale, q * task.y.n_rows, "col_scale"), task.col_scale = col_scale->data();
+  for (Offset k = 0; k < q; ++k) {
+    const T* form = forms.data() + 3 * k;
+    task.forms.push_back({form[0], form[1], form[2], tables.data() + k * tables.shape(1)});
+  }
+  task.out = out.mutable_data();
+  const py::gil_scoped_release nogil;
+  const GramPath asked = path_of(method);
+  const GramPath path = asked == GramPath::automatic ? choose_gram_path(task.x, task.y) : asked;
+  karma_gram(task, path, n_threads);
+  return name_of(path);
+}
+
+template <class T>
+void bind_gram(py::module_& m) {
+  using py::arg;
+  m.def("karma_gram", &gram<T>, arg("x_indptr").noconvert(), arg("x_indices").noconvert(), arg("x_values").noconvert(),
+        arg("y_indptr").noconvert(), arg("y_indices").noconvert(), arg("y_values").noconvert(), arg("n_cols"),
+        arg("symmetric"), arg("forms").noconvert(), arg("tables").noconvert(), arg("row_scale").noconvert().none(true),
+        arg("col_scale").noconvert().none(true), arg("out").noconvert(), arg("method"), arg("n_threads"),
+        "Fill out (q, n, m) with q kernels from one pass over the pairs; returns the path taken.");
+}
+
+}  // namespace
+
+void bind_karma_gram(py::module_& m) {
+  bind_gram<float>(m);
+  bind_gram<double>(m);
+}
+
+}  // namespace lacunar::bind

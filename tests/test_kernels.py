@@ -1,0 +1,201 @@
+"""The KARMA kernel: three paths, two dtypes, any threads, one answer, that of the slow twin."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from reference.karma import embedding, karma_gram
+from sklearn.svm import SVC
+
+from lacunar import Observed
+from lacunar.kernels import KernelForm, karma_kernel, pair_sums
+
+METHODS = ["dense", "spmm", "inverted"]
+TOLERANCE = {np.float32: 2e-5, np.float64: 1e-12}
+
+
+def holes(n, d, share, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    X[rng.random((n, d)) > share] = np.nan
+    return X
+
+
+def close(ours, twin, dtype):
+    np.testing.assert_allclose(
+        ours, twin, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype] * np.abs(twin).max(initial=1e-300)
+    )
+
+
+def test_theorem_4_is_the_product_of_the_embeddings():
+    X = holes(6, 4, 0.6)
+    for gamma in (1, 2, 3):
+        features = np.array([embedding(x, gamma) for x in X])
+        np.testing.assert_allclose(karma_kernel(X, gamma=gamma, scale="raw"), features @ features.T, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 3), (5, 1, 40), (65, 33, 31), (193, 70, 65), (200, 385, 7), (390, 391, 100)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("method", METHODS)
+def test_paths_agree_with_the_twin(method, dtype, shape):
+    n, m, d = shape
+    X, Y = holes(n, d, 0.5).astype(dtype), holes(m, d, 0.4, seed=1).astype(dtype)
+    options = {"method": method, "scale": "raw"}
+    close(karma_kernel(X, Y, **options), karma_gram(X.astype(float), Y.astype(float), 2), dtype)
+    own = karma_kernel(X, **options)
+    close(own, karma_gram(X.astype(float), X.astype(float), 2), dtype)
+    np.testing.assert_array_equal(own, own.T)
+
+
+@pytest.mark.parametrize("gamma", [1, 2, 3, 4, 2.5])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("method", METHODS)
+def test_gamma_constant_indicators_and_scale(method, dtype, gamma):
+    X, Y = holes(70, 12, 0.6).astype(dtype), holes(90, 12, 0.6, seed=1).astype(dtype)
+    ours = karma_kernel(X, Y, gamma=gamma, scale=5.5, constant=1.0, indicators=0.5, method=method)
+    close(ours, karma_gram(X.astype(float), Y.astype(float), gamma, 5.5, 1.0, 0.5), dtype)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("normalize", [None, "trace", "cosine"])
+def test_several_gammas_from_one_pass(method, normalize):
+    X = holes(210, 15, 0.4)
+    options = {"normalize": normalize, "method": method, "constant": 1.0}
+    together = karma_kernel(X, gamma=[1, 2, 3.5], **options)
+    for k, gamma in enumerate([1, 2, 3.5]):
+        np.testing.assert_array_equal(together[k], karma_kernel(X, gamma=gamma, **options))
+
+
+@pytest.mark.parametrize("indicators", [0.0, 1.0])
+def test_cosine_and_trace(indicators):
+    X = holes(50, 8, 0.5)
+    X[3] = np.nan
+    raw = karma_kernel(X, indicators=indicators)
+    cosine = karma_kernel(X, normalize="cosine", indicators=indicators)
+    norm = np.sqrt(np.diag(raw))
+    np.testing.assert_allclose(cosine * np.outer(norm, norm), raw, atol=1e-12)
+    assert not cosine[3].any()
+    np.testing.assert_allclose(np.diag(cosine), norm > 0, rtol=1e-12)
+    np.testing.assert_allclose(np.diag(karma_kernel(X, normalize="trace", indicators=indicators)).mean(), 1.0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_result_does_not_depend_on_threads(method):
+    X = holes(500, 30, 0.3)
+    one = karma_kernel(X, method=method, normalize="cosine", n_jobs=1)
+    np.testing.assert_array_equal(karma_kernel(X, method=method, normalize="cosine", n_jobs=3), one)
+
+
+def test_result_does_not_depend_on_the_container():
+    X = holes(60, 9, 0.5)
+    rows, columns = np.nonzero(~np.isnan(X))
+    coo = sp.coo_array((X[rows, columns], (rows, columns)), shape=X.shape)
+    for same in (coo.tocsr(), sp.csc_matrix(coo), Observed.from_dense(X), X.tolist()):
+        np.testing.assert_array_equal(karma_kernel(same), karma_kernel(X))
+
+
+@pytest.mark.parametrize("isa", ["base", "v3", "v4"])
+def test_result_does_not_depend_on_the_instruction_set(isa):
+    code = (
+        "import numpy as np, sys; from lacunar.kernels import karma_kernel\n"
+        "rng = np.random.default_rng(0); X = rng.normal(size=(250, 70)); X[rng.random(X.shape) > .5] = np.nan\n"
+        "K = [karma_kernel(X.astype(t), gamma=3, method=m).astype(float) for t in ('f4', 'f8') for m in "
+        f"{METHODS}]\nnp.save(sys.stdout.buffer, np.array(K))"
+    )
+    environment = {**os.environ, "LACUNAR_ISA": isa}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=False)
+    if b"asks for more than this processor" in done.stderr:
+        pytest.skip(f"this processor or build has no {isa}")
+    assert done.returncode == 0, done.stderr.decode()
+    import io
+
+    grams = np.load(io.BytesIO(done.stdout))
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(250, 70))
+    X[rng.random(X.shape) > 0.5] = np.nan
+    for k, gram in enumerate(grams):
+        dtype = np.float32 if k < 3 else np.float64
+        close(gram, karma_kernel(X, gamma=3), dtype)
+
+
+def test_unknown_instruction_set_is_refused():
+    environment = {**os.environ, "LACUNAR_ISA": "v9"}
+    done = subprocess.run([sys.executable, "-c", "import lacunar"], env=environment, capture_output=True, check=False)
+    assert done.returncode != 0
+    assert b"must be base, v3 or v4" in done.stderr
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_degenerate_tables(method):
+    nothing = np.full((4, 3), np.nan)
+    np.testing.assert_array_equal(karma_kernel(nothing, method=method), np.zeros((4, 4)))
+    np.testing.assert_array_equal(karma_kernel(nothing, constant=1.0, scale="raw", method=method), np.full((4, 4), 2.0))
+    assert karma_kernel(np.empty((0, 3)), method=method).shape == (0, 0)
+    assert karma_kernel(np.empty((2, 0)), method=method).tolist() == [[0, 0], [0, 0]]
+    for normalize in ("trace", "cosine"):
+        assert not karma_kernel(nothing, normalize=normalize, method=method).any()
+
+
+def test_it_is_positive_semidefinite():
+    X = holes(80, 10, 0.5)
+    for options in ({}, {"gamma": 4}, {"indicators": 1.0}, {"normalize": "cosine"}, {"constant": 1.0}):
+        eigenvalues = np.linalg.eigvalsh(karma_kernel(X, **options))
+        assert eigenvalues.min() > -1e-10 * eigenvalues.max()
+
+
+def test_pair_sums_make_every_kernel():
+    X, Y = Observed.from_dense(holes(30, 8, 0.5)), Observed.from_dense(holes(20, 8, 0.5, seed=1))
+    for normalize in (None, "trace", "cosine"):
+        form = KernelForm.fit(Y, gamma=3, constant=1.0, indicators=1.0, normalize=normalize)
+        np.testing.assert_allclose(form.from_sums(*pair_sums(X, Y), X, Y), form.gram(X, Y), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(form.diagonal(X), np.diag(form.gram(X)), rtol=1e-12)
+
+
+def test_out_is_filled_and_checked():
+    X = holes(10, 4, 0.5)
+    out = np.empty((10, 10))
+    assert karma_kernel(X, out=out) is out
+    np.testing.assert_array_equal(out, karma_kernel(X))
+    for wrong in (np.empty((10, 9)), np.empty((10, 10), np.float32), np.empty((10, 10), order="F"), [[0.0]]):
+        with pytest.raises(ValueError, match="out must be"):
+            karma_kernel(X, out=wrong)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"gamma": 0}, "gamma must be positive"),
+        ({"gamma": 30, "scale": "raw", "dtype": np.float32}, "float32"),
+        ({"gamma": 400, "scale": "raw"}, "float64"),
+        ({"scale": -1.0}, "scale must"),
+        ({"normalize": "l2"}, "normalize must"),
+        ({"method": "fast"}, "method must"),
+        ({"Y": np.ones((2, 3))}, "same columns"),
+    ],
+)
+def test_bad_options_are_named(options, message):
+    with pytest.raises(ValueError, match=message):
+        karma_kernel(holes(5, 60, 0.9), **options)
+
+
+def test_large_gamma_is_exact_where_it_fits():
+    X = np.ones((2, 50))
+    assert karma_kernel(X, gamma=5, scale="raw")[0, 1] == 50 * sum(50**k for k in range(5))
+
+
+def test_svc_learns_from_it():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 10))
+    y = X[:, 0] + X[:, 1] > 0
+    X[rng.random(X.shape) < 0.2] = np.nan
+    gram = karma_kernel(X, constant=1.0)
+    assert SVC(kernel="precomputed").fit(gram[:150, :150], y[:150]).score(gram[150:, :150], y[150:]) > 0.7
+
+
+def test_warning_for_counts_that_store_no_zero():
+    X = sp.random_array((40, 30), density=0.1, rng=np.random.default_rng(0), data_sampler=lambda size: np.ones(size))
+    with pytest.warns(UserWarning, match="sparse_missing"):
+        karma_kernel(X.tocsr())
