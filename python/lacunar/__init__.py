@@ -5,6 +5,7 @@ matrix does not store, is *missing*, and nothing is imputed before learning.
 """
 
 from lacunar._config import __version__, show_config
+from lacunar.karma import KarmaClassifier, KarmaRegressor
 from lacunar.observed import Observed
 
-__all__ = ["Observed", "__version__", "show_config"]
+__all__ = ["KarmaClassifier", "KarmaRegressor", "Observed", "__version__", "show_config"]

@@ -1,0 +1,90 @@
+"""What KARMA classifiers and regressors share: scaling, kernel, kept rows, evaluation in blocks."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from lacunar._check import validate_X
+from lacunar.karma._kernel_form import KernelOptions, fit_form, kernel_block
+from lacunar.karma._scaler import ColumnScale, fit_columns, scale_columns
+from lacunar.observed import Observed
+
+_Floats = NDArray[np.float64]
+_BLOCK_VALUES = 2**23  # kernel values held at once by predictions: 64 MB
+
+_SHARED_CONSTRAINTS: dict[str, Any] = {
+    "gamma": [Interval(Real, 1, None, closed="left")],
+    "C": [Interval(Real, 0, None, closed="neither")],
+    "scale": [StrOptions({"mean", "raw"}), Interval(Real, 0, None, closed="neither")],
+    "indicators": ["boolean"],
+    "normalize": [StrOptions({"trace", "cosine"}), None],
+    "standardize": ["boolean"],
+    "constant": ["boolean"],
+    "options": [StrOptions({"paper"}), None],
+    "sparse_missing": [StrOptions({"absent", "nan"})],
+    "n_jobs": [Integral, None],
+}
+
+
+class KarmaBase(BaseEstimator):  # type: ignore[misc]
+    """Kernel expansion over training rows; subclasses solve for the coefficients."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = _SHARED_CONSTRAINTS
+    gamma: float
+    scale: Any
+    indicators: bool
+    normalize: Any
+    standardize: bool
+    constant: bool
+    options: str | None
+    sparse_missing: Any
+    n_jobs: int | None
+
+    def _kernel_options(self) -> KernelOptions:
+        if self.options == "paper":
+            return KernelOptions(self.gamma, "raw", constant=True, indicators=False, normalize=None)
+        return KernelOptions(self.gamma, self.scale, self.constant, self.indicators, self.normalize)
+
+    def _fit_kernel(self, X: Observed, weight: _Floats) -> tuple[Observed, NDArray[Any]]:
+        """Learn columns and kernel from rows of weight > 0; standardised rows and their Gram (n, n)."""
+        columns = fit_columns(X, weight, standardize=self.standardize)
+        self.center_, self.scale_, self.observed_columns_ = columns
+        rows = scale_columns(X, columns)
+        self.kernel_ = fit_form(rows, weight, self._kernel_options())
+        return rows, kernel_block(self.kernel_, rows, None, X.dtype, self.n_jobs)
+
+    def _keep_rows(self, rows: Observed, coef: _Floats, index: NDArray[np.intp]) -> None:
+        """Store the rows with a coefficient that is not zero; index numbers them among the rows given to fit."""
+        used = np.flatnonzero(np.any(coef != 0, axis=1))
+        self.support_ = index[used]
+        self.support_rows_ = rows if len(used) == len(coef) else rows[used]
+        self.dual_coef_ = coef[used]
+
+    def _evaluate(self, X: Any) -> _Floats:
+        """Values (m, outputs) of the kernel expansion at rows X."""
+        check_is_fitted(self)
+        table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
+        values = np.zeros((table.shape[0], self.dual_coef_.shape[1]))
+        if not len(self.dual_coef_):
+            return values
+        rows = scale_columns(table, ColumnScale(self.center_, self.scale_, self.observed_columns_))
+        step = max(_BLOCK_VALUES // len(self.dual_coef_), 1)
+        dtype = self.support_rows_.dtype
+        for start in range(0, len(values), step):
+            stop = start + step
+            block = kernel_block(self.kernel_, rows[start:stop], self.support_rows_, dtype, self.n_jobs)
+            values[start:stop] = block @ self.dual_coef_
+        return values
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags

@@ -1,0 +1,275 @@
+"""`KarmaClassifier`: labels from rows with holes, by the kernel of KARMA."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+
+from lacunar._check import validate_X_y
+from lacunar.karma._base import KarmaBase
+from lacunar.karma._solve import solve_classes
+from lacunar.karma._weights import class_weights, row_weights
+
+LOSSES = ("squared",)
+
+
+def _is_logistic(estimator: KarmaClassifier) -> bool:
+    if estimator.loss != "logistic":
+        raise AttributeError(
+            f"predict_proba needs loss='logistic'; got loss={estimator.loss!r}. Refit with loss='logistic', or wrap the "
+            "classifier in sklearn.calibration.CalibratedClassifierCV."
+        )
+    return True
+
+
+class KarmaClassifier(ClassifierMixin, KarmaBase):  # type: ignore[misc]
+    """Classifier on partially observed rows, with the kernel of Hazan, Livni and Mansour.
+
+    Every row is compared with every other on the entries that both have: with s the inner product over the n common
+    entries, the kernel is (s + a n) g(n / c), g(u) = 1 + u + ... + u^(gamma - 1) ([1]_, Theorem 4). Nothing is imputed;
+    `gamma=1` is imputation by the column mean, a larger gamma lets the model differ by which entries are observed.
+
+    Parameters
+    ----------
+    gamma : float, default=2
+        Longest sequence of observed columns the embedding distinguishes, >= 1; 1 to 4 are useful.
+    C : float, default=1.0
+        Weight of the summed loss against 1/2 ||v||^2, > 0. It is not divided by n or by the weights. With
+        `normalize="trace"` the best values lie between 1e-3 and 1e3.
+    loss : {"squared", "hinge", "squared_hinge", "logistic", "crammer_singer"}, default="squared"
+        "squared" is solved in closed form, one class against the rest, and is at least as good as the others on most
+        tables. "crammer_singer" treats all classes in one problem; where the best class has probability below 1/2
+        its optimum is near v = 0, so prefer the others on noisy labels.
+    scale : "mean", "raw" or float, default="mean"
+        c above: the mean number of observed entries of a training row, 1 (as in [1]_), or a number > 0.
+    indicators : bool, default=False
+        a above: whether the kernel also compares which entries are observed.
+    normalize : {"trace", "cosine", None}, default="trace"
+        Divide the kernel by its mean training diagonal, or by the norm of both rows.
+    standardize : bool, default=True
+        Centre columns and divide by the standard deviation, over observed entries (weighted). Constant columns are only
+        centred.
+    constant : bool, default=True
+        Append a column of ones, always observed; it takes the place of a bias.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes by label; "balanced" gives all classes the same total weight.
+    options : {"paper"}, default=None
+        "paper" sets `scale="raw"`, `normalize=None`, `indicators=False`, `constant=True`; `loss="hinge"` then means
+        Crammer-Singer when there are more than two classes.
+    tol : float, default=1e-3
+        Relative duality gap at which the iterative losses stop.
+    max_iter : int, default=1000
+        Limit of the iterative losses, in passes over the rows.
+    sparse_missing : {"absent", "nan"}, default="absent"
+        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
+    n_jobs : int, default=None
+        Threads of the kernel. None is 1, -1 all processors.
+    verbose : int, default=0
+        Whether the iterative losses report progress.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        Labels, sorted.
+    dual_coef_ : ndarray of shape (n_support, 1 or k)
+        Coefficients of the kept rows, one column for two classes.
+    support_ : ndarray of shape (n_support,)
+        Row numbers, in the table given to `fit`, of the kept rows.
+    support_rows_ : Observed of shape (n_support, d)
+        The kept rows, standardised.
+    n_support_ : ndarray of shape (k,)
+        Kept rows of every class.
+    center_, scale_, observed_columns_ : ndarrays of shape (d,)
+        Mean and standard deviation of every column, and whether `fit` ever observed it; other columns are ignored.
+    kernel_ : KernelForm
+        The kernel with its count scale and trace.
+    n_iter_ : int
+        Iterations of the solver (1 in closed form).
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,)
+        Only when X has column names.
+
+    Raises
+    ------
+    ValueError
+        In `fit`: infinite entries, labels with holes, negative or all-zero weights. In `predict`: other columns than in
+        `fit`.
+
+    Warns
+    -----
+    ConvergenceWarning
+        An iterative loss stopped at `max_iter`; the message has the duality gap.
+
+    See Also
+    --------
+    KarmaClassifierCV : Chooses the kernel and C by exact leave-one-out.
+
+    Notes
+    -----
+    `sample_weight` means repetition: a row of weight 2 counts as two rows everywhere, in column means, kernel scale and
+    loss; weight 0 removes the row. One class only gives a constant predictor. A row with nothing observed gets
+    the value of the constant column. O(n^2) memory; O(n^3) time for the squared loss.
+
+    References
+    ----------
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar import KarmaClassifier
+    >>> X = np.array([[2.0, np.nan], [1.5, 1.0], [-1.0, np.nan], [np.nan, -2.0]])
+    >>> KarmaClassifier().fit(X, ["yes", "yes", "no", "no"]).predict([[np.nan, 3.0], [-2.0, np.nan]])
+    array(['yes', 'no'], dtype='<U3')
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **KarmaBase._parameter_constraints,
+        "loss": [StrOptions(set(LOSSES))],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        gamma: float = 2,
+        *,
+        C: float = 1.0,
+        loss: Literal["squared", "hinge", "squared_hinge", "logistic", "crammer_singer"] = "squared",
+        scale: float | Literal["mean", "raw"] = "mean",
+        indicators: bool = False,
+        normalize: Literal["trace", "cosine"] | None = "trace",
+        standardize: bool = True,
+        constant: bool = True,
+        class_weight: Any = None,
+        options: Literal["paper"] | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        sparse_missing: Literal["absent", "nan"] = "absent",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.gamma = gamma
+        self.C = C
+        self.loss = loss
+        self.scale = scale
+        self.indicators = indicators
+        self.normalize = normalize
+        self.standardize = standardize
+        self.constant = constant
+        self.class_weight = class_weight
+        self.options = options
+        self.tol = tol
+        self.max_iter = max_iter
+        self.sparse_missing = sparse_missing
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> KarmaClassifier:
+        """Fit to rows with holes.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+        y : array-like of shape (n,)
+            Labels: numbers or strings.
+        sample_weight : array-like of shape (n,), default=None
+            Repetitions of the rows, >= 0.
+
+        Returns
+        -------
+        self : KarmaClassifier
+        """
+        table, target = validate_X_y(self, X, y, sparse_missing=self.sparse_missing)
+        check_classification_targets(target)
+        weight = row_weights(sample_weight, table)
+        index = np.flatnonzero(weight)
+        if len(index) < len(weight):
+            table, target, weight = table[index], target[index], weight[index]
+        self.classes_, codes = np.unique(target, return_inverse=True)
+        rows, gram = self._fit_kernel(table, weight)
+        coef = self._solve(gram, codes, weight)
+        self._keep_rows(rows, coef, index)
+        kept = np.any(coef != 0, axis=1)
+        self.n_support_ = np.bincount(codes[kept], minlength=len(self.classes_))
+        return self
+
+    def _solve(self, gram: NDArray[Any], codes: NDArray[np.intp], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        n_classes = len(self.classes_)
+        if n_classes == 1:
+            self.n_iter_ = 1
+            return np.zeros((len(codes), 1))
+        upper = self.C * weight * class_weights(self.class_weight, self.classes_, codes, weight)
+        coef, self.n_iter_ = solve_classes(
+            gram,
+            codes,
+            n_classes,
+            upper,
+        )
+        return coef
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Values of the classes; for two classes one value, positive for `classes_[1]`.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+
+        Returns
+        -------
+        values : ndarray of shape (m,) or (m, k)
+            Zeros when `fit` saw one class only.
+        """
+        values = self._evaluate(X)
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Label of every row.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+
+        Returns
+        -------
+        labels : ndarray of shape (m,)
+        """
+        values = self.decision_function(X)
+        codes = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
+        labels: NDArray[Any] = self.classes_[codes]
+        return labels
+
+    @available_if(_is_logistic)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities of the classes; only with `loss="logistic"`.
+
+        For more than two classes those of one class against the rest, divided by their sum.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+
+        Returns
+        -------
+        probabilities : ndarray of shape (m, k)
+        """
+        values = self.decision_function(X)
+        if len(self.classes_) == 1:
+            return np.ones((len(values), 1))
+        if values.ndim == 1:
+            return np.column_stack([expit(-values), expit(values)])
+        each = expit(values)
+        total = each.sum(axis=1, keepdims=True)
+        shares: NDArray[np.float64] = each / np.where(total > 0, total, 1.0)
+        return shares

@@ -1,0 +1,47 @@
+"""The kernel of an estimator, with count scale and trace taken from its weighted training rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacunar.kernels import KernelForm
+from lacunar.observed import Observed
+
+
+class KernelOptions(NamedTuple):
+    """What an estimator's parameters say about its kernel."""
+
+    gamma: float
+    scale: float | Literal["mean", "raw"]
+    constant: bool
+    indicators: bool
+    normalize: Literal["trace", "cosine"] | None
+
+
+def fit_form(X: Observed, weight: NDArray[np.float64], options: KernelOptions) -> KernelForm:
+    """Kernel form on standardised rows X; the means behind scale="mean" and "trace" are weighted, as if rows repeated."""
+    constant = float(options.constant)
+    if options.scale == "mean":
+        scale = float(np.average(X.row_counts, weights=weight)) + constant
+    else:
+        scale = 1.0 if options.scale == "raw" else float(options.scale)
+    form = KernelForm(
+        gamma=float(options.gamma),
+        count_scale=scale if scale > 0 else 1.0,
+        constant=constant,
+        indicators=float(options.indicators),
+        cosine=options.normalize == "cosine",
+    )
+    if options.normalize != "trace":
+        return form
+    trace = float(np.average(form.diagonal(X), weights=weight))
+    return replace(form, trace=trace if trace > 0 else 1.0)
+
+
+def kernel_block(form: KernelForm, X: Observed, Y: Observed | None, dtype: Any, n_jobs: int | None) -> NDArray[Any]:
+    """Kernel values (n, m), C-contiguous."""
+    return np.ascontiguousarray(form.gram(X, Y, dtype=dtype, n_jobs=n_jobs))

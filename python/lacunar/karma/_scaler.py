@@ -1,0 +1,54 @@
+"""Columns standardised over their observed entries; what is missing stays missing."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacunar.observed import Observed
+
+_Floats = NDArray[np.float64]
+
+# A standard deviation below this share of the column's root mean square is rounding: the column is constant.
+_CONSTANT = 1e-7
+
+
+class ColumnScale(NamedTuple):
+    """Mean and standard deviation of every column over its observed entries, shapes (d,)."""
+
+    center: _Floats
+    scale: _Floats
+    seen: NDArray[np.bool_]
+
+
+def fit_columns(X: Observed, weight: _Floats, *, standardize: bool) -> ColumnScale:
+    """Weighted mean and standard deviation of each column; a constant column has scale 1.
+
+    A row of weight w counts as w equal rows. O(nnz).
+    """
+    n_cols = X.shape[1]
+    each = np.repeat(weight, np.diff(X.indptr))  # (nnz,): the weight of every entry
+    total = np.bincount(X.indices, each, minlength=n_cols)
+    seen = total > 0
+    if not standardize:
+        return ColumnScale(np.zeros(n_cols), np.ones(n_cols), seen)
+    known = np.where(seen, total, 1.0)
+    values = X.values.astype(np.float64)
+    center = np.bincount(X.indices, each * values, minlength=n_cols) / known
+    deviation = values - center[X.indices]
+    scale = np.sqrt(np.bincount(X.indices, each * deviation**2, minlength=n_cols) / known)
+    scale[scale <= _CONSTANT * np.hypot(scale, center)] = 1.0
+    return ColumnScale(center, scale, seen)
+
+
+def scale_columns(X: Observed, columns: ColumnScale) -> Observed:
+    """The same rows standardised, without the columns that were never observed in fit. O(nnz)."""
+    kept = columns.seen[X.indices]
+    indptr, indices, values = X.indptr, X.indices, X.values
+    if not kept.all():
+        indptr = np.concatenate([[0], np.cumsum(kept)])[indptr].astype(np.int64)
+        indices, values = indices[kept], values[kept]
+    scaled = ((values - columns.center[indices]) / columns.scale[indices]).astype(X.dtype)
+    return Observed(indptr, indices, scaled, X.shape)
