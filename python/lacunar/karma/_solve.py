@@ -24,7 +24,6 @@ def solve_classes(
     codes: NDArray[np.intp],
     n_classes: int,
     upper: _Floats,
-    *,
 ) -> tuple[_Floats, int]:
     """Coefficients (n, outputs) and the largest number of iterations; upper[i] = C * weight_i."""
     return solve_ridge(gram, one_vs_rest(codes, n_classes), 1.0, upper), 1
