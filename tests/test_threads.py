@@ -1,11 +1,47 @@
-"""Threads: one table read by many Python threads at once, and what n_jobs means."""
+"""Threads of the core: a fork after threaded work, many Python threads at once, the same bits for every team."""
 
+import os
+import subprocess
+import sys
+import textwrap
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from lacunar._threads import available_cpus, thread_count
+from lacunar.kernels import karma_kernel
+
+SETTINGS = {"gamma": 2, "constant": 1.0}
+
+
+@pytest.fixture(scope="module")
+def X():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 37))
+    X[rng.random(X.shape) < 0.4] = np.nan
+    return X
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3, 7, 64])
+@pytest.mark.parametrize("share", [0.6, 0.02])
+def test_the_team_does_not_change_a_bit(X, n_jobs, share):
+    X = np.where(np.random.default_rng(1).random(X.shape) < share / 0.6, X, np.nan)
+    np.testing.assert_array_equal(karma_kernel(X, n_jobs=n_jobs, **SETTINGS), karma_kernel(X, **SETTINGS))
+
+
+def test_python_threads_at_once_get_the_same_bits(X):
+    expected = karma_kernel(X, **SETTINGS)
+    together = threading.Barrier(6)
+
+    def work(_):
+        together.wait(timeout=60)
+        return karma_kernel(X, n_jobs=2, **SETTINGS)
+
+    with ThreadPoolExecutor(6) as team:
+        for got in team.map(work, range(6)):
+            np.testing.assert_array_equal(got, expected)
 
 
 def test_one_table_is_shared_by_threads_that_build_its_column_view():
@@ -17,6 +53,42 @@ def test_one_table_is_shared_by_threads_that_build_its_column_view():
     for view in views:
         for got, first in zip(view, views[0], strict=True):
             np.testing.assert_array_equal(got, first)
+
+
+def test_an_error_in_one_thread_leaves_the_others_alone(X):
+    bad = X.copy()
+    bad[17, 5] = np.inf
+    expected = karma_kernel(X, **SETTINGS)
+
+    def work(index):
+        if index % 2:
+            with pytest.raises(ValueError, match="17"):
+                karma_kernel(bad, n_jobs=2, **SETTINGS)
+            return expected
+        return karma_kernel(X, n_jobs=2, **SETTINGS)
+
+    with ThreadPoolExecutor(4) as team:
+        for got in team.map(work, range(16)):
+            np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_goes_on_with_threads():
+    # In a process of its own: pytest's has other packages' threads, about which Python 3.12 rightly warns at a fork.
+    code = """
+        import os, sys
+        import numpy as np
+        from lacunar.kernels import karma_kernel
+
+        X = np.random.default_rng(0).normal(size=(300, 30))
+        before = karma_kernel(X, n_jobs=4)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if np.array_equal(karma_kernel(X, n_jobs=4), before) else 1)
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    """
+    run = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], timeout=120, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
 
 
 def test_thread_count_follows_n_jobs():
