@@ -33,3 +33,23 @@ def karma_gram(
     method: str,
     n_threads: int,
 ) -> str: ...
+def dual_ascend(
+    gram: NDArray[np.float32],
+    y: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    loss: str,
+    beta: NDArray[np.float64],
+    gradient: NDArray[np.float64],
+    logit: NDArray[np.float64],
+    max_steps: int,
+    tol: float,
+) -> tuple[int, float, float, float, bool]: ...
+def dual_ascend_multiclass(
+    gram: NDArray[np.float32],
+    label: NDArray[np.int64],
+    upper: NDArray[np.float64],
+    tau: NDArray[np.float64],
+    score: NDArray[np.float64],
+    max_steps: int,
+    tol: float,
+) -> tuple[int, float, float, float, bool]: ...
