@@ -1,0 +1,57 @@
+"""Every estimator of the package goes through a model file and predicts the same bits afterwards."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, is_classifier
+
+from lacunar import _registry, karma
+from lacunar.persistence import load_model, save_model
+
+ESTIMATORS = [c for c in vars(karma).values() if isinstance(c, type) and issubclass(c, BaseEstimator)]
+PUBLIC = sorted({c for c in ESTIMATORS if c.__name__ in karma.__all__}, key=lambda c: c.__name__)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    target = X @ [1.0, -2.0, 0.0, 1.0, 0.5]
+    X[rng.random(X.shape) < 0.3] = np.nan
+    return X, target
+
+
+def labels(kind, target):
+    return {"strings": np.where(target > 0, "ja", "nein"), "three": np.digitize(target, [-1, 1])}[kind]
+
+
+def test_every_public_estimator_can_be_saved():
+    assert PUBLIC
+    assert all(_registry.name_of(c, _registry.CLASSES) for c in PUBLIC)
+
+
+@pytest.mark.parametrize("kind", ["strings", "three"])
+@pytest.mark.parametrize("estimator", PUBLIC, ids=lambda c: c.__name__)
+def test_predictions_survive(estimator, kind, data, tmp_path):
+    X, target = data
+    model = estimator()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # convergence is not the subject here
+        model.fit(X, labels(kind, target) if is_classifier(model) else target)
+    save_model(model, tmp_path / "m.lacunar")
+    back = load_model(tmp_path / "m.lacunar")
+    assert back.get_params() == model.get_params()
+    assert sorted(vars(back)) == sorted(vars(model))
+    np.testing.assert_array_equal(back.predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("estimator", PUBLIC, ids=lambda c: c.__name__)
+def test_contradicting_parts_are_refused(estimator, data, tmp_path):
+    X, target = data
+    model = estimator()
+    model.fit(X, labels("strings", target) if is_classifier(model) else target)
+    model.n_features_in_ = 4
+    save_model(model, tmp_path / "m.lacunar")
+    with pytest.raises(ValueError, match=r"m\.lacunar"):
+        load_model(tmp_path / "m.lacunar")
