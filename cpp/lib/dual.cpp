@@ -14,7 +14,6 @@ double DualProgress::gap() const {
 namespace {
 
 constexpr Offset block = 256;  // gains kept in L1 while their maximum is sought
-constexpr Offset lanes = 16;
 constexpr float unbounded = std::numeric_limits<float>::infinity();
 
 // The model by which the next coordinate is chosen: gain of the step clamp(g / h, low, high). It only ranks, so float32
@@ -39,11 +38,14 @@ void sweep(const float* __restrict row, double c, double* __restrict gradient,
   }
 }
 
-float largest(const float* gains) {
-  float best[lanes] = {};
-  for (Offset j = 0; j < block; j += lanes)
-    for (Offset lane = 0; lane < lanes; ++lane) best[lane] = gains[j + lane] > best[lane] ? gains[j + lane] : best[lane];
-  return *std::max_element(best, best + lanes);
+// Maximum of a block by halving: every level vectorises, a running maximum would not.
+float largest(const float* __restrict gains) {
+  float top[block / 2];
+  for (Offset j = 0; j < block / 2; ++j) top[j] = gains[j] > gains[j + block / 2] ? gains[j] : gains[j + block / 2];
+  for (Offset j = 0; j < block / 4; ++j) top[j] = top[j] > top[j + block / 4] ? top[j] : top[j + block / 4];
+  for (Offset j = 0; j < block / 8; ++j) top[j] = top[j] > top[j + block / 8] ? top[j] : top[j + block / 8];
+  for (Offset j = 0; j < block / 16; ++j) top[j] = top[j] > top[j + block / 16] ? top[j] : top[j + block / 16];
+  return *std::max_element(top, top + block / 16);
 }
 
 // Moves along coordinate `row` by c and returns the coordinate of the largest gain (the first of equals), -1 if none gains.
@@ -77,7 +79,7 @@ class Solver {
 
   DualProgress run(Offset max_steps, double tol) {
     DualProgress progress = measure();
-    const Offset period = std::max<Offset>(p_.n / 8, 16);
+    const Offset period = std::max<Offset>(p_.n / 32, 16);
     Offset chosen = progress.finite ? move_and_choose(p_.gram, 0.0, s_.gradient, model_, p_.n) : -1;
     while (progress.finite && progress.gap() > tol && progress.steps < max_steps) {
       const Offset target = std::min(progress.steps + period, max_steps);
