@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-from lacunar.karma._dual import solve_dual
+from lacunar.karma.solvers import solve_dual
 
 
 def make_gram(n, d=200, observed=30, rank=5, noise=0.1, seed=0):

@@ -98,7 +98,7 @@ def solve_dual(
     Examples
     --------
     >>> import numpy as np
-    >>> from lacunar.karma._dual import solve_dual
+    >>> from lacunar.karma.solvers import solve_dual
     >>> solve_dual(np.eye(2, dtype=np.float32), np.array([1.0, -1.0]), np.array([0.5, 3.0])).coef
     array([ 0.5, -1. ])
     """
@@ -160,7 +160,7 @@ def solve_crammer_singer(
     Examples
     --------
     >>> import numpy as np
-    >>> from lacunar.karma._dual import solve_crammer_singer
+    >>> from lacunar.karma.solvers import solve_crammer_singer
     >>> solve_crammer_singer(np.eye(2, dtype=np.float32), np.array([0, 1]), 2, np.array([0.25, 3.0])).coef
     array([[ 0.25, -0.25],
            [-0.5 ,  0.5 ]])

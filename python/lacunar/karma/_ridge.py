@@ -58,7 +58,7 @@ def solve_ridge(gram: NDArray[np.floating], Y: _Floats, C: float, weight: ArrayL
     Examples
     --------
     >>> import numpy as np
-    >>> from lacunar.karma._ridge import solve_ridge
+    >>> from lacunar.karma.solvers import solve_ridge
     >>> solve_ridge(np.eye(2), np.array([[3.0], [6.0]]), C=1.0)
     array([[2.],
            [4.]])
@@ -146,7 +146,7 @@ def loo_path(gram: _Floats, Y: _Floats, Cs: Sequence[float] | _Floats, weight: A
     Examples
     --------
     >>> import numpy as np
-    >>> from lacunar.karma._ridge import loo_path
+    >>> from lacunar.karma.solvers import loo_path
     >>> loo_path(np.ones((2, 2)), np.array([[3.0], [6.0]]), Cs=[0.5]).predictions
     array([[[3. ],
             [1.5]]])
