@@ -1,17 +1,137 @@
 """One contract for every estimator: scikit-learn's checks, sparse containers, index widths, weights, pickles."""
 
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from lacunar import KarmaClassifier, KarmaRegressor
+from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
 
 ESTIMATORS = [
     KarmaClassifier(),
-    KarmaClassifier(options="paper", normalize=None),
+    KarmaClassifier(options="paper"),
     KarmaClassifier(indicators=True, normalize="cosine", class_weight="balanced"),
+    KarmaClassifier(loss="hinge"),
+    KarmaClassifier(loss="squared_hinge", normalize="cosine"),
+    KarmaClassifier(loss="logistic"),
+    KarmaClassifier(loss="crammer_singer"),
     KarmaRegressor(),
+    KarmaRegressor(gamma=3, indicators=True, normalize=None),
+    KarmaClassifierCV(),
+    KarmaClassifierCV(cv=3, random_state=0, average=2),
+    KarmaClassifierCV(gammas=(2,), Cs=(1.0,), refit_loss="logistic", random_state=0),
+    KarmaRegressorCV(),
+    KarmaRegressorCV(cv="holdout", random_state=0),
 ]
 
 
-@parametrize_with_checks(ESTIMATORS)
+WEIGHT_CHECKS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
+REASON = "equal to 1e-7 is asked, the solver stops at a duality gap on a float32 Gram; see test_weights_are_repeats"
+
+
+def expected_failures(estimator):
+    """Losses that are not solved in closed form agree to the tolerance of their solver only."""
+    loss = getattr(estimator, "loss", getattr(estimator, "refit_loss", None)) or "squared"
+    return {} if loss == "squared" else dict.fromkeys(WEIGHT_CHECKS, REASON)
+
+
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_sklearn_contract(estimator, check):
     check(estimator)
+
+
+def table(seed=0, n=60, d=6):
+    """Two informative columns, a third of the entries missing, one row empty."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = X[:, 0] + 0.5 * X[:, 1]
+    X[rng.random(X.shape) < 0.3] = np.nan
+    X[3] = np.nan
+    return X, y
+
+
+def problem(estimator, **options):
+    X, y = table(**options)
+    return X, (np.array(["low", "high"])[(y > 0).astype(int)] if hasattr(estimator, "decision_function") else y)
+
+
+def values(estimator, X):
+    return getattr(estimator, "decision_function", estimator.predict)(X)
+
+
+def sparse(X, container, width):
+    rows, cols = np.nonzero(~np.isnan(X))
+    out = container((X[rows, cols], (rows, cols)), shape=X.shape)
+    out.indptr, out.indices = out.indptr.astype(width), out.indices.astype(width)
+    return out
+
+
+every = pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+
+
+@every
+@pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])
+@pytest.mark.parametrize("width", [np.int32, np.int64])
+def test_sparse_encoding_gives_the_same_fit(estimator, container, width):
+    X, y = problem(estimator)
+    X[::7, 2] = 0.0  # an observed zero is no hole
+    S = sparse(X, container, width)
+    assert S.indices.dtype == width
+    np.testing.assert_array_equal(values(clone(estimator).fit(S, y), S), values(clone(estimator).fit(X, y), X))
+
+
+@every
+def test_weights_are_repeats(estimator):
+    X, y = problem(estimator)
+    weight = np.random.default_rng(1).integers(0, 3, len(y))
+    estimator = clone(estimator)
+    if hasattr(estimator, "cv"):  # one grid point: leaving out a row is not leaving out one of its copies
+        estimator.set_params(gammas=(1,), Cs=(0.5,), indicators=(False,), normalize=("trace",), average=1)
+    if "tol" in estimator.get_params():
+        estimator.set_params(tol=1e-6)
+    weighted = values(clone(estimator).fit(X, y, weight), X)
+    repeated = values(clone(estimator).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight)), X)
+    np.testing.assert_allclose(weighted, repeated, atol=2e-3)
+
+
+@every
+def test_threads_and_dtype_do_not_change_the_fit(estimator):
+    X, y = problem(estimator)
+    X = X.astype(np.float32).astype(np.float64)
+    if "tol" in estimator.get_params():
+        estimator = clone(estimator).set_params(tol=1e-6)  # the distance to the optimum goes with the root of the gap
+    one = values(clone(estimator).fit(X, y), X)
+    np.testing.assert_array_equal(values(clone(estimator).set_params(n_jobs=3).fit(X, y), X), one)
+    np.testing.assert_allclose(values(clone(estimator).fit(X.astype(np.float32), y), X), one, atol=5e-3)
+
+
+@every
+def test_pickle_and_pipeline(estimator):
+    X, y = problem(estimator)
+    model = make_pipeline(FunctionTransformer(), clone(estimator)).fit(X, y)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("estimator", [KarmaClassifier(), KarmaRegressor()], ids=repr)
+def test_grid_search(estimator):
+    X, y = problem(estimator)
+    search = GridSearchCV(estimator, {"gamma": [1, 2], "C": [0.1, 1.0]}, cv=3).fit(X, y)
+    assert (
+        search.best_score_ > 0.3
+    )  # chance is 0.5 accuracy for labels and 0 for R^2; holes leave about half the signal
+    assert search.predict(X).shape == y.shape
+
+
+@every
+def test_feature_names_must_match(estimator):
+    pandas = pytest.importorskip("pandas")
+    X, y = problem(estimator)
+    model = clone(estimator).fit(pandas.DataFrame(X, columns=list("abcdef")), y)
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(pandas.DataFrame(X, columns=list("abcdeg")))

@@ -5,7 +5,15 @@ matrix does not store, is *missing*, and nothing is imputed before learning.
 """
 
 from lacunar._config import __version__, show_config
-from lacunar.karma import KarmaClassifier, KarmaRegressor
+from lacunar.karma import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
 from lacunar.observed import Observed
 
-__all__ = ["KarmaClassifier", "KarmaRegressor", "Observed", "__version__", "show_config"]
+__all__ = [
+    "KarmaClassifier",
+    "KarmaClassifierCV",
+    "KarmaRegressor",
+    "KarmaRegressorCV",
+    "Observed",
+    "__version__",
+    "show_config",
+]

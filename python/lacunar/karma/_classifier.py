@@ -18,7 +18,7 @@ from lacunar.karma._base import KarmaBase
 from lacunar.karma._solve import solve_classes
 from lacunar.karma._weights import class_weights, row_weights
 
-LOSSES = ("squared",)
+LOSSES = ("squared", "hinge", "squared_hinge", "logistic", "crammer_singer")
 
 
 def _is_logistic(estimator: KarmaClassifier) -> bool:
@@ -210,12 +210,19 @@ class KarmaClassifier(ClassifierMixin, KarmaBase):  # type: ignore[misc]
         if n_classes == 1:
             self.n_iter_ = 1
             return np.zeros((len(codes), 1))
+        loss = self.loss
+        if self.options == "paper" and loss == "hinge" and n_classes > 2:
+            loss = "crammer_singer"
         upper = self.C * weight * class_weights(self.class_weight, self.classes_, codes, weight)
         coef, self.n_iter_ = solve_classes(
             gram,
             codes,
             n_classes,
             upper,
+            loss=loss,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            verbose=int(self.verbose),
         )
         return coef
 

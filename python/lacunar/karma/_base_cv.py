@@ -1,0 +1,121 @@
+"""What `KarmaClassifierCV` and `KarmaRegressorCV` share: the search, its report, the refitted models."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from lacunar._check import validate_X
+from lacunar.karma._kernel_form import KernelOptions
+from lacunar.karma._scaler import fit_columns, scale_columns
+from lacunar.karma._search import SearchData, best_kernels, kernel_grid, results_table, search
+from lacunar.karma._splits import make_splits, search_rows
+from lacunar.observed import Observed
+
+_Floats = NDArray[np.float64]
+DEFAULT_CS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
+
+
+class KarmaSearch(BaseEstimator):  # type: ignore[misc]
+    """Search over kernels and C; `estimators_` are the models fitted to all rows with the best of them."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "gammas": ["array-like"],
+        "Cs": ["array-like"],
+        "indicators": ["array-like"],
+        "normalize": ["array-like"],
+        "scale": [StrOptions({"mean", "raw"}), Interval(Real, 0, None, closed="neither")],
+        "standardize": ["boolean"],
+        "constant": ["boolean"],
+        "cv": [
+            StrOptions({"loo", "holdout"}),
+            Interval(Integral, 2, None, closed="left"),
+            HasMethods(["split", "get_n_splits"]),
+            "array-like",
+        ],
+        "max_search_rows": [Interval(Integral, 1, None, closed="left")],
+        "average": [Interval(Integral, 1, None, closed="left")],
+        "sparse_missing": [StrOptions({"absent", "nan"})],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+    gammas: Any
+    Cs: Any
+    indicators: Any
+    normalize: Any
+    scale: Any
+    standardize: bool
+    constant: bool
+    cv: Any
+    max_search_rows: int
+    average: int
+    sparse_missing: Any
+    random_state: Any
+    n_jobs: int | None
+    verbose: int
+
+    def _search(
+        self, X: Observed, y: NDArray[Any], targets: _Floats, weight: _Floats, loss_weight: _Floats, codes: Any
+    ) -> list[tuple[KernelOptions, float]]:
+        """Score the grid, fill the report, return the best kernels with their C."""
+        Cs = self._values_of_C()
+        kept = search_rows(np.flatnonzero(weight), codes, self.max_search_rows, self.random_state)
+        columns = fit_columns(X[kept], weight[kept], standardize=self.standardize)
+        rows = scale_columns(X[kept], columns)
+        splits = make_splits(self.cv, y, codes, kept, self.random_state)
+        data = SearchData(rows, targets[kept], weight[kept], loss_weight[kept], splits)
+        grid = kernel_grid(self.gammas, self.indicators, self.normalize, self.scale, self.constant)
+        scores = search(data, grid, Cs, n_jobs=self.n_jobs, verbose=int(self.verbose))
+        return self._report(grid, Cs, scores)
+
+    def _values_of_C(self) -> _Floats:
+        Cs = np.sort(np.asarray(self.Cs, dtype=np.float64).ravel())
+        if not len(Cs) or not (np.isfinite(Cs).all() and Cs[0] > 0):
+            raise ValueError(
+                f"Cs must be one or more finite numbers > 0; got {self.Cs!r}. Leave it out for 1e-3 to 1e3."
+            )
+        return Cs
+
+    def _report(self, grid: list[KernelOptions], Cs: _Floats, scores: _Floats) -> list[tuple[KernelOptions, float]]:
+        self.cv_results_ = results_table(grid, Cs, scores)
+        chosen = [(grid[k], float(Cs[c])) for k, c in best_kernels(scores, self.average)]
+        mean = self.cv_results_["mean_test_score"]
+        self.best_index_ = self.cv_results_["params"].index(
+            {"gamma": chosen[0][0].gamma, "C": chosen[0][1], **_kernel_params(chosen[0][0])}
+        )
+        self.best_params_ = dict(self.cv_results_["params"][self.best_index_])
+        self.best_score_ = float(mean[self.best_index_])
+        imputed = (self.cv_results_["param_gamma"] == 1) & ~self.cv_results_["param_indicators"].astype(bool)
+        self.zero_imputation_score_ = float(mean[imputed].max()) if imputed.any() else float("nan")
+        return chosen
+
+    def _model_params(self, options: KernelOptions) -> dict[str, Any]:
+        """Parameters of the refitted model that this search shares with it."""
+        shared = {
+            name: getattr(self, name) for name in ("scale", "standardize", "constant", "sparse_missing", "n_jobs")
+        }
+        return {"gamma": options.gamma, **_kernel_params(options), **shared}
+
+    def _mean_of_models(self, X: Any, method: str) -> _Floats:
+        """Mean over `estimators_` of a method's values."""
+        check_is_fitted(self)
+        table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
+        values: _Floats = np.mean([getattr(model, method)(table) for model in self.estimators_], axis=0)
+        return values
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+def _kernel_params(options: KernelOptions) -> dict[str, Any]:
+    return {"indicators": options.indicators, "normalize": options.normalize}
