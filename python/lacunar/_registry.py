@@ -11,6 +11,8 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.KarmaRegressor": ("lacunar.karma", "KarmaRegressor"),
     "lacunar.KarmaClassifierCV": ("lacunar.karma", "KarmaClassifierCV"),
     "lacunar.KarmaRegressorCV": ("lacunar.karma", "KarmaRegressorCV"),
+    "lacunar.TableEncoder": ("lacunar.compare", "TableEncoder"),
+    "lacunar.TableModel": ("lacunar.compare", "TableModel"),
 }
 # Frozen dataclasses of plain fields: they check themselves in __post_init__, or hold numbers only.
 RECORDS: dict[str, tuple[str, str]] = {

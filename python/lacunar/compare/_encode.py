@@ -19,7 +19,11 @@ def choose_target(table: Table, wish: str | None) -> tuple[str, str]:
     if wish is not None:
         if wish not in table.names:
             close = get_close_matches(wish, table.names, 3, 0.5)
-            hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"there are {', '.join(table.names[:12])}"
+            hint = (
+                f"did you mean {' or '.join(map(repr, close))}?"
+                if close
+                else f"there are {', '.join(table.names[:12])}"
+            )
             raise UserError(f"--target {wish!r}: no such column in {table.source}; {hint}", 2)
         return wish, "as asked"
     if table.target is not None:
@@ -29,7 +33,7 @@ def choose_target(table: Table, wish: str | None) -> tuple[str, str]:
 
 
 def guess_task(target: NDArray[np.generic]) -> tuple[str, str]:
-    """"classification" or "regression", and why."""
+    """ "classification" or "regression", and why."""
     if target.dtype.kind != "f":
         return "classification", "the target is text"
     values = np.unique(target)
@@ -42,7 +46,9 @@ def as_text(column: NDArray[np.generic]) -> NDArray[np.str_]:
     """Text of a column; 1.0 reads "1", a hole ""."""
     if column.dtype.kind != "f":
         return np.asarray(column, dtype=np.str_)
-    return np.array(["" if np.isnan(v) else str(int(v)) if v == int(v) else repr(float(v)) for v in column.tolist()], dtype=np.str_)
+    return np.array(
+        ["" if np.isnan(v) else str(int(v)) if v == int(v) else repr(float(v)) for v in column.tolist()], dtype=np.str_
+    )
 
 
 class TableEncoder(BaseEstimator):  # type: ignore[misc]
@@ -102,7 +108,9 @@ class TableEncoder(BaseEstimator):  # type: ignore[misc]
     def transform(self, table: Table) -> tuple[NDArray[np.float64], list[str]]:
         """Array (n, outputs) with NaN for holes, and notes on what did not fit. O(n d)."""
         if not set(self.names_) & set(table.names):
-            raise UserError(f"{table.source}: none of the model's columns is there; it wants {', '.join(self.names_[:12])}.")
+            raise UserError(
+                f"{table.source}: none of the model's columns is there; it wants {', '.join(self.names_[:12])}."
+            )
         blocks, notes = [], []
         absent = [name for name in self.names_ if name not in table.names]
         if absent:
@@ -134,7 +142,7 @@ def _numbers(column: NDArray[np.generic], name: str, notes: list[str]) -> NDArra
 
 
 def _one_hot(text: NDArray[np.str_], categories: NDArray[np.str_], name: str, notes: list[str]) -> NDArray[np.float64]:
-    block = (text[:, None] == categories[None, :]).astype(float)
+    block: NDArray[np.float64] = (text[:, None] == categories[None, :]).astype(float)
     seen = block.any(axis=1)
     block[~seen] = np.nan
     unknown = np.unique(text[~seen & ~missing(text)])

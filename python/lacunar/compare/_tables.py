@@ -68,7 +68,9 @@ def column_of_text(cells: Iterable[Any], name: str, source: str) -> NDArray[Any]
 def finite(numbers: NDArray[Any], name: str, source: str) -> NDArray[Any]:
     if np.isinf(numbers).any():
         row = int(np.flatnonzero(np.isinf(numbers))[0])
-        raise UserError(f"{source}: column {name!r} has an infinite number in data row {row + 1}. Leave it empty if it is not known.")
+        raise UserError(
+            f"{source}: column {name!r} has an infinite number in data row {row + 1}. Leave it empty if it is not known."
+        )
     return numbers
 
 
@@ -86,7 +88,9 @@ def _lines(path: Path) -> Iterator[str]:
     with path.open(encoding="utf-8-sig", newline="") as file:
         for line in file:
             if "\0" in line:
-                raise UserError(f"{path}: this is not text. Formats are told by the ending of the name: {', '.join(READERS)}.")
+                raise UserError(
+                    f"{path}: this is not text. Formats are told by the ending of the name: {', '.join(READERS)}."
+                )
             yield line
 
 
@@ -177,14 +181,18 @@ def _with_target(X: NDArray[Any], y: NDArray[Any] | None, names: list[str], path
     columns = [finite(X[:, j].astype(float), name, str(path)) for j, name in enumerate(names)]
     if y is None:
         return Table(names, columns, str(path))
-    target = column_of_text(y.tolist(), "y", str(path)) if y.dtype.kind in "USO" else finite(y.astype(float), "y", str(path))
+    target = (
+        column_of_text(y.tolist(), "y", str(path)) if y.dtype.kind in "USO" else finite(y.astype(float), "y", str(path))
+    )
     return Table([*names, "y"], [*columns, target], str(path), "y")
 
 
 def _dense(matrix: Any, path: Path) -> NDArray[np.float64]:
     """What is not stored is missing."""
     if np.prod(matrix.shape, dtype=float) > MAX_DENSE:
-        raise UserError(f"{path}: {matrix.shape[0]} x {matrix.shape[1]} is too large here. Use lacunar.Observed from Python.")
+        raise UserError(
+            f"{path}: {matrix.shape[0]} x {matrix.shape[1]} is too large here. Use lacunar.Observed from Python."
+        )
     coo = matrix.tocoo()
     X = np.full(matrix.shape, np.nan)
     X[coo.row, coo.col] = coo.data
@@ -205,7 +213,9 @@ def read_npz(path: Path) -> Table:
     else:
         raise UserError(f"{path}: no array X in it; there are {', '.join(sorted(arrays)) or 'none'}.")
     names = arrays.get("feature_names", np.array([]))
-    return _with_target(X, arrays.get("y"), [n.decode() if isinstance(n, bytes) else str(n) for n in names.tolist()], path)
+    return _with_target(
+        X, arrays.get("y"), [n.decode() if isinstance(n, bytes) else str(n) for n in names.tolist()], path
+    )
 
 
 def read_svmlight(path: Path) -> Table:
@@ -235,7 +245,9 @@ def read_table(name: str) -> Table:
     except UserError:
         raise
     except Exception as error:  # parsers of damaged files raise whatever the bytes lead them to
-        raise UserError(f"{name}: cannot be read as {path.suffix} ({type(error).__name__}: {str(error)[:200]}).") from None
+        raise UserError(
+            f"{name}: cannot be read as {path.suffix} ({type(error).__name__}: {str(error)[:200]})."
+        ) from None
     if not table.n_rows:
         raise UserError(f"{name}: the table has no rows.")
     return table

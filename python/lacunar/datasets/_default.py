@@ -9,7 +9,9 @@ from sklearn.datasets import load_breast_cancer
 from lacunar.datasets._holes import make_block_holes
 
 
-def load_breast_panels(*, share_observed: float = 0.5, random_state: int = 0) -> tuple[NDArray[np.float64], NDArray[np.str_], list[str]]:
+def load_breast_panels(
+    *, share_observed: float = 0.5, random_state: int = 0
+) -> tuple[NDArray[np.float64], NDArray[np.str_], list[str]]:
     """Wisconsin diagnostic breast cancer, 569 x 30, whose three panels of ten columns are seen or missed together.
 
     The panels are mean, standard error and worst value of the same ten measurements, so one says much about another:
@@ -36,6 +38,6 @@ def load_breast_panels(*, share_observed: float = 0.5, random_state: int = 0) ->
     (569, 30)
     """
     data = load_breast_cancer()
-    panels = [range(0, 10), range(10, 20), range(20, 30)]
+    panels = [range(10), range(10, 20), range(20, 30)]
     X = make_block_holes(data.data, panels, share_observed=share_observed, random_state=random_state)
     return X, data.target_names[data.target], [str(name) for name in data.feature_names]

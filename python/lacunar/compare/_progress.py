@@ -1,0 +1,95 @@
+"""What the person at the shell sees: a bar with the time left, and the table."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from lacunar.compare._evaluate import Comparison, Run, evaluate
+from lacunar.compare._learners import Learner, learners
+from lacunar.compare._problem import Problem
+from lacunar.compare._report import seconds
+from lacunar.compare._text import caveats, summary
+
+
+@contextmanager
+def progress(competitors: list[Learner], n_splits: int, quiet: bool) -> Iterator[Callable[[Run], None]]:
+    """A bar on stderr while the learners run; yields what to call after each run."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    left = TimeRemainingColumn()
+    columns = [
+        TextColumn("{task.description:<22}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        left,
+    ]
+    total = len(competitors) * n_splits
+    with Progress(*columns, console=console, disable=quiet, transient=True) as bar:
+        task = bar.add_task("comparing", total=total)
+        done = set[tuple[int, int]]()
+
+        def step(run: Run) -> None:
+            done.add((run.learner, run.split))
+            if run.error:  # its later splits will not come
+                done.update((run.learner, s) for s in range(n_splits))
+            bar.update(task, completed=len(done), description=competitors[run.learner].name)
+
+        yield step
+
+
+def run(problem: Problem, folds: int, repeats: int, seed: int, n_jobs: int, quiet: bool) -> Comparison:
+    """All learners of the task, under a bar on stderr."""
+    competitors = learners(problem.task)
+    with progress(competitors, folds * repeats, quiet) as step:
+        return evaluate(problem, competitors, folds=folds, repeats=repeats, seed=seed, n_jobs=n_jobs, on_run=step)
+
+
+def print_table(comparison: Comparison) -> None:
+    """The table on stdout, and what to know about it."""
+    from rich.console import Console
+    from rich.table import Table
+
+    regression = comparison.problem.task == "regression"
+    scores = comparison.scores()
+    # Piped into a file the table keeps its width: a cut name is no result.
+    console = Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else 120)
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("learner", no_wrap=True)
+    heads = [comparison.measure, "± s.e.", *(["R²"] if regression else []), "fit", "predict"]
+    for name in heads:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("")
+    for s in scores:
+        if s.failure:
+            table.add_row(s.learner.name, *["-"] * len(heads), f"failed: {s.failure}")
+            continue
+        error = "" if np.isnan(s.error) else f"{s.error:.2g}" if regression else f"{s.error:.3f}"
+        numbers = [f"{s.mean:.4g}" if regression else f"{s.mean:.3f}", error, *([f"{s.r2:.3f}"] if regression else [])]
+        mark = {"best": "* lowest", "tied": "= not distinguishable from it", "": ""}[s.mark]
+        table.add_row(
+            s.learner.name,
+            *numbers,
+            seconds(s.fit_seconds),
+            seconds(s.predict_seconds),
+            mark,
+            style="bold" if s.mark == "best" else "",
+        )
+    console.print(table)
+    console.print()
+    for line in [summary(comparison, scores), *caveats(comparison, scores)]:
+        console.print(line, soft_wrap=True, markup=False)

@@ -1,0 +1,164 @@
+"""A comparison as one HTML page that needs nothing beside it."""
+
+from __future__ import annotations
+
+import os
+import re
+from html import escape
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lacunar import __version__
+from lacunar.compare._evaluate import Comparison, Score
+from lacunar.compare._style import PAGE
+from lacunar.compare._text import caveats, measured, summary
+from lacunar.plotting import CoverageDisplay, MissingnessDisplay, ScoresDisplay
+
+_SHOWN = 5  # learners in the picture of score against share observed
+
+
+def write_report(comparison: Comparison, path: str | os.PathLike[str]) -> None:
+    """Write the page; it appears whole or not at all.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    path : path-like
+
+    Raises
+    ------
+    OSError
+        When the place cannot be written.
+    """
+    write_whole(path, page(comparison))
+
+
+def write_whole(path: str | os.PathLike[str], text: str) -> None:
+    """Write beside the place, then move: a killed run leaves what was there before."""
+    place = Path(path)
+    draft = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(place)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def page(comparison: Comparison) -> str:
+    """The HTML of the report."""
+    scores = comparison.scores()
+    problem = comparison.problem
+    n, d = problem.X.shape
+    facts = [
+        ("rows", f"{n:,}"),
+        ("columns", f"{d:,}"),
+        ("missing", f"{100 * problem.holes:.0f} %"),
+        ("target", problem.target),
+    ]
+    if problem.task == "classification":
+        facts.append(("classes", str(len(np.unique(problem.y)))))
+    return PAGE.substitute(
+        title=escape(f"lacunar compare: {Path(problem.source).name}"),
+        source=escape(Path(problem.source).name),
+        summary=escape(summary(comparison, scores)),
+        caveats="".join(f'<p class="caveat">{escape(line)}</p>' for line in caveats(comparison, scores)),
+        facts="".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts),
+        head=_head(comparison),
+        rows="".join(_row(comparison, score) for score in scores),
+        pictures=_pictures(comparison, [s for s in scores if not s.failure]),
+        read="".join(f"<li>{escape(note)}</li>" for note in problem.notes),
+        measured=escape(measured(comparison)),
+        learners="".join(f"<li><b>{escape(x.name)}</b>: {escape(x.about)}</li>" for x in comparison.learners),
+        versions=escape(_versions()),
+    )
+
+
+def _head(comparison: Comparison) -> str:
+    names = ["learner", comparison.measure, "± s.e."]
+    names += ["R²"] if comparison.problem.task == "regression" else []
+    return "".join(f"<th>{escape(name)}</th>" for name in [*names, "fit", "predict", ""])
+
+
+def _row(comparison: Comparison, score: Score) -> str:
+    name = f'<td class="name">{escape(score.learner.name)}</td>'
+    regression = comparison.problem.task == "regression"
+    if score.failure:
+        return f'<tr class="failed">{name}<td colspan="{5 + regression}">failed: {escape(score.failure)}</td></tr>'
+    cells = [f"{score.mean:.4g}" if regression else f"{score.mean:.3f}"]
+    cells += ["" if np.isnan(score.error) else f"{score.error:.2g}" if regression else f"{score.error:.3f}"]
+    cells += [f"{score.r2:.3f}"] if regression else []
+    cells += [seconds(score.fit_seconds), seconds(score.predict_seconds)]
+    mark = {"best": "lowest", "tied": "not distinguishable from it", "": ""}[score.mark]
+    kind = f"{score.mark} {'ours' if score.learner.ours else ''}".strip()
+    return f'<tr class="{kind}">{name}{"".join(f"<td>{c}</td>" for c in cells)}<td class="mark">{mark}</td></tr>'
+
+
+def seconds(value: float) -> str:
+    """A time a person reads at a glance."""
+    return f"{1000 * value:.0f} ms" if value < 0.9995 else f"{value:.1f} s"
+
+
+def _pictures(comparison: Comparison, scores: list[Score]) -> str:
+    try:
+        drawn = _draw(comparison, scores)
+    except ImportError as error:
+        return f"<section><p class='caveat'>{escape(f'No pictures: {error}')}</p></section>"
+    return "".join(
+        f"<section><h2>{escape(title)}</h2><p>{escape(text)}</p><figure>{svg}</figure></section>"
+        for title, text, svg in drawn
+    )
+
+
+def _draw(comparison: Comparison, scores: list[Score]) -> list[tuple[str, str, str]]:
+    problem = comparison.problem
+    drawn = []
+    if scores:
+        names = [s.learner.name for s in scores]
+        bars = ScoresDisplay(
+            names,
+            [s.mean for s in scores],
+            [s.error for s in scores],
+            [s.learner.ours for s in scores],
+            comparison.measure,
+        )
+        drawn.append(("Scores", "KARMA in green, what people use today in grey.", svg_of(bars.plot().figure_)))
+    holes = MissingnessDisplay.from_array(problem.X, problem.encoder.output_names_)
+    text = "Dark is observed, light is missing. Rows with the same pattern lie together, the most complete at the top."
+    drawn.append(("What is missing", text, svg_of(holes.plot().figure_)))
+    share = 1 - np.isnan(problem.X).mean(axis=1)
+    if scores and np.ptp(share) > 0:
+        place = {id(learner): k for k, learner in enumerate(comparison.learners)}
+        losses = {s.learner.name: comparison.row_losses(place[id(s.learner)]) for s in scores[:_SHOWN]}
+        lines = CoverageDisplay(share, losses, comparison.measure)
+        text = f"{comparison.measure[0].upper()}{comparison.measure[1:]} on test rows, grouped by how much of the row is observed."
+        drawn.append(("Where the errors are", text, svg_of(lines.plot().figure_)))
+    return drawn
+
+
+def svg_of(figure: Any) -> str:
+    """A figure as SVG to put inside HTML: no prolog, no metadata, as wide as its place."""
+    import matplotlib as mpl
+
+    buffer = StringIO()
+    with mpl.rc_context({"svg.hashsalt": "lacunar"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
+    svg = buffer.getvalue()
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    return re.sub(
+        r'(<svg[^>]*?) width="[^"]*"', r"\1", re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", svg, count=1), count=1
+    )
+
+
+def _versions() -> str:
+    import platform
+
+    import scipy
+    import sklearn
+
+    return (
+        f"lacunar {__version__}, scikit-learn {sklearn.__version__}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
+        f"Python {platform.python_version()}"
+    )
