@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lacunar._config import __version__, show_config
+from lacunar import __version__, show_config
 
 INTERRUPTED = 130
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ __all__ = ["CoverageDisplay", "MissingnessDisplay", "ScoresDisplay"]
 
 INK, QUIET, RULE = "#1f2933", "#6b7785", "#d9dee4"
 OURS, PEERS, HOLE, SEEN = "#0b7a75", "#9aa5b1", "#f3efe6", "#33566b"
-_LINES = ("#0b7a75", "#c8553d", "#5b6c9e", "#b08900", "#7d5ba6", "#4f7f3b", "#8a8f98")
+_STRONG = ("#0b7a75", "#6cc0b4")
+_LINES = ("#c8553d", "#5b6c9e", "#b08900", "#7d5ba6", "#8a8f98")
 _PICTURE_ROWS = 400  # rows of the missingness picture; more are averaged
 
 
@@ -158,6 +160,8 @@ class CoverageDisplay:
         "error rate": the mean is shown; "RMSE": the root of the mean.
     n_bins : int, default=5
         At most so many groups of about equal size.
+    strong : sequence of str, default=()
+        Names of the learners drawn in green.
 
     Examples
     --------
@@ -165,11 +169,18 @@ class CoverageDisplay:
     >>> display = CoverageDisplay([0.2, 0.2, 0.9, 0.9], {"a": [1, 0, 0, 0]}, "error rate").plot()
     """
 
-    def __init__(self, share: ArrayLike, losses: dict[str, Any], measure: str, *, n_bins: int = 5) -> None:
+    def __init__(
+        self, share: ArrayLike, losses: dict[str, Any], measure: str, *, n_bins: int = 5, strong: Sequence[str] = ()
+    ) -> None:
         self.share = np.asarray(share, dtype=float)
         self.losses = {name: np.asarray(values, dtype=float) for name, values in losses.items()}
         self.measure = measure
         self.n_bins = n_bins
+        self.strong = strong
+
+    def _colours(self) -> list[str]:
+        strong, others = cycle(_STRONG), cycle(_LINES)
+        return [next(strong if name in self.strong else others) for name in self.losses]
 
     def groups(self) -> list[NDArray[np.intp]]:
         """Row numbers of every group, by rising share; rows of one share stay together. Small groups are merged."""
@@ -195,7 +206,7 @@ class CoverageDisplay:
         ax.set_axisbelow(True)
         groups = self.groups()
         places = [100 * self.share[rows].mean() for rows in groups]
-        for colour, (name, values) in zip(_LINES * len(self.losses), self.losses.items(), strict=False):
+        for colour, (name, values) in zip(self._colours(), self.losses.items(), strict=True):
             heights = np.array(
                 [np.nanmean(values[rows]) if np.isfinite(values[rows]).any() else np.nan for rows in groups]
             )

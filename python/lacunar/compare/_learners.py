@@ -27,6 +27,7 @@ class Learner:
     ours: bool
     about: str
     make: Callable[[int], Any]
+    baseline: bool = False
 
 
 def _karma(task: str) -> Callable[[int], Any]:
@@ -97,7 +98,11 @@ def learners(task: str) -> list[Learner]:
             lambda seed: boosting(random_state=seed),
         ),
         Learner(
-            "no columns", False, "the commonest class" if classes else "the mean of the target", lambda seed: dummy()
+            "no columns",
+            False,
+            "the commonest class" if classes else "the mean of the target",
+            lambda seed: dummy(),
+            True,
         ),
     ]
 

@@ -17,7 +17,7 @@ from lacunar.compare._style import PAGE
 from lacunar.compare._text import caveats, measured, summary
 from lacunar.plotting import CoverageDisplay, MissingnessDisplay, ScoresDisplay
 
-_SHOWN = 5  # learners in the picture of score against share observed
+_SHOWN = 6  # learners in the picture of score against share observed
 
 
 def write_report(comparison: Comparison, path: str | os.PathLike[str]) -> None:
@@ -115,24 +115,22 @@ def _pictures(comparison: Comparison, scores: list[Score]) -> str:
 def _draw(comparison: Comparison, scores: list[Score]) -> list[tuple[str, str, str]]:
     problem = comparison.problem
     drawn = []
-    if scores:
-        names = [s.learner.name for s in scores]
-        bars = ScoresDisplay(
-            names,
-            [s.mean for s in scores],
-            [s.error for s in scores],
-            [s.learner.ours for s in scores],
-            comparison.measure,
-        )
-        drawn.append(("Scores", "KARMA in green, what people use today in grey.", svg_of(bars.plot().figure_)))
+    shown = [s for s in scores if not s.learner.baseline]  # it would stretch the axis
+    if shown:
+        means, errors, ours = zip(*((s.mean, s.error, s.learner.ours) for s in shown), strict=True)
+        bars = ScoresDisplay([s.learner.name for s in shown], means, errors, ours, comparison.measure).plot()
+        text = "KARMA in green, what people use today in grey. The line without columns is left out of the picture."
+        drawn.append(("Scores", text, svg_of(bars.figure_)))
     holes = MissingnessDisplay.from_array(problem.X, problem.encoder.output_names_)
     text = "Dark is observed, light is missing. Rows with the same pattern lie together, the most complete at the top."
     drawn.append(("What is missing", text, svg_of(holes.plot().figure_)))
     share = 1 - np.isnan(problem.X).mean(axis=1)
-    if scores and np.ptp(share) > 0:
+    if shown and np.ptp(share) > 0:
         place = {id(learner): k for k, learner in enumerate(comparison.learners)}
-        losses = {s.learner.name: comparison.row_losses(place[id(s.learner)]) for s in scores[:_SHOWN]}
-        lines = CoverageDisplay(share, losses, comparison.measure)
+        losses = {s.learner.name: comparison.row_losses(place[id(s.learner)]) for s in shown[:_SHOWN]}
+        lines = CoverageDisplay(
+            share, losses, comparison.measure, strong=[s.learner.name for s in shown if s.learner.ours]
+        )
         text = f"{comparison.measure[0].upper()}{comparison.measure[1:]} on test rows, grouped by how much of the row is observed."
         drawn.append(("Where the errors are", text, svg_of(lines.plot().figure_)))
     return drawn

@@ -29,7 +29,7 @@ td { text-align: right; padding: .5rem .6rem; border-bottom: 1px solid var(--rul
 th:first-child, td.name { text-align: left; padding-left: 0; }
 td.mark { text-align: left; color: var(--quiet); font-size: .85rem; }
 tr.ours td.name { color: var(--ours); font-weight: 600; } tr.best td { font-weight: 600; }
-tr.best td.mark { color: var(--ours); } tr.failed td { color: #7a3324; white-space: normal; text-align: left; }
+tr.best td.mark { color: var(--ink); } tr.failed td { color: #7a3324; white-space: normal; text-align: left; }
 figure { margin: 0; } figure svg { width: 100%; height: auto; display: block; }
 .scroll { overflow-x: auto; }
 ul { padding-left: 1.1rem; margin: .4rem 0; } footer { margin-top: 3.5rem; padding-top: 1rem;

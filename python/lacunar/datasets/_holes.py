@@ -52,11 +52,11 @@ def make_block_holes(
     """
     if not 0 < share_observed <= 1:
         raise ValueError(f"share_observed must lie in (0, 1]; got {share_observed!r}. Give 0.5 to see half.")
-    random = check_random_state(random_state)
+    generator = check_random_state(random_state)
     holed = np.array(X, dtype=float)
-    seen = random.uniform(size=(len(holed), len(blocks))) < share_observed
+    seen = generator.uniform(size=(len(holed), len(blocks))) < share_observed
     while len(blocks) and not (complete := seen.any(axis=1)).all():  # draw again: conditional on one seen block
-        seen[~complete] = random.uniform(size=(int((~complete).sum()), len(blocks))) < share_observed
+        seen[~complete] = generator.uniform(size=(int((~complete).sum()), len(blocks))) < share_observed
     for k, block in enumerate(blocks):
         holed[np.ix_(~seen[:, k], list(block))] = np.nan
     return holed
