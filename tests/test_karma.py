@@ -1,0 +1,256 @@
+"""KARMA estimators against exact solutions by scikit-learn, and on input that has nothing to learn from."""
+
+import os
+import sys
+
+import numpy as np
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import StratifiedKFold
+from sklearn.svm import SVC
+
+from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
+from lacunar.kernels import karma_kernel
+
+CLASSIFIERS = [KarmaClassifier, KarmaClassifierCV]
+EVERY = [*CLASSIFIERS, KarmaRegressor, KarmaRegressorCV]
+
+
+def standardised(X, reference):
+    return (X - np.nanmean(reference, axis=0)) / np.nanstd(reference, axis=0)
+
+
+def table(seed=0, n=80, d=5):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(2, 3, size=(n, d))
+    y = X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=n)
+    X[rng.random(X.shape) < 0.3] = np.nan
+    return X, y
+
+
+@pytest.fixture
+def real():
+    """Loader of the real tables in LACUNAR_DATA."""
+    folder = os.environ.get("LACUNAR_DATA")
+    if not folder:
+        pytest.skip("LACUNAR_DATA is not set: no real tables")
+    sys.path.insert(0, folder)
+    try:
+        import load
+    finally:
+        sys.path.remove(folder)
+    return load.load
+
+
+def grams(train, test, **options):
+    """Kernels that the estimators must have used, from the public function."""
+    options = {"constant": 1.0, "normalize": "trace", **options}
+    a, b = standardised(train, train), standardised(test, train)
+    return karma_kernel(a, **options), karma_kernel(b, a, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"indicators": True}, {"normalize": "cosine", "gamma": 3}])
+def test_regressor_is_kernel_ridge(options):
+    X, y = table()
+    model = KarmaRegressor(C=3.0, **options).fit(X, y)
+    gram, across = grams(X, X[:20], **{"gamma": 2, **options})
+    exact = KernelRidge(alpha=1 / 6, kernel="precomputed").fit(gram, y - y.mean())
+    np.testing.assert_allclose(model.predict(X[:20]), exact.predict(across) + y.mean(), rtol=1e-8)
+
+
+def test_unit_of_y_does_not_matter():
+    X, y = table()
+    np.testing.assert_allclose(
+        KarmaRegressorCV().fit(X, 1000 * y + 5).predict(X),
+        1000 * KarmaRegressorCV().fit(X, y).predict(X) + 5,
+        rtol=1e-8,
+    )
+
+
+def test_hinge_is_the_support_vector_machine_without_bias():
+    """SVC has a free bias, so the exact solution is projected gradient ascent on the dual box, run to the end."""
+    X, y = table()
+    labels = np.where(y > 0, 1.0, -1.0)
+    gram, _ = grams(X, X, gamma=2)
+    quadratic = gram * np.outer(labels, labels)
+    alpha, steepest = np.zeros(len(y)), np.linalg.norm(quadratic, 2)
+    for _ in range(20000):
+        alpha = np.clip(alpha + (1 - quadratic @ alpha) / steepest, 0, 1.0)
+    model = KarmaClassifier(loss="hinge", tol=1e-6).fit(X, labels)
+    np.testing.assert_allclose(model.decision_function(X), gram @ (alpha * labels), atol=5e-3)
+    assert model.n_support_.sum() == len(model.support_) == len(model.dual_coef_) < len(y)
+
+
+@pytest.mark.parametrize("name", ["hepatitis", "wisconsin"])
+def test_hinge_errs_like_svc_on_real_tables(real, name):
+    """The same objective but for SVC's free bias: errors within one standard error of each other."""
+    X, y, _ = real(name)
+    ours, theirs = [], []
+    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
+        kept = np.nanstd(X[train], axis=0) > 0
+        gram, across = grams(X[train][:, kept], X[test][:, kept], gamma=2)
+        model = KarmaClassifier(loss="hinge").fit(X[train], y[train])
+        exact = SVC(C=1.0, kernel="precomputed").fit(gram, y[train])
+        ours.append(np.mean(model.predict(X[test]) != y[test]))
+        theirs.append(np.mean(exact.predict(across) != y[test]))
+    spread = np.sqrt(np.mean(theirs) * (1 - np.mean(theirs)) / len(y))
+    assert abs(np.mean(ours) - np.mean(theirs)) <= spread
+
+
+@pytest.mark.parametrize("name", ["hepatitis", "wisconsin"])
+def test_squared_loss_is_kernel_ridge_on_real_tables(real, name):
+    X, y, _ = real(name)
+    train, test = next(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
+    gram, across = grams(X[train], X[test], gamma=2)
+    exact = KernelRidge(alpha=0.5, kernel="precomputed").fit(gram, np.where(y[train] > 0, 1.0, -1.0))
+    model = KarmaClassifier().fit(X[train], y[train])
+    np.testing.assert_allclose(model.decision_function(X[test]), exact.predict(across), rtol=1e-7, atol=1e-9)
+
+
+def test_search_scores_are_honest_leave_one_out():
+    X, y = table(n=12)
+    X = standardised(X, X)
+    search = KarmaRegressorCV(gammas=(2,), Cs=(0.7,), standardize=False).fit(X, y)
+    best = search.best_params_
+    options = {name: best[name] for name in ("gamma", "normalize", "indicators")}
+    gram = karma_kernel(X, constant=1.0, **options)
+    centred, errors = y - y.mean(), []
+    for i in range(len(y)):
+        rest = np.delete(np.arange(len(y)), i)
+        model = KernelRidge(alpha=1 / 1.4, kernel="precomputed").fit(gram[np.ix_(rest, rest)], centred[rest])
+        errors.append(model.predict(gram[i : i + 1, rest])[0] - centred[i])
+    assert search.best_score_ == pytest.approx(-np.mean(np.square(errors)), rel=1e-9)
+
+
+@pytest.mark.parametrize("cv", ["loo", "holdout", 3])
+def test_search_reports_zero_imputation(cv):
+    X, y = table()
+    search = KarmaClassifierCV(gammas=(2,), cv=cv, random_state=0).fit(X, y > 0)
+    results = search.cv_results_
+    assert set(results["param_gamma"]) == {1, 2}
+    assert len(results["params"]) == 2 * 2 * 2 * 7
+    assert search.best_score_ == results["mean_test_score"].max() >= search.zero_imputation_score_
+    assert results["rank_test_score"][search.best_index_] == 1
+    assert results["params"][search.best_index_] == search.best_params_
+
+
+def test_search_on_a_subsample_fits_all_rows():
+    X, y = table()
+    search = KarmaClassifierCV(max_search_rows=30, random_state=0, average=3).fit(X, y > 0)
+    assert [len(model.support_) for model in search.estimators_] == [80, 80, 80]
+
+
+def test_verbose_search_says_where_it_is(capsys):
+    X, y = table(n=20)
+    KarmaRegressorCV(gammas=(1,), verbose=1).fit(X, y)
+    assert capsys.readouterr().out.count("kernel ") == 4
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_probabilities(classes):
+    X, y = table(n=150)
+    codes = np.digitize(y, np.quantile(y, np.arange(1, classes) / classes))
+    models = [
+        KarmaClassifier(loss="logistic"),
+        KarmaClassifierCV(gammas=(2,), Cs=(0.1, 1.0), refit_loss="logistic", random_state=0),
+        CalibratedClassifierCV(KarmaClassifier(), cv=3),
+    ]
+    for model in models:
+        shares = model.fit(X, codes).predict_proba(X)
+        np.testing.assert_allclose(shares.sum(axis=1), 1)
+        truth = shares[np.arange(len(codes)), codes]
+        assert -np.log(truth).mean() < 0.9 * np.log(classes)
+    assert not hasattr(KarmaClassifier(), "predict_proba")
+
+
+def test_unfinished_solver_warns_with_its_gap():
+    X, y = table()
+    with pytest.warns(ConvergenceWarning, match="duality gap"):
+        KarmaClassifier(loss="hinge", C=1e4, max_iter=1).fit(X, y > 0)
+
+
+def test_paper_options():
+    X, y = table()
+    model = KarmaClassifier(gamma=3, options="paper", loss="hinge", indicators=True, C=1e-3).fit(X, y > 0)
+    form = model.kernel_
+    assert (form.count_scale, form.trace, form.indicators, form.cosine, form.constant) == (1, 1, 0, False, 1)
+    many = KarmaClassifier(options="paper", loss="hinge", C=1e-2).fit(X, np.digitize(y, [-2, 2]))
+    multi = KarmaClassifier(options="paper", loss="crammer_singer", C=1e-2).fit(X, np.digitize(y, [-2, 2]))
+    np.testing.assert_array_equal(many.decision_function(X), multi.decision_function(X))
+
+
+@pytest.mark.parametrize("model", EVERY)
+class TestNothingToLearnFrom:
+    def target(self, model, y):
+        return y > 0 if model in CLASSIFIERS else y
+
+    def test_empty_row_predicts_the_prior(self, model):
+        X, y = table()
+        y = y - y.mean() + (8 if model not in CLASSIFIERS else 2)
+        prior = model().fit(X, self.target(model, y)).predict(np.full((1, 5), np.nan))[0]
+        assert prior == pytest.approx(1 if model in CLASSIFIERS else 8, abs=1.5)
+
+    def test_empty_table(self, model):
+        y = np.arange(9.0) - 3
+        found = model().fit(np.full((9, 4), np.nan), self.target(model, y)).predict(np.ones((2, 4)))
+        np.testing.assert_allclose(found, 1.0, atol=1e-6)  # majority and mean are both 1
+
+    def test_one_row(self, model):
+        found = model().fit([[1.0, np.nan]], self.target(model, np.array([3.0]))).predict([[0.0, 0.0]])
+        assert found[0] == self.target(model, np.array([3.0]))[0]
+
+    def test_column_unknown_to_fit_is_ignored(self, model):
+        X, y = table()
+        X[:, 2] = np.nan
+        fitted = model().fit(X, self.target(model, y))
+        with_value = X.copy()
+        with_value[:, 2] = 1e6
+        np.testing.assert_array_equal(fitted.predict(with_value), fitted.predict(X))
+
+    def test_constant_column(self, model):
+        X, y = table()
+        X[:, 2] = 1e6 + 1e-9 * np.arange(80)
+        assert np.isfinite(model().fit(X, self.target(model, y)).predict(X)).all()
+
+    @pytest.mark.parametrize("bad", [np.nan, np.inf])
+    def test_bad_y(self, model, bad):
+        X, y = table()
+        y[5] = bad
+        with pytest.raises(ValueError, match=r"NaN|infinity"):
+            model().fit(X, y)
+
+    def test_infinite_entry(self, model):
+        X, y = table()
+        X[4, 1] = np.inf
+        with pytest.raises(ValueError, match=r"row 4, column 1"):
+            model().fit(X, self.target(model, y))
+
+    @pytest.mark.parametrize("weight", [np.zeros(80), -np.ones(80)])
+    def test_bad_weights(self, model, weight):
+        X, y = table()
+        with pytest.raises(ValueError, match=r"[Ww]eight"):
+            model().fit(X, self.target(model, y), sample_weight=weight)
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS)
+def test_one_class_is_a_constant(model):
+    X, _ = table(n=10)
+    assert set(model().fit(X, ["only"] * 10).predict(X)) == {"only"}
+
+
+def test_a_class_with_one_member():
+    X, y = table()
+    codes = (y > 0).astype(int)
+    codes[0] = 2
+    for cv in ("loo", "holdout", 5):
+        assert KarmaClassifierCV(cv=cv, random_state=0).fit(X, codes).decision_function(X).shape == (80, 3)
+
+
+def test_class_weight_moves_the_border():
+    X, y = table()
+    labels = np.where(y > 3, "rare", "common")
+    plain = (KarmaClassifier().fit(X, labels).predict(X) == "rare").sum()
+    for weight in ("balanced", {"rare": 5.0, "common": 1.0}):
+        assert (KarmaClassifier(class_weight=weight).fit(X, labels).predict(X) == "rare").sum() > plain
