@@ -186,6 +186,19 @@ def test_large_gamma_is_exact_where_it_fits():
     assert karma_kernel(X, gamma=5, scale="raw")[0, 1] == 50 * sum(50**k for k in range(5))
 
 
+@pytest.mark.parametrize("normalize", [None, "cosine"])
+@pytest.mark.parametrize("n_jobs", [1, 3])
+def test_sparse_output(n_jobs, normalize):
+    X, Y = holes(70, 40, 0.05), holes(50, 40, 0.05, seed=1)
+    sparse = karma_kernel(X, Y, dense_output=False, normalize=normalize, n_jobs=n_jobs)
+    dense = karma_kernel(X, Y, normalize=normalize, method="inverted")
+    assert 0 < sparse.nnz < dense.size / 2
+    assert sparse.has_sorted_indices
+    np.testing.assert_array_equal(sparse.toarray(), dense)
+    with pytest.raises(ValueError, match="dense_output=False needs"):
+        karma_kernel(X, dense_output=False, constant=1.0)
+
+
 def test_svc_learns_from_it():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 10))

@@ -1,4 +1,4 @@
-// The three ways over the pairs: dense register tiles, sparse rows against blocks of columns, inverted index.
+// Two ways over the pairs of rows, block by block: dense register tiles, and sparse rows against blocks of columns.
 #include <algorithm>
 #include <memory>
 
@@ -109,101 +109,9 @@ void gram_spmm(const GramTask<T>& task, int n_threads) {
   });
 }
 
-namespace {
-
-// Sum and count of one column of the output row, side by side: one cache line serves both.
-template <class T>
-struct Pair {
-  T s;
-  std::int32_t n;
-};
-
-// The columns of a table: entry p of column k is row[p], value[p].
-template <class T>
-struct Inverted {
-  std::vector<Offset> offsets;
-  std::vector<Index> row;
-  std::vector<T> value;
-
-  explicit Inverted(const Rows<T>& y)
-      : offsets(static_cast<std::size_t>(y.n_cols + 2)), row(static_cast<std::size_t>(y.n_observed())), value(row.size()) {
-    for (Offset p = 0; p < y.n_observed(); ++p) ++offsets[static_cast<std::size_t>(y.indices[p]) + 2];
-    for (std::size_t k = 1; k < offsets.size(); ++k) offsets[k] += offsets[k - 1];
-    for (Offset i = 0; i < y.n_rows; ++i)
-      for (Offset p = y.offsets[i]; p < y.offsets[i + 1]; ++p) {
-        const auto slot = static_cast<std::size_t>(offsets[static_cast<std::size_t>(y.indices[p]) + 1]++);
-        row[slot] = static_cast<Index>(i);
-        value[slot] = y.values[p];
-      }
-  }
-};
-
-// The pairs of one row that share a column, and the output line of the others.
-template <class T>
-struct InvertedLine {
-  std::vector<Pair<T>> pairs;
-  std::vector<Index> touched;
-  std::vector<T> line, empty;
-
-  explicit InvertedLine(Offset n_y)
-      : pairs(static_cast<std::size_t>(n_y)), touched(static_cast<std::size_t>(n_y) + 1), line(pairs.size()) {}
-
-  std::size_t gather(const GramTask<T>& task, const Inverted<T>& y, Offset i) {
-    std::size_t n_touched = 0;
-    for (Offset p = task.x.offsets[i]; p < task.x.offsets[i + 1]; ++p) {
-      const auto k = static_cast<std::size_t>(task.x.indices[p]);
-      for (auto at = static_cast<std::size_t>(y.offsets[k]); at < static_cast<std::size_t>(y.offsets[k + 1]); ++at) {
-        Pair<T>& pair = pairs[static_cast<std::size_t>(y.row[at])];
-        touched[n_touched] = y.row[at];  // written always, kept when the pair is new: no branch
-        n_touched += pair.n == 0;
-        pair.s += task.x.values[p] * y.value[at];
-        ++pair.n;
-      }
-    }
-    return n_touched;
-  }
-};
-
-template <class T>
-void write_line(const GramTask<T>& task, InvertedLine<T>& w, std::size_t n_touched, Offset i, std::size_t q) {
-  const Offset n_x = task.x.n_rows, n_y = task.y.n_rows, form_at = static_cast<Offset>(q);
-  const Form<T>& form = task.forms[q];
-  const T row_scale = task.row_scale ? task.row_scale[form_at * n_x + i] : T{1};
-  const T* col_scale = task.col_scale ? task.col_scale + form_at * n_y : nullptr;
-  const T nothing_common = form.constant * form.table[0] * row_scale;
-  for (std::size_t j = 0; j < w.line.size(); ++j) w.line[j] = col_scale ? nothing_common * col_scale[j] : nothing_common;
-  for (std::size_t t = 0; t < n_touched; ++t) {
-    const auto j = static_cast<std::size_t>(w.touched[t]);
-    const Pair<T> pair = w.pairs[j];
-    const T k = form.on_sum * pair.s + (form.on_count * static_cast<T>(pair.n) + form.constant);
-    w.line[j] = k * form.table[pair.n] * (col_scale ? row_scale * col_scale[j] : row_scale);
-  }
-  gram_kernels<T>().stream(w.line.data(), task.out + (form_at * n_x + i) * n_y, n_y);
-}
-
-}  // namespace
-
-// Symmetry is not used: computing a pair again is cheaper than mirroring it.
-template <class T>
-void gram_inverted(const GramTask<T>& task, int n_threads) {
-  constexpr Offset grain = 16;
-  const Inverted<T> y(task.y);
-  std::vector<std::unique_ptr<InvertedLine<T>>> lines(static_cast<std::size_t>(std::max(n_threads, 1)));
-  parallel_tasks(n_threads, (task.x.n_rows + grain - 1) / grain, [&](int thread, Offset at) {
-    auto& slot = lines[static_cast<std::size_t>(thread)];
-    if (!slot) slot = std::make_unique<InvertedLine<T>>(task.y.n_rows);
-    for (Offset i = at * grain; i < std::min((at + 1) * grain, task.x.n_rows); ++i) {
-      const std::size_t n_touched = slot->gather(task, y, i);
-      for (std::size_t q = 0; q < task.forms.size(); ++q) write_line(task, *slot, n_touched, i, q);
-      for (std::size_t t = 0; t < n_touched; ++t) slot->pairs[static_cast<std::size_t>(slot->touched[t])] = {};
-    }
-  });
-}
-
-#define LACUNAR_INSTANTIATE(T)                          \
-  template void gram_dense(const GramTask<T>&, int);    \
-  template void gram_spmm(const GramTask<T>&, int);     \
-  template void gram_inverted(const GramTask<T>&, int);
+#define LACUNAR_INSTANTIATE(T)                       \
+  template void gram_dense(const GramTask<T>&, int); \
+  template void gram_spmm(const GramTask<T>&, int);
 LACUNAR_INSTANTIATE(float)
 LACUNAR_INSTANTIATE(double)
 #undef LACUNAR_INSTANTIATE

@@ -6,6 +6,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "lacunar/types.hpp"
 
@@ -27,6 +28,12 @@ Rows<T> rows_of(const Array<Offset>& offsets, const Array<Index>& indices, const
   if (offsets.size() < 1) throw std::invalid_argument("indptr is empty");
   expect_size(indices, values.size(), "indices");
   return {offsets.data(), indices.data(), values.data(), static_cast<Offset>(offsets.size() - 1), n_cols};
+}
+
+// A new array owning a copy of what the core made.
+template <class T>
+Array<T> to_array(const std::vector<T>& made) {
+  return Array<T>(static_cast<py::ssize_t>(made.size()), made.data());
 }
 
 }  // namespace lacunar::bind

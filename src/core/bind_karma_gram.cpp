@@ -21,24 +21,34 @@ const char* name_of(GramPath path) {
   return path == GramPath::dense ? "dense" : path == GramPath::spmm ? "spmm" : "inverted";
 }
 
-// forms (q, 3) of coefficients and tables (q, n_max + 1), both of the output's type.
+// The arrays of a call, as the core wants them. forms (q, 3) of coefficients and tables (q, n_max + 1), of the output's type.
 template <class T>
-std::string gram(const Array<Offset>& x_indptr, const Array<Index>& x_indices, const Array<T>& x_values,
-                 const Array<Offset>& y_indptr, const Array<Index>& y_indices, const Array<T>& y_values, Offset n_cols,
-                 bool symmetric, const Array<T>& forms, const Array<T>& tables, const std::optional<Array<T>>& row_scale,
-                 const std::optional<Array<T>>& col_scale, Array<T>& out, const std::string& method, int n_threads) {
-  GramTask<T> task{rows_of(x_indptr, x_indices, x_values, n_cols), rows_of(y_indptr, y_indices, y_values, n_cols),
-                   symmetric, {}, nullptr, nullptr, nullptr};
+GramTask<T> task_of(const Rows<T>& x, const Rows<T>& y, bool symmetric, const Array<T>& forms, const Array<T>& tables,
+                    const std::optional<Array<T>>& row_scale, const std::optional<Array<T>>& col_scale) {
+  GramTask<T> task{x, y, symmetric, {}, nullptr, nullptr, nullptr};
   const Offset q = forms.ndim() == 2 ? forms.shape(0) : 0;
   expect_size(forms, 3 * q, "forms");
   expect_size(tables, q * (tables.ndim() == 2 ? tables.shape(1) : 0), "tables");
-  expect_size(out, q * task.x.n_rows * task.y.n_rows, "out");
-  if (row_scale) expect_size(*row_scale, q * task.x.n_rows, "row_scale"), task.row_scale = row_scale->data();
-  if (col_scale) expect_size(*col_scale, q * task.y.n_rows, "col_scale"), task.col_scale = col_scale->data();
+  if (row_scale) expect_size(*row_scale, q * x.n_rows, "row_scale"), task.row_scale = row_scale->data();
+  if (col_scale) expect_size(*col_scale, q * y.n_rows, "col_scale"), task.col_scale = col_scale->data();
   for (Offset k = 0; k < q; ++k) {
     const T* form = forms.data() + 3 * k;
     task.forms.push_back({form[0], form[1], form[2], tables.data() + k * tables.shape(1)});
   }
+  return task;
+}
+
+template <class T>
+using Scale = std::optional<Array<T>>;
+
+template <class T>
+std::string gram(const Array<Offset>& x_indptr, const Array<Index>& x_indices, const Array<T>& x_values,
+                 const Array<Offset>& y_indptr, const Array<Index>& y_indices, const Array<T>& y_values, Offset n_cols,
+                 bool symmetric, const Array<T>& forms, const Array<T>& tables, const Scale<T>& row_scale,
+                 const Scale<T>& col_scale, Array<T>& out, const std::string& method, int n_threads) {
+  auto task = task_of(rows_of(x_indptr, x_indices, x_values, n_cols), rows_of(y_indptr, y_indices, y_values, n_cols),
+                      symmetric, forms, tables, row_scale, col_scale);
+  expect_size(out, static_cast<Offset>(task.forms.size()) * task.x.n_rows * task.y.n_rows, "out");
   task.out = out.mutable_data();
   const py::gil_scoped_release nogil;
   const GramPath asked = path_of(method);
@@ -48,13 +58,33 @@ std::string gram(const Array<Offset>& x_indptr, const Array<Index>& x_indices, c
 }
 
 template <class T>
+py::tuple gram_csr(const Array<Offset>& x_indptr, const Array<Index>& x_indices, const Array<T>& x_values,
+                   const Array<Offset>& y_indptr, const Array<Index>& y_indices, const Array<T>& y_values, Offset n_cols,
+                   const Array<T>& forms, const Array<T>& tables, const Scale<T>& row_scale, const Scale<T>& col_scale,
+                   int n_threads) {
+  const auto task = task_of(rows_of(x_indptr, x_indices, x_values, n_cols),
+                            rows_of(y_indptr, y_indices, y_values, n_cols), false, forms, tables, row_scale, col_scale);
+  if (task.forms.size() != 1) throw std::invalid_argument("a sparse result holds one form");
+  SparseGram<T> made;
+  {
+    const py::gil_scoped_release nogil;
+    made = gram_sparse(task, n_threads);
+  }
+  return py::make_tuple(to_array(made.offsets), to_array(made.indices), to_array(made.values));
+}
+
+template <class T>
 void bind_gram(py::module_& m) {
   using py::arg;
-  m.def("karma_gram", &gram<T>, arg("x_indptr").noconvert(), arg("x_indices").noconvert(), arg("x_values").noconvert(),
-        arg("y_indptr").noconvert(), arg("y_indices").noconvert(), arg("y_values").noconvert(), arg("n_cols"),
-        arg("symmetric"), arg("forms").noconvert(), arg("tables").noconvert(), arg("row_scale").noconvert().none(true),
-        arg("col_scale").noconvert().none(true), arg("out").noconvert(), arg("method"), arg("n_threads"),
+  const auto exact = [](const char* name) { return arg(name).noconvert(); };
+  m.def("karma_gram", &gram<T>, exact("x_indptr"), exact("x_indices"), exact("x_values"), exact("y_indptr"),
+        exact("y_indices"), exact("y_values"), arg("n_cols"), arg("symmetric"), exact("forms"), exact("tables"),
+        exact("row_scale").none(true), exact("col_scale").none(true), exact("out"), arg("method"), arg("n_threads"),
         "Fill out (q, n, m) with q kernels from one pass over the pairs; returns the path taken.");
+  m.def("karma_gram_csr", &gram_csr<T>, exact("x_indptr"), exact("x_indices"), exact("x_values"), exact("y_indptr"),
+        exact("y_indices"), exact("y_values"), arg("n_cols"), exact("forms"), exact("tables"),
+        exact("row_scale").none(true), exact("col_scale").none(true), arg("n_threads"),
+        "(indptr, indices, data) of one kernel over the pairs that share a column.");
 }
 
 }  // namespace

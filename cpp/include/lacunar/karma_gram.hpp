@@ -51,4 +51,16 @@ void gram_spmm(const GramTask<T>& task, int n_threads);
 template <class T>
 void gram_inverted(const GramTask<T>& task, int n_threads);
 
+// The pairs that share a column, as rows of ascending columns; the first form only, whose value for nothing in common is
+// taken to be zero. task.out is not used.
+template <class T>
+struct SparseGram {
+  std::vector<Offset> offsets;
+  std::vector<Index> indices;
+  std::vector<T> values;
+};
+
+template <class T>
+SparseGram<T> gram_sparse(const GramTask<T>& task, int n_threads);
+
 }  // namespace lacunar

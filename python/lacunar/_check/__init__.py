@@ -7,7 +7,13 @@ other arguments.
 
 from lacunar._check._entries import check_entries, float_dtype
 from lacunar._check._estimators import as_observed, check_target, validate_X, validate_X_y
-from lacunar._check._options import check_kernel_options, check_out, check_same_columns
+from lacunar._check._options import (
+    check_kernel_options,
+    check_out,
+    check_same_columns,
+    check_sparse_output,
+    refuse_overflow,
+)
 from lacunar._check._tables import (
     SparseMissing,
     check_dense,
@@ -29,10 +35,12 @@ __all__ = [
     "check_out",
     "check_same_columns",
     "check_sparse",
+    "check_sparse_output",
     "check_target",
     "check_triplets",
     "float_dtype",
     "refuse_duplicate",
+    "refuse_overflow",
     "validate_X",
     "validate_X_y",
 ]

@@ -42,3 +42,21 @@ def check_out(out: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -
         raise ValueError(
             f"out must be a writable C-contiguous {dtype} array of shape {shape}; got {came}. Leave it out."
         )
+
+
+def check_sparse_output(single: bool, constant: float, out: object) -> None:
+    """A sparse kernel is one kernel that is zero where nothing is in common."""
+    if not single or constant != 0 or out is not None:
+        raise ValueError(
+            "dense_output=False needs one gamma, constant=0 (with a constant no pair is zero) and no out; got "
+            f"{'one gamma' if single else 'several gammas'}, constant={constant:g}, out={'given' if out is not None else None}."
+        )
+
+
+def refuse_overflow(largest: float, gamma: float, dtype: np.dtype[Any]) -> None:
+    """A kernel value beyond the largest float is refused before it is computed."""
+    if not largest < float(np.finfo(dtype).max) / 4:
+        raise ValueError(
+            f"the kernel must be representable in {dtype}; gamma={gamma:g} gives values up to {largest:.3g}. "
+            "Use scale='mean', a smaller gamma, or float64."
+        )

@@ -1,0 +1,146 @@
+"""One kernel of the family: its formula and the constants that data settle."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from lacunar.observed import Observed
+
+Scale = float | Literal["mean", "raw"]
+Normalize = Literal["cosine", "trace"] | None
+Method = Literal["auto", "dense", "spmm", "inverted"]
+
+
+def series(counts: NDArray[Any], gamma: float) -> NDArray[np.float64]:
+    """g(u) = 1 + u + ... + u^(gamma - 1), continued to (u^gamma - 1) / (u - 1) where gamma is no integer.
+
+    Examples
+    --------
+    >>> series(np.array([0.0, 1.0, 3.0]), 3)
+    array([ 1.,  3., 13.])
+    """
+    u = np.asarray(counts, dtype=np.float64)
+    if float(gamma).is_integer():
+        total = np.ones_like(u)  # Horner on floats: exact where the result is, no quotient near u = 1
+        for _ in range(int(gamma) - 1):
+            total = total * u + 1.0
+        return total
+    with np.errstate(divide="ignore", invalid="ignore"):
+        quotient = np.expm1(gamma * np.log(u)) / (u - 1.0)
+    return np.where(u == 0.0, 1.0, np.where(np.abs(u - 1.0) < 1e-12, gamma, quotient))
+
+
+@dataclass(frozen=True)
+class KernelForm:
+    """One kernel of the family, with every data-dependent constant settled.
+
+    k(x, x') = (s + constant^2 + indicators (n + [constant])) g((n + [constant]) / count_scale) / trace, where s and n are
+    the sum over and the number of common observed columns, and [constant] is 1 when there is a constant feature. With
+    ``cosine`` the value is divided by sqrt(k(x, x) k(x', x')) instead; a row of zero norm stays zero.
+
+    Attributes
+    ----------
+    gamma : float
+    count_scale : float
+        The c of n / c: 1 is the paper's raw kernel.
+    constant : float
+        Value of the constant feature; 0 means none.
+    indicators : float
+        Weight of the observed-indicator part.
+    cosine : bool
+    trace : float
+        What the kernel is divided by.
+    """
+
+    gamma: float = 2.0
+    count_scale: float = 1.0
+    constant: float = 0.0
+    indicators: float = 0.0
+    cosine: bool = False
+    trace: float = 1.0
+
+    @classmethod
+    def fit(
+        cls,
+        reference: Observed,
+        *,
+        gamma: float = 2.0,
+        scale: Scale = "mean",
+        constant: float = 0.0,
+        indicators: float = 0.0,
+        normalize: Normalize = None,
+    ) -> KernelForm:
+        """Settle the count scale and the trace on the rows the kernel refers to (the training rows). O(nnz)."""
+        count_scale = 1.0 if scale == "raw" else scale
+        if count_scale == "mean":
+            counts = reference.row_counts
+            count_scale = max(float(counts.mean()) if counts.size else 0.0, 0.0) + (constant != 0) or 1.0
+        form = cls(float(gamma), float(count_scale), float(constant), float(indicators), normalize == "cosine")
+        if normalize != "trace":
+            return form
+        trace = float(form.raw_diagonal(reference).mean()) if reference.shape[0] else 1.0
+        return replace(form, trace=trace if trace > 0 else 1.0)
+
+    def coefficients(self) -> tuple[float, float, float]:
+        """(on_sum, on_count, constant) of the factor before g."""
+        base = self.constant**2 + (self.indicators if self.constant else 0.0)
+        return 1.0 / self.trace, self.indicators / self.trace, base / self.trace
+
+    def table(self, largest: int) -> NDArray[np.float64]:
+        """g by number of common observed columns, 0 to `largest`."""
+        return series((np.arange(largest + 1) + (self.constant != 0)) / self.count_scale, self.gamma)
+
+    def _combine(self, sums: NDArray[Any], counts: NDArray[Any], table: NDArray[np.float64]) -> NDArray[np.float64]:
+        on_sum, on_count, constant = self.coefficients()
+        values: NDArray[np.float64] = (on_sum * sums + (on_count * counts + constant)) * table[counts]
+        return values
+
+    def raw_diagonal(self, X: Observed) -> NDArray[np.float64]:
+        """k(x, x) before the cosine, shape (n,). O(nnz)."""
+        squares = np.concatenate([[0.0], np.cumsum(np.square(X.values, dtype=np.float64))])
+        counts = X.row_counts
+        sums = squares[X.indptr[1:]] - squares[X.indptr[:-1]]
+        return self._combine(sums, counts, self.table(int(counts.max(initial=0))))
+
+    def row_scale(self, raw_diagonal: NDArray[np.float64]) -> NDArray[np.float64]:
+        """1 / sqrt(k(x, x)), and 0 for a row of zero norm."""
+        norm = np.sqrt(raw_diagonal)
+        return np.divide(1.0, norm, out=np.zeros_like(norm), where=norm > 0)
+
+    def diagonal(self, X: Observed) -> NDArray[np.float64]:
+        """k(x, x) of every row, shape (n,)."""
+        raw = self.raw_diagonal(X)
+        return np.asarray(raw > 0, dtype=np.float64) if self.cosine else raw
+
+    def from_sums(
+        self, sums: NDArray[np.float64], counts: NDArray[np.int32], X: Observed, Y: Observed | None = None
+    ) -> NDArray[np.float64]:
+        """The kernel from sums and counts of `pair_sums`, shape (n, m): many kernels share one pass over pairs."""
+        values = self._combine(sums, counts, self.table(int(counts.max(initial=0))))
+        if self.cosine:
+            rows = self.row_scale(self.raw_diagonal(X))
+            columns = rows if Y is None else self.row_scale(self.raw_diagonal(Y))
+            values *= rows[:, None]
+            values *= columns
+        return values
+
+    def gram(
+        self,
+        X: Observed,
+        Y: Observed | None = None,
+        *,
+        dtype: DTypeLike = np.float64,
+        n_jobs: int | None = None,
+        out: NDArray[Any] | None = None,
+        method: Method = "auto",
+    ) -> NDArray[Any]:
+        """The kernel between the rows of X and those of Y (default X), shape (n, m)."""
+        filled = None if out is None else out[None]
+        from lacunar.kernels._gram import compute_grams  # which needs this class
+
+        made: NDArray[Any] = compute_grams([self], X, Y, np.dtype(dtype), n_jobs, filled, method)[0]
+        return made
