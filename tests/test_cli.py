@@ -1,0 +1,173 @@
+"""The command as a person at the shell meets it: results on stdout, messages on stderr, exit codes, no tracebacks."""
+
+import csv
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.dummy import DummyClassifier
+
+import lacunar.compare._progress as shell
+from lacunar.cli import main
+from lacunar.compare import Learner, TableModel, load_problem, read_table
+from lacunar.karma import KarmaClassifier
+from lacunar.persistence import load_model, save_model
+
+
+class Impatient(DummyClassifier):
+    def predict(self, X):
+        raise KeyboardInterrupt
+
+
+@pytest.fixture
+def table(tmp_path):
+    generator = np.random.default_rng(0)
+    rows = ["size,colour,outcome"]
+    for _ in range(60):
+        size, colour = generator.normal(), generator.choice(["red", "blue", ""])
+        rows.append(f"{'' if generator.uniform() < 0.2 else size},{colour},{'big' if size > 0 else 'small'}")
+    (tmp_path / "t.csv").write_text("\n".join(rows) + "\n")
+    return str(tmp_path / "t.csv")
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Two learners that take no time."""
+
+    def use(*makers):
+        made = [Learner(f"learner {i}", False, "quick", lambda seed, m=m: m()) for i, m in enumerate(makers)]
+        monkeypatch.setattr(shell, "learners", lambda task: made)
+
+    use(DummyClassifier, KarmaClassifier)
+    return use
+
+
+def failing(argv, code, message, capsys):
+    assert main(argv) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert message in err
+    assert err.startswith("lacunar: ")
+    assert "Traceback" not in err
+
+
+def test_compare(table, tmp_path, quick, capsys):
+    report = tmp_path / "r.html"
+    assert main(["compare", table, "--report", str(report), "--repeats", "1"]) == 0
+    out, err = capsys.readouterr()
+    assert "learner 1" in out
+    assert "* lowest" in out
+    assert "Task: classification" in err
+    assert report.stat().st_size > 5000
+
+
+def test_compare_quiet(table, quick, capsys):
+    assert main(["compare", table, "--quiet", "--repeats", "1"]) == 0
+    out, err = capsys.readouterr()
+    assert "learner 1" in out
+    assert err == ""
+
+
+def test_interrupted_compare_still_reports(table, tmp_path, quick, capsys):
+    quick(DummyClassifier, Impatient)
+    report = tmp_path / "r.html"
+    assert main(["compare", table, "--report", str(report), "--quiet"]) == 130
+    assert "Interrupted" in capsys.readouterr().out
+    assert "Interrupted" in report.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("learner", ["karma-2"])
+def test_fit_and_predict(table, tmp_path, learner, capsys):
+    model, out = str(tmp_path / "m.lacunar"), str(tmp_path / "p.csv")
+    assert main(["fit", table, "--output", model, "--learner", learner, "--target", "outcome"]) == 0
+    assert main(["predict", model, table, "--output", out]) == 0
+    with open(out, newline="") as file:
+        rows = list(csv.reader(file))
+    problem = load_problem(table)
+    expected = KarmaClassifier(gamma=2).fit(problem.X, problem.y).predict(problem.X)
+    assert rows == [["outcome"], *([label] for label in expected)]
+    capsys.readouterr()
+    assert main(["predict", model, table]) == 0
+    assert capsys.readouterr().out.split() == ["outcome", *expected]
+
+
+def test_model_is_the_one_in_memory(table, tmp_path):
+    model = TableModel(KarmaClassifier()).fit(load_problem(table))
+    save_model(model, tmp_path / "m.lacunar")
+    again = load_model(tmp_path / "m.lacunar")
+    X, _ = model.encoder_.transform(read_table(table))
+    np.testing.assert_array_equal(again.encoder_.transform(read_table(table))[0], X)
+    np.testing.assert_array_equal(again.estimator.decision_function(X), model.estimator.decision_function(X))
+
+
+def test_predict_notes_what_is_absent_or_new(table, tmp_path, capsys):
+    model = str(tmp_path / "m.lacunar")
+    main(["fit", table, "--output", model, "--learner", "karma-2"])
+    (tmp_path / "new.csv").write_text("colour,extra\ngreen,1\nred,2\n")
+    capsys.readouterr()
+    assert main(["predict", model, str(tmp_path / "new.csv")]) == 0
+    out, err = capsys.readouterr()
+    assert len(out.split()) == 3
+    assert "taken as missing: size" in err
+    assert "green" in err
+    (tmp_path / "other.csv").write_text("z,w\n1,2\n")
+    failing(["predict", model, str(tmp_path / "other.csv")], 1, "none of the model's columns", capsys)
+
+
+def test_hostile_models(table, tmp_path, capsys):
+    model = tmp_path / "m.lacunar"
+    failing(["predict", str(model), table], 1, "no such file", capsys)
+    model.write_bytes(b"PK\x03\x04 not a model")
+    failing(["predict", str(model), table], 1, "m.lacunar", capsys)
+    save_model(KarmaClassifier(), model)
+    failing(["predict", str(model), table], 1, "holds a KarmaClassifier", capsys)
+    save_model(TableModel(KarmaClassifier()), model)
+    failing(["predict", str(model), table], 1, "do not fit together", capsys)
+    save_model(TableModel(KarmaClassifier()).fit(load_problem(table)), model)
+    whole = model.read_bytes()
+    model.write_bytes(whole[: len(whole) // 2])
+    failing(["predict", str(model), table], 1, "m.lacunar", capsys)
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "message"),
+    [
+        (["compare", "{dir}/none.csv"], 1, "no such file"),
+        (["compare", "{dir}"], 1, "not a kind of table"),
+        (["compare", "{table}", "--target", "outcme"], 2, "did you mean 'outcome'"),
+        (["compare", "{table}", "--task", "regression"], 2, "is text"),
+        (["compare", "{table}", "--report", "{dir}/no/r.html"], 1, "no folder"),
+        (["compare", "{table}", "--report", "{dir}"], 1, "cannot be written"),
+        (["compare", "{table}", "--folds", "50"], 1, "too few"),
+        (["compare", "{table}", "--n-jobs", "0"], 2, "--n-jobs"),
+        (["fit", "{table}", "--output", "{dir}/no/m"], 1, "no folder"),
+        (["fit", "{dir}/one.csv", "--output", "{dir}/m"], 1, "one class only"),
+        (["fit", "{dir}/empty.csv", "--output", "{dir}/m"], 1, "missing in every row"),
+    ],
+)
+def test_errors(argv, code, message, table, tmp_path, capsys):
+    (tmp_path / "one.csv").write_text("a,y\n1,u\n2,u\n")
+    (tmp_path / "empty.csv").write_text("a,y\n1,\n2,?\n")
+    failing([a.format(dir=tmp_path, table=table) for a in argv], code, message, capsys)
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("argv", [[], ["unknown"], ["compare", "--folds", "1"], ["fit", "t.csv"]])
+def test_usage(argv, capsys):
+    with pytest.raises(SystemExit) as left:
+        main(argv)
+    assert left.value.code == 2
+    assert "usage" in capsys.readouterr().err
+
+
+def test_as_module(table, tmp_path):
+    command = [sys.executable, "-m", "lacunar"]
+    environment = os.environ | {"PYTHONWARNINGS": "error"}
+    done = subprocess.run([*command, "config"], capture_output=True, text=True, env=environment)
+    assert done.returncode == 0
+    assert done.stdout.startswith("lacunar")
+    done = subprocess.run([*command, "compare", str(tmp_path / "none.csv")], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.strip().endswith("no such file.")

@@ -1,0 +1,186 @@
+"""The comparison: one set of folds, honest errors, results kept after Ctrl-C, and a page that stands alone."""
+
+import builtins
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.tree import DecisionTreeClassifier
+
+from lacunar.compare import Learner, evaluate, load_problem, write_report
+from lacunar.compare._evaluate import paired_p_value, standard_error
+from lacunar.plotting import CoverageDisplay, MissingnessDisplay
+
+
+class Broken(DummyClassifier):
+    def fit(self, X, y):
+        raise ValueError("cannot <do> this")
+
+
+class Stopper(DummyClassifier):
+    """Ctrl-C in the third fit."""
+
+    fits = 0
+
+    def fit(self, X, y):
+        Stopper.fits += 1
+        if Stopper.fits == 3:
+            raise KeyboardInterrupt
+        return super().fit(X, y)
+
+
+def learner(name, make, ours=False):
+    return Learner(name, ours, f"about {name}", lambda seed: make())
+
+
+@pytest.fixture
+def problem(tmp_path):
+    generator = np.random.default_rng(0)
+    X = generator.normal(size=(60, 3))
+    y = np.where(X[:, 0] > 0, "up", "down")
+    X[generator.uniform(size=X.shape) < 0.3] = np.nan
+    lines = [
+        ",".join(["" if np.isnan(v) else repr(float(v)) for v in row] + [label])
+        for row, label in zip(X, y, strict=True)
+    ]
+    (tmp_path / "t.csv").write_text("a,b,c,y\n" + "\n".join(lines) + "\n")
+    return load_problem(str(tmp_path / "t.csv"))
+
+
+TREE = learner("tree", lambda: DecisionTreeClassifier(random_state=0), ours=True)
+COMMON = learner("common", DummyClassifier)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_scores_are_those_of_the_folds(problem, n_jobs):
+    jobs = (
+        [TREE, COMMON]
+        if n_jobs == 1
+        else [Learner("tree", True, "", make_tree), Learner("common", False, "", make_common)]
+    )
+    comparison = evaluate(problem, jobs, folds=3, repeats=2, seed=1, n_jobs=n_jobs)
+    wrong = []
+    for train, test in comparison.splits:
+        model = DecisionTreeClassifier(random_state=0).fit(problem.X[train], problem.y[train])
+        wrong.append(np.mean(model.predict(problem.X[test]) != problem.y[test]))
+    best, other = comparison.scores()
+    assert best.learner.name == "tree"
+    assert best.mean == pytest.approx(np.mean(wrong), abs=1e-12)
+    repeats = np.array(wrong).reshape(2, 3).mean(axis=1)
+    assert best.error == pytest.approx(np.std(repeats, ddof=1) / np.sqrt(2), abs=1e-12)
+    assert (best.mark, other.mark) == ("best", "")
+    assert other.p_value < 0.05
+    assert np.nanmean(comparison.row_losses(0)) == pytest.approx(np.mean(wrong), abs=1e-12)
+
+
+def make_tree(seed):
+    return DecisionTreeClassifier(random_state=0)
+
+
+def make_common(seed):
+    return DummyClassifier()
+
+
+def test_equal_learners_are_tied(problem):
+    scores = evaluate(problem, [COMMON, learner("twin", DummyClassifier)], folds=3, repeats=2).scores()
+    assert [s.mark for s in scores] == ["best", "tied"]
+
+
+def test_regression_has_r2(tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n" + "\n".join(f"{i},{i + 0.5}" for i in range(40)))
+    problem = load_problem(str(tmp_path / "t.csv"))
+    assert problem.task == "regression"
+    comparison = evaluate(problem, [learner("mean", DummyRegressor)], folds=4, repeats=1)
+    score = comparison.scores()[0]
+    assert comparison.measure == "RMSE"
+    assert -0.5 < score.r2 <= 0
+    assert score.mean == pytest.approx(np.std(np.arange(40)), rel=0.15)
+
+
+def test_paired_p_value_is_the_corrected_t_test():
+    d = np.array([0.1, 0.2, 0.05, 0.3, 0.0, 0.1])
+    t = d.mean() / np.sqrt((1 / 6 + 1 / 4) * d.var(ddof=1))  # test share 1/5: n_test / n_train = 1/4
+    assert paired_p_value(d, 1 / 5) == pytest.approx(2 * stats.t.sf(t, 5), abs=1e-14)
+    assert paired_p_value(np.zeros(4), 0.2) == 1.0
+    assert np.isnan(standard_error(np.ones(1), [0], 5))
+
+
+def test_failure_is_reported_not_fatal(problem):
+    comparison = evaluate(problem, [learner("broken", Broken), TREE], folds=3, repeats=2)
+    good, bad = comparison.scores()
+    assert good.splits == 6
+    assert bad.failure == "ValueError: cannot <do> this"
+    assert sum(run.learner == 0 for run in comparison.runs) == 1
+
+
+def test_interrupt_keeps_what_is_finished(problem, tmp_path):
+    Stopper.fits = 0
+    comparison = evaluate(problem, [TREE, learner("stopper", Stopper)], folds=3, repeats=2)
+    assert comparison.interrupted
+    assert [s.splits for s in comparison.scores()] == [2, 2]
+    write_report(comparison, tmp_path / "r.html")
+    assert "2 of 6 splits" in (tmp_path / "r.html").read_text(encoding="utf-8")
+
+
+class Page(HTMLParser):
+    """Collects open tags and everything a browser would fetch."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.fetched, self.tags = [], [], set()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.fetched += [v for k, v in attrs if k in {"src", "href", "xlink:href", "srcset", "action"}]
+        if tag not in {"meta", "br", "img", "link"}:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.fetched += [v for k, v in attrs if k in {"src", "href", "xlink:href"}]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_report_stands_alone(problem, tmp_path):
+    pytest.importorskip("matplotlib")
+    comparison = evaluate(problem, [TREE, COMMON, learner("<b>&", Broken)], folds=3, repeats=2)
+    write_report(comparison, tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    page = Page()
+    page.feed(text)
+    assert page.open == []
+    assert page.fetched
+    assert all(link.startswith(("#", "data:")) for link in page.fetched)
+    assert not re.search(r"<script|<link|@import|url\((?!#)", text)
+    assert text.count("<svg") == 3
+    assert "&lt;b&gt;&amp;" in text
+    assert "<do>" not in text
+    assert list(tmp_path.glob(".*")) == []
+
+
+def test_report_without_matplotlib(problem, tmp_path, monkeypatch):
+    real = builtins.__import__
+
+    def absent(name, *args, **kwargs):
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    comparison = evaluate(problem, [TREE], folds=3, repeats=1)
+    monkeypatch.setattr(builtins, "__import__", absent)
+    write_report(comparison, tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "pictures need matplotlib" in text
+    assert "<svg" not in text
+
+
+def test_pictures_show_what_they_say():
+    X = np.array([[np.nan, 1.0], [1.0, 1.0], [np.nan, 2.0]])
+    np.testing.assert_array_equal(MissingnessDisplay.from_array(X).image(), [[1, 1], [0, 1], [0, 1]])
+    share = np.repeat([0.2, 0.5, 1.0], [40, 40, 40])
+    groups = CoverageDisplay(share, {}, "error rate").groups()
+    assert [len(rows) for rows in groups] == [40, 40, 40]
