@@ -11,6 +11,7 @@ namespace lacunar {
   namespace isa {                               \
   extern const GramKernels<float> gram_f32;     \
   extern const GramKernels<double> gram_f64;    \
+  void dual_sweep(const float*, double, double*, const float*, const float*, const float*, const float*, float*, Offset); \
   }
 LACUNAR_DECLARE(base)
 #if defined(LACUNAR_HAS_V4)
@@ -84,6 +85,14 @@ const GramKernels<double>& gram_kernels() {
   if (choice().isa == Isa::v3) return v3::gram_f64;
 #endif
   return base::gram_f64;
+}
+
+DualSweep dual_sweep() {
+#if defined(LACUNAR_HAS_V4)
+  if (choice().isa == Isa::v4) return &v4::dual_sweep;
+  if (choice().isa == Isa::v3) return &v3::dual_sweep;
+#endif
+  return &base::dual_sweep;
 }
 
 }  // namespace lacunar

@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "lacunar/kernels.hpp"
+
 namespace lacunar {
 
 double DualProgress::gap() const {
@@ -24,20 +26,6 @@ struct Model {
       : curvature(static_cast<std::size_t>(n)), inverse(curvature), low(curvature), high(curvature) {}
 };
 
-// gradient -= c row and gains = 2 x model gain, in one loop that compilers vectorise as it stands.
-void sweep(const float* __restrict row, double c, double* __restrict gradient,
-           const float* __restrict curvature, const float* __restrict inverse, const float* __restrict low,
-           const float* __restrict high, float* __restrict gains, Offset count) {
-  for (Offset j = 0; j < count; ++j) {
-    gradient[j] -= c * static_cast<double>(row[j]);
-    const float g = static_cast<float>(gradient[j]);
-    float step = g * inverse[j];
-    step = step > low[j] ? step : low[j];
-    step = step < high[j] ? step : high[j];
-    gains[j] = step * (2 * g - curvature[j] * step);
-  }
-}
-
 // Maximum of a block by halving: every level vectorises, a running maximum would not.
 float largest(const float* __restrict gains) {
   float top[block / 2];
@@ -56,7 +44,7 @@ Offset move_and_choose(const float* row, double c, double* gradient, const Model
   for (Offset start = 0; start < n; start += block) {
     const Offset count = std::min(block, n - start);
     std::fill(gains + count, gains + block, 0.0F);
-    sweep(row + start, c, gradient + start, &model.curvature[static_cast<std::size_t>(start)],
+    dual_sweep()(row + start, c, gradient + start, &model.curvature[static_cast<std::size_t>(start)],
           &model.inverse[static_cast<std::size_t>(start)], &model.low[static_cast<std::size_t>(start)],
           &model.high[static_cast<std::size_t>(start)], gains, count);
     const float top = largest(gains);

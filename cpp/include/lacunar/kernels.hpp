@@ -41,6 +41,11 @@ struct GramKernels {
 template <class T>
 const GramKernels<T>& gram_kernels();
 
+// gradient -= c row, and gains = twice the gain g s - curvature s^2 / 2 of the step s = clamp(g inverse, low, high).
+using DualSweep = void (*)(const float* row, double c, double* gradient, const float* curvature, const float* inverse,
+                           const float* low, const float* high, float* gains, Offset count);
+DualSweep dual_sweep();
+
 const char* isa_name();       // "base", "v3" or "v4"
 const char* isa_complaint();  // null, or why LACUNAR_ISA could not be honoured
 
