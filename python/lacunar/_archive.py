@@ -13,6 +13,7 @@ import re
 import shutil
 import struct
 import tempfile
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -68,10 +69,18 @@ def _write_file(target: Path, text: str, arrays: Mapping[str, NDArray[Any]]) -> 
             for name, array in arrays.items():
                 with members.open(f"{name}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, allow_pickle=False)
+        os.chmod(temporary, _usual_mode(0o666))  # mkstemp keeps a file to its owner
         os.replace(temporary, target)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _usual_mode(mode: int) -> int:
+    """The permissions a new file or folder would get; the mask can only be read by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mode & ~mask
 
 
 def _write_folder(target: Path, text: str, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -82,6 +91,7 @@ def _write_folder(target: Path, text: str, arrays: Mapping[str, NDArray[Any]]) -
         for name, array in arrays.items():
             np.save(temporary / f"{name}.npy", array, allow_pickle=False)
         (temporary / "header.json").write_text(text, encoding="utf-8")
+        os.chmod(temporary, _usual_mode(0o777))
         if target.is_dir():
             shutil.rmtree(target)
         os.replace(temporary, target)
@@ -106,6 +116,8 @@ def read_archive(
         zipfile.BadZipFile,
         OSError,
         EOFError,
+        RuntimeError,
+        MemoryError,
         struct.error,
         OverflowError,
         NotImplementedError,
@@ -200,7 +212,7 @@ def _match_npy_header(source: Path, stream: BinaryIO, dtype: np.dtype[Any], shap
         version = np.lib.format.read_magic(stream)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         found_shape, fortran, found_dtype = read(stream)
-    except ValueError as error:
+    except (ValueError, SyntaxError, tokenize.TokenError, RecursionError, Warning) as error:
         _refuse(source, f"an array's header is damaged ({error})")
     if found_dtype != dtype or tuple(found_shape) != shape or (fortran and len(shape) > 1):
         _refuse(source, f"an array is {found_dtype} {found_shape} and the header says {dtype} {shape}")

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
 from lacunar._check._entries import FLOATS, float_dtype
-from lacunar._check._tables import SparseMissing, check_sparse_missing, refuse_sparse_format
+from lacunar._check._tables import SparseMissing, check_sparse_missing, check_stored, refuse_sparse_format
 
 if TYPE_CHECKING:
     from lacunar.observed import Observed
@@ -64,6 +64,7 @@ def validate_X(estimator: Any, X: Any, *, reset: bool, sparse_missing: SparseMis
         return X
     if sp.issparse(X):
         refuse_sparse_format(X)
+        check_stored(X)
         if sparse_missing == "absent":
             warn_if_counts(X)
     table = validate_data(

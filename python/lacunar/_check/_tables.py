@@ -60,9 +60,7 @@ def check_sparse(X: Any, sparse_missing: str, dtype: DTypeLike | None = None) ->
     check_sparse_missing(sparse_missing)
     refuse_sparse_format(X)
     refuse_wide(X.shape[1])
-    if X.format in ("coo", "dok", "lil"):
-        coo = X.tocoo()
-        check_no_duplicates(coo)
+    check_stored(X)
     csr = sp.csr_array(X)
     if csr.dtype not in FLOATS or dtype is not None:
         csr = csr.astype(float_dtype(dtype, csr.dtype))
@@ -70,6 +68,41 @@ def check_sparse(X: Any, sparse_missing: str, dtype: DTypeLike | None = None) ->
         csr = csr.copy() if csr is X or np.shares_memory(csr.indices, getattr(X, "indices", csr.data)) else csr
         csr.sort_indices()
     return csr
+
+
+def check_stored(X: Any) -> None:
+    """Sound offsets and numbers, every cell once: SciPy converts (and sums) without looking at either."""
+    if X.format in ("csr", "csc", "bsr"):
+        n_lines, n_numbers = X.shape if X.format != "csc" else X.shape[::-1]
+        lengths = np.diff(X.indptr)
+        if X.indptr[0] != 0 or (lengths < 0).any() or X.indptr[-1] > X.indices.size:
+            line = int(np.argmin(lengths)) if lengths.size else 0
+            raise ValueError(
+                f"indptr of X must start at 0, never fall and stay within the {X.indices.size} entries; it breaks that "
+                f"near {'column' if X.format == 'csc' else 'row'} {line}. Rebuild the matrix from its triplets."
+            )
+        stored = np.asarray(X.indices[: X.indptr[-1]])
+        outside = np.flatnonzero((stored < 0) | (stored >= n_numbers))
+        if outside.size:
+            k = int(outside[0])
+            line = int(np.searchsorted(X.indptr, k, side="right")) - 1
+            inside, number = ("column", "row") if X.format == "csc" else ("row", "column")
+            raise ValueError(
+                f"indices of X must be {number}s 0 to {n_numbers - 1}; got {stored[k]} in {inside} {line}. "
+                "Drop that entry or pass a wider shape."
+            )
+        lines = np.repeat(np.arange(n_lines), lengths)
+        if not _ascends(lines, stored):
+            check_no_duplicates(
+                sp.coo_array((stored, (lines, stored) if X.format != "csc" else (stored, lines)), X.shape)
+            )
+    elif X.format == "coo":
+        check_no_duplicates(X)
+
+
+def _ascends(lines: NDArray[Any], numbers: NDArray[Any]) -> bool:
+    """Whether (line, number) pairs, sorted by line, strictly ascend: then none comes twice."""
+    return bool(((lines[1:] > lines[:-1]) | (numbers[1:] > numbers[:-1])).all())
 
 
 def check_no_duplicates(coo: Any) -> None:
@@ -140,3 +173,11 @@ def check_frame_columns(frame: Any) -> None:
             raise TypeError(
                 f"every column must be numeric or boolean; column {name!r} is {dtype}. Encode it (one-hot, ordinal) or drop it."
             )
+
+
+def check_ids(frame: Any, *names: str) -> None:
+    """Columns of ids have no holes: a value without a row or column has no place."""
+    for name in names:
+        holes = np.flatnonzero(frame[name].is_null().to_numpy())
+        if holes.size:
+            raise ValueError(f"column {name!r} must hold an id in every line; it is null in line {holes[0]}. Drop it.")

@@ -13,6 +13,7 @@ from lacunar._check import (
     check_dense,
     check_duplicates_policy,
     check_frame_columns,
+    check_ids,
     check_sparse,
     check_triplets,
     refuse_duplicate,
@@ -191,6 +192,7 @@ def from_long_frame(
     """
     frame = nw.from_native(df, eager_only=True)
     check_frame_columns(frame.select(value))
+    check_ids(frame, row, col)
     row_ids, rows = np.unique(frame[row].to_numpy(), return_inverse=True)
     col_ids, cols = np.unique(frame[col].to_numpy(), return_inverse=True)
     values = frame[value].cast(nw.Float64).to_numpy()

@@ -17,6 +17,10 @@ from lacunar._check import check_entries
 from lacunar.observed import _construct, _readers, _store
 
 
+def _owned(array: NDArray[Any]) -> NDArray[Any]:
+    return array.copy() if array.flags.writeable else array
+
+
 class Columns(NamedTuple):
     """The same entries by column: entry ``p`` of column ``j`` is row ``rows[p]``, ``values[positions[p]]``."""
 
@@ -98,8 +102,9 @@ class Observed:
     def __init__(
         self, indptr: NDArray[Any], indices: NDArray[Any], values: NDArray[Any], shape: tuple[int, int]
     ) -> None:
-        entries = check_entries(indptr, indices, values, shape)
-        self._adopt(*entries, (int(shape[0]), int(shape[1])))
+        indptr, indices, values = check_entries(indptr, indices, values, shape)
+        # What the caller could still write to is copied: kernels trust these arrays for good.
+        self._adopt(_owned(indptr), _owned(indices), _owned(values), (int(shape[0]), int(shape[1])))
 
     def _adopt(
         self, indptr: NDArray[np.int64], indices: NDArray[np.int32], values: NDArray[Any], shape: tuple[int, int]

@@ -86,7 +86,14 @@ def _read_line(
         found = [(int(column) - (not zero_based), float(value)) for column, value in pairs]
     except ValueError as error:
         _refuse_line(path, number, str(error))
-    if found and min(column for column, _ in found) < 0:
+    numbers = [column for column, _ in found]
+    if len(set(numbers)) < len(numbers):
+        _refuse_line(path, number, "a column comes twice")
+    if max(numbers, default=0) >= 2**31 - 1:
+        _refuse_line(path, number, f"column {max(numbers)} is beyond the 32 bits of a column number")
+    if any(abs(value) == float("inf") for _, value in found):
+        _refuse_line(path, number, "a value is infinite; leave missing cells out")
+    if min(numbers, default=0) < 0:
         _refuse_line(path, number, "a column number is too small; pass zero_based=True if columns count from 0")
     labels.append(label)
     rows.extend([row] * len(found))
