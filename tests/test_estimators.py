@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import sklearn
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -135,3 +136,12 @@ def test_feature_names_must_match(estimator):
     model = clone(estimator).fit(pandas.DataFrame(X, columns=list("abcdef")), y)
     with pytest.raises(ValueError, match="feature names"):
         model.predict(pandas.DataFrame(X, columns=list("abcdeg")))
+
+
+@pytest.mark.parametrize("estimator", [KarmaClassifierCV(), KarmaRegressorCV()], ids=repr)
+def test_weights_are_routed_through_a_pipeline(estimator):
+    X, y = problem(estimator)
+    weight = (np.arange(len(y)) % 2).astype(float)
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = make_pipeline(clone(estimator).set_fit_request(sample_weight=True)).fit(X, y, sample_weight=weight)
+    np.testing.assert_array_equal(values(routed, X), values(clone(estimator).fit(X, y, weight), X))

@@ -1,15 +1,10 @@
 """KARMA estimators against exact solutions by scikit-learn, and on input that has nothing to learn from."""
 
-import os
-import sys
-
 import numpy as np
 import pytest
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.model_selection import StratifiedKFold
-from sklearn.svm import SVC
 
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
 from lacunar.kernels import karma_kernel
@@ -28,20 +23,6 @@ def table(seed=0, n=80, d=5):
     y = X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=n)
     X[rng.random(X.shape) < 0.3] = np.nan
     return X, y
-
-
-@pytest.fixture
-def real():
-    """Loader of the real tables in LACUNAR_DATA."""
-    folder = os.environ.get("LACUNAR_DATA")
-    if not folder:
-        pytest.skip("LACUNAR_DATA is not set: no real tables")
-    sys.path.insert(0, folder)
-    try:
-        import load
-    finally:
-        sys.path.remove(folder)
-    return load.load
 
 
 def grams(train, test, **options):
@@ -81,32 +62,6 @@ def test_hinge_is_the_support_vector_machine_without_bias():
     model = KarmaClassifier(loss="hinge", tol=1e-6).fit(X, labels)
     np.testing.assert_allclose(model.decision_function(X), gram @ (alpha * labels), atol=5e-3)
     assert model.n_support_.sum() == len(model.support_) == len(model.dual_coef_) < len(y)
-
-
-@pytest.mark.parametrize("name", ["hepatitis", "wisconsin"])
-def test_hinge_errs_like_svc_on_real_tables(real, name):
-    """The same objective but for SVC's free bias: errors within one standard error of each other."""
-    X, y, _ = real(name)
-    ours, theirs = [], []
-    for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
-        kept = np.nanstd(X[train], axis=0) > 0
-        gram, across = grams(X[train][:, kept], X[test][:, kept], gamma=2)
-        model = KarmaClassifier(loss="hinge").fit(X[train], y[train])
-        exact = SVC(C=1.0, kernel="precomputed").fit(gram, y[train])
-        ours.append(np.mean(model.predict(X[test]) != y[test]))
-        theirs.append(np.mean(exact.predict(across) != y[test]))
-    spread = np.sqrt(np.mean(theirs) * (1 - np.mean(theirs)) / len(y))
-    assert abs(np.mean(ours) - np.mean(theirs)) <= spread
-
-
-@pytest.mark.parametrize("name", ["hepatitis", "wisconsin"])
-def test_squared_loss_is_kernel_ridge_on_real_tables(real, name):
-    X, y, _ = real(name)
-    train, test = next(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
-    gram, across = grams(X[train], X[test], gamma=2)
-    exact = KernelRidge(alpha=0.5, kernel="precomputed").fit(gram, np.where(y[train] > 0, 1.0, -1.0))
-    model = KarmaClassifier().fit(X[train], y[train])
-    np.testing.assert_allclose(model.decision_function(X[test]), exact.predict(across), rtol=1e-7, atol=1e-9)
 
 
 def test_search_scores_are_honest_leave_one_out():
