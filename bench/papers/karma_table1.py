@@ -41,8 +41,8 @@ PAPER: dict[str, tuple[float | None, ...]] = {
     "dermatology": (0.03, 0.04, 0.04, 0.04, None),
     "marketing": (0.70, 0.71, None, None, None),
 }
-LARGE = 2000  # rows above which one split is read, and the paper protocol is fitted to SUBSAMPLE rows
-SUBSAMPLE = 2000
+LARGE = 2000  # rows above which one split is read
+SUBSAMPLE = 1500  # rows the searches see there, and all that the paper protocol is fitted to
 CS = 10.0 ** np.arange(-5, 6)
 HARD_MARGIN = 1e4  # C times the mean diagonal, beyond which hinge losses are a hard margin (design page, section 6)
 
@@ -106,7 +106,7 @@ def linear(*steps: Any) -> GridSearchCV:
 
 def methods(exact: bool, seed: int) -> dict[str, Callable[[], Any]]:
     found: dict[str, Callable[[], Any]] = {
-        "KarmaClassifierCV": lambda: KarmaClassifierCV(random_state=seed),
+        "KarmaClassifierCV": lambda: KarmaClassifierCV(random_state=seed, max_search_rows=SUBSAMPLE),
         "karma, paper protocol": lambda: Paper((1, 2, 3, 4), seed),
         "0-imputation, paper protocol": lambda: Paper((1,), seed),
         "mean + linear": lambda: linear(SimpleImputer()),
@@ -206,7 +206,8 @@ def verdicts(found: dict[str, dict[str, tuple[float, float, float, int]]]) -> li
 
 
 NOTES = """Five stratified folds a repeat; ± is the standard error over repeats (split noise only), or of the test
-share for a single split. Tables above 2000 rows: one 80/20 split, the paper protocol on 2000 of its training rows.
+share for a single split. Tables above 2000 rows: one 80/20 split, KarmaClassifierCV
+searches on 1500 of its training rows and the paper protocol is fitted to them only.
 Exact is LinearSVC without bias on a factor of the same Gram matrix. Paper columns are the published
 figures on the authors' own splits. The set "bands" of the paper is missing here: it is not among the tables; MovieLens, jester
 and books are other tasks. horses keeps its identifier column (hospital number), standardised like the rest."""
