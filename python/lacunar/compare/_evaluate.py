@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
+from threadpoolctl import threadpool_limits
 
 from lacunar.compare._learners import Learner
 from lacunar.compare._problem import Problem
@@ -138,7 +139,8 @@ def one_run(k: int, s: int, learner: Learner, problem: Problem, split: Split, se
     """Fit and predict one learner on one split; whatever it raises becomes part of the result."""
     train, test = split
     X, y = problem.X, problem.y
-    with warnings.catch_warnings(record=True) as caught:
+    # One thread: times are comparable, do not depend on a busy machine's spinning threads, and processes do not compete.
+    with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
         warnings.simplefilter("always")
         try:
             start = perf_counter()

@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-_NEAREST = 20  # columns that predict a hole in iterative imputation: keeps wide tables affordable
+_NEAREST = 10  # columns that predict a hole in iterative imputation: keeps wide tables affordable
 
 
 @dataclass(frozen=True)

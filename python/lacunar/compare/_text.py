@@ -47,5 +47,5 @@ def measured(comparison: Comparison) -> str:
         "± is the standard error over repeats (over folds if there is one repeat). "
         "Not distinguishable: two-sided p > 0.05 in a paired t test over the splits with the corrected variance of Nadeau "
         "and Bengio (2003), not adjusted for the number of learners. "
-        "Times are means per split on this machine."
+        "Times are means per split on this machine, with one thread."
     )
