@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit, check_cv
 
 _Ints = NDArray[np.intp]
 Split = tuple[_Ints, _Ints]
@@ -24,6 +23,8 @@ def search_rows(index: _Ints, codes: _Ints | None, limit: int, random_state: Any
 
 def _shuffle(codes: _Ints | None, **sizes: Any) -> Any:
     """One random split, stratified where every class can be on both sides."""
+    from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit  # imports rich: not at import time
+
     if codes is None:
         return ShuffleSplit(1, **sizes)
     counts = np.unique(codes, return_counts=True)[1]
@@ -39,6 +40,8 @@ def make_splits(cv: Any, y: NDArray[Any], codes: _Ints | None, kept: _Ints, rand
     """
     if isinstance(cv, str) and cv == "loo":
         return None
+    from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+
     if isinstance(cv, str):
         splitter = _shuffle(codes, test_size=HOLDOUT, random_state=random_state)
     elif isinstance(cv, int | np.integer):
