@@ -12,7 +12,7 @@ from sklearn.dummy import DummyClassifier
 import lacunar.compare._progress as shell
 from lacunar.cli import main
 from lacunar.compare import Learner, TableModel, load_problem, read_table
-from lacunar.karma import KarmaClassifier
+from lacunar.karma import KarmaClassifier, KarmaClassifierCV
 from lacunar.persistence import load_model, save_model
 
 
@@ -78,7 +78,7 @@ def test_interrupted_compare_still_reports(table, tmp_path, quick, capsys):
     assert "Interrupted" in report.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("learner", ["karma-2"])
+@pytest.mark.parametrize("learner", ["karma-2", "karma"])
 def test_fit_and_predict(table, tmp_path, learner, capsys):
     model, out = str(tmp_path / "m.lacunar"), str(tmp_path / "p.csv")
     assert main(["fit", table, "--output", model, "--learner", learner, "--target", "outcome"]) == 0
@@ -86,7 +86,8 @@ def test_fit_and_predict(table, tmp_path, learner, capsys):
     with open(out, newline="") as file:
         rows = list(csv.reader(file))
     problem = load_problem(table)
-    expected = KarmaClassifier(gamma=2).fit(problem.X, problem.y).predict(problem.X)
+    made = KarmaClassifierCV() if learner == "karma" else KarmaClassifier(gamma=2)
+    expected = made.fit(problem.X, problem.y).predict(problem.X)
     assert rows == [["outcome"], *([label] for label in expected)]
     capsys.readouterr()
     assert main(["predict", model, table]) == 0

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lacunar.compare._learners import Learner
 from lacunar.compare._problem import Problem
