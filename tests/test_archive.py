@@ -34,6 +34,7 @@ def test_a_mapped_table_is_not_read_into_memory(tmp_path, table):
     while values.base is not None and not isinstance(values, np.memmap):
         values = values.base
     assert isinstance(values, np.memmap)
+    assert values.offset % 64 == 0
 
 
 def test_every_single_byte_change_is_caught_or_harmless(tmp_path, table):

@@ -67,13 +67,21 @@ def _write_file(target: Path, text: str, arrays: Mapping[str, NDArray[Any]]) -> 
         with os.fdopen(descriptor, "wb") as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as members:
             members.writestr("header.json", text)
             for name, array in arrays.items():
-                with members.open(f"{name}.npy", "w", force_zip64=True) as member:
+                with members.open(_aligned_member(name, stream.tell()), "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, allow_pickle=False)
         os.chmod(temporary, _usual_mode(0o666))  # mkstemp keeps a file to its owner
         os.replace(temporary, target)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+def _aligned_member(name: str, position: int) -> zipfile.ZipInfo:
+    """A member whose bytes start at a multiple of 64, padded by an extra field, so that a map of them is aligned."""
+    info = zipfile.ZipInfo(f"{name}.npy")
+    fixed = position + 30 + len(info.filename) + 20 + 4  # local header, name, zip64 field, head of the padding field
+    info.extra = struct.pack("<HH", 0xD935, -fixed % 64) + bytes(-fixed % 64)
+    return info
 
 
 def _usual_mode(mode: int) -> int:
@@ -92,9 +100,13 @@ def _write_folder(target: Path, text: str, arrays: Mapping[str, NDArray[Any]]) -
             np.save(temporary / f"{name}.npy", array, allow_pickle=False)
         (temporary / "header.json").write_text(text, encoding="utf-8")
         os.chmod(temporary, _usual_mode(0o777))
-        if target.is_dir():
-            shutil.rmtree(target)
-        os.replace(temporary, target)
+        if target.is_dir():  # a folder cannot be replaced in one step: the old one is moved aside, never lost
+            aside = Path(f"{temporary}.old")
+            os.replace(target, aside)
+            os.replace(temporary, target)
+            shutil.rmtree(aside)
+        else:
+            os.replace(temporary, target)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
@@ -199,7 +211,7 @@ def _load(source: Path, offset: int, spec: Mapping[str, Any], mmap: bool) -> NDA
         n_bytes = math.prod(shape) * dtype.itemsize
         if start + n_bytes > os.fstat(stream.fileno()).st_size:
             _refuse(source, f"it ends before the array of shape {shape} does")
-        if mmap and n_bytes:
+        if mmap and n_bytes and start % dtype.alignment == 0:  # the core must not read misaligned numbers
             return np.memmap(source, dtype=dtype, mode="r", offset=start, shape=shape)
         array = np.fromfile(stream, dtype=dtype, count=math.prod(shape)).reshape(shape)
     if _checksum(array) != spec["crc32"]:
