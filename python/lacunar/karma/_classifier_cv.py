@@ -56,7 +56,7 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
     cv : "loo", "holdout", int, splitter or iterable of splits, default="loo"
         How grid points are scored; "holdout" is a quarter of the rows at random, as in [1]_. Integers make stratified
         folds, plain ones where a class has fewer members.
-    max_search_rows : int, default=6000
+    max_search_rows : int, default=2000
         Above it the search reads this many rows, drawn at random by class; the model is fitted to all.
     average : int, default=1
         Number of best kernels whose decision values are averaged.
@@ -135,7 +135,7 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
         constant: bool = True,
         class_weight: Any = None,
         cv: Any = "loo",
-        max_search_rows: int = 6000,
+        max_search_rows: int = 2000,
         average: int = 1,
         refit_loss: Literal["squared", "hinge", "squared_hinge", "logistic", "crammer_singer"] | None = None,
         tol: float = 1e-3,

@@ -35,7 +35,7 @@ class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
         As in `KarmaRegressor`.
     cv : "loo", "holdout", int, splitter or iterable of splits, default="loo"
         How grid points are scored; "holdout" is a quarter of the rows at random, as in [1]_.
-    max_search_rows : int, default=6000
+    max_search_rows : int, default=2000
         Above it the search reads this many rows, drawn at random; the model is fitted to all.
     average : int, default=1
         Number of best kernels whose predictions are averaged.
@@ -99,7 +99,7 @@ class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
         standardize: bool = True,
         constant: bool = True,
         cv: Any = "loo",
-        max_search_rows: int = 6000,
+        max_search_rows: int = 2000,
         average: int = 1,
         sparse_missing: Literal["absent", "nan"] = "absent",
         random_state: Any = None,
