@@ -3,21 +3,18 @@
 
 namespace lacunar::LACUNAR_KERNEL_NAMESPACE {
 
-void dual_sweep(const float* __restrict row, double c, double* __restrict gradient, const float* __restrict curvature,
-                const float* __restrict inverse, const float* __restrict low, const float* __restrict high,
-                float* __restrict gains, Offset count);
+void dual_sweep(const float* __restrict row, double c, double* __restrict gradient, const float* __restrict scale,
+                const float* __restrict low, const float* __restrict high, float* __restrict gains, Offset count);
 
 // One loop that compilers vectorise as it stands.
-void dual_sweep(const float* __restrict row, double c, double* __restrict gradient, const float* __restrict curvature,
-                const float* __restrict inverse, const float* __restrict low, const float* __restrict high,
-                float* __restrict gains, Offset count) {
+void dual_sweep(const float* __restrict row, double c, double* __restrict gradient, const float* __restrict scale,
+                const float* __restrict low, const float* __restrict high, float* __restrict gains, Offset count) {
   for (Offset j = 0; j < count; ++j) {
     gradient[j] -= c * static_cast<double>(row[j]);
-    const float g = static_cast<float>(gradient[j]);
-    float step = g * inverse[j];
-    step = step > low[j] ? step : low[j];
+    const float g = static_cast<float>(gradient[j]) * scale[j];
+    float step = g > low[j] ? g : low[j];
     step = step < high[j] ? step : high[j];
-    gains[j] = step * (2 * g - curvature[j] * step);
+    gains[j] = step * (2 * g - step);
   }
 }
 

@@ -11,7 +11,7 @@ namespace lacunar {
   namespace isa {                               \
   extern const GramKernels<float> gram_f32;     \
   extern const GramKernels<double> gram_f64;    \
-  void dual_sweep(const float*, double, double*, const float*, const float*, const float*, const float*, float*, Offset); \
+  void dual_sweep(const float*, double, double*, const float*, const float*, const float*, float*, Offset); \
   }
 LACUNAR_DECLARE(base)
 #if defined(LACUNAR_HAS_V4)

@@ -18,12 +18,12 @@ namespace {
 constexpr Offset block = 256;  // gains kept in L1 while their maximum is sought
 constexpr float unbounded = std::numeric_limits<float>::infinity();
 
-// The model by which the next coordinate is chosen: gain of the step clamp(g / h, low, high). It only ranks, so float32
-// does; the chosen step itself is computed in float64.
+// The model by which the next coordinate is chosen: gain of the step clamp(g / h, low, high) under curvature h, kept in
+// units of 1 / sqrt(h), where every curvature is 1. It only ranks, so float32 does; the chosen step itself is computed in
+// float64.
 struct Model {
-  std::vector<float> curvature, inverse, low, high;  // (n) each
-  explicit Model(Offset n)
-      : curvature(static_cast<std::size_t>(n)), inverse(curvature), low(curvature), high(curvature) {}
+  std::vector<float> scale, low, high;  // (n) each: 1 / sqrt(h), and the bounds times sqrt(h)
+  explicit Model(Offset n) : scale(static_cast<std::size_t>(n)), low(scale), high(scale) {}
 };
 
 // Maximum of a block by halving: every level vectorises, a running maximum would not.
@@ -41,12 +41,12 @@ Offset move_and_choose(const float* row, double c, double* gradient, const Model
   float best = 0;
   Offset chosen = -1;
   float gains[block];
+  const auto sweep = dual_sweep();
   for (Offset start = 0; start < n; start += block) {
     const Offset count = std::min(block, n - start);
     std::fill(gains + count, gains + block, 0.0F);
-    dual_sweep()(row + start, c, gradient + start, &model.curvature[static_cast<std::size_t>(start)],
-          &model.inverse[static_cast<std::size_t>(start)], &model.low[static_cast<std::size_t>(start)],
-          &model.high[static_cast<std::size_t>(start)], gains, count);
+    const auto at = static_cast<std::size_t>(start);
+    sweep(row + start, c, gradient + start, &model.scale[at], &model.low[at], &model.high[at], gains, count);
     const float top = largest(gains);
     if (top > best) {
       best = top;
@@ -62,7 +62,10 @@ double softplus(double z) { return std::max(z, 0.0) + std::log1p(std::exp(-std::
 class Solver {
  public:
   Solver(const DualProblem& problem, const DualState& state) : p_(problem), s_(state), model_(problem.n) {
-    for (Offset i = 0; i < p_.n; ++i) refresh(i);
+    for (Offset i = 0; i < p_.n; ++i) {
+      diagonal_finite_ = diagonal_finite_ && std::isfinite(diagonal(i));
+      refresh(i);
+    }
   }
 
   DualProgress run(Offset max_steps, double tol) {
@@ -95,17 +98,15 @@ class Solver {
   void refresh(Offset i) {  // model of coordinate i after beta_i or logit_i changed
     const auto at = static_cast<std::size_t>(i);
     double curvature = diagonal(i) + ridge(i);
-    double inverse = curvature > 1e-30 ? 1 / curvature : 1e30;
     if (p_.loss == Loss::logistic) {
       const double spread = std::max(p_.upper[i] * sigmoid(s_.logit[i]) * sigmoid(-s_.logit[i]), 1e-30);
       curvature += 1 / spread;
-      inverse = 1 / curvature;
     }
     const bool fixed = p_.upper[i] <= 0, free = p_.loss == Loss::logistic;
-    model_.curvature[at] = static_cast<float>(curvature);
-    model_.inverse[at] = static_cast<float>(inverse);
-    model_.low[at] = fixed ? 0 : free ? -unbounded : static_cast<float>(low(i) - s_.beta[i]);
-    model_.high[at] = fixed ? 0 : free ? unbounded : static_cast<float>(high(i) - s_.beta[i]);
+    const double unit = std::sqrt(std::max(curvature, 1e-30));
+    model_.scale[at] = static_cast<float>(1 / unit);
+    model_.low[at] = fixed ? 0 : free ? -unbounded : static_cast<float>(unit * (low(i) - s_.beta[i]));
+    model_.high[at] = fixed ? 0 : free ? unbounded : static_cast<float>(unit * (high(i) - s_.beta[i]));
   }
 
   Offset step(Offset i) {
@@ -145,10 +146,11 @@ class Solver {
 
   DualProgress measure() const {
     DualProgress out;
+    out.finite = diagonal_finite_;
     double norm = 0, loss = 0, conjugate = 0;
     for (Offset i = 0; i < p_.n; ++i) {
       const double beta = s_.beta[i], y = p_.y[i], u = p_.upper[i], g = s_.gradient[i];
-      out.finite = out.finite && std::isfinite(g) && std::isfinite(diagonal(i));
+      out.finite = out.finite && std::isfinite(g);
       if (p_.loss == Loss::logistic) {
         const double z = s_.logit[i], f = -g - y * z, p = sigmoid(z);
         norm += beta * f;
@@ -169,6 +171,7 @@ class Solver {
   DualProblem p_;
   DualState s_;
   Model model_;
+  bool diagonal_finite_ = true;  // read once: the diagonal is a cache line a row
 };
 
 }  // namespace

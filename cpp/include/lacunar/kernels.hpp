@@ -41,9 +41,9 @@ struct GramKernels {
 template <class T>
 const GramKernels<T>& gram_kernels();
 
-// gradient -= c row, and gains = twice the gain g s - curvature s^2 / 2 of the step s = clamp(g inverse, low, high).
-using DualSweep = void (*)(const float* row, double c, double* gradient, const float* curvature, const float* inverse,
-                           const float* low, const float* high, float* gains, Offset count);
+// gradient -= c row, and gains = twice the gain g s - s^2 / 2 of the step s = clamp(g, low, high), g = scale gradient.
+using DualSweep = void (*)(const float* row, double c, double* gradient, const float* scale, const float* low,
+                           const float* high, float* gains, Offset count);
 DualSweep dual_sweep();
 
 const char* isa_name();       // "base", "v3" or "v4"
