@@ -36,6 +36,13 @@ float largest(const float* __restrict gains) {
   return *std::max_element(top, top + block / 16);
 }
 
+// The row comes from main memory and the hardware's own prefetch stops at every page.
+void prefetch([[maybe_unused]] const float* row, [[maybe_unused]] Offset first, [[maybe_unused]] Offset last) {
+#if defined(__GNUC__)
+  for (Offset j = first; j < last; j += 16) __builtin_prefetch(row + j);
+#endif
+}
+
 // Moves along coordinate `row` by c and returns the coordinate of the largest gain (the first of equals), -1 if none gains.
 Offset move_and_choose(const float* row, double c, double* gradient, const Model& model, Offset n) {
   float best = 0;
@@ -45,6 +52,7 @@ Offset move_and_choose(const float* row, double c, double* gradient, const Model
   for (Offset start = 0; start < n; start += block) {
     const Offset count = std::min(block, n - start);
     std::fill(gains + count, gains + block, 0.0F);
+    prefetch(row, start + 4 * block, std::min(start + 5 * block, n));
     const auto at = static_cast<std::size_t>(start);
     sweep(row + start, c, gradient + start, &model.scale[at], &model.low[at], &model.high[at], gains, count);
     const float top = largest(gains);
