@@ -173,6 +173,43 @@ void finish(const T* s, const std::int32_t* n, Offset count, const Form<T>& form
       out[j] = (on_sum * s[j] + (on_count * static_cast<T>(n[j]) + constant)) * table[n[j]] * row_scale;
 }
 
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define LACUNAR_HAS_SHUFFLE
+#endif
+#endif
+
+// A tile of 4 x 4: in registers where the compiler can shuffle, else element by element.
+template <class T>
+void transpose_tile(const T* from, Offset leading, T* to, Offset rows) {
+#if defined(LACUNAR_HAS_SHUFFLE)
+  typedef T Quad __attribute__((vector_size(4 * sizeof(T)), aligned(alignof(T)), may_alias));
+  const Quad a = *reinterpret_cast<const Quad*>(from), b = *reinterpret_cast<const Quad*>(from + leading);
+  const Quad c = *reinterpret_cast<const Quad*>(from + 2 * leading), d = *reinterpret_cast<const Quad*>(from + 3 * leading);
+  const Quad ab0 = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd0 = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Quad ab1 = __builtin_shufflevector(a, b, 2, 6, 3, 7), cd1 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  *reinterpret_cast<Quad*>(to) = __builtin_shufflevector(ab0, cd0, 0, 1, 4, 5);
+  *reinterpret_cast<Quad*>(to + rows) = __builtin_shufflevector(ab0, cd0, 2, 3, 6, 7);
+  *reinterpret_cast<Quad*>(to + 2 * rows) = __builtin_shufflevector(ab1, cd1, 0, 1, 4, 5);
+  *reinterpret_cast<Quad*>(to + 3 * rows) = __builtin_shufflevector(ab1, cd1, 2, 3, 6, 7);
+#else
+  for (Offset r = 0; r < 4; ++r)
+    for (Offset c = 0; c < 4; ++c) to[c * rows + r] = from[r * leading + c];
+#endif
+}
+
+template <class T>
+void transpose(const T* from, Offset rows, Offset cols, Offset leading, T* to) {
+  const Offset whole_rows = rows / 4 * 4, whole_cols = cols / 4 * 4;
+  for (Offset r = 0; r < whole_rows; r += 4) {
+    for (Offset c = 0; c < whole_cols; c += 4) transpose_tile(from + r * leading + c, leading, to + c * rows + r, rows);
+    for (Offset c = whole_cols; c < cols; ++c)
+      for (Offset k = r; k < r + 4; ++k) to[c * rows + k] = from[k * leading + c];
+  }
+  for (Offset r = whole_rows; r < rows; ++r)
+    for (Offset c = 0; c < cols; ++c) to[c * rows + r] = from[r * leading + c];
+}
+
 template <class T>
 void stream(const T* from, T* to, Offset count) {
   Offset j = 0;
@@ -196,8 +233,8 @@ extern const GramKernels<float> gram_f32;
 extern const GramKernels<double> gram_f64;
 
 const GramKernels<float> gram_f32{kTileRows, kTileCols<float>, kBytes, &dense_block<float>, &sparse_rows<float>,
-                                  &finish<float>, &stream<float>};
+                                  &finish<float>, &transpose<float>, &stream<float>};
 const GramKernels<double> gram_f64{kTileRows, kTileCols<double>, kBytes, &dense_block<double>, &sparse_rows<double>,
-                                   &finish<double>, &stream<double>};
+                                   &finish<double>, &transpose<double>, &stream<double>};
 
 }  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

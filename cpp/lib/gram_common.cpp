@@ -82,12 +82,8 @@ void GramSink<T>::put(const T* s, const std::int32_t* n, Offset leading, Offset 
 // Writes the part of block_ that lies strictly right of the diagonal, and of its own block, to the other side.
 template <class T>
 void GramSink<T>::mirror(T* out, Offset i, Offset rows, Offset j, Offset cols) {
-  constexpr Offset step = 16;
   if (j < i + rows) return;  // a block on the diagonal was computed whole
-  for (Offset r0 = 0; r0 < rows; r0 += step)
-    for (Offset c0 = 0; c0 < cols; c0 += step)
-      for (Offset c = c0; c < std::min(c0 + step, cols); ++c)
-        for (Offset r = r0; r < std::min(r0 + step, rows); ++r) mirrored_[c * rows + r] = block_[r * max_cols_ + c];
+  gram_kernels<T>().transpose(block_.data(), rows, cols, max_cols_, mirrored_.data());
   for (Offset c = 0; c < cols; ++c)
     gram_kernels<T>().stream(mirrored_.data() + c * rows, out + (j + c) * task_.y.n_rows + i, rows);
 }

@@ -88,15 +88,18 @@ void gram_spmm(const GramTask<T>& task, int n_threads) {
   std::vector<std::vector<std::uint8_t>> seen(spaces.size());
   parallel_tasks(n_threads, (n_y + lanes - 1) / lanes, [&](int thread, Offset at) {
     const auto t = static_cast<std::size_t>(thread);
-    values[t].assign(block_size, T{0});
-    seen[t].assign(block_size, 0);
+    values[t].resize(block_size);
+    seen[t].resize(block_size);
     const Offset j = at * lanes, cols = std::min(lanes, n_y - j);
-    for (Offset lane = 0; lane < cols; ++lane)
-      for (Offset p = task.y.offsets[j + lane]; p < task.y.offsets[j + lane + 1]; ++p) {
-        const auto slot = static_cast<std::size_t>(task.y.indices[p] * lanes + lane);
-        values[t][slot] = task.y.values[p];
-        seen[t][slot] = 1;
-      }
+    const auto fill = [&](bool with) {  // the block's entries are put in, and taken out again: the rest stays zero
+      for (Offset lane = 0; lane < cols; ++lane)
+        for (Offset p = task.y.offsets[j + lane]; p < task.y.offsets[j + lane + 1]; ++p) {
+          const auto slot = static_cast<std::size_t>(task.y.indices[p] * lanes + lane);
+          values[t][slot] = with ? task.y.values[p] : T{0};
+          seen[t][slot] = with;
+        }
+    };
+    fill(true);
     auto& space = *spaces[t];
     // By symmetry the rows above the block are enough: they are mirrored below it.
     const Offset last = task.symmetric ? j + cols : n_x;
@@ -106,6 +109,7 @@ void gram_spmm(const GramTask<T>& task, int n_threads) {
       space.sink.put(space.s.data(), space.n.data(), lanes, i, stop - i, j, cols);
       i = stop;
     }
+    fill(false);
   });
 }
 

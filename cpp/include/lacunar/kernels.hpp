@@ -33,6 +33,9 @@ struct GramKernels {
   void (*finish)(const T* s, const std::int32_t* n, Offset count, const Form<T>& form, T row_scale, const T* col_scale,
                  T* out);
 
+  // to (cols, rows) = transpose of from (rows, cols), whose rows lie `leading` apart.
+  void (*transpose)(const T* from, Offset rows, Offset cols, Offset leading, T* to);
+
   // Copies past the caches where the instruction set can.
   void (*stream)(const T* from, T* to, Offset count);
 };
