@@ -122,7 +122,6 @@ SparseGram<T> gram_sparse(const GramTask<T>& task, int n_threads) {
     auto& part = parts[static_cast<std::size_t>(at)];
     for (Offset i = at * grain; i < std::min((at + 1) * grain, n_x); ++i) {
       const std::size_t n_touched = row->gather(task, y, i);
-      std::sort(row->touched.begin(), row->touched.begin() + static_cast<std::ptrdiff_t>(n_touched));
       const T row_scale = task.row_scale ? task.row_scale[i] : T{1};
       for (std::size_t t = 0; t < n_touched; ++t) {
         const Index j = row->touched[t];

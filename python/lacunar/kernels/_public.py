@@ -65,7 +65,8 @@ def karma_kernel(
     dtype : float32 or float64, optional
         Of the result; default that of X.
     dense_output : bool, default=True
-        False gives a CSR array of the pairs that share a column (all others are 0): one gamma, and no constant.
+        False gives a CSR array of the pairs that share a column (all others are 0), with unsorted indices like SciPy's
+        products: one gamma, and no constant.
     out : ndarray of shape (n, m), or (q, n, m) for q gammas, optional
         C-contiguous array to fill and return.
     method : {"auto", "dense", "spmm", "inverted"}, default="auto"
