@@ -159,7 +159,8 @@ def test_out_is_filled_and_checked():
     out = np.empty((10, 10))
     assert karma_kernel(X, out=out) is out
     np.testing.assert_array_equal(out, karma_kernel(X))
-    for wrong in (np.empty((10, 9)), np.empty((10, 10), np.float32), np.empty((10, 10), order="F"), [[0.0]]):
+    unaligned = np.frombuffer(bytearray(801), dtype=np.uint8)[1:].view(np.float64).reshape(10, 10)
+    for wrong in (np.empty((10, 9)), np.empty((10, 10), np.float32), np.empty((10, 10), order="F"), [[0.0]], unaligned):
         with pytest.raises(ValueError, match="out must be"):
             karma_kernel(X, out=wrong)
 
@@ -171,6 +172,11 @@ def test_out_is_filled_and_checked():
         ({"gamma": 30, "scale": "raw", "dtype": np.float32}, "float32"),
         ({"gamma": 400, "scale": "raw"}, "float64"),
         ({"scale": -1.0}, "scale must"),
+        ({"scale": np.inf}, "scale must"),
+        ({"constant": np.nan}, "constant must"),
+        ({"constant": 1e200}, "must be representable"),
+        ({"indicators": -1.0}, "indicators must"),
+        ({"indicators": np.inf}, "indicators must"),
         ({"normalize": "l2"}, "normalize must"),
         ({"method": "fast"}, "method must"),
         ({"Y": np.ones((2, 3))}, "same columns"),
@@ -179,6 +185,36 @@ def test_out_is_filled_and_checked():
 def test_bad_options_are_named(options, message):
     with pytest.raises(ValueError, match=message):
         karma_kernel(holes(5, 60, 0.9), **options)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("normalize", [None, "trace", "cosine"])
+@pytest.mark.parametrize("size", [1e200, 1e155, 1e30, 1e19, 1e18, 1e-18, 1e-25, 1e-30, 1e-160])
+def test_extreme_values_are_refused_or_right(size, normalize, dtype):
+    X = np.array([[size, np.nan], [size, size], [1.0, size]])
+    try:
+        made = karma_kernel(X, normalize=normalize, dtype=dtype)
+    except ValueError:
+        with pytest.raises(ValueError, match=r"the kernel must.*or float64"):
+            karma_kernel(X, normalize=normalize, dtype=dtype)
+        return
+    assert np.isfinite(made).all()
+    if normalize == "cosine":
+        np.testing.assert_allclose(np.diag(made), 1.0, rtol=1e-6)
+
+
+def test_a_small_row_behind_a_large_one_keeps_its_norm():
+    X = np.array([[1e9, 1e9], [1.0, 1.0], [1e-3, 2e-3]])
+    np.testing.assert_allclose(karma_kernel(X, gamma=1, normalize="cosine")[1, :2], 1.0, rtol=1e-12)
+    np.testing.assert_allclose(KernelForm(gamma=1.0).diagonal(Observed.from_dense(X)), (X**2).sum(axis=1), rtol=1e-14)
+
+
+def test_sums_and_searched_kernels_are_refused_where_they_overflow():
+    with pytest.raises(ValueError, match="must be representable"):
+        pair_sums(Observed.from_dense([[1e200]]))
+    rows = Observed.from_dense(np.ones((2, 30)))
+    with pytest.raises(ValueError, match="gamma=1000"):
+        KernelForm(gamma=1000.0).from_sums(*pair_sums(rows), rows)
 
 
 def test_large_gamma_is_exact_where_it_fits():

@@ -12,7 +12,7 @@ from lacunar._check._options import (
     check_out,
     check_same_columns,
     check_sparse_output,
-    refuse_overflow,
+    refuse_range,
 )
 from lacunar._check._tables import (
     SparseMissing,
@@ -42,7 +42,7 @@ __all__ = [
     "check_triplets",
     "float_dtype",
     "refuse_duplicate",
-    "refuse_overflow",
+    "refuse_range",
     "validate_X",
     "validate_X_y",
 ]

@@ -19,13 +19,21 @@ def check_same_columns(X: Observed, Y: Observed | None) -> None:
         )
 
 
-def check_kernel_options(gammas: list[float], scale: object, normalize: object, method: object) -> None:
+def check_kernel_options(
+    gammas: list[float], scale: object, constant: float, indicators: float, normalize: object, method: object
+) -> None:
     """Options of the KARMA kernel that no array settles."""
+    if not np.isfinite(constant):
+        raise ValueError(f"constant must be a finite number; got {constant!r}. Use 1, or 0 for none.")
+    if not 0 <= indicators < np.inf:
+        raise ValueError(f"indicators must be finite and >= 0; got {indicators!r}. Use 1, or 0 for none.")
     for gamma in gammas:
         if not 0 < gamma < np.inf:
             raise ValueError(f"gamma must be positive; got {gamma:g}. Use 1 for 0-imputation, 2 to 4 for KARMA.")
     if not (
-        scale in ("mean", "raw") if isinstance(scale, str) else isinstance(scale, int | float | np.number) and scale > 0
+        scale in ("mean", "raw")
+        if isinstance(scale, str)
+        else isinstance(scale, int | float | np.number) and 0 < scale < np.inf
     ):
         raise ValueError(f"scale must be 'mean', 'raw' or a positive number; got {scale!r}.")
     if normalize not in (None, "trace", "cosine"):
@@ -37,10 +45,10 @@ def check_kernel_options(gammas: list[float], scale: object, normalize: object, 
 def check_out(out: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     """An array that results are written into."""
     sound = isinstance(out, np.ndarray) and out.shape == shape and out.dtype == dtype
-    if not sound or not out.flags.c_contiguous or not out.flags.writeable:
+    if not sound or not out.flags.carray:
         came = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
         raise ValueError(
-            f"out must be a writable C-contiguous {dtype} array of shape {shape}; got {came}. Leave it out."
+            f"out must be a aligned, writable, C-contiguous {dtype} array of shape {shape}; got {came}. Leave it out."
         )
 
 
@@ -53,10 +61,17 @@ def check_sparse_output(single: bool, constant: float, out: object) -> None:
         )
 
 
-def refuse_overflow(largest: float, gamma: float, dtype: np.dtype[Any]) -> None:
-    """A kernel value beyond the largest float is refused before it is computed."""
-    if not largest < float(np.finfo(dtype).max) / 4:
+def refuse_range(needed: tuple[float, float], gamma: float, dtype: np.dtype[Any]) -> None:
+    """Kernels whose numbers, from smallest divisor to largest value, leave the range of a dtype are refused unmade."""
+    smallest, largest = needed
+    limits = np.finfo(dtype)
+    if not largest < float(limits.max) / 4:
         raise ValueError(
-            f"the kernel must be representable in {dtype}; gamma={gamma:g} gives values up to {largest:.3g}. "
-            "Use scale='mean', a smaller gamma, or float64."
+            f"the kernel must be representable in {dtype}; gamma={gamma:g} and these values need numbers up to {largest:.3g}. "
+            "Use scale='mean', a smaller gamma, columns of smaller scale, or float64."
+        )
+    if not smallest > float(limits.tiny) / float(limits.eps):
+        raise ValueError(
+            f"the kernel must not be divided by numbers below the precision of {dtype}; normalize needs 1 / {smallest:.3g}. "
+            "Use columns of larger scale, normalize=None, or float64."
         )

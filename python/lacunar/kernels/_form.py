@@ -8,6 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from lacunar._check import refuse_range
 from lacunar.observed import Observed
 
 Scale = float | Literal["mean", "raw"]
@@ -87,7 +88,7 @@ class KernelForm:
 
     def coefficients(self) -> tuple[float, float, float]:
         """(on_sum, on_count, constant) of the factor before g."""
-        base = self.constant**2 + (self.indicators if self.constant else 0.0)
+        base = self.constant * self.constant + (self.indicators if self.constant else 0.0)
         return 1.0 / self.trace, self.indicators / self.trace, base / self.trace
 
     def table(self, largest: int) -> NDArray[np.float64]:
@@ -101,10 +102,32 @@ class KernelForm:
 
     def raw_diagonal(self, X: Observed) -> NDArray[np.float64]:
         """k(x, x) before the cosine, shape (n,). O(nnz)."""
-        squares = np.concatenate([[0.0], np.cumsum(np.square(X.values, dtype=np.float64))])
         counts = X.row_counts
-        sums = squares[X.indptr[1:]] - squares[X.indptr[:-1]]
-        return self._combine(sums, counts, self.table(int(counts.max(initial=0))))
+        filled = counts > 0
+        sums = np.zeros(X.shape[0])
+        with np.errstate(over="ignore", invalid="ignore"):  # the door refuses what is not finite: `range_needed`
+            squares = np.square(X.values, dtype=np.float64)
+            # Row by row: differences of one running sum would lose the small rows behind a large one.
+            sums[filled] = np.add.reduceat(squares, X.indptr[:-1][filled]) if len(squares) else 0.0
+            return self._combine(sums, counts, self.table(int(counts.max(initial=0))))
+
+    def range_needed(self, X: Observed, Y: Observed | None = None) -> tuple[float, float]:
+        """Bounds (smallest, largest) on every number met on the way to the kernel between X and Y. O(nnz).
+
+        By Cauchy-Schwarz no sum and no kernel value exceeds the larger of two diagonals. The smallest is that of what is
+        divided by: the trace and, for the cosine, norms of rows that are not zero.
+        """
+        tables = [rows for rows in (X, Y) if rows is not None]
+        diagonals = np.concatenate([self.raw_diagonal(rows) for rows in tables])
+        on_sum, on_count, base = map(abs, self.coefficients())
+        counts = max(int(rows.row_counts.max(initial=0)) for rows in tables)
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = max(float(np.abs(rows.values).max(initial=0)) for rows in tables)
+            sums = value * value * max(counts, 1)
+            before = on_sum * sums + on_count * counts + base
+            largest = np.array([diagonals.max(initial=0), sums, before, on_sum, self.table(counts)[-1]])
+        positive = diagonals[diagonals > 0] if self.cosine else diagonals[:0]
+        return min(self.trace, float(positive.min(initial=1.0))), float(largest.max())
 
     def row_scale(self, raw_diagonal: NDArray[np.float64]) -> NDArray[np.float64]:
         """1 / sqrt(k(x, x)), and 0 for a row of zero norm."""
@@ -120,6 +143,7 @@ class KernelForm:
         self, sums: NDArray[np.float64], counts: NDArray[np.int32], X: Observed, Y: Observed | None = None
     ) -> NDArray[np.float64]:
         """The kernel from sums and counts of `pair_sums`, shape (n, m): many kernels share one pass over pairs."""
+        refuse_range(self.range_needed(X, Y), self.gamma, sums.dtype)
         values = self._combine(sums, counts, self.table(int(counts.max(initial=0))))
         if self.cosine:
             rows = self.row_scale(self.raw_diagonal(X))

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lacunar import _core
-from lacunar._check import refuse_overflow
+from lacunar._check import refuse_range
 from lacunar._threads import thread_count
 from lacunar.kernels._form import KernelForm, Method
 from lacunar.observed import Observed
@@ -30,10 +30,7 @@ class _Call:
 
 def _prepare(forms: Sequence[KernelForm], X: Observed, Y: Observed | None, dtype: np.dtype[Any]) -> _Call:
     for form in forms:
-        with np.errstate(over="ignore", invalid="ignore"):
-            # By Cauchy-Schwarz no entry exceeds the larger diagonal: if that is representable, so is the matrix.
-            largest = max(float(form.raw_diagonal(rows).max(initial=0)) for rows in (X, Y) if rows is not None)
-        refuse_overflow(largest, form.gamma, dtype)
+        refuse_range(form.range_needed(X, Y), form.gamma, dtype)
     x, y = X.astype(dtype), (X if Y is None else Y).astype(dtype)
     largest = int(min(x.row_counts.max(initial=0), y.row_counts.max(initial=0)))
     row_scale = col_scale = None
@@ -99,6 +96,7 @@ def pair_sums(
     sums : ndarray of float64, shape (n, m)
     counts : ndarray of int32, shape (n, m)
     """
+    refuse_range(KernelForm(gamma=1.0).range_needed(X, Y), 1.0, np.dtype(np.float64))
     x, y = X.astype(np.float64), (X if Y is None else Y).astype(np.float64)
     largest = int(min(x.row_counts.max(initial=0), y.row_counts.max(initial=0)))
     out = np.empty((2, x.shape[0], y.shape[0]))

@@ -101,7 +101,7 @@ def karma_kernel(
     y = None if Y is None else as_observed(Y, sparse_missing=sparse_missing)
     check_same_columns(x, y)
     gammas = [float(value) for value in np.atleast_1d(np.asarray(gamma, dtype=np.float64))]
-    check_kernel_options(gammas, scale, normalize, method)
+    check_kernel_options(gammas, scale, constant, indicators, normalize, method)
     reference = x if y is None else y
     forms = [
         KernelForm.fit(reference, gamma=g, scale=scale, constant=constant, indicators=indicators, normalize=normalize)
