@@ -11,6 +11,7 @@ namespace lacunar {
   namespace isa {                               \
   extern const GramKernels<float> gram_f32;     \
   extern const GramKernels<double> gram_f64;    \
+  extern const SmallKernels small_kernels;      \
   void dual_sweep(const float*, double, double*, const float*, const float*, const float*, float*, Offset); \
   }
 LACUNAR_DECLARE(base)
@@ -85,6 +86,14 @@ const GramKernels<double>& gram_kernels() {
   if (choice().isa == Isa::v3) return v3::gram_f64;
 #endif
   return base::gram_f64;
+}
+
+const SmallKernels& small_kernels() {
+#if defined(LACUNAR_HAS_V4)
+  if (choice().isa == Isa::v4) return v4::small_kernels;
+  if (choice().isa == Isa::v3) return v3::small_kernels;
+#endif
+  return base::small_kernels;
 }
 
 DualSweep dual_sweep() {

@@ -67,3 +67,25 @@ def dual_ascend_multiclass(
     max_steps: int,
     tol: float,
 ) -> tuple[int, float, float, float, bool]: ...
+
+RLS_CLOCK: int
+
+def rls_stride(d: int, single: bool) -> int: ...
+def rls_pass(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: _Float,
+    order: NDArray[np.int64],
+    label: NDArray[np.float64] | None,
+    options: dict[str, Any],
+    v: NDArray[np.float64],
+    t: NDArray[np.float64],
+    t_inverse: NDArray[np.float64],
+    w: NDArray[np.float64],
+    slot: NDArray[np.int32],
+    pool: _Float,
+    discount: NDArray[np.float64],
+    clock: NDArray[np.float64],
+    prediction: NDArray[np.float64],
+    residual: NDArray[np.float64],
+) -> int: ...

@@ -49,6 +49,23 @@ using DualSweep = void (*)(const float* row, double c, double* gradient, const f
                            const float* high, float* gains, Offset count);
 DualSweep dual_sweep();
 
+// Products of matrices of some tens of columns: rows `leading` = a multiple of eight apart, padded with zeros.
+struct SmallKernels {
+  void (*gram)(const double* rows, int m, int leading, double* out);                        // rows^T rows
+  void (*multiply)(const double* a, const double* b, int m, int leading, double* out);      // a b, a (m, leading), b square
+  void (*combine)(const double* rows, const double* weight, int m, int leading, double* out);  // rows^T weight
+  void (*project)(const double* rows, const double* x, int m, int leading, double* out);    // rows x
+
+  // matrix, its rows i of 8 (i / 8 + 1) doubles with full diagonal blocks, becomes grow matrix - u u^T, where
+  // v = grow matrix code, beta = 1 + code v, u = v / sqrt(beta); gain = v / beta, the new matrix times the code.
+  void (*rls_update)(double* matrix, int d, const double* code, double grow, double* gain);
+
+  // Such blocks from a packed lower triangle, and back.
+  void (*unpack)(const float* packed, int d, double* blocks);
+  void (*pack)(const double* blocks, int d, float* packed);
+};
+const SmallKernels& small_kernels();
+
 const char* isa_name();       // "base", "v3" or "v4"
 const char* isa_complaint();  // null, or why LACUNAR_ISA could not be honoured
 

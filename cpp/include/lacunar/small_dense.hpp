@@ -1,0 +1,32 @@
+// Factorisations of matrices of some tens of rows: row-major (leading, leading) with leading = padded(d), the padding zero.
+// Their products come per instruction set; see SmallKernels.
+#pragma once
+
+#include "lacunar/types.hpp"
+
+namespace lacunar {
+
+constexpr int padded(int d) { return (d + 7) / 8 * 8; }
+
+double dot(const double* x, const double* y, Offset count);
+
+// Asks for memory before it is needed, where the compiler can say so: hardware does not foresee random rows.
+inline void prefetch(const void* from, Offset bytes) {
+#if defined(__GNUC__)
+  for (Offset at = 0; at < bytes; at += 64) __builtin_prefetch(static_cast<const char*>(from) + at, 1);
+#else
+  static_cast<void>(from), static_cast<void>(bytes);
+#endif
+}
+
+// Lower Cholesky factor in place; false when a pivot falls below `smallest`, with the matrix half done. d^3 / 3.
+bool cholesky(double* matrix, int d, int leading, double smallest);
+
+// x = (L L^T)^-1 x. 2 d^2.
+void cholesky_solve(const double* factor, int d, int leading, double* x);
+
+// root = (I + delta)^(-1/2) for symmetric delta, by its binomial series where that converges fast and by Jacobi rotations
+// elsewhere; work holds 3 matrices. False when I + delta is not positive definite.
+bool inverse_root(const double* delta, int d, int leading, double* root, double* work);
+
+}  // namespace lacunar

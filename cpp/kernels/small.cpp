@@ -1,0 +1,271 @@
+// Compiled once per instruction set into its own namespace: products of matrices of some tens of columns, and the rank-one
+// update of a symmetric matrix kept as blocks of eight columns on and below the diagonal. Rows of matrices are a multiple
+// of eight apart and padded with zeros. Raw pointers, no std:: templates; everything but the table is internal.
+#include "lacunar/kernels.hpp"
+
+namespace lacunar::LACUNAR_KERNEL_NAMESPACE {
+namespace {
+
+#if defined(__AVX512F__)
+constexpr int kParts = 1;
+#elif defined(__AVX2__)
+constexpr int kParts = 2;
+#else
+constexpr int kParts = 4;
+#endif
+
+#if defined(__GNUC__)
+typedef double Part __attribute__((vector_size(64 / kParts), aligned(8), may_alias));
+constexpr int kSteps = kParts;
+#else
+typedef double Part;
+constexpr int kSteps = 8;
+#endif
+constexpr int kWidth = 8 / kSteps;  // doubles of one part
+
+struct Eight {
+  Part part[kSteps];
+};
+
+inline Eight load(const double* from) {
+  Eight x;
+  for (int s = 0; s < kSteps; ++s) x.part[s] = *reinterpret_cast<const Part*>(from + s * kWidth);
+  return x;
+}
+
+inline void store(const Eight& x, double* to) {
+  for (int s = 0; s < kSteps; ++s) *reinterpret_cast<Part*>(to + s * kWidth) = x.part[s];
+}
+
+inline void add(Eight& sum, double factor, const Eight& x) {
+  for (int s = 0; s < kSteps; ++s) sum.part[s] += factor * x.part[s];
+}
+
+inline void add(Eight& sum, const Eight& x, const Eight& y) {
+  for (int s = 0; s < kSteps; ++s) sum.part[s] += x.part[s] * y.part[s];
+}
+
+inline double total(const Eight& x) {
+  double lanes[8], sum = 0;
+  store(x, lanes);
+  for (double lane : lanes) sum += lane;
+  return sum;
+}
+
+// out (leading, leading) = rows^T rows for rows (m, leading).
+void gram(const double* rows, int m, int leading, double* out) {
+  for (int b = 0; b < leading; b += 8)
+    for (int c = 0; c <= b; c += 8) {
+      Eight sum[8] = {};
+      for (int i = 0; i < m; ++i) {
+        const double* row = rows + i * static_cast<Offset>(leading);
+        const Eight x = load(row + c);
+#pragma GCC unroll 8
+        for (int r = 0; r < 8; ++r) add(sum[r], row[b + r], x);
+      }
+      for (int r = 0; r < 8; ++r) store(sum[r], out + (b + r) * leading + c);
+      for (int r = 0; r < 8 && c < b; ++r)
+        for (int k = 0; k < 8; ++k) out[(c + k) * leading + b + r] = out[(b + r) * leading + c + k];
+    }
+}
+
+// `count` rows by `wide` blocks of out = a b, in registers over all of b's rows.
+template <int count, int wide>
+inline void multiply_tile(const double* a, const double* b, int leading, double* out) {
+  Eight sum[count][wide] = {};
+  for (int k = 0; k < leading; ++k) {
+    Eight x[wide];
+    for (int w = 0; w < wide; ++w) x[w] = load(b + k * leading + 8 * w);
+#pragma GCC unroll 4
+    for (int r = 0; r < count; ++r)
+      for (int w = 0; w < wide; ++w) add(sum[r][w], a[r * leading + k], x[w]);
+  }
+  for (int r = 0; r < count; ++r)
+    for (int w = 0; w < wide; ++w) store(sum[r][w], out + r * leading + 8 * w);
+}
+
+template <int count>
+inline void multiply_rows(const double* a, const double* b, int leading, double* out) {
+  constexpr int wide = kParts == 1 ? 3 : 1;  // what the registers hold
+  int j = 0;
+  for (; j + 8 * wide <= leading; j += 8 * wide) multiply_tile<count, wide>(a, b + j, leading, out + j);
+  for (; j < leading; j += 8) multiply_tile<count, 1>(a, b + j, leading, out + j);
+}
+
+// out (m, leading) = a (m, leading) times b (leading, leading).
+void multiply(const double* a, const double* b, int m, int leading, double* out) {
+  const Offset four = 4 * static_cast<Offset>(leading);
+  for (; m >= 4; m -= 4, a += four, out += four) multiply_rows<4>(a, b, leading, out);
+  if (m == 3) multiply_rows<3>(a, b, leading, out);
+  if (m == 2) multiply_rows<2>(a, b, leading, out);
+  if (m == 1) multiply_rows<1>(a, b, leading, out);
+}
+
+// out (leading) = sum_i weight_i rows_i; four sums at a time, so that none waits for the one before.
+void combine(const double* rows, const double* weight, int m, int leading, double* out) {
+  for (int k = 0; k < leading; k += 8) {
+    const double* row = rows + k;
+    Eight sum[4] = {};
+    int i = 0;
+    for (; i + 4 <= m; i += 4, row += 4 * static_cast<Offset>(leading))
+      for (int r = 0; r < 4; ++r) add(sum[r], weight[i + r], load(row + r * leading));
+    for (; i < m; ++i, row += leading) add(sum[0], weight[i], load(row));
+    for (int r = 1; r < 4; ++r) add(sum[0], 1.0, sum[r]);
+    store(sum[0], out + k);
+  }
+}
+
+// out (m) = rows x.
+void project(const double* rows, const double* x, int m, int leading, double* out) {
+  for (int i = 0; i < m; ++i) {
+    Eight sum = {};
+    for (int k = 0; k < leading; k += 8) add(sum, load(rows + i * static_cast<Offset>(leading) + k), load(x + k));
+    out[i] = total(sum);
+  }
+}
+
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector) && defined(__AVX2__)
+#define LACUNAR_SHUFFLES
+#endif
+#endif
+
+// to[r] = total of the lanes of x[r], eight at once.
+#if defined(LACUNAR_SHUFFLES) && defined(__AVX512F__)
+inline void totals(const Eight* x, double* to) {
+  Part two[4], four[2];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const Part a = x[2 * i].part[0], b = x[2 * i + 1].part[0];
+    two[i] = __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14) +
+             __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < 2; ++i)
+    four[i] = __builtin_shufflevector(two[2 * i], two[2 * i + 1], 0, 1, 8, 9, 4, 5, 12, 13) +
+              __builtin_shufflevector(two[2 * i], two[2 * i + 1], 2, 3, 10, 11, 6, 7, 14, 15);
+  *reinterpret_cast<Part*>(to) = __builtin_shufflevector(four[0], four[1], 0, 1, 2, 3, 8, 9, 10, 11) +
+                                 __builtin_shufflevector(four[0], four[1], 4, 5, 6, 7, 12, 13, 14, 15);
+}
+#elif defined(LACUNAR_SHUFFLES)
+inline void totals(const Eight* x, double* to) {
+#pragma GCC unroll 2
+  for (int half = 0; half < 2; ++half) {
+    const Eight* y = x + 4 * half;
+    const Part a = y[0].part[0] + y[0].part[1], b = y[1].part[0] + y[1].part[1];
+    const Part c = y[2].part[0] + y[2].part[1], d = y[3].part[0] + y[3].part[1];
+    const Part ab = __builtin_shufflevector(a, b, 0, 4, 2, 6) + __builtin_shufflevector(a, b, 1, 5, 3, 7);
+    const Part cd = __builtin_shufflevector(c, d, 0, 4, 2, 6) + __builtin_shufflevector(c, d, 1, 5, 3, 7);
+    *reinterpret_cast<Part*>(to + 4 * half) =
+        __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
+  }
+}
+#else
+inline void totals(const Eight* x, double* to) {
+  for (int r = 0; r < 8; ++r) to[r] = total(x[r]);
+}
+#endif
+
+// One block row of `count` rows: its blocks left of the diagonal times the code and transposed, then the diagonal block.
+template <int count>
+inline void block_row(const double* matrix, int first, const double* code, double* gain) {
+  const int width = first + 8;
+  Eight dot[8] = {}, diagonal = {};
+  for (int k = 0; k < first; k += 8) {
+    const Eight with = load(code + k);
+    Eight transposed = load(gain + k);
+#pragma GCC unroll 8
+    for (int r = 0; r < count; ++r) {
+      const Eight x = load(matrix + r * width + k);
+      add(dot[r], x, with);
+      add(transposed, code[first + r], x);
+    }
+    store(transposed, gain + k);
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < count; ++r) add(diagonal, code[first + r], load(matrix + r * width + first));
+  if (first > 0) {
+    double across[8];
+    totals(dot, across);
+    add(diagonal, 1.0, load(across));
+  }
+  store(diagonal, gain + first);
+}
+
+// gain = matrix code; every stored block is read once.
+void apply_blocks(const double* matrix, int d, const double* code, double* gain) {
+  for (int first = 0; first < d; matrix += 8 * (first + 8), first += 8) switch (d - first) {
+      case 1: return block_row<1>(matrix, first, code, gain);
+      case 2: return block_row<2>(matrix, first, code, gain);
+      case 3: return block_row<3>(matrix, first, code, gain);
+      case 4: return block_row<4>(matrix, first, code, gain);
+      case 5: return block_row<5>(matrix, first, code, gain);
+      case 6: return block_row<6>(matrix, first, code, gain);
+      case 7: return block_row<7>(matrix, first, code, gain);
+      default: block_row<8>(matrix, first, code, gain);
+    }
+}
+
+// One block row of matrix <- grow matrix - u u^T: eight entries of u stay in registers down the rows.
+template <bool growing>
+inline void lower_row(double* matrix, int first, int count, double grow, const double* u) {
+  const int width = first + 8;
+  for (int k = 0; k < width; k += 8) {
+    const Eight across = load(u + k);
+    for (int r = 0; r < count; ++r) {
+      Eight x = load(matrix + r * width + k);
+      if (growing)
+        for (int s = 0; s < kSteps; ++s) x.part[s] *= grow;
+      add(x, -u[first + r], across);
+      store(x, matrix + r * width + k);
+    }
+  }
+}
+
+// matrix (rows i of 8 (i / 8 + 1) doubles, diagonal blocks full) becomes grow matrix - u u^T with v = grow matrix code,
+// beta = 1 + code v, u = v / sqrt(beta); gain = v / beta, which is the new matrix times the code. code and gain are padded
+// with zeros to a multiple of eight. u u^T is symmetric to the last bit: anything less grows as grow^t.
+void rls_update(double* matrix, int d, const double* code, double grow, double* gain) {
+  apply_blocks(matrix, d, code, gain);
+  double beta = 1;
+  for (int k = 0; k < d; ++k) {
+    gain[k] *= grow;
+    beta += code[k] * gain[k];
+  }
+  const double root = 1 / __builtin_sqrt(beta);
+  for (int k = 0; k < d; ++k) gain[k] *= root;
+  for (int first = 0; first < d; matrix += 8 * (first + 8), first += 8) {
+    const int count = d - first < 8 ? d - first : 8;
+    if (grow == 1)
+      lower_row<false>(matrix, first, count, grow, gain);
+    else
+      lower_row<true>(matrix, first, count, grow, gain);
+  }
+  for (int k = 0; k < d; ++k) gain[k] *= root;
+}
+
+// Blocks of a packed lower triangle, and back: row i of the triangle is contiguous in both.
+void unpack(const float* packed, int d, double* blocks) {
+  double* row = blocks;
+  for (int i = 0; i < d; packed += i + 1, row += i / 8 * 8 + 8, ++i)
+    for (int k = 0; k <= i; ++k) row[k] = static_cast<double>(packed[k]);
+  row = blocks;
+  for (int first = 0; first < d; row += 8 * (first + 8), first += 8) {
+    double* diagonal = row + first;
+    const int width = first + 8, count = d - first < 8 ? d - first : 8;
+    for (int i = 0; i < count; ++i)
+      for (int k = i + 1; k < 8; ++k) diagonal[i * width + k] = k < count ? diagonal[k * width + i] : 0.0;
+  }
+}
+
+void pack(const double* blocks, int d, float* packed) {
+  for (int i = 0; i < d; packed += i + 1, blocks += i / 8 * 8 + 8, ++i)
+    for (int k = 0; k <= i; ++k) packed[k] = static_cast<float>(blocks[k]);
+}
+
+}  // namespace
+
+extern const SmallKernels small_kernels;
+const SmallKernels small_kernels = {gram, multiply, combine, project, rls_update, unpack, pack};
+
+}  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

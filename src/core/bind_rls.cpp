@@ -1,0 +1,106 @@
+#include <pybind11/stl.h>
+
+#include <optional>
+#include <string>
+
+#include "arrays.hpp"
+#include "lacunar/rls.hpp"
+
+namespace lacunar::bind {
+namespace {
+
+Forgetting forgetting_of(const py::dict& options) {
+  Forgetting made;
+  const auto kind = options["forgetting"].cast<std::string>();
+  if (kind == "window") made.kind = Forgetting::Kind::window;
+  else if (kind == "adaptive") made.kind = Forgetting::Kind::adaptive;
+  else if (kind != "fixed") throw std::invalid_argument("unknown forgetting " + kind);
+  made.keep = options["keep"].cast<double>();
+  made.lost = options["lost"].cast<double>();
+  made.start = options["start"].cast<double>();
+  return made;
+}
+
+RlsRule rule_of(const py::dict& options) {
+  RlsRule rule;
+  rule.lam1 = options["lam1"].cast<double>();
+  rule.lam2 = options["lam2"].cast<double>();
+  rule.lam3 = options["lam3"].cast<double>();
+  rule.rho = options["rho"].cast<double>();
+  rule.constant_until = options["constant_until"].cast<Offset>();
+  rule.continuous = options["continuous"].cast<bool>();
+  rule.ridge = options["ridge"].cast<double>();
+  rule.cap = options["cap"].cast<double>();
+  rule.delta = options["delta"].cast<double>();
+  rule.orthonormal = options["orthonormal"].cast<bool>();
+  rule.forgetting = forgetting_of(options);
+  return rule;
+}
+
+void expect_rank(Offset d) {
+  if (d < 1 || d > kMaxRank) throw std::invalid_argument("rank must lie between 1 and " + std::to_string(kMaxRank));
+}
+
+template <class P>
+RlsState<P> state_of(Array<double>& v, Array<double>& t, Array<double>& t_inverse, Array<double>& w,
+                     const Array<Index>& slot, Array<P>& pool, Array<double>& discount, Array<double>& clock) {
+  if (v.ndim() != 2) throw std::invalid_argument("v is not a matrix");
+  const Offset n_cols = v.shape(0), d = v.shape(1);
+  expect_rank(d);
+  expect_size(t, d * d, "t");
+  expect_size(t_inverse, d * d, "t_inverse");
+  expect_size(w, d, "w");
+  expect_size(slot, n_cols, "slot");
+  expect_size(discount, n_cols, "discount");
+  expect_size(clock, kRlsClock, "clock");
+  const int rank = static_cast<int>(d);
+  if (pool.ndim() != 2 || pool.shape(1) != rls_stride<P>(rank)) throw std::invalid_argument("pool has another stride");
+  return {n_cols, rank, v.mutable_data(), t.mutable_data(), t_inverse.mutable_data(), w.mutable_data(), slot.data(),
+          pool.mutable_data(), discount.mutable_data(), clock.mutable_data()};
+}
+
+template <class P, class T>
+Offset pass(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values, const Array<Offset>& order,
+            const std::optional<Array<double>>& label, const py::dict& options, Array<double>& v, Array<double>& t,
+            Array<double>& t_inverse, Array<double>& w, const Array<Index>& slot, Array<P>& pool,
+            Array<double>& discount, Array<double>& clock, Array<double>& prediction, Array<double>& residual) {
+  const auto rows = rows_of(indptr, indices, values, v.ndim() == 2 ? v.shape(0) : 0);
+  const auto state = state_of(v, t, t_inverse, w, slot, pool, discount, clock);
+  const auto rule = rule_of(options);
+  if (label) expect_size(*label, rows.n_rows, "label");
+  expect_size(prediction, rows.n_rows, "prediction");
+  expect_size(residual, rows.n_rows, "residual");
+  const double* labels = label ? label->data() : nullptr;
+  const RlsTrace trace{prediction.mutable_data(), residual.mutable_data()};
+  const py::gil_scoped_release nogil;
+  return rls_pass(rows, order.data(), static_cast<Offset>(order.size()), labels, rule, state, trace);
+}
+
+template <class P, class T>
+void bind_pass(py::module_& m) {
+  using py::arg;
+  const auto exact = [](const char* name) { return arg(name).noconvert(); };
+  m.def("rls_pass", &pass<P, T>, exact("indptr"), exact("indices"), exact("values"), exact("order"),
+        exact("label").none(true), arg("options"), exact("v"), exact("t"), exact("t_inverse"), exact("w"),
+        exact("slot"), exact("pool"), exact("discount"), exact("clock"), exact("prediction"), exact("residual"),
+        "Recursive least squares over rows in order; the position of the first row that is not finite, or -1.");
+}
+
+}  // namespace
+
+void bind_rls(py::module_& m) {
+  bind_pass<double, double>(m);
+  bind_pass<double, float>(m);
+  bind_pass<float, double>(m);
+  bind_pass<float, float>(m);
+  m.def(
+      "rls_stride",
+      [](int d, bool single) {
+        expect_rank(d);
+        return single ? rls_stride<float>(d) : rls_stride<double>(d);
+      },
+      py::arg("d"), py::arg("single"), "Elements of one stored inverse correlation.");
+  m.attr("RLS_CLOCK") = static_cast<int>(kRlsClock);
+}
+
+}  // namespace lacunar::bind

@@ -1,0 +1,71 @@
+"""Algorithms 1 and 2 of Ganti and Willett, "Sparse Linear Regression With Missing Data", as printed; PETRELS and GROUSE."""
+
+import numpy as np
+
+
+def inverse_root(gram):
+    """gram^(-1/2) of a symmetric positive definite matrix."""
+    value, vector = np.linalg.eigh(gram)
+    return (vector / np.sqrt(value)) @ vector.T
+
+
+def code(U, seen, x, ridge=0.0, label=None, w=None, lam1=np.inf):
+    """Step 5: argmin_a lam1 (|x_O - U_O a|^2 + ridge |a|^2) + (label - w a)^2; without a label the first part alone."""
+    G, b = U[seen].T @ U[seen] + ridge * np.eye(U.shape[1]), U[seen].T @ x[seen]
+    if label is None or np.isnan(label) or np.isinf(lam1):
+        return np.linalg.solve(G, b)
+    return np.linalg.solve(lam1 * G + np.outer(w, w), lam1 * b + label * w)
+
+
+def modified_petrels(U, R_inv, seen, x, a):
+    """Algorithm 2, row by row; U and R_inv are changed in place."""
+    for j in np.flatnonzero(seen):
+        v = R_inv[j] @ a
+        R_inv[j] -= np.outer(v, v) / (1 + a @ v)
+        U[j] += (x[j] - a @ U[j]) * (R_inv[j] @ a)
+
+
+def step_size(rho, t, constant_until, schedule):
+    """eta_t: rho, then rho t0 / t ("mairal") or rho / t ("literal")."""
+    return rho if t <= constant_until else rho * (constant_until if schedule == "mairal" else 1) / t
+
+
+def slrm(
+    X, y, U, w, R_inv, *, lam1, lam2, lam3, rho, constant_until, schedule="mairal", ridge=0.0, orthonormalize=True
+):
+    """Algorithm 1, steps 4 to 8, one pass; returns U, w and the label-free predictions made before every step."""
+    U, w, R_inv, before = U.copy(), w.copy(), R_inv.copy(), []
+    for t, (x, label) in enumerate(zip(X, y, strict=True), start=1):
+        seen = ~np.isnan(x)
+        before.append(code(U, seen, x, ridge) @ w)
+        a = code(U, seen, x, ridge, label, w, lam1)
+        modified_petrels(U, R_inv, seen, x, a)
+        if orthonormalize:
+            U = U @ inverse_root(U.T @ U)
+        if not np.isnan(label):
+            eta = step_size(rho, t, constant_until, schedule)
+            moved = w - eta * (2 * (a * (a @ w) - label * a) + lam3 * w)
+            w = np.sign(moved) * np.maximum(np.abs(moved) - eta * lam2, 0)
+    return U, w, np.array(before)
+
+
+def petrels(X, U, R_inv, forget=1.0, ridge=0.0):
+    """Chi, Eldar and Calderbank (2012), every R_j discounted at every step."""
+    U, R_inv = U.copy(), R_inv.copy()
+    for x in X:
+        seen = ~np.isnan(x)
+        R_inv /= forget
+        modified_petrels(U, R_inv, seen, x, code(U, seen, x, ridge))
+    return U
+
+
+def grouse(X, U, damping=1.0):
+    """Balzano, Nowak and Recht (2010), greedy step; damping scales its angle."""
+    for x in X:
+        seen = ~np.isnan(x)
+        a = code(U, seen, x)
+        residual = np.where(seen, x - U @ a, 0.0)
+        p, r, size = U @ a, np.linalg.norm(residual), np.linalg.norm(a)
+        angle = damping * np.arctan2(r, np.linalg.norm(p))
+        U = U + np.outer((np.cos(angle) - 1) * p / np.linalg.norm(p) + np.sin(angle) * residual / r, a / size)
+    return U
