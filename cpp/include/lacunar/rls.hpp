@@ -17,6 +17,9 @@ struct Forgetting {
   double alarm = 3;                 // adaptive: age restarts when the fast average residual exceeds this times the slow one
 };
 
+// What the next step multiplies the past by, after a row of this relative residual; advances the clock's averages.
+double keep_of(const Forgetting& rule, double relative, double* clock);
+
 struct RlsRule {
   double lam1 = 0;        // weight of the entries against the label; infinite: codes do not see the label
   double lam2 = 0, lam3 = 0, rho = 0;  // proximal step on w; rho = 0 leaves w alone

@@ -1,0 +1,41 @@
+// The code of a partially observed row in a basis V: normal equations over its observed entries and their factor.
+#pragma once
+
+#include <vector>
+
+#include "lacunar/types.hpp"
+
+namespace lacunar {
+
+class RowCode {
+ public:
+  RowCode(int d, Offset largest);  // room for rows of up to `largest` entries
+
+  // From `rows` (m, leading), which the caller has gathered: gram = V_O^T V_O, right = V_O^T x, size = |x|^2. m d^2 / 2.
+  template <class T>
+  void load(const T* entries, int m);
+
+  // Factor of gram + ridge inner, where inner (leading, leading) is null for the identity. False when a ridge of its own
+  // had to rescue a singular one. d^3 / 3.
+  bool factorise(double ridge, const double* inner);
+
+  // out = (gram + ridge inner)^-1 of `of`. 2 d^2.
+  void solve(const std::vector<double>& of, std::vector<double>& out) const;
+
+  // |x - V_O code|^2, from the normal equations.
+  double left(const std::vector<double>& code);
+
+  // trace of (gram + ridge inner)^-1. d^3 / 6.
+  double inverse_trace();
+
+  double gram_trace() const;
+
+  int d, leading, m = 0;
+  std::vector<double> rows, x, gram, right;
+  double size = 0;
+
+ private:
+  std::vector<double> factor_, scratch_;
+};
+
+}  // namespace lacunar

@@ -1,0 +1,90 @@
+#include "lacunar/row_code.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "lacunar/kernels.hpp"
+#include "lacunar/small_dense.hpp"
+
+namespace lacunar {
+namespace {
+
+constexpr double kPivot = 1e-13, kRescue = 1e-8;  // relative to the mean diagonal
+
+}  // namespace
+
+RowCode::RowCode(int rank, Offset largest) : d(rank), leading(padded(rank)) {
+  const std::size_t side = static_cast<std::size_t>(leading), entries = static_cast<std::size_t>(largest);
+  rows.resize(entries * side);
+  x.resize(entries);
+  for (auto* square : {&gram, &factor_}) square->resize(side * side);
+  for (auto* line : {&right, &scratch_}) line->resize(side);
+}
+
+template <class T>
+void RowCode::load(const T* entries, int count) {
+  m = count;
+  size = 0;
+  for (int i = 0; i < m; ++i) {
+    const double value = static_cast<double>(entries[i]);
+    x[static_cast<std::size_t>(i)] = value;
+    size += value * value;
+  }
+  small_kernels().gram(rows.data(), m, leading, gram.data());
+  small_kernels().combine(rows.data(), x.data(), m, leading, right.data());
+}
+
+template void RowCode::load<float>(const float*, int);
+template void RowCode::load<double>(const double*, int);
+
+double RowCode::gram_trace() const {
+  double trace = 0;
+  for (int i = 0; i < d; ++i) trace += gram[static_cast<std::size_t>(i * leading + i)];
+  return trace;
+}
+
+bool RowCode::factorise(double ridge, const double* inner) {
+  const auto add = [this](double amount) {
+    for (int i = 0; i < d; ++i) factor_[static_cast<std::size_t>(i * leading + i)] += amount;
+  };
+  const double mean = gram_trace() / d;
+  factor_ = gram;
+  if (inner == nullptr)
+    add(ridge);
+  else
+    for (std::size_t i = 0; i < factor_.size(); ++i) factor_[i] += ridge * inner[i];
+  if (cholesky(factor_.data(), d, leading, kPivot * mean)) return true;
+  factor_ = gram;
+  add(std::max(ridge, kRescue * (mean > 0 ? mean : 1)));
+  cholesky(factor_.data(), d, leading, std::numeric_limits<double>::min());
+  return false;
+}
+
+void RowCode::solve(const std::vector<double>& of, std::vector<double>& out) const {
+  std::copy(of.begin(), of.end(), out.begin());
+  cholesky_solve(factor_.data(), d, leading, out.data());
+}
+
+// |x|^2 - 2 a b + a G a: no second look at the rows.
+double RowCode::left(const std::vector<double>& code) {
+  small_kernels().project(gram.data(), code.data(), leading, leading, scratch_.data());
+  return std::max(size - 2 * dot(code.data(), right.data(), d) + dot(code.data(), scratch_.data(), d), 0.0);
+}
+
+// |L^-1|^2, column by column.
+double RowCode::inverse_trace() {
+  double total = 0;
+  for (int column = 0; column < d; ++column) {
+    for (int i = column; i < d; ++i) {
+      const double* row = factor_.data() + i * leading;
+      double sum = i == column ? 1.0 : 0.0;
+      for (int k = column; k < i; ++k) sum -= row[k] * scratch_[static_cast<std::size_t>(k)];
+      const double entry = sum / row[i];
+      scratch_[static_cast<std::size_t>(i)] = entry;
+      total += entry * entry;
+    }
+  }
+  return total;
+}
+
+}  // namespace lacunar
