@@ -12,9 +12,40 @@ namespace {
 constexpr int kAhead = 8;                 // rows of V prefetched ahead of a gather
 constexpr Offset kPanel = 1024;           // columns of the table turned at once
 constexpr Offset kRefresh = 1024;         // steps after which a narrow U is made orthonormal afresh
+constexpr double kSmallestCosine = .1;   // of a rotation that T can follow
 constexpr double kLargestCondition = 1e3;  // of T, per d: beyond, U is multiplied out
 
 }  // namespace
+
+void gather_rows(const double* v, int d, const Index* seen, int m, int leading, double* rows) {
+  for (int i = 0; i < m; ++i) {
+    if (i + kAhead < m) prefetch(v + static_cast<Offset>(seen[i + kAhead]) * d, d * static_cast<Offset>(sizeof(double)));
+    std::copy_n(v + static_cast<Offset>(seen[i]) * d, d, rows + static_cast<Offset>(i) * leading);
+  }
+}
+
+void turn_columns(double* v, Offset n_cols, int d, int leading, const std::vector<double>& by) {
+  const Offset at_once = std::min<Offset>(n_cols, kPanel);
+  std::vector<double> panel(static_cast<std::size_t>(at_once * leading)), turned(panel);
+  for (Offset first = 0; first < n_cols; first += at_once) {
+    const Offset last = std::min(first + at_once, n_cols);
+    for (Offset j = first; j < last; ++j) std::copy_n(v + j * d, d, panel.begin() + (j - first) * leading);
+    small_kernels().multiply(panel.data(), by.data(), static_cast<int>(last - first), leading, turned.data());
+    for (Offset j = first; j < last; ++j) std::copy_n(turned.begin() + (j - first) * leading, d, v + j * d);
+  }
+}
+
+void columns_gram(const double* v, Offset n_cols, int d, int leading, std::vector<double>& out) {
+  const Offset at_once = std::min<Offset>(n_cols, kPanel);
+  std::vector<double> panel(static_cast<std::size_t>(at_once * leading)), part(out.size());
+  std::fill(out.begin(), out.end(), 0.0);
+  for (Offset first = 0; first < n_cols; first += at_once) {
+    const Offset last = std::min(first + at_once, n_cols);
+    for (Offset j = first; j < last; ++j) std::copy_n(v + j * d, d, panel.begin() + (j - first) * leading);
+    small_kernels().gram(panel.data(), static_cast<int>(last - first), leading, part.data());
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] += part[i];
+  }
+}
 
 LazyBasis::LazyBasis(double* v, Offset n_cols, int d, double* t, double* t_inverse)
     : v_(v), t_out_(t), t_inverse_out_(t_inverse), n_cols_(n_cols), d_(d), leading_(padded(d)) {
@@ -38,12 +69,7 @@ double& LazyBasis::at(std::vector<double>& matrix, int i, int k) const {
   return matrix[static_cast<std::size_t>(i * leading_ + k)];
 }
 
-void LazyBasis::gather(const Index* seen, int m, double* rows) const {
-  for (int i = 0; i < m; ++i) {
-    if (i + kAhead < m) prefetch(v_ + static_cast<Offset>(seen[i + kAhead]) * d_, d_ * static_cast<Offset>(sizeof(double)));
-    std::copy_n(v_ + static_cast<Offset>(seen[i]) * d_, d_, rows + static_cast<Offset>(i) * leading_);
-  }
-}
+void LazyBasis::gather(const Index* seen, int m, double* rows) const { gather_rows(v_, d_, seen, m, leading_, rows); }
 
 void LazyBasis::scatter(const Index* seen, int m, const double* rows) {
   for (int i = 0; i < m; ++i)
@@ -58,42 +84,13 @@ void LazyBasis::to_v(const double* x, double* out) const {
   small_kernels().combine(t_inverse_.data(), x, leading_, leading_, out);
 }
 
-// V <- V by, for all columns of the table. n_cols d^2.
-void LazyBasis::turn_all(const std::vector<double>& by) {
-  const Offset at_once = std::min<Offset>(n_cols_, kPanel);
-  std::vector<double> panel(static_cast<std::size_t>(at_once * leading_)), turned(panel);
-  for (Offset first = 0; first < n_cols_; first += at_once) {
-    const Offset last = std::min(first + at_once, n_cols_);
-    load_panel(first, last, panel);
-    small_kernels().multiply(panel.data(), by.data(), static_cast<int>(last - first), leading_, turned.data());
-    for (Offset j = first; j < last; ++j) std::copy_n(turned.begin() + (j - first) * leading_, d_, v_ + j * d_);
-  }
-}
-
-// V^T V over all columns of the table.
-void LazyBasis::whole_gram(std::vector<double>& out) const {
-  const Offset at_once = std::min<Offset>(n_cols_, kPanel);
-  std::vector<double> panel(static_cast<std::size_t>(at_once * leading_)), part(out.size());
-  std::fill(out.begin(), out.end(), 0.0);
-  for (Offset first = 0; first < n_cols_; first += at_once) {
-    const Offset last = std::min(first + at_once, n_cols_);
-    load_panel(first, last, panel);
-    small_kernels().gram(panel.data(), static_cast<int>(last - first), leading_, part.data());
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] += part[i];
-  }
-}
-
-void LazyBasis::load_panel(Offset first, Offset last, std::vector<double>& panel) const {
-  for (Offset j = first; j < last; ++j) std::copy_n(v_ + j * d_, d_, panel.begin() + (j - first) * leading_);
-}
-
 // U multiplied out into V, and made orthonormal from its own Gram: what rounding had left is gone.
 void LazyBasis::materialise(double& lazy) {
   const int ld = leading_;
-  turn_all(t_);
-  whole_gram(delta_);
+  turn_columns(v_, n_cols_, d_, leading_, t_);
+  columns_gram(v_, n_cols_, d_, leading_, delta_);
   for (int i = 0; i < d_; ++i) at(delta_, i, i) -= 1;
-  if (inverse_root(delta_.data(), d_, ld, root_.data(), work_.data())) turn_all(root_);
+  if (inverse_root(delta_.data(), d_, ld, root_.data(), work_.data())) turn_columns(v_, n_cols_, d_, leading_, root_);
   for (auto* matrix : {&t_, &t_inverse_}) {
     std::fill(matrix->begin(), matrix->end(), 0.0);
     for (int i = 0; i < d_; ++i) at(*matrix, i, i) = 1;
@@ -120,7 +117,7 @@ void LazyBasis::orthonormalise(const double* rows, int m, const double* before, 
   if (!inverse_root(delta_.data(), d_, ld, root_.data(), work_.data())) return materialise(lazy);
   const bool narrow = n_cols_ < 2 * static_cast<Offset>(m) && lazy == 0;
   if (narrow) {  // turning all of V costs less than keeping T
-    turn_all(root_);
+    turn_columns(v_, n_cols_, d_, leading_, root_);
     if (steps % kRefresh == 0) materialise(lazy);
     return;
   }
@@ -130,9 +127,45 @@ void LazyBasis::orthonormalise(const double* rows, int m, const double* before, 
   for (int i = 0; i < d_; ++i) at(delta_, i, i) += 1;
   multiply(delta_.data(), moved_.data(), ld, ld, t_inverse_.data());  // S^-1 = (I + delta) S
   lazy += 1;
-  const double condition = std::sqrt(dot(t_.data(), t_.data(), ld * ld) * dot(t_inverse_.data(), t_inverse_.data(), ld * ld));
+  refresh_when_due(m, lazy);
+}
+
+void LazyBasis::refresh_when_due(int m, double& lazy) {
+  const Offset count = static_cast<Offset>(t_.size());
+  const double condition = std::sqrt(dot(t_.data(), t_.data(), count) * dot(t_inverse_.data(), t_inverse_.data(), count));
   const double patience = std::max(64.0, 4.0 * static_cast<double>(n_cols_) / m);
   if (lazy >= patience || condition > kLargestCondition * d_) materialise(lazy);
+}
+
+// With H = I + (cos - 1) a a^T: T <- T H, T^-1 <- H^-1 T^-1, and V_O += sin / (|r| cos) r (T^-T a)^T with the T before.
+void LazyBasis::rotate(const Index* seen, int m, const double* r, double size, const std::vector<double>& direction,
+                       double angle, double& lazy) {
+  const double cosine = std::cos(angle), sine = std::sin(angle);
+  const bool singular = cosine < kSmallestCosine;  // H is not inverted there: U is multiplied out and turned as a whole
+  if (singular) materialise(lazy);
+  std::vector<double> along(direction.size()), turned(direction.size());
+  to_v(direction.data(), along.data());
+  if (singular) {
+    for (int i = 0; i < d_; ++i)
+      for (int k = 0; k < d_; ++k)
+        at(root_, i, k) = (i == k) + (cosine - 1) * direction[static_cast<std::size_t>(i)] * direction[static_cast<std::size_t>(k)];
+    turn_columns(v_, n_cols_, d_, leading_, root_);
+  }
+  const double reach = sine / (size * (singular ? 1.0 : cosine));
+  for (int i = 0; i < m; ++i) {
+    double* row = v_ + static_cast<Offset>(seen[i]) * d_;
+    for (int k = 0; k < d_; ++k) row[k] += reach * r[i] * along[static_cast<std::size_t>(k)];
+  }
+  if (singular) return;
+  small_kernels().project(t_.data(), direction.data(), leading_, leading_, turned.data());  // T a
+  for (int i = 0; i < d_; ++i)
+    for (int k = 0; k < d_; ++k) {
+      const double a_i = direction[static_cast<std::size_t>(i)], a_k = direction[static_cast<std::size_t>(k)];
+      at(t_, i, k) += (cosine - 1) * turned[static_cast<std::size_t>(i)] * a_k;
+      at(t_inverse_, i, k) += (1 / cosine - 1) * a_i * along[static_cast<std::size_t>(k)];
+    }
+  lazy += 1;
+  refresh_when_due(m, lazy);
 }
 
 }  // namespace lacunar

@@ -208,10 +208,7 @@ double keep_of(const Forgetting& rule, double relative, double* clock) {
 template <class P, class T>
 Offset rls_pass(const Rows<T>& rows, const Offset* order, Offset n_order, const double* label, const RlsRule& rule,
                 const RlsState<P>& state, const RlsTrace& trace) {
-  Offset largest = 1;
-  for (Offset k = 0; k < n_order; ++k)
-    largest = std::max(largest, rows.offsets[order[k] + 1] - rows.offsets[order[k]]);
-  Pass<P, T> pass(rows, label, rule, state, largest);
+  Pass<P, T> pass(rows, label, rule, state, longest_row(rows, order, n_order));
   for (Offset k = 0; k < n_order; ++k)
     if (!pass.step(order[k], trace)) return k;
   return -1;

@@ -69,7 +69,40 @@ def dual_ascend_multiclass(
 ) -> tuple[int, float, float, float, bool]: ...
 
 RLS_CLOCK: int
+SHARED_SUMS: int
 
+def shared_pass(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: _Float,
+    order: NDArray[np.int64],
+    label: NDArray[np.float64] | None,
+    options: dict[str, Any],
+    v: NDArray[np.float64],
+    inverse: NDArray[np.float64],
+    count: NDArray[np.float64],
+    discount: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    codes: NDArray[np.float64],
+    labelled: NDArray[np.float64],
+    w: NDArray[np.float64],
+    clock: NDArray[np.float64],
+    prediction: NDArray[np.float64],
+    residual: NDArray[np.float64],
+) -> int: ...
+def grouse_pass(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: _Float,
+    order: NDArray[np.int64],
+    damping: float,
+    ridge: float,
+    v: NDArray[np.float64],
+    t: NDArray[np.float64],
+    t_inverse: NDArray[np.float64],
+    clock: NDArray[np.float64],
+    residual: NDArray[np.float64],
+) -> int: ...
 def rls_stride(d: int, single: bool) -> int: ...
 def rls_pass(
     indptr: NDArray[np.int64],

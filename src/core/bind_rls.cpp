@@ -5,6 +5,7 @@
 
 #include "arrays.hpp"
 #include "lacunar/rls.hpp"
+#include "lacunar/trackers.hpp"
 
 namespace lacunar::bind {
 namespace {
@@ -76,6 +77,65 @@ Offset pass(const Array<Offset>& indptr, const Array<Index>& indices, const Arra
   return rls_pass(rows, order.data(), static_cast<Offset>(order.size()), labels, rule, state, trace);
 }
 
+Offset order_size(const Array<Offset>& order) { return static_cast<Offset>(order.size()); }
+
+double* matrix_of(Array<double>& matrix, Offset rows, Offset cols, const char* name) {
+  expect_size(matrix, rows * cols, name);
+  return matrix.mutable_data();
+}
+
+template <class T>
+Offset shared(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
+              const Array<Offset>& order, const std::optional<Array<double>>& label, const py::dict& options,
+              Array<double>& v, Array<double>& inverse, Array<double>& count, Array<double>& discount,
+              Array<double>& sums, Array<double>& codes, Array<double>& labelled, Array<double>& w,
+              Array<double>& clock, Array<double>& prediction, Array<double>& residual) {
+  if (v.ndim() != 2) throw std::invalid_argument("v is not a matrix");
+  const Offset n_cols = v.shape(0), d = v.shape(1);
+  expect_rank(d);
+  expect_size(w, d, "w");
+  const auto rows = rows_of(indptr, indices, values, n_cols);
+  const SharedState state{n_cols, static_cast<int>(d), v.mutable_data(), matrix_of(inverse, d, d, "inverse"),
+                          matrix_of(count, n_cols, 1, "count"), matrix_of(discount, n_cols, 1, "discount"),
+                          matrix_of(sums, kSharedSum, 1, "sums"), matrix_of(codes, d, d, "codes"),
+                          matrix_of(labelled, d, 1, "labelled"), w.mutable_data(), matrix_of(clock, kRlsClock, 1, "clock")};
+  const SharedRule rule{options["lam1"].cast<double>(), options["ridge"].cast<double>(),
+                        options["automatic"].cast<bool>(), forgetting_of(options)};
+  if (label) expect_size(*label, rows.n_rows, "label");
+  const RlsTrace trace{matrix_of(prediction, rows.n_rows, 1, "prediction"), matrix_of(residual, rows.n_rows, 1, "residual")};
+  const double* labels = label ? label->data() : nullptr;
+  const py::gil_scoped_release nogil;
+  return shared_pass(rows, order.data(), order_size(order), labels, rule, state, trace);
+}
+
+template <class T>
+Offset grouse(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
+              const Array<Offset>& order, double damping, double ridge, Array<double>& v, Array<double>& t,
+              Array<double>& t_inverse, Array<double>& clock, Array<double>& residual) {
+  if (v.ndim() != 2) throw std::invalid_argument("v is not a matrix");
+  const Offset n_cols = v.shape(0), d = v.shape(1);
+  expect_rank(d);
+  const auto rows = rows_of(indptr, indices, values, n_cols);
+  const GrouseState state{n_cols, static_cast<int>(d), v.mutable_data(), matrix_of(t, d, d, "t"),
+                          matrix_of(t_inverse, d, d, "t_inverse"), matrix_of(clock, kRlsClock, 1, "clock")};
+  const RlsTrace trace{nullptr, matrix_of(residual, rows.n_rows, 1, "residual")};
+  const py::gil_scoped_release nogil;
+  return grouse_pass(rows, order.data(), order_size(order), damping, ridge, state, trace);
+}
+
+template <class T>
+void bind_trackers(py::module_& m) {
+  using py::arg;
+  const auto exact = [](const char* name) { return arg(name).noconvert(); };
+  m.def("shared_pass", &shared<T>, exact("indptr"), exact("indices"), exact("values"), exact("order"),
+        exact("label").none(true), arg("options"), exact("v"), exact("inverse"), exact("count"), exact("discount"),
+        exact("sums"), exact("codes"), exact("labelled"), exact("w"), exact("clock"), exact("prediction"),
+        exact("residual"), "PETRELS with one correlation matrix for all columns; as rls_pass.");
+  m.def("grouse_pass", &grouse<T>, exact("indptr"), exact("indices"), exact("values"), exact("order"), arg("damping"),
+        arg("ridge"), exact("v"), exact("t"), exact("t_inverse"), exact("clock"), exact("residual"),
+        "Greedy GROUSE over rows in order; the position of the first row that is not finite, or -1.");
+}
+
 template <class P, class T>
 void bind_pass(py::module_& m) {
   using py::arg;
@@ -100,6 +160,9 @@ void bind_rls(py::module_& m) {
         return single ? rls_stride<float>(d) : rls_stride<double>(d);
       },
       py::arg("d"), py::arg("single"), "Elements of one stored inverse correlation.");
+  bind_trackers<double>(m);
+  bind_trackers<float>(m);
+  m.attr("SHARED_SUMS") = static_cast<int>(kSharedSum);
   m.attr("RLS_CLOCK") = static_cast<int>(kRlsClock);
 }
 

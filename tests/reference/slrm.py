@@ -69,3 +69,17 @@ def grouse(X, U, damping=1.0):
         angle = damping * np.arctan2(r, np.linalg.norm(p))
         U = U + np.outer((np.cos(angle) - 1) * p / np.linalg.norm(p) + np.sin(angle) * residual / r, a / size)
     return U
+
+
+def shared_petrels(X, U, inverse, keep=1.0, ridge=0.0):
+    """PETRELS with R_j ~ (c_j / c) R: one correlation, columns weighted by how often they were seen."""
+    U, P, c, counts = U.copy(), inverse.copy(), 0.0, np.zeros(len(U))
+    for x in X:
+        seen = ~np.isnan(x)
+        a = code(U, seen, x, ridge)
+        P = P / keep
+        gain, share = P @ a, (c + 1) / (counts[seen] + 1)
+        U[seen] += np.outer((x[seen] - U[seen] @ a) * share / (1 + share * (a @ gain)), gain)
+        P -= np.outer(gain, gain) / (1 + a @ gain)
+        c, counts = keep * c + 1, keep * counts + seen
+    return U

@@ -21,4 +21,15 @@ struct Rows {
   Offset n_observed() const { return offsets[n_rows] - offsets[0]; }
 };
 
+// Entries of the longest of some rows, at least 1.
+template <class T>
+Offset longest_row(const Rows<T>& rows, const Offset* order, Offset n_order) {
+  Offset longest = 1;
+  for (Offset k = 0; k < n_order; ++k) {
+    const Offset entries = rows.offsets[order[k] + 1] - rows.offsets[order[k]];
+    longest = entries > longest ? entries : longest;
+  }
+  return longest;
+}
+
 }  // namespace lacunar
