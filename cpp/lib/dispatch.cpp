@@ -12,6 +12,8 @@ namespace lacunar {
   extern const GramKernels<float> gram_f32;     \
   extern const GramKernels<double> gram_f64;    \
   extern const SmallKernels small_kernels;      \
+  extern const PrimalKernels<float> primal_f32; \
+  extern const PrimalKernels<double> primal_f64; \
   void dual_sweep(const float*, double, double*, const float*, const float*, const float*, float*, Offset); \
   }
 LACUNAR_DECLARE(base)
@@ -70,38 +72,35 @@ const char* isa_name() {
 
 const char* isa_complaint() { return choice().complaint.empty() ? nullptr : choice().complaint.c_str(); }
 
+// The member of the chosen instruction set's namespace.
+#if defined(LACUNAR_HAS_V4)
+#define LACUNAR_PICK(name) (choice().isa == Isa::v4 ? v4::name : choice().isa == Isa::v3 ? v3::name : base::name)
+#else
+#define LACUNAR_PICK(name) (base::name)
+#endif
+
 template <>
 const GramKernels<float>& gram_kernels() {
-#if defined(LACUNAR_HAS_V4)
-  if (choice().isa == Isa::v4) return v4::gram_f32;
-  if (choice().isa == Isa::v3) return v3::gram_f32;
-#endif
-  return base::gram_f32;
+  return LACUNAR_PICK(gram_f32);
 }
 
 template <>
 const GramKernels<double>& gram_kernels() {
-#if defined(LACUNAR_HAS_V4)
-  if (choice().isa == Isa::v4) return v4::gram_f64;
-  if (choice().isa == Isa::v3) return v3::gram_f64;
-#endif
-  return base::gram_f64;
+  return LACUNAR_PICK(gram_f64);
 }
 
-const SmallKernels& small_kernels() {
-#if defined(LACUNAR_HAS_V4)
-  if (choice().isa == Isa::v4) return v4::small_kernels;
-  if (choice().isa == Isa::v3) return v3::small_kernels;
-#endif
-  return base::small_kernels;
+template <>
+const PrimalKernels<float>& primal_kernels() {
+  return LACUNAR_PICK(primal_f32);
 }
 
-DualSweep dual_sweep() {
-#if defined(LACUNAR_HAS_V4)
-  if (choice().isa == Isa::v4) return &v4::dual_sweep;
-  if (choice().isa == Isa::v3) return &v3::dual_sweep;
-#endif
-  return &base::dual_sweep;
+template <>
+const PrimalKernels<double>& primal_kernels() {
+  return LACUNAR_PICK(primal_f64);
 }
+
+const SmallKernels& small_kernels() { return LACUNAR_PICK(small_kernels); }
+
+DualSweep dual_sweep() { return LACUNAR_PICK(dual_sweep); }
 
 }  // namespace lacunar

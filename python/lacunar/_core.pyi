@@ -122,3 +122,63 @@ def rls_pass(
     prediction: NDArray[np.float64],
     residual: NDArray[np.float64],
 ) -> int: ...
+
+_Form: TypeAlias = tuple[int, int, float, float, float, float, float, int]
+
+def primal_descend(
+    form: _Form,
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: _Float,
+    row_scale: NDArray[np.float64] | None,
+    curvature: NDArray[np.float64],
+    target: NDArray[np.float64],
+    weight: NDArray[np.float64] | None,
+    order: NDArray[np.int64],
+    loss: str,
+    epsilon: float,
+    rho: float,
+    eta: str,
+    eta0: float,
+    power: float,
+    averaging_by_step: bool,
+    first: NDArray[Any],
+    second: NDArray[Any] | None,
+    clock: NDArray[np.float64],
+    decisions: NDArray[np.float64],
+) -> int: ...
+def primal_ascend(
+    form: _Form,
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: _Float,
+    row_scale: NDArray[np.float64] | None,
+    curvature: NDArray[np.float64],
+    target: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    order: NDArray[np.int64],
+    loss: str,
+    epsilon: float,
+    table: NDArray[Any],
+    beta: NDArray[np.float64],
+    gap: NDArray[np.float64],
+) -> int: ...
+def primal_decide(
+    form: _Form,
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: _Float,
+    row_scale: NDArray[np.float64] | None,
+    table: NDArray[Any],
+    decisions: NDArray[np.float64],
+    n_threads: int,
+) -> None: ...
+def primal_table_shape(form: _Form) -> tuple[int, int, int]: ...
+def coordinate_sums(
+    beta: NDArray[np.float64],
+    value: NDArray[np.float64],
+    target: NDArray[np.float64],
+    upper: NDArray[np.float64],
+    loss: str,
+    epsilon: float,
+) -> NDArray[np.float64]: ...

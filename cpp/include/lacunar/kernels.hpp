@@ -49,6 +49,15 @@ using DualSweep = void (*)(const float* row, double c, double* gradient, const f
                            const float* high, float* gains, Offset count);
 DualSweep dual_sweep();
 
+// Whole rows of a weight table against a dense row x (width, a multiple of 16).
+template <class T>
+struct PrimalKernels {
+  double (*dot_rows)(const T* table, Offset stride, const Index* ids, int count, const T* x, Offset width);
+  void (*add_rows)(T* table, Offset stride, const Index* ids, int count, const T* x, Offset width, T c);
+};
+template <class T>
+const PrimalKernels<T>& primal_kernels();
+
 // Products of matrices of some tens of columns: rows `leading` = a multiple of eight apart, padded with zeros.
 struct SmallKernels {
   void (*gram)(const double* rows, int m, int leading, double* out);                        // rows^T rows

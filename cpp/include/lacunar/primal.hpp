@@ -1,0 +1,95 @@
+// KARMA in its own feature space: f(x) = sum_r q_r V[r] . x~ over the rows r of a weight table that the observed columns of
+// x name. x~ holds the values of x, the constant and, weighted, the observed-indicators (the kernel is linear in it).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lacunar/losses.hpp"
+#include "lacunar/types.hpp"
+
+namespace lacunar {
+
+// g(u) = 1 + u + ... of gamma 1, 2, 3 as rows: one for all (weight q[0]), one a column (q[1]), one a pair of columns (q[2]).
+struct FeatureMap {
+  int gamma;
+  Offset n_cols;      // of the data; with a constant there is one more, always observed
+  double constant;    // 0: none
+  double indicator;   // weight of the indicators in x~; 0: none
+  double weight[3];   // q
+  int hash_bits;      // 0: the whole table; else it is folded to 2^hash_bits entries, signs and places hashed
+
+  Offset columns() const { return n_cols + (constant != 0); }
+  Offset width() const { return (columns() * (indicator != 0 ? 2 : 1) + 15) / 16 * 16; }
+  Offset rows() const { return 1 + (gamma > 1 ? columns() : 0) + (gamma > 2 ? columns() * (columns() - 1) / 2 : 0); }
+  Offset table_size() const { return hash_bits > 0 ? Offset{1} << hash_bits : rows() * width(); }  // of one output
+};
+
+// One row of data in that space, made anew for every row: dense x~ or its entries, and the rows of the table it meets.
+template <class T>
+class Featurizer {
+ public:
+  Featurizer(const FeatureMap& map, const Rows<T>& rows, const double* row_scale);
+
+  void load(Offset row);
+  void prefetch(Offset row) const;
+
+  // f of one output, table (rows, outputs, width): the `output`-th slice.
+  double dot(const T* table, Offset outputs, Offset output) const;
+  // table += c features, without the weights q: they belong to `dot`.
+  void add(T* table, Offset outputs, Offset output, double c) const;
+
+ private:
+  struct Group {
+    Offset first, count;
+  };
+  double dot_group(const T* table, Offset stride, const Group& group) const;
+  void hash_ids();
+
+  const FeatureMap& map_;
+  const Rows<T>& data_;
+  const double* row_scale_;  // (n_rows), or null
+  Offset width_;
+  bool sparse_;  // few enough entries to gather
+  std::vector<T> dense_;        // (width), zero but for the entries
+  std::vector<Index> places_;   // of the entries in x~
+  std::vector<T> values_;       // of the entries
+  std::vector<Index> seen_;     // observed columns, the constant's included
+  std::vector<Index> ids_;      // rows of the table, by group
+  std::vector<std::uint64_t> row_hash_, place_hash_;
+  Group groups_[3] = {};
+};
+
+struct StepRule {
+  PointLoss loss;
+  double epsilon;
+  double rho;                // 1/2 rho |v|^2 + mean loss
+  enum class Kind { theory, constant, inverse } kind;
+  double eta0, power;        // constant and inverse: eta0, eta0 / t^power
+  bool averaging_by_step;    // of the second table: iterate t weighs t ("weighted"), or Theorem 2's mean of v_1 .. v_T
+};
+
+// After T steps v_(T+1) = scale first. A row's step enters every later iterate, so that sums of iterates need one more table:
+// sum_t t v_(t+1) = reach first - second, and v_1 + ... + v_T = (reach - scale) first - second.
+enum StepClock { kT, kScale, kReach, kStepClock };
+
+// Algorithm 1 over rows [first, last): values (n_rows, outputs) before every row's own step. Tables (rows, outputs, width);
+// second may be null, as may curvature (k(x, x) of the rows) where the loss is not quadratic. Returns the row at which a value stopped being finite, or -1.
+template <class T>
+Offset primal_descend(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, const double* curvature,
+                      const double* target, const double* weight, Offset outputs, const Offset* order, Offset n_order,
+                      const StepRule& rule, T* first, T* second, double* clock, double* values);
+
+// One sweep of dual coordinate ascent in the order given: beta (n_rows, outputs), upper (n_rows). Adds to gap the sum of the
+// coordinates' gaps as they were met, which estimates the duality gap.
+template <class T>
+Offset primal_ascend(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, const double* curvature,
+                     const double* target, const double* upper, Offset outputs, const Offset* order, Offset n_order,
+                     PointLoss loss, double epsilon, T* table, double* beta, double* gap);
+
+// values (n_rows, outputs) of a table; the same for any number of threads.
+template <class T>
+void primal_decide(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, Offset outputs, const T* table,
+                   double* values, int n_threads);
+
+}  // namespace lacunar

@@ -1,0 +1,156 @@
+#include <algorithm>
+#include <cmath>
+
+#include "lacunar/kernels.hpp"
+#include "lacunar/primal.hpp"
+
+namespace lacunar {
+namespace {
+
+constexpr Offset kGatherShare = 14;  // gathering an entry costs what sweeping this many costs: measured on AVX-512 and AVX2
+constexpr Offset kAheadBytes = 512;
+
+// Mixes of 64 bits (splitmix64): rows and places are mixed apart and combined by exclusive or, which is 3-independent.
+std::uint64_t mixed(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15U;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+template <class T>
+Featurizer<T>::Featurizer(const FeatureMap& map, const Rows<T>& rows, const double* row_scale)
+    : map_(map), data_(rows), row_scale_(row_scale), width_(map.width()) {
+  const Offset each = (map.indicator != 0 ? 2 : 1);
+  const Offset mean = rows.n_rows > 0 ? each * rows.n_observed() / rows.n_rows : 0;
+  sparse_ = map.hash_bits > 0 || mean * kGatherShare < width_;
+  if (!sparse_) dense_.assign(static_cast<std::size_t>(width_), T{0});
+}
+
+template <class T>
+void Featurizer<T>::prefetch([[maybe_unused]] Offset row) const {
+#if defined(__GNUC__)
+  const char* values = reinterpret_cast<const char*>(data_.values + data_.offsets[row]);
+  const char* indices = reinterpret_cast<const char*>(data_.indices + data_.offsets[row]);
+  for (Offset at = 0; at < kAheadBytes; at += 64) {
+    __builtin_prefetch(values + at);
+    __builtin_prefetch(indices + at);
+  }
+#endif
+}
+
+template <class T>
+void Featurizer<T>::load(Offset row) {
+  const Offset first = data_.offsets[row], last = data_.offsets[row + 1];
+  const T scale = row_scale_ == nullptr ? T{1} : static_cast<T>(row_scale_[row]);
+  if (!sparse_)
+    for (Index place : places_) dense_[static_cast<std::size_t>(place)] = 0;
+  seen_.assign(data_.indices + first, data_.indices + last);
+  places_.assign(data_.indices + first, data_.indices + last);
+  values_.assign(data_.values + first, data_.values + last);
+  if (map_.constant != 0) {
+    seen_.push_back(static_cast<Index>(map_.n_cols));
+    places_.push_back(static_cast<Index>(map_.n_cols));
+    values_.push_back(static_cast<T>(map_.constant));
+  }
+  if (map_.indicator != 0)
+    for (Index column : seen_) {
+      places_.push_back(static_cast<Index>(map_.columns() + column));
+      values_.push_back(static_cast<T>(map_.indicator));
+    }
+  for (T& value : values_) value *= scale;
+  if (!sparse_)
+    for (std::size_t i = 0; i < places_.size(); ++i) dense_[static_cast<std::size_t>(places_[i])] = values_[i];
+
+  ids_.assign(1, 0);
+  const Offset count = static_cast<Offset>(seen_.size());
+  if (map_.gamma > 1)
+    for (Index column : seen_) ids_.push_back(1 + column);
+  if (map_.gamma > 2) {
+    const Offset base = 1 + map_.columns();
+    for (Offset j = 1; j < count; ++j)  // pair (i, j), i < j, stands at j (j - 1) / 2 + i
+      for (Offset i = 0; i < j; ++i) {
+        const Offset column = seen_[static_cast<std::size_t>(j)];
+        ids_.push_back(static_cast<Index>(base + column * (column - 1) / 2 + seen_[static_cast<std::size_t>(i)]));
+      }
+  }
+  groups_[0] = {0, 1};
+  groups_[1] = {1, map_.gamma > 1 ? count : 0};
+  groups_[2] = {1 + count, map_.gamma > 2 ? count * (count - 1) / 2 : 0};
+  if (map_.hash_bits > 0) hash_ids();
+}
+
+template <class T>
+void Featurizer<T>::hash_ids() {
+  row_hash_.resize(ids_.size());
+  place_hash_.resize(places_.size());
+  for (std::size_t i = 0; i < ids_.size(); ++i) row_hash_[i] = mixed(static_cast<std::uint64_t>(ids_[i]) << 1);
+  for (std::size_t i = 0; i < places_.size(); ++i) place_hash_[i] = mixed((static_cast<std::uint64_t>(places_[i]) << 1) | 1);
+}
+
+template <class T>
+double Featurizer<T>::dot_group(const T* table, Offset stride, const Group& group) const {
+  const Index* ids = ids_.data() + group.first;
+  if (!sparse_)
+    return primal_kernels<T>().dot_rows(table, stride, ids, static_cast<int>(group.count), dense_.data(), width_);
+  double total = 0;
+  const std::size_t entries = places_.size();
+  for (Offset i = 0; i < group.count; ++i) {
+    T sum[4] = {};
+    if (map_.hash_bits > 0) {
+      const std::uint64_t row = row_hash_[static_cast<std::size_t>(group.first + i)];
+      const int shift = 64 - map_.hash_bits;
+      for (std::size_t e = 0; e < entries; ++e) {
+        const std::uint64_t at = row ^ place_hash_[e];
+        const T value = table[at >> shift] * values_[e];
+        sum[e & 3] += (at & 1) != 0 ? value : -value;
+      }
+    } else {
+      const T* weights = table + ids[i] * stride;
+      for (std::size_t e = 0; e < entries; ++e) sum[e & 3] += weights[places_[e]] * values_[e];
+    }
+    total += static_cast<double>((sum[0] + sum[1]) + (sum[2] + sum[3]));
+  }
+  return total;
+}
+
+template <class T>
+double Featurizer<T>::dot(const T* table, Offset outputs, Offset output) const {
+  const Offset slice = map_.hash_bits > 0 ? map_.table_size() : width_;
+  const T* mine = table + output * slice;
+  double total = 0;
+  for (int g = 0; g < map_.gamma; ++g)
+    if (groups_[g].count > 0) total += map_.weight[g] * dot_group(mine, outputs * width_, groups_[g]);
+  return total;
+}
+
+template <class T>
+void Featurizer<T>::add(T* table, Offset outputs, Offset output, double c) const {
+  const Offset slice = map_.hash_bits > 0 ? map_.table_size() : width_;
+  T* mine = table + output * slice;
+  const T step = static_cast<T>(c);
+  const Offset stride = outputs * width_;
+  if (!sparse_)
+    return primal_kernels<T>().add_rows(mine, stride, ids_.data(), static_cast<int>(ids_.size()), dense_.data(), width_, step);
+  const std::size_t entries = places_.size();
+  for (std::size_t i = 0; i < ids_.size(); ++i) {
+    if (map_.hash_bits > 0) {
+      const int shift = 64 - map_.hash_bits;
+      for (std::size_t e = 0; e < entries; ++e) {
+        const std::uint64_t at = row_hash_[i] ^ place_hash_[e];
+        const T value = step * values_[e];
+        mine[at >> shift] += (at & 1) != 0 ? value : -value;
+      }
+    } else {
+      T* weights = mine + ids_[i] * stride;
+      for (std::size_t e = 0; e < entries; ++e) weights[places_[e]] += step * values_[e];
+    }
+  }
+}
+
+template class Featurizer<float>;
+template class Featurizer<double>;
+
+}  // namespace lacunar

@@ -1,0 +1,19 @@
+"""What the losses are called, and where a step may diverge."""
+
+from __future__ import annotations
+
+CLASSIFICATION = ("hinge", "squared_hinge", "logistic", "squared")
+REGRESSION = ("squared", "absolute", "epsilon_insensitive")
+
+
+class DivergedError(ValueError):
+    """Values of an online model left the finite numbers; the model is as it was before the call."""
+
+
+def diverged(row: int, eta: str, eta0: float, rho: float) -> DivergedError:
+    """The error of a step that left the finite numbers at a row of the batch."""
+    step = "eta='theory'" if eta == "theory" else f"eta={eta!r} with eta0={eta0:g}"
+    return DivergedError(
+        f"the step must keep values finite; with {step} and rho={rho:g} they overflow at row {row} of the batch. Use "
+        "eta='theory', a smaller eta0 or C, normalize='cosine', or dtype=float64. The model is as it was before."
+    )

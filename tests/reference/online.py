@@ -1,0 +1,47 @@
+"""Algorithm 1 of Hazan, Livni and Mansour as printed: the coefficients of every row, decayed at every step."""
+
+import numpy as np
+
+
+def slope(loss, f, y, epsilon=0.1):
+    """(Sub)gradient of the loss in f."""
+    return {
+        "hinge": -y * (y * f < 1),
+        "squared_hinge": -2 * y * max(0, 1 - y * f),
+        "logistic": -y / (1 + np.exp(y * f)),
+        "squared": 2 * (f - y),
+        "absolute": np.sign(f - y),
+        "epsilon_insensitive": np.sign(f - y) * (abs(f - y) > epsilon),
+    }[loss]
+
+
+def rate(loss, t, k, rho, eta, eta0, power):
+    """eta_t, capped by the curvature where the slope is not bounded."""
+    plain = {"theory": 1 / (rho * t), "constant": eta0, "invscaling": eta0 / t**power}[eta]
+    return min(plain, 1 / (rho + 2 * k)) if loss in ("squared", "squared_hinge") else plain
+
+
+def algorithm_1(gram, y, rho, *, loss="hinge", eta="theory", eta0=0.1, power=0.5, weight=None):
+    """Values before every step (n,), and coefficients of v_1, ..., v_(n+1) (n + 1, n), for f = gram @ alpha."""
+    n = len(y)
+    alpha, values, iterates = np.zeros(n), np.zeros(n), [np.zeros(n)]
+    for t in range(1, n + 1):
+        i, w = t - 1, 1.0 if weight is None else weight[t - 1]
+        values[i] = gram[i] @ alpha
+        step = rate(loss, t, w * gram[i, i], rho, eta, eta0, power)
+        alpha = (1 - step * rho) * alpha
+        alpha[i] -= step * w * slope(loss, values[i], y[i])
+        iterates.append(alpha)
+    return values, np.array(iterates)
+
+
+def iterate_of(iterates, kind):
+    """v_(T+1); the mean of v_1 to v_T (Theorem 2, item 2); the mean of v_2 to v_(T+1) with weights 1 to T."""
+    T = len(iterates) - 1
+    if kind == "last":
+        return iterates[-1]
+    return (
+        iterates[:-1].mean(axis=0)
+        if kind == "average"
+        else np.average(iterates[1:], axis=0, weights=np.arange(1, T + 1))
+    )

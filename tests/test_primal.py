@@ -1,0 +1,243 @@
+"""KARMA through its own features: Algorithm 1 and dual coordinate ascent, against literal twins and the Gram solvers."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from reference.online import algorithm_1, iterate_of
+
+from lacunar import Observed
+from lacunar.karma._dual import solve_dual
+from lacunar.karma._losses import DivergedError
+from lacunar.karma._map import FeatureMap
+from lacunar.karma._primal import PrimalModel
+from lacunar.karma._ridge import solve_ridge
+from lacunar.kernels import KernelForm
+
+LOSSES = ["hinge", "squared_hinge", "logistic", "squared", "absolute", "epsilon_insensitive"]
+FORMS = {
+    "linear": {"gamma": 1, "scale": "raw"},
+    "paper": {"gamma": 2, "scale": "raw", "constant": 1.0},
+    "trace": {"gamma": 2, "constant": 1.0, "normalize": "trace"},
+    "indicators": {"gamma": 2, "constant": 1.0, "indicators": 0.7, "normalize": "cosine"},
+    "three": {"gamma": 3, "constant": 1.0, "indicators": 1.0, "normalize": "trace"},
+    "bare": {"gamma": 3, "scale": 2.5},
+}
+
+
+def problem(n=120, d=12, share=0.5, seed=0, outputs=1):
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, 3))
+    X = Z @ rng.normal(size=(3, d)) + 0.1 * rng.normal(size=(n, d))
+    y = np.sign(Z @ rng.normal(size=(3, outputs)) + 0.3 * rng.normal(size=(n, outputs)))
+    X[rng.random(X.shape) > share] = np.nan
+    X[7] = np.nan  # a row with nothing observed
+    return Observed.from_dense(X), y
+
+
+def fitted(form, d=12, outputs=1, **options):
+    made = {"loss": "hinge", "rho": 0.05, "dtype": np.float64, **options}
+    return PrimalModel(form, d, outputs, **made)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_features_are_those_of_the_kernel(name):
+    rows, _ = problem()
+    form = KernelForm.fit(rows, **FORMS[name])
+    gram = form.gram(rows)
+    rng = np.random.default_rng(1)
+    beta = rng.normal(size=(120, 1))
+    model = fitted(form, loss="squared")
+    upper = np.full(120, 1e9)  # one sweep in order from targets that give these coefficients
+    model.ascend(rows, gram @ beta, upper, tol=1e-12, max_iter=1, rng=rng)
+    coef = model.ascend(rows, gram @ beta, upper, tol=1e-9, max_iter=3, rng=rng).coef
+    np.testing.assert_allclose(model.decide(rows), gram @ coef, rtol=1e-9, atol=1e-9 * np.abs(gram @ coef).max())
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("kind", ["last", "average", "weighted"])
+def test_algorithm_1_is_literal(name, kind):
+    rows, y = problem()
+    form = KernelForm.fit(rows, **FORMS[name])
+    gram = form.gram(rows)
+    values, iterates = algorithm_1(gram, y[:, 0], 0.05)
+    model = fitted(form, iterate=kind)
+    np.testing.assert_allclose(model.partial_fit(rows, y)[:, 0], values, rtol=1e-9, atol=1e-9 * np.abs(values).max())
+    expected = gram @ iterate_of(iterates, kind)
+    np.testing.assert_allclose(model.decide(rows)[:, 0], expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("eta", ["theory", "constant", "invscaling"])
+def test_losses_and_steps_are_literal(loss, eta):
+    rows, y = problem()
+    form = KernelForm.fit(rows, **FORMS["trace"])
+    gram, weight = form.gram(rows), np.random.default_rng(2).uniform(0.5, 2, 120)
+    options = {"loss": loss, "eta": eta, "eta0": 0.3}
+    values, iterates = algorithm_1(gram, y[:, 0], 0.05, weight=weight, **options)
+    for kind in ("average", "weighted"):
+        model = fitted(form, iterate=kind, **options)
+        np.testing.assert_allclose(model.partial_fit(rows, y, weight)[:, 0], values, rtol=1e-8, atol=1e-10)
+        expected = gram @ iterate_of(iterates, kind)
+        np.testing.assert_allclose(model.decide(rows)[:, 0], expected, rtol=1e-7, atol=1e-9)
+
+
+def test_a_scale_that_leaves_the_floats_is_folded():
+    rows, y = problem()
+    form = KernelForm.fit(rows, **FORMS["trace"])
+    options = {"eta": "constant", "eta0": 0.9}
+    values, iterates = algorithm_1(form.gram(rows), y[:, 0], 1.0, **options)
+    model = fitted(form, rho=1.0, **options)
+    np.testing.assert_allclose(model.partial_fit(rows, y)[:, 0], values, rtol=1e-9, atol=1e-12)
+    assert 1e-18 <= model.clock[1] <= 1
+    np.testing.assert_allclose(model.decide(rows)[:, 0], form.gram(rows) @ iterate_of(iterates, "weighted"), atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["paper", "indicators", "three"])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_ascent_solves_the_batch_problem(name, loss):
+    rows, y = problem()
+    form = KernelForm.fit(rows, **FORMS[name] | {"scale": "mean"})
+    gram, upper = form.gram(rows), np.random.default_rng(3).uniform(0, 3, 120)
+    upper[5] = 0.0
+    batch = solve_dual(gram.astype(np.float32), y[:, 0], upper, loss=loss, tol=1e-6, max_iter=10**5)
+    model = fitted(form, loss=loss)
+    ours = model.ascend(rows, y, upper, tol=1e-8, max_iter=10**4, rng=np.random.default_rng(0))
+    assert ours.converged
+    np.testing.assert_allclose(ours.primal, batch.primal, rtol=3e-6)
+    np.testing.assert_allclose(model.decide(rows), gram @ ours.coef, atol=1e-8)
+    assert ours.coef[5, 0] == 0
+
+
+def test_ascent_on_squares_is_ridge():
+    rows, y = problem(outputs=3)
+    form = KernelForm.fit(rows, **FORMS["trace"])
+    gram = form.gram(rows)
+    model = fitted(form, outputs=3, loss="squared")
+    ours = model.ascend(rows, y, np.full(120, 2.0), tol=1e-10, max_iter=10**4, rng=np.random.default_rng(0))
+    np.testing.assert_allclose(ours.coef, solve_ridge(gram, y, 1.0, np.full(120, 2.0)), atol=1e-4)
+
+
+@pytest.mark.parametrize("loss", ["absolute", "epsilon_insensitive"])
+def test_ascent_on_regression_losses_closes_the_gap(loss):
+    rows, _ = problem()
+    y = np.random.default_rng(4).normal(size=(120, 1))
+    model = fitted(KernelForm.fit(rows, **FORMS["trace"]), loss=loss)
+    ours = model.ascend(rows, y, np.full(120, 0.5), tol=1e-6, max_iter=10**4, rng=np.random.default_rng(0))
+    assert ours.converged
+    assert 0 <= ours.gap <= 1e-6
+    assert (np.abs(ours.coef) <= 0.5).all()
+
+
+@pytest.mark.parametrize("cut", [1, 7, 50])
+def test_batches_make_no_difference_and_state_goes_on(cut):
+    rows, y = problem(outputs=2)
+    form = KernelForm.fit(rows, **FORMS["three"])
+    whole = fitted(form, outputs=2)
+    expected = whole.partial_fit(rows, y)
+    parts, made = fitted(form, outputs=2), []
+    for start in range(0, 120, cut):
+        parts = PrimalModel.from_state(parts.state())
+        made.append(parts.partial_fit(rows[start : start + cut], y[start : start + cut]))
+    np.testing.assert_array_equal(np.vstack(made), expected)
+    np.testing.assert_array_equal(parts.weights(), whole.weights())
+
+
+@pytest.mark.parametrize("n_threads", [2, 4])
+def test_decisions_do_not_depend_on_threads(n_threads):
+    rows, y = problem(n=3000)
+    model = fitted(KernelForm.fit(rows, **FORMS["paper"]))
+    model.partial_fit(rows, y)
+    np.testing.assert_array_equal(model.decide(rows, n_threads=n_threads), model.decide(rows))
+
+
+def test_single_precision_is_close():
+    rows, y = problem(n=1000)
+    form = KernelForm.fit(rows, **FORMS["trace"])
+    pair = [fitted(form, dtype=dtype) for dtype in (np.float64, np.float32)]
+    for model in pair:
+        model.partial_fit(rows, y)
+    wide, narrow = (model.decide(rows) for model in pair)
+    np.testing.assert_allclose(narrow, wide, atol=2e-4 * np.abs(wide).max())
+
+
+def test_sparse_rows_are_gathered_to_the_same_values():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 400))
+    X[rng.random(X.shape) > 0.02] = np.nan
+    rows, y = Observed.from_dense(X), np.sign(rng.normal(size=300))
+    form = KernelForm.fit(rows, **FORMS["indicators"])
+    values, _ = algorithm_1(form.gram(rows), y, 0.05)
+    model = fitted(form, d=400)
+    np.testing.assert_allclose(model.partial_fit(rows, y[:, None])[:, 0], values, atol=1e-8 * np.abs(values).max())
+
+
+def test_a_folded_table_is_close_and_small():
+    rows, y = problem(n=600, d=40)
+    form = KernelForm.fit(rows, **FORMS["trace"])
+    whole, folded = fitted(form, d=40, rho=0.01), fitted(form, d=40, rho=0.01, hash_bits=16)
+    tight = fitted(form, d=40, memory_limit=2**10 * 16)
+    for model in (whole, folded, tight):
+        model.partial_fit(rows, y)
+    assert folded.first.size == 2**16
+    assert tight.map.hash_bits == 10
+    assert tight.first.nbytes + tight.second.nbytes <= 2**14
+    expected = whole.decide(rows)
+    assert np.corrcoef(folded.decide(rows)[:, 0], expected[:, 0])[0, 1] > 0.99
+    assert (np.sign(folded.decide(rows)) == np.sign(expected)).mean() > 0.97
+
+
+@pytest.mark.parametrize("name", ["trace", "three"])
+def test_divergence_is_named_and_undone(name):
+    rows, y = problem()
+    form = KernelForm.fit(rows, **FORMS[name])
+    model = fitted(form, loss="squared", eta="theory", dtype=np.float32)
+    model.partial_fit(rows, y)
+    before = model.state()
+    kept = {name: np.copy(before[name]) for name in ("first", "second", "clock")}
+    bad = np.full((120, 1), 1e300)
+    with pytest.raises(DivergedError, match="smaller eta0 or C"), np.errstate(all="ignore"):
+        model.partial_fit(rows, bad)
+    for key, value in kept.items():
+        np.testing.assert_array_equal(getattr(model, key), value)
+
+
+def test_an_iterate_that_was_not_kept_is_refused():
+    rows, y = problem()
+    model = fitted(KernelForm.fit(rows, **FORMS["trace"]), iterate="average")
+    model.partial_fit(rows, y)
+    with pytest.raises(ValueError, match="iterate must be 'last' or 'average'"):
+        model.weights("weighted")
+    assert np.isfinite(model.weights("last")).all()
+
+
+def test_the_core_refuses_tables_that_do_not_fit():
+    rows, _ = problem()
+    model = fitted(KernelForm.fit(rows, **FORMS["trace"]))
+    with pytest.raises(ValueError, match="table has"):
+        model.decide(rows, table=np.zeros(3))
+    with pytest.raises(ValueError, match="too many rows"):
+        _ = FeatureMap(KernelForm(gamma=3.0, constant=1.0), 10**6).entries
+
+
+@pytest.mark.parametrize("isa", ["base", "v3"])
+def test_instruction_sets_agree(isa):
+    code = (
+        "import numpy as np, test_primal as t; r, y = t.problem(d=40); f = t.KernelForm.fit(r, **t.FORMS['three']);"
+        "m = t.fitted(f, d=40); m.partial_fit(r, y); print(repr(m.decide(r)[:, 0].tolist()))"
+    )
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, **choice},
+            cwd=os.path.dirname(__file__),
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for choice in ({}, {"LACUNAR_ISA": isa})
+    ]
+    mine, other = (np.array(eval(text)) for text in outputs)
+    np.testing.assert_allclose(other, mine, rtol=1e-9)
