@@ -92,24 +92,26 @@ class PrimalModel:
         """
         order = np.arange(rows.shape[0]) if order is None else order
         data = rows.astype(self.dtype)
-        curvature = self.map.form.diagonal(data) if self.loss in ("squared", "squared_hinge") else _NONE
-        entries = (data.indptr, data.indices, data.values, self.map.row_scale(data), curvature)
         decisions = np.zeros((rows.shape[0], self.n_outputs))
+        curvature = self.map.form.diagonal(data) if self.loss in ("squared", "squared_hinge") else _NONE
+        batch: dict[str, Any] = {"indptr": data.indptr, "indices": data.indices, "values": data.values}
+        batch |= {"row_scale": self.map.row_scale(data), "curvature": curvature, "weight": weight}
+        batch |= {"target": np.ascontiguousarray(targets), "decisions": decisions}
         saved = self._save(rows)
         try:
             for start in range(0, len(order), _SLICE):
-                labels = (np.ascontiguousarray(targets), weight, order[start : start + _SLICE])
-                self._descend(entries + labels, decisions)
+                self._descend(batch, order[start : start + _SLICE])
         except BaseException as error:
             if not isinstance(error, KeyboardInterrupt):  # an interrupt keeps the model of the last full slice
                 self._restore(saved)
             raise
         return decisions
 
-    def _descend(self, data: tuple[Any, ...], decisions: _Floats) -> None:
+    def _descend(self, batch: dict[str, Any], order: NDArray[np.int64]) -> None:
         bad = _core.primal_descend(
-            self.map.core,
-            *data,
+            form=self.map.core,
+            **batch,
+            order=order,
             loss=self.loss,
             epsilon=self.epsilon,
             rho=self.rho,
@@ -120,7 +122,6 @@ class PrimalModel:
             first=self.first,
             second=self.second,
             clock=self.clock,
-            decisions=decisions,
         )
         if bad >= 0:
             raise diverged(int(bad), self.eta, self.eta0, self.rho)
