@@ -13,6 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
+from lacunar.tracking import GROUSE, PETRELS
 
 ESTIMATORS = [
     KarmaClassifier(),
@@ -30,6 +31,11 @@ ESTIMATORS = [
     KarmaRegressorCV(),
     KarmaRegressorCV(cv="holdout", random_state=0),
 ]
+TRANSFORMERS = [
+    PETRELS(1, random_state=0),
+    PETRELS(1, state="shared", random_state=0),
+    GROUSE(1, random_state=0),
+]
 
 
 WEIGHT_CHECKS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
@@ -42,7 +48,7 @@ def expected_failures(estimator):
     return {} if loss == "squared" else dict.fromkeys(WEIGHT_CHECKS, REASON)
 
 
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
+@parametrize_with_checks([*ESTIMATORS, *TRANSFORMERS], expected_failed_checks=expected_failures)
 def test_sklearn_contract(estimator, check):
     check(estimator)
 

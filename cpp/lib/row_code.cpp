@@ -71,6 +71,22 @@ double RowCode::left(const std::vector<double>& code) {
   return std::max(size - 2 * dot(code.data(), right.data(), d) + dot(code.data(), scratch_.data(), d), 0.0);
 }
 
+// L^-T L^-1 from the columns of L^-1, kept in scratch rows.
+void RowCode::inverse(double* packed) {
+  std::vector<double>& root = inverse_root_;
+  root.assign(static_cast<std::size_t>(d * d), 0.0);  // root (d, d): row c holds column c of L^-1
+  for (int c = 0; c < d; ++c)
+    for (int i = c; i < d; ++i) {
+      const double* row = factor_.data() + i * leading;
+      const double* column = root.data() + c * d;
+      double sum = i == c ? 1.0 : 0.0;
+      for (int k = c; k < i; ++k) sum -= row[k] * column[k];
+      root[static_cast<std::size_t>(c * d + i)] = sum / row[i];
+    }
+  for (int i = 0; i < d; ++i)
+    for (int k = 0; k <= i; ++k) *packed++ = dot(root.data() + i * d + i, root.data() + k * d + i, d - i);
+}
+
 // |L^-1|^2, column by column.
 double RowCode::inverse_trace() {
   double total = 0;

@@ -71,6 +71,7 @@ def dual_ascend_multiclass(
 RLS_CLOCK: int
 SHARED_SUMS: int
 
+def shared_ridge(sums: NDArray[np.float64], d: int, otherwise: float) -> float: ...
 def shared_pass(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
@@ -89,6 +90,18 @@ def shared_pass(
     clock: NDArray[np.float64],
     prediction: NDArray[np.float64],
     residual: NDArray[np.float64],
+) -> int: ...
+def row_codes(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: _Float,
+    basis: NDArray[np.float64],
+    ridge: float,
+    ridges: NDArray[np.float64] | None,
+    code: NDArray[np.float64],
+    left: NDArray[np.float64] | None,
+    inverse: NDArray[np.float64] | None,
+    n_threads: int,
 ) -> int: ...
 def grouse_pass(
     indptr: NDArray[np.int64],

@@ -11,6 +11,8 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.KarmaRegressor": ("lacunar.karma", "KarmaRegressor"),
     "lacunar.KarmaClassifierCV": ("lacunar.karma", "KarmaClassifierCV"),
     "lacunar.KarmaRegressorCV": ("lacunar.karma", "KarmaRegressorCV"),
+    "lacunar.PETRELS": ("lacunar.tracking", "PETRELS"),
+    "lacunar.GROUSE": ("lacunar.tracking", "GROUSE"),
     "lacunar.TableEncoder": ("lacunar.compare", "TableEncoder"),
     "lacunar.TableModel": ("lacunar.compare", "TableModel"),
 }

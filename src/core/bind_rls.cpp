@@ -5,6 +5,7 @@
 
 #include "arrays.hpp"
 #include "lacunar/rls.hpp"
+#include "lacunar/row_codes.hpp"
 #include "lacunar/trackers.hpp"
 
 namespace lacunar::bind {
@@ -124,6 +125,24 @@ Offset grouse(const Array<Offset>& indptr, const Array<Index>& indices, const Ar
 }
 
 template <class T>
+Offset codes(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values, const Array<double>& basis,
+             double ridge, const std::optional<Array<double>>& ridges, Array<double>& code,
+             std::optional<Array<double>>& left, std::optional<Array<double>>& inverse, int n_threads) {
+  if (basis.ndim() != 2) throw std::invalid_argument("basis is not a matrix");
+  const Offset d = basis.shape(1);
+  expect_rank(d);
+  const auto rows = rows_of(indptr, indices, values, basis.shape(0));
+  const Offset n = rows.n_rows;
+  if (ridges) expect_size(*ridges, n, "ridges");
+  const RowCodes out{matrix_of(code, n, d, "code"), left ? matrix_of(*left, n, 1, "left") : nullptr,
+                     inverse ? matrix_of(*inverse, n, d * (d + 1) / 2, "inverse") : nullptr};
+  const double* each = ridges ? ridges->data() : nullptr;
+  const double* of = basis.data();
+  const py::gil_scoped_release nogil;
+  return row_codes(rows, of, static_cast<int>(d), ridge, each, out, n_threads);
+}
+
+template <class T>
 void bind_trackers(py::module_& m) {
   using py::arg;
   const auto exact = [](const char* name) { return arg(name).noconvert(); };
@@ -134,6 +153,9 @@ void bind_trackers(py::module_& m) {
   m.def("grouse_pass", &grouse<T>, exact("indptr"), exact("indices"), exact("values"), exact("order"), arg("damping"),
         arg("ridge"), exact("v"), exact("t"), exact("t_inverse"), exact("clock"), exact("residual"),
         "Greedy GROUSE over rows in order; the position of the first row that is not finite, or -1.");
+  m.def("row_codes", &codes<T>, exact("indptr"), exact("indices"), exact("values"), exact("basis"), arg("ridge"),
+        exact("ridges").none(true), exact("code"), exact("left").none(true), exact("inverse").none(true),
+        arg("n_threads"), "Ridge codes of rows in a basis; the number of singular rows that were rescued.");
 }
 
 template <class P, class T>
@@ -162,6 +184,13 @@ void bind_rls(py::module_& m) {
       py::arg("d"), py::arg("single"), "Elements of one stored inverse correlation.");
   bind_trackers<double>(m);
   bind_trackers<float>(m);
+  m.def(
+      "shared_ridge",
+      [](const Array<double>& sums, int d, double otherwise) {
+        expect_size(sums, kSharedSum, "sums");
+        return ridge_of(sums.data(), d, otherwise);
+      },
+      py::arg("sums").noconvert(), py::arg("d"), py::arg("otherwise"), "The automatic ridge of running sums.");
   m.attr("SHARED_SUMS") = static_cast<int>(kSharedSum);
   m.attr("RLS_CLOCK") = static_cast<int>(kRlsClock);
 }

@@ -25,6 +25,9 @@ class RowCode {
   // |x - V_O code|^2, from the normal equations.
   double left(const std::vector<double>& code);
 
+  // packed (d (d + 1) / 2) = the lower triangle of (gram + ridge inner)^-1, by rows. 2 d^3 / 3.
+  void inverse(double* packed);
+
   // trace of (gram + ridge inner)^-1. d^3 / 6.
   double inverse_trace();
 
@@ -35,7 +38,7 @@ class RowCode {
   double size = 0;
 
  private:
-  std::vector<double> factor_, scratch_;
+  std::vector<double> factor_, scratch_, inverse_root_;
 };
 
 }  // namespace lacunar

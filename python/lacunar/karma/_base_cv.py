@@ -12,8 +12,8 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar._check import validate_X
+from lacunar._columns import fit_columns, scale_columns
 from lacunar.karma._kernel_form import KernelOptions
-from lacunar.karma._scaler import fit_columns, scale_columns
 from lacunar.karma._search import SearchData, best_kernels, kernel_grid, results_table, search
 from lacunar.karma._splits import make_splits, search_rows
 from lacunar.observed import Observed

@@ -1,0 +1,46 @@
+#include "lacunar/row_codes.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "lacunar/lazy_basis.hpp"
+#include "lacunar/parallel.hpp"
+#include "lacunar/row_code.hpp"
+
+namespace lacunar {
+namespace {
+
+constexpr Offset kRowsATask = 256;
+
+}  // namespace
+
+template <class T>
+Offset row_codes(const Rows<T>& rows, const double* basis, int d, double ridge_of_all, const double* ridge,
+                 const RowCodes& out, int n_threads) {
+  std::atomic<Offset> rescued{0};
+  const Offset tasks = (rows.n_rows + kRowsATask - 1) / kRowsATask;
+  parallel_tasks(n_threads, tasks, [&](int, Offset task) {
+    const Offset first = task * kRowsATask, last = std::min(first + kRowsATask, rows.n_rows);
+    Offset longest = 1;
+    for (Offset i = first; i < last; ++i) longest = std::max(longest, rows.offsets[i + 1] - rows.offsets[i]);
+    RowCode row(d, longest);
+    std::vector<double> code(static_cast<std::size_t>(row.leading));
+    for (Offset i = first; i < last; ++i) {
+      const int m = static_cast<int>(rows.offsets[i + 1] - rows.offsets[i]);
+      gather_rows(basis, d, rows.indices + rows.offsets[i], m, row.leading, row.rows.data());
+      row.load(rows.values + rows.offsets[i], m);
+      if (!row.factorise(ridge == nullptr ? ridge_of_all : ridge[i], nullptr)) ++rescued;
+      row.solve(row.right, code);
+      if (out.code != nullptr) std::copy_n(code.begin(), d, out.code + i * d);
+      if (out.left != nullptr) out.left[i] = row.left(code);
+      if (out.inverse != nullptr) row.inverse(out.inverse + i * d * (d + 1) / 2);
+    }
+  });
+  return rescued;
+}
+
+template Offset row_codes<float>(const Rows<float>&, const double*, int, double, const double*, const RowCodes&, int);
+template Offset row_codes<double>(const Rows<double>&, const double*, int, double, const double*, const RowCodes&, int);
+
+}  // namespace lacunar

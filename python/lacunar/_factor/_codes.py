@@ -1,0 +1,91 @@
+"""Codes of partially observed rows in a basis."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from lacunar import _core
+from lacunar._threads import thread_count
+from lacunar.observed import Observed
+
+_Floats = NDArray[np.float64]
+
+LARGEST_CORE_RANK = 64  # beyond, a row's matrix is LAPACK's
+_RESCUE = 1e-8  # ridge of a singular row, in units of its mean diagonal
+
+
+class Codes(NamedTuple):
+    """What `row_codes` found; `left` and `inverse` are empty unless asked for."""
+
+    code: _Floats  # (n, d)
+    left: _Floats  # (n,): squared residual on the observed entries
+    inverse: _Floats  # (n, d (d + 1) / 2): lower triangle, by rows, of (V_O^T V_O + ridge I)^-1
+    n_singular: int
+
+
+def row_codes(
+    rows: Observed,
+    basis: _Floats,
+    ridge: float | _Floats,
+    *,
+    left: bool = False,
+    inverse: bool = False,
+    n_jobs: int | None = None,
+) -> Codes:
+    """Codes (V_O^T V_O + ridge I)^-1 V_O^T x_O of rows (n, D) in a basis (D, d); zero for an empty row.
+
+    With `ridge` = sigma^2 and codes of unit variance this is the posterior mean, sigma^2 times the inverse its covariance.
+    O(o d^2 + d^3) a row of o entries; the same for any number of threads.
+    """
+    n, d = rows.shape[0], basis.shape[1]
+    made = (np.zeros((n, d)), np.zeros(n if left else 0), np.zeros((n if inverse else 0, d * (d + 1) // 2)))
+    each = None if np.ndim(ridge) == 0 else np.ascontiguousarray(ridge, dtype=np.float64)
+    if d > LARGEST_CORE_RANK:
+        return _large_codes(rows, basis, ridge, *made)
+    singular = _core.row_codes(
+        rows.indptr,
+        rows.indices,
+        rows.values,
+        np.ascontiguousarray(basis, dtype=np.float64),
+        0.0 if each is not None else float(np.asarray(ridge)),
+        each,
+        made[0],
+        made[1] if left else None,
+        made[2] if inverse else None,
+        thread_count(n_jobs),
+    )
+    return Codes(*made, int(singular))
+
+
+def _large_codes(
+    rows: Observed, basis: _Floats, ridge: float | _Floats, code: _Floats, left: _Floats, inverse: _Floats
+) -> Codes:
+    d, singular = basis.shape[1], 0
+    ridges = np.broadcast_to(np.asarray(ridge, dtype=np.float64), rows.shape[0])
+    lower = np.tril_indices(d)
+    for i in range(rows.shape[0]):
+        entries = slice(rows.indptr[i], rows.indptr[i + 1])
+        part, x = basis[rows.indices[entries]], rows.values[entries].astype(np.float64)
+        gram = part.T @ part
+        mean = np.trace(gram) / d
+        try:
+            factor = cho_factor(gram + ridges[i] * np.eye(d), lower=True)
+        except np.linalg.LinAlgError:
+            singular += 1
+            factor = cho_factor(gram + max(ridges[i], _RESCUE * (mean or 1.0)) * np.eye(d), lower=True)
+        code[i] = cho_solve(factor, part.T @ x)
+        if len(left):
+            left[i] = np.sum((x - part @ code[i]) ** 2)
+        if len(inverse):
+            inverse[i] = cho_solve(factor, np.eye(d))[lower]
+    return Codes(code, left, inverse, singular)
+
+
+def transposed(rows: Observed) -> Observed:
+    """Columns as rows. O(nnz)."""
+    columns = rows.columns
+    return Observed(columns.indptr, columns.rows, rows.values[columns.positions], (rows.shape[1], rows.shape[0]))

@@ -1,0 +1,13 @@
+"""random_state -> a generator: the only module that makes one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """A new generator seeded by scikit-learn's `random_state`: the same for the same int, the next one of a RandomState."""
+    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1, size=4))

@@ -1,0 +1,85 @@
+"""Codes of rows, EM and ALS, against slow twins."""
+
+import numpy as np
+import pytest
+from reference.factor import em_step
+from reference.slrm import code
+from test_rls import table
+
+from lacunar import Observed
+from lacunar._factor import Factors, fit_als, fit_em, row_codes, transposed
+
+
+@pytest.mark.parametrize("d", [1, 5, 8, 30, 70])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_codes_are_ridge_regressions(d, dtype):
+    rng = np.random.default_rng(0)
+    X, V = rng.normal(size=(40, 90)).astype(dtype), rng.normal(size=(90, d))
+    X[rng.random(X.shape) > 0.6] = np.nan
+    X[3] = np.nan
+    ridges = rng.uniform(0.1, 2, size=40)
+    for ridge in (0.5, ridges):
+        found = row_codes(Observed.from_dense(X), V, ridge, left=True, inverse=True)
+        for i, x in enumerate(X.astype(np.float64)):
+            o, r = ~np.isnan(x), np.broadcast_to(ridge, 40)[i]
+            expected = code(V, o, np.nan_to_num(x), r)
+            np.testing.assert_allclose(found.code[i], expected, atol=1e-9)
+            np.testing.assert_allclose(found.left[i], np.sum((x[o] - V[o] @ expected) ** 2), atol=1e-7)
+            inverse = np.linalg.inv(V[o].T @ V[o] + r * np.eye(d))
+            np.testing.assert_allclose(found.inverse[i], inverse[np.tril_indices(d)], atol=1e-9)
+
+
+def test_codes_do_not_depend_on_threads_and_singular_rows_are_counted():
+    X, _, U, _ = table(3000, 40, 6, 0.1)
+    rows = Observed.from_dense(X)
+    one, many = (row_codes(rows, U, 0.0, left=True, n_jobs=n_jobs) for n_jobs in (1, 3))
+    np.testing.assert_array_equal(one.code, many.code)
+    assert one.n_singular == many.n_singular > 0
+    assert np.isfinite(one.code).all()
+
+
+def test_transposed_is_the_transpose():
+    X, _, _, _ = table(30, 20, 3, 0.5)
+    np.testing.assert_array_equal(transposed(Observed.from_dense(X)).to_dense(), X.T)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5])
+def test_em_steps_are_literal(share):
+    X, _, U, _ = table(200, 30, 3, share, noise=0.3)
+    V, sigma2 = U * 2.0, 0.5
+    steps = Factors(V, sigma2, 1.0, 0, False, 0)
+    for _ in range(3):
+        V, sigma2 = em_step(X, V, sigma2)
+    with np.errstate(all="raise"):
+        ours = fit_em(Observed.from_dense(X), 3, rng=np.random.default_rng(0), max_iter=3, tol=0.0, start=steps)
+    np.testing.assert_allclose(ours.basis, V, rtol=1e-6, atol=1e-8)
+    assert ours.sigma2 == pytest.approx(sigma2, rel=1e-8)
+
+
+@pytest.mark.parametrize("fit", [fit_em, fit_als])
+def test_noise_and_subspace_are_learned(fit):
+    X, _, U, _ = table(3000, 60, 4, 0.4, noise=0.5)
+    model = fit(Observed.from_dense(X), 4, rng=np.random.default_rng(0), max_iter=200)
+    assert model.converged
+    assert model.sigma2 == pytest.approx(0.25, rel=0.05)
+    assert model.tau * np.linalg.norm(model.basis) ** 2 / 4 == pytest.approx(9.0, rel=0.1)
+    Q = np.linalg.qr(model.basis)[0]
+    assert np.linalg.norm(U - Q @ (Q.T @ U)) ** 2 / 4 < 5e-3
+
+
+@pytest.mark.parametrize("fit", [fit_em, fit_als])
+def test_fits_do_not_depend_on_threads(fit):
+    X, _, _, _ = table(600, 30, 3, 0.5)
+    rows = Observed.from_dense(X)
+    one, many = (fit(rows, 3, rng=np.random.default_rng(0), max_iter=5, n_jobs=n_jobs) for n_jobs in (1, 3))
+    np.testing.assert_array_equal(one.basis, many.basis)
+
+
+@pytest.mark.parametrize("fit", [fit_em, fit_als])
+def test_degenerate_tables(fit):
+    X, _, _, _ = table(40, 12, 3, 0.5)
+    X[3], X[:, 5], X[4] = np.nan, np.nan, np.where(np.arange(12) == 1, 1.0, np.nan)
+    model = fit(Observed.from_dense(X), 5, rng=np.random.default_rng(0), max_iter=30)
+    assert np.isfinite(model.basis).all()
+    assert model.sigma2 > 0
+    np.testing.assert_allclose(model.basis[5], 0, atol=1e-6)
