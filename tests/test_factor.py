@@ -47,7 +47,7 @@ def test_transposed_is_the_transpose():
 def test_em_steps_are_literal(share):
     X, _, U, _ = table(200, 30, 3, share, noise=0.3)
     V, sigma2 = U * 2.0, 0.5
-    steps = Factors(V, sigma2, 1.0, 0, False, 0)
+    steps = Factors(V, np.zeros(30), sigma2, 1.0, 0, False, 0)
     for _ in range(3):
         V, sigma2 = em_step(X, V, sigma2)
     with np.errstate(all="raise"):
@@ -83,3 +83,13 @@ def test_degenerate_tables(fit):
     assert np.isfinite(model.basis).all()
     assert model.sigma2 > 0
     np.testing.assert_allclose(model.basis[5], 0, atol=1e-6)
+
+
+@pytest.mark.parametrize("fit", [fit_em, fit_als])
+def test_means_are_learned_with_the_subspace(fit):
+    X, _, _, _ = table(800, 40, 3, 0.4, noise=0.05)
+    shift = np.random.default_rng(3).normal(size=40)
+    X, seen_mean = X + shift - np.nanmean(X + shift, axis=0), np.nanmean(X + shift, axis=0)
+    plain = fit(Observed.from_dense(X), 3, rng=np.random.default_rng(0), max_iter=300, tol=1e-6, mean=True)
+    np.testing.assert_allclose(plain.mean + seen_mean, shift, atol=0.15)  # 1 / sqrt(800), times the spread of a column
+    assert plain.sigma2 == pytest.approx(0.05**2, rel=0.1)

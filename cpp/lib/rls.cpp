@@ -176,7 +176,9 @@ bool Pass<P, T>::step(Offset row, const RlsTrace& trace) {
     if (!residuals() || !std::isfinite(relative) || !std::isfinite(prediction)) return false;
     if (rule_.orthonormal) basis_.to_u(label_code_.data(), inner_.data());
     s_.clock[kSteps] += 1;
-    s_.clock[kLogDiscount] += std::log(keep_of(rule_.forgetting, relative, s_.clock));
+    const double kept = keep_of(rule_.forgetting, relative, s_.clock);
+    s_.clock[kLogDiscount] += std::log(kept);
+    if (s_.codes != nullptr) remember_label({s_.codes, s_.labelled, s_.labels}, d_, kept, label, code_.data());
     update_columns();
     if (rule_.orthonormal)  // step 7
       basis_.orthonormalise(next_.data(), row_.m, row_.gram.data(), static_cast<Offset>(s_.clock[kSteps]), s_.clock[kLazySteps]);
@@ -203,6 +205,18 @@ double keep_of(const Forgetting& rule, double relative, double* clock) {
     slow = fast;
   }
   return std::clamp(kept, rule.least, rule.most);
+}
+
+void remember_label(const LabelSums& sums, int d, double kept, double label, const double* code) {
+  const bool known = !std::isnan(label);
+  *sums.labels = kept * *sums.labels + (known ? 1.0 : 0.0);
+  for (int i = 0; i < d; ++i) {
+    sums.labelled[i] = kept * sums.labelled[i] + (known ? label * code[i] : 0.0);
+    for (int k = 0; k < d; ++k) {
+      double& sum = sums.codes[i * d + k];
+      sum = kept * sum + (known ? code[i] * code[k] : 0.0);
+    }
+  }
 }
 
 template <class P, class T>

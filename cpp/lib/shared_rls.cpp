@@ -70,7 +70,7 @@ class Shared {
 // The running sums, discounted at every step; noise and freedom are looked at every few.
 template <class T>
 void Shared<T>::remember(double kept, double label) {
-  for (int k = 0; k < kSharedSum; ++k) s_.sums[k] *= kept;
+  for (int k = 0; k < kSharedSum; ++k) s_.sums[k] *= k == kLabelled ? 1.0 : kept;  // that one by remember_label
   s_.sums[kTotal] += 1;
   if (static_cast<Offset>(s_.clock[kSteps]) % kEvery == 0) {
     s_.sums[kLooks] += 1;
@@ -80,16 +80,7 @@ void Shared<T>::remember(double kept, double label) {
     s_.sums[kEntries] += row_.m;
     s_.sums[kGramTrace] += row_.gram_trace();
   }
-  const double weight = std::isnan(label) ? 0.0 : 1.0;
-  if (weight > 0) s_.sums[kLabelled] += 1;
-  for (int i = 0; i < d_; ++i) {
-    const double a = code_[static_cast<std::size_t>(i)];
-    s_.labelled[i] = kept * s_.labelled[i] + (weight > 0 ? label * a : 0.0);
-    for (int k = 0; k < d_; ++k) {
-      double& sum = s_.codes[i * d_ + k];
-      sum = kept * sum + weight * a * code_[static_cast<std::size_t>(k)];
-    }
-  }
+  remember_label({s_.codes, s_.labelled, s_.sums + kLabelled}, d_, kept, label, code_.data());
 }
 
 // R^-1 <- (kept R + a a^T)^-1 with gain = (kept R)^-1 a; returns tau = a gain.

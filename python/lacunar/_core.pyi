@@ -132,6 +132,9 @@ def rls_pass(
     pool: _Float,
     discount: NDArray[np.float64],
     clock: NDArray[np.float64],
+    codes: NDArray[np.float64],
+    labelled: NDArray[np.float64],
+    labels: NDArray[np.float64],
     prediction: NDArray[np.float64],
     residual: NDArray[np.float64],
 ) -> int: ...

@@ -45,7 +45,8 @@ void expect_rank(Offset d) {
 
 template <class P>
 RlsState<P> state_of(Array<double>& v, Array<double>& t, Array<double>& t_inverse, Array<double>& w,
-                     const Array<Index>& slot, Array<P>& pool, Array<double>& discount, Array<double>& clock) {
+                     const Array<Index>& slot, Array<P>& pool, Array<double>& discount, Array<double>& clock,
+                     Array<double>& codes, Array<double>& labelled, Array<double>& labels) {
   if (v.ndim() != 2) throw std::invalid_argument("v is not a matrix");
   const Offset n_cols = v.shape(0), d = v.shape(1);
   expect_rank(d);
@@ -55,27 +56,32 @@ RlsState<P> state_of(Array<double>& v, Array<double>& t, Array<double>& t_invers
   expect_size(slot, n_cols, "slot");
   expect_size(discount, n_cols, "discount");
   expect_size(clock, kRlsClock, "clock");
+  expect_size(codes, d * d, "codes");
+  expect_size(labelled, d, "labelled");
+  expect_size(labels, 1, "labels");
   const int rank = static_cast<int>(d);
   if (pool.ndim() != 2 || pool.shape(1) != rls_stride<P>(rank)) throw std::invalid_argument("pool has another stride");
   return {n_cols, rank, v.mutable_data(), t.mutable_data(), t_inverse.mutable_data(), w.mutable_data(), slot.data(),
-          pool.mutable_data(), discount.mutable_data(), clock.mutable_data()};
+          pool.mutable_data(), discount.mutable_data(), clock.mutable_data(), codes.mutable_data(), labelled.mutable_data(),
+          labels.mutable_data()};
 }
 
 template <class P, class T>
 Offset pass(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values, const Array<Offset>& order,
             const std::optional<Array<double>>& label, const py::dict& options, Array<double>& v, Array<double>& t,
             Array<double>& t_inverse, Array<double>& w, const Array<Index>& slot, Array<P>& pool,
-            Array<double>& discount, Array<double>& clock, Array<double>& prediction, Array<double>& residual) {
+            Array<double>& discount, Array<double>& clock, Array<double>& codes, Array<double>& labelled,
+            Array<double>& labels, Array<double>& prediction, Array<double>& residual) {
   const auto rows = rows_of(indptr, indices, values, v.ndim() == 2 ? v.shape(0) : 0);
-  const auto state = state_of(v, t, t_inverse, w, slot, pool, discount, clock);
+  const auto state = state_of(v, t, t_inverse, w, slot, pool, discount, clock, codes, labelled, labels);
   const auto rule = rule_of(options);
   if (label) expect_size(*label, rows.n_rows, "label");
   expect_size(prediction, rows.n_rows, "prediction");
   expect_size(residual, rows.n_rows, "residual");
-  const double* labels = label ? label->data() : nullptr;
+  const double* known = label ? label->data() : nullptr;
   const RlsTrace trace{prediction.mutable_data(), residual.mutable_data()};
   const py::gil_scoped_release nogil;
-  return rls_pass(rows, order.data(), static_cast<Offset>(order.size()), labels, rule, state, trace);
+  return rls_pass(rows, order.data(), static_cast<Offset>(order.size()), known, rule, state, trace);
 }
 
 Offset order_size(const Array<Offset>& order) { return static_cast<Offset>(order.size()); }
@@ -104,9 +110,9 @@ Offset shared(const Array<Offset>& indptr, const Array<Index>& indices, const Ar
                         options["automatic"].cast<bool>(), forgetting_of(options)};
   if (label) expect_size(*label, rows.n_rows, "label");
   const RlsTrace trace{matrix_of(prediction, rows.n_rows, 1, "prediction"), matrix_of(residual, rows.n_rows, 1, "residual")};
-  const double* labels = label ? label->data() : nullptr;
+  const double* known = label ? label->data() : nullptr;
   const py::gil_scoped_release nogil;
-  return shared_pass(rows, order.data(), order_size(order), labels, rule, state, trace);
+  return shared_pass(rows, order.data(), order_size(order), known, rule, state, trace);
 }
 
 template <class T>
@@ -164,7 +170,8 @@ void bind_pass(py::module_& m) {
   const auto exact = [](const char* name) { return arg(name).noconvert(); };
   m.def("rls_pass", &pass<P, T>, exact("indptr"), exact("indices"), exact("values"), exact("order"),
         exact("label").none(true), arg("options"), exact("v"), exact("t"), exact("t_inverse"), exact("w"),
-        exact("slot"), exact("pool"), exact("discount"), exact("clock"), exact("prediction"), exact("residual"),
+        exact("slot"), exact("pool"), exact("discount"), exact("clock"), exact("codes"), exact("labelled"),
+        exact("labels"), exact("prediction"), exact("residual"),
         "Recursive least squares over rows in order; the position of the first row that is not finite, or -1.");
 }
 

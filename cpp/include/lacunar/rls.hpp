@@ -45,7 +45,16 @@ struct RlsState {
   P* pool;            // (slots, rls_stride<P>(d)): inverse correlations R_j, lower triangles
   double* discount;   // (n_cols), log of the discount when a column was last seen
   double* clock;      // kRlsClock numbers, below
+  double* codes;      // (d, d), labelled (d), labels (1): the sums of LabelSums, in V's coordinates; null to keep none
+  double* labelled;
+  double* labels;
 };
+
+// Discounted sums over labelled rows behind label weights: a a^T, y a and 1, where a has not seen the label.
+struct LabelSums {
+  double *codes, *labelled, *labels;  // (d, d), (d), (1)
+};
+void remember_label(const LabelSums& sums, int d, double kept, double label, const double* code);
 
 enum RlsClock { kSteps, kLogDiscount, kAge, kFast, kSlow, kSingular, kLazySteps, kRlsClock };
 

@@ -16,13 +16,15 @@ _Floats = NDArray[np.float64]
 Progress = Callable[[int, float], None]
 
 _CHUNK = 2**22  # numbers of packed second moments held at once
+_TINY = 1e-200  # keeps ratios finite where every entry is 0
 _LEAST_NOISE = 1e-12  # of sigma^2, in units of the mean square of an entry
 
 
 class Factors(NamedTuple):
-    """x_j = basis_j z + noise of variance sigma2, z of unit covariance (EM) or of variance tau a coordinate (ALS)."""
+    """x_j = mean_j + basis_j z + noise of variance sigma2, z of unit covariance (EM) or of variance tau a coordinate (ALS)."""
 
     basis: _Floats  # (D, d)
+    mean: _Floats  # (D,)
     sigma2: float
     tau: float
     n_iter: int
@@ -61,33 +63,45 @@ def fit_em(
     rng: np.random.Generator,
     max_iter: int = 100,
     tol: float = 1e-4,
+    mean: bool = False,
     start: Factors | None = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Factors:
     """Maximum likelihood of probabilistic PCA on the observed entries (Tipping and Bishop 1999, with holes).
 
+    With `mean`, column means are parameters too: means of what happens to be observed are off by what is not.
     O(nnz d^2 + n d^3) a step, two thirds of it in products of matrices; D d^2 / 2 numbers of memory.
     """
     model, singular = start or _start(rows, d, rng), 0
-    by_column, size = _Grams(rows), float(np.sum(np.square(rows.values, dtype=np.float64)))
-    seen = max(rows.nnz, 1)
-    floor = _LEAST_NOISE * size / seen
+    by_column, seen = _Grams(rows), max(rows.nnz, 1)
+    size = float(np.sum(np.square(rows.values, dtype=np.float64)))
+    floor = max(_LEAST_NOISE * size / seen, _TINY)
     for step in range(1, max_iter + 1):
-        old = model.basis
-        found = row_codes(rows, old, model.sigma2, inverse=True, n_jobs=n_jobs)
+        old = np.column_stack([model.basis, model.mean]) if mean else model.basis
+        found = row_codes(_without(rows, model.mean), model.basis, model.sigma2, inverse=True, n_jobs=n_jobs)
         singular += found.n_singular
-        grams, products = by_column.sums(found.code, model.sigma2 * found.inverse)
-        basis = _solve_columns(grams, products, old)
+        codes, covariance = found.code, model.sigma2 * found.inverse
+        if mean:  # a direction more, whose code is 1 for certain
+            codes = np.column_stack([codes, np.ones(len(codes))])
+            covariance = np.column_stack([covariance, np.zeros((len(codes), d + 1))])
+        grams, products = by_column.sums(codes, covariance)
+        made = _solve_columns(grams, products, old)
         # E|x - V z|^2 = |x|^2 - 2 sum_j v_j b_j + sum_j v_j G_j v_j, and v_j solves G_j v_j = b_j
-        left = size - float(np.sum(basis * products))
-        model = Factors(basis, max(left / seen, floor), 1.0, step, False, singular)
-        moved = _norm(basis - old) / max(_norm(basis), 1e-300)
+        left = size - float(np.sum(made * products))
+        model = Factors(
+            made[:, :d], made[:, d] if mean else model.mean, max(left / seen, floor), 1.0, step, False, singular
+        )
+        moved = _norm(made - old) / max(_norm(made), 1e-300)
         if progress is not None:
             progress(step, moved)
         if moved <= tol:
             return model._replace(converged=True)
     return model
+
+
+def _without(rows: Observed, mean: _Floats) -> Observed:
+    return rows.with_values(rows.values - mean[rows.indices]) if mean.any() else rows
 
 
 def _start(rows: Observed, d: int, rng: np.random.Generator) -> Factors:
@@ -97,7 +111,7 @@ def _start(rows: Observed, d: int, rng: np.random.Generator) -> Factors:
     variance = np.square(values) / max(n * share, 1.0)  # of the zero-filled directions, put right for the holes
     mean = float(np.mean(np.square(rows.values, dtype=np.float64))) if rows.nnz else 1.0
     noise = max(mean - float(variance.sum()) / D, 0.1 * mean)
-    return Factors(basis * np.sqrt(np.maximum(variance, 1e-3 * mean)), noise, 1.0, 0, False, 0)
+    return Factors(basis * np.sqrt(np.maximum(variance, 1e-3 * mean)), np.zeros(D), noise, 1.0, 0, False, 0)
 
 
 class _Grams:
@@ -152,6 +166,7 @@ def fit_als(
     ridge: float | None = None,
     max_iter: int = 100,
     tol: float = 1e-4,
+    mean: bool = False,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Factors:
@@ -161,41 +176,37 @@ def fit_als(
     O(nnz d^2 + (n + D) d^3) a sweep, in parallel over rows and over columns.
     """
     basis, _ = first_basis(rows, d, rng)
-    columns, sigma2, tau, singular = transposed(rows), 1.0, 1.0, 0
-    size, entries = float(np.sum(np.square(rows.values, dtype=np.float64))), rows.row_counts
+    columns, sigma2, tau, singular, means = transposed(rows), 1.0, 1.0, 0, np.zeros(rows.shape[1])
     weight = 0.1 * rows.nnz / max(rows.shape[0] * rows.shape[1], 1) if ridge is None else ridge
     for step in range(1, max_iter + 1):
-        found = row_codes(rows, basis, weight, left=True, inverse=ridge is None, n_jobs=n_jobs)
+        table = _without(rows, means)
+        found = row_codes(table, basis, weight, left=True, inverse=ridge is None, n_jobs=n_jobs)
         singular += found.n_singular
         if ridge is None:
-            sigma2, tau = _noise(found.left, found.inverse, entries, weight, size, rows, basis)
+            sigma2, tau = _noise(found.left, found.inverse, weight, table, basis)
             weight = sigma2 / tau
-        moved_basis = row_codes(columns, found.code, 0.0, n_jobs=n_jobs).code
-        new = np.linalg.qr(moved_basis)[0]
+        codes = np.column_stack([found.code, np.ones(len(found.code))]) if mean else found.code
+        made = row_codes(columns, codes, 0.0, n_jobs=n_jobs).code
+        means = made[:, d] if mean else means
+        new = np.linalg.qr(made[:, :d])[0]
         moved = float(np.sqrt(max(d - _norm(basis.T @ new) ** 2, 0.0) / d))
         basis = new
         if progress is not None:
             progress(step, moved)
         if moved <= tol:
-            return Factors(basis, sigma2 if ridge is None else ridge, tau, step, True, singular)
-    return Factors(basis, sigma2 if ridge is None else ridge, tau, max_iter, False, singular)
+            break
+    noise = sigma2 if ridge is None else ridge
+    return Factors(basis, means, noise, tau, step, moved <= tol, singular)
 
 
-def _noise(
-    left: _Floats,
-    inverse: _Floats,
-    entries: NDArray[np.int64],
-    ridge: float,
-    size: float,
-    rows: Observed,
-    basis: _Floats,
-) -> tuple[float, float]:
+def _noise(left: _Floats, inverse: _Floats, ridge: float, rows: Observed, basis: _Floats) -> tuple[float, float]:
     """sigma^2 and tau from the residuals: freedom of a row is d - ridge tr (G + ridge I)^-1."""
-    d = basis.shape[1]
+    d, entries = basis.shape[1], rows.row_counts
     diagonal = np.cumsum(np.arange(1, d + 1)) - 1
     lost = np.where(entries > 0, d - ridge * inverse[:, diagonal].sum(axis=1), 0.0)
     sigma2 = float(left.sum() / max(float(np.sum(entries - lost)), 1.0))
+    size = float(np.sum(np.square(rows.values, dtype=np.float64)))
     gram_trace = float(np.sum(np.square(basis)[rows.indices]))
-    floor = 1e-12 * size / max(len(rows.indices), 1)
-    tau = (size - len(rows.indices) * sigma2) / max(gram_trace, 1e-300)
+    floor = max(_LEAST_NOISE * size / max(rows.nnz, 1), _TINY)
+    tau = (size - rows.nnz * sigma2) / max(gram_trace, 1e-300)
     return max(sigma2, floor), max(tau, floor)

@@ -110,7 +110,7 @@ class PerColumnRls(Tracker):
     """PETRELS, and SLRM's Algorithms 1 and 2: an inverse correlation (d, d) for every column that was ever observed."""
 
     by_column = ("v", "slot", "discount")
-    whole = ("clock", "t", "t_inverse", "w", "pool")
+    whole = ("clock", "t", "t_inverse", "w", "codes", "labelled", "labels", "pool")
 
     def __init__(self, basis: _Floats, w: _Floats | None = None, *, precision: str = "float64", **options: Any) -> None:
         D, d = basis.shape
@@ -119,6 +119,7 @@ class PerColumnRls(Tracker):
         self.slot, self.discount = np.full(D, -1, np.int32), np.zeros(D)
         stride = _core.rls_stride(d, precision == "float32")
         self.pool = np.zeros((0, stride), np.dtype(precision))
+        self.codes, self.labelled, self.labels = np.zeros((d, d)), np.zeros(d), np.zeros(1)
         self.clock = np.zeros(_core.RLS_CLOCK)
         plain = {"lam1": np.inf, "lam2": 0.0, "lam3": 0.0, "rho": 0.0, "constant_until": 1, "continuous": True}
         rule = {"ridge": 0.0, "cap": 1e6, "delta": 10.0, "orthonormal": False, **forgetting(1.0)}
@@ -173,6 +174,10 @@ class PerColumnRls(Tracker):
         made: _Floats = self.v @ self.t
         return made
 
+    def label_sums(self) -> tuple[_Floats, _Floats, float]:
+        """Discounted sums over labelled rows of a a^T and y a, and their number."""
+        return self.codes, self.labelled, float(self.labels[0])
+
 
 class SharedRls(Tracker):
     """PETRELS with one correlation for all columns, an automatic ridge and the sums behind label weights."""
@@ -207,6 +212,10 @@ class SharedRls(Tracker):
         if not self.options["automatic"] or self.sigma2() is None:
             return float(self.options["ridge"])
         return _core.shared_ridge(self.sums, self.v.shape[1], float(self.options["ridge"]))
+
+    def label_sums(self) -> tuple[_Floats, _Floats, float]:
+        """Discounted sums over labelled rows of a a^T and y a, and their number."""
+        return self.codes, self.labelled, float(self.sums[1])
 
     def sigma2(self) -> float | None:
         """Variance of an entry's noise, or None before enough was seen."""

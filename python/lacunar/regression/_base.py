@@ -1,0 +1,207 @@
+"""What regressors through a hidden subspace share: columns, labels, the fitted subspace, prediction."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, RegressorMixin, TransformerMixin
+from sklearn.utils import column_or_1d, get_tags
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
+
+from lacunar._check import validate_X
+from lacunar._columns import ColumnScale, fit_columns, scale_columns
+from lacunar._factor import row_codes
+from lacunar.observed import Observed
+from lacunar.regression._label import fit_labels
+from lacunar.regression._solvers import Subspace
+
+_Floats = NDArray[np.float64]
+
+
+class SubspaceRegression(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """Rows are coded in a subspace by ridge regression on their observed entries; y is linear in the code."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "center": ["boolean"],
+        "scale": ["boolean"],
+        "clip": [Interval(Real, 0, None, closed="neither"), None],
+        "gate": [Interval(Real, 0, 1, closed="left"), None],
+        "sparse_missing": [StrOptions({"absent", "nan"})],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+    n_components: int
+    center: bool
+    scale: bool
+    clip: float | None
+    gate: float | None
+    sparse_missing: Any
+    random_state: Any
+    n_jobs: int | None
+    verbose: int
+
+    def _check_rows(self, X: Any, *, reset: bool) -> Observed:
+        return validate_X(self, X, reset=reset, sparse_missing=self.sparse_missing)
+
+    def _check_labels(self, y: Any, rows: Observed) -> tuple[_Floats, bool]:
+        """Labels (n, targets), NaN where unknown, and whether there was one column."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass NaN for unlabelled rows."
+            )
+        labels = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
+        check_consistent_length(rows, labels)
+        if labels.ndim > 2:
+            raise ValueError(f"y must have shape (n,) or (n, targets); got {labels.shape}. Flatten it.")
+        if labels.ndim == 2 and labels.shape[1] == 1 and not get_tags(self).target_tags.multi_output:
+            labels = column_or_1d(labels, warn=True)
+        return labels.reshape(len(labels), -1), labels.ndim == 1
+
+    def _check_rank(self, D: int) -> int:
+        """Components to fit: never more than columns."""
+        self.n_components_ = min(int(self.n_components), D)
+        return self.n_components_
+
+    def _fit_columns(self, rows: Observed) -> None:
+        found = fit_columns(rows, np.ones(rows.shape[0]), standardize=True)
+        zero, one = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
+        self.center_ = found.center if self.center else zero
+        self.scale_ = found.scale if self.scale else one
+        self.observed_columns_ = found.seen
+
+    def _standardised(self, rows: Observed) -> Observed:
+        made = scale_columns(rows, ColumnScale(self.center_, self.scale_, self.observed_columns_))
+        if self.clip is None or not made.nnz or np.abs(made.values).max() <= self.clip:
+            return made
+        return made.with_values(np.clip(made.values, -self.clip, self.clip))
+
+    def _adopt(self, found: Subspace, rows: Observed, labels: _Floats, alpha: Any, l1_ratio: float) -> None:
+        """Store the subspace, and label weights: those of the factorisation, or a regression on the codes."""
+        self.basis_, self.ridge_, self.tau_ = found.basis, float(found.ridge), float(found.tau)
+        self.sigma2_ = None if found.sigma2 is None else float(found.sigma2)
+        self.n_iter_, self.converged_, self.n_singular_ = found.n_iter, found.converged, found.n_singular
+        sizes = np.linalg.norm(found.basis, axis=0)
+        self.sizes_ = np.where(sizes > 0, sizes, 1.0)  # of the columns of the basis, whose directions are U
+        self.U_ = found.basis / self.sizes_
+        if found.mean.any():
+            self.center_ = self.center_ + self.scale_ * found.mean
+            rows = rows.with_values(rows.values - found.mean[rows.indices])
+        codes = row_codes(rows, self.basis_, self.ridge_, inverse=self.sigma2_ is not None, n_jobs=self.n_jobs)
+        mean = self.label_mean_
+        if found.weights is None:
+            fit = fit_labels(codes.code, labels, alpha, l1_ratio)
+            weights, shift = fit.weights, np.nan_to_num(fit.intercept)
+        else:
+            weights, shift = found.weights, np.zeros(labels.shape[1])
+        self.weights_, self.intercepts_ = weights, mean + shift
+        coef = weights / self.sizes_[:, None]
+        self.coef_ = coef[:, 0] if self.one_target_ else coef
+        self.intercept_ = float(self.intercepts_[0]) if self.one_target_ else self.intercepts_
+        left = labels - shift - codes.code @ weights
+        self.label_variance_ = np.array([np.nanmean(np.square(c)) if (~np.isnan(c)).any() else np.nan for c in left.T])
+        if self.sigma2_ is not None:
+            spread = self._spread(codes.inverse, weights)
+            for t in range(labels.shape[1]):
+                known = ~np.isnan(labels[:, t])
+                if known.any():
+                    self.label_variance_[t] = max(self.label_variance_[t] - spread[known, t].mean(), 0.0)
+
+    def _spread(self, inverse: _Floats, weights: _Floats) -> _Floats:
+        """Variance (n, targets) of w z that the missing entries leave: sigma^2 w M^-1 w."""
+        d = len(weights)
+        row, column = np.tril_indices(d)
+        twice = np.where(row == column, 1.0, 2.0)
+        products = twice[:, None] * weights[row] * weights[column]
+        assert self.sigma2_ is not None
+        spread: _Floats = self.sigma2_ * (inverse @ products)
+        return spread
+
+    @property
+    def feature_coef_(self) -> _Floats:
+        """Weights of the columns, in units of y by unit of column: U w, which no rotation of the subspace changes."""
+        check_is_fitted(self, "basis_")
+        made: _Floats = ((self.U_ @ self.coef_).T / self.scale_).T
+        return made
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.basis_.shape[1])
+
+    def _codes(self, X: Any, *, inverse: bool = False) -> tuple[Observed, Any]:
+        check_is_fitted(self, "basis_")
+        rows = self._standardised(self._check_rows(X, reset=False))
+        return rows, row_codes(rows, self.basis_, self.ridge_, left=True, inverse=inverse, n_jobs=self.n_jobs)
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predicted labels; without a known label in `fit`, an error.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, D)
+        return_std : bool, default=False
+            Whether to return standard deviations too: what the missing entries leave open, and the noise of the label.
+
+        Returns
+        -------
+        y : ndarray of shape (m,) or (m, targets)
+        std : ndarray of the same shape
+            Only with `return_std=True`.
+        """
+        rows, found = self._codes(X, inverse=return_std and getattr(self, "sigma2_", None) is not None)
+        if not self.labelled_.all():
+            raise ValueError(
+                "predict needs labels: y had no known value in fit. Fit again with the labels of some rows."
+            )
+        made = self.intercepts_ + found.code @ self.weights_
+        if self.gate is not None:
+            made[~self._passes(rows)] = self.label_mean_
+        if not return_std:
+            return made[:, 0] if self.one_target_ else made
+        if self.sigma2_ is None:
+            raise ValueError("return_std needs a noise model; this solver learns none. Use solver='em' or 'als'.")
+        std = np.sqrt(self._spread(found.inverse, self.weights_) + self.label_variance_)
+        return (made[:, 0], std[:, 0]) if self.one_target_ else (made, std)
+
+    def _passes(self, rows: Observed) -> NDArray[np.bool_]:
+        """The indicator of (6): whether lambda_min(U_O^T U_O) D / o >= 1 - gate."""
+        assert self.gate is not None
+        D, passes = self.U_.shape[0], np.zeros(rows.shape[0], dtype=bool)
+        for i in range(rows.shape[0]):
+            part = self.U_[rows.indices[rows.indptr[i] : rows.indptr[i + 1]]]
+            least = np.linalg.eigvalsh(part.T @ part)[0] if len(part) else 0.0
+            passes[i] = len(part) > 0 and least * D >= (1 - self.gate) * len(part)
+        return passes
+
+    def transform(self, X: Any) -> _Floats:
+        """Codes (m, n_components) of rows in the coordinates of `U_`: posterior means; zeros for an empty row."""
+        codes: _Floats = self._codes(X)[1].code * self.sizes_
+        return codes
+
+    def inverse_transform(self, X: Any) -> _Floats:
+        """Complete rows (m, D), in the units of the data, of codes (m, n_components)."""
+        check_is_fitted(self, "basis_")
+        codes = check_array(X, dtype=np.float64)
+        made: _Floats = (codes @ self.U_.T) * self.scale_ + self.center_
+        return made
+
+    def impute(self, X: Any) -> _Floats:
+        """Rows (m, D) with what is missing filled in; observed entries stay."""
+        check_is_fitted(self, "basis_")
+        rows = self._check_rows(X, reset=False)
+        made = self.inverse_transform(self.transform(rows))
+        made[np.repeat(np.arange(rows.shape[0]), rows.row_counts), rows.indices] = rows.values
+        return made
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags

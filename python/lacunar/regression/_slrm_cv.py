@@ -1,0 +1,205 @@
+"""`SLRMRegressorCV`: n_components, lam1 and alpha by folds over rows, one factorisation for all values of alpha."""
+
+from __future__ import annotations
+
+from itertools import product
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+
+from lacunar._random import generator
+from lacunar.regression._base import SubspaceRegression
+from lacunar.regression._label import fit_labels
+from lacunar.regression._slrm import SLRMRegressor
+
+_Floats = NDArray[np.float64]
+
+
+def _listed(values: Any) -> list[Any]:
+    return [values] if np.ndim(values) == 0 else list(values)
+
+
+class SLRMRegressorCV(SubspaceRegression):
+    """SLRM with the dimension, the weight of labels and the penalty chosen by cross-validation.
+
+    Parameters
+    ----------
+    n_components : sequence of int, default=(2, 5, 10, 20)
+        Dimensions to try; those beyond the number of columns are left out.
+    lam1 : sequence of "inf" or float, default=("inf", 1.0)
+        Weights of the entries against the label to try.
+    alpha : sequence of "auto" or float, default=("auto",)
+        Penalties on w to try: all of them on the codes of one factorisation.
+    solver : {"em", "als"}, default="em"
+    cv : int, splitter or iterable, default=5
+        Folds over rows. Rows without a label are in every training part.
+    max_iter : int, default=100
+    tol : float, default=1e-4
+    gate : float or None, default=None
+    center, scale : bool, default=True
+    clip : float or None, default=8.0
+    sparse_missing : {"absent", "nan"}, default="absent"
+    random_state : int, RandomState or None, default=None
+    n_jobs : int, default=None
+    verbose : int, default=0
+
+    Attributes
+    ----------
+    best_params_ : dict
+    best_score_ : float
+        Negative mean squared error over folds.
+    cv_results_ : dict of arrays
+        One row a combination, in scikit-learn's keys.
+    U_, coef_, feature_coef_, intercept_, sigma2_, ridge_ and the rest
+        Of the model fitted to all rows with `best_params_`, as in `SLRMRegressor`.
+
+    Notes
+    -----
+    len(n_components) len(lam1) factorisations a fold; see `SLRMRegressor` for the cost of one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.regression import SLRMRegressorCV
+    >>> rng = np.random.default_rng(0)
+    >>> a = rng.normal(size=(200, 3))
+    >>> X = a @ rng.normal(size=(3, 12)) + 0.1 * rng.normal(size=(200, 12))
+    >>> X[rng.random(X.shape) < 0.4] = np.nan
+    >>> SLRMRegressorCV([1, 3], lam1=["inf"], cv=3, random_state=0).fit(X, a[:, 0]).best_params_["n_components"]
+    3
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **SubspaceRegression._parameter_constraints,
+        "n_components": ["array-like", Interval(Integral, 1, None, closed="left")],
+        "lam1": ["array-like", StrOptions({"inf"}), Interval(Real, 0, None, closed="neither")],
+        "alpha": ["array-like", StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "solver": [StrOptions({"em", "als"})],
+        "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split", "get_n_splits"]), "array-like"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_components: Any = (2, 5, 10, 20),
+        *,
+        lam1: Any = ("inf", 1.0),
+        alpha: Any = ("auto",),
+        solver: Literal["em", "als"] = "em",
+        cv: Any = 5,
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        gate: float | None = None,
+        center: bool = True,
+        scale: bool = True,
+        clip: float | None = 8.0,
+        sparse_missing: Literal["absent", "nan"] = "absent",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.lam1 = lam1
+        self.alpha = alpha
+        self.solver = solver
+        self.cv = cv
+        self.max_iter = max_iter
+        self.tol = tol
+        self.gate = gate
+        self.center = center
+        self.scale = scale
+        self.clip = clip
+        self.sparse_missing = sparse_missing
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any) -> SLRMRegressorCV:
+        """Search, then fit to all rows.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, D)
+        y : array-like of shape (n,) or (n, targets)
+            NaN where unknown.
+
+        Returns
+        -------
+        self : SLRMRegressorCV
+        """
+        from sklearn.model_selection import check_cv
+
+        rows = self._check_rows(X, reset=True)
+        labels, single = self._check_labels(y, rows)
+        ranks = [int(k) for k in _listed(self.n_components) if k <= rows.shape[1]]
+        if not ranks or min(ranks) < 1:
+            raise ValueError(
+                f"n_components must hold dimensions from 1 to the number of columns, {rows.shape[1]}; got "
+                f"{_listed(self.n_components)}. Add a smaller one."
+            )
+        known = np.flatnonzero((~np.isnan(labels)).any(axis=1))
+        if len(known) < 2:
+            raise ValueError(
+                f"y must have at least two known labels to search with; got n_samples={len(known)}. Use SLRMRegressor."
+            )
+        folds = list(check_cv(min(self.cv, len(known)) if isinstance(self.cv, int) else self.cv).split(known))
+        seeds = generator(self.random_state).integers(2**31 - 1, size=2)
+        grid, alphas = list(product(ranks, _listed(self.lam1))), _listed(self.alpha)
+        scores = np.empty((len(grid), len(alphas), len(folds)))
+        for g, (rank, lam1) in enumerate(grid):
+            for f, (_, test) in enumerate(folds):
+                hidden = known[test]
+                train = labels.copy()
+                train[hidden] = np.nan  # the rows stay, without their labels: they tell about the subspace
+                model = self._model(rank, lam1, "auto", int(seeds[0])).fit(rows, train)
+                scores[g, :, f] = [self._score(model, rows, labels, hidden, alpha) for alpha in alphas]
+            if self.verbose:
+                print(f"[lacunar] n_components={rank} lam1={lam1}: score {scores[g].mean(axis=1).max():.4g}")
+        self._report(grid, scores)
+        best = self.best_params_
+        model = self._model(best["n_components"], best["lam1"], best["alpha"], int(seeds[0]))
+        model.fit(rows, labels[:, 0] if single else labels)
+        for name, value in vars(model).items():
+            if name.endswith("_") and name not in ("n_features_in_",):
+                setattr(self, name, value)
+        return self
+
+    def _model(self, rank: int, lam1: Any, alpha: Any, seed: int) -> SLRMRegressor:
+        shared = ("solver", "max_iter", "tol", "gate", "center", "scale", "clip", "n_jobs")
+        options = {name: getattr(self, name) for name in shared}
+        return SLRMRegressor(rank, lam1=lam1, alpha=alpha, random_state=seed, **options)
+
+    def _score(self, model: SLRMRegressor, rows: Any, labels: _Floats, hidden: NDArray[np.intp], alpha: Any) -> float:
+        """Negative mean squared error on the hidden labels; weights of another alpha are refitted on the same codes."""
+        codes = model.transform(rows) / model.sizes_
+        visible = labels.copy()
+        visible[hidden] = np.nan
+        if alpha == "auto":
+            predicted = model.intercepts_ + codes @ model.weights_
+        else:
+            fit = fit_labels(codes, visible - model.label_mean_, float(alpha), 0.0)
+            predicted = model.label_mean_ + fit.intercept + codes @ fit.weights
+        return -float(np.nanmean(np.square(predicted - labels)[hidden]))
+
+    def _report(self, grid: list[tuple[int, Any]], scores: _Floats) -> None:
+        from scipy.stats import rankdata
+
+        params = [{"n_components": k, "lam1": lam1, "alpha": a} for (k, lam1), a in product(grid, _listed(self.alpha))]
+        flat = scores.reshape(len(params), -1)
+        mean = flat.mean(axis=1)
+        self.cv_results_ = {
+            **{f"param_{name}": np.array([str(p[name]) for p in params]) for name in ("n_components", "lam1", "alpha")},
+            "params": params,
+            **{f"split{k}_test_score": flat[:, k].copy() for k in range(flat.shape[1])},
+            "mean_test_score": mean,
+            "std_test_score": flat.std(axis=1),
+            "rank_test_score": rankdata(-mean, method="min").astype(np.int32),
+        }
+        self.best_index_ = int(mean.argmax())
+        self.best_params_, self.best_score_ = dict(params[self.best_index_]), float(mean[self.best_index_])

@@ -1,0 +1,197 @@
+"""Regression through a hidden subspace: recovery, labels with holes, streams, uncertainty, bad input."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from reference.slrm import slrm
+from sklearn.base import clone
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import RidgeCV
+from sklearn.pipeline import make_pipeline
+
+from lacunar import Observed
+from lacunar.persistence import load_model, save_model
+from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
+from lacunar.regression._label import lasso_on_sums
+
+
+def world(n=900, D=40, d=5, share=0.5, noise=0.3, seed=0, targets=1):
+    """Rows, labels, and 500 rows to predict, from the model of section 6; columns are shifted and stretched."""
+    rng = np.random.default_rng(seed)
+    U, w = np.linalg.qr(rng.normal(size=(D, d)))[0], rng.normal(size=(d, targets))
+    a = rng.normal(size=(n + 500, d))
+    X = (4 * a @ U.T + noise * rng.normal(size=(n + 500, D))) * rng.uniform(0.5, 20, D) + 10 * rng.normal(size=D)
+    y = a @ w + noise * rng.normal(size=(n + 500, targets)) + 7
+    X[rng.random(X.shape) > share] = np.nan
+    y = y[:, 0] if targets == 1 else y
+    return X[:n], y[:n], X[n:], y[n:]
+
+
+MODELS = {
+    "em": SLRMRegressor(5, random_state=0),
+    "als": SLRMRegressor(5, solver="als", random_state=0),
+    "labels": SLRMRegressor(5, lam1=1.0, random_state=0),
+    "stream": SLRMRegressor(5, solver="stochastic", random_state=0),
+    "per-row": SLRMRegressor(5, solver="stochastic", state="per-row", forget="auto", random_state=0),
+    "paper": SLRMRegressor(5, solver="paper", lam1=10.0, rho=1e-2, max_iter=20, random_state=0),
+    "none": SLRMRegressor(5, solver="paper", lam1=10.0, rho=1e-2, max_iter=20, orthonormalize="none", random_state=0),
+    "cv": SLRMRegressorCV([2, 5], cv=3, random_state=0),
+    "mpcr": MPCRRegressor(5, random_state=0),
+    "smpcr": SMPCRRegressor(5, rho=1e-2, max_iter=20, random_state=0),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_it_predicts_better_than_imputing_means(name):
+    X, y, X_new, y_new = world()
+    model = clone(MODELS[name]).fit(X, y)
+    plain = make_pipeline(SimpleImputer(), RidgeCV(np.logspace(-3, 5, 17))).fit(X, y)
+    error = np.mean((model.predict(X_new) - y_new) ** 2)
+    assert error < 0.7 * np.mean((plain.predict(X_new) - y_new) ** 2)
+    assert np.abs(model.U_.T @ model.U_ - np.eye(5)).max() < 1e-8
+    complete = model.inverse_transform(model.transform(X_new))
+    from_features = model.intercept_ + (complete - model.center_) @ model.feature_coef_
+    np.testing.assert_allclose(from_features, model.predict(X_new), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["em", "als", "stream", "mpcr"])
+def test_labels_may_be_missing(name):
+    X, y, X_new, y_new = world()
+    y = y.copy()
+    y[200:] = np.nan
+    error = np.mean((clone(MODELS[name]).fit(X, y).predict(X_new) - y_new) ** 2)
+    alone = np.mean((clone(MODELS[name]).fit(X[:200], y[:200]).predict(X_new) - y_new) ** 2)
+    assert error < alone  # rows without a label tell about the subspace
+
+
+@pytest.mark.parametrize("name", ["em", "als", "mpcr"])
+def test_many_targets_are_one_fit(name):
+    X, y, X_new, y_new = world(targets=3)
+    y[::4, 1] = np.nan
+    model = clone(MODELS[name]).fit(X, y)
+    assert model.predict(X_new).shape == (500, 3)
+    one = clone(MODELS[name]).fit(X, y[:, 1])
+    np.testing.assert_allclose(model.predict(X_new)[:, 1], one.predict(X_new))
+    assert model.score(X_new, y_new) > 0.5
+
+
+def test_uncertainty_covers():
+    X, y, X_new, y_new = world(n=3000)
+    mean, std = MODELS["em"].fit(X, y).predict(X_new, return_std=True)
+    z = (y_new - mean) / std
+    assert 0.93 < (np.abs(z) < 1.96).mean() < 0.97
+    with pytest.raises(ValueError, match="return_std needs"):
+        MODELS["paper"].fit(X[:300], y[:300]).predict(X_new, return_std=True)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_containers_threads_and_files_do_not_matter(name, tmp_path):
+    X, y, X_new, _ = world(n=300)
+    rows = Observed.from_dense(X)
+    model = clone(MODELS[name]).fit(X, y)
+    expected = model.predict(X_new)
+    for form in (rows, sp.csr_array(rows.to_scipy()), sp.csc_matrix(rows.to_scipy())):
+        np.testing.assert_allclose(clone(MODELS[name]).fit(form, y).predict(X_new), expected, rtol=1e-9)
+    if "n_jobs" in model.get_params():
+        np.testing.assert_array_equal(clone(MODELS[name]).set_params(n_jobs=3).fit(X, y).predict(X_new), expected)
+    save_model(model, tmp_path / "m.lacunar")
+    np.testing.assert_array_equal(load_model(tmp_path / "m.lacunar").predict(X_new), expected)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X_new), expected)
+
+
+@pytest.mark.parametrize("state", ["shared", "per-row"])
+def test_a_stream_goes_on_however_it_is_split(state, tmp_path):
+    X, y, X_new, y_new = world()
+    made = []
+    for cuts in ((400, 900), (400, 401, 450, 700, 900)):
+        model, start = SLRMRegressor(5, solver="stochastic", state=state, random_state=0), 0
+        for stop in cuts:
+            model.partial_fit(X[start:stop], y[start:stop])
+            start = stop
+        made.append(model)
+    np.testing.assert_array_equal(made[0].U_, made[1].U_)
+    assert made[1].score(X_new, y_new) > 0.6
+    save_model(made[0], tmp_path / "m.lacunar")
+    again = load_model(tmp_path / "m.lacunar").partial_fit(X_new[:100], y_new[:100])
+    np.testing.assert_array_equal(again.U_, made[0].partial_fit(X_new[:100], y_new[:100]).U_)
+
+
+def test_paper_is_the_printed_algorithm():
+    X, y, _, _ = world(n=150, D=30, d=3)
+    options = {"center": False, "scale": False, "clip": None, "validation_fraction": 0.0, "max_iter": 1, "alpha": 0.5}
+    X = X / 50
+    y = y - y.mean()
+    model = SLRMRegressor(3, solver="paper", lam1=10.0, l1_ratio=0.001, **options, random_state=0).fit(X, y)
+    from lacunar._factor import first_basis
+    from lacunar._random import generator
+    from lacunar.regression._solvers import _first_weights
+
+    rows, rng = Observed.from_dense(X), generator(0)
+    rng.permutation(150)  # the holdout is drawn first
+    U, _ = first_basis(rows, 3, rng)
+    w = _first_weights(rows, y, np.arange(150), U, 2 * 0.5 * 0.001)
+    R = np.tile(10.0 * np.eye(3), (30, 1, 1))
+    U_end, w_end, _ = slrm(X, y, U, w, R, lam1=10.0, lam2=0.001, lam3=0.4995, rho=1e-3, constant_until=150)
+    np.testing.assert_allclose(model.U_ @ model.U_.T, U_end @ U_end.T, atol=1e-9)
+    np.testing.assert_allclose(model.U_ @ model.coef_, U_end @ w_end, atol=1e-9)
+
+
+def test_lasso_on_sums_is_the_lasso():
+    from sklearn.linear_model import Lasso
+
+    rng = np.random.default_rng(0)
+    A, y = rng.normal(size=(200, 6)), rng.normal(size=200)
+    expected = Lasso(alpha=0.05, fit_intercept=False, tol=1e-12).fit(A, y).coef_
+    np.testing.assert_allclose(lasso_on_sums(A.T @ A, A.T @ y, 200, 0.1, 0.0, np.zeros(6)), expected, atol=1e-8)
+
+
+def test_the_gate_lets_full_rows_through_only():
+    X, y, X_new, _ = world(share=0.4)
+    strict = SLRMRegressor(5, gate=0.001, random_state=0).fit(X, y)
+    np.testing.assert_allclose(strict.predict(X_new), y.mean())  # as printed: every row with a hole is refused
+    open_gate = SLRMRegressor(5, gate=0.999, random_state=0).fit(X, y)
+    assert np.ptp(open_gate.predict(X_new)) > 1
+
+
+def test_degenerate_input():
+    X, y, X_new, _ = world(n=120, D=12, d=2, share=0.3)
+    X[3], X[:, 5], X[:, 6] = np.nan, np.nan, 4.0
+    X[3, 6] = np.nan
+    for name in ("em", "als", "stream", "paper", "mpcr", "smpcr"):
+        model = clone(MODELS[name]).set_params(n_components=11).fit(X, y)
+        assert np.isfinite(model.predict(X_new)).all(), name
+        row = np.full((1, 12), np.nan)
+        np.testing.assert_allclose(model.predict(row), model.intercept_)
+    unlabelled = clone(MODELS["em"]).fit(X, np.full(120, np.nan))
+    with pytest.raises(ValueError, match="no known value"):
+        unlabelled.predict(X_new)
+    assert unlabelled.transform(X_new).shape == (500, 5)
+    few = clone(MODELS["em"]).fit(X[:3], y[:3])
+    assert np.isfinite(few.predict(X_new)).all()
+
+
+def test_bad_input_is_named_and_nothing_is_lost():
+    X, y, _, _ = world(n=200)
+    model = SLRMRegressor(5, solver="stochastic", clip=None, random_state=0).partial_fit(X, y)
+    before = pickle.dumps(model.tracker_)
+    wild = X[:9].copy()
+    wild[4] = 1e250
+    for bad, message in ((X[:5, :7], "7 features"), (wild, "row 4")):
+        with pytest.raises(ValueError, match=message):
+            model.partial_fit(bad, y[: len(bad)])
+        assert pickle.dumps(model.tracker_) == before
+    with pytest.raises(ValueError, match="infinity"):
+        model.partial_fit(X[:2], [np.inf, 1.0])
+    with pytest.raises(ValueError, match="takes one target"):
+        SLRMRegressor(5, solver="paper").fit(X, np.column_stack([y, y]))
+    assert not hasattr(SLRMRegressor(), "partial_fit")
+
+
+def test_dimension_is_found_by_folds():
+    X, y, _, _ = world(n=300, d=3, noise=0.5)
+    model = SLRMRegressorCV([1, 3, 12], lam1=["inf"], alpha=["auto", 0.1, 10.0], cv=3, random_state=0).fit(X, y)
+    assert model.best_params_["n_components"] in (3, 12)
+    assert len(model.cv_results_["params"]) == 9
+    assert model.best_score_ == model.cv_results_["mean_test_score"].max()
