@@ -203,6 +203,7 @@ double keep_of(const Forgetting& rule, double relative, double* clock) {
   if (age > 1 / kSlowRate && fast > rule.alarm * slow) {
     age = 0;
     slow = fast;
+    return rule.drop;
   }
   return std::clamp(kept, rule.least, rule.most);
 }

@@ -13,7 +13,8 @@ struct Forgetting {
   enum class Kind { fixed, window, adaptive } kind = Kind::fixed;
   double keep = 1;         // fixed: what a step multiplies the past by
   double lost = 3, start = 300;     // window and adaptive: keep = 1 - lost / (age + start)
-  double least = .9, most = .995;   // adaptive: bounds on that
+  double least = .9, most = .998;   // adaptive: bounds on that
+  double drop = .1;                 // adaptive: what is kept of the past, once, when the age restarts
   double alarm = 3;                 // adaptive: age restarts when the fast average residual exceeds this times the slow one
 };
 

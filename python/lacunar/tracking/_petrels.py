@@ -26,7 +26,7 @@ class PETRELS(SubspaceTracker):
     n_components : int, default=10
         Dimension of the subspace, 1 to 64.
     forget : "auto", "window" or float, default="auto"
-        What a step multiplies the past by. "auto" is 1 - 3 / (age + 20) within [.9, .995], with age set back to 0 when a
+        What a step multiplies the past by. "auto" is 1 - 3 / (age + 20) within [.9, .998], with age set back to 0 and a tenth kept when a
         fast average of the residuals exceeds three times a slow one: it follows abrupt changes. "window" is 1 - 3 / (t + 300),
         which forgets wrong beginnings and then averages. A number in (0, 1] is that, 1 forgets nothing.
     state : {"per-row", "shared"}, default="per-row"
