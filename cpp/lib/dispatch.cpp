@@ -14,6 +14,8 @@ namespace lacunar {
   extern const SmallKernels small_kernels;      \
   extern const PrimalKernels<float> primal_f32; \
   extern const PrimalKernels<double> primal_f64; \
+  void add_scaled_f32(const float*, double, double*, Offset); \
+  void add_scaled_f64(const double*, double, double*, Offset); \
   void dual_sweep(const float*, double, double*, const float*, const float*, const float*, float*, Offset); \
   }
 LACUNAR_DECLARE(base)
@@ -97,6 +99,16 @@ const PrimalKernels<float>& primal_kernels() {
 template <>
 const PrimalKernels<double>& primal_kernels() {
   return LACUNAR_PICK(primal_f64);
+}
+
+template <>
+AddScaled<float> add_scaled() {
+  return LACUNAR_PICK(add_scaled_f32);
+}
+
+template <>
+AddScaled<double> add_scaled() {
+  return LACUNAR_PICK(add_scaled_f64);
 }
 
 const SmallKernels& small_kernels() { return LACUNAR_PICK(small_kernels); }

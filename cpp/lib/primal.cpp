@@ -10,67 +10,16 @@ namespace {
 
 constexpr Offset kAhead = 8;          // rows of data prefetched ahead
 constexpr Offset kRowsATask = 1024;   // of primal_decide
-constexpr double kSmallestScale = 1e-18, kLargestReach = 1e3;
 
+// first <- scale first and second <- second - reach first: v = first from here on.
 template <class T>
-class Descent {
- public:
-  Descent(const FeatureMap& map, Offset outputs, const StepRule& rule, T* first, T* second, double* clock)
-      : size_(static_cast<std::size_t>(map.table_size() * outputs)), rule_(rule), first_(first), second_(second),
-        clock_(clock) {}
-
-  // What multiplies the slopes when they are added to the first table, after v has shrunk for this step; `curvature` is
-  // k(x, x) times the row's weight.
-  double advance(double curvature) {
-    double &t = clock_[kT], &scale = clock_[kScale];
-    t += 1;
-    double step;
-    if (rule_.kind == StepRule::Kind::theory && !is_quadratic(rule_.loss)) {
-      scale = 1 / (rule_.rho * t);  // eta_t = 1 / (rho t): every slope so far has the same factor, exactly
-      step = -1;
-    } else {
-      const double eta = rate(t, curvature);
-      scale *= 1 - eta * rule_.rho;
-      if (scale < kSmallestScale || clock_[kReach] > kLargestReach * total(t) * scale) fold();
-      step = -eta / scale;
-    }
-    late_ = clock_[kReach];
-    clock_[kReach] += rule_.averaging_by_step ? t * scale : scale;
-    return step;
+void fold(std::size_t size, T* first, T* second, double scale, double reach) {
+  for (std::size_t i = 0; i < size; ++i) {
+    const double value = static_cast<double>(first[i]);
+    if (second != nullptr) second[i] = static_cast<T>(static_cast<double>(second[i]) - reach * value);
+    first[i] = static_cast<T>(scale * value);
   }
-
-  // What the second table's share of this row is: iterates before it did not have the row.
-  double late() const { return late_; }
-
- private:
-  double rate(double t, double curvature) const {
-    double eta = rule_.eta0;
-    if (rule_.kind == StepRule::Kind::theory) eta = 1 / (rule_.rho * t);
-    if (rule_.kind == StepRule::Kind::inverse) eta = rule_.eta0 / std::pow(t, rule_.power);
-    if (is_quadratic(rule_.loss)) eta = std::min(eta, 1 / (rule_.rho + 2 * curvature));
-    return eta;
-  }
-
-  // Weight of t iterates.
-  double total(double t) const { return rule_.averaging_by_step ? t * (t + 1) / 2 : t; }
-
-  // v = scale * first becomes v = first, before scale leaves the floats, or reach * first outgrows the sum it is part of.
-  void fold() {
-    const double scale = clock_[kScale], reach = clock_[kReach];
-    for (std::size_t i = 0; i < size_; ++i) {
-      if (second_ != nullptr) second_[i] = static_cast<T>(static_cast<double>(second_[i]) - reach * static_cast<double>(first_[i]));
-      first_[i] = static_cast<T>(static_cast<double>(first_[i]) * scale);
-    }
-    clock_[kScale] = 1;
-    clock_[kReach] = 0;
-  }
-
-  std::size_t size_;
-  const StepRule& rule_;
-  T *first_, *second_;
-  double* clock_;
-  double late_ = 0;
-};
+}
 
 }  // namespace
 
@@ -79,10 +28,15 @@ Offset primal_descend(const FeatureMap& map, const Rows<T>& rows, const double* 
                       const double* target, const double* weight, Offset outputs, const Offset* order, Offset n_order,
                       const StepRule& rule, T* first, T* second, double* clock, double* values) {
   Featurizer<T> features(map, rows, row_scale);
-  Descent<T> descent(map, outputs, rule, first, second, clock);
+  StepClock steps(rule, clock);
+  const auto size = static_cast<std::size_t>(map.table_size() * outputs);
   for (Offset i = 0; i < n_order; ++i) {
     const Offset row = order[i];
     if (i + kAhead < n_order) features.prefetch(order[i + kAhead]);
+    if (steps.due()) {
+      fold(size, first, second, clock[kScale], clock[kReach]);
+      steps.folded();
+    }
     features.load(row);
     double* f = values + row * outputs;
     for (Offset k = 0; k < outputs; ++k) {
@@ -90,7 +44,7 @@ Offset primal_descend(const FeatureMap& map, const Rows<T>& rows, const double* 
       if (!std::isfinite(f[k])) return row;
     }
     const double mass = weight == nullptr ? 1.0 : weight[row];
-    const double step = mass * descent.advance(curvature == nullptr ? 0.0 : curvature[row] * mass), late = descent.late();
+    const double step = mass * steps.advance(curvature == nullptr ? 0.0 : curvature[row] * mass), late = steps.late();
     for (Offset k = 0; k < outputs; ++k) {
       const double slope = slope_at(rule.loss, f[k], target[row * outputs + k], rule.epsilon);
       if (slope == 0) continue;

@@ -198,3 +198,22 @@ def coordinate_sums(
     loss: str,
     epsilon: float,
 ) -> NDArray[np.float64]: ...
+def add_support(kernel: _Float, coef: NDArray[np.float64], sums: NDArray[np.float64]) -> None: ...
+def online_block(
+    kernel: _Float,
+    start: int,
+    target: NDArray[np.float64],
+    weight: NDArray[np.float64] | None,
+    loss: str,
+    epsilon: float,
+    rho: float,
+    eta: str,
+    eta0: float,
+    power: float,
+    averaging_by_step: bool,
+    clock: NDArray[np.float64],
+    sums: NDArray[np.float64],
+    values: NDArray[np.float64],
+    coef: NDArray[np.float64],
+    late: NDArray[np.float64],
+) -> int: ...

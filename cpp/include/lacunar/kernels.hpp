@@ -58,6 +58,12 @@ struct PrimalKernels {
 template <class T>
 const PrimalKernels<T>& primal_kernels();
 
+// out += c row, for a kernel row in either precision.
+template <class T>
+using AddScaled = void (*)(const T* row, double c, double* out, Offset count);
+template <class T>
+AddScaled<T> add_scaled();
+
 // Products of matrices of some tens of columns: rows `leading` = a multiple of eight apart, padded with zeros.
 struct SmallKernels {
   void (*gram)(const double* rows, int m, int leading, double* out);                        // rows^T rows

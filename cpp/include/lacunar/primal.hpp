@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lacunar/losses.hpp"
+#include "lacunar/step_clock.hpp"
 #include "lacunar/types.hpp"
 
 namespace lacunar {
@@ -60,20 +61,7 @@ class Featurizer {
   Group groups_[3] = {};
 };
 
-struct StepRule {
-  PointLoss loss;
-  double epsilon;
-  double rho;                // 1/2 rho |v|^2 + mean loss
-  enum class Kind { theory, constant, inverse } kind;
-  double eta0, power;        // constant and inverse: eta0, eta0 / t^power
-  bool averaging_by_step;    // of the second table: iterate t weighs t ("weighted"), or Theorem 2's mean of v_1 .. v_T
-};
-
-// After T steps v_(T+1) = scale first. A row's step enters every later iterate, so that sums of iterates need one more table:
-// sum_t t v_(t+1) = reach first - second, and v_1 + ... + v_T = (reach - scale) first - second.
-enum StepClock { kT, kScale, kReach, kStepClock };
-
-// Algorithm 1 over rows [first, last): values (n_rows, outputs) before every row's own step. Tables (rows, outputs, width);
+// Algorithm 1 over rows in the order given: values (n_rows, outputs) before every row's own step. Tables (rows, outputs, width);
 // second may be null, as may curvature (k(x, x) of the rows) where the loss is not quadratic. Returns the row at which a value stopped being finite, or -1.
 template <class T>
 Offset primal_descend(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, const double* curvature,

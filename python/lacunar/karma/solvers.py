@@ -1,6 +1,18 @@
-"""The solvers behind the KARMA estimators, for any precomputed Gram matrix."""
+"""The solvers behind the KARMA estimators: over any precomputed Gram matrix, over support rows, and over a weight table."""
 
 from lacunar.karma._dual import DualResult, solve_crammer_singer, solve_dual
+from lacunar.karma._online import OnlineModel
+from lacunar.karma._primal import AscentResult, PrimalModel
 from lacunar.karma._ridge import LooPath, loo_path, solve_ridge
 
-__all__ = ["DualResult", "LooPath", "loo_path", "solve_crammer_singer", "solve_dual", "solve_ridge"]
+__all__ = [
+    "AscentResult",
+    "DualResult",
+    "LooPath",
+    "OnlineModel",
+    "PrimalModel",
+    "loo_path",
+    "solve_crammer_singer",
+    "solve_dual",
+    "solve_ridge",
+]

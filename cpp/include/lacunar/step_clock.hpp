@@ -1,0 +1,45 @@
+// The steps of Algorithm 1: v = scale * (sum of what rows added), so that shrinking v costs one product.
+#pragma once
+
+#include "lacunar/losses.hpp"
+
+namespace lacunar {
+
+struct StepRule {
+  PointLoss loss;
+  double epsilon;
+  double rho;                // 1/2 rho |v|^2 + mean loss
+  enum class Kind { theory, constant, inverse } kind;
+  double eta0, power;        // constant and inverse: eta0, eta0 / t^power
+  bool averaging_by_step;    // of the second table: iterate t weighs t ("weighted"), or Theorem 2's mean of v_1 .. v_T
+};
+
+// After T steps v_(T+1) = scale first. A row's step enters every later iterate, so that sums of iterates need one more table:
+// sum_t t v_(t+1) = reach first - second, and v_1 + ... + v_T = (reach - scale) first - second.
+enum ClockEntry { kT, kScale, kReach, kStepClock };
+
+class StepClock {
+ public:
+  StepClock(const StepRule& rule, double* clock) : rule_(rule), clock_(clock) {}
+
+  // Whether sums must be folded (first <- scale first, second <- second - reach first) before the next row: scale is about
+  // to leave the floats, or reach * first outgrows the sum of iterates that it is part of.
+  bool due() const;
+  void folded();  // v = first from here on
+
+  // What a row's slopes are multiplied by when they are added, after v has shrunk for its step; `curvature` is k(x, x) times
+  // the row's weight.
+  double advance(double curvature);
+
+  // What the row's share of the second sum is, per share of the first: iterates before it did not have the row.
+  double late() const { return late_; }
+
+ private:
+  double rate(double t, double curvature) const;
+
+  const StepRule& rule_;
+  double* clock_;
+  double late_ = 0;
+};
+
+}  // namespace lacunar

@@ -1,0 +1,49 @@
+#include "lacunar/step_clock.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lacunar {
+namespace {
+
+constexpr double kSmallestScale = 1e-18, kLargestReach = 1e3;
+
+}  // namespace
+
+bool StepClock::due() const {
+  const double t = clock_[kT], scale = clock_[kScale];
+  const double total = rule_.averaging_by_step ? t * (t + 1) / 2 : t;  // weight of t iterates
+  return t > 0 && (scale < kSmallestScale || clock_[kReach] > kLargestReach * total * scale);
+}
+
+void StepClock::folded() {
+  clock_[kScale] = 1;
+  clock_[kReach] = 0;
+}
+
+double StepClock::rate(double t, double curvature) const {
+  double eta = rule_.eta0;
+  if (rule_.kind == StepRule::Kind::theory) eta = 1 / (rule_.rho * t);
+  if (rule_.kind == StepRule::Kind::inverse) eta = rule_.eta0 / std::pow(t, rule_.power);
+  if (is_quadratic(rule_.loss)) eta = std::min(eta, 1 / (rule_.rho + 2 * curvature));
+  return eta;
+}
+
+double StepClock::advance(double curvature) {
+  double &t = clock_[kT], &scale = clock_[kScale];
+  t += 1;
+  double step;
+  if (rule_.kind == StepRule::Kind::theory && !is_quadratic(rule_.loss)) {
+    scale = 1 / (rule_.rho * t);  // eta_t = 1 / (rho t): every slope so far has the same factor, exactly
+    step = -1;
+  } else {
+    const double eta = rate(t, curvature);
+    scale *= 1 - eta * rule_.rho;
+    step = -eta / scale;
+  }
+  late_ = clock_[kReach];
+  clock_[kReach] += rule_.averaging_by_step ? t * scale : scale;
+  return step;
+}
+
+}  // namespace lacunar

@@ -1,0 +1,145 @@
+"""Algorithm 1 over support rows: literal iterates, the same bits for any block and thread, budgets, divergence."""
+
+import numpy as np
+import pytest
+from reference.online import algorithm_1, iterate_of
+from test_primal import FORMS, LOSSES, problem
+
+from lacunar import Observed
+from lacunar.karma._losses import DivergedError
+from lacunar.karma._online import OnlineModel
+from lacunar.karma._primal import PrimalModel
+from lacunar.kernels import KernelForm
+
+KERNELS = {**FORMS, "real gamma": {"gamma": 2.5, "constant": 1.0}, "six": {"gamma": 6, "normalize": "cosine"}}
+
+
+def fitted(form, d=12, outputs=1, **options):
+    made = {"loss": "hinge", "rho": 0.05, "dtype": np.float64, **options}
+    return OnlineModel(form, d, outputs, **made)
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("kind", ["last", "average", "weighted"])
+def test_algorithm_1_is_literal(name, kind):
+    rows, y = problem()
+    form = KernelForm.fit(rows, **KERNELS[name])
+    gram = form.gram(rows)
+    values, iterates = algorithm_1(gram, y[:, 0], 0.05)
+    model = fitted(form, iterate=kind, block=50)
+    np.testing.assert_allclose(model.partial_fit(rows, y)[:, 0], values, rtol=1e-9, atol=1e-10 * np.abs(values).max())
+    expected = gram @ iterate_of(iterates, kind)
+    np.testing.assert_allclose(model.decide(rows)[:, 0], expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("eta", ["theory", "constant", "invscaling"])
+def test_losses_and_steps_are_literal(loss, eta):
+    rows, y = problem()
+    form = KernelForm.fit(rows, **FORMS["trace"])
+    gram, weight = form.gram(rows), np.random.default_rng(2).uniform(0.5, 2, 120)
+    options = {"loss": loss, "eta": eta, "eta0": 0.3}
+    values, iterates = algorithm_1(gram, y[:, 0], 0.05, weight=weight, **options)
+    for kind in ("average", "weighted"):
+        model = fitted(form, iterate=kind, block=32, **options)
+        np.testing.assert_allclose(model.partial_fit(rows, y, weight)[:, 0], values, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(model.decide(rows)[:, 0], gram @ iterate_of(iterates, kind), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("block", [1, 7, 64, 1000])
+def test_a_scale_that_leaves_the_floats_is_folded(block):
+    rows, y = problem()
+    form = KernelForm.fit(rows, **FORMS["trace"])
+    options = {"eta": "constant", "eta0": 0.9}
+    values, iterates = algorithm_1(form.gram(rows), y[:, 0], 1.0, **options)
+    model = fitted(form, rho=1.0, block=block, **options)
+    np.testing.assert_allclose(model.partial_fit(rows, y)[:, 0], values, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(model.decide(rows)[:, 0], form.gram(rows) @ iterate_of(iterates, "weighted"), atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.7])
+@pytest.mark.parametrize("name", ["indicators", "three", "real gamma"])
+def test_blocks_and_threads_give_the_same_bits(dtype, share, name):
+    rows, y = problem(n=700, d=90, share=share, outputs=2)
+    form = KernelForm.fit(rows, **KERNELS[name])
+    made = []
+    for block, n_threads in ((1, 1), (100, 1), (1024, 2), (333, 3)):
+        model = fitted(form, d=90, outputs=2, dtype=dtype, block=block)
+        model.partial_fit(rows[:50], y[:50], n_threads=n_threads)  # how calls are cut makes no difference either
+        values = model.partial_fit(rows[50:], y[50:], n_threads=n_threads)
+        made.append((values, model.first, model.second, model.decide(rows[:40], n_threads=n_threads)))
+    for other in made[1:]:
+        for mine, theirs in zip(made[0], other, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_it_is_the_primal_where_both_exist():
+    rows, y = problem(n=400, outputs=3)
+    form = KernelForm.fit(rows, **FORMS["three"])
+    online = fitted(form, outputs=3)
+    table = PrimalModel(form, 12, 3, loss="hinge", rho=0.05, dtype=np.float64)
+    np.testing.assert_allclose(online.partial_fit(rows, y), table.partial_fit(rows, y), atol=1e-8)
+    np.testing.assert_allclose(online.decide(rows), table.decide(rows), atol=1e-9)
+
+
+def test_only_margin_violators_are_stored_and_state_goes_on():
+    rows, y = problem(n=600)
+    form = KernelForm.fit(rows, **KERNELS["real gamma"])
+    whole = fitted(form)
+    whole.partial_fit(rows, y)
+    assert 0 < len(whole.first) < 600
+    half = fitted(form)
+    half.partial_fit(rows[:300], y[:300])
+    again = OnlineModel.from_state(half.state())
+    again.partial_fit(rows[300:], y[300:])
+    np.testing.assert_array_equal(again.first, whole.first)
+    with pytest.raises(ValueError, match="one length"):
+        OnlineModel.from_state({**half.state(), "first": half.first[:-1]})
+
+
+@pytest.mark.parametrize("budget", ["remove", "project"])
+def test_a_budget_bounds_what_is_stored_and_what_is_lost(budget):
+    rows, y = problem(n=600)
+    form = KernelForm.fit(rows, **FORMS["trace"])
+    whole, small = fitted(form), fitted(form, max_support=40, budget=budget, block=100)
+    whole.partial_fit(rows, y)
+    small.partial_fit(rows, y)
+    assert len(small.first) <= 40
+    assert small.lost > 0
+    right = (np.sign(small.decide(rows)) == y).mean()
+    assert right > (np.sign(whole.decide(rows)) == y).mean() - 0.15
+
+
+def test_removal_moves_values_by_no_more_than_it_says():
+    rows, y = problem(n=200)
+    form = KernelForm.fit(rows, **FORMS["trace"])
+    model = fitted(form)
+    model.partial_fit(rows, y)
+    before = model.decide(rows)
+    model.max_support = 20
+    model._drop_beyond_budget(1)
+    moved = np.abs(model.decide(rows) - before)[:, 0]
+    assert (moved <= model.lost * np.sqrt(form.diagonal(rows)) * (1 + 1e-9)).all()
+
+
+def test_divergence_is_named_and_undone():
+    rows, y = problem()
+    model = fitted(KernelForm.fit(rows, **FORMS["trace"]), loss="squared", block=30)
+    model.partial_fit(rows, y)
+    before = model.state()
+    bad = y.copy()
+    bad[70] = 1e308
+    with np.errstate(all="ignore"), pytest.raises(DivergedError, match="row 7"):
+        model.partial_fit(rows, bad * 1e10)
+    for name in ("first", "second", "clock"):
+        np.testing.assert_array_equal(getattr(model, name), before[name])
+
+
+def test_empty_rows_and_empty_batches():
+    rows, y = problem()
+    model = fitted(KernelForm.fit(rows, **FORMS["bare"]))
+    assert model.partial_fit(rows[:0], y[:0]).shape == (0, 1)
+    assert model.decide(rows).shape == (120, 1)
+    hole = Observed.from_dense(np.full((3, 12), np.nan))
+    assert np.isfinite(model.partial_fit(hole, y[:3])).all()
