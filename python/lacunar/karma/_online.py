@@ -16,7 +16,7 @@ _Floats = NDArray[np.float64]
 Budget = Literal["remove", "project"]
 
 _ARRAYS = ("rows", "first", "second", "clock")
-_TILE = 4096  # stored rows compared with a block at once
+_TILE = 1024  # stored rows compared with a block at once: the tile stays in the cache
 _DENSE, _SPARSE = (
     0.45,
     0.03,
@@ -63,6 +63,7 @@ class OnlineModel:
         self.first = np.zeros((0, n_outputs))
         self.second = np.zeros((0, n_outputs))
         self.clock = np.array([0.0, 1.0, 0.0, 0.0])  # steps, scale, reach, lost: see step_clock.hpp
+        self._tile = np.zeros(0, self.dtype)  # kernel values, kept: fresh memory costs more than what is written to it
         self.method = "auto"  # settled by the first rows, and then kept: paths of the kernel differ in the last bit
 
     @property
@@ -113,9 +114,13 @@ class OnlineModel:
             self.method = "dense" if share > _DENSE else "inverted" if share < _SPARSE else "spmm"
 
     def _gram(self, X: Observed, Y: Observed, n_threads: int) -> NDArray[Any]:
-        """Kernel values, C-contiguous; never by the symmetric path, whose lower half has other bits."""
+        """Kernel values in the tile, until the next call; never by the symmetric path, whose lower half has other bits."""
         method: Any = self.method
-        return np.ascontiguousarray(self.form.gram(X, Y, dtype=self.dtype, n_jobs=n_threads, method=method))
+        size = X.shape[0] * Y.shape[0]
+        if len(self._tile) < size:
+            self._tile = np.empty(size, self.dtype)
+        out = self._tile[:size].reshape(X.shape[0], Y.shape[0])
+        return self.form.gram(X, Y, dtype=self.dtype, n_jobs=n_threads, method=method, out=out)
 
     def _step_block(
         self, rows: Observed, targets: _Floats, weight: _Floats | None, n_threads: int
