@@ -187,6 +187,8 @@ def test_bad_input_is_named_and_nothing_is_lost():
     with pytest.raises(ValueError, match="takes one target"):
         SLRMRegressor(5, solver="paper").fit(X, np.column_stack([y, y]))
     assert not hasattr(SLRMRegressor(), "partial_fit")
+    with pytest.raises(ValueError, match="rho=1e\\+06"):
+        SLRMRegressor(5, solver="paper", rho=1e6).fit(X, y)
 
 
 def test_dimension_is_found_by_folds():
@@ -195,3 +197,10 @@ def test_dimension_is_found_by_folds():
     assert model.best_params_["n_components"] in (3, 12)
     assert len(model.cv_results_["params"]) == 9
     assert model.best_score_ == model.cv_results_["mean_test_score"].max()
+
+
+def test_dimension_is_found_by_hidden_cells_without_labels():
+    X, _, _, _ = world(n=400, d=3, noise=0.5)
+    model = SLRMRegressorCV([1, 3, 12], lam1=["inf"], over="cells", cv=3, random_state=0).fit(X, np.full(400, np.nan))
+    assert model.best_params_["n_components"] == 3
+    assert model.transform(X).shape == (400, 3)

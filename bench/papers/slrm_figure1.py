@@ -9,6 +9,7 @@ writes a table and a picture beside it. `--quick` is a small version that checks
 from __future__ import annotations
 
 import argparse
+import contextlib
 import warnings
 from pathlib import Path
 from typing import Any
@@ -70,9 +71,13 @@ class World:
 
 def best(world: World, models: list[Any]) -> float:
     """The model with the least validation error, as the paper's protocol chooses."""
-    fitted = [model.fit(world.X, world.y) for model in models]
-    errors = [min(model.validation_errors_) for model in fitted]
-    return world.error(fitted[int(np.nanargmin(errors))].predict(world.X_new))
+    fitted = []
+    for model in models:
+        with contextlib.suppress(ValueError):  # this step diverged in its first pass
+            fitted.append(model.fit(world.X, world.y))
+    if not fitted:
+        return float("inf")
+    return world.error(min(fitted, key=lambda model: min(model.validation_errors_)).predict(world.X_new))
 
 
 def methods(world: World, passes: int) -> dict[str, float]:
@@ -124,8 +129,9 @@ def run(panels: dict[str, Any], seeds: int, passes: int, jobs: int) -> list[tupl
 
 
 def show(value: list[float]) -> str:
-    error = np.std(value) / np.sqrt(max(len(value) - 1, 1))
-    return "-" if np.isnan(value).any() else f"{np.mean(value):.3g} ({error:.1g})"
+    if not np.isfinite(value).all():
+        return "-" if np.isnan(value).any() else "diverges"
+    return f"{np.mean(value):.3g} ({np.std(value) / np.sqrt(max(len(value) - 1, 1)):.1g})"
 
 
 def table(rows: list[tuple[str, str, dict[str, list[float]]]]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
@@ -12,6 +13,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from lacunar._random import generator
+from lacunar.observed import Observed
 from lacunar.regression._base import SubspaceRegression
 from lacunar.regression._label import fit_labels
 from lacunar.regression._slrm import SLRMRegressor
@@ -21,6 +23,17 @@ _Floats = NDArray[np.float64]
 
 def _listed(values: Any) -> list[Any]:
     return [values] if np.ndim(values) == 0 else list(values)
+
+
+def _splitter(cv: Any, units: int, over: str, seed: int) -> Iterator[NDArray[np.intp]]:
+    """Test parts of folds over `units` rows or cells; cells are shuffled, since neighbours share a row."""
+    from sklearn.model_selection import KFold, check_cv
+
+    if isinstance(cv, Integral):
+        chosen = KFold(min(int(cv), units), shuffle=over == "cells", random_state=seed if over == "cells" else None)
+    else:
+        chosen = check_cv(cv)
+    return (test for _, test in chosen.split(np.zeros((units, 1))))
 
 
 class SLRMRegressorCV(SubspaceRegression):
@@ -35,8 +48,11 @@ class SLRMRegressorCV(SubspaceRegression):
     alpha : sequence of "auto" or float, default=("auto",)
         Penalties on w to try: all of them on the codes of one factorisation.
     solver : {"em", "als"}, default="em"
+    over : {"rows", "cells"}, default="rows"
+        What is held out: the labels of rows, or observed cells of X, whose imputations are scored in standard deviations of
+        their columns. Cells choose the dimension without any label, and need no label to be known.
     cv : int, splitter or iterable, default=5
-        Folds over rows. Rows without a label are in every training part.
+        Folds over rows, or over the observed cells in row order. Rows without a label are in every training part.
     max_iter : int, default=100
     tol : float, default=1e-4
     gate : float or None, default=None
@@ -79,6 +95,7 @@ class SLRMRegressorCV(SubspaceRegression):
         "lam1": ["array-like", StrOptions({"inf"}), Interval(Real, 0, None, closed="neither")],
         "alpha": ["array-like", StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "solver": [StrOptions({"em", "als"})],
+        "over": [StrOptions({"rows", "cells"})],
         "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split", "get_n_splits"]), "array-like"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -91,6 +108,7 @@ class SLRMRegressorCV(SubspaceRegression):
         lam1: Any = ("inf", 1.0),
         alpha: Any = ("auto",),
         solver: Literal["em", "als"] = "em",
+        over: Literal["rows", "cells"] = "rows",
         cv: Any = 5,
         max_iter: int = 100,
         tol: float = 1e-4,
@@ -107,6 +125,7 @@ class SLRMRegressorCV(SubspaceRegression):
         self.lam1 = lam1
         self.alpha = alpha
         self.solver = solver
+        self.over = over
         self.cv = cv
         self.max_iter = max_iter
         self.tol = tol
@@ -133,8 +152,6 @@ class SLRMRegressorCV(SubspaceRegression):
         -------
         self : SLRMRegressorCV
         """
-        from sklearn.model_selection import check_cv
-
         rows = self._check_rows(X, reset=True)
         labels, single = self._check_labels(y, rows)
         ranks = [int(k) for k in _listed(self.n_components) if k <= rows.shape[1]]
@@ -143,22 +160,20 @@ class SLRMRegressorCV(SubspaceRegression):
                 f"n_components must hold dimensions from 1 to the number of columns, {rows.shape[1]}; got "
                 f"{_listed(self.n_components)}. Add a smaller one."
             )
-        known = np.flatnonzero((~np.isnan(labels)).any(axis=1))
-        if len(known) < 2:
-            raise ValueError(
-                f"y must have at least two known labels to search with; got n_samples={len(known)}. Use SLRMRegressor."
-            )
-        folds = list(check_cv(min(self.cv, len(known)) if isinstance(self.cv, int) else self.cv).split(known))
-        seeds = generator(self.random_state).integers(2**31 - 1, size=2)
         grid, alphas = list(product(ranks, _listed(self.lam1))), _listed(self.alpha)
+        seeds = generator(self.random_state).integers(2**31 - 1, size=2)
+        units = rows.nnz if self.over == "cells" else int((~np.isnan(labels)).any(axis=1).sum())
+        if units < 2:
+            raise ValueError(
+                f"y must have at least two known labels to search with; got n_samples={units}. Use SLRMRegressor, or "
+                "over='cells'."
+            )
+        folds = list(_splitter(self.cv, units, self.over, int(seeds[1])))
         scores = np.empty((len(grid), len(alphas), len(folds)))
+        score = self._score_cells if self.over == "cells" else self._score_rows
         for g, (rank, lam1) in enumerate(grid):
-            for f, (_, test) in enumerate(folds):
-                hidden = known[test]
-                train = labels.copy()
-                train[hidden] = np.nan  # the rows stay, without their labels: they tell about the subspace
-                model = self._model(rank, lam1, "auto", int(seeds[0])).fit(rows, train)
-                scores[g, :, f] = [self._score(model, rows, labels, hidden, alpha) for alpha in alphas]
+            for f, test in enumerate(folds):
+                scores[g, :, f] = score(rows, labels, test, self._model(rank, lam1, "auto", int(seeds[0])), alphas)
             if self.verbose:
                 print(f"[lacunar] n_components={rank} lam1={lam1}: score {scores[g].mean(axis=1).max():.4g}")
         self._report(grid, scores)
@@ -175,17 +190,38 @@ class SLRMRegressorCV(SubspaceRegression):
         options = {name: getattr(self, name) for name in shared}
         return SLRMRegressor(rank, lam1=lam1, alpha=alpha, random_state=seed, **options)
 
-    def _score(self, model: SLRMRegressor, rows: Any, labels: _Floats, hidden: NDArray[np.intp], alpha: Any) -> float:
-        """Negative mean squared error on the hidden labels; weights of another alpha are refitted on the same codes."""
-        codes = model.transform(rows) / model.sizes_
+    def _score_rows(
+        self, rows: Observed, labels: _Floats, test: NDArray[np.intp], model: SLRMRegressor, alphas: list[Any]
+    ) -> list[float]:
+        """Negative mean squared errors on the labels of `test`, hidden from a fit to all rows; every alpha on its codes."""
+        hidden = np.flatnonzero((~np.isnan(labels)).any(axis=1))[test]
         visible = labels.copy()
-        visible[hidden] = np.nan
-        if alpha == "auto":
-            predicted = model.intercepts_ + codes @ model.weights_
-        else:
-            fit = fit_labels(codes, visible - model.label_mean_, float(alpha), 0.0)
-            predicted = model.label_mean_ + fit.intercept + codes @ fit.weights
-        return -float(np.nanmean(np.square(predicted - labels)[hidden]))
+        visible[hidden] = np.nan  # the rows stay, without their labels: they tell about the subspace
+        model.fit(rows, visible)
+        codes, made = model.transform(rows) / model.sizes_, []
+        for alpha in alphas:
+            if alpha == "auto":
+                predicted = model.intercepts_ + codes @ model.weights_
+            else:
+                fit = fit_labels(codes, visible - model.label_mean_, float(alpha), 0.0)
+                predicted = model.label_mean_ + fit.intercept + codes @ fit.weights
+            made.append(-float(np.nanmean(np.square(predicted - labels)[hidden])))
+        return made
+
+    def _score_cells(
+        self, rows: Observed, labels: _Floats, test: NDArray[np.intp], model: SLRMRegressor, alphas: list[Any]
+    ) -> list[float]:
+        """Negative mean squared error, in standard deviations, of hidden cells; the same for every alpha."""
+        kept = np.ones(rows.nnz, dtype=bool)
+        kept[test] = False
+        row = np.repeat(np.arange(rows.shape[0]), rows.row_counts)
+        counts = np.bincount(row[kept], minlength=rows.shape[0])
+        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        visible = Observed(indptr, rows.indices[kept], rows.values[kept], rows.shape)
+        model.fit(visible, labels)
+        made = model.inverse_transform(model.transform(visible))[row[test], rows.indices[test]]
+        off = (made - rows.values[test]) / model.scale_[rows.indices[test]]
+        return [-float(np.mean(np.square(off)))] * len(alphas)
 
     def _report(self, grid: list[tuple[int, Any]], scores: _Floats) -> None:
         from scipy.stats import rankdata

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar._factor import PerColumnRls, SharedRls, first_basis, fit_als, fit_em, forgetting, row_codes
+from lacunar._factor import NotFiniteError, PerColumnRls, SharedRls, first_basis, fit_als, fit_em, forgetting, row_codes
 from lacunar.observed import Observed
 from lacunar.regression._label import lasso_on_sums
 
@@ -182,7 +182,15 @@ def fit_paper(
     best, errors, waited = None, [], 0
     for number in range(1, max_passes + 1):
         order = train if number == 1 else rng.permutation(train)
-        tracker.run(rows, np.ascontiguousarray(y), order.astype(np.int64))
+        try:
+            tracker.run(rows, np.ascontiguousarray(y), order.astype(np.int64))
+        except NotFiniteError as error:
+            if best is not None:  # a pass that overflows ends the search; what was best on held-out rows stays
+                break
+            raise NotFiniteError(
+                f"rho must keep the weights finite; with rho={rho:g} they overflow in pass {number}. Use a smaller rho, or "
+                "standardised columns (scale=True)."
+            ) from error
         U, w = _read_paper(tracker, orthonormalize)
         errors.append(_validation(rows, y, holdout if len(holdout) else train, U, w, ridge))
         if progress is not None:
