@@ -19,7 +19,7 @@ from lacunar.observed import Observed
 MAX_DEPTH = 40
 # Kept beside the attributes ending in "_": what set_output chose. Metadata requests are made again by the reader.
 _EXTRA_STATE = {"_sklearn_output_config"}
-_NOT_STORED = {"_metadata_request"}
+_NOT_STORED = {"_metadata_request", "_engine"}  # an engine is made again from its state_
 _SCALAR_TYPES: dict[str, type] = {"float32": np.float32, "float64": np.float64, "float": float, "int": int}
 
 

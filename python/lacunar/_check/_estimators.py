@@ -129,7 +129,7 @@ def check_target(y: Any, *, y_numeric: bool = False, multi_output: bool = False)
         row = int(np.argwhere(~np.isfinite(target))[0][0])
         raise ValueError(
             f"Input y contains NaN or infinity: y must be known and finite; got {target[row]} in row {row}. "
-            "Drop the rows without a label."
+            "Drop the rows without a label, or let lacunar.regression.SLRMRegressor learn from them too."
         )
     if target.dtype.kind == "O":
         holes = [k for k, label in enumerate(target.ravel()) if label is None or label != label]

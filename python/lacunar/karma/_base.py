@@ -52,13 +52,16 @@ class KarmaBase(BaseEstimator):  # type: ignore[misc]
             return KernelOptions(self.gamma, "raw", constant=True, indicators=False, normalize=None)
         return KernelOptions(self.gamma, self.scale, self.constant, self.indicators, self.normalize)
 
-    def _fit_kernel(self, X: Observed, weight: _Floats) -> tuple[Observed, NDArray[Any]]:
-        """Learn columns and kernel from rows of weight > 0; standardised rows and their Gram (n, n)."""
+    def _fit_rows(self, X: Observed, weight: _Floats) -> Observed:
+        """Learn columns and kernel from rows of weight > 0; the rows standardised. O(nnz)."""
         columns = fit_columns(X, weight, standardize=self.standardize)
         self.center_, self.scale_, self.observed_columns_ = columns
         rows = scale_columns(X, columns)
         self.kernel_ = fit_form(rows, weight, self._kernel_options())
-        return rows, kernel_block(self.kernel_, rows, None, X.dtype, self.n_jobs)
+        return rows
+
+    def _gram(self, rows: Observed) -> NDArray[Any]:
+        return kernel_block(self.kernel_, rows, None, rows.dtype, self.n_jobs)
 
     def _keep_rows(self, rows: Observed, coef: _Floats, index: NDArray[np.intp]) -> None:
         """Store the rows with a coefficient that is not zero; index numbers them among the rows given to fit."""
@@ -71,10 +74,13 @@ class KarmaBase(BaseEstimator):  # type: ignore[misc]
         """Values (m, outputs) of the kernel expansion at rows X."""
         check_is_fitted(self)
         table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
-        values = np.zeros((table.shape[0], self.dual_coef_.shape[1]))
+        return self._expansion(scale_columns(table, ColumnScale(self.center_, self.scale_, self.observed_columns_)))
+
+    def _expansion(self, rows: Observed) -> _Floats:
+        """Values (m, outputs) at standardised rows."""
+        values = np.zeros((rows.shape[0], self.dual_coef_.shape[1]))
         if not len(self.dual_coef_):
             return values
-        rows = scale_columns(table, ColumnScale(self.center_, self.scale_, self.observed_columns_))
         step = max(_BLOCK_VALUES // len(self.dual_coef_), 1)
         dtype = self.support_rows_.dtype
         for start in range(0, len(values), step):

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 from sklearn.base import ClassifierMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from lacunar._check import validate_X_y
-from lacunar.karma._base import KarmaBase
-from lacunar.karma._solve import solve_classes
+from lacunar.karma._classifier_stream import ClassifierStream
+from lacunar.karma._probabilities import Probabilities
+from lacunar.karma._solve import one_vs_rest, solve_classes
 from lacunar.karma._weights import class_weights, row_weights
+from lacunar.observed import Observed
 
 LOSSES = ("squared", "hinge", "squared_hinge", "logistic", "crammer_singer")
 
 
-def _is_logistic(estimator: KarmaClassifier) -> bool:
-    if estimator.loss != "logistic":
-        raise AttributeError(
-            f"predict_proba needs loss='logistic'; got loss={estimator.loss!r}. Refit with loss='logistic', or wrap the "
-            "classifier in sklearn.calibration.CalibratedClassifierCV."
-        )
-    return True
-
-
-class KarmaClassifier(ClassifierMixin, KarmaBase):  # type: ignore[misc]
+class KarmaClassifier(Probabilities, ClassifierMixin, ClassifierStream):  # type: ignore[misc]
     """Classifier on partially observed rows, with the kernel of Hazan, Livni and Mansour.
 
     Every row is compared with every other on the entries that both have: with s the inner product over the n common
@@ -68,6 +58,32 @@ class KarmaClassifier(ClassifierMixin, KarmaBase):  # type: ignore[misc]
         Relative duality gap at which the iterative losses stop.
     max_iter : int, default=1000
         Limit of the iterative losses, in passes over the rows.
+    solver : {"auto", "gram", "primal", "online"}, default="auto"
+        "gram" solves over the n x n Gram; "primal" on a weight table, for gamma 1, 2 or 3, in O(o^2) a row of o entries;
+        "online" is Algorithm 1 over stored rows, for any gamma. "auto" picks by rows, columns, observed entries, gamma
+        and memory; `solver_` says which ran (rule and measurements: docs/karma-solvers.md).
+    passes : int, default=None
+        "primal": passes of Algorithm 1, or None for dual coordinate ascent to `tol`. "online": None is 1.
+    rho : float, default=None
+        Algorithm 1 minimises rho/2 ||v||^2 + mean loss. None is 1/(C n) in `fit` and 1e-4/C in `partial_fit`.
+    eta : {"theory", "constant", "invscaling"}, default="theory"
+        Step t of Algorithm 1: 1/(rho t), eta0, or eta0 / t^power_t; capped by the curvature of the squared losses.
+    eta0, power_t : float, default=0.1, 0.5
+    iterate : {"weighted", "average", "last"}, default="weighted"
+        Iterate of Algorithm 1 that predicts: the mean with weights t, the plain mean, or the last.
+    block_size : int, default=1024
+        Rows that "online" compares with the stored rows at once.
+    max_support : int, default=None
+        Most rows that "online" stores; those of least |coef| sqrt(k(x, x)) leave. What they were worth adds up in
+        state_["clock"][3], which bounds the change of f(x) / sqrt(k(x, x)).
+    budget : {"remove", "project"}, default="remove"
+        Drop such rows, or spread them over the rows that stay.
+    memory_limit : float, default=2**31
+        Bytes of the Gram and the weight table; above it the table is hashed.
+    dtype : {"auto", "float32", "float64"}, default="auto"
+        Of the weight table; "auto" is float64 for the squared loss to `tol` and tol < 1e-4, else float32.
+    random_state : int, RandomState or None, default=None
+        Order of the rows of "primal" and "online" in `fit`.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
     n_jobs : int, default=None
@@ -79,6 +95,10 @@ class KarmaClassifier(ClassifierMixin, KarmaBase):  # type: ignore[misc]
     ----------
     classes_ : ndarray of shape (k,)
         Labels, sorted.
+    solver_ : str
+        "gram", "primal" or "online". The attributes of kept rows are those of "gram" only.
+    state_ : dict
+        The weights of "primal" and "online", from which `partial_fit` goes on; `n_rows_seen_` counts its rows.
     dual_coef_ : ndarray of shape (n_support, 1 or k)
         Coefficients of the kept rows, one column for two classes.
     support_ : ndarray of shape (n_support,)
@@ -132,12 +152,9 @@ class KarmaClassifier(ClassifierMixin, KarmaBase):  # type: ignore[misc]
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **KarmaBase._parameter_constraints,
+        **ClassifierStream._parameter_constraints,
         "loss": [StrOptions(set(LOSSES))],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -156,6 +173,19 @@ class KarmaClassifier(ClassifierMixin, KarmaBase):  # type: ignore[misc]
         tol: float = 1e-3,
         max_iter: int = 1000,
         sparse_missing: Literal["absent", "nan"] = "absent",
+        solver: Literal["auto", "gram", "primal", "online"] = "auto",
+        passes: int | None = None,
+        rho: float | None = None,
+        eta: Literal["theory", "constant", "invscaling"] = "theory",
+        eta0: float = 0.1,
+        power_t: float = 0.5,
+        iterate: Literal["weighted", "average", "last"] = "weighted",
+        block_size: int = 1024,
+        max_support: int | None = None,
+        budget: Literal["remove", "project"] = "remove",
+        memory_limit: float = 2**31,
+        dtype: Literal["auto", "float32", "float64"] = "auto",
+        random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -172,6 +202,19 @@ class KarmaClassifier(ClassifierMixin, KarmaBase):  # type: ignore[misc]
         self.tol = tol
         self.max_iter = max_iter
         self.sparse_missing = sparse_missing
+        self.solver = solver
+        self.passes = passes
+        self.rho = rho
+        self.eta = eta
+        self.eta0 = eta0
+        self.power_t = power_t
+        self.iterate = iterate
+        self.block_size = block_size
+        self.max_support = max_support
+        self.budget = budget
+        self.memory_limit = memory_limit
+        self.dtype = dtype
+        self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
 
@@ -198,22 +241,32 @@ class KarmaClassifier(ClassifierMixin, KarmaBase):  # type: ignore[misc]
         if len(index) < len(weight):
             table, target, weight = table[index], target[index], weight[index]
         self.classes_, codes = np.unique(target, return_inverse=True)
-        rows, gram = self._fit_kernel(table, weight)
-        coef = self._solve(gram, codes, weight)
-        self._keep_rows(rows, coef, index)
-        kept = np.any(coef != 0, axis=1)
-        self.n_support_ = np.bincount(codes[kept], minlength=len(self.classes_))
-        return self
-
-    def _solve(self, gram: NDArray[Any], codes: NDArray[np.intp], weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        self._forget()
+        rows = self._fit_rows(table, weight)
+        weight = weight * class_weights(self.class_weight, self.classes_, codes, weight)
         n_classes = len(self.classes_)
         if n_classes == 1:
-            self.n_iter_ = 1
-            return np.zeros((len(codes), 1))
-        loss = self.loss
+            self._refuse_solver("gram" if self.solver == "auto" else self.solver)
+            self.solver_, self.n_iter_ = "gram", 1
+            self._keep_classes(rows, np.zeros((len(codes), 1)), codes, index)
+            return self
+        self.solver_ = self._choose_solver(rows, 1 if n_classes == 2 else n_classes)
+        if self.solver_ == "gram":
+            self._keep_classes(rows, self._solve(self._fit_gram(rows), codes, self.C * weight), codes, index)
+        else:
+            self._fit_engine(self.solver_, rows, one_vs_rest(codes, n_classes), weight)
+        return self
+
+    def _keep_classes(
+        self, rows: Observed, coef: NDArray[np.float64], codes: NDArray[np.intp], index: NDArray[np.intp]
+    ) -> None:
+        self._keep_rows(rows, coef, index)
+        self.n_support_ = np.bincount(codes[np.any(coef != 0, axis=1)], minlength=len(self.classes_))
+
+    def _solve(self, gram: NDArray[Any], codes: NDArray[np.intp], upper: NDArray[np.float64]) -> NDArray[np.float64]:
+        n_classes, loss = len(self.classes_), self.loss
         if self.options == "paper" and loss == "hinge" and n_classes > 2:
             loss = "crammer_singer"
-        upper = self.C * weight * class_weights(self.class_weight, self.classes_, codes, weight)
         coef, self.n_iter_ = solve_classes(
             gram,
             codes,
@@ -256,27 +309,3 @@ class KarmaClassifier(ClassifierMixin, KarmaBase):  # type: ignore[misc]
         codes = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
         labels: NDArray[Any] = self.classes_[codes]
         return labels
-
-    @available_if(_is_logistic)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Probabilities of the classes; only with `loss="logistic"`.
-
-        For more than two classes those of one class against the rest, divided by their sum.
-
-        Parameters
-        ----------
-        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
-
-        Returns
-        -------
-        probabilities : ndarray of shape (m, k)
-        """
-        values = self.decision_function(X)
-        if len(self.classes_) == 1:
-            return np.ones((len(values), 1))
-        if values.ndim == 1:
-            return np.column_stack([expit(-values), expit(values)])
-        each = expit(values)
-        total = each.sum(axis=1, keepdims=True)
-        shares: NDArray[np.float64] = each / np.where(total > 0, total, 1.0)
-        return shares

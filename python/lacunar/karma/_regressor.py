@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin, _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
 
 from lacunar._check import validate_X_y
-from lacunar.karma._base import KarmaBase
 from lacunar.karma._ridge import solve_ridge
+from lacunar.karma._stream import StreamFits, StreamScore, can_stream
 from lacunar.karma._weights import row_weights
+from lacunar.observed import Observed
 
 
-class KarmaRegressor(RegressorMixin, KarmaBase):  # type: ignore[misc]
+class KarmaRegressor(RegressorMixin, StreamFits):  # type: ignore[misc]
     """Kernel ridge regression on partially observed rows, with the kernel of Hazan, Livni and Mansour.
 
     With s the inner product of two rows over their n common entries, the kernel is (s + a n) g(n / c),
@@ -28,6 +33,10 @@ class KarmaRegressor(RegressorMixin, KarmaBase):  # type: ignore[misc]
         Weight of the summed squared loss against 1/2 ||v||^2, > 0. The fit is linear in y, so the best C does not
         depend on the unit of y; with `normalize="trace"` it lies between 1e-3 and 1e3 (to 1e6 for targets without
         noise).
+    loss : {"squared", "absolute", "epsilon_insensitive"}, default="squared"
+        "epsilon_insensitive" is max(0, |f - y| - epsilon). The latter two are solved by "primal" and "online".
+    epsilon : float, default=0.1
+        In the unit of y, >= 0.
     scale : "mean", "raw" or float, default="mean"
         c above: the mean number of observed entries of a training row, 1 (as in [1]_), or a number > 0.
     indicators : bool, default=False
@@ -41,15 +50,51 @@ class KarmaRegressor(RegressorMixin, KarmaBase):  # type: ignore[misc]
         Append a column of ones, always observed.
     options : {"paper"}, default=None
         "paper" sets `scale="raw"`, `normalize=None`, `indicators=False`, `constant=True`.
+    tol : float, default=1e-3
+        Relative duality gap at which dual coordinate ascent stops.
+    max_iter : int, default=1000
+        Its most sweeps over the rows.
+    solver : {"auto", "gram", "primal", "online"}, default="auto"
+        "gram" solves over the n x n Gram; "primal" on a weight table, for gamma 1, 2 or 3, in O(o^2) a row of o entries;
+        "online" is Algorithm 1 over stored rows, for any gamma. "auto" picks by rows, columns, observed entries, gamma
+        and memory; `solver_` says which ran (rule and measurements: docs/karma-solvers.md).
+    passes : int, default=None
+        "primal": passes of Algorithm 1, or None for dual coordinate ascent to `tol`. "online": None is 1.
+    rho : float, default=None
+        Algorithm 1 minimises rho/2 ||v||^2 + mean loss. None is 1/(C n) in `fit` and 1e-4/C in `partial_fit`.
+    eta : {"theory", "constant", "invscaling"}, default="theory"
+        Step t of Algorithm 1: 1/(rho t), eta0, or eta0 / t^power_t; capped by the curvature of the squared losses.
+    eta0, power_t : float, default=0.1, 0.5
+    iterate : {"weighted", "average", "last"}, default="weighted"
+        Iterate of Algorithm 1 that predicts: the mean with weights t, the plain mean, or the last.
+    block_size : int, default=1024
+        Rows that "online" compares with the stored rows at once.
+    max_support : int, default=None
+        Most rows that "online" stores; those of least |coef| sqrt(k(x, x)) leave. What they were worth adds up in
+        state_["clock"][3], which bounds the change of f(x) / sqrt(k(x, x)).
+    budget : {"remove", "project"}, default="remove"
+        Drop such rows, or spread them over the rows that stay.
+    memory_limit : float, default=2**31
+        Bytes of the Gram and the weight table; above it the table is hashed.
+    dtype : {"auto", "float32", "float64"}, default="auto"
+        Of the weight table; "auto" is float64 for the squared loss to `tol` and tol < 1e-4, else float32.
+    random_state : int, RandomState or None, default=None
+        Order of the rows of "primal" and "online" in `fit`.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
     n_jobs : int, default=None
         Threads of the kernel. None is 1, -1 all processors.
+    verbose : int, default=0
+        Whether "primal" and "online" report progress.
 
     Attributes
     ----------
     intercept_ : float or ndarray of shape (t,)
         Weighted mean of y, taken off before the fit and added to predictions.
+    solver_ : str
+        "gram", "primal" or "online". The attributes of kept rows are those of "gram" only.
+    state_ : dict
+        The weights of "primal" and "online", from which `partial_fit` goes on; `n_rows_seen_` counts its rows.
     dual_coef_ : ndarray of shape (n_support, 1 or t)
         Coefficients of the kept rows.
     support_ : ndarray of shape (n_support,)
@@ -92,13 +137,19 @@ class KarmaRegressor(RegressorMixin, KarmaBase):  # type: ignore[misc]
     array([0.])
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = KarmaBase._parameter_constraints
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **StreamFits._parameter_constraints,
+        "loss": [StrOptions({"squared", "absolute", "epsilon_insensitive"})],
+        "epsilon": [Interval(Real, 0, None, closed="left")],
+    }
 
     def __init__(
         self,
         gamma: float = 2,
         *,
         C: float = 1.0,
+        loss: Literal["squared", "absolute", "epsilon_insensitive"] = "squared",
+        epsilon: float = 0.1,
         scale: float | Literal["mean", "raw"] = "mean",
         indicators: bool = False,
         normalize: Literal["trace", "cosine"] | None = "trace",
@@ -106,10 +157,28 @@ class KarmaRegressor(RegressorMixin, KarmaBase):  # type: ignore[misc]
         constant: bool = True,
         options: Literal["paper"] | None = None,
         sparse_missing: Literal["absent", "nan"] = "absent",
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        solver: Literal["auto", "gram", "primal", "online"] = "auto",
+        passes: int | None = None,
+        rho: float | None = None,
+        eta: Literal["theory", "constant", "invscaling"] = "theory",
+        eta0: float = 0.1,
+        power_t: float = 0.5,
+        iterate: Literal["weighted", "average", "last"] = "weighted",
+        block_size: int = 1024,
+        max_support: int | None = None,
+        budget: Literal["remove", "project"] = "remove",
+        memory_limit: float = 2**31,
+        dtype: Literal["auto", "float32", "float64"] = "auto",
+        random_state: Any = None,
         n_jobs: int | None = None,
+        verbose: int = 0,
     ) -> None:
         self.gamma = gamma
         self.C = C
+        self.loss = loss
+        self.epsilon = epsilon
         self.scale = scale
         self.indicators = indicators
         self.normalize = normalize
@@ -117,7 +186,23 @@ class KarmaRegressor(RegressorMixin, KarmaBase):  # type: ignore[misc]
         self.constant = constant
         self.options = options
         self.sparse_missing = sparse_missing
+        self.tol = tol
+        self.max_iter = max_iter
+        self.solver = solver
+        self.passes = passes
+        self.rho = rho
+        self.eta = eta
+        self.eta0 = eta0
+        self.power_t = power_t
+        self.iterate = iterate
+        self.block_size = block_size
+        self.max_support = max_support
+        self.budget = budget
+        self.memory_limit = memory_limit
+        self.dtype = dtype
+        self.random_state = random_state
         self.n_jobs = n_jobs
+        self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> KarmaRegressor:
@@ -140,14 +225,83 @@ class KarmaRegressor(RegressorMixin, KarmaBase):  # type: ignore[misc]
         index = np.flatnonzero(weight)
         if len(index) < len(weight):
             table, target, weight = table[index], target[index], weight[index]
+        self._forget()
         target = target.astype(np.float64)
         self.intercept_ = np.average(target, axis=0, weights=weight)
-        rows, gram = self._fit_kernel(table, weight)
-        centred = (target - self.intercept_).reshape(len(target), -1)
-        coef = solve_ridge(gram, centred, 1.0, self.C * weight)
+        rows = self._fit_rows(table, weight)
+        centred = self._targets(target)
+        self.solver_ = self._choose_solver(rows, centred.shape[1])
+        if self.solver_ != "gram":
+            self._fit_engine(self.solver_, rows, centred, weight)
+            return self
+        coef = solve_ridge(self._fit_gram(rows), centred, 1.0, self.C * weight)
         self._keep_rows(rows, coef, index)
-        self.n_support_ = len(self.support_)
+        self.n_support_, self.n_iter_ = len(self.support_), 1
         return self
+
+    @available_if(can_stream)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> KarmaRegressor:
+        """Go on with Algorithm 1 on a batch of rows, once each and in order.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+        y : array-like of shape (n,) or (n, t)
+        sample_weight : array-like of shape (n,), default=None
+            Factors of the loss, >= 0.
+
+        Returns
+        -------
+        self : KarmaRegressor
+            The first batch fixes `intercept_`, column scales, count scale and trace. After an error the model is as
+            before the call; an interrupt keeps the last full block.
+        """
+        self._learn(X, y, None, sample_weight)
+        return self
+
+    @available_if(can_stream)  # type: ignore[untyped-decorator]
+    def fit_batches(self, batches: Iterable[Any]) -> KarmaRegressor:
+        """Fit in one pass over an iterable of (X, y) or (X, y, sample_weight), in the memory of model and batch."""
+        self._fit_batches(batches, None)
+        return self
+
+    @available_if(can_stream)  # type: ignore[untyped-decorator]
+    def score_stream(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, regret: bool = False
+    ) -> StreamScore:
+        """`partial_fit`, with the mean loss of the predictions made before each row was learned.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `partial_fit`.
+        regret : bool, default=False
+            Also solve the batch problem on these rows (gamma 1, 2 or 3) and compare with its mean loss.
+
+        Returns
+        -------
+        score : StreamScore
+            n_rows, mistakes (None), loss, regret, values (without `intercept_`).
+        """
+        return self._score_stream(X, y, None, sample_weight, regret)
+
+    def _read_batch(self, X: Any, y: Any, *, reset: bool) -> tuple[Observed, NDArray[Any]]:
+        options: dict[str, Any] = {"sparse_missing": self.sparse_missing, "y_numeric": True, "multi_output": True}
+        table, target = validate_X_y(self, X, y, reset=reset, **options)
+        return table, target.astype(np.float64)
+
+    def _first_targets(self, target: NDArray[Any], classes: Any, weight: NDArray[np.float64]) -> NDArray[np.float64]:
+        self.intercept_ = np.average(target, axis=0, weights=weight)
+        return self._targets(target)
+
+    def _targets(self, target: NDArray[Any]) -> NDArray[np.float64]:
+        if target.shape[1:] != np.shape(self.intercept_):
+            raise ValueError(
+                f"y must have the outputs of the first batch, {np.shape(self.intercept_)}; got {target.shape[1:]} a row. "
+                "Fit again for other targets."
+            )
+        centred: NDArray[np.float64] = (target - self.intercept_).reshape(len(target), -1)
+        return centred
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predicted targets.

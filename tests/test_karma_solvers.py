@@ -1,0 +1,175 @@
+"""One model by every solver: the same objective, the same answers, whatever the format, width, dtype and threads."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from lacunar import KarmaClassifier, KarmaRegressor, Observed
+from lacunar.karma._auto import Shape, choose_solver
+from lacunar.karma._loss_values import loss_slopes, loss_values
+from lacunar.karma._online import OnlineModel
+from lacunar.karma._primal import PrimalModel
+from lacunar.kernels import KernelForm
+from lacunar.persistence import load_model, save_model
+
+LOSSES = ["hinge", "squared_hinge", "logistic", "squared", "absolute", "epsilon_insensitive"]
+STREAMED = [
+    KarmaClassifier(solver="primal", random_state=0),
+    KarmaClassifier(solver="primal", loss="hinge", passes=2, random_state=0),
+    KarmaClassifier(gamma=2.5, solver="online", loss="logistic", random_state=0),
+    KarmaRegressor(solver="primal", random_state=0),
+    KarmaRegressor(solver="primal", loss="absolute", random_state=0),
+    KarmaRegressor(gamma=3, solver="online", loss="epsilon_insensitive", eta="invscaling", random_state=0),
+]
+
+
+def table(n=150, d=6, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = X[:, 0] - X[:, 1] + 0.5 * X[:, 2]
+    X[rng.random(X.shape) < 0.3] = np.nan
+    X[3] = np.nan
+    return X, y
+
+
+def target(model, y, classes=2):
+    if isinstance(model, KarmaRegressor):
+        return y
+    return np.array(["low", "middle", "high"])[np.digitize(y, [0.0] if classes == 2 else [-0.7, 0.7])]
+
+
+def values(model, X):
+    return getattr(model, "decision_function", model.predict)(X)
+
+
+@pytest.mark.parametrize("loss", ["squared", "hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("kernel", [{"gamma": 1}, {"indicators": True}, {"gamma": 3, "normalize": "cosine"}])
+def test_primal_agrees_with_the_gram(loss, classes, kernel):
+    X, y = table()
+    model = KarmaClassifier(loss=loss, tol=1e-7, dtype="float64", random_state=0, max_iter=20000, **kernel)
+    labels = target(model, y, classes)
+    primal = model.set_params(solver="primal").fit(X, labels).decision_function(X)
+    assert model.gap_ <= 1e-7
+    gram = model.set_params(solver="gram", tol=1e-6).fit(X, labels).decision_function(X)
+    np.testing.assert_allclose(primal, gram, atol=5e-3)
+    assert not hasattr(model, "state_")
+
+
+def test_ridge_by_the_table_with_weights_and_outputs():
+    X, y = table()
+    weight = np.random.default_rng(0).integers(0, 3, len(y))
+    Y = np.column_stack([y, 1 + y**2])
+    model = KarmaRegressor(C=3.0, solver="primal", tol=1e-10, random_state=0).fit(X, Y, weight)
+    exact = KarmaRegressor(C=3.0, solver="gram").fit(X, Y, weight)
+    np.testing.assert_allclose(model.predict(X), exact.predict(X), atol=1e-4)
+
+
+def test_both_engines_take_the_same_steps():
+    X, y = table()
+    rows, labels = Observed.from_dense(X), np.column_stack([np.sign(y), np.sign(y - 1)])
+    form = KernelForm.fit(rows, gamma=3, constant=1.0, indicators=1.0, normalize="cosine")
+    made = [cls(form, 6, 2, loss="hinge", rho=0.01, dtype=np.float64) for cls in (PrimalModel, OnlineModel)]
+    first, second = (model.partial_fit(rows, labels) for model in made)
+    np.testing.assert_allclose(first, second, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(made[0].decide(rows), made[1].decide(rows), rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_slopes_are_those_of_the_losses(loss):
+    rng = np.random.default_rng(0)
+    f, y = rng.normal(size=50) * 3, np.sign(rng.normal(size=50))
+    numeric = (loss_values(loss, f + 1e-6, y) - loss_values(loss, f - 1e-6, y)) / 2e-6
+    np.testing.assert_allclose(loss_slopes(loss, f, y), numeric, atol=1e-6)
+
+
+@pytest.mark.parametrize("model", STREAMED, ids=repr)
+@pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array, Observed])
+@pytest.mark.parametrize("width", [np.int32, np.int64])
+def test_format_and_index_width_do_not_matter(model, container, width):
+    X, y = table()
+    labels = target(model, y, 3)
+    S = Observed.from_dense(X)
+    if container is not Observed:
+        S = container(S.to_scipy())
+        S.indptr, S.indices = S.indptr.astype(width), S.indices.astype(width)
+    expected = values(model.fit(X, labels), X)
+    np.testing.assert_array_equal(values(model.fit(S, labels), S), expected)
+    np.testing.assert_array_equal(values(model.set_params(n_jobs=3).fit(S, labels), X), expected)
+    model.set_params(n_jobs=None)
+
+
+@pytest.mark.parametrize("model", STREAMED, ids=repr)
+def test_models_are_kept_and_go_on(model, tmp_path):
+    X, y = table()
+    labels = target(model, y)
+    model.fit(X, labels)
+    save_model(model, tmp_path / "model")
+    copies = [load_model(tmp_path / "model"), pickle.loads(pickle.dumps(model))]
+    expected = values(model.partial_fit(X[:50], labels[:50]), X)
+    for copy in copies:
+        np.testing.assert_array_equal(values(copy.partial_fit(X[:50], labels[:50]), X), expected)
+
+
+@pytest.mark.parametrize("budget", ["remove", "project"])
+def test_a_budget_bounds_the_stored_rows(budget):
+    X, y = table(300)
+    model = KarmaClassifier(2.5, solver="online", loss="hinge", max_support=40, budget=budget, block_size=64, random_state=0)
+    labels = target(model, y)
+    assert np.mean(model.fit(X, labels).predict(X) == labels) > 0.75
+    assert model.state_["rows"].shape[0] == 40
+    assert model.state_["clock"][3] > 0
+
+
+def test_passes_approach_the_exact_solution():
+    X, y = table(400)
+    labels = target(KarmaClassifier(), y)
+    exact = KarmaClassifier(loss="hinge", C=0.1, tol=1e-6).fit(X, labels).decision_function(X)
+    far = [
+        np.abs(model.fit(X, labels).decision_function(X) - exact).max()
+        for solver in ("primal", "online")
+        for passes in (1, 30)
+        for model in [KarmaClassifier(loss="hinge", C=0.1, solver=solver, passes=passes, random_state=0)]
+    ]
+    assert far[1] < 0.4 * far[0]
+    assert far[3] < 0.4 * far[2]
+
+
+@pytest.mark.parametrize(
+    ("gamma", "n", "d", "observed", "expected"),
+    [
+        (2, 100, 20, 10, "gram"),
+        (2, 1_000_000, 200, 30, "primal"),
+        (3, 1_000_000, 50, 20, "primal"),
+        (2, 200_000, 4000, 100, "primal"),
+        (2.5, 5000, 50, 30, "gram"),
+        (4, 1_000_000, 50, 30, "online"),
+    ],
+)
+def test_auto_rule(gamma, n, d, observed, expected):
+    assert choose_solver(KernelForm(gamma=gamma), Shape(n, d, observed, 1, True), 2**31) == expected
+
+
+def test_auto_is_shown_and_reads_the_memory_limit():
+    X, y = table()
+    assert KarmaRegressor().fit(X, y).solver_ == "gram"
+    assert KarmaRegressor(memory_limit=2**17).fit(X, y).solver_ == "primal"
+    assert KarmaRegressor(gamma=2.5, memory_limit=2**17).fit(X, y).solver_ == "online"
+    assert KarmaRegressor(loss="absolute").fit(X, y).solver_ == "primal"
+    assert KarmaRegressor(gamma=4, loss="absolute").fit(X, y).solver_ == "online"
+
+
+@pytest.mark.parametrize(
+    ("model", "match"),
+    [
+        (KarmaClassifier(gamma=4, solver="primal"), r"gamma 1, 2 or 3.*got gamma=4.*solver='gram'.*'online'"),
+        (KarmaClassifier(loss="crammer_singer", solver="primal"), r"crammer_singer.*solver='gram'"),
+        (KarmaRegressor(loss="absolute", solver="gram"), r"loss='squared'.*solver='primal'"),
+    ],
+)
+def test_impossible_solvers_name_the_alternatives(model, match):
+    X, y = table()
+    with pytest.raises(ValueError, match=match):
+        model.fit(X, target(model, y))

@@ -1,0 +1,259 @@
+"""Streams of batches: what is refused leaves the model as it was; what is learned is what `partial_fit` would learn."""
+
+import copy
+import re
+import tracemalloc
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from lacunar import KarmaClassifier, KarmaRegressor, Observed
+from lacunar.karma import _primal
+from lacunar.karma._losses import DivergedError
+
+MODELS = [
+    KarmaClassifier(loss="hinge"),
+    KarmaClassifier(loss="logistic", gamma=2.5, block_size=16),
+    KarmaRegressor(loss="absolute"),
+    KarmaRegressor(solver="online"),
+]
+
+
+def table(model=None, n=120, d=5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = X[:, 0] - X[:, 1]
+    X[rng.random(X.shape) < 0.3] = np.nan
+    return X, (np.where(y > 0, "yes", "no") if isinstance(model, KarmaClassifier) else y)
+
+
+def begun(model):
+    X, y = table(model)
+    first = {"classes": ["no", "yes"]} if isinstance(model, KarmaClassifier) else {}
+    return copy.deepcopy(model).partial_fit(X[:60], y[:60], **first), X, y
+
+
+def values(model, X):
+    return getattr(model, "decision_function", model.predict)(X)
+
+
+every = pytest.mark.parametrize("model", MODELS, ids=repr)
+
+
+@every
+def test_batches_are_one_stream(model):
+    going, X, y = begun(model)
+    going.partial_fit(X[60:61], y[60:61]).partial_fit(X[61:], y[61:])
+    whole, _, _ = begun(model)
+    whole.partial_fit(X[60:], y[60:])
+    np.testing.assert_allclose(values(going, X), values(whole, X), rtol=1e-5, atol=1e-6)
+    assert going.n_rows_seen_ == 120
+    options = {"classes": ["no", "yes"]} if isinstance(model, KarmaClassifier) else {}
+    once = copy.deepcopy(model).fit_batches(((X[a : a + 60], y[a : a + 60]) for a in (0, 60)), **options)
+    np.testing.assert_array_equal(values(once, X), values(whole, X))
+
+
+@every
+def test_a_table_on_disk_is_read_by_batches(model, tmp_path):
+    going, X, y = begun(model)
+    going.partial_fit(X[60:], y[60:])
+    Observed.from_dense(X).save(tmp_path / "table")
+    rows = Observed.load(tmp_path / "table", mmap=True)
+    batches = zip(rows.iter_batches(60), np.split(y, 2), strict=True)
+    options = {"classes": ["no", "yes"]} if isinstance(model, KarmaClassifier) else {}
+    np.testing.assert_array_equal(values(copy.deepcopy(model).fit_batches(batches, **options), X), values(going, X))
+
+
+def bad_batches(X, y):
+    numeric = y.dtype.kind == "f"
+    hole = np.full(60, np.nan) if numeric else np.array([None, *y[1:60]], dtype=object)
+    infinite = X[:60].copy()
+    infinite[7, 2] = np.inf
+    return {
+        "changed features": (X[:60, :4], y[:60], "features"),
+        "empty": (X[:0], y[:0], "minimum of 1"),
+        "no label": (X[:60], hole, "NaN"),
+        "infinite": (infinite, y[:60], "row 7, column 2"),
+        "lengths": (X[:60], y[:59], "inconsistent"),
+        "new": (X[:60], np.column_stack([y[:60]] * 2) if numeric else np.where(y[:60] == "yes", "maybe", "no"), "y "),
+    }
+
+
+@every
+@pytest.mark.parametrize("kind", ["changed features", "empty", "no label", "infinite", "lengths", "new"])
+def test_a_refused_batch_changes_nothing(model, kind):
+    going, X, y = begun(model)
+    before, names = values(going, X), sorted(vars(going))
+    X_bad, y_bad, match = bad_batches(X, y)[kind]
+    with pytest.raises(ValueError, match=match):
+        going.partial_fit(X_bad, y_bad)
+    np.testing.assert_array_equal(values(going, X), before)
+    assert (sorted(vars(going)), going.n_rows_seen_) == (names, 60)
+    fresh = copy.deepcopy(model)
+    if kind not in ("changed features", "new"):
+        with pytest.raises(ValueError, match=match):
+            fresh.partial_fit(X_bad, y_bad, **({"classes": ["no", "yes"]} if y.dtype.kind == "U" else {}))
+        assert not hasattr(fresh, "n_features_in_")
+
+
+def test_rows_without_label_are_pointed_to_slrm():
+    going, X, y = begun(KarmaRegressor())
+    y[3] = np.nan
+    with pytest.raises(ValueError, match=r"row 3.*SLRMRegressor"):
+        going.partial_fit(X, y)
+
+
+def test_classes_are_settled_by_the_first_call():
+    going, X, y = begun(KarmaClassifier())
+    with pytest.raises(ValueError, match="classes must be those of the first call"):
+        going.partial_fit(X, y, classes=["no", "yes", "maybe"])
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        KarmaClassifier().partial_fit(X, y)
+    three = KarmaClassifier(class_weight={"yes": 2.0}).partial_fit(X, y, classes=["maybe", "no", "yes"])
+    assert three.decision_function(X).shape == (120, 3)
+
+
+def test_gram_models_do_not_stream():
+    X, y = table(KarmaClassifier())
+    for options in ({"solver": "gram"}, {"class_weight": "balanced"}, {"loss": "crammer_singer"}):
+        with pytest.raises(AttributeError, match="partial_fit") as caught:
+            KarmaClassifier(**options).partial_fit(X, y, classes=["no", "yes"])
+        assert re.search("must have .* Set it, or call fit", str(caught.value.__cause__))
+    with pytest.raises(ValueError, match="must go on from a fit by"):
+        KarmaClassifier().fit(X, y).partial_fit(X, y)
+    goes_on = KarmaClassifier(solver="primal").fit(X, y).partial_fit(X, y)
+    assert goes_on.n_rows_seen_ == 240
+
+
+@pytest.mark.parametrize("gamma", [2, 2.5])
+def test_a_step_that_diverges_is_named(gamma):
+    X, y = table()
+    wild = KarmaRegressor(gamma, loss="absolute", eta="constant", eta0=1e6, rho=1.0)
+    with pytest.raises(DivergedError, match=r"eta='constant' with eta0=1e\+06.*Use eta='theory'"):
+        wild.partial_fit(X, y)
+    assert not hasattr(wild, "state_")
+    slow = KarmaRegressor(gamma, loss="absolute", eta="constant", eta0=2.5, rho=1.0).partial_fit(X, y)
+    for _ in range(40):  # every step multiplies the model by -1.5
+        before = values(slow, X)
+        try:
+            slow.partial_fit(X, y)
+        except DivergedError:
+            break
+    else:
+        pytest.fail("it never diverged")
+    np.testing.assert_array_equal(values(slow, X), before)
+
+
+def test_weights_beyond_the_table_are_refused():
+    X, y = table()
+    model, _, _ = begun(KarmaRegressor(loss="absolute"))
+    before = values(model, X)
+    with pytest.raises(DivergedError, match="finite"):
+        model.partial_fit(X, y, sample_weight=np.full(120, 1e300))
+    np.testing.assert_array_equal(values(model, X), before)
+
+
+def test_an_interrupt_keeps_the_last_full_block(monkeypatch):
+    X, y = table(KarmaClassifier())
+    monkeypatch.setattr(_primal, "_SLICE", 50)
+    descend, calls = _primal.PrimalModel._descend, []
+
+    def interrupted(self, batch, order):
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        calls.append(len(order))
+        descend(self, batch, order)
+
+    monkeypatch.setattr(_primal.PrimalModel, "_descend", interrupted)
+    model = KarmaClassifier(solver="primal", passes=3, loss="hinge", random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert model.n_rows_seen_ == 50
+    assert np.mean(model.predict(X) == y) > 0.6
+
+
+@pytest.mark.parametrize("gamma", [2, 2.5])
+def test_progressive_validation(gamma):
+    X, y = table(KarmaClassifier(), n=600)
+    model = KarmaClassifier(gamma, loss="hinge", rho=1e-3)
+    first = model.score_stream(X[:300], y[:300], ["no", "yes"], regret=gamma == 2)
+    twin = KarmaClassifier(gamma, loss="hinge", rho=1e-3).partial_fit(X[:300], y[:300], classes=["no", "yes"])
+    np.testing.assert_array_equal(model.decision_function(X), twin.decision_function(X))
+    signs = np.where(y[:300] == "yes", 1.0, -1.0)[:, None]
+    assert first.loss == pytest.approx(np.maximum(0, 1 - signs * first.values).mean())
+    assert first.mistakes == np.count_nonzero((first.values > 0) != (signs > 0))
+    assert first.values[0] == 0
+    second = model.score_stream(X[300:], y[300:])
+    assert second.mistakes < 100
+    assert second.regret is None
+    if gamma == 2:
+        exact = KarmaClassifier(loss="hinge", C=1 / (300 * 1e-3), tol=1e-6, solver="gram").fit(X[:300], y[:300])
+        best = np.maximum(0, 1 - signs[:, 0] * exact.decision_function(X[:300])).mean()
+        assert first.regret == pytest.approx(first.loss - best, abs=0.01)
+        assert first.regret > 0
+    else:
+        with pytest.raises(ValueError, match="regret=True must have gamma 1, 2 or 3"):
+            model.score_stream(X, y, regret=True)
+
+
+def test_a_regressor_reports_its_loss():
+    X, y = table(n=400)
+    model = KarmaRegressor(rho=0.05)
+    scores = [model.score_stream(X[a : a + 200], y[a : a + 200], regret=True) for a in (0, 200)]
+    assert scores[1].loss < scores[0].loss < np.var(y)
+    assert scores[0].mistakes is None
+    assert scores[0].regret > 0
+
+
+@every
+def test_one_row_at_a_time(model):
+    pandas = pytest.importorskip("pandas")
+    X, y = table(model)
+    options = {"classes": ["no", "yes"]} if isinstance(model, KarmaClassifier) else {}
+    going = copy.deepcopy(model).partial_fit(pandas.DataFrame(X[:60], columns=list("abcde")), y[:60], **options)
+    same, _, _ = begun(model)
+    row = {name: value for name, value in zip("abcde", X[60], strict=True) if value == value}
+    assert going.learn_one({**row, "a": row.get("a")}, y[60]) is going
+    same.partial_fit(X[60:61], y[60:61])
+    np.testing.assert_array_equal(going.predict_one(row), same.predict(X[60:61])[0])
+    with pytest.raises(ValueError, match="got 'z'"):
+        going.learn_one({"z": 1.0}, y[60])
+    with pytest.raises(NotFittedError, match="Call partial_fit on some rows first"):
+        copy.deepcopy(model).learn_one(row, y[60])
+
+
+def test_one_pass_needs_the_memory_of_model_and_batch():
+    rng = np.random.default_rng(0)
+
+    def batches(count):
+        for _ in range(count):
+            X = rng.normal(size=(2000, 20))
+            yield X, X[:, 0]
+
+    def peak(count):
+        tracemalloc.start()
+        KarmaRegressor().fit_batches(batches(count))
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return most
+
+    peak(1)
+    assert peak(20) < 1.2 * peak(2)
+
+
+def test_progress_and_row_order(capsys):
+    X, y = table(KarmaClassifier())
+    KarmaClassifier(solver="primal", verbose=1, random_state=0).fit(X, y)
+    KarmaClassifier(solver="primal", loss="hinge", passes=2, verbose=1).fit(X, y)
+    KarmaClassifier(verbose=1).fit_batches([(X, y)], classes=["no", "yes"])
+    said = capsys.readouterr().out
+    for line in ("[primal] sweep 1", "[primal] pass 2: 240 rows", "batch 1: 120 rows"):
+        assert line in said
+    seeds = [
+        KarmaClassifier(solver="primal", passes=1, random_state=s).fit(X, y).decision_function(X) for s in (0, 0, 1)
+    ]
+    np.testing.assert_array_equal(seeds[0], seeds[1])
+    assert not np.array_equal(seeds[0], seeds[2])
+    with pytest.raises(ValueError, match="it was empty"):
+        KarmaClassifier().fit_batches([], classes=["no", "yes"])
