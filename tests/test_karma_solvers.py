@@ -116,7 +116,9 @@ def test_models_are_kept_and_go_on(model, tmp_path):
 @pytest.mark.parametrize("budget", ["remove", "project"])
 def test_a_budget_bounds_the_stored_rows(budget):
     X, y = table(300)
-    model = KarmaClassifier(2.5, solver="online", loss="hinge", max_support=40, budget=budget, block_size=64, random_state=0)
+    model = KarmaClassifier(
+        2.5, solver="online", loss="hinge", max_support=40, budget=budget, block_size=64, random_state=0
+    )
     labels = target(model, y)
     assert np.mean(model.fit(X, labels).predict(X) == labels) > 0.75
     assert model.state_["rows"].shape[0] == 40

@@ -138,9 +138,10 @@ class OnlineModel:
                 return values, -1 - done
             if done < n:  # first <- scale first, second <- second - reach first
                 scale, reach = times[1], times[2]
-                second, first = second - reach * first, scale * first
-                late, own = late - reach * own, scale * own
-                sums *= scale
+                with np.errstate(over="ignore", invalid="ignore"):  # the next row finds what is not finite
+                    second, first = second - reach * first, scale * first
+                    late, own = late - reach * own, scale * own
+                    sums *= scale
                 times[1:] = 1.0, 0.0
         kept = np.flatnonzero((own != 0).any(axis=1) | (late != 0).any(axis=1))
         self.rows = Observed.vstack([self.rows, rows[kept]]) if len(kept) else self.rows
