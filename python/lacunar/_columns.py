@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lacunar import _core
 from lacunar.observed import Observed
 
 _Floats = NDArray[np.float64]
@@ -29,26 +30,25 @@ def fit_columns(X: Observed, weight: _Floats, *, standardize: bool) -> ColumnSca
     A row of weight w counts as w equal rows. O(nnz).
     """
     n_cols = X.shape[1]
-    each = np.repeat(weight, np.diff(X.indptr))  # (nnz,): the weight of every entry
-    total = np.bincount(X.indices, each, minlength=n_cols)
+    weight = np.ascontiguousarray(weight, dtype=np.float64)
+    total, center, variance = _core.column_moments(X.indptr, X.indices, X.values, weight, n_cols)
     seen = total > 0
     if not standardize:
         return ColumnScale(np.zeros(n_cols), np.ones(n_cols), seen)
-    known = np.where(seen, total, 1.0)
-    values = X.values.astype(np.float64)
-    center = np.bincount(X.indices, each * values, minlength=n_cols) / known
-    deviation = values - center[X.indices]
-    scale = np.sqrt(np.bincount(X.indices, each * deviation**2, minlength=n_cols) / known)
+    scale = np.sqrt(variance)
     scale[scale <= _CONSTANT * np.hypot(scale, center)] = 1.0
     return ColumnScale(center, scale, seen)
 
 
 def scale_columns(X: Observed, columns: ColumnScale) -> Observed:
     """The same rows standardised, without the columns that were never observed in fit. O(nnz)."""
-    kept = columns.seen[X.indices]
     indptr, indices, values = X.indptr, X.indices, X.values
-    if not kept.all():
+    if not columns.seen.all():
+        kept = columns.seen[indices]
         indptr = np.concatenate([[0], np.cumsum(kept)])[indptr].astype(np.int64)
         indices, values = indices[kept], values[kept]
-    scaled = ((values - columns.center[indices]) / columns.scale[indices]).astype(X.dtype)
-    return Observed(indptr, indices, scaled, X.shape)
+    center, scale = (np.ascontiguousarray(part, dtype=np.float64) for part in (columns.center, columns.scale))
+    scaled, finite = _core.standardise(indptr, indices, values, center, scale, X.shape[1])
+    if not finite:
+        return Observed(indptr, indices, scaled, X.shape)  # which names the entry that overflowed
+    return Observed._trusted(indptr, indices, scaled, X.shape)

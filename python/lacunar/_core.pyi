@@ -13,6 +13,17 @@ def build_info() -> dict[str, str | int]: ...
 def find_fault(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], values: _Float, n_cols: int
 ) -> tuple[str, int, int] | None: ...
+def column_moments(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32], values: _Float, weight: NDArray[np.float64], n_cols: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
+def standardise(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: _Float,
+    center: NDArray[np.float64],
+    scale: NDArray[np.float64],
+    n_cols: int,
+) -> tuple[_Float, bool]: ...
 def column_view(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], n_cols: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...

@@ -1,0 +1,17 @@
+// Columns of a table over their observed entries: moments, and the table standardised by them.
+#pragma once
+
+#include "lacunar/types.hpp"
+
+namespace lacunar {
+
+// total (d,): summed weights of the entries; mean and variance (d,) with these weights, 0 where total is 0. Sums run in the
+// order of the rows. weight (n,) or null for ones. O(n_observed), two passes: a variance by differences of squares cancels.
+template <class T>
+void column_moments(const Rows<T>& rows, const double* weight, double* total, double* mean, double* variance);
+
+// out[p] = (value - center) / scale of the entry's column, rounded once to T. False where a result is not finite.
+template <class T>
+bool standardise(const Rows<T>& rows, const double* center, const double* scale, T* out);
+
+}  // namespace lacunar

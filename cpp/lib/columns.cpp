@@ -1,0 +1,54 @@
+#include "lacunar/columns.hpp"
+
+#include <cmath>
+
+namespace lacunar {
+namespace {
+
+void divide(double* sum, const double* total, Offset n) {
+  for (Offset j = 0; j < n; ++j) sum[j] = total[j] > 0 ? sum[j] / total[j] : 0.0;
+}
+
+}  // namespace
+
+template <class T>
+void column_moments(const Rows<T>& rows, const double* weight, double* total, double* mean, double* variance) {
+  for (Offset j = 0; j < rows.n_cols; ++j) total[j] = mean[j] = variance[j] = 0.0;
+  for (Offset i = 0; i < rows.n_rows; ++i) {
+    const double w = weight ? weight[i] : 1.0;
+    for (Offset p = rows.offsets[i]; p < rows.offsets[i + 1]; ++p) {
+      const Index j = rows.indices[p];
+      total[j] += w;
+      mean[j] += w * static_cast<double>(rows.values[p]);
+    }
+  }
+  divide(mean, total, rows.n_cols);
+  for (Offset i = 0; i < rows.n_rows; ++i) {
+    const double w = weight ? weight[i] : 1.0;
+    for (Offset p = rows.offsets[i]; p < rows.offsets[i + 1]; ++p) {
+      const Index j = rows.indices[p];
+      const double away = static_cast<double>(rows.values[p]) - mean[j];
+      variance[j] += w * (away * away);
+    }
+  }
+  divide(variance, total, rows.n_cols);
+}
+
+template <class T>
+bool standardise(const Rows<T>& rows, const double* center, const double* scale, T* out) {
+  bool finite = true;
+  const Offset n_observed = rows.n_observed();
+  for (Offset p = 0; p < n_observed; ++p) {
+    const Index j = rows.indices[p];
+    out[p] = static_cast<T>((static_cast<double>(rows.values[p]) - center[j]) / scale[j]);
+    finite &= std::isfinite(out[p]);
+  }
+  return finite;
+}
+
+template void column_moments(const Rows<float>&, const double*, double*, double*, double*);
+template void column_moments(const Rows<double>&, const double*, double*, double*, double*);
+template bool standardise(const Rows<float>&, const double*, const double*, float*);
+template bool standardise(const Rows<double>&, const double*, const double*, double*);
+
+}  // namespace lacunar
