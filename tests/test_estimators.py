@@ -13,6 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
+from lacunar.features import KarmaFeatures
 from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
 from lacunar.tracking import GROUSE, PETRELS
 
@@ -39,6 +40,8 @@ ESTIMATORS = [
     KarmaRegressorCV(cv="holdout", random_state=0),
 ]
 TRANSFORMERS = [
+    KarmaFeatures(),
+    KarmaFeatures(3, n_components=20, random_state=0),
     PETRELS(1, random_state=0),
     PETRELS(1, state="shared", random_state=0),
     GROUSE(1, random_state=0),

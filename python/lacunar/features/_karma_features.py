@@ -1,0 +1,244 @@
+"""`KarmaFeatures`: KARMA's kernel as features, exact or by landmarks."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from lacunar._check import validate_X
+from lacunar._columns import ColumnScale, fit_columns, scale_columns
+from lacunar._random import generator
+from lacunar.features._exact import exact_features, n_entries, n_features
+from lacunar.kernels import KernelForm
+from lacunar.observed import Observed
+
+_PROBES = 500  # rows that the error is estimated on
+_BLOCK = 2**13  # rows compared with landmarks at once
+_RANK = 1e-12  # eigenvalues of the landmarks' kernel below this share of the largest are rounding
+
+
+class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Features of partially observed rows whose inner products are KARMA's kernel, for any linear learner.
+
+    Parameters
+    ----------
+    gamma : float, default=2
+        As in `KarmaClassifier`.
+    method : {"auto", "exact", "nystroem"}, default="auto"
+        "exact" gives sparse features, o for gamma = 1 and o^2 for gamma = 2 of a row with o entries; "nystroem" dense ones from
+        kernel values with landmark rows, for any gamma. "auto" is "exact" for gamma 1 and 2 where it fits in `memory_limit`.
+    n_components : int, default=300
+        Landmarks, at most the number of rows.
+    scale : "mean", "raw" or float, default="mean"
+    indicators : bool, default=False
+    normalize : {"trace", "cosine", None}, default="trace"
+    standardize : bool, default=True
+    constant : bool, default=True
+        As in `KarmaClassifier`.
+    memory_limit : int, default=2**31
+        Bytes that exact features may take.
+    sparse_missing : {"absent", "nan"}, default="absent"
+        What a sparse X does not store: missing, or zero.
+    random_state : int, RandomState or None, default=None
+        Draws the landmarks.
+    n_jobs : int, default=None
+        Threads of the kernel.
+
+    Attributes
+    ----------
+    method_ : str
+        "exact" or "nystroem".
+    kernel_ : KernelForm
+    landmarks_ : Observed of shape (n_landmarks, d)
+        Standardised landmark rows (Nystroem).
+    whitening_ : ndarray of shape (n_landmarks, n_features_out)
+        What kernel values with landmarks are multiplied by (Nystroem).
+    approximation_error_ : float
+        Mean share of k(x, x) that the features miss, on rows that are no landmarks; 0 for exact features.
+    center_, scale_, observed_columns_ : ndarrays of shape (d,)
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,)
+
+    Raises
+    ------
+    ValueError
+        Exact features asked for another gamma, or beyond `memory_limit`; infinite entries.
+
+    See Also
+    --------
+    KarmaClassifier : Uses the same features without writing them down (`solver="primal"`).
+
+    Notes
+    -----
+    Exact features cost O(sum of o^2) time and memory, Nystroem O(n m o + n m^2) for m landmarks. Random sketches were
+    measured and lose to both, so there are none. Hazan, Livni, Mansour, ICML 2015, Theorem 4.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from lacunar.features import KarmaFeatures
+    >>> X = np.array([[2.0, np.nan], [1.5, 1.0], [-1.0, np.nan], [np.nan, -2.0]])
+    >>> make_pipeline(KarmaFeatures(), LogisticRegression()).fit(X, [1, 1, 0, 0]).predict([[np.nan, 3.0]])
+    array([1])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "gamma": [Interval(Real, 1, None, closed="left")],
+        "method": [StrOptions({"auto", "exact", "nystroem"})],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "scale": [StrOptions({"mean", "raw"}), Interval(Real, 0, None, closed="neither")],
+        "indicators": ["boolean"],
+        "normalize": [StrOptions({"trace", "cosine"}), None],
+        "standardize": ["boolean"],
+        "constant": ["boolean"],
+        "memory_limit": [Interval(Integral, 1, None, closed="left")],
+        "sparse_missing": [StrOptions({"absent", "nan"})],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        gamma: float = 2,
+        *,
+        method: Literal["auto", "exact", "nystroem"] = "auto",
+        n_components: int = 300,
+        scale: float | Literal["mean", "raw"] = "mean",
+        indicators: bool = False,
+        normalize: Literal["trace", "cosine"] | None = "trace",
+        standardize: bool = True,
+        constant: bool = True,
+        memory_limit: int = 2**31,
+        sparse_missing: Literal["absent", "nan"] = "absent",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.gamma = gamma
+        self.method = method
+        self.n_components = n_components
+        self.scale = scale
+        self.indicators = indicators
+        self.normalize = normalize
+        self.standardize = standardize
+        self.constant = constant
+        self.memory_limit = memory_limit
+        self.sparse_missing = sparse_missing
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None) -> KarmaFeatures:
+        """Learn columns, kernel and landmarks.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+        y : ignored
+
+        Returns
+        -------
+        self : KarmaFeatures
+        """
+        table = validate_X(self, X, reset=True, sparse_missing=self.sparse_missing)
+        columns = fit_columns(table, np.ones(table.shape[0]), standardize=self.standardize)
+        self.center_, self.scale_, self.observed_columns_ = columns
+        rows = scale_columns(table, columns)
+        self.kernel_ = KernelForm.fit(
+            rows,
+            gamma=float(self.gamma),
+            scale=self.scale,
+            constant=float(self.constant),
+            indicators=float(self.indicators),
+            normalize=self.normalize,
+        )
+        self.method_ = self._choose(rows)
+        self.approximation_error_ = 0.0
+        if self.method_ == "nystroem":
+            self._fit_landmarks(rows)
+        return self
+
+    def _choose(self, rows: Observed) -> str:
+        explicit = self.gamma in (1, 2)
+        size = 16 * n_entries(self.kernel_, rows) if explicit else 0
+        if self.method == "nystroem" or (self.method == "auto" and not (explicit and size <= self.memory_limit)):
+            return "nystroem"
+        if not explicit:
+            raise ValueError(f"method='exact' needs gamma 1 or 2; got gamma={self.gamma:g}. Use method='nystroem'.")
+        if size > self.memory_limit:
+            raise ValueError(
+                f"exact features of {rows.shape[0]} rows must fit in memory_limit={self.memory_limit} bytes; they take {size}. "
+                "Raise it, transform in batches, use method='nystroem', or KarmaClassifier(solver='primal')."
+            )
+        return "exact"
+
+    def _fit_landmarks(self, rows: Observed) -> None:
+        rng = generator(self.random_state)
+        order = rng.permutation(rows.shape[0])
+        chosen = np.sort(order[: min(self.n_components, rows.shape[0])])
+        self.landmarks_ = rows[chosen]
+        gram = np.asarray(self.kernel_.gram(self.landmarks_, dtype=np.float64, n_jobs=self.n_jobs))
+        values, vectors = np.linalg.eigh(gram)
+        kept = values > _RANK * max(float(values[-1]), np.finfo(float).tiny)
+        if not kept.any():  # rows of zero norm only: one feature that is 0
+            kept[-1], values[-1] = True, np.inf
+        self.whitening_ = vectors[:, kept] / np.sqrt(values[kept])
+        probes = rows[np.sort(order[len(chosen) : len(chosen) + _PROBES])]
+        norms = self.kernel_.diagonal(probes)
+        missed = norms - np.sum(np.square(self._landmark_features(probes)), axis=1)
+        self.approximation_error_ = float(max(missed.sum() / norms.sum(), 0.0)) if norms.sum() > 0 else 0.0
+
+    def _landmark_features(self, rows: Observed) -> NDArray[np.float64]:
+        made = np.empty((rows.shape[0], self.whitening_.shape[1]))
+        for start in range(0, rows.shape[0], _BLOCK):
+            part = rows[start : start + _BLOCK]
+            made[start : start + _BLOCK] = (
+                self.kernel_.gram(part, self.landmarks_, dtype=np.float64, n_jobs=self.n_jobs) @ self.whitening_
+            )
+        return made
+
+    def transform(self, X: Any) -> Any:
+        """Features of rows.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+
+        Returns
+        -------
+        features : csr_array (exact) or ndarray (Nystroem) of shape (m, n_features_out)
+        """
+        check_is_fitted(self)
+        table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
+        rows = scale_columns(table, ColumnScale(self.center_, self.scale_, self.observed_columns_))
+        return exact_features(self.kernel_, rows) if self.method_ == "exact" else self._landmark_features(rows)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the features: "x_k [x_j]" for a value where a column is seen, "karmafeatures0" and so on for landmarks."""
+        check_is_fitted(self, "method_")
+        if self.method_ == "nystroem":
+            return np.array([f"karmafeatures{k}" for k in range(self.whitening_.shape[1])], dtype=object)
+        names = [str(name) for name in _check_feature_names_in(self, input_features)] + ["1"] * bool(self.constant)
+        channels = names + [f"seen({name})" for name in names] * bool(self.indicators)
+        if self.kernel_.gamma == 1:
+            return np.array(channels, dtype=object)
+        return np.array([f"{channel} [{name}]" for name in names for channel in channels], dtype=object)
+
+    @property
+    def _n_features_out(self) -> int:
+        if self.method_ == "nystroem":
+            return int(self.whitening_.shape[1])
+        return n_features(self.kernel_, self.n_features_in_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags

@@ -1,0 +1,104 @@
+"""KarmaFeatures: inner products are the kernel's, exactly or as nearly as it says."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+
+from lacunar import KarmaRegressor, Observed
+from lacunar._columns import ColumnScale, scale_columns
+from lacunar.features import KarmaFeatures
+from lacunar.persistence import load_model, save_model
+
+KERNELS = [
+    {"gamma": 1},
+    {"gamma": 2},
+    {"gamma": 2, "indicators": True, "normalize": "cosine"},
+    {"gamma": 1, "indicators": True, "constant": False},
+    {"gamma": 2, "scale": "raw", "normalize": None, "constant": False, "standardize": False},
+    {"gamma": 2, "indicators": True, "scale": 3.0},
+]
+
+
+def table(n=60, d=9, share=0.5, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)) @ rng.normal(size=(3, d)) + 0.2 * rng.normal(size=(n, d))
+    y = X[:, 0] + 0.5 * X[:, 1]
+    X[rng.random(X.shape) > share] = np.nan
+    X[4] = np.nan
+    return X, y
+
+
+def gram(model, X):
+    columns = ColumnScale(model.center_, model.scale_, model.observed_columns_)
+    return model.kernel_.gram(scale_columns(Observed.from_dense(X), columns))
+
+
+@pytest.mark.parametrize("options", KERNELS, ids=str)
+def test_exact_features_give_the_kernel(options):
+    X, _ = table()
+    model = KarmaFeatures(**options)
+    made = model.fit_transform(X)
+    assert sp.issparse(made)
+    assert made.has_sorted_indices or made.has_canonical_format
+    np.testing.assert_allclose((made @ made.T).toarray(), gram(model, X), atol=1e-12)
+    assert made.shape[1] == len(model.get_feature_names_out()) == model._n_features_out
+    assert model.approximation_error_ == 0
+
+
+@pytest.mark.parametrize("gamma", [1, 2, 2.5, 4])
+def test_all_landmarks_give_the_kernel_and_fewer_what_they_say(gamma):
+    X, _ = table(n=300)
+    every = KarmaFeatures(gamma, method="nystroem", n_components=300, random_state=0).fit(X)
+    made = every.transform(X)
+    # g of a real gamma is no sum of powers: that kernel has negative eigenvalues, which features cannot have
+    np.testing.assert_allclose(made @ made.T, gram(every, X), atol=1e-6 if float(gamma).is_integer() else 1e-3)
+    some = KarmaFeatures(gamma, method="nystroem", n_components=40, random_state=0).fit(X)
+    missed = 1 - np.sum(some.transform(X) ** 2) / np.trace(gram(some, X))
+    assert 0 <= some.approximation_error_ < 0.6
+    assert some.approximation_error_ == pytest.approx(missed * 300 / 260, abs=0.05)
+
+
+def test_linear_learners_on_features_are_karma():
+    X, y = table(n=200)
+    karma = KarmaRegressor(gamma=2, C=1.0).fit(X, y)
+    features = KarmaFeatures().fit_transform(X).toarray()
+    shift = karma.intercept_ if hasattr(karma, "intercept_") else 0.0
+    ridge = Ridge(alpha=0.5, fit_intercept=False, solver="cholesky").fit(features, y - shift)
+    np.testing.assert_allclose(ridge.predict(features) + shift, karma.predict(X), atol=1e-8)
+    labels = make_pipeline(KarmaFeatures(3, n_components=100, random_state=0), LogisticRegression()).fit(X, y > 0)
+    assert labels.score(X, y > 0) > 0.75
+
+
+@pytest.mark.parametrize("method", ["exact", "nystroem"])
+def test_containers_files_and_threads_do_not_matter(method, tmp_path):
+    X, _ = table()
+    model = KarmaFeatures(method=method, n_components=20, random_state=0).fit(X)
+
+    def dense(made):
+        return made.toarray() if sp.issparse(made) else made
+
+    expected = dense(model.transform(X))
+    rows = Observed.from_dense(X)
+    for form in (rows, sp.csr_array(rows.to_scipy()), sp.csc_matrix(rows.to_scipy())):
+        np.testing.assert_array_equal(dense(model.transform(form)), expected)
+    np.testing.assert_array_equal(dense(model.set_params(n_jobs=3).transform(X)), expected)
+    save_model(model, tmp_path / "f.lacunar")
+    np.testing.assert_array_equal(dense(load_model(tmp_path / "f.lacunar").transform(X)), expected)
+
+
+def test_limits_are_named():
+    X, _ = table()
+    with pytest.raises(ValueError, match="method='exact' needs gamma 1 or 2"):
+        KarmaFeatures(3, method="exact").fit(X)
+    with pytest.raises(ValueError, match="memory_limit=100"):
+        KarmaFeatures(method="exact", memory_limit=100).fit(X)
+    assert KarmaFeatures(memory_limit=100, n_components=5).fit(X).method_ == "nystroem"
+
+
+def test_degenerate_rows():
+    hole = np.full((3, 4), np.nan)
+    assert KarmaFeatures().fit_transform(hole).shape[0] == 3
+    bare = KarmaFeatures(method="nystroem", constant=False, random_state=0)
+    np.testing.assert_array_equal(bare.fit_transform(hole), 0)
