@@ -11,9 +11,9 @@ Solver = Literal["gram", "primal", "online"]
 
 # Below this many rows the Gram is solved, exactly, in a fraction of a second whatever the table would cost.
 _FEW_ROWS = 3000
-# Nanoseconds, one core (docs/karma-solvers.md): a float of the weight table met by a visit, a pair of the Gram with its
-# share of an iterative solver's passes, and a multiplication of the Cholesky factorisation.
-_TABLE_NS, _PAIR_NS, _FLOP_NS = 0.13, 8.0, 0.03
+# Nanoseconds, one core (docs/karma-solvers.md): a visit of a row to the weight table and each float it reads there; a pair
+# of the Gram with its share of an iterative solver's passes; a multiplication of the Cholesky factorisation.
+_VISIT_NS, _TABLE_NS, _PAIR_NS, _FLOP_NS = 150.0, 0.13, 2.5, 0.025
 _SWEEPS = 16
 
 
@@ -60,5 +60,5 @@ def choose_solver(form: KernelForm, shape: Shape, memory_limit: int) -> Solver:
         return "gram"
     outputs = 1 if shape.closed_form else shape.n_outputs
     gram = _PAIR_NS * n**2 * outputs + (_FLOP_NS * n**3 / 3 if shape.closed_form else 0.0)
-    primal = _TABLE_NS * _SWEEPS * n * shape.n_outputs * table_floats(form, shape)
+    primal = _SWEEPS * n * shape.n_outputs * (_VISIT_NS + _TABLE_NS * table_floats(form, shape))
     return "gram" if gram_fits and gram < primal else "primal"

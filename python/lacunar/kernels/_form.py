@@ -15,6 +15,8 @@ Scale = float | Literal["mean", "raw"]
 Normalize = Literal["cosine", "trace"] | None
 Method = Literal["auto", "dense", "spmm", "inverted"]
 
+_ROWS = 4096  # rows whose squares are held at once
+
 
 def series(counts: NDArray[Any], gamma: float) -> NDArray[np.float64]:
     """g(u) = 1 + u + ... + u^(gamma - 1), continued to (u^gamma - 1) / (u - 1) where gamma is no integer.
@@ -103,12 +105,15 @@ class KernelForm:
     def raw_diagonal(self, X: Observed) -> NDArray[np.float64]:
         """k(x, x) before the cosine, shape (n,). O(nnz)."""
         counts = X.row_counts
-        filled = counts > 0
         sums = np.zeros(X.shape[0])
         with np.errstate(over="ignore", invalid="ignore"):  # the door refuses what is not finite: `range_needed`
-            squares = np.square(X.values, dtype=np.float64)
-            # Row by row: differences of one running sum would lose the small rows behind a large one.
-            sums[filled] = np.add.reduceat(squares, X.indptr[:-1][filled]) if len(squares) else 0.0
+            for start in range(0, len(sums), _ROWS):  # by blocks: a float64 copy of all values costs more than its sums
+                offsets = X.indptr[start : start + _ROWS + 1]
+                squares = np.square(X.values[offsets[0] : offsets[-1]], dtype=np.float64)
+                filled = np.flatnonzero(np.diff(offsets))
+                # Row by row: differences of one running sum would lose the small rows behind a large one.
+                if len(filled):
+                    sums[start + filled] = np.add.reduceat(squares, offsets[filled] - offsets[0])
             return self._combine(sums, counts, self.table(int(counts.max(initial=0))))
 
     def range_needed(self, X: Observed, Y: Observed | None = None) -> tuple[float, float]:

@@ -1,0 +1,18 @@
+"""Every example is short and runs."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "examples"
+EXAMPLES = sorted(FOLDER.glob("*.py"))
+if not EXAMPLES:
+    pytest.skip("the examples are not beside the tests", allow_module_level=True)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example(path, capsys):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 60
+    runpy.run_path(str(path), run_name="__main__")
+    assert capsys.readouterr().out
