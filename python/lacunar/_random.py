@@ -11,3 +11,16 @@ from sklearn.utils import check_random_state
 def generator(random_state: Any) -> np.random.Generator:
     """A new generator seeded by scikit-learn's `random_state`: the same for the same int, the next one of a RandomState."""
     return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1, size=4))
+
+
+def state_of(rng: np.random.Generator) -> dict[str, Any]:
+    """Plain data from which `resumed` makes a generator that goes on with the same draws."""
+    return dict(rng.bit_generator.state)
+
+
+def resumed(state: dict[str, Any]) -> np.random.Generator:
+    """The generator whose `state_of` this is."""
+    bits = np.random.PCG64(0)
+    vars_of: Any = bits  # the stubs want a TypedDict, and a file gives a dict
+    vars_of.state = state
+    return np.random.Generator(bits)

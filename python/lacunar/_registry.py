@@ -18,6 +18,8 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.SMPCRRegressor": ("lacunar.regression", "SMPCRRegressor"),
     "lacunar.PETRELS": ("lacunar.tracking", "PETRELS"),
     "lacunar.GROUSE": ("lacunar.tracking", "GROUSE"),
+    "lacunar.ActivePOPCA": ("lacunar.active", "ActivePOPCA"),
+    "lacunar.MBEG": ("lacunar.active", "MBEG"),
     "lacunar.TableEncoder": ("lacunar.compare", "TableEncoder"),
     "lacunar.TableModel": ("lacunar.compare", "TableModel"),
 }

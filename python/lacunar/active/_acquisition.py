@@ -1,0 +1,252 @@
+"""Ask and tell: requests with frozen probabilities, answers in any order, refusals, costs, exact resumption."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval
+
+from lacunar._random import generator, resumed, state_of
+from lacunar.active._result import ActiveSubspace
+from lacunar.active._tables import Floats, Ints, add_rows, empty_tables
+
+Oracle = Callable[[Ints], ArrayLike]
+_BLOCK = 1024  # most rows drawn at once in `run`
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """Attributes of one new row to look at.
+
+    Attributes
+    ----------
+    id : int
+        Number of the request; `tell` takes the request or its id.
+    indices : ndarray of shape (<= budget,)
+        Distinct attributes, ascending. All belong to the same row.
+    cost : float
+        Sum of their costs.
+    """
+
+    id: int
+    indices: Ints
+    cost: float
+
+
+class Acquisition(BaseEstimator):  # type: ignore[misc]
+    """Base of the strategies: subclasses draw, learn from rows and read off the subspace."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_features": [Interval(Integral, 2, None, closed="left")],
+        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "budget": [Integral],
+        "alpha": [Interval(Real, 0, 1, closed="right")],
+        "costs": ["array-like", None],
+        "random_state": ["random_state"],
+    }
+    n_features: int
+    n_components: int
+    budget: int
+    costs: Any
+    random_state: Any
+
+    def _draw(self, rng: np.random.Generator, n: int) -> tuple[Ints, Floats]:
+        """Attributes (n, w), and the probabilities (n, v) that the estimate will divide by."""
+        raise NotImplementedError
+
+    def _learn(self, drawn: Ints, probability: Floats, values: Floats) -> None:
+        """Use rows: drawn (n, w) as `_draw` gave them, values (n, w), NaN where refused."""
+        raise NotImplementedError
+
+    def _rows_in_force(self) -> int:
+        """How many rows may be drawn before what they are drawn from changes."""
+        raise NotImplementedError
+
+    def result(self) -> ActiveSubspace:
+        """The subspace found so far."""
+        raise NotImplementedError
+
+    def _start(self) -> None:
+        """Check the parameters and begin, unless begun."""
+        if hasattr(self, "tables_"):
+            return
+        self._validate_params()
+        d, r = self.n_features, self.budget
+        if r < 2:
+            raise ValueError(
+                f"budget must be at least 2 attributes a row; got {r}. With one attribute a row no two are ever seen together, "
+                "and distributions with different subspaces look the same: no method can tell them apart. Use budget=2."
+            )
+        if r > d or self.n_components > d:
+            raise ValueError(
+                f"budget and n_components must be at most n_features={d}; got {r} and {self.n_components}. Lower them."
+            )
+        self._check()
+        costs = np.ones(d) if self.costs is None else np.array(self.costs, dtype=np.float64)
+        if costs.shape != (d,) or not np.all(np.isfinite(costs) & (costs > 0)):
+            raise ValueError(
+                f"costs must be {d} positive numbers, one an attribute; got shape {costs.shape}. Pass None for equal costs."
+            )
+        self.rng_ = state_of(generator(self.random_state))
+        self.costs_, self.tables_ = costs, empty_tables(d)
+        self.pending_: dict[int, tuple[Ints, Floats]] = {}
+        self.n_asked_, self.n_told_, self.spent_ = 0, 0, 0.0
+        self._begin()
+
+    def _check(self) -> None:
+        """Parameters of the strategy that exclude each other."""
+
+    def _begin(self) -> None:
+        """State of the strategy itself."""
+
+    def _drawn(self, n: int) -> tuple[Ints, Floats]:
+        rng = resumed(self.rng_)
+        drawn = self._draw(rng, n)
+        self.rng_ = state_of(rng)
+        self.n_asked_ += n
+        return drawn
+
+    def ask(self, n: int = 1) -> list[Request]:
+        """Requests for `n` new rows, drawn by what is known now; their indices and probabilities are frozen.
+
+        Parameters
+        ----------
+        n : int, default=1
+
+        Returns
+        -------
+        list of Request
+            Answer with `tell`, in any order, later or never: an unanswered request only stays pending.
+        """
+        if n < 1:
+            raise ValueError(f"n must be at least 1; got {n}. Ask for one row or more.")
+        self._start()
+        first = self.n_asked_
+        drawn, probability = self._drawn(n)
+        requests = []
+        for i in range(n):
+            self.pending_[first + i] = (drawn[i], probability[i])
+            indices = np.unique(drawn[i])
+            requests.append(Request(first + i, indices, float(self.costs_[indices].sum())))
+        return requests
+
+    def tell(self, request: Request | int, values: ArrayLike | Mapping[int, float]) -> None:
+        """Answer one request. A call that raises leaves everything as it was.
+
+        Parameters
+        ----------
+        request : Request or int
+            What `ask` gave, or its id.
+        values : array-like of shape (len(request.indices),), or mapping
+            In the order of `request.indices`; NaN for an attribute that was refused. A mapping of attribute to value may
+            leave refused attributes out. Refused attributes cost nothing and teach nothing.
+
+        Raises
+        ------
+        ValueError
+            For a request told before or never asked, another number of values, infinite values.
+        """
+        number = request.id if isinstance(request, Request) else int(request)
+        drawn, probability = self._pending_of(number)
+        indices = np.unique(drawn)
+        if isinstance(request, Request) and not np.array_equal(request.indices, indices):
+            raise ValueError(
+                f"request {number} must be one of this sampler's; got one for attributes {request.indices.tolist()} while "
+                f"{indices.tolist()} were asked for. Tell it to the sampler that asked."
+            )
+        told = _aligned(values, indices, number)
+        row = told[np.searchsorted(indices, drawn)]
+        self._take(drawn[None], probability[None], row[None])
+        del self.pending_[number]
+
+    def _pending_of(self, number: int) -> tuple[Ints, Floats]:
+        if number not in getattr(self, "pending_", {}):
+            known = 0 <= number < getattr(self, "n_asked_", 0)
+            state = "told already, or drawn by run" if known else "never asked for"
+            raise ValueError(
+                f"request must be one that waits for its values; got {number}, which was {state}. Call ask() for a new one."
+            )
+        drawn, probability = self.pending_[number]
+        return drawn, probability
+
+    def _take(self, drawn: Ints, probability: Floats, values: Floats) -> None:
+        distinct = _distinct(drawn)
+        self._learn(drawn, probability, values)
+        add_rows(self.tables_, distinct, values)
+        paid = (distinct >= 0) & ~np.isnan(values)
+        self.spent_ += float(self.costs_[distinct[paid]].sum())
+        self.n_told_ += len(drawn)
+        self._told()
+
+    def _told(self) -> None:
+        """Renew what is drawn from, when due. `n_told_` and `tables_` are up to date."""
+
+    def run(self, oracle: Oracle, m: int, *, max_cost: float = np.inf) -> Any:
+        """Ask and tell `m` rows, or until their cost reaches `max_cost`.
+
+        Parameters
+        ----------
+        oracle : callable
+            Takes the distinct attributes (at most `budget`,) of a new row, gives their values, NaN for a refusal.
+        m : int
+        max_cost : float, default=inf
+            Checked against `spent_` before each row.
+
+        Returns
+        -------
+        self
+        """
+        self._start()
+        left = int(m)
+        while left > 0 and self.spent_ < max_cost:
+            n = min(left, _BLOCK, max(self._rows_in_force(), 1)) if np.isinf(max_cost) else 1
+            first = self.n_asked_
+            drawn, probability = self._drawn(n)
+            values = np.stack([self._answer(oracle, row, first + i) for i, row in enumerate(drawn)])
+            self._take(drawn, probability, values)
+            left -= n
+        return self
+
+    def _answer(self, oracle: Oracle, drawn: Ints, number: int) -> Floats:
+        indices, place = np.unique(drawn, return_inverse=True)
+        told = _aligned(oracle(indices), indices, number)
+        return told[place]
+
+
+def _aligned(values: ArrayLike | Mapping[int, float], indices: Ints, number: int) -> NDArray[np.float64]:
+    """Values of one request in the order of its indices, NaN where refused."""
+    if isinstance(values, Mapping):
+        unknown = set(values) - set(indices.tolist())
+        if unknown:
+            raise ValueError(
+                f"values of request {number} must be of attributes {indices.tolist()}; got {sorted(unknown)}, too. Leave them out."
+            )
+        values = [values.get(int(i), np.nan) for i in indices]
+    told = np.asarray(values, dtype=np.float64)
+    if told.shape != indices.shape:
+        raise ValueError(
+            f"values of request {number} must be {len(indices)} numbers, one an attribute; got shape {told.shape}. "
+            "Put NaN where an attribute was refused."
+        )
+    if np.isinf(told).any():
+        at = int(indices[np.argmax(np.isinf(told))])
+        raise ValueError(
+            f"values of request {number} must be finite or NaN; got an infinity for attribute {at}. Use NaN."
+        )
+    return told
+
+
+def _distinct(drawn: Ints) -> Ints:
+    """`drawn` with the repetitions of an attribute in its row replaced by -1."""
+    order = np.argsort(drawn, axis=1, kind="stable")
+    ordered = np.take_along_axis(drawn, order, 1)
+    ordered[:, 1:][ordered[:, 1:] == ordered[:, :-1]] = -1
+    made = np.empty_like(drawn)
+    np.put_along_axis(made, order, ordered, 1)
+    return made

@@ -1,0 +1,192 @@
+"""Active POPCA: PCA of the covariance of rows whose attributes were chosen, uniformly or by what is known."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from lacunar.active._acquisition import Acquisition
+from lacunar.active._result import ActiveSubspace, leading, subspace_of
+from lacunar.active._tables import Floats, Ints, covariance, designed_moment, means, second_moment
+
+
+class ActivePOPCA(Acquisition):
+    """The leading subspace of rows of which only `budget` attributes can be looked at, chosen row by row.
+
+    Parameters
+    ----------
+    n_features : int
+        d, attributes a row has.
+    n_components : int, default=2
+        k, dimension of the subspace.
+    budget : int, default=2
+        r, attributes looked at in a row, at least 2. If the total m r is given, larger r is better: r (r-1) / 2 pairs a row.
+    strategy : {"adaptive", "uniform", "uniform-with-replacement"}, default="adaptive"
+        "adaptive": the draws of a row alternate between attributes of high leverage in the current subspace and attributes
+        of high spread, never twice the same. Uniform until `warmup` rows are told. The uniform ones are the paper's section
+        3, the second with the right inclusion probabilities (its footnote 2).
+    weights : {"pairwise", "design"}, default="pairwise"
+        "pairwise" divides sums by joint counts. "design" divides by the inclusion probabilities, pi_i = r / d and
+        pi_ij = r (r-1) / (d (d-1)) without replacement, pi_i = 1 - (1 - 1/d)^r and pi_ij = 1 - 2 (1 - 1/d)^r + (1 - 2/d)^r
+        with: exactly unbiased for the second moment, noisier; uniform strategies only, no centring, no refusals.
+    center : bool, default=True
+        Decompose the covariance; False: the second moment, as in the paper. Ignored by weights="design".
+    alpha : float in (0, 1], default=0.2
+        Share of uniform draws among adaptive ones.
+    growth : float > 1, default=1.25
+        The distribution is renewed when so many times the rows have been told.
+    warmup : int or None, default=None
+        Uniform rows at the beginning; None: 4 d.
+    pseudo_count : float >= 0, default=2
+        Added to joint counts off the diagonal (weights="pairwise").
+    costs : array-like of shape (d,) or None, default=None
+        Cost of looking at each attribute. Adaptive draws are made in proportion to 1 / sqrt(cost) (Neyman's allocation);
+        `spent_` adds up what was paid.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    n_asked_, n_told_ : int
+    spent_ : float
+    pending_ : dict
+        Requests not told yet.
+
+    Notes
+    -----
+    Memory 3 d^2; a row costs O(r^2), a renewal O(d^3), about log(m) / log(growth) times. Source: Gonen, Rosenbaum, Eldar
+    and Shalev-Shwartz, "Subspace Learning with Partial Information", section 3; the adaptive rule is ours and without proof.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.active import ActivePOPCA
+    >>> rng = np.random.default_rng(0)
+    >>> def oracle(indices):
+    ...     return (rng.normal() * np.array([3.0, 3.0, 0.0, 0.0]) + 0.1 * rng.normal(size=4))[indices]
+    >>> sampler = ActivePOPCA(4, 1, random_state=0).run(oracle, 300)
+    >>> request = sampler.ask()[0]
+    >>> sampler.tell(request, oracle(request.indices))
+    >>> np.round(sampler.result().components_, 1) + 0.0
+    array([[0.7, 0.7, 0. , 0. ]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **Acquisition._parameter_constraints,
+        "alpha": [Interval(Real, 0, 1, closed="right")],
+        "strategy": [StrOptions({"adaptive", "uniform", "uniform-with-replacement"})],
+        "weights": [StrOptions({"pairwise", "design"})],
+        "center": ["boolean"],
+        "growth": [Interval(Real, 1, None, closed="neither")],
+        "warmup": [Interval(Integral, 0, None, closed="left"), None],
+        "pseudo_count": [Interval(Real, 0, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        n_features: int,
+        n_components: int = 2,
+        budget: int = 2,
+        *,
+        strategy: str = "adaptive",
+        weights: str = "pairwise",
+        center: bool = True,
+        alpha: float = 0.2,
+        growth: float = 1.25,
+        warmup: int | None = None,
+        pseudo_count: float = 2.0,
+        costs: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_features = n_features
+        self.n_components = n_components
+        self.budget = budget
+        self.strategy = strategy
+        self.weights = weights
+        self.center = center
+        self.alpha = alpha
+        self.growth = growth
+        self.warmup = warmup
+        self.pseudo_count = pseudo_count
+        self.costs = costs
+        self.random_state = random_state
+
+    def _check(self) -> None:
+        if self.strategy == "adaptive" and self.weights == "design":
+            raise ValueError(
+                "weights must be 'pairwise' with strategy='adaptive', whose inclusion probabilities are not known in advance; "
+                "got weights='design'. Use strategy='uniform'."
+            )
+
+    def _begin(self) -> None:
+        d = self.n_features
+        self.renew_at_ = 4 * d if self.warmup is None else int(self.warmup)
+        self.laws_ = np.full((2, d), 1.0 / d)
+
+    def _rows_in_force(self) -> int:
+        return self.renew_at_ - self.n_told_ if self.strategy == "adaptive" else 1 << 30
+
+    def _draw(self, rng: np.random.Generator, n: int) -> tuple[Ints, Floats]:
+        d, r = self.n_features, self.budget
+        none = np.empty((n, 0))
+        if self.strategy == "uniform-with-replacement":
+            return rng.integers(d, size=(n, r)), none
+        drawn = np.empty((n, r), dtype=np.int64)
+        sums = np.cumsum(self.laws_, axis=1)
+        for slot in range(r):  # strong, weak, strong ...; what the row already has is drawn again
+            law, again = sums[slot % 2], np.arange(n)
+            while len(again):
+                found = np.searchsorted(law, rng.random(len(again)) * law[-1], side="right")
+                drawn[again, slot] = np.minimum(found, d - 1)
+                again = again[(drawn[again, :slot] == drawn[again, slot, None]).any(axis=1)]
+        return drawn, none
+
+    def _learn(self, drawn: Ints, probability: Floats, values: Floats) -> None:
+        if self.weights == "design" and np.isnan(values).any():
+            raise ValueError(
+                "values must all be given with weights='design', whose inclusion probabilities know of no refusal; got NaN. "
+                "Use weights='pairwise'."
+            )
+
+    def _told(self) -> None:
+        if self.strategy == "adaptive" and self.n_told_ >= self.renew_at_:
+            self.laws_ = self._laws()
+            self.renew_at_ = max(self.n_told_ + 1, int(self.n_told_ * self.growth))
+
+    def _laws(self) -> Floats:
+        """Strong: leverage in the current subspace. Weak: spread. (2, d), each mixed with alpha of uniform."""
+        C = self._estimate()
+        leverage = np.sum(leading(C, self.n_components) ** 2, axis=1)
+        laws = np.stack([leverage, np.sqrt(np.maximum(np.diag(C), 0))])
+        laws += np.where(laws.sum(axis=1, keepdims=True) > 0, 0.0, 1.0)
+        laws /= np.sqrt(self.costs_)
+        uniform = 1 / np.sqrt(self.costs_)
+        mixed: Floats = (1 - self.alpha) * laws / laws.sum(axis=1, keepdims=True) + self.alpha * uniform / uniform.sum()
+        return mixed
+
+    def _estimate(self) -> Floats:
+        if self.weights == "pairwise":
+            made = covariance if self.center else second_moment
+            return made(self.tables_, self.pseudo_count)
+        d, r = self.n_features, self.budget
+        if self.strategy == "uniform":
+            return designed_moment(self.tables_, self.n_told_, r / d, r * (r - 1) / (d * (d - 1)))
+        missed, both_missed = (1 - 1 / d) ** r, (1 - 2 / d) ** r
+        return designed_moment(self.tables_, self.n_told_, 1 - missed, 1 - 2 * missed + both_missed)
+
+    def result(self) -> ActiveSubspace:
+        """The subspace found so far, with the fitted attributes of scikit-learn's PCA. O(d^3).
+
+        Raises
+        ------
+        ValueError
+            When nothing was told.
+        """
+        if not getattr(self, "n_told_", 0):
+            raise ValueError("result() needs rows; got none told. Call run(), or ask() and tell(), first.")
+        C = self._estimate()
+        centred = self.center and self.weights == "pairwise"
+        mean = means(self.tables_) if centred else np.zeros(self.n_features)
+        return subspace_of(C, mean, leading(C, self.n_components), self.n_told_)

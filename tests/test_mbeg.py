@@ -1,0 +1,161 @@
+"""MBEG against the algorithm word for word; its estimate by enumeration; projection and decomposition."""
+
+import warnings
+
+import numpy as np
+import pytest
+from reference import mbeg
+
+from lacunar.active import MBEG
+from lacunar.active._entropy import decompose, project_logs
+from lacunar.active._tables import add_rows, empty_tables
+from lacunar.persistence import load_model, save_model
+
+ATOM = np.array([0.6, 0.8, 0.0, 0.0, 0.0])
+
+
+def signed(seed, atom=ATOM):
+    rng = np.random.default_rng(seed)
+    return lambda indices: (rng.choice([-1.0, 1.0]) * atom)[indices]
+
+
+@pytest.mark.parametrize("r", [2, 4, 6])
+def test_literal_steps_are_those_of_the_paper(r):
+    d, k, m = 6, 2, 25
+    model = MBEG(d, k, r, eta="theory", alpha=0.25, lazy=False, horizon=m, random_state=0)
+    rng = np.random.default_rng(1)
+    eta = np.sqrt(r * np.log(d) / (2 * m * (d + r)))
+    W, total = np.eye(d) * k / d, np.zeros((d, d))
+    for _ in range(m):
+        request = model.ask()[0]
+        pairs = model.pending_[request.id][0].reshape(-1, 2)
+        p = mbeg.law(W, k, 0.25)
+        np.testing.assert_allclose(model.pending_[request.id][1], p[tuple(pairs.T)], rtol=1e-9)
+        x = rng.normal(size=d)
+        model.tell(request, x[request.indices])
+        total += W
+        W = mbeg.step(W, mbeg.estimate(pairs, x, p), eta, k)
+        np.testing.assert_allclose(model.W_, W, atol=1e-9)
+    np.testing.assert_allclose(model.result().weights_, total / m, atol=1e-9)
+
+
+def test_lazy_and_literal_agree_until_something_is_capped():
+    d, k, m = 8, 2, 30
+    literal, lazy = (MBEG(d, k, eta=1e-4, lazy=lz, refresh=1, random_state=3).run(signed(0, np.full(d, d**-0.5)), m)
+                     for lz in (False, True))  # fmt: skip
+    np.testing.assert_allclose(literal.W_, lazy.W_, atol=1e-12)
+    assert np.abs(lazy.W_ - np.eye(d) * k / d).max() > 1e-4
+
+
+def test_the_estimate_is_unbiased_by_enumeration():
+    d, k = 4, 2
+    rng = np.random.default_rng(0)
+    model = MBEG(d, k, eta=0.05, alpha=0.3, refresh=4, random_state=0)
+    model.run(signed(2, rng.normal(size=d)), 40)
+    p = mbeg.law(model.W_, k, 0.3)
+    assert p.sum() == pytest.approx(1)
+    assert np.ptp(p) > 0.01
+    x, mean = rng.normal(size=d), np.zeros((d, d))
+    for s in range(d):
+        for q in range(d):
+            model.potential_ = np.zeros((d, d))
+            model._learn(np.array([[s, q]]), np.array([[p[s, q]]]), np.array([[x[s], x[q]]]))
+            mean += p[s, q] * model.potential_
+    np.testing.assert_allclose(mean, np.outer(x, x), atol=1e-12)
+
+
+def test_pairs_are_drawn_by_their_law():
+    model = MBEG(4, 2, eta=0.2, refresh=8, random_state=0).run(signed(5, ATOM[:4]), 64)
+    p, n = mbeg.law(model.W_, 2, 0.3), 200_000
+    drawn, frozen = model._drawn(n)
+    counts = np.bincount(drawn[:, 0] * 4 + drawn[:, 1], minlength=16).reshape(4, 4)
+    np.testing.assert_allclose(frozen[:, 0], p[drawn[:, 0], drawn[:, 1]])
+    assert (np.abs(counts - n * p) < 5 * np.sqrt(n * p)).all()
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 7])
+def test_projection(k):
+    rng = np.random.default_rng(k)
+    for size in (0.1, 1, 10):
+        logs = size * rng.normal(size=7)
+        made = np.exp(project_logs(logs, k))
+        np.testing.assert_allclose(made.sum(), k)
+        if k < 7:
+            np.testing.assert_allclose(made, mbeg.project(np.exp(logs), k), atol=1e-9)
+    far = project_logs(np.array([1e4, 5.0, -1e4, 5.0, 2e4, 0, 0]), k)
+    assert np.isfinite(far).all()
+    assert np.exp(far).sum() == pytest.approx(k)
+
+
+def test_decomposition_is_algorithm_3():
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        d = int(rng.integers(2, 12))
+        k = int(rng.integers(1, d + 1))
+        lam = np.exp(project_logs(3 * rng.normal(size=d), k))
+        terms, made = decompose(lam, k), np.zeros(d)
+        assert len(terms) <= d
+        for beta, members in terms:
+            assert len(set(members.tolist())) == k
+            made[members] += beta
+        np.testing.assert_allclose(made, lam, atol=1e-9)
+        assert [round(b, 9) for b, _ in terms] == [round(b, 9) for b, _ in mbeg.decomposition(lam, k) if b > 1e-9]
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize("output", ["topk", "erm", "sampled", "average"])
+def test_it_finds_the_direction(output, lazy):
+    model = MBEG(5, 1, 4, lazy=lazy, output=output, random_state=0).run(signed(1), 3000)
+    found = model.result()
+    captured = float(found.components_[0] @ ATOM) ** 2
+    assert captured > 0.99
+    np.testing.assert_array_equal(found.components_, model.result().components_)
+    assert np.trace(found.weights_) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_resumed_from_a_file(lazy, tmp_path):
+    model = MBEG(5, 2, lazy=lazy, refresh=8, output="sampled", random_state=0).run(signed(1), 50)
+    waiting = model.ask(3)
+    save_model(model, tmp_path / "m.lacunar")
+    back = load_model(tmp_path / "m.lacunar")
+    for one in (model, back):
+        one.tell(waiting[1].id, ATOM[waiting[1].indices])
+        one.run(signed(7), 40)
+    np.testing.assert_array_equal(model.W_, back.W_)
+    np.testing.assert_array_equal(model.ask()[0].indices, back.ask()[0].indices)
+    np.testing.assert_array_equal(model.result().components_, back.result().components_)
+
+
+def test_refused_pairs_are_left_out():
+    model = MBEG(4, 1, 4, alpha=1.0, random_state=0)
+    for _ in range(200):
+        request = model.ask()[0]
+        model.tell(request, np.where(request.indices == 3, np.nan, ATOM[:4][request.indices]))
+    assert not model.potential_[3].any()
+    assert model.n_told_ == 200
+    assert model.result().components_[0][:2] == pytest.approx([0.6, 0.8], abs=0.1)
+
+
+def test_what_is_impossible_is_refused():
+    with pytest.raises(ValueError, match="even"):
+        MBEG(5, 1, 3).ask()
+    with pytest.raises(ValueError, match="no two are ever seen together"):
+        MBEG(5, 1, 1).ask()
+    with pytest.raises(ValueError, match="horizon must be"):
+        MBEG(5, 1, 2, eta="theory").ask()
+    with pytest.raises(ValueError, match="none told"):
+        MBEG(5, 1, 2).result()
+    with pytest.warns(UserWarning, match="horizon >= 575"):
+        MBEG(5, 1, 2, alpha="theory", horizon=100).ask()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        MBEG(5, 1, 2, alpha="theory", horizon=600).ask()
+
+
+def test_tables_add_each_row_once():
+    tables = empty_tables(3)
+    add_rows(tables, np.array([[2, 0, -1]]), np.array([[3.0, np.nan, 7.0]]))
+    assert tables["S"][2, 2] == 9
+    assert tables["N"].sum() == 1
+    assert tables["A"].sum() == 3
