@@ -125,6 +125,18 @@ def test_a_budget_bounds_the_stored_rows(budget):
     assert model.state_["clock"][3] > 0
 
 
+@pytest.mark.parametrize("options", [{"solver": "primal", "passes": 1}, {"gamma": 2.5, "solver": "online"}], ids=str)
+@pytest.mark.parametrize("name", ["first", "second", "clock"])
+@pytest.mark.parametrize("bad", [3, np.zeros(0), np.full(4, np.inf), np.zeros(3, np.int64)], ids=str)
+def test_a_file_with_other_arrays_is_refused(options, name, bad, tmp_path):
+    X, y = table(60)
+    model = KarmaClassifier(loss="hinge", random_state=0, **options).fit(X, target(KarmaClassifier(), y))
+    model.state_ = {**model.state_, name: bad}
+    save_model(model, tmp_path / "model")
+    with pytest.raises(ValueError, match="not a sound model file"):
+        load_model(tmp_path / "model")
+
+
 def test_passes_approach_the_exact_solution():
     X, y = table(400)
     labels = target(KarmaClassifier(), y)

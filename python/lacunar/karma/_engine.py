@@ -185,6 +185,7 @@ class EngineFits(KarmaBase):
             if state["n_features"] != len(self.center_) or state["form"] != self.kernel_:
                 raise ValueError("state_ is of another table or kernel than center_ and kernel_; fit the model again.")
             engine = (PrimalModel if self.solver_ == "primal" else OnlineModel).from_state(state)
+            _check_arrays(engine)
         return engine
 
     def _expansion(self, rows: Observed) -> _Floats:
@@ -220,3 +221,20 @@ class EngineFits(KarmaBase):
 
     def _stream_rho(self) -> float:
         return self.rho or _STREAM_STRENGTH / self.C
+
+
+def _check_arrays(engine: Engine) -> None:
+    """Refuse a `state_` that someone has tampered with before the core reads it."""
+    primal = isinstance(engine, PrimalModel)
+    size = engine.map.entries if isinstance(engine, PrimalModel) else engine.rows.shape[0]
+    for name in ("first", "second", "clock"):
+        part = getattr(engine, name)
+        if part is None and name == "second" and primal:
+            continue
+        wanted = (3 if primal else 4) if name == "clock" else size * engine.n_outputs
+        sound = isinstance(part, np.ndarray) and part.dtype.kind == "f" and part.size == wanted
+        if not sound or not np.isfinite(part).all():
+            raise ValueError(
+                f"state_[{name!r}] must hold {wanted} finite floats; got {type(part).__name__} of shape {np.shape(part)}. "
+                "Fit the model again."
+            )
