@@ -38,6 +38,8 @@ ESTIMATORS = [
     KarmaClassifierCV(gammas=(2,), Cs=(1.0,), refit_loss="logistic", random_state=0),
     KarmaRegressorCV(),
     KarmaRegressorCV(cv="holdout", random_state=0),
+    KarmaClassifierCV(options="auto"),
+    KarmaRegressorCV(options="auto"),
 ]
 TRANSFORMERS = [
     KarmaFeatures(),

@@ -12,13 +12,15 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar._check import validate_X
-from lacunar._columns import fit_columns, scale_columns
+from lacunar._columns import ColumnScale, fit_columns, scale_columns
+from lacunar.karma._expand import expand, fit_expansion
 from lacunar.karma._kernel_form import KernelOptions
 from lacunar.karma._search import SearchData, best_kernels, kernel_grid, results_table, search
 from lacunar.karma._splits import make_splits, search_rows
 from lacunar.observed import Observed
 
 _Floats = NDArray[np.float64]
+_AUTO_AVERAGE = 5  # models of options="auto"
 DEFAULT_CS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 
 
@@ -40,6 +42,7 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
             "array-like",
         ],
         "max_search_rows": [Interval(Integral, 1, None, closed="left")],
+        "options": [StrOptions({"auto"}), None],
         "average": [Interval(Integral, 1, None, closed="left")],
         "sparse_missing": [StrOptions({"absent", "nan"})],
         "random_state": ["random_state"],
@@ -56,6 +59,7 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
     cv: Any
     max_search_rows: int
     average: int
+    options: str | None
     sparse_missing: Any
     random_state: Any
     n_jobs: int | None
@@ -70,10 +74,38 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
         columns = fit_columns(X[kept], weight[kept], standardize=self.standardize)
         rows = scale_columns(X[kept], columns)
         splits = make_splits(self.cv, y, codes, kept, self.random_state)
-        data = SearchData(rows, targets[kept], weight[kept], loss_weight[kept], splits)
-        grid = kernel_grid(self.gammas, self.indicators, self.normalize, self.scale, self.constant)
-        scores = search(data, grid, Cs, n_jobs=self.n_jobs, verbose=int(self.verbose))
-        return self._report(grid, Cs, scores)
+        labels = (targets[kept], weight[kept], loss_weight[kept], splits)
+        fixed = (self.normalize, self.scale, self.constant)
+        grid = kernel_grid(self.gammas, self.indicators, *fixed)
+        options: dict[str, Any] = {"n_jobs": self.n_jobs, "verbose": int(self.verbose)}
+        scores = [search(SearchData(rows, *labels), grid, Cs, **options)]
+        for kind in ("gaussian", "levels") if self.options == "auto" else ():
+            fitted = fit_expansion(rows, kind)
+            if fitted is not None:
+                more = kernel_grid(self.gammas, [False], *fixed, kind)
+                scores.append(search(SearchData(expand(rows, fitted), *labels), more, Cs, **options))
+                grid = grid + more
+        chosen = self._report(grid, Cs, np.concatenate(scores))
+        self._fit_expansions(X, weight, {options.expand for options, _ in chosen} - {None})
+        return chosen
+
+    def _fit_expansions(self, X: Observed, weight: _Floats, kinds: set[Any]) -> None:
+        """Columns and expansions of all rows, for the models on expanded tables."""
+        self.expansions_: dict[str, Any] = {}
+        if not kinds:
+            return
+        used = np.flatnonzero(weight)
+        columns = fit_columns(X[used], weight[used], standardize=self.standardize)
+        self.columns_: list[Any] = list(columns)
+        rows = scale_columns(X[used], columns)
+        for kind in sorted(kinds):
+            self.expansions_[kind] = fit_expansion(rows, kind)
+
+    def _table_of(self, X: Observed, kind: str | None) -> Observed:
+        """The table a model on `kind` reads."""
+        if kind is None:
+            return X
+        return expand(scale_columns(X, ColumnScale(*self.columns_)), self.expansions_[kind])
 
     def _values_of_C(self) -> _Floats:
         Cs = np.sort(np.asarray(self.Cs, dtype=np.float64).ravel())
@@ -85,7 +117,10 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
 
     def _report(self, grid: list[KernelOptions], Cs: _Floats, scores: _Floats) -> list[tuple[KernelOptions, float]]:
         self.cv_results_ = results_table(grid, Cs, scores)
-        chosen = [(grid[k], float(Cs[c])) for k, c in best_kernels(scores, self.average)]
+        chosen = [(grid[k], float(Cs[c])) for k, c in best_kernels(scores, self._n_models())]
+        self.chosen_ = [{"gamma": o.gamma, "C": C, **_kernel_params(o)} for o, C in chosen]
+        if self.verbose:
+            print(f"[lacunar] chosen, best first: {self.chosen_}")
         mean = self.cv_results_["mean_test_score"]
         self.best_index_ = self.cv_results_["params"].index(
             {"gamma": chosen[0][0].gamma, "C": chosen[0][1], **_kernel_params(chosen[0][0])}
@@ -93,21 +128,35 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
         self.best_params_ = dict(self.cv_results_["params"][self.best_index_])
         self.best_score_ = float(mean[self.best_index_])
         imputed = (self.cv_results_["param_gamma"] == 1) & ~self.cv_results_["param_indicators"].astype(bool)
+        imputed &= self.cv_results_["param_expand"] == "None"
         self.zero_imputation_score_ = float(mean[imputed].max()) if imputed.any() else float("nan")
         return chosen
+
+    def _n_models(self) -> int:
+        return max(self.average, _AUTO_AVERAGE) if self.options == "auto" else self.average
 
     def _model_params(self, options: KernelOptions) -> dict[str, Any]:
         """Parameters of the refitted model that this search shares with it."""
         shared = {
             name: getattr(self, name) for name in ("scale", "standardize", "constant", "sparse_missing", "n_jobs")
         }
-        return {"gamma": options.gamma, **_kernel_params(options), **shared}
+        if options.expand is not None:  # columns are standardised before they are expanded, and not after
+            shared["standardize"] = False
+        return {
+            "gamma": options.gamma,
+            "indicators": options.indicators,
+            "normalize": options.normalize,
+            **shared,
+        }
 
     def _mean_of_models(self, X: Any, method: str) -> _Floats:
         """Mean over `estimators_` of a method's values."""
         check_is_fitted(self)
         table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
-        values: _Floats = np.mean([getattr(model, method)(table) for model in self.estimators_], axis=0)
+        kinds = [each["expand"] for each in self.chosen_]
+        tables = {kind: self._table_of(table, kind) for kind in kinds}
+        each = [getattr(model, method)(tables[kind]) for model, kind in zip(self.estimators_, kinds, strict=True)]
+        values: _Floats = np.mean(each, axis=0)
         return values
 
     def __sklearn_tags__(self) -> Any:
@@ -118,4 +167,4 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
 
 
 def _kernel_params(options: KernelOptions) -> dict[str, Any]:
-    return {"indicators": options.indicators, "normalize": options.normalize}
+    return {"indicators": options.indicators, "normalize": options.normalize, "expand": options.expand}

@@ -58,6 +58,9 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
         folds, plain ones where a class has fewer members.
     max_search_rows : int, default=2000
         Above it the search reads this many rows, drawn at random by class; the model is fitted to all.
+    options : {"auto"} or None, default=None
+        "auto" adds kernels to the grid whose columns are expanded, holes kept: a Gaussian of every column's values, and
+        one indicator a level where a column has at most 8; and averages at least the best 5. `chosen_` says which.
     average : int, default=1
         Number of best kernels whose decision values are averaged.
     refit_loss : {"squared", "hinge", "squared_hinge", "logistic", "crammer_singer"} or None, default=None
@@ -73,6 +76,8 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
         Labels, sorted.
     estimators_ : list of KarmaClassifier
         The `average` models, best first, fitted to all rows.
+    chosen_ : list of dict
+        Kernel and C of every model, best first.
     best_params_ : dict
         gamma, C, indicators and normalize of the best grid point.
     best_score_ : float
@@ -137,6 +142,7 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
         cv: Any = "loo",
         max_search_rows: int = 2000,
         average: int = 1,
+        options: Literal["auto"] | None = None,
         refit_loss: Literal["squared", "hinge", "squared_hinge", "logistic", "crammer_singer"] | None = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -156,6 +162,7 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
         self.cv = cv
         self.max_search_rows = max_search_rows
         self.average = average
+        self.options = options
         self.refit_loss = refit_loss
         self.tol = tol
         self.max_iter = max_iter
@@ -189,7 +196,10 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
         balance = class_weights(self.class_weight, self.classes_, codes, weight)
         targets = one_vs_rest(codes, len(self.classes_))
         chosen = self._search(table, target, targets, weight, weight * balance, codes)
-        self.estimators_ = [self._refit(table, target, codes, weight, options, C) for options, C in chosen]
+        self.estimators_ = [
+            self._refit(self._table_of(table, options.expand), target, codes, weight, options, C)
+            for options, C in chosen
+        ]
         self.n_iter_ = max(model.n_iter_ for model in self.estimators_)
         return self
 

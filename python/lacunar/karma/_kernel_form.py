@@ -20,6 +20,7 @@ class KernelOptions(NamedTuple):
     constant: bool
     indicators: bool
     normalize: Literal["trace", "cosine"] | None
+    expand: str | None = None  # what the columns are expanded to before: see _expand.py
 
 
 def fit_form(X: Observed, weight: NDArray[np.float64], options: KernelOptions) -> KernelForm:

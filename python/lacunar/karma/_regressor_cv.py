@@ -37,6 +37,9 @@ class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
         How grid points are scored; "holdout" is a quarter of the rows at random, as in [1]_.
     max_search_rows : int, default=2000
         Above it the search reads this many rows, drawn at random; the model is fitted to all.
+    options : {"auto"} or None, default=None
+        "auto" adds kernels to the grid whose columns are expanded, holes kept: a Gaussian of every column's values, and
+        one indicator a level where a column has at most 8; and averages at least the best 5. `chosen_` says which.
     average : int, default=1
         Number of best kernels whose predictions are averaged.
     random_state : int, RandomState or None, default=None
@@ -48,6 +51,8 @@ class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
     ----------
     estimators_ : list of KarmaRegressor
         The `average` models, best first, fitted to all rows.
+    chosen_ : list of dict
+        Kernel and C of every model, best first.
     best_params_ : dict
         gamma, C, indicators and normalize of the best grid point.
     best_score_ : float
@@ -83,7 +88,7 @@ class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
     >>> X = np.array([[2.0, np.nan], [1.0, 1.0], [-1.0, -1.0], [np.nan, -2.0], [1.5, 1.5], [np.nan, -0.5]])
     >>> model = KarmaRegressorCV().fit(X, [4.0, 2.0, -2.0, -4.0, 3.0, -1.0])
     >>> sorted(model.best_params_)
-    ['C', 'gamma', 'indicators', 'normalize']
+    ['C', 'expand', 'gamma', 'indicators', 'normalize']
     >>> bool(model.predict([[2.0, 2.0]])[0] > 1)
     True
     """
@@ -101,6 +106,7 @@ class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
         cv: Any = "loo",
         max_search_rows: int = 2000,
         average: int = 1,
+        options: Literal["auto"] | None = None,
         sparse_missing: Literal["absent", "nan"] = "absent",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -116,6 +122,7 @@ class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
         self.cv = cv
         self.max_search_rows = max_search_rows
         self.average = average
+        self.options = options
         self.sparse_missing = sparse_missing
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -143,7 +150,10 @@ class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
         centred = (target - np.average(target, axis=0, weights=weight)).reshape(len(target), -1)
         chosen = self._search(table, target, centred, weight, weight, None)
         self.estimators_ = [
-            KarmaRegressor(C=C, **self._model_params(options)).fit(table, target, weight) for options, C in chosen
+            KarmaRegressor(C=C, **self._model_params(options)).fit(
+                self._table_of(table, options.expand), target, weight
+            )
+            for options, C in chosen
         ]
         return self
 

@@ -31,11 +31,16 @@ class SearchData(NamedTuple):
 
 
 def kernel_grid(
-    gammas: Sequence[float], indicators: Sequence[bool], normalize: Sequence[Any], scale: Any, constant: bool
+    gammas: Sequence[float],
+    indicators: Sequence[bool],
+    normalize: Sequence[Any],
+    scale: Any,
+    constant: bool,
+    expand: str | None = None,
 ) -> list[KernelOptions]:
     """All kernels of the search; gamma=1 (imputation by the column mean) is always among them."""
     every = sorted({1, *gammas})
-    return [KernelOptions(g, scale, constant, a, norm) for a, norm, g in product(indicators, normalize, every)]
+    return [KernelOptions(g, scale, constant, a, norm, expand) for a, norm, g in product(indicators, normalize, every)]
 
 
 def search(
@@ -63,7 +68,8 @@ def search(
 
 
 def _label(options: KernelOptions) -> str:
-    return f"gamma={options.gamma:g} indicators={options.indicators} normalize={options.normalize}"
+    more = f" expand={options.expand}" if options.expand else ""
+    return f"gamma={options.gamma:g} indicators={options.indicators} normalize={options.normalize}{more}"
 
 
 def _score(errors: _Floats, weight: _Floats) -> _Floats:
@@ -91,13 +97,14 @@ def _one_split(gram: _Floats, data: SearchData, Cs: _Floats, split: Split) -> _F
 def results_table(grid: Sequence[KernelOptions], Cs: _Floats, scores: _Floats) -> dict[str, Any]:
     """`cv_results_` in the keys of scikit-learn's searches, one row a kernel and C."""
     params = [
-        {"gamma": o.gamma, "C": float(C), "indicators": o.indicators, "normalize": o.normalize}
+        {"gamma": o.gamma, "C": float(C), "indicators": o.indicators, "normalize": o.normalize, "expand": o.expand}
         for o, C in product(grid, Cs)
     ]
     flat = scores.reshape(len(params), -1)
     table: dict[str, Any] = {f"param_{name}": np.array([p[name] for p in params]) for name in ("gamma", "C")}
     table["param_indicators"] = np.array([p["indicators"] for p in params])
     table["param_normalize"] = np.array([str(p["normalize"]) for p in params])
+    table["param_expand"] = np.array([str(p["expand"]) for p in params])
     table["params"] = params
     for s in range(flat.shape[1]):
         table[f"split{s}_test_score"] = flat[:, s].copy()

@@ -1,0 +1,66 @@
+"""Columns expanded into several that are seen where they are seen: bumps along a column, or one indicator a level.
+
+The kernel of the expanded table is KARMA's with s = sum over common columns of x x' + b(x, x'), b a Gaussian of the
+column's values or the equality of its levels; counts grow by one factor, which the count scale takes out.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacunar.observed import Observed
+
+_Floats = NDArray[np.float64]
+Expansion = Literal["gaussian", "levels"]
+
+_BUMPS = 6  # landmarks of a column's Gaussian kernel, at its quantiles
+_MOST_LEVELS = 8
+_MOST_ENTRIES = 2**25  # of an expanded table
+_SAME = 1e-9
+
+
+def fit_expansion(rows: Observed, kind: Expansion) -> dict[str, Any] | None:
+    """What `expand` needs for standardised rows: points (d, m) and maps (d, m, m); None where it does not apply or fit.
+
+    "gaussian": b(x, x') = exp(-(x - x')^2 / 2), through its values at m quantiles (Nystroem). "levels": one column a level for
+    columns of at most 8 values; others stay single.
+    """
+    d = rows.shape[1]
+    width = _BUMPS if kind == "gaussian" else _MOST_LEVELS
+    if rows.nnz * (width + 1) > _MOST_ENTRIES:
+        return None
+    points, maps, columns = np.zeros((d, width)), np.zeros((d, width, width)), rows.columns
+    for j in range(d):
+        values = rows.values[columns.positions[columns.indptr[j] : columns.indptr[j + 1]]].astype(np.float64)
+        levels = np.unique(values)
+        if kind == "levels" and 2 < len(levels) <= _MOST_LEVELS:
+            points[j, : len(levels)], maps[j] = levels, np.diag((np.arange(width) < len(levels)).astype(float))
+        if kind == "gaussian" and len(levels) > 1:
+            chosen = np.unique(np.quantile(levels, np.linspace(0.05, 0.95, _BUMPS)))
+            gram = np.exp(-((chosen[:, None] - chosen) ** 2) / 2)
+            value, vector = np.linalg.eigh(gram)
+            root = vector / np.sqrt(np.maximum(value, 1e-8)) * (value > 1e-8)
+            points[j, : len(chosen)], maps[j, : len(chosen), : len(chosen)] = chosen, root
+    if not maps.any():
+        return None
+    return {"kind": kind, "points": points, "maps": maps}
+
+
+def expand(rows: Observed, fitted: dict[str, Any] | None) -> Observed:
+    """The expanded table, (m + 1) columns for each. O(nnz m^2)."""
+    if fitted is None:
+        return rows
+    points, maps = fitted["points"], fitted["maps"]
+    width = points.shape[1]
+    value = rows.values.astype(np.float64)
+    off = value[:, None] - points[rows.indices]
+    near = np.exp(-(off**2) / 2) if fitted["kind"] == "gaussian" else (np.abs(off) <= _SAME).astype(np.float64)
+    made = np.empty((rows.nnz, width + 1))
+    made[:, 0] = value
+    made[:, 1:] = np.einsum("em,emr->er", near, maps[rows.indices])
+    indices = (rows.indices.astype(np.int64) * (width + 1))[:, None] + np.arange(width + 1)
+    shape = (rows.shape[0], rows.shape[1] * (width + 1))
+    return Observed(rows.indptr * (width + 1), indices.ravel(), made.ravel().astype(rows.dtype), shape)

@@ -1,0 +1,72 @@
+"""options="auto": kernels on expanded columns, against their formula, and the models they make."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from lacunar import KarmaClassifierCV, KarmaRegressorCV, Observed
+from lacunar.karma._expand import expand, fit_expansion
+from lacunar.kernels import pair_sums
+from lacunar.persistence import load_model, save_model
+
+
+def table(n=240, d=6, seed=0):
+    """Labels that are no linear function of the columns; the last column has three levels; a fifth is missing."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    X[:, -1] = rng.integers(3, size=n)
+    y = (np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 1.5 * (X[:, -1] == 1) > 1.2).astype(int)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X[5] = np.nan
+    return X, y
+
+
+def test_levels_are_equality_and_gaussians_are_gaussians():
+    X, _ = table()
+    rows = Observed.from_dense(X)
+    seen = ~np.isnan(X)
+    both = (seen[:, None] & seen).sum(axis=2)
+    plain = np.nansum(X[:, None] * X, axis=2)
+    sums, counts = pair_sums(expand(rows, fit_expansion(rows, "levels")))
+    equal = np.nansum(X[:, None, -1:] == X[:, -1:], axis=2)
+    np.testing.assert_allclose(sums, plain + equal, atol=1e-12)
+    np.testing.assert_array_equal(counts, 9 * both)
+    sums, counts = pair_sums(expand(rows, fit_expansion(rows, "gaussian")))
+    bumps = np.nansum(np.exp(-((X[:, None] - X) ** 2) / 2), axis=2)
+    np.testing.assert_array_equal(counts, 7 * both)
+    middle = np.nan_to_num(np.abs(X)).max(axis=1) < 2  # tails lie beyond the landmarks
+    np.testing.assert_allclose((sums - plain)[middle][:, middle], bumps[middle][:, middle], atol=0.15)
+
+
+def test_where_nothing_can_be_expanded_nothing_is():
+    hole = Observed.from_dense(np.full((4, 3), np.nan))
+    assert fit_expansion(hole, "gaussian") is None
+    assert fit_expansion(Observed.from_dense(np.random.default_rng(0).normal(size=(50, 2))), "levels") is None
+    assert expand(hole, None) is hole
+
+
+@pytest.mark.parametrize("kind", [KarmaClassifierCV, KarmaRegressorCV])
+def test_auto_finds_what_lines_cannot(kind, tmp_path):
+    X, y = table(n=700)
+    y = y.astype(float) if kind is KarmaRegressorCV else y
+    plain, auto = kind().fit(X[:500], y[:500]), kind(options="auto").fit(X[:500], y[:500])
+    assert auto.score(X[500:], y[500:]) > plain.score(X[500:], y[500:]) + 0.02
+    assert len(auto.estimators_) == len(auto.chosen_) == 5
+    assert {each["expand"] for each in auto.chosen_} - {None}
+    expected = auto.predict(X)
+    rows = Observed.from_dense(X)
+    np.testing.assert_array_equal(auto.predict(sp.csr_array(rows.to_scipy())), expected)
+    np.testing.assert_array_equal(auto.predict(rows), expected)
+    save_model(auto, tmp_path / "m.lacunar")
+    np.testing.assert_array_equal(load_model(tmp_path / "m.lacunar").predict(X), expected)
+    again = kind(options="auto").fit(X[:500], y[:500])
+    np.testing.assert_array_equal(again.predict(X), expected)
+
+
+def test_weights_of_zero_take_no_part():
+    X, y = table()
+    weight = (np.arange(240) % 3 > 0).astype(float)
+    kept = weight > 0
+    one = KarmaClassifierCV(options="auto").fit(X, y, weight)
+    other = KarmaClassifierCV(options="auto").fit(X[kept], y[kept])
+    np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-6)
