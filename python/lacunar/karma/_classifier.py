@@ -120,8 +120,9 @@ class KarmaClassifier(Probabilities, ClassifierMixin, ClassifierStream):  # type
     Raises
     ------
     ValueError
-        In `fit`: infinite entries, labels with holes, negative or all-zero weights. In `predict`: other columns than in
-        `fit`.
+        In `fit`: infinite entries, labels with holes, negative or all-zero weights, a solver that the kernel or loss does
+        not have. In `predict` and `partial_fit`: other columns than in `fit`. `DivergedError`, which is a ValueError:
+        values of Algorithm 1 left the finite numbers.
 
     Warns
     -----
@@ -136,7 +137,8 @@ class KarmaClassifier(Probabilities, ClassifierMixin, ClassifierStream):  # type
     -----
     `sample_weight` means repetition: a row of weight 2 counts as two rows everywhere, in column means, kernel scale and
     loss; weight 0 removes the row. One class only gives a constant predictor. A row with nothing observed gets
-    the value of the constant column. O(n^2) memory; O(n^3) time for the squared loss.
+    the value of the constant column. "gram" takes O(n^2) memory and O(n^3) time for the squared loss; "primal" O(d^2)
+    memory and O(n o^2) a sweep for gamma 2. In one pass of Algorithm 1 a weight scales a step, which is near repetition.
 
     References
     ----------

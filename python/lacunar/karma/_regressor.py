@@ -113,7 +113,9 @@ class KarmaRegressor(RegressorMixin, StreamFits):  # type: ignore[misc]
     Raises
     ------
     ValueError
-        In `fit`: infinite entries, y with holes, negative or all-zero weights. In `predict`: other columns than in `fit`.
+        In `fit`: infinite entries, y with holes, negative or all-zero weights, a solver that the kernel or loss
+        does not have. In `predict` and `partial_fit`: other columns than in `fit`. `DivergedError`, which is a ValueError:
+        values of Algorithm 1 left the finite numbers.
 
     See Also
     --------
@@ -122,7 +124,8 @@ class KarmaRegressor(RegressorMixin, StreamFits):  # type: ignore[misc]
     Notes
     -----
     `sample_weight` means repetition, as in `KarmaClassifier`. A row with nothing observed gets the mean of y, corrected
-    by the constant column. O(n^2) memory, n^3/3 multiplications.
+    by the constant column. "gram" takes O(n^2) memory and n^3/3 multiplications; "primal" O(d^2) memory and O(n o^2) a
+    sweep for gamma 2.
 
     References
     ----------
