@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
 from lacunar.features import KarmaFeatures
 from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
+from lacunar.stack import LowRankImputer
 from lacunar.tracking import GROUSE, PETRELS
 
 ESTIMATORS = [
@@ -42,6 +43,7 @@ ESTIMATORS = [
     KarmaRegressorCV(options="auto"),
 ]
 TRANSFORMERS = [
+    LowRankImputer(random_state=0),
     KarmaFeatures(),
     KarmaFeatures(3, n_components=20, random_state=0),
     PETRELS(1, random_state=0),

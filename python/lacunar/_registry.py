@@ -11,6 +11,7 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.KarmaRegressor": ("lacunar.karma", "KarmaRegressor"),
     "lacunar.KarmaClassifierCV": ("lacunar.karma", "KarmaClassifierCV"),
     "lacunar.KarmaRegressorCV": ("lacunar.karma", "KarmaRegressorCV"),
+    "lacunar.LowRankImputer": ("lacunar.stack", "LowRankImputer"),
     "lacunar.KarmaFeatures": ("lacunar.features", "KarmaFeatures"),
     "lacunar.SLRMRegressor": ("lacunar.regression", "SLRMRegressor"),
     "lacunar.SLRMRegressorCV": ("lacunar.regression", "SLRMRegressorCV"),

@@ -1,0 +1,199 @@
+"""`KarmaStackClassifier` and `KarmaStackRegressor`: scikit-learn's stacking with members that know holes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import StackingClassifier, StackingRegressor
+
+from lacunar import KarmaClassifierCV, KarmaRegressorCV, Observed
+
+
+def _dense(X: Any) -> Any:
+    """What scikit-learn's folds can cut: an Observed becomes an array with NaN, anything else stays."""
+    return X.to_dense() if isinstance(X, Observed) else X
+
+
+class KarmaStackClassifier(StackingClassifier):  # type: ignore[misc]
+    """KARMA, a low-rank completion with a linear model, and any others, combined on out-of-fold predictions.
+
+    Imputation wins where entries are missing at random and few, KARMA where holes have structure: the combination does
+    not need to know which. It is `sklearn.ensemble.StackingClassifier` with members of its own by default.
+
+    Parameters
+    ----------
+    estimators : list of (str, estimator), default=None
+        Members; None is `KarmaClassifierCV()` and `LowRankImputer()` with a logistic regression.
+    final_estimator : estimator, default=None
+        Combines the members' out-of-fold decision values or probabilities; None is a logistic regression.
+    cv, stack_method, n_jobs, passthrough, verbose
+        As in `sklearn.ensemble.StackingClassifier`.
+
+    Attributes
+    ----------
+    estimators_, final_estimator_, classes_, named_estimators_, n_features_in_
+        As there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.stack import KarmaStackClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(120, 2)) @ rng.normal(size=(2, 6))
+    >>> y = X[:, 0] > 0
+    >>> X[rng.random(X.shape) < 0.3] = np.nan
+    >>> bool(KarmaStackClassifier().fit(X[:90], y[:90]).score(X[90:], y[90:]) > 0.8)
+    True
+    """
+
+    def __init__(
+        self,
+        estimators: Any = None,
+        final_estimator: Any = None,
+        *,
+        cv: Any = None,
+        stack_method: str = "auto",
+        n_jobs: int | None = None,
+        passthrough: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            estimators,
+            final_estimator,
+            cv=cv,
+            stack_method=stack_method,
+            n_jobs=n_jobs,
+            passthrough=passthrough,
+            verbose=verbose,
+        )
+
+    _parameter_constraints = {**StackingClassifier._parameter_constraints, "estimators": [list, None]}  # noqa: RUF012
+
+    def _validate_estimators(self) -> Any:
+        if self.estimators is not None:
+            return super()._validate_estimators()
+        from sklearn.linear_model import LogisticRegression
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        from lacunar.stack._completion import LowRankImputer
+
+        linear = LogisticRegression(max_iter=1000)
+        members = [KarmaClassifierCV(), make_pipeline(LowRankImputer(random_state=0), StandardScaler(), linear)]
+        return ("karma", "completion"), members
+
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> KarmaStackClassifier:
+        """Fit the members, and the combination on their out-of-fold predictions.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, or Observed, shape (n, d)
+        y : array-like of shape (n,)
+
+        Returns
+        -------
+        self : KarmaStackClassifier
+        """
+        super().fit(_dense(X), y, **fit_params)
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Members' predictions (m, members or members x classes)."""
+        made: NDArray[np.float64] = super().transform(_dense(X))
+        return made
+
+    def predict(self, X: Any, **predict_params: Any) -> NDArray[Any]:
+        """Label of every row."""
+        made: NDArray[Any] = super().predict(_dense(X), **predict_params)
+        return made
+
+
+class KarmaStackRegressor(StackingRegressor):  # type: ignore[misc]
+    """KARMA, a low-rank completion with a ridge, and any others, combined on out-of-fold predictions.
+
+    `sklearn.ensemble.StackingRegressor` with members of its own by default; see `KarmaStackClassifier`.
+
+    Parameters
+    ----------
+    estimators : list of (str, estimator), default=None
+        Members; None is `KarmaRegressorCV()` and `LowRankImputer()` with a ridge.
+    final_estimator : estimator, default=None
+        Combines their out-of-fold predictions; None is least squares with weights that are not negative.
+    cv, n_jobs, passthrough, verbose
+        As in `sklearn.ensemble.StackingRegressor`.
+
+    Attributes
+    ----------
+    estimators_, final_estimator_, named_estimators_, n_features_in_
+        As there; `final_estimator_.coef_` are the weights of the members.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.stack import KarmaStackRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(120, 2)) @ rng.normal(size=(2, 6))
+    >>> y = X[:, 0].copy()
+    >>> X[rng.random(X.shape) < 0.3] = np.nan
+    >>> bool(KarmaStackRegressor().fit(X[:90], y[:90]).score(X[90:], y[90:]) > 0.8)
+    True
+    """
+
+    def __init__(
+        self,
+        estimators: Any = None,
+        final_estimator: Any = None,
+        *,
+        cv: Any = None,
+        n_jobs: int | None = None,
+        passthrough: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(estimators, final_estimator, cv=cv, n_jobs=n_jobs, passthrough=passthrough, verbose=verbose)
+
+    _parameter_constraints = {**StackingRegressor._parameter_constraints, "estimators": [list, None]}  # noqa: RUF012
+
+    def _validate_estimators(self) -> Any:
+        if self.estimators is not None:
+            return super()._validate_estimators()
+        from sklearn.linear_model import RidgeCV
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+
+        from lacunar.stack._completion import LowRankImputer
+
+        linear = RidgeCV(np.logspace(-3, 4, 15))
+        members = [KarmaRegressorCV(), make_pipeline(LowRankImputer(random_state=0), StandardScaler(), linear)]
+        return ("karma", "completion"), members
+
+    def _validate_final_estimator(self) -> None:
+        from sklearn.linear_model import LinearRegression
+
+        self._clone_final_estimator(default=LinearRegression(positive=True))
+
+    def fit(self, X: Any, y: Any, **fit_params: Any) -> KarmaStackRegressor:
+        """Fit the members, and the combination on their out-of-fold predictions.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, or Observed, shape (n, d)
+        y : array-like of shape (n,)
+
+        Returns
+        -------
+        self : KarmaStackRegressor
+        """
+        super().fit(_dense(X), y, **fit_params)
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """Members' predictions (m, members)."""
+        made: NDArray[np.float64] = super().transform(_dense(X))
+        return made
+
+    def predict(self, X: Any, **predict_params: Any) -> NDArray[np.float64]:
+        """Predicted number of every row."""
+        made: NDArray[np.float64] = super().predict(_dense(X), **predict_params)
+        return made
