@@ -1,6 +1,7 @@
 """Streams of batches: what is refused leaves the model as it was; what is learned is what `partial_fit` would learn."""
 
 import copy
+import pickle
 import re
 import tracemalloc
 
@@ -221,6 +222,23 @@ def test_one_row_at_a_time(model):
         going.learn_one({"z": 1.0}, y[60])
     with pytest.raises(NotFittedError, match="Call partial_fit on some rows first"):
         copy.deepcopy(model).learn_one(row, y[60])
+
+
+@pytest.mark.parametrize(
+    "model", [KarmaClassifier(loss="hinge"), KarmaClassifier(solver="primal", random_state=0)], ids=repr
+)
+def test_predictions_are_never_of_an_older_model(model):
+    X, y = table(model)
+    going = copy.deepcopy(model).fit_batches([(X[:60], y[:60])], classes=["no", "yes"])
+    for _ in range(3):
+        before = values(going, X)
+        np.testing.assert_array_equal(before, values(going, X))
+        going.partial_fit(X[60:], y[60:])
+        assert not np.array_equal(values(going, X), before)
+        np.testing.assert_array_equal(values(going, X), values(pickle.loads(pickle.dumps(going)), X))
+    going.fit(X, y)
+    fitted = values(copy.deepcopy(model).fit(X, y), X)
+    np.testing.assert_array_equal(values(going, X), fitted)
 
 
 def test_one_pass_needs_the_memory_of_model_and_batch():

@@ -19,6 +19,9 @@ Eta = Literal["theory", "constant", "invscaling"]
 Iterate = Literal["weighted", "average", "last"]
 
 _SLICE = 2**17  # rows between two chances to interrupt
+_SERVED = (
+    2**24
+)  # entries of a table kept between two calls of `decide`: small calls would spend all their time making it
 _NONE = np.zeros(0)  # curvatures, where no step needs them
 
 
@@ -67,6 +70,7 @@ class PrimalModel:
         self.iterate = iterate
         self.first = np.zeros(self.map.entries * n_outputs, self.dtype)
         self.second = None if iterate == "last" else np.zeros_like(self.first)
+        self._served: tuple[Iterate, NDArray[Any]] | None = None
         self.clock = np.array([0.0, 1.0, 0.0])  # steps, scale, reach: see primal.hpp
 
     @property
@@ -97,6 +101,7 @@ class PrimalModel:
         batch: dict[str, Any] = {"indptr": data.indptr, "indices": data.indices, "values": data.values}
         batch |= {"row_scale": self.map.row_scale(data), "curvature": curvature, "weight": weight}
         batch |= {"target": np.ascontiguousarray(targets), "decisions": decisions}
+        self._served = None
         saved = self._save(rows)
         try:
             for start in range(0, len(order), _SLICE):
@@ -163,11 +168,20 @@ class PrimalModel:
         mean: NDArray[Any] = ((whole / total) * self.first - self.second / total).astype(self.dtype)
         return mean
 
+    def _serve(self, iterate: Iterate) -> NDArray[Any]:
+        """`weights`, kept until the model learns again."""
+        if self._served is not None and self._served[0] == iterate:
+            return self._served[1]
+        weights = self.weights(iterate)
+        if weights.size <= _SERVED:
+            self._served = iterate, weights
+        return weights
+
     def decide(
         self, rows: Observed, *, iterate: Iterate | None = None, n_threads: int = 1, table: NDArray[Any] | None = None
     ) -> _Floats:
         """Values (n, outputs) of rows. O(o^2) a row for gamma = 2."""
-        weights = self.weights(iterate) if table is None else table
+        weights = self._serve(iterate or self.iterate) if table is None else table
         decisions = np.zeros((rows.shape[0], self.n_outputs))
         data = rows.astype(self.dtype)
         entries = (data.indptr, data.indices, data.values, self.map.row_scale(data))
@@ -195,7 +209,7 @@ class PrimalModel:
         entries = (self.map.core, data.indptr, data.indices, data.values, scale, curvature, targets, upper)
         beta = np.zeros((len(upper), self.n_outputs))
         self.first[:], self.clock[:] = 0.0, (rows.shape[0], 1.0, 0.0)
-        self.second, self.iterate = None, "last"
+        self.second, self.iterate, self._served = None, "last", None
         sweep, result = 0, AscentResult(beta, np.inf, np.zeros(1), np.zeros(1), 0, False)
         for sweep in range(1, max_iter + 1):
             met = np.zeros(self.n_outputs)
