@@ -126,7 +126,7 @@ def test_any_order_subsets_and_refusals():
         model.tell(99, [1, 2, 3])
     with pytest.raises(ValueError, match="3 numbers"):
         model.tell(requests[2], [1.0])
-    with pytest.raises(ValueError, match="infinity for attribute"):
+    with pytest.raises(ValueError, match="got inf for attribute"):
         model.tell(requests[2], [1.0, np.inf, 2.0])
     with pytest.raises(ValueError, match=r"too\. Leave them out"):
         model.tell(requests[2], dict.fromkeys(range(6), 1.0))
@@ -204,3 +204,22 @@ def test_what_is_impossible_is_refused():
         strict.tell(request, [np.nan, 1.0])
     strict.tell(request, [2.0, 1.0])
     assert strict.n_told_ == 1
+
+
+def test_what_was_paid_for_survives_a_failing_oracle():
+    answered = []
+
+    def oracle(indices):
+        if len(answered) == 30:
+            raise OSError("the instrument is off")
+        answered.append(indices)
+        return np.ones(len(indices))
+
+    model = ActivePOPCA(64, 2, random_state=0)
+    with pytest.raises(OSError, match="instrument"):
+        model.run(oracle, 100)
+    assert model.n_told_ == 30
+    assert np.trace(model.tables_["N"]) == model.spent_ == 60
+    with pytest.raises(ValueError, match="got 1e\\+200 for attribute"):
+        model.run(lambda indices: np.full(len(indices), 1e200), 10)
+    assert model.n_told_ == 30

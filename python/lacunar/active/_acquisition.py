@@ -17,6 +17,7 @@ from lacunar.active._result import ActiveSubspace
 from lacunar.active._tables import Floats, Ints, add_rows, empty_tables
 
 Oracle = Callable[[Ints], ArrayLike]
+_LARGEST = 1e100  # squares and their sums stay finite
 _BLOCK = 1024  # most rows drawn at once in `run`
 
 
@@ -150,7 +151,7 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         ValueError
-            For a request told before or never asked, another number of values, infinite values.
+            For a request told before or never asked, another number of values, values beyond 1e100 in modulus.
         """
         number = request.id if isinstance(request, Request) else int(request)
         drawn, probability = self._pending_of(number)
@@ -201,6 +202,11 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         self
+
+        Raises
+        ------
+        Exception
+            Whatever the oracle raises; the rows answered before are kept.
         """
         self._start()
         left = int(m)
@@ -208,8 +214,12 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
             n = min(left, _BLOCK, max(self._rows_in_force(), 1)) if np.isinf(max_cost) else 1
             first = self.n_asked_
             drawn, probability = self._drawn(n)
-            values = np.stack([self._answer(oracle, row, first + i) for i, row in enumerate(drawn)])
-            self._take(drawn, probability, values)
+            values: list[Floats] = []
+            try:
+                values.extend(self._answer(oracle, row, first + i) for i, row in enumerate(drawn))
+            finally:  # what was answered before an oracle failed was paid for, and is used
+                if values:
+                    self._take(drawn[: len(values)], probability[: len(values)], np.stack(values))
             left -= n
         return self
 
@@ -234,10 +244,12 @@ def _aligned(values: ArrayLike | Mapping[int, float], indices: Ints, number: int
             f"values of request {number} must be {len(indices)} numbers, one an attribute; got shape {told.shape}. "
             "Put NaN where an attribute was refused."
         )
-    if np.isinf(told).any():
-        at = int(indices[np.argmax(np.isinf(told))])
+    large = np.abs(told) > _LARGEST
+    if large.any():
+        at = int(np.argmax(large))
         raise ValueError(
-            f"values of request {number} must be finite or NaN; got an infinity for attribute {at}. Use NaN."
+            f"values of request {number} must be at most {_LARGEST:g} in modulus, or NaN; got {told[at]:g} for attribute "
+            f"{indices[at]}. Use NaN, or other units."
         )
     return told
 
