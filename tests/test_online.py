@@ -136,6 +136,31 @@ def test_divergence_is_named_and_undone():
         np.testing.assert_array_equal(getattr(model, name), before[name])
 
 
+def test_a_last_row_that_diverges_is_not_kept_for_the_next_call():
+    rows, y = problem()
+    model = fitted(KernelForm.fit(rows, **FORMS["trace"]), loss="squared", block=30)
+    bad = y.copy()
+    bad[-1] = np.finfo(float).max
+    with pytest.raises(DivergedError, match="row 119"):
+        model.partial_fit(rows, bad)
+    assert model.t == 0
+    assert np.isfinite(model.partial_fit(rows, y)).all()
+
+
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge"])
+def test_a_first_step_that_forgets_everything_has_nothing_to_forget(loss):
+    rows, y = problem()
+    rows = Observed.vstack([Observed.from_dense(np.full((1, 12), np.nan)), rows])  # k(x, x) = 0 without a constant
+    y = np.vstack([[[1.0]], y])
+    form = KernelForm.fit(rows, **FORMS["bare"])
+    values, iterates = algorithm_1(form.gram(rows), y[:, 0], 0.05, loss=loss)
+    for kind in ("last", "average", "weighted"):
+        model = fitted(form, loss=loss, iterate=kind, block=7)
+        np.testing.assert_allclose(model.partial_fit(rows, y)[:, 0], values, rtol=1e-9, atol=1e-10)
+        expected = form.gram(rows) @ iterate_of(iterates, kind)
+        np.testing.assert_allclose(model.decide(rows)[:, 0], expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
+
+
 def test_empty_rows_and_empty_batches():
     rows, y = problem()
     model = fitted(KernelForm.fit(rows, **FORMS["bare"]))

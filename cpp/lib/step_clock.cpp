@@ -38,7 +38,7 @@ double StepClock::advance(double curvature) {
     step = -1;
   } else {
     const double eta = rate(t, curvature);
-    scale *= 1 - eta * rule_.rho;
+    if (t > 1) scale *= 1 - eta * rule_.rho;  // v_1 = 0 has nothing to shrink, and eta_1 = 1 / rho would leave no scale
     step = -eta / scale;
   }
   late_ = clock_[kReach];

@@ -143,6 +143,11 @@ class OnlineModel:
                     late, own = late - reach * own, scale * own
                     sums *= scale
                 times[1:] = 1.0, 0.0
+        wild = np.flatnonzero(
+            ~(np.isfinite(own) & np.isfinite(late)).all(axis=1)
+        )  # the last has no next row to find it
+        if len(wild):
+            return values, int(wild[0])
         kept = np.flatnonzero((own != 0).any(axis=1) | (late != 0).any(axis=1))
         self.rows = Observed.vstack([self.rows, rows[kept]]) if len(kept) else self.rows
         self.first, self.second = np.vstack([first, own[kept]]), np.vstack([second, late[kept]])
