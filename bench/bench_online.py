@@ -1,7 +1,7 @@
 """Algorithm 1 online against NumPy vectorised over support rows: `OMP_NUM_THREADS=1 python bench/bench_online.py`.
 
 Rows of a rank-5 table of 200 columns with 30 observed, labels with 10 % noise, gamma=2, hinge. Interleaves the NumPy form (dense
-rows, two products a step) with ours at T rows, then blocks of 1,024 with one by one at --long rows, whose decisions must
+rows, two products a step) with ours at T rows, then blocks of 1,024 with one by one at --ones rows, whose decisions must
 be the same to the bit, and prints ratios of process CPU time and the progressive errors of both.
 """
 
@@ -62,6 +62,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--long", type=int, default=100_000)
+    parser.add_argument("--ones", type=int, help="rows taken one by one; a fifth of --long by default")
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
     rows, y = stream(options.rows)
@@ -82,14 +83,12 @@ def main():
     blocks, by_block = timed(lambda: model(OnlineModel, form, rho, block=1024).partial_fit(rows, y))
     print(f"T={options.long}: blocks of 1024 {blocks:.2f} s, table {table:.3f} s, {blocks / table:.0f}x")
     print(f"largest difference of table and support rows: {np.abs(values - by_block).max() / np.abs(values).max():.1e}")
-    ones, one_by_one = timed(
-        lambda: model(OnlineModel, form, rho, block=1).partial_fit(rows[: options.long // 5], y[: options.long // 5])
-    )
-    part, again = timed(
-        lambda: model(OnlineModel, form, rho).partial_fit(rows[: options.long // 5], y[: options.long // 5])
-    )
+    few = options.long // 5 if options.ones is None else options.ones
+    rows, y = rows[:few], y[:few]
+    ones, one_by_one = timed(lambda: model(OnlineModel, form, rho, block=1).partial_fit(rows, y))
+    part, again = timed(lambda: model(OnlineModel, form, rho).partial_fit(rows, y))
     assert (again == one_by_one).all()
-    print(f"T={options.long // 5}: one by one {ones:.1f} s, blocks of 1024 {part:.2f} s, {ones / part:.1f}x, same bits")
+    print(f"T={few}: one by one {ones:.1f} s, blocks of 1024 {part:.2f} s, {ones / part:.1f}x, same bits")
 
 
 if __name__ == "__main__":

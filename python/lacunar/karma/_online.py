@@ -143,9 +143,8 @@ class OnlineModel:
                     late, own = late - reach * own, scale * own
                     sums *= scale
                 times[1:] = 1.0, 0.0
-        wild = np.flatnonzero(
-            ~(np.isfinite(own) & np.isfinite(late)).all(axis=1)
-        )  # the last has no next row to find it
+        finite = np.isfinite(own) & np.isfinite(late)  # the last row of a block has no next one to find what it did
+        wild = np.flatnonzero(~finite.all(axis=1))
         if len(wild):
             return values, int(wild[0])
         kept = np.flatnonzero((own != 0).any(axis=1) | (late != 0).any(axis=1))
