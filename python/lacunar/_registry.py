@@ -17,6 +17,7 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.SLRMRegressorCV": ("lacunar.regression", "SLRMRegressorCV"),
     "lacunar.MPCRRegressor": ("lacunar.regression", "MPCRRegressor"),
     "lacunar.SMPCRRegressor": ("lacunar.regression", "SMPCRRegressor"),
+    "lacunar.POPCA": ("lacunar.subspace", "POPCA"),
     "lacunar.PETRELS": ("lacunar.tracking", "PETRELS"),
     "lacunar.GROUSE": ("lacunar.tracking", "GROUSE"),
     "lacunar.ActivePOPCA": ("lacunar.active", "ActivePOPCA"),

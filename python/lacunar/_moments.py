@@ -1,0 +1,85 @@
+"""Covariances of partially observed rows from sums that add up: pure functions of (d, d) tables, float64."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Floats = NDArray[np.float64]
+_TINY = 1e-12
+
+
+class Sums(NamedTuple):
+    """Sums over m rows of entries x minus a shift (0 where missing); everything adds up over rows."""
+
+    S: _Floats  # (d, d): sum x_i x_j
+    N: _Floats  # (d, d): rows with both; its diagonal n counts the entries of a column
+    A: _Floats  # (d, d): sum of x_i over rows that have j, not symmetric; its diagonal is s
+    nn: float  # sum over rows of n_a (n_a - 1), n_a entries of the row
+    m: int
+
+
+def moved(sums: Sums, delta: _Floats) -> Sums:
+    """The same rows with the shift increased by `delta` (d,). Exact; O(d^2)."""
+    S, N, A = sums.S, sums.N, sums.A
+    cross = delta[:, None] * A.T
+    return sums._replace(S=S - cross - cross.T + N * np.outer(delta, delta), A=A - delta[:, None] * N)
+
+
+def kappa_of(n: _Floats, nn: float, m: int) -> float:
+    """m nn / ((sum n)^2 - sum n^2): 1 for independent entries, not 1 when rows differ in rate or have a fixed number."""
+    pairs = float(n.sum() ** 2 - np.sum(n**2))
+    return m * nn / pairs if pairs > 0 and nn > 0 else 1.0
+
+
+def joint_counts(sums: Sums, weights: str, p: _Floats | None = None) -> _Floats:
+    """What S is divided by (d, d): counts of rows with both under "pairwise", what a model expects of them otherwise.
+
+    "known": m p_i p_j; "global": m p^2 with p = nnz / (m d); "feature": n_i n_j / m; "kappa": kappa n_i n_j / m.
+    The diagonal is m p_i, m p or n_i: eq. (4) of Gonen et al. for "known" and "global".
+    """
+    n, m, d = np.diag(sums.N).copy(), max(sums.m, 1), len(sums.N)
+    if weights == "pairwise":
+        return sums.N
+    rates = np.broadcast_to(p, (d,)) if weights == "known" and p is not None else n / m
+    rates = np.full(d, n.sum() / (m * d)) if weights == "global" else np.asarray(rates, dtype=np.float64)
+    counts: _Floats = m * np.outer(rates, rates) * (kappa_of(n, sums.nn, m) if weights == "kappa" else 1.0)
+    np.fill_diagonal(counts, m * rates)
+    return counts
+
+
+def second_moment(sums: Sums, weights: str, *, p: _Floats | None = None, pseudo_count: float = 0.0) -> _Floats:
+    """E x x^T (d, d) about the shift; entries without a row are 0. `pseudo_count` is added off the diagonal."""
+    return _divided(sums.S, joint_counts(sums, weights, p), 1.0, pseudo_count)
+
+
+def covariance(sums: Sums, weights: str, *, p: _Floats | None = None, pseudo_count: float = 0.0) -> _Floats:
+    """Covariance (d, d) centred by available cases, exactly unbiased given the mask under "pairwise".
+
+    Sums about the means over N_ij (1 - 1/n_i - 1/n_j + N_ij / (n_i n_j)), which is n_i - 1 on the diagonal; the other
+    weights put their expected counts for N_ij. O(d^2).
+    """
+    n = np.maximum(np.diag(sums.N), 1.0)
+    about = moved(sums, np.diag(sums.A) / n).S
+    counts = joint_counts(sums, weights, p)
+    factor = 1 - 1 / n[:, None] - 1 / n + counts / np.outer(n, n)
+    np.fill_diagonal(factor, 1 - 1 / n)
+    return _divided(about, counts, factor, pseudo_count)
+
+
+def shifted_covariance(sums: Sums, *, pseudo_count: float = 0.0) -> _Floats:
+    """(S_ij / N_ij - delta_i delta_j) / (1 - N_ij / (n_i n_j)): needs no A beyond its diagonal, unbiased for a fixed shift."""
+    n = np.maximum(np.diag(sums.N), 1.0)
+    delta = np.diag(sums.A) / n
+    about = sums.S - sums.N * np.outer(delta, delta)
+    return _divided(about, sums.N, 1 - sums.N / np.outer(n, n), pseudo_count)
+
+
+def _divided(S: _Floats, counts: _Floats, factor: _Floats | float, pseudo_count: float) -> _Floats:
+    """S / ((counts + pseudo) factor), 0 where nothing was seen."""
+    divisor = (counts + pseudo_count * (1 - np.eye(len(S)))) * factor
+    usable = (counts > 0) & (np.asarray(factor) > _TINY)
+    made: _Floats = np.divide(S, divisor, out=np.zeros_like(S), where=usable)
+    return made

@@ -1,0 +1,180 @@
+"""POPCA: the paper's algorithm, unbiased tables, streams, codes, large d, options, bad input."""
+
+import numpy as np
+import pytest
+from reference.popca import algorithm1, available, ridge_code
+
+from lacunar import Observed, _moments
+from lacunar.subspace import POPCA
+from lacunar.subspace._sums import pair_sums
+
+
+def table(n=300, d=8, k=2, p=0.5, seed=0, offset=0.0, noise=0.5):
+    rng = np.random.default_rng(seed)
+    basis = np.linalg.qr(rng.normal(size=(d, k)))[0] * np.sqrt(d)
+    X = rng.normal(size=(n, k)) @ basis.T + noise * rng.normal(size=(n, d)) + offset
+    return np.where(rng.random((n, d)) < p, X, np.nan), X, basis
+
+
+def overlap(left, right):
+    """Mean squared cosine of the angles between row spaces; 1 for the same."""
+    q, r = (np.linalg.qr(np.atleast_2d(m).T)[0] for m in (left, right))
+    return np.sum((q.T @ r) ** 2) / q.shape[1]
+
+
+def test_algorithm_1_as_printed():
+    X, _, _ = table()
+    C, components = algorithm1(X, 0.5, 2)
+    made = POPCA(2, center=False, weights="known", p=0.5, refine=0, pseudo_count=0).fit(X)
+    np.testing.assert_allclose(made._covariance(0.0), C, rtol=1e-12)
+    np.testing.assert_allclose(np.abs(np.sum(made.components_ * components, axis=1)), 1, rtol=1e-10)
+
+
+def test_centred_covariance_is_that_of_available_cases():
+    X, _, _ = table(offset=30.0)
+    sums = pair_sums(Observed.from_dense(X), np.full(8, 3.0))
+    np.testing.assert_allclose(_moments.covariance(sums, "pairwise"), available(X), rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("weights", ["pairwise", "kappa", "feature"])
+def test_covariance_of_complete_rows_is_the_usual_one(weights):
+    _, X, _ = table(offset=5.0)
+    made = _moments.covariance(pair_sums(Observed.from_dense(X), np.zeros(8)), weights)
+    np.testing.assert_allclose(made, np.cov(X.T), rtol=1e-8, atol=1e-10)
+
+
+def test_available_and_shifted_are_unbiased():
+    rng = np.random.default_rng(0)
+    truth = np.array([[2.0, 0.8, 0.3], [0.8, 1.0, -0.4], [0.3, -0.4, 1.5]])
+    mask = rng.random((12, 3)) < 0.7
+    half = np.linalg.cholesky(truth)
+    made = np.zeros((2, 3, 3))
+    for _ in range(4000):
+        X = np.where(mask, rng.normal(size=(12, 3)) @ half.T + 4.0, np.nan)
+        sums = pair_sums(Observed.from_dense(X), np.full(3, 3.5))
+        made += np.array([_moments.covariance(sums, "pairwise"), _moments.shifted_covariance(sums)]) / 4000
+    np.testing.assert_allclose(made, [truth, truth], atol=0.08)
+
+
+def test_known_rates_are_unbiased_by_enumeration():
+    x, p = np.array([1.0, -2.0, 3.0]), 0.3
+    total = np.zeros((3, 3))
+    for code in range(8):
+        seen = np.array([code >> j & 1 for j in range(3)], dtype=bool)
+        rows = Observed.from_dense(np.where(seen, x, np.nan)[None])
+        weight = np.prod(np.where(seen, p, 1 - p))
+        total += weight * _moments.second_moment(pair_sums(rows, np.zeros(3)), "known", p=np.array([p] * 3))
+    np.testing.assert_allclose(total, np.outer(x, x), rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_thousand_batches_equal_one_fit():
+    X, _, _ = table(n=3000, offset=4.0)
+    whole, stream = POPCA(2, refine=0).fit(X), POPCA(2)
+    for batch in np.array_split(X, 1000):
+        stream.partial_fit(batch)
+    for name in ("components_", "explained_variance_", "mean_"):
+        np.testing.assert_allclose(getattr(stream, name), getattr(whole, name), rtol=1e-10, atol=1e-10)
+    assert stream.n_samples_seen_ == 3000
+
+
+def test_shards_of_different_shifts_merge():
+    X, _, _ = table(n=400, offset=4.0)
+    left, right = POPCA(2).partial_fit(X[:100]), POPCA(2).partial_fit(X[100:], shift=np.full(8, -3.0))
+    merged, whole = left.merge(right), POPCA(2, refine=0).fit(X)
+    np.testing.assert_allclose(merged.components_, whole.components_, atol=1e-10)
+    np.testing.assert_allclose(merged.explained_variance_, whole.explained_variance_, rtol=1e-10)
+
+
+def test_codes_are_posterior_means():
+    X, _, _ = table()
+    model = POPCA(2).fit(X)
+    Z, std = model.transform(X, return_std=True)
+    for i in range(20):
+        z, covariance = ridge_code(
+            X[i], model.mean_, model.components_.T, model.explained_variance_, model.noise_variance_
+        )
+        np.testing.assert_allclose(Z[i], z, atol=1e-9)
+        np.testing.assert_allclose(std[i], np.sqrt(np.diag(covariance)), rtol=1e-8)
+    assert (model.transform(np.full((1, 8), np.nan)) == 0).all()
+
+
+def test_imputes_and_scores_better_than_means():
+    X, truth, _ = table(n=1000)
+    model, hole = POPCA(2, random_state=0).fit(X), np.isnan(X)
+    made = model.impute(X)
+    assert (made[~hole] == X[~hole]).all()
+    assert np.mean((made - truth)[hole] ** 2) < 0.6 * np.mean(truth[hole] ** 2)
+    assert -np.nanstd(X) < model.score(X) < 0
+
+
+def test_refinement_helps_and_both_recover_the_subspace():
+    plain, better = [], []
+    for seed in range(10):
+        X, _, basis = table(n=500, d=30, k=3, p=0.2, noise=1.0, seed=seed)
+        plain.append(overlap(POPCA(3, refine=0).fit(X).components_, basis.T))
+        better.append(overlap(POPCA(3).fit(X).components_, basis.T))
+    assert np.mean(better) > np.mean(plain) > 0.8
+
+
+def test_matrix_free_agrees_with_the_table_of_kappa():
+    X, _, _ = table(n=4000, d=30, k=3, p=0.4, offset=2.0)
+    how = {"refine": 0, "weights": "kappa", "pseudo_count": 0}
+    free, dense = POPCA(3, solver="matrix-free", random_state=0, **how).fit(X), POPCA(3, solver="dense", **how).fit(X)
+    assert overlap(free.components_, dense.components_) > 1 - 1e-5
+    np.testing.assert_allclose(free.explained_variance_, dense.explained_variance_, rtol=3e-3)
+    assert free.solver_ == "matrix-free"
+
+
+def test_precision_inverts_covariance_and_columns_scale():
+    X, _, _ = table()
+    X[:, 0] *= 100
+    model = POPCA(2, scale=True).fit(X)
+    np.testing.assert_allclose(model.get_covariance() @ model.get_precision(), np.eye(8), atol=1e-8)
+    same = POPCA(2, scale=True).fit(np.where(np.arange(8) == 0, X / 100, X))
+    np.testing.assert_allclose(model.components_, same.components_, atol=1e-8)
+
+
+def test_chooses_the_number_of_components():
+    X, _, _ = table(n=1500, d=20, k=3, p=0.5, noise=1.0)
+    assert POPCA("holdout", random_state=0).fit(X).n_components_ == 3
+    assert POPCA(0.7, refine=0).fit(X).n_components_ >= 3
+
+
+@pytest.mark.parametrize("robust", ["rows", ("winsor", 3)])
+def test_outlying_cells_are_tamed(robust):
+    X, _, basis = table(n=2000, d=20, p=0.5)
+    rng = np.random.default_rng(1)
+    X[rng.random(X.shape) < 0.01] *= 30
+    assert overlap(POPCA(2, robust=robust, refine=0).fit(X).components_, basis.T) > 0.95
+
+
+@pytest.mark.filterwarnings("ignore:.*never seen together")
+def test_says_what_is_wrong():
+    X, _, _ = table()
+    with pytest.raises(ValueError, match="Lower n_components"):
+        POPCA(9).fit(X)
+    with pytest.raises(ValueError, match="weights='known'"):
+        POPCA(2, weights="known").fit(X)
+    empty = X.copy()
+    empty[:, 3] = np.nan
+    with pytest.raises(ValueError, match="first is column 3"):
+        POPCA(2).fit(empty)
+    with pytest.warns(UserWarning, match=r"(?s)left out") as caught:
+        model = POPCA(2, unseen="drop").fit(empty)
+    assert caught
+    assert (model.components_[:, 3] == 0).all()
+    with pytest.raises(ValueError, match="same columns"):
+        POPCA(2).partial_fit(X).merge(POPCA(2).partial_fit(X[:, :5]))
+    with pytest.raises(ValueError, match="keeps sums, not rows"):
+        POPCA(2, robust="rows").partial_fit(X)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_warns_where_pairs_are_not_seen():
+    X, _, _ = table(n=60, p=1.0)
+    X[:30, :4], X[30:, 4:] = np.nan, np.nan
+    with pytest.warns(UserWarning, match="never seen together"):
+        POPCA(1, refine=0).fit(X)
+    with pytest.warns(UserWarning, match="no method recovers"):
+        POPCA(1, refine=0).fit(table(n=20, p=0.2)[0])
