@@ -161,6 +161,20 @@ def test_a_first_step_that_forgets_everything_has_nothing_to_forget(loss):
         np.testing.assert_allclose(model.decide(rows)[:, 0], expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
 
 
+def test_an_interrupt_while_a_block_is_kept_leaves_the_last_one(monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    rows, y = problem()
+    model = fitted(KernelForm.fit(rows, **FORMS["trace"]), block=30)
+    model.partial_fit(rows, y)
+    before = model.state()
+    monkeypatch.setattr(np, "append", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(rows, y)
+    assert all(model.state()[name] is before[name] for name in ("rows", "first", "second", "clock"))
+
+
 def test_empty_rows_and_empty_batches():
     rows, y = problem()
     model = fitted(KernelForm.fit(rows, **FORMS["bare"]))

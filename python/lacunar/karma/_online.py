@@ -148,9 +148,11 @@ class OnlineModel:
         if len(wild):
             return values, int(wild[0])
         kept = np.flatnonzero((own != 0).any(axis=1) | (late != 0).any(axis=1))
-        self.rows = Observed.vstack([self.rows, rows[kept]]) if len(kept) else self.rows
-        self.first, self.second = np.vstack([first, own[kept]]), np.vstack([second, late[kept]])
-        self.clock = np.append(times, clock[3])
+        table = Observed.vstack([self.rows, rows[kept]]) if len(kept) else self.rows
+        first, second = np.vstack([first, own[kept]]), np.vstack([second, late[kept]])
+        clock = np.append(times, clock[3])
+        # At once, so that an interrupt keeps no half of a block.
+        self.rows, self.first, self.second, self.clock = table, first, second, clock
         self._drop_beyond_budget(n_threads)
         return values, -1
 
