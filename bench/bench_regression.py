@@ -82,9 +82,11 @@ def paper_time(rows, y, d, precision, passes=3):
     return max(fit(1 + passes) - fit(1), 1e-9) / (passes * 0.99 * rows.shape[0])
 
 
-def tracker_time(rows, tracker):
-    tracker.partial_fit(rows[:200])
-    return cpu(lambda: tracker.partial_fit(rows)) / rows.shape[0]
+def tracker_time(rows, tracker, passes=3):
+    def fit(count):
+        return cpu(lambda: tracker.set_params(max_passes=count).fit(rows))
+
+    return max(fit(1 + passes) - fit(1), 1e-9) / (passes * rows.shape[0])
 
 
 def speed(repeats):

@@ -39,14 +39,22 @@ class Tracker:
     options: dict[str, Any]
 
     def run(
-        self, rows: Observed, label: _Floats | None = None, order: NDArray[np.int64] | None = None
+        self,
+        rows: Observed,
+        label: _Floats | None = None,
+        order: NDArray[np.int64] | None = None,
+        *,
+        undo: bool = True,
     ) -> tuple[_Floats, _Floats]:
-        """One pass; predictions and relative residuals (n,) of the rows before their own steps."""
+        """One pass; predictions and relative residuals (n,) of the rows before their own steps.
+
+        With `undo` a pass that fails leaves the tracker as it was, for a copy of what the rows can reach.
+        """
         order = np.arange(rows.shape[0]) if order is None else order
         traces = np.zeros(rows.shape[0]), np.zeros(rows.shape[0])
         touched = np.unique(rows.indices)
-        columns = slice(None) if self._moves_all(rows) or 2 * len(touched) > len(self.v) else touched
-        saved = self._save(columns)
+        columns: Any = slice(None) if self._moves_all(rows) or 2 * len(touched) > len(self.v) else touched
+        saved = self._save(columns) if undo else []
         try:
             for start in range(0, len(order), _SLICE):
                 bad = self._pass(rows, label, order[start : start + _SLICE], *traces)
@@ -56,7 +64,8 @@ class Tracker:
                         "clip outliers. The model is as it was before."
                     )
         except NotFiniteError:
-            self._restore(columns, saved)
+            if undo:
+                self._restore(columns, saved)
             raise
         return traces
 
@@ -126,14 +135,19 @@ class PerColumnRls(Tracker):
         self.options = {**plain, **rule, **options}
 
     def run(
-        self, rows: Observed, label: _Floats | None = None, order: NDArray[np.int64] | None = None
+        self,
+        rows: Observed,
+        label: _Floats | None = None,
+        order: NDArray[np.int64] | None = None,
+        *,
+        undo: bool = True,
     ) -> tuple[_Floats, _Floats]:
         """One pass, with room made for columns that are seen for the first time."""
         fresh = np.unique(rows.indices[self.slot[rows.indices] < 0])
         if len(fresh):
             self.slot[fresh] = np.arange(len(self.pool), len(self.pool) + len(fresh), dtype=np.int32)
             self.pool = np.concatenate([self.pool, np.broadcast_to(self._first(), (len(fresh), self.pool.shape[1]))])
-        return super().run(rows, label, order)
+        return super().run(rows, label, order, undo=undo)
 
     def _first(self) -> NDArray[Any]:
         """delta I in the layout of the pool: packed triangles of floats, blocks of eight columns of doubles."""

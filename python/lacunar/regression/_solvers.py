@@ -183,7 +183,7 @@ def fit_paper(
     for number in range(1, max_passes + 1):
         order = train if number == 1 else rng.permutation(train)
         try:
-            tracker.run(rows, np.ascontiguousarray(y), order.astype(np.int64))
+            tracker.run(rows, np.ascontiguousarray(y), order.astype(np.int64), undo=False)
         except NotFiniteError as error:
             if best is not None:  # a pass that overflows ends the search; what was best on held-out rows stays
                 break

@@ -64,7 +64,7 @@ class SubspaceTracker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         rng = generator(self.random_state)
         self._reset(rows, rng)
         for number in range(self.max_passes):
-            self._follow(rows, None if number == 0 else rng.permutation(rows.shape[0]))
+            self._follow(rows, None if number == 0 else rng.permutation(rows.shape[0]), undo=False)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -90,7 +90,7 @@ class SubspaceTracker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         rows = validate_X(self, X, reset=first, sparse_missing=self.sparse_missing)
         if first:
             self._reset(rows, generator(self.random_state))
-        self._follow(rows, None)
+        self._follow(rows, None, undo=True)
         return self
 
     @property
@@ -131,9 +131,9 @@ class SubspaceTracker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
             )
         return np.asarray(np.linalg.qr(given.T)[0])
 
-    def _follow(self, rows: Observed, order: NDArray[np.int64] | None) -> None:
+    def _follow(self, rows: Observed, order: NDArray[np.int64] | None, *, undo: bool) -> None:
         tracker = self._restored()
-        _, residual = tracker.run(rows, None, order)
+        _, residual = tracker.run(rows, None, order, undo=undo)
         for value in residual[rows.row_counts > 0] if order is None else ():
             self.residual_ += _RECENT * (float(value) - self.residual_)
         self.n_samples_seen_ += rows.shape[0]
