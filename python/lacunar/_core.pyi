@@ -16,6 +16,17 @@ def find_fault(
 def column_moments(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], values: _Float, weight: NDArray[np.float64], n_cols: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
+def column_pair_sums(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: _Float,
+    shift: NDArray[np.float64],
+    product: NDArray[np.float64],
+    count: NDArray[np.int64] | None,
+    cross: NDArray[np.float64] | None,
+    stripe: int,
+    n_threads: int,
+) -> None: ...
 def standardise(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],

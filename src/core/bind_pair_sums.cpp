@@ -1,0 +1,47 @@
+#include <pybind11/stl.h>
+
+#include <optional>
+
+#include "arrays.hpp"
+#include "lacunar/pair_sums.hpp"
+
+namespace lacunar::bind {
+namespace {
+
+template <class N>
+N* table_of(std::optional<Array<N>>& table, Offset n_cols, const char* name) {
+  if (!table) return nullptr;
+  expect_size(*table, n_cols * n_cols, name);
+  return table->mutable_data();  // which refuses what is not writeable
+}
+
+template <class T>
+void pair_sums_of(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
+                  const Array<double>& shift, Array<double> product, std::optional<Array<Offset>> count,
+                  std::optional<Array<double>> cross, Offset stripe, int n_threads) {
+  const Offset n_cols = shift.size();
+  const auto rows = rows_of(indptr, indices, values, n_cols);
+  expect_size(product, n_cols * n_cols, "product");
+  const PairTables out{product.mutable_data(), table_of(count, n_cols, "count"), table_of(cross, n_cols, "cross")};
+  const double* c = shift.data();
+  const py::gil_scoped_release nogil;
+  column_pair_sums(rows, c, stripe, out, n_threads);
+}
+
+template <class T>
+void bind_for(py::module_& m) {
+  using py::arg;
+  m.def("column_pair_sums", &pair_sums_of<T>, arg("indptr").noconvert(), arg("indices").noconvert(),
+        arg("values").noconvert(), arg("shift").noconvert(), arg("product").noconvert(),
+        arg("count").noconvert().none(true), arg("cross").noconvert().none(true), arg("stripe"), arg("n_threads"),
+        "Adds to the upper triangles of product and count, and to cross, sums over pairs of observed entries.");
+}
+
+}  // namespace
+
+void bind_pair_sums(py::module_& m) {
+  bind_for<float>(m);
+  bind_for<double>(m);
+}
+
+}  // namespace lacunar::bind

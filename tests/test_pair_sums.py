@@ -1,0 +1,66 @@
+"""Sums over pairs of observed entries, against the dense formula."""
+
+import numpy as np
+import pytest
+from reference.pair_sums import pair_sums
+
+from lacunar import Observed, _core
+
+
+def table(dtype=np.float64, n=120, d=17, offset=0.0):
+    rng = np.random.default_rng(0)
+    X = (offset + rng.normal(size=(n, d))).astype(dtype)
+    X[rng.random(X.shape) < 0.7] = np.nan
+    X[3] = np.nan
+    X[4, 1:], X[4, 0] = np.nan, offset
+    X[:, 5] = np.nan
+    return X
+
+
+def sums(X, shift, stripe=5, n_threads=1, into=None):
+    rows, d = Observed.from_dense(X), X.shape[1]
+    out = into or (np.zeros((d, d)), np.zeros((d, d), np.int64), np.zeros((d, d)))
+    _core.column_pair_sums(rows.indptr, rows.indices, rows.values, shift, *out, stripe, n_threads)
+    return out
+
+
+@pytest.mark.parametrize(("dtype", "offset"), [(np.float32, 0.0), (np.float32, 1e4), (np.float64, 1e4)])
+def test_sums_are_those_of_the_formula(dtype, offset):
+    X, shift = table(dtype, offset=offset), np.full(17, offset)
+    S, N, A = pair_sums(X.astype(float), shift)
+    product, count, cross = sums(X, shift)
+    np.testing.assert_allclose(product, np.triu(S), rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(count, np.triu(N))
+    np.testing.assert_allclose(cross, A, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("stripe", [1, 5, 17, 1000])
+@pytest.mark.parametrize("n_threads", [1, 4])
+def test_same_bits_for_any_stripe_and_threads(stripe, n_threads):
+    X, shift = table(), np.linspace(-1, 1, 17)
+    for mine, theirs in zip(sums(X, shift, stripe, n_threads), sums(X, shift, 17), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_batches_add_up_bit_for_bit():
+    X, shift = table(), np.zeros(17)
+    out = None
+    for batch in np.array_split(X, 120):
+        out = sums(batch, shift, into=out)
+    for mine, theirs in zip(out, sums(X, shift), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_tables_are_checked():
+    rows = Observed.from_dense(np.ones((3, 2)))
+    arrays = (rows.indptr, rows.indices, rows.values, np.zeros(2))
+    with pytest.raises(ValueError, match="product has 6 elements, not 4"):
+        _core.column_pair_sums(*arrays, np.zeros((2, 3)), None, None, 1, 1)
+    with pytest.raises(ValueError, match="count has 1 elements, not 4"):
+        _core.column_pair_sums(*arrays, np.zeros((2, 2)), np.zeros(1, np.int64), None, 1, 1)
+    frozen = np.zeros((2, 2))
+    frozen.flags.writeable = False
+    with pytest.raises(ValueError, match="writeable"):
+        _core.column_pair_sums(*arrays, frozen, None, None, 1, 1)
+    with pytest.raises(TypeError):
+        _core.column_pair_sums(*arrays, np.zeros((2, 2), np.float32), None, None, 1, 1)
