@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from lacunar import KarmaClassifierCV, KarmaRegressorCV, Observed
+from lacunar.karma import _expand
 from lacunar.karma._expand import expand, fit_expansion
 from lacunar.kernels import pair_sums
 from lacunar.persistence import load_model, save_model
@@ -70,3 +71,18 @@ def test_weights_of_zero_take_no_part():
     one = KarmaClassifierCV(options="auto").fit(X, y, weight)
     other = KarmaClassifierCV(options="auto").fit(X[kept], y[kept])
     np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [KarmaClassifierCV, KarmaRegressorCV])
+def test_what_was_searched_on_some_rows_is_what_all_rows_are_fitted_with(kind, monkeypatch):
+    X, y = table(n=700)
+    y = y.astype(float) if kind is KarmaRegressorCV else y
+    search = kind(options="auto", max_search_rows=200, random_state=0).fit(X, y)
+    assert {each["expand"] for each in search.chosen_} - {None} == set(search.expansions_)
+    for model, each in zip(search.estimators_, search.chosen_, strict=True):
+        assert model.n_features_in_ == X.shape[1] * {None: 1, "gaussian": 7, "levels": 9}[each["expand"]]
+    # The rows of the search would fit into the limit, all rows would not: no kernel may promise what is not fitted.
+    monkeypatch.setattr(_expand, "_MOST_ENTRIES", int(np.isfinite(X[:300]).sum()) * 9)
+    search = kind(options="auto", max_search_rows=200, random_state=0).fit(X, y)
+    assert {each["expand"] for each in search.chosen_} == {None}
+    assert set(search.cv_results_["param_expand"]) == {"None"}

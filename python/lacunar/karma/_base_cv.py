@@ -64,6 +64,7 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
     random_state: Any
     n_jobs: int | None
     verbose: int
+    expansions_: dict[str, Any]
 
     def _search(
         self, X: Observed, y: NDArray[Any], targets: _Floats, weight: _Floats, loss_weight: _Floats, codes: Any
@@ -79,27 +80,27 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
         grid = kernel_grid(self.gammas, self.indicators, *fixed)
         options: dict[str, Any] = {"n_jobs": self.n_jobs, "verbose": int(self.verbose)}
         scores = [search(SearchData(rows, *labels), grid, Cs, **options)]
-        for kind in ("gaussian", "levels") if self.options == "auto" else ():
-            fitted = fit_expansion(rows, kind)
-            if fitted is not None:
-                more = kernel_grid(self.gammas, [False], *fixed, kind)
-                scores.append(search(SearchData(expand(rows, fitted), *labels), more, Cs, **options))
-                grid = grid + more
+        self._fit_expansions(X, weight)
+        for kind in self.expansions_:
+            more = kernel_grid(self.gammas, [False], *fixed, kind)
+            scores.append(search(SearchData(self._table_of(X[kept], kind), *labels), more, Cs, **options))
+            grid = grid + more
         chosen = self._report(grid, Cs, np.concatenate(scores))
-        self._fit_expansions(X, weight, {options.expand for options, _ in chosen} - {None})
+        kinds = {options.expand for options, _ in chosen}
+        self.expansions_ = {kind: fitted for kind, fitted in self.expansions_.items() if kind in kinds}
         return chosen
 
-    def _fit_expansions(self, X: Observed, weight: _Floats, kinds: set[Any]) -> None:
-        """Columns and expansions of all rows, for the models on expanded tables."""
-        self.expansions_: dict[str, Any] = {}
-        if not kinds:
+    def _fit_expansions(self, X: Observed, weight: _Floats) -> None:
+        """Columns and expansions of all rows: a subsample is searched with those the models will use."""
+        self.expansions_ = {}
+        if self.options != "auto":
             return
         used = np.flatnonzero(weight)
         columns = fit_columns(X[used], weight[used], standardize=self.standardize)
         self.columns_: list[Any] = list(columns)
         rows = scale_columns(X[used], columns)
-        for kind in sorted(kinds):
-            self.expansions_[kind] = fit_expansion(rows, kind)
+        found = {kind: fit_expansion(rows, kind) for kind in ("gaussian", "levels")}
+        self.expansions_ = {kind: fitted for kind, fitted in found.items() if fitted is not None}
 
     def _table_of(self, X: Observed, kind: str | None) -> Observed:
         """The table a model on `kind` reads."""
