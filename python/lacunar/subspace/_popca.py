@@ -188,7 +188,7 @@ class POPCA(FittedSubspace):
             model = self._without_table(rows, shift, n, k, rng)
         else:
             self.solver_ = "dense"
-            self.shift_, self.tables_ = shift, pair_sums(rows, shift)._asdict()
+            self.shift_, self.tables_ = shift, pair_sums(rows, shift, self.n_jobs)._asdict()
             model = self._from_tables(k)
         if self.refine and len(model.values) and model.values[0] > 0:
             table = rows.with_values((rows.values.astype(np.float64) - shift[rows.indices]) / self.scale_[rows.indices])
@@ -224,7 +224,7 @@ class POPCA(FittedSubspace):
         if first:
             start = column_means(rows) if self.center else np.zeros(rows.shape[1])
             self.shift_ = start if shift is None or not self.center else np.array(shift, dtype=np.float64)
-        made = pair_sums(rows, self.shift_)
+        made = pair_sums(rows, self.shift_, self.n_jobs)
         self.tables_ = (made if first else added(Sums(**self.tables_), made))._asdict()
         return self._from_stream()
 
@@ -305,7 +305,7 @@ class POPCA(FittedSubspace):
         d = rows.shape[1]
         seen, hidden = hidden_cells(rows, _HIDDEN, rng)
         mean = column_means(seen) if self.center else np.zeros(d)
-        sums = pair_sums(seen, mean)
+        sums = pair_sums(seen, mean, self.n_jobs)
         how = {"center": self.center, "weights": self.weights, "p": self.p}
         C = _closed.covariance_of(sums, pseudo_count=self.pseudo_count, **how)  # type: ignore[arg-type]
         scale = _closed.scale_of(np.diag(C)) if self.scale else np.ones(d)
