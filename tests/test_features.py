@@ -97,6 +97,43 @@ def test_limits_are_named():
     assert KarmaFeatures(memory_limit=100, n_components=5).fit(X).method_ == "nystroem"
 
 
+def test_the_limit_holds_for_transform_too_and_is_the_size():
+    X, _ = table(n=400)
+    made = KarmaFeatures(method="exact").fit_transform(X)
+    size = made.data.nbytes + made.indices.nbytes + made.indptr.nbytes
+    model = KarmaFeatures(method="exact", memory_limit=size).fit(X)
+    model.transform(X)
+    with pytest.raises(ValueError, match=f"memory_limit={size} bytes; they take"):
+        model.transform(np.vstack([X, X[:40]]))
+    with pytest.raises(ValueError, match=f"they take {size}"):
+        KarmaFeatures(method="exact", memory_limit=size - 1).fit(X)
+
+
+def test_auto_counts_the_weights_of_a_learner():
+    wide = sp.csr_array(([1.0, 2.0], ([0, 1], [0, 49_999])), shape=(2, 50_000))
+    assert KarmaFeatures().fit(wide).method_ == "nystroem"
+    assert KarmaFeatures(1).fit(wide).method_ == "exact"
+
+
+def test_rows_are_written_by_blocks(monkeypatch):
+    X, _ = table(n=80)
+    expected = KarmaFeatures(indicators=True).fit_transform(X)
+    assert expected.indices.dtype == expected.indptr.dtype == np.int32
+    for block in (1, 37, 1000):
+        monkeypatch.setattr("lacunar.features._exact._BLOCK", block)
+        made = KarmaFeatures(indicators=True).fit_transform(X)
+        for name in ("data", "indices", "indptr"):
+            np.testing.assert_array_equal(getattr(made, name), getattr(expected, name))
+
+
+def test_no_error_is_claimed_without_rows_to_measure_on(tmp_path):
+    X, _ = table()
+    model = KarmaFeatures(3, n_components=60, random_state=0).fit(X)
+    assert np.isnan(model.approximation_error_)
+    save_model(model, tmp_path / "f.lacunar")
+    assert np.isnan(load_model(tmp_path / "f.lacunar").approximation_error_)
+
+
 def test_degenerate_rows():
     hole = np.full((3, 4), np.nan)
     assert KarmaFeatures().fit_transform(hole).shape[0] == 3

@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from lacunar._check import validate_X
 from lacunar._columns import ColumnScale, fit_columns, scale_columns
 from lacunar._random import generator
-from lacunar.features._exact import exact_features, n_entries, n_features
+from lacunar.features._exact import exact_features, n_bytes, n_features
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 
@@ -32,7 +32,8 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         As in `KarmaClassifier`.
     method : {"auto", "exact", "nystroem"}, default="auto"
         "exact" gives sparse features, o for gamma = 1 and o^2 for gamma = 2 of a row with o entries; "nystroem" dense ones from
-        kernel values with landmark rows, for any gamma. "auto" is "exact" for gamma 1 and 2 where it fits in `memory_limit`.
+        kernel values with landmark rows, for any gamma. "auto" is "exact" for gamma 1 and 2 where the
+        features of the rows given to `fit`, and one weight for each feature, fit in `memory_limit`.
     n_components : int, default=300
         Landmarks, at most the number of rows.
     scale : "mean", "raw" or float, default="mean"
@@ -42,7 +43,7 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     constant : bool, default=True
         As in `KarmaClassifier`.
     memory_limit : int, default=2**31
-        Bytes that exact features may take.
+        Bytes that exact features of one call may take: 12 to 16 an entry.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
@@ -60,7 +61,8 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     whitening_ : ndarray of shape (n_landmarks, n_features_out)
         What kernel values with landmarks are multiplied by (Nystroem).
     approximation_error_ : float
-        Mean share of k(x, x) that the features miss, on rows that are no landmarks; 0 for exact features.
+        Mean share of k(x, x) that the features miss, on up to 500 rows that are no landmarks; 0 for exact features,
+        NaN where every row is a landmark.
     center_, scale_, observed_columns_ : ndarrays of shape (d,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
@@ -167,17 +169,26 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _choose(self, rows: Observed) -> str:
         explicit = self.gamma in (1, 2)
-        size = 16 * n_entries(self.kernel_, rows) if explicit else 0
-        if self.method == "nystroem" or (self.method == "auto" and not (explicit and size <= self.memory_limit)):
+        if self.method == "nystroem":
             return "nystroem"
+        if self.method == "auto":
+            fits = explicit and max(n_bytes(self.kernel_, rows), 8 * self._n_exact()) <= self.memory_limit
+            return "exact" if fits else "nystroem"
         if not explicit:
             raise ValueError(f"method='exact' needs gamma 1 or 2; got gamma={self.gamma:g}. Use method='nystroem'.")
+        self._refuse_beyond_limit(rows)
+        return "exact"
+
+    def _n_exact(self) -> int:
+        return n_features(self.kernel_, self.n_features_in_)
+
+    def _refuse_beyond_limit(self, rows: Observed) -> None:
+        size = n_bytes(self.kernel_, rows)
         if size > self.memory_limit:
             raise ValueError(
                 f"exact features of {rows.shape[0]} rows must fit in memory_limit={self.memory_limit} bytes; they take {size}. "
                 "Raise it, transform in batches, use method='nystroem', or KarmaClassifier(solver='primal')."
             )
-        return "exact"
 
     def _fit_landmarks(self, rows: Observed) -> None:
         rng = generator(self.random_state)
@@ -193,7 +204,10 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         probes = rows[np.sort(order[len(chosen) : len(chosen) + _PROBES])]
         norms = self.kernel_.diagonal(probes)
         missed = norms - np.sum(np.square(self._landmark_features(probes)), axis=1)
-        self.approximation_error_ = float(max(missed.sum() / norms.sum(), 0.0)) if norms.sum() > 0 else 0.0
+        if len(norms):
+            self.approximation_error_ = float(max(missed.sum() / norms.sum(), 0.0)) if norms.sum() > 0 else 0.0
+        else:  # every row is a landmark: nothing is left to measure on
+            self.approximation_error_ = float("nan")
 
     def _landmark_features(self, rows: Observed) -> NDArray[np.float64]:
         made = np.empty((rows.shape[0], self.whitening_.shape[1]))
@@ -214,11 +228,19 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         features : csr_array (exact) or ndarray (Nystroem) of shape (m, n_features_out)
+
+        Raises
+        ------
+        ValueError
+            Exact features of these rows beyond `memory_limit`.
         """
         check_is_fitted(self)
         table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
         rows = scale_columns(table, ColumnScale(self.center_, self.scale_, self.observed_columns_))
-        return exact_features(self.kernel_, rows) if self.method_ == "exact" else self._landmark_features(rows)
+        if self.method_ == "nystroem":
+            return self._landmark_features(rows)
+        self._refuse_beyond_limit(rows)
+        return exact_features(self.kernel_, rows)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the features: "x_k [x_j]" for a value where a column is seen, "karmafeatures0" and so on for landmarks."""
@@ -235,7 +257,7 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _n_features_out(self) -> int:
         if self.method_ == "nystroem":
             return int(self.whitening_.shape[1])
-        return n_features(self.kernel_, self.n_features_in_)
+        return self._n_exact()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
