@@ -20,6 +20,7 @@ _BUMPS = 6  # landmarks of a column's Gaussian kernel, at its quantiles
 _MOST_LEVELS = 8
 _MOST_ENTRIES = 2**25  # of an expanded table
 _SAME = 1e-9
+_AT_ONCE = 2**16  # entries whose maps are held at once
 
 
 def fit_expansion(rows: Observed, kind: Expansion) -> dict[str, Any] | None:
@@ -55,12 +56,14 @@ def expand(rows: Observed, fitted: dict[str, Any] | None) -> Observed:
         return rows
     points, maps = fitted["points"], fitted["maps"]
     width = points.shape[1]
-    value = rows.values.astype(np.float64)
-    off = value[:, None] - points[rows.indices]
-    near = np.exp(-(off**2) / 2) if fitted["kind"] == "gaussian" else (np.abs(off) <= _SAME).astype(np.float64)
-    made = np.empty((rows.nnz, width + 1))
-    made[:, 0] = value
-    made[:, 1:] = np.einsum("em,emr->er", near, maps[rows.indices])
+    made = np.empty((rows.nnz, width + 1), rows.dtype)
+    made[:, 0] = rows.values
+    for start in range(0, rows.nnz, _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        column = rows.indices[part]
+        off = rows.values[part].astype(np.float64)[:, None] - points[column]
+        near = np.exp(-(off**2) / 2) if fitted["kind"] == "gaussian" else (np.abs(off) <= _SAME).astype(np.float64)
+        made[part, 1:] = np.einsum("em,emr->er", near, maps[column])
     indices = (rows.indices.astype(np.int64) * (width + 1))[:, None] + np.arange(width + 1)
     shape = (rows.shape[0], rows.shape[1] * (width + 1))
-    return Observed(rows.indptr * (width + 1), indices.ravel(), made.ravel().astype(rows.dtype), shape)
+    return Observed(rows.indptr * (width + 1), indices.ravel(), made.ravel(), shape)
