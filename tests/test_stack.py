@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.utils import get_tags
 
 from lacunar import KarmaRegressorCV, Observed
 from lacunar.stack import KarmaStackClassifier, KarmaStackRegressor, LowRankImputer
@@ -70,3 +71,31 @@ def test_labels_other_members_and_containers():
     assert model.predict_proba(X[:3]).shape == (3, 2)
     more = [("karma", KarmaRegressorCV()), ("trees", HistGradientBoostingRegressor(max_iter=20))]
     assert KarmaStackRegressor(more).fit(X, y).named_estimators_.keys() == {"karma", "trees"}
+
+
+@pytest.mark.parametrize("stack", [KarmaStackClassifier, KarmaStackRegressor])
+def test_default_members_are_members(stack):
+    X, y, _ = at_random(n=120)
+    y = y > 0 if stack is KarmaStackClassifier else y
+    model = stack()
+    assert set(model.named_estimators) == {"karma", "completion"}
+    assert get_tags(model).input_tags.sparse
+    assert get_tags(model).input_tags.allow_nan
+    model.fit(X, y)
+    assert model.estimators is None
+    prefix = stack.__name__.lower()
+    assert list(model.get_feature_names_out()) == [f"{prefix}_karma", f"{prefix}_completion"]
+    assert model.transform(X).shape == (120, 2)
+    np.testing.assert_array_equal(model.predict(Observed.from_dense(X).to_scipy()), model.predict(X))
+
+
+@pytest.mark.parametrize("stack", [KarmaStackClassifier, KarmaStackRegressor])
+def test_weights_reach_the_members(stack):
+    X, y, _ = at_random(n=160)
+    y[80:] = -y[80:]  # a second half that says the opposite
+    labels = (y > 0) if stack is KarmaStackClassifier else y
+    weight = np.where(np.arange(160) < 80, 1.0, 1e-3)
+    plain, weighted = stack().fit(X, labels), stack().fit(X, labels, sample_weight=weight)
+    for name in ("karma", "completion"):
+        first, second = (m.named_estimators_[name].score(X[:80], labels[:80]) for m in (plain, weighted))
+        assert second > first + 0.1, name

@@ -7,16 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import StackingClassifier, StackingRegressor
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
 
-from lacunar import KarmaClassifierCV, KarmaRegressorCV, Observed
-
-
-def _dense(X: Any) -> Any:
-    """What scikit-learn's folds can cut: an Observed becomes an array with NaN, anything else stays."""
-    return X.to_dense() if isinstance(X, Observed) else X
+from lacunar import KarmaClassifierCV, KarmaRegressorCV
+from lacunar.stack._members import DefaultMembers, completed, dense
 
 
-class KarmaStackClassifier(StackingClassifier):  # type: ignore[misc]
+class KarmaStackClassifier(DefaultMembers, StackingClassifier):  # type: ignore[misc]
     """KARMA, a low-rank completion with a linear model, and any others, combined on out-of-fold predictions.
 
     Imputation wins where entries are missing at random and few, KARMA where holes have structure: the combination does
@@ -35,6 +33,12 @@ class KarmaStackClassifier(StackingClassifier):  # type: ignore[misc]
     ----------
     estimators_, final_estimator_, classes_, named_estimators_, n_features_in_
         As there.
+
+    Notes
+    -----
+    `sample_weight` reaches KARMA, the linear model behind the completion and the combination; the completion itself weighs
+    rows equally. A stack may hold any scikit-learn model, so `save_model` does not write it: save its members, or use
+    skops or joblib. Folds + 1 fits of every member.
 
     Examples
     --------
@@ -71,18 +75,10 @@ class KarmaStackClassifier(StackingClassifier):  # type: ignore[misc]
 
     _parameter_constraints = {**StackingClassifier._parameter_constraints, "estimators": [list, None]}  # noqa: RUF012
 
-    def _validate_estimators(self) -> Any:
-        if self.estimators is not None:
-            return super()._validate_estimators()
+    def _default_members(self) -> list[tuple[str, Any]]:
         from sklearn.linear_model import LogisticRegression
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
 
-        from lacunar.stack._completion import LowRankImputer
-
-        linear = LogisticRegression(max_iter=1000)
-        members = [KarmaClassifierCV(), make_pipeline(LowRankImputer(random_state=0), StandardScaler(), linear)]
-        return ("karma", "completion"), members
+        return [("karma", KarmaClassifierCV()), ("completion", completed(LogisticRegression(max_iter=1000)))]
 
     def fit(self, X: Any, y: Any, **fit_params: Any) -> KarmaStackClassifier:
         """Fit the members, and the combination on their out-of-fold predictions.
@@ -96,21 +92,24 @@ class KarmaStackClassifier(StackingClassifier):  # type: ignore[misc]
         -------
         self : KarmaStackClassifier
         """
-        super().fit(_dense(X), y, **fit_params)
+        if y is not None:
+            check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        super().fit(dense(X), y, **fit_params)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Members' predictions (m, members or members x classes)."""
-        made: NDArray[np.float64] = super().transform(_dense(X))
+        made: NDArray[np.float64] = super().transform(dense(X))
         return made
 
     def predict(self, X: Any, **predict_params: Any) -> NDArray[Any]:
         """Label of every row."""
-        made: NDArray[Any] = super().predict(_dense(X), **predict_params)
+        check_is_fitted(self)
+        made: NDArray[Any] = super().predict(dense(X), **predict_params)
         return made
 
 
-class KarmaStackRegressor(StackingRegressor):  # type: ignore[misc]
+class KarmaStackRegressor(DefaultMembers, StackingRegressor):  # type: ignore[misc]
     """KARMA, a low-rank completion with a ridge, and any others, combined on out-of-fold predictions.
 
     `sklearn.ensemble.StackingRegressor` with members of its own by default; see `KarmaStackClassifier`.
@@ -128,6 +127,12 @@ class KarmaStackRegressor(StackingRegressor):  # type: ignore[misc]
     ----------
     estimators_, final_estimator_, named_estimators_, n_features_in_
         As there; `final_estimator_.coef_` are the weights of the members.
+
+    Notes
+    -----
+    `sample_weight` reaches KARMA, the linear model behind the completion and the combination; the completion itself weighs
+    rows equally. A stack may hold any scikit-learn model, so `save_model` does not write it: save its members, or use
+    skops or joblib. Folds + 1 fits of every member.
 
     Examples
     --------
@@ -155,18 +160,10 @@ class KarmaStackRegressor(StackingRegressor):  # type: ignore[misc]
 
     _parameter_constraints = {**StackingRegressor._parameter_constraints, "estimators": [list, None]}  # noqa: RUF012
 
-    def _validate_estimators(self) -> Any:
-        if self.estimators is not None:
-            return super()._validate_estimators()
+    def _default_members(self) -> list[tuple[str, Any]]:
         from sklearn.linear_model import RidgeCV
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
 
-        from lacunar.stack._completion import LowRankImputer
-
-        linear = RidgeCV(np.logspace(-3, 4, 15))
-        members = [KarmaRegressorCV(), make_pipeline(LowRankImputer(random_state=0), StandardScaler(), linear)]
-        return ("karma", "completion"), members
+        return [("karma", KarmaRegressorCV()), ("completion", completed(RidgeCV(np.logspace(-3, 4, 15))))]
 
     def _validate_final_estimator(self) -> None:
         from sklearn.linear_model import LinearRegression
@@ -185,15 +182,16 @@ class KarmaStackRegressor(StackingRegressor):  # type: ignore[misc]
         -------
         self : KarmaStackRegressor
         """
-        super().fit(_dense(X), y, **fit_params)
+        super().fit(dense(X), y, **fit_params)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
         """Members' predictions (m, members)."""
-        made: NDArray[np.float64] = super().transform(_dense(X))
+        made: NDArray[np.float64] = super().transform(dense(X))
         return made
 
     def predict(self, X: Any, **predict_params: Any) -> NDArray[np.float64]:
         """Predicted number of every row."""
-        made: NDArray[np.float64] = super().predict(_dense(X), **predict_params)
+        check_is_fitted(self)
+        made: NDArray[np.float64] = super().predict(dense(X), **predict_params)
         return made
