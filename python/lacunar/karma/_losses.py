@@ -1,9 +1,6 @@
-"""What the losses are called, and where a step may diverge."""
+"""A step that diverges, named."""
 
 from __future__ import annotations
-
-CLASSIFICATION = ("hinge", "squared_hinge", "logistic", "squared")
-REGRESSION = ("squared", "absolute", "epsilon_insensitive")
 
 
 class DivergedError(ValueError):

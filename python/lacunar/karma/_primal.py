@@ -19,9 +19,7 @@ Eta = Literal["theory", "constant", "invscaling"]
 Iterate = Literal["weighted", "average", "last"]
 
 _SLICE = 2**17  # rows between two chances to interrupt
-_SERVED = (
-    2**24
-)  # entries of a table kept between two calls of `decide`: small calls would spend all their time making it
+_SERVED = 2**24  # entries of a table kept between two calls of `decide`: small calls would only make it anew
 _NONE = np.zeros(0)  # curvatures, where no step needs them
 
 
