@@ -17,8 +17,9 @@ from lacunar.stack._members import DefaultMembers, completed, dense
 class KarmaStackClassifier(DefaultMembers, StackingClassifier):  # type: ignore[misc]
     """KARMA, a low-rank completion with a linear model, and any others, combined on out-of-fold predictions.
 
-    Imputation wins where entries are missing at random and few, KARMA where holes have structure: the combination does
-    not need to know which. It is `sklearn.ensemble.StackingClassifier` with members of its own by default.
+    It is `sklearn.ensemble.StackingClassifier` with members of its own by default, and follows the better of them. KARMA is that
+    where holes have structure; where many entries are seen, at random, give an imputer of your own as a member: the
+    default completion caps its rank by the entries of a row and was measured behind `IterativeImputer` there.
 
     Parameters
     ----------
