@@ -1,8 +1,8 @@
 """The door: public input is checked here once, and only here are errors about it phrased.
 
 A message says the argument, what it should be, what came (and in which row and column) and the remedy.
-`_entries` the format itself, `_tables` what becomes an `Observed`, `_estimators` X and y of fit and predict, `_options`
-other arguments.
+`_entries` the format itself, `_tables` what becomes an `Observed`, `_estimators` X and y of fit and predict, `_pairs`
+pairs of ids and their labels, `_options` other arguments.
 """
 
 from lacunar._check._entries import check_entries, float_dtype
@@ -14,6 +14,7 @@ from lacunar._check._options import (
     check_sparse_output,
     refuse_range,
 )
+from lacunar._check._pairs import read_binary, read_id, read_ids, read_pairs
 from lacunar._check._tables import (
     SparseMissing,
     check_dense,
@@ -41,6 +42,10 @@ __all__ = [
     "check_target",
     "check_triplets",
     "float_dtype",
+    "read_binary",
+    "read_id",
+    "read_ids",
+    "read_pairs",
     "refuse_duplicate",
     "refuse_range",
     "validate_X",
