@@ -1,0 +1,9 @@
+"""Online completion of a matrix of yes and no, with side information about its rows and columns.
+
+After Herbster, Pasteris and Tse, *Online Matrix Completion with Side Information*: the matrix exponentiated gradient
+algorithm in kernel form. `_side` is what is known of rows and columns.
+"""
+
+from lacunar.completion._side import Features, Identity, Kernel, KernelFunction, Mix
+
+__all__ = ["Features", "Identity", "Kernel", "KernelFunction", "Mix"]

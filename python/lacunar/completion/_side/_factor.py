@@ -1,0 +1,95 @@
+"""K = Phi Phi^T + own I + const 11^T: no side information, and features."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from lacunar.completion._side._checks import check_index
+from lacunar.completion._side._state import BaseState, Floats, Kind, RowStore, field
+from lacunar.completion._side._table import FeatureTable
+
+
+class FactorState(BaseState):
+    """Phi (n, d) with one weight for every id's own direction and one for the direction all share. A product is O(n d)."""
+
+    kind: Kind = "factor"
+
+    def __init__(self, Phi: Floats, own: float, const: float, ids: list[Hashable] | None, digest: str) -> None:
+        self._phi, self.own, self.const = RowStore(Phi), own, const
+        self.ids, self._digest = ids, digest
+
+    @property
+    def size(self) -> int:
+        return self._phi.size
+
+    def diagonal(self) -> Floats:
+        Phi = self._phi.rows
+        squares: Floats = np.einsum("ij,ij->i", Phi, Phi)
+        return squares + (self.own + self.const)
+
+    def columns(self, index: Any) -> Floats:
+        index, Phi = check_index(index, self.size), self._phi.rows
+        columns = np.ascontiguousarray(Phi @ Phi[index].T + self.const)
+        columns[index, np.arange(len(index))] += self.own
+        return columns
+
+    def apply(self, V: Floats) -> Floats:
+        Phi = self._phi.rows
+        product: Floats = Phi @ (Phi.T @ V) + self.own * V + self.const * V.sum(axis=0)
+        return product
+
+    def factor(self) -> tuple[Floats, float, float]:
+        """Phi is a read-only view (n, d)."""
+        Phi = self._phi.rows
+        Phi.flags.writeable = False
+        return Phi, self.own, self.const
+
+    def state(self) -> dict[str, Any]:
+        weights = {"own": self.own, "const": self.const, "ids": self.ids, "digest": self._digest}
+        return {"type": "factor", "phi": self._phi.rows.copy(), "grows": self.grows, **weights}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], begun: Any = None) -> FactorState:
+        """The state that was saved."""
+        kind = IdentityState if field(state, "grows") else FactorState
+        weights = (float(field(state, "own")), float(field(state, "const")))
+        return kind(np.asarray(field(state, "phi"), np.float64), *weights, field(state, "ids"), field(state, "digest"))
+
+
+class IdentityState(FactorState):
+    """Ids that have nothing to do with each other, and may come at any time."""
+
+    grows = True
+
+    def grow(self, value: Any) -> int:
+        """Any id: the next vertex."""
+        self._phi.append(np.empty(0))
+        return self.size - 1
+
+
+class FeatureState(FactorState):
+    """Features of ids, to which rows of the same features may be added."""
+
+    grows = True
+
+    def __init__(self, Phi: Floats, own: float, const: float, ids: Any, digest: str, table: FeatureTable) -> None:
+        super().__init__(Phi, own, const, ids, digest)
+        self._table = table
+
+    def grow(self, value: Any) -> int:
+        """The features of one more id: a row of numbers, or a mapping from the names of the columns."""
+        self._phi.append(self._table.encode_row(value))
+        return self.size - 1
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "type": "features", "table": self._table.state()}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], begun: Any = None) -> FeatureState:
+        """The state that was saved."""
+        Phi, weights = np.asarray(field(state, "phi"), np.float64), (field(state, "own"), field(state, "const"))
+        table = FeatureTable.from_state(field(state, "table"))
+        return cls(Phi, *weights, field(state, "ids"), field(state, "digest"), table)

@@ -1,0 +1,68 @@
+"""Side information from its formulas: dense matrices, one line each."""
+
+import numpy as np
+import scipy.linalg
+
+
+def corr(K):
+    """Unit diagonal: K_ij / sqrt(K_ii K_jj)."""
+    root = np.sqrt(np.diag(K))
+    return K / np.outer(root, root)
+
+
+def mix(K, info, const, own):
+    """info K + const 11^T + own I."""
+    return info * K + const + own * np.eye(len(K))
+
+
+def one_hot(values):
+    """Indicators (n, levels) of sorted categories; None is a row of zeros."""
+    levels = sorted({v for v in values if v is not None})
+    return np.array([[v == level for level in levels] for v in values], dtype=float)
+
+
+def cosine(F):
+    """Rows scaled to length 1, and their products."""
+    F = F / np.linalg.norm(F, axis=1, keepdims=True)
+    return F @ F.T
+
+
+def gaussian(x, t, length_scale=1.0):
+    """exp(-|x - t|^2 / (2 l^2))."""
+    return np.exp(-np.sum((np.asarray(x) - np.asarray(t)) ** 2) / (2 * length_scale**2))
+
+
+def min_kernel(x, t, r):
+    """Section 5.1: prod min(s(x), s(t)), s(x) = (r-1)/(2r) x + (r+1)/2."""
+
+    def s(v):
+        return (r - 1) / (2 * r) * np.asarray(v) + (r + 1) / 2
+
+    return np.prod(np.minimum(s(x), s(t)))
+
+
+def linear(x, t, epsilon):
+    """Section 5: <x, t> + epsilon [x = t]."""
+    return np.dot(x, t) + epsilon * np.array_equal(x, t)
+
+
+def gram(f, points):
+    """(f(x, t)) over all pairs."""
+    return np.array([[f(x, t) for t in points] for x in points])
+
+
+def laplacian(A):
+    """D - A of section 2."""
+    A = np.asarray(A, dtype=float) - np.diag(np.diag(A))
+    return np.diag(A.sum(axis=1)) - A
+
+
+def pinv_kernel(A):
+    """L^+, the whole graph at once: its null space is that of the components."""
+    return scipy.linalg.pinvh(laplacian(A))
+
+
+def pd_laplacian(A):
+    """Section 2: L + (1/m)(1/m)^T / R_L with R_L = max_i (L^+)_ii, of a connected graph."""
+    m = len(A)
+    return laplacian(A) + np.ones((m, m)) / m**2 / np.diag(pinv_kernel(A)).max()
