@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
 from lacunar.compare import Table, TableEncoder, UserError, choose_target, guess_task, load_problem, read_table
-from lacunar.datasets import load_breast_panels, make_block_holes
+from lacunar.datasets import load_breast_panels
 
 NAN = np.nan
 TEXT = "a,colour,y\n1.5,red,0\n?,,1\n-2, blue ,0\nNA,null,1\n"
@@ -143,19 +143,6 @@ def test_rows_without_target_are_left_out(tmp_path):
     assert problem.y.tolist() == ["u", "v", "u"]
     np.testing.assert_array_equal(problem.X[:, 0], [1, 3, 4])
     assert any("1 rows without a target" in note for note in problem.notes)
-
-
-def test_block_holes():
-    X = np.arange(6000.0).reshape(1000, 6)
-    holed = make_block_holes(X, [[0, 1], [2, 3]], share_observed=0.5, random_state=0)
-    seen = ~np.isnan(holed)
-    np.testing.assert_array_equal(seen[:, 0], seen[:, 1])
-    assert seen[:, 4:].all()
-    assert (seen[:, 0] | seen[:, 2]).all()
-    assert abs(seen[:, 0].mean() - 2 / 3) < 4 * np.sqrt(2 / 9 / 1000)  # P(seen | one of two seen) = .5 / .75
-    np.testing.assert_array_equal(holed[seen], X[seen])
-    with pytest.raises(ValueError, match="share_observed"):
-        make_block_holes(X, [], share_observed=0)
 
 
 def test_default_table_is_fixed():

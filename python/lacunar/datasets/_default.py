@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import load_breast_cancer
 
-from lacunar.datasets._holes import make_block_holes
+from lacunar.datasets._panels import hide_blocks
 
 
 def load_breast_panels(
@@ -39,5 +39,5 @@ def load_breast_panels(
     """
     data = load_breast_cancer()
     panels = [range(10), range(10, 20), range(20, 30)]
-    X = make_block_holes(data.data, panels, share_observed=share_observed, random_state=random_state)
+    X = hide_blocks(data.data, panels, share_observed, random_state=random_state).data
     return X, data.target_names[data.target], [str(name) for name in data.feature_names]

@@ -1,0 +1,148 @@
+"""The papers' synthetic experiments: dimensions, laws and what ties data, target and complete rows together."""
+
+import numpy as np
+import pytest
+
+from lacunar.datasets import (
+    make_block_margin,
+    make_coins,
+    make_sparse_regression,
+    make_spiked,
+    make_subspace_regression,
+)
+
+MAKERS = {
+    "subspace": lambda **k: make_subspace_regression(300, share_observed=0.6, **k),
+    "block": lambda **k: make_block_margin(300, **k),
+    "margin": lambda **k: make_block_margin(300, margin=1.0, **k),
+    "sparse": lambda **k: make_sparse_regression(300, sigma_x=0.3, sigma_y=0.2, **k),
+    "coins": lambda **k: make_coins(300, 8, 2, share_observed=0.5, **k),
+    "spiked": lambda **k: make_spiked(300, 20, noise=0.5, share_observed=0.5, **k),
+    "atoms": lambda **k: make_spiked(300, 20, support=6, atoms=True, share_observed=0.5, **k),
+}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_observed_entries_are_the_complete_ones_and_seeds_decide(name):
+    made, again, other = (MAKERS[name](random_state=s) for s in (0, 0, 1))
+    seen = np.isfinite(made.data)
+    assert 0 < seen.mean() < 1
+    np.testing.assert_array_equal(made.data[seen], made.complete[seen])
+    np.testing.assert_array_equal(made.data, again.data)
+    assert not np.array_equal(made.complete, other.complete)
+    assert not np.array_equal(MAKERS[name]().complete, made.complete)
+
+
+def orthonormal(columns):
+    np.testing.assert_allclose(columns.T @ columns, np.eye(columns.shape[1]), atol=1e-12)
+
+
+def test_subspace_regression_is_figure_2():
+    made = make_subspace_regression(random_state=0)
+    assert made.data.shape == (1000, 20)
+    orthonormal(made.basis)
+    assert np.linalg.matrix_rank(made.complete) == 10
+    np.testing.assert_allclose(made.complete @ made.coef + made.intercept, made.target, atol=1e-12)
+    np.testing.assert_allclose([made.target.mean(), made.target.std()], [0, 1], atol=1e-12)
+    assert np.isnan(made.data).mean() == pytest.approx(0.5, abs=0.015)
+    assert not np.isnan(make_subspace_regression(share_observed=1.0).data).any()
+
+
+def test_blocks_are_figure_3():
+    made = make_block_margin(3000, random_state=0)
+    assert sorted(j for block in made.blocks for j in block) == list(range(200))
+    assert made.seen.any(axis=1).all()
+    # P(a block | at least one) = (1/3) / (1 - (2/3)^3)
+    np.testing.assert_allclose(made.seen.mean(axis=0), (1 / 3) / (19 / 27), atol=0.04)
+    for k, block in enumerate(made.blocks):
+        assert np.linalg.matrix_rank(made.complete[:, block]) == 20
+        np.testing.assert_array_equal(
+            np.isfinite(made.data[:, block]), np.repeat(made.seen[:, [k]], len(block), axis=1)
+        )
+    np.testing.assert_allclose(made.complete @ made.coef, made.target)
+    assert made.target.std() == pytest.approx(1, abs=0.06)
+
+
+def test_margin_is_kept_and_labels_are_signs():
+    made = make_block_margin(500, margin=1.0, random_state=0)
+    assert set(np.unique(made.target)) == {-1, 1}
+    assert ((made.complete @ made.coef) * made.target).min() >= 1
+    assert np.linalg.matrix_rank(made.complete) == 20
+    assert set(np.unique(make_block_margin(50, margin=0.0, random_state=0).target)) == {-1, 1}
+
+
+def test_sparse_regression_is_figure_1():
+    made = make_sparse_regression(3000, share_observed=0.4, sigma_x=0.3, sigma_y=0.5, random_state=0)
+    orthonormal(made.basis)
+    assert made.basis.shape == (100, 30)
+    assert np.count_nonzero(made.weights) == 10
+    assert made.data.shape == (3000, 100)
+    assert made.validation.data.shape == (1000, 100)
+    assert made.test.data.shape == (2000, 100)
+    assert np.isfinite(made.data).mean() == pytest.approx(0.4, abs=0.01)
+    for part in (made.validation, made.test):
+        assert np.isfinite(part.data).mean() == pytest.approx(0.75, abs=0.01)
+    for part in (made, made.validation, made.test):
+        assert np.std(part.complete - part.codes @ made.basis.T) == pytest.approx(0.3, rel=0.02)
+        assert np.std(part.target - part.codes @ made.weights) == pytest.approx(0.5, rel=0.1)
+
+
+def test_noiseless_sparse_regression_is_exact_and_parts_may_be_empty():
+    made = make_sparse_regression(100, n_validation=0, n_test=0, random_state=0)
+    np.testing.assert_allclose(made.codes @ made.basis.T, made.complete, atol=1e-12)
+    np.testing.assert_allclose(made.complete @ made.basis @ made.weights, made.target, atol=1e-12)
+    assert made.test.data.shape == (0, 100)
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_coins_are_theorem_4(k):
+    made = make_coins(200_000, 8, k, eps=0.02, random_state=0)
+    np.testing.assert_allclose(np.abs(made.heads - 0.5), 0.16)
+    np.testing.assert_allclose(np.sum(made.complete**2, axis=1), 1)
+    assert set(np.count_nonzero(made.complete, axis=1)) == {2}
+    np.testing.assert_allclose(made.complete.T @ made.complete / 200_000, made.second_moment, atol=0.006)
+    orthonormal(made.components.T)
+    captured = np.sum((made.components @ made.second_moment) * made.components)
+    assert captured == pytest.approx(np.sort(np.linalg.eigvalsh(made.second_moment))[-k:].sum())
+    assert captured == pytest.approx(0.5 + 0.16)
+    # A single entry tells nothing: its law does not depend on the side.
+    values = made.complete[:, 0][made.complete[:, 0] != 0]
+    assert np.mean(values > 0) == pytest.approx(0.5, abs=0.01)
+
+
+@pytest.mark.parametrize("atoms", [False, True])
+@pytest.mark.parametrize("support", [None, 4])
+def test_spiked_second_moment(atoms, support):
+    made = make_spiked(200_000, 10, [3, 1], noise=0.5, support=support, atoms=atoms, random_state=0)
+    np.testing.assert_allclose(made.complete.T @ made.complete / 200_000, made.second_moment, atol=0.05)
+    orthonormal(made.components.T)
+    np.testing.assert_allclose(np.linalg.eigvalsh(made.second_moment)[-2:], [1.5, 3.5])
+    assert np.count_nonzero(made.components.any(axis=0)) == (support or 10)
+    np.testing.assert_allclose(made.components @ made.second_moment, [[3.5], [1.5]] * made.components, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (lambda: make_subspace_regression(0), ValueError, "n_samples.*at least 1; got 0"),
+        (lambda: make_subspace_regression(10, 5, 6), ValueError, "rank.*at most 5; got 6"),
+        (lambda: make_subspace_regression(share_observed=2), ValueError, "share_observed"),
+        (lambda: make_block_margin(10, 2, 1), ValueError, "n_blocks.*at most 2; got 3"),
+        (lambda: make_block_margin(margin=4.0), ValueError, r"margin.*\[0, 3\].*got 4\.0"),
+        (lambda: make_block_margin(share_observed=0), ValueError, "share_observed"),
+        (lambda: make_sparse_regression(n_nonzero=31), ValueError, "n_nonzero.*at most 30; got 31"),
+        (lambda: make_sparse_regression(sigma_x=-1), ValueError, "sigma_x.*got -1"),
+        (lambda: make_sparse_regression(sigma_y="a"), TypeError, "sigma_y.*'a'"),
+        (lambda: make_sparse_regression(sigma_y=float("nan")), ValueError, "sigma_y"),
+        (lambda: make_sparse_regression(10.0), TypeError, "n_samples.*10.0"),
+        (lambda: make_coins(10, 3, 2), ValueError, "n_coins.*at most 1; got 2"),
+        (lambda: make_coins(eps=0.1), ValueError, r"eps.*\[0, 0\.0625\]"),
+        (lambda: make_spiked(10, 2), ValueError, "spikes must be at most 2 positive"),
+        (lambda: make_spiked(spikes=[1, -1]), ValueError, "spikes"),
+        (lambda: make_spiked(support=2), ValueError, "support.*at least 3"),
+        (lambda: make_spiked(noise=-1), ValueError, "noise"),
+    ],
+)
+def test_bad_arguments(call, kind, message):
+    with pytest.raises(kind, match=message):
+        call()
