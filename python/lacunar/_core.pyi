@@ -27,6 +27,13 @@ def column_pair_sums(
     stripe: int,
     n_threads: int,
 ) -> None: ...
+def column_gram_product(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: _Float,
+    v: NDArray[np.float64],
+    n_threads: int,
+) -> NDArray[np.float64]: ...
 def standardise(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],

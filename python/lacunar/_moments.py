@@ -18,6 +18,7 @@ class Sums(NamedTuple):
     N: _Floats  # (d, d): rows with both; its diagonal n counts the entries of a column
     A: _Floats  # (d, d): sum of x_i over rows that have j, not symmetric; its diagonal is s
     nn: float  # sum over rows of n_a (n_a - 1), n_a entries of the row
+    paired: int  # rows with two entries or more; the others tell nothing about pairs
     m: int
 
 
@@ -34,19 +35,35 @@ def kappa_of(n: _Floats, nn: float, m: int) -> float:
     return m * nn / pairs if pairs > 0 and nn > 0 else 1.0
 
 
-def joint_counts(sums: Sums, weights: str, p: _Floats | None = None) -> _Floats:
-    """What S is divided by (d, d): counts of rows with both under "pairwise", what a model expects of them otherwise.
+class Expected(NamedTuple):
+    """Counts that a model of what is seen expects: outer(pair, pair) rows with both of two columns, `own` with one."""
+
+    pair: _Floats  # (d,)
+    own: _Floats  # (d,)
+
+
+def expected_counts(weights: str, n: _Floats, nn: float, m: int, p: _Floats | None = None) -> Expected:
+    """Counts expected of n (d,), the entries of the columns of m rows; `nn` as in `Sums`.
 
     "known": m p_i p_j; "global": m p^2 with p = nnz / (m d); "feature": n_i n_j / m; "kappa": kappa n_i n_j / m.
-    The diagonal is m p_i, m p or n_i: eq. (4) of Gonen et al. for "known" and "global".
+    A column has m p_i, m p or n_i: eq. (4) of Gonen et al. for "known" and "global".
     """
-    n, m, d = np.diag(sums.N).copy(), max(sums.m, 1), len(sums.N)
+    m, d = max(m, 1), len(n)
+    if weights == "known" and p is not None:
+        rates = np.broadcast_to(np.asarray(p, dtype=np.float64), (d,))
+    else:
+        rates = np.full(d, n.sum() / (m * d)) if weights == "global" else n / m
+    kappa = kappa_of(n, nn, m) if weights == "kappa" else 1.0
+    return Expected(np.sqrt(m * kappa) * rates, m * rates)
+
+
+def joint_counts(sums: Sums, weights: str, p: _Floats | None = None) -> _Floats:
+    """What S is divided by (d, d): counts of rows with both under "pairwise", `expected_counts` otherwise."""
     if weights == "pairwise":
         return sums.N
-    rates = np.broadcast_to(p, (d,)) if weights == "known" and p is not None else n / m
-    rates = np.full(d, n.sum() / (m * d)) if weights == "global" else np.asarray(rates, dtype=np.float64)
-    counts: _Floats = m * np.outer(rates, rates) * (kappa_of(n, sums.nn, m) if weights == "kappa" else 1.0)
-    np.fill_diagonal(counts, m * rates)
+    expected = expected_counts(weights, np.diag(sums.N).copy(), sums.nn, sums.m, p)
+    counts: _Floats = np.outer(expected.pair, expected.pair)
+    np.fill_diagonal(counts, expected.own)
     return counts
 
 
@@ -58,15 +75,29 @@ def second_moment(sums: Sums, weights: str, *, p: _Floats | None = None, pseudo_
 def covariance(sums: Sums, weights: str, *, p: _Floats | None = None, pseudo_count: float = 0.0) -> _Floats:
     """Covariance (d, d) centred by available cases, exactly unbiased given the mask under "pairwise".
 
-    Sums about the means over N_ij (1 - 1/n_i - 1/n_j + N_ij / (n_i n_j)), which is n_i - 1 on the diagonal; the other
-    weights put their expected counts for N_ij. O(d^2).
+    Sums about the means over N_ij (1 - 1/n_i - 1/n_j + N_ij / (n_i n_j)), which is n_i - 1 on the diagonal. Under the other
+    weights over the expected count times `own_freedom`, which is what that factor is on average. O(d^2).
     """
     n = np.maximum(np.diag(sums.N), 1.0)
     about = moved(sums, np.diag(sums.A) / n).S
     counts = joint_counts(sums, weights, p)
-    factor = 1 - 1 / n[:, None] - 1 / n + counts / np.outer(n, n)
+    if weights == "pairwise":
+        factor = 1 - 1 / n[:, None] - 1 / n + counts / np.outer(n, n)
+    else:
+        freedom = own_freedom(n, sums.m)
+        factor = np.outer(freedom, freedom)
     np.fill_diagonal(factor, 1 - 1 / n)
     return _divided(about, counts, factor, pseudo_count)
+
+
+def own_freedom(n: _Floats, m: int) -> _Floats:
+    """(1 - 1/n_i) sqrt(m / (m - 1)) of each column: what its mean costs an expected count.
+
+    Of all masks with n_i and n_j entries, the mean of N (1 - 1/n_i - 1/n_j + N / (n_i n_j)) is (n_i n_j / m) times the
+    product of these two (the first two moments of a hypergeometric count), so that division by it is exactly unbiased.
+    """
+    made: _Floats = (1 - 1 / np.maximum(n, 1.0)) * np.sqrt(m / max(m - 1, 1))
+    return made
 
 
 def shifted_covariance(sums: Sums, *, pseudo_count: float = 0.0) -> _Floats:

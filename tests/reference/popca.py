@@ -30,3 +30,19 @@ def ridge_code(x, mean, V, values, noise):
     seen = ~np.isnan(x)
     inner = V[seen].T @ V[seen] + noise * np.diag(1 / (values - noise))
     return np.linalg.solve(inner, V[seen].T @ (x - mean)[seen]), noise * np.linalg.inv(inner)
+
+
+def expected(X, weights, p=None, pseudo=0.0, center=True):
+    """Covariance (d, d) by expected joint counts, one pair at a time: eq. (4) and its kin, about column means where centred."""
+    seen, (m, d) = ~np.isnan(X), X.shape
+    n, Z = seen.sum(axis=0), np.nan_to_num(X - (np.nanmean(X, axis=0) if center else 0.0))
+    o = seen.sum(axis=1)
+    kappa = m * np.sum(o * (o - 1)) / (n.sum() ** 2 - np.sum(n**2)) if weights == "kappa" else 1.0
+    rate = {"known": np.broadcast_to(p or 0.0, d), "global": np.full(d, n.sum() / (m * d))}.get(weights, n / m)
+    C = np.zeros((d, d))
+    for i in range(d):
+        for j in range(d):
+            count = m * rate[i] if i == j else kappa * m * rate[i] * rate[j] + pseudo
+            lost = 1 - 1 / n[i] if i == j else (1 - 1 / n[i]) * (1 - 1 / n[j]) * m / (m - 1)
+            C[i, j] = Z[:, i] @ Z[:, j] / (count * (lost if center else 1.0))
+    return C

@@ -1,4 +1,4 @@
-"""The closed form: covariance from the tables of sums, its eigenvectors, the number of components."""
+"""The closed form: covariance from the tables of sums, the number of components, and whether to go without tables."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ from numpy.typing import NDArray
 
 from lacunar import _moments
 from lacunar._moments import Sums
-from lacunar.observed import Observed
+from lacunar.subspace._diagnostics import Probe
 from lacunar.subspace._model import Model, tail_noise
 from lacunar.subspace._solve import Spectrum, dense_spectrum
 
 _Floats = NDArray[np.float64]
 _LARGE = 1000  # columns from which products with rows beat forming the covariance
-_LARGEST_TABLE = 8000  # columns up to which three (d, d) tables are formed when independence fails
-_PROBES = 2000  # random pairs of columns that independence is checked on
-_DEPENDENT = 0.25  # mean relative gap of joint counts, beyond sampling noise, that independence forgives
+_LARGEST_TABLE = 8000  # columns up to which tables are formed unless solver="dense" asks for more
+_TABLES = 8  # of (d, d) doubles, that forming and decomposing a covariance holds at its peak
 
 
 def covariance_of(sums: Sums, *, center: bool, weights: str, p: Any, pseudo_count: float) -> _Floats:
@@ -35,10 +34,11 @@ def scale_of(variance: _Floats) -> _Floats:
     return made
 
 
-def model_of(spectrum: Spectrum, k: int, d: int) -> Model:
-    """The model of the top k eigenpairs, about mean 0."""
+def model_of(spectrum: Spectrum, k: int, n: NDArray[Any]) -> Model:
+    """The model of the top k eigenpairs, about mean 0; columns without entries (n = 0, of (d,)) share no noise."""
     values = np.maximum(spectrum.values[:k], 0.0)
-    return Model(np.zeros(d), spectrum.vectors[:k], values, tail_noise(values, spectrum.trace, d))
+    noise = tail_noise(values, spectrum.trace, int(np.sum(n > 0)))
+    return Model(np.zeros(len(n)), spectrum.vectors[:k], values, noise)
 
 
 def number_of_components(n_components: Any, C: _Floats, m: int) -> int:
@@ -53,27 +53,42 @@ def number_of_components(n_components: Any, C: _Floats, m: int) -> int:
     return min(int(np.searchsorted(share, float(n_components)) + 1), d)
 
 
-def matrix_free(rows: Observed, solver: str, weights: str, n_components: Any, rng: np.random.Generator) -> bool:
-    """Whether to go without a (d, d) table: large d, an int of components, and columns seen independently (or no choice)."""
-    d = rows.shape[1]
-    if solver != "auto":
-        return solver == "matrix-free"
-    possible = isinstance(n_components, Integral) and n_components < d and weights in ("auto", "kappa")
+def matrix_free(model: Any, d: int, n_components: Any, probe: Probe | None) -> bool:
+    """Whether a POPCA goes without (d, d) tables: from 1,000 columns, where weights are of expected counts or may be.
+
+    "auto" weights are, where columns are seen independently of each other (`probe`), or tables would be too large.
+
+    Raises
+    ------
+    ValueError
+        When tables are needed and too large, and were not asked for by solver="dense".
+    """
+    if model.solver != "auto":
+        return bool(model.solver == "matrix-free")
+    possible = isinstance(n_components, Integral) and n_components < d and model.weights != "pairwise"
+    if d > _LARGEST_TABLE and not possible:
+        refuse_tables(d, f"n_components={n_components!r} and weights={model.weights!r}")
     if not possible or d < _LARGE:
         return False
-    return d > _LARGEST_TABLE or weights == "kappa" or independent(rows, rng)
+    chosen = model.weights != "auto" or d > _LARGEST_TABLE
+    return chosen or (probe is not None and probe.independent())
 
 
-def independent(rows: Observed, rng: np.random.Generator) -> bool:
-    """Whether joint counts of random pairs are kappa n_i n_j / m up to their own sampling noise. O(nnz + probes n)."""
-    m, d = rows.shape
-    mask = rows.with_values(np.ones(rows.nnz)).to_scipy().tocsc()
-    pair = rng.integers(d, size=(2, _PROBES))
-    pair = pair[:, pair[0] != pair[1]]
-    joint = np.asarray(mask[:, pair[0]].multiply(mask[:, pair[1]]).sum(axis=0)).ravel()
-    n = np.bincount(rows.indices, minlength=d).astype(np.float64)
-    entries = rows.row_counts.astype(np.float64)
-    kappa = _moments.kappa_of(n, float(np.sum(entries * (entries - 1))), m)
-    expected = kappa * n[pair[0]] * n[pair[1]] / m
-    gap = np.sum((joint - expected) ** 2) - np.sum(expected)  # what Poisson counts would leave is taken away
-    return bool(gap <= _DEPENDENT**2 * np.sum(expected**2))
+def probed(model: Any, d: int) -> bool:
+    """Whether `matrix_free` may want a probe of joint counts."""
+    return bool(model.solver == "matrix-free" or (model.solver == "auto" and d >= _LARGE))
+
+
+def refuse_tables(d: int, what: str) -> None:
+    """Say that tables would be too large, and what to do."""
+    size = _TABLES * 8 * d**2 / 2**30
+    raise ValueError(
+        f"{what} need tables of {d} x {d} numbers, {size:.0f} GiB in all; beyond {_LARGEST_TABLE} columns they must be asked "
+        "for. Use fit with an integer n_components (or 'holdout') and weights='auto', or solver='dense' if they fit in memory."
+    )
+
+
+def check_stream(solver: str, d: int) -> None:
+    """Refuse tables too large for a stream, which cannot go without."""
+    if solver == "auto" and d > _LARGEST_TABLE:
+        refuse_tables(d, "partial_fit and merge")

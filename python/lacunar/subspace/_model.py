@@ -24,12 +24,6 @@ class Model(NamedTuple):
     values: _Floats  # (k,)
     noise: float
 
-    def first(self, k: int, trace: float) -> Model:
-        """The model of the first k components, the rest counted as noise."""
-        return Model(
-            self.mean, self.components[:k], self.values[:k], tail_noise(self.values[:k], trace, len(self.mean))
-        )
-
     def basis(self) -> _Floats:
         """Components times the standard deviation of their codes (d, k)."""
         made: _Floats = self.components.T * np.sqrt(np.maximum(self.values - self.noise, 0.0))
@@ -39,7 +33,7 @@ class Model(NamedTuple):
 def tail_noise(values: _Floats, trace: float, d: int) -> float:
     """Mean of the eigenvalues that are not kept, at least .001 of the mean of all."""
     rest = (trace - float(values.sum())) / (d - len(values)) if d > len(values) else 0.0
-    return max(rest, _LEAST_NOISE * trace / d, 1e-300)
+    return max(rest, _LEAST_NOISE * trace / max(d, 1), 1e-300)
 
 
 def posterior(model: Model, rows: Observed, *, inverse: bool = False, n_jobs: int | None = None) -> Codes:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 
 def check_options(model: Any, d: int) -> None:
@@ -27,20 +28,72 @@ def check_options(model: Any, d: int) -> None:
         raise ValueError("p must be above 0 and at most 1 in every column; got others. Drop columns never observed.")
     if isinstance(how, tuple) and not (len(how) == 2 and how[0] == "winsor" and how[1] > 0):
         raise ValueError(f"robust must be None, 'rows' or ('winsor', c) with c > 0; got {how!r}. Pass ('winsor', 3).")
-    free = isinstance(k, Integral | str) and k != d and model.weights in ("auto", "kappa")
+    free = isinstance(k, Integral | str) and k != d and model.weights != "pairwise"
     if model.solver == "matrix-free" and not free:
         raise ValueError(
-            "solver='matrix-free' needs an integer n_components below the number of columns and weights 'auto' or "
-            f"'kappa'; got {k!r} and {model.weights!r}. Use solver='dense'."
+            "solver='matrix-free' needs an integer n_components below the number of columns, or 'holdout', and weights other "
+            f"than 'pairwise'; got {k!r} and {model.weights!r}. Use solver='dense'."
         )
 
 
 def check_seen(n: NDArray[np.float64], unseen: str) -> None:
     """Refuse columns without an entry, or say that they are left out."""
     lost = np.flatnonzero(n == 0)
-    if len(lost) == 0:
-        return
-    which = f"X has {len(lost)} columns without an observed entry, the first is column {lost[0]}"
-    if unseen == "error":
-        raise ValueError(f"{which}. Every column must be observed. Drop them, or pass unseen='drop'.")
-    warnings.warn(f"{which}. They are left out: their components are 0.", UserWarning, stacklevel=4)
+    if len(lost) and unseen == "error":
+        raise ValueError(f"{_unseen(lost)}. Every column must be observed. Drop them, or pass unseen='drop'.")
+    if len(lost):
+        warnings.warn(f"{_unseen(lost)}. They are left out: their components are 0.", UserWarning, stacklevel=4)
+
+
+def warn_unseen(n: NDArray[np.float64]) -> None:
+    """Say which columns of a stream have no entry so far."""
+    lost = np.flatnonzero(n == 0)
+    if len(lost):
+        warnings.warn(f"{_unseen(lost)} so far. Their components are 0 until they do.", UserWarning, stacklevel=5)
+
+
+def _unseen(lost: NDArray[np.int64]) -> str:
+    return f"X has {len(lost)} columns without an observed entry, the first is column {lost[0]}"
+
+
+def check_shift(shift: Any, d: int) -> NDArray[np.float64] | None:
+    """A shift (d,) of finite numbers, or None."""
+    if shift is None:
+        return None
+    made = np.array(shift, dtype=np.float64)
+    if made.shape != (d,) or not np.isfinite(made).all():
+        raise ValueError(
+            f"shift must be {d} finite numbers, one a column; got shape {made.shape}. Pass None for the means of the batch."
+        )
+    return made
+
+
+def check_alike(one: Any, other: Any) -> None:
+    """Refuse to merge models whose sums do not mean the same."""
+    for model in (one, other):
+        check_is_fitted(model, "components_")
+        if not hasattr(model, "tables_"):
+            raise ValueError(
+                "merge needs models with tables; got one fitted matrix-free. Use partial_fit or solver='dense'."
+            )
+        if model.robust is not None:
+            raise ValueError(
+                f"merge adds sums of rows as they came; got robust={model.robust!r}, which changes rows by all rows of its own "
+                "model. Fit on all rows at once, or with robust=None."
+            )
+    if one.n_features_in_ != other.n_features_in_ or not _same_names(one, other):
+        raise ValueError(
+            f"merge needs models of the same columns; got {one.n_features_in_} and {other.n_features_in_}, or other names. "
+            "Fit both on the same columns in the same order."
+        )
+    for name in ("center", "weights", "p", "scale"):
+        mine, theirs = getattr(one, name), getattr(other, name)
+        if not np.array_equal(np.asarray(mine, dtype=object), np.asarray(theirs, dtype=object)):
+            raise ValueError(
+                f"merge needs models of the same {name}; got {mine!r} and {theirs!r}. Fit both alike, or set_params."
+            )
+
+
+def _same_names(one: Any, other: Any) -> bool:
+    names = [getattr(model, "feature_names_in_", None) for model in (one, other)]
+    return names[0] is None or names[1] is None or list(names[0]) == list(names[1])

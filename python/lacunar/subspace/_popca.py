@@ -6,29 +6,27 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from lacunar._check import validate_X
-from lacunar._moments import Sums
 from lacunar._random import generator
 from lacunar.observed import Observed
-from lacunar.subspace import _closed, _diagnostics
+from lacunar.subspace import _closed
+from lacunar.subspace._diagnostics import probe_rows, warn_dependent
 from lacunar.subspace._model import Model, fewest_components, hidden_cells, hidden_errors, refined
+from lacunar.subspace._operator import Implicit, implicit_covariance
 from lacunar.subspace._options import check_options, check_seen
 from lacunar.subspace._robust import tamed
 from lacunar.subspace._solve import dense_spectrum, free_spectrum
-from lacunar.subspace._sums import added, added_across, column_means, pair_sums
-from lacunar.subspace._transform import FittedSubspace
+from lacunar.subspace._stream import StreamedSubspace
+from lacunar.subspace._sums import centred, column_means, pair_sums
 
-_Floats = NDArray[np.float64]
 _MOST_TRIED = 20  # components that "holdout" tries
 _HIDDEN = 0.1  # share of entries that "holdout" hides
 
 
-class POPCA(FittedSubspace):
+class POPCA(StreamedSubspace):
     """Principal components of rows with holes, from covariances of the pairs of entries that were seen together.
 
     Parameters
@@ -41,7 +39,8 @@ class POPCA(FittedSubspace):
     weights : {"auto", "pairwise", "kappa", "feature", "global", "known"}, default="auto"
         What sums over pairs are divided by: counts of rows with both ("pairwise"), or what independent columns make
         expect of them, corrected for rows that differ in rate ("kappa"), from rates of columns ("feature"), from one rate
-        ("global") or from `p` ("known"). "auto" is "pairwise", and "kappa" where no (d, d) table is formed.
+        ("global") or from `p` ("known"). "auto" is "pairwise", and "kappa" where no (d, d) table is formed: that has no way
+        of knowing joint counts.
     p : float or array-like of shape (d,), default=None
         Probabilities that an entry is observed, for weights="known".
     pseudo_count : float, default=2
@@ -58,7 +57,9 @@ class POPCA(FittedSubspace):
     codes : {"ridge", "ls"}, default="ridge"
         Codes of rows: posterior means, or least squares, which explodes for rows with about n_components entries.
     solver : {"auto", "dense", "matrix-free"}, default="auto"
-        Form the covariance, or multiply by rows only (int n_components < d, weights "auto" or "kappa").
+        Form the covariance, or multiply by rows only (int n_components < d or "holdout", any weights but "pairwise"). "auto" goes
+        without from 1,000 columns where that is possible and, under weights="auto", columns of a sample of pairs are seen
+        independently of each other; it refuses to form tables beyond 8,000 columns.
     unseen : {"error", "drop"}, default="error"
         What to do about columns without an observed entry; dropped ones have components 0.
     sparse_missing : {"absent", "nan"}, default="absent"
@@ -78,7 +79,9 @@ class POPCA(FittedSubspace):
     n_components_, n_samples_seen_, n_features_in_ : int
     n_seen_per_feature_ : ndarray of shape (d,)
     diagnostics_ : dict
-        median_joint_count, frac_pairs_unseen, kappa, independence_gap, n_negative_eigenvalues, lambda_min.
+        median_joint_count, mean_joint_count, frac_pairs_unseen, kappa, independence_gap (mean relative deviation of joint counts
+        from those of independent columns), effective_rows (with two entries or more), n_negative_eigenvalues, lambda_min.
+        Without tables those of pairs are of the 2,016 pairs of 64 columns, n_negative_eigenvalues is -1, lambda_min rough.
     solver_ : str
 
     Raises
@@ -88,8 +91,9 @@ class POPCA(FittedSubspace):
 
     Notes
     -----
-    Accuracy is governed by n p^2, the rows in which a pair is seen: below 3 nothing works. O(n d^2 + d^3) with the covariance formed,
-    O(nnz) a product without. Gonen, Rosenbaum, Eldar, Shalev-Shwartz, "Subspace Learning with Partial Information", JMLR 2016.
+    Accuracy is governed by n p^2, the rows in which a pair is seen: below 3 nothing works for some ten columns, with more columns
+    less is enough. O(sum of squared entries of a row + d^3) time and some 8 d^2 numbers with the covariance formed; without,
+    O(nnz) a product (some 40 in all), and memory of the rows in float64 and a few vectors. Gonen, Rosenbaum, Eldar, Shalev-Shwartz, "Subspace Learning with Partial Information", JMLR 2016.
 
     Examples
     --------
@@ -174,20 +178,21 @@ class POPCA(FittedSubspace):
         self
         """
         rows = validate_X(self, X, reset=True, sparse_missing=self.sparse_missing)
-        check_options(self, rows.shape[1])
+        d = rows.shape[1]
+        check_options(self, d)
         rows = rows if self.robust is None else tamed(rows, self.robust)
         rng = generator(self.random_state)
-        for name in ("tables_", "shift_"):
+        n = np.bincount(rows.indices, minlength=d).astype(np.float64)
+        check_seen(n, self.unseen)
+        probe = probe_rows(rows, rng) if _closed.probed(self, d) else None
+        for name in ("tables_", "shift_", "holdout_errors_"):
             if hasattr(self, name):
                 delattr(self, name)
-        n = np.bincount(rows.indices, minlength=rows.shape[1]).astype(np.float64)
-        check_seen(n, self.unseen)
-        shift = column_means(rows) if self.center else np.zeros(rows.shape[1])
-        k: Any = self._held_out(rows, rng) if self.n_components == "holdout" else self.n_components
-        if _closed.matrix_free(rows, self.solver, self.weights, k, rng):
-            model = self._without_table(rows, shift, n, k, rng)
+        shift = column_means(rows) if self.center else np.zeros(d)
+        k: Any = self._held_out(rows, probe, rng) if self.n_components == "holdout" else self.n_components
+        if _closed.matrix_free(self, d, k, probe):
+            model = self._without_table(centred(rows, shift), int(k), probe, rng)
         else:
-            self.solver_ = "dense"
             self.shift_, self.tables_ = shift, pair_sums(rows, shift, self.n_jobs)._asdict()
             model = self._from_tables(k)
         if self.refine and len(model.values) and model.values[0] > 0:
@@ -197,130 +202,38 @@ class POPCA(FittedSubspace):
         self.n_seen_per_feature_, self.n_samples_seen_ = n, rows.shape[0]
         return self
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Any = None, *, shift: Any = None) -> POPCA:
-        """Add rows to the tables of sums and take the closed form of all of them; there is no refinement.
+    def _without_table(self, table: Observed, k: int, probe: Any, rng: np.random.Generator) -> Model:
+        """The closed form of centred rows by products with them; sets what `_from_tables` sets."""
+        C = self._implicit(table)
+        self.scale_ = _closed.scale_of(C.diagonal) if self.scale else np.ones(len(C.rest))
+        spectrum = free_spectrum(C.divided(self.scale_), k, rng)
+        warn_dependent(probe)
+        self._describe(probe, spectrum, expected=True)
+        self.solver_ = "matrix-free"
+        return _closed.model_of(spectrum, k, np.bincount(table.indices, minlength=len(C.rest)))
 
-        Parameters
-        ----------
-        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
-            Any number of rows; how they are split makes no difference but rounding.
-        y : ignored
-        shift : array-like of shape (d,), default=None
-            What is subtracted before summing, for precision only, on the first call; the means of the first batch.
+    def _implicit(self, table: Observed) -> Implicit:
+        how = {"weights": self.weights, "p": self.p, "center": self.center, "pseudo_count": self.pseudo_count}
+        return implicit_covariance(table, n_jobs=self.n_jobs, **how)
 
-        Returns
-        -------
-        self
-        """
-        first = not hasattr(self, "tables_")
-        rows = validate_X(self, X, reset=first, sparse_missing=self.sparse_missing)
-        check_options(self, rows.shape[1])
-        if self.robust is not None or self.n_components == "holdout" or self.solver == "matrix-free":
-            raise ValueError(
-                "partial_fit keeps sums, not rows, so robust must be None, n_components a number and solver not 'matrix-free'; "
-                f"got {self.robust!r}, {self.n_components!r} and {self.solver!r}. Change them, or use fit."
-            )
-        if first:
-            start = column_means(rows) if self.center else np.zeros(rows.shape[1])
-            self.shift_ = start if shift is None or not self.center else np.array(shift, dtype=np.float64)
-        made = pair_sums(rows, self.shift_, self.n_jobs)
-        self.tables_ = (made if first else added(Sums(**self.tables_), made))._asdict()
-        return self._from_stream()
-
-    def merge(self, other: POPCA) -> POPCA:
-        """Add the rows that another model has seen, whatever its shift; exact.
-
-        Parameters
-        ----------
-        other : POPCA
-            Fitted by `partial_fit` or by `fit` with the covariance formed, on the same columns.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            Other columns, or a model without tables.
-        """
-        for model in (self, other):
-            check_is_fitted(model)
-            if not hasattr(model, "tables_"):
-                raise ValueError(
-                    "merge needs models with tables; got one fitted matrix-free. Use partial_fit or solver='dense'."
-                )
-        if self.n_features_in_ != other.n_features_in_ or self.center != other.center:
-            raise ValueError(
-                f"merge needs models of the same columns and centering; got {self.n_features_in_} and "
-                f"{other.n_features_in_} columns, center {self.center} and {other.center}. Fit both alike."
-            )
-        sums, more = Sums(**self.tables_), Sums(**other.tables_)
-        self.tables_ = added_across(sums, self.shift_, more, other.shift_)._asdict()
-        return self._from_stream()
-
-    def _from_stream(self) -> POPCA:
-        sums = Sums(**self.tables_)
-        self.solver_ = "dense"
-        model = self._from_tables(self.n_components)
-        n = np.diag(sums.N).copy()
-        mean = self.shift_ + np.diag(sums.A) / np.maximum(n, 1) if self.center else self.shift_
-        self._publish(model, mean)
-        self.n_seen_per_feature_, self.n_samples_seen_ = n, sums.m
-        return self
-
-    def _covariance(self, pseudo_count: float) -> _Floats:
-        sums = Sums(**self.tables_)
-        how = {"center": self.center, "weights": self.weights, "p": self.p}
-        return _closed.covariance_of(sums, pseudo_count=pseudo_count, **how)  # type: ignore[arg-type]
-
-    def _from_tables(self, n_components: Any) -> Model:
-        """The closed form in standardised columns; sets `scale_` and `diagnostics_`."""
-        C = self._covariance(self.pseudo_count)
-        d, sums = len(C), Sums(**self.tables_)
-        self.scale_ = _closed.scale_of(np.diag(C)) if self.scale else np.ones(d)
-        C = C / np.outer(self.scale_, self.scale_)
-        k = _closed.number_of_components(n_components, C, sums.m)
-        spectrum = dense_spectrum(C, k)
-        self.diagnostics_, self.total_variance_ = _diagnostics.of_tables(sums, spectrum), spectrum.trace
-        _diagnostics.warn(self.diagnostics_, spectrum.values)
-        return _closed.model_of(spectrum, k, d)
-
-    def _without_table(self, rows: Observed, shift: _Floats, n: _Floats, k: Any, rng: np.random.Generator) -> Model:
-        values = rows.values.astype(np.float64) - shift[rows.indices]
-        d = rows.shape[1]
-        variance = np.bincount(rows.indices, values**2, minlength=d) / np.maximum(n - self.center, 1)
-        self.scale_ = _closed.scale_of(variance) if self.scale else np.ones(d)
-        table = rows.with_values(values / self.scale_[rows.indices])
-        spectrum = free_spectrum(table, int(k), centred=self.center, rng=rng)
-        entries = rows.row_counts.astype(np.float64)
-        self.diagnostics_ = _diagnostics.of_counts(n, float(np.sum(entries * (entries - 1))), rows.shape[0])
-        _diagnostics.warn(self.diagnostics_, spectrum.values)
-        self.solver_, self.total_variance_ = "matrix-free", spectrum.trace
-        return _closed.model_of(spectrum, int(k), d)
-
-    def _held_out(self, rows: Observed, rng: np.random.Generator) -> int:
+    def _held_out(self, rows: Observed, probe: Any, rng: np.random.Generator) -> int:
         """The fewest components within a standard error of the best at imputing a tenth of the entries."""
         d = rows.shape[1]
+        most = max(min(_MOST_TRIED, d - 1), 1)
         seen, hidden = hidden_cells(rows, _HIDDEN, rng)
         mean = column_means(seen) if self.center else np.zeros(d)
-        sums = pair_sums(seen, mean, self.n_jobs)
-        how = {"center": self.center, "weights": self.weights, "p": self.p}
-        C = _closed.covariance_of(sums, pseudo_count=self.pseudo_count, **how)  # type: ignore[arg-type]
-        scale = _closed.scale_of(np.diag(C)) if self.scale else np.ones(d)
-        spectrum = dense_spectrum(C / np.outer(scale, scale), d)
+        if _closed.matrix_free(self, d, most, probe):
+            implicit = self._implicit(centred(seen, mean))
+            scale = _closed.scale_of(implicit.diagonal) if self.scale else np.ones(d)
+            spectrum = free_spectrum(implicit.divided(scale), most, rng)
+        else:
+            how = {"center": self.center, "weights": self.weights, "p": self.p, "pseudo_count": self.pseudo_count}
+            C = _closed.covariance_of(pair_sums(seen, mean, self.n_jobs), **how)
+            scale = _closed.scale_of(np.diag(C)) if self.scale else np.ones(d)
+            spectrum = dense_spectrum(C / np.outer(scale, scale), d)
         tables = [t.with_values((t.values - mean[t.indices]) / scale[t.indices]) for t in (rows, seen)]
-        most = max(min(_MOST_TRIED, d - 1), 1)
-        models = [_closed.model_of(spectrum, k, d) for k in range(1, most + 1)]
+        n = np.bincount(seen.indices, minlength=d)
+        models = [_closed.model_of(spectrum, k, n) for k in range(1, most + 1)]
         errors = [hidden_errors(model, tables[0], tables[1], hidden, self.n_jobs) for model in models]
         self.holdout_errors_ = np.sqrt([float(np.mean(each)) for each in errors])
         return 1 + fewest_components(errors)
-
-    def _publish(self, model: Model, shift: _Floats) -> None:
-        self.mean_ = shift + model.mean * self.scale_
-        self.components_, self.explained_variance_ = model.components, model.values
-        self.noise_variance_ = float(model.noise)
-        total = max(self.total_variance_, float(model.values.sum()), 1e-300)
-        self.explained_variance_ratio_ = model.values / total
-        self.n_components_ = len(model.values)

@@ -37,7 +37,7 @@ def pair_sums(rows: Observed, shift: _Floats, n_jobs: int | None = None) -> Sums
     n, d = rows.shape
     entries = rows.row_counts.astype(np.float64)
     tables = _products(rows, shift) if rows.nnz > _DENSE * n * d else _scattered(rows, shift, n_jobs)
-    return Sums(*tables, float(np.sum(entries * (entries - 1))), n)
+    return Sums(*tables, float(np.sum(entries * (entries - 1))), int(np.sum(entries > 1)), n)
 
 
 def _scattered(rows: Observed, shift: _Floats, n_jobs: int | None) -> tuple[_Floats, _Floats, _Floats]:
@@ -65,7 +65,8 @@ def _products(rows: Observed, shift: _Floats) -> tuple[_Floats, _Floats, _Floats
 
 def added(left: Sums, right: Sums) -> Sums:
     """Sums of both sets of rows; same shift."""
-    return Sums(left.S + right.S, left.N + right.N, left.A + right.A, left.nn + right.nn, left.m + right.m)
+    nn, paired, m = left.nn + right.nn, left.paired + right.paired, left.m + right.m
+    return Sums(left.S + right.S, left.N + right.N, left.A + right.A, nn, paired, m)
 
 
 def added_across(left: Sums, left_shift: _Floats, right: Sums, right_shift: _Floats) -> Sums:

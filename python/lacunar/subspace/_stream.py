@@ -1,0 +1,166 @@
+"""What a POPCA keeps of rows it has seen, so that more can be added: tables of sums, from batches or other models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import _fit_context
+
+from lacunar._check import validate_X
+from lacunar._moments import Sums, moved
+from lacunar.subspace import _closed
+from lacunar.subspace._diagnostics import Probe, describe, probe_tables, warn
+from lacunar.subspace._model import Model
+from lacunar.subspace._options import check_alike, check_options, check_shift, warn_unseen
+from lacunar.subspace._solve import Spectrum, dense_spectrum
+from lacunar.subspace._sums import added, added_across, column_means, pair_sums
+from lacunar.subspace._transform import FittedSubspace
+
+_Floats = NDArray[np.float64]
+
+
+class StreamedSubspace(FittedSubspace):
+    """`partial_fit` and `merge`, and the closed form of the tables they add to."""
+
+    n_components: Any
+    center: bool
+    weights: Any
+    p: Any
+    pseudo_count: float
+    scale: bool
+    robust: Any
+    solver: Any
+    tables_: dict[str, Any]
+    shift_: _Floats
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any = None, *, shift: Any = None) -> Any:
+        """Add rows to the tables of sums and take the closed form of all of them; there is no refinement.
+
+        Columns without an entry so far have components 0, with a warning: a later batch may have some.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+            Any number of rows; how they are split makes no difference but rounding.
+        y : ignored
+        shift : array-like of shape (d,), default=None
+            What is subtracted before summing, for precision only, on the first call; the means of the first batch.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            After a matrix-free fit, which keeps no sums; beyond 8,000 columns unless solver="dense"; for options that need the
+            rows. The model is as it was.
+
+        Notes
+        -----
+        O(sum of squared entries of a row + d^3), 24 d^2 bytes.
+        """
+        if hasattr(self, "components_") and not hasattr(self, "tables_"):
+            raise ValueError(
+                "partial_fit continues from tables of sums, and this model was fitted matrix-free without any. Fit with "
+                "solver='dense', or start from a clone."
+            )
+        return self._or_as_before(lambda: self._add_batch(X, shift, first=not hasattr(self, "tables_")))
+
+    def _add_batch(self, X: Any, shift: Any, *, first: bool) -> Any:
+        rows = validate_X(self, X, reset=first, sparse_missing=self.sparse_missing)
+        d = rows.shape[1]
+        check_options(self, d)
+        _closed.check_stream(self.solver, d)
+        if self.robust is not None or self.n_components == "holdout" or self.solver == "matrix-free":
+            raise ValueError(
+                "partial_fit keeps sums, not rows, so robust must be None, n_components a number and solver not 'matrix-free'; "
+                f"got {self.robust!r}, {self.n_components!r} and {self.solver!r}. Change them, or use fit."
+            )
+        given = check_shift(shift, d)
+        if first:
+            self.shift_ = given if given is not None else column_means(rows) if self.center else np.zeros(d)
+        made = pair_sums(rows, self.shift_, self.n_jobs)
+        self.tables_ = (made if first else added(Sums(**self.tables_), made))._asdict()
+        return self._from_stream()
+
+    def merge(self, other: Any) -> Any:
+        """Add the rows that another model has seen, whatever its shift; exact.
+
+        Parameters
+        ----------
+        other : POPCA
+            Fitted by `partial_fit` or by `fit` with the covariance formed, on the same columns.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            Other columns, or other `center`, `weights`, `p` or `scale`; `robust` rows; a model without tables. The model is as
+            it was.
+        """
+        check_alike(self, other)
+        return self._or_as_before(lambda: self._add_tables(other))
+
+    def _add_tables(self, other: Any) -> Any:
+        sums, more = Sums(**self.tables_), Sums(**other.tables_)
+        self.tables_ = added_across(sums, self.shift_, more, other.shift_)._asdict()
+        return self._from_stream()
+
+    def _or_as_before(self, step: Callable[[], Any]) -> Any:
+        """What a step returns; a step that raises leaves the model as it was. Steps replace arrays, and write to none."""
+        before = dict(self.__dict__)
+        try:
+            return step()
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+
+    def _from_stream(self) -> Any:
+        sums = Sums(**self.tables_)
+        n = np.diag(sums.N).copy()
+        model = self._from_tables(self.n_components)
+        mean = self.shift_ + np.diag(sums.A) / np.maximum(n, 1) if self.center else np.zeros(len(n))
+        self._publish(model, mean)
+        self.n_seen_per_feature_, self.n_samples_seen_ = n, sums.m
+        warn_unseen(n)
+        return self
+
+    def _covariance(self, pseudo_count: float) -> _Floats:
+        sums = Sums(**self.tables_)
+        if not self.center and self.shift_.any():
+            sums = moved(sums, -self.shift_)
+        how = {"center": self.center, "weights": self.weights, "p": self.p}
+        return _closed.covariance_of(sums, pseudo_count=pseudo_count, **how)  # type: ignore[arg-type]
+
+    def _from_tables(self, n_components: Any) -> Model:
+        """The closed form in standardised columns; sets `scale_`, `solver_`, `diagnostics_`, `total_variance_`."""
+        C = self._covariance(self.pseudo_count)
+        d, sums = len(C), Sums(**self.tables_)
+        self.scale_ = _closed.scale_of(np.diag(C)) if self.scale else np.ones(d)
+        C = C / np.outer(self.scale_, self.scale_)
+        k = _closed.number_of_components(n_components, C, sums.m)
+        spectrum = dense_spectrum(C, k)
+        self._describe(probe_tables(sums), spectrum, expected=self.weights not in ("auto", "pairwise"))
+        self.solver_ = "dense"
+        return _closed.model_of(spectrum, k, np.diag(sums.N))
+
+    def _describe(self, probe: Probe, spectrum: Spectrum, *, expected: bool) -> None:
+        self.diagnostics_, self.total_variance_ = describe(probe, spectrum), spectrum.trace
+        warn(self.diagnostics_, spectrum.values, len(self.scale_), expected=expected)
+
+    def _publish(self, model: Model, shift: _Floats) -> None:
+        self.mean_ = shift + model.mean * self.scale_
+        self.components_, self.explained_variance_ = model.components, model.values
+        self.noise_variance_ = float(model.noise)
+        total = max(self.total_variance_, float(model.values.sum()), 1e-300)
+        self.explained_variance_ratio_ = model.values / total
+        self.n_components_ = len(model.values)

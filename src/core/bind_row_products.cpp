@@ -1,0 +1,39 @@
+#include "arrays.hpp"
+#include "lacunar/row_products.hpp"
+
+namespace lacunar::bind {
+namespace {
+
+template <class T>
+Array<double> gram_product_of(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
+                              const Array<double>& v, int n_threads) {
+  if (v.ndim() != 2) throw std::invalid_argument("v must have two dimensions");
+  const Offset n_cols = v.shape(0);
+  const int width = static_cast<int>(v.shape(1));
+  const auto rows = rows_of(indptr, indices, values, n_cols);
+  Array<double> out({v.shape(0), v.shape(1)});
+  {
+    const double* from = v.data();
+    double* to = out.mutable_data();
+    const py::gil_scoped_release nogil;
+    column_gram_product(rows, from, width, to, n_threads);
+  }
+  return out;
+}
+
+template <class T>
+void bind_for(py::module_& m) {
+  using py::arg;
+  m.def("column_gram_product", &gram_product_of<T>, arg("indptr").noconvert(), arg("indices").noconvert(),
+        arg("values").noconvert(), arg("v").noconvert(), arg("n_threads"),
+        "X^T X v (n_cols, width) of the zero-filled rows, in one pass over them.");
+}
+
+}  // namespace
+
+void bind_row_products(py::module_& m) {
+  bind_for<float>(m);
+  bind_for<double>(m);
+}
+
+}  // namespace lacunar::bind
