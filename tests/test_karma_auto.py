@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from lacunar import KarmaClassifierCV, KarmaRegressorCV, Observed
-from lacunar.karma import _expand
+from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV, Observed
+from lacunar.karma import _base_cv, _expand
 from lacunar.karma._expand import expand, fit_expansion
 from lacunar.kernels import pair_sums
 from lacunar.persistence import load_model, save_model
@@ -86,3 +86,48 @@ def test_what_was_searched_on_some_rows_is_what_all_rows_are_fitted_with(kind, m
     search = kind(options="auto", max_search_rows=200, random_state=0).fit(X, y)
     assert {each["expand"] for each in search.chosen_} == {None}
     assert set(search.cv_results_["param_expand"]) == {"None"}
+
+
+def test_a_composed_kernel_learns_products_and_is_found():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(500, 5))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    plain, square = KarmaClassifier(), KarmaClassifier(degree=2)
+    for model in (plain, square):
+        model.fit(X[:350], y[:350])
+    assert square.score(X[350:], y[350:]) > plain.score(X[350:], y[350:]) + 0.1
+    found = KarmaClassifierCV(options="auto").fit(X[:350], y[:350])
+    assert found.chosen_[0]["degree"] == 2
+    assert {model.degree for model in found.estimators_} == {each["degree"] for each in found.chosen_}
+    assert set(found.cv_results_["param_degree"]) == {1, 2}
+
+
+@pytest.mark.parametrize("kind", [KarmaClassifier, KarmaRegressor])
+def test_a_composed_kernel_has_every_solver_but_the_table(kind):
+    X, y = table()
+    y = 2.0 * y - 1 if kind is KarmaRegressor else y
+    gram = kind(degree=2, solver="gram").fit(X, y)
+    online = kind(degree=2, solver="online", passes=30, random_state=0).fit(X, y)
+    assert (
+        np.corrcoef(
+            getattr(gram, "decision_function", gram.predict)(X), getattr(online, "decision_function", online.predict)(X)
+        )[0, 1]
+        > 0.95
+    )
+    assert kind(degree=2).fit(X, y).solver_ == "gram"
+    assert kind(degree=2, memory_limit=1000).fit(X, y).solver_ == "online"
+    with pytest.raises(ValueError, match=r"must have gamma 1, 2 or 3 and degree 1.*got gamma=2, degree=2"):
+        kind(degree=2, solver="primal").fit(X, y)
+
+
+@pytest.mark.parametrize("kind", [KarmaClassifierCV, KarmaRegressorCV])
+def test_many_rows_are_searched_among_kernels_of_the_table_and_fitted_by_it(kind, monkeypatch):
+    X, y = table(n=4000)
+    y = y.astype(float) if kind is KarmaRegressorCV else y
+    options = {"max_search_rows": 150, "random_state": 0}
+    assert kind((1, 2), **options).fit(X, y).estimators_[0].solver_ == "primal"
+    monkeypatch.setattr(_base_cv, "_MEMORY", 1000)
+    many = kind(options="auto", **options).fit(X[:400], y[:400])
+    assert set(many.cv_results_["param_gamma"]) == {1, 2, 3}
+    assert set(many.cv_results_["param_degree"]) == {1}

@@ -59,6 +59,38 @@ def test_gamma_constant_indicators_and_scale(method, dtype, gamma):
     close(ours, karma_gram(X.astype(float), Y.astype(float), gamma, 5.5, 1.0, 0.5), dtype)
 
 
+@pytest.mark.parametrize("normalize", [None, "trace", "cosine"])
+@pytest.mark.parametrize("degree", [2, 3, 5])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_composition_is_a_power_of_the_normalised_kernel(dtype, degree, normalize):
+    X, Y = holes(40, 9, 0.6).astype(dtype), holes(50, 9, 0.6, seed=1).astype(dtype)
+    options = {"gamma": 2, "normalize": normalize, "indicators": 1.0, "constant": 1.0}
+    plain = karma_kernel(X.astype(float), Y.astype(float), **options)
+    close(karma_kernel(X, Y, degree=degree, coef0=0.5, **options), ((plain + 0.5) / 1.5) ** degree, dtype)
+    rows = Observed.from_dense(X.astype(float))
+    form = KernelForm.fit(rows, gamma=2, normalize=normalize, degree=degree, coef0=0.5)
+    gram = form.gram(rows)
+    np.testing.assert_allclose(form.diagonal(rows), np.diag(gram), rtol=1e-12)
+    np.testing.assert_allclose(form.from_sums(*pair_sums(rows), rows), gram, rtol=1e-12)
+    for method in METHODS:
+        np.testing.assert_allclose(form.gram(rows[:17], rows, method=method), gram[:17], rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"degree": 0}, "degree must be an integer >= 1; got 0"),
+        ({"degree": 1.5}, "degree must be an integer >= 1; got 1.5"),
+        ({"coef0": -1.0}, "coef0 must be finite and >= 0; got -1.0"),
+        ({"degree": 2, "dense_output": False}, "dense_output=False needs degree=1; got 2"),
+        ({"degree": 400, "coef0": 0.0, "scale": "raw", "gamma": 4}, "the kernel must be representable"),
+    ],
+)
+def test_compositions_that_cannot_be_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        karma_kernel(100 * holes(5, 4, 0.8), **options)
+
+
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("normalize", [None, "trace", "cosine"])
 def test_several_gammas_from_one_pass(method, normalize):

@@ -8,6 +8,7 @@ pairs of ids and their labels, `_options` other arguments.
 from lacunar._check._entries import check_entries, float_dtype
 from lacunar._check._estimators import as_observed, check_target, validate_X, validate_X_y
 from lacunar._check._options import (
+    check_composition,
     check_kernel_options,
     check_out,
     check_same_columns,
@@ -29,6 +30,7 @@ from lacunar._check._tables import (
 __all__ = [
     "SparseMissing",
     "as_observed",
+    "check_composition",
     "check_dense",
     "check_duplicates_policy",
     "check_entries",

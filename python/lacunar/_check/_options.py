@@ -42,6 +42,16 @@ def check_kernel_options(
         raise ValueError(f"method must be 'auto', 'dense', 'spmm' or 'inverted'; got {method!r}.")
 
 
+def check_composition(degree: object, coef0: float) -> None:
+    """Degree and constant of a composed kernel."""
+    if not isinstance(degree, int | np.integer) or isinstance(degree, bool) or degree < 1:
+        raise ValueError(
+            f"degree must be an integer >= 1; got {degree!r}. Use 1 for the kernel itself, 2 for its square."
+        )
+    if not 0 <= coef0 < np.inf:
+        raise ValueError(f"coef0 must be finite and >= 0; got {coef0!r}. Use 1, or 0 for a pure power.")
+
+
 def check_out(out: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
     """An array that results are written into."""
     sound = isinstance(out, np.ndarray) and out.shape == shape and out.dtype == dtype
@@ -52,8 +62,10 @@ def check_out(out: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -
         )
 
 
-def check_sparse_output(single: bool, constant: float, out: object) -> None:
+def check_sparse_output(single: bool, constant: float, out: object, degree: int) -> None:
     """A sparse kernel is one kernel that is zero where nothing is in common."""
+    if degree != 1:
+        raise ValueError(f"dense_output=False needs degree=1; got {degree}. Leave dense_output out.")
     if not single or constant != 0 or out is not None:
         raise ValueError(
             "dense_output=False needs one gamma, constant=0 (with a constant no pair is zero) and no out; got "

@@ -27,6 +27,8 @@ _SHARED_CONSTRAINTS: dict[str, Any] = {
     "normalize": [StrOptions({"trace", "cosine"}), None],
     "standardize": ["boolean"],
     "constant": ["boolean"],
+    "degree": [Interval(Integral, 1, None, closed="left")],
+    "coef0": [Interval(Real, 0, None, closed="left")],
     "options": [StrOptions({"paper"}), None],
     "sparse_missing": [StrOptions({"absent", "nan"})],
     "n_jobs": [Integral, None],
@@ -43,14 +45,17 @@ class KarmaBase(BaseEstimator):  # type: ignore[misc]
     normalize: Any
     standardize: bool
     constant: bool
+    degree: int
+    coef0: float
     options: str | None
     sparse_missing: Any
     n_jobs: int | None
 
     def _kernel_options(self) -> KernelOptions:
+        composition: dict[str, Any] = {"degree": self.degree, "coef0": self.coef0}
         if self.options == "paper":
-            return KernelOptions(self.gamma, "raw", constant=True, indicators=False, normalize=None)
-        return KernelOptions(self.gamma, self.scale, self.constant, self.indicators, self.normalize)
+            return KernelOptions(self.gamma, "raw", constant=True, indicators=False, normalize=None, **composition)
+        return KernelOptions(self.gamma, self.scale, self.constant, self.indicators, self.normalize, **composition)
 
     def _fit_rows(self, X: Observed, weight: _Floats) -> Observed:
         """Learn columns and kernel from rows of weight > 0; the rows standardised. O(nnz)."""

@@ -13,13 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from lacunar._check import validate_X
 from lacunar._columns import ColumnScale, fit_columns, scale_columns
+from lacunar.karma._auto import gram_bytes
 from lacunar.karma._expand import expand, fit_expansion
 from lacunar.karma._kernel_form import KernelOptions
-from lacunar.karma._search import SearchData, best_kernels, kernel_grid, results_table, search
+from lacunar.karma._map import has_map
+from lacunar.karma._search import SearchData, best_kernels, composed, kernel_grid, kernel_params, results_table, search
 from lacunar.karma._splits import make_splits, search_rows
 from lacunar.observed import Observed
 
 _Floats = NDArray[np.float64]
+_MEMORY = 2**31  # memory_limit of the models that are refitted
 _AUTO_AVERAGE = 5  # models of options="auto"
 DEFAULT_CS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 
@@ -76,19 +79,26 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
         rows = scale_columns(X[kept], columns)
         splits = make_splits(self.cv, y, codes, kept, self.random_state)
         labels = (targets[kept], weight[kept], loss_weight[kept], splits)
-        fixed = (self.normalize, self.scale, self.constant)
-        grid = kernel_grid(self.gammas, self.indicators, *fixed)
+        n_rows = int(np.count_nonzero(weight))
+        grid = self._grid(None, n_rows)
         options: dict[str, Any] = {"n_jobs": self.n_jobs, "verbose": int(self.verbose)}
         scores = [search(SearchData(rows, *labels), grid, Cs, **options)]
         self._fit_expansions(X, weight)
         for kind in self.expansions_:
-            more = kernel_grid(self.gammas, [False], *fixed, kind)
+            more = self._grid(kind, n_rows)
             scores.append(search(SearchData(self._table_of(X[kept], kind), *labels), more, Cs, **options))
             grid = grid + more
         chosen = self._report(grid, Cs, np.concatenate(scores))
         kinds = {options.expand for options, _ in chosen}
         self.expansions_ = {kind: fitted for kind, fitted in self.expansions_.items() if kind in kinds}
         return chosen
+
+    def _grid(self, kind: str | None, n_rows: int) -> list[KernelOptions]:
+        """Kernels on one table. Where the Gram of all rows does not fit, only those that a weight table can hold."""
+        grid = kernel_grid(self.gammas, self.indicators, self.normalize, self.scale, self.constant, kind)
+        if self.options == "auto":
+            grid += composed(grid)
+        return grid if gram_bytes(n_rows) <= _MEMORY else [options for options in grid if has_map(options)]
 
     def _fit_expansions(self, X: Observed, weight: _Floats) -> None:
         """Columns and expansions of all rows: a subsample is searched with those the models will use."""
@@ -119,17 +129,17 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
     def _report(self, grid: list[KernelOptions], Cs: _Floats, scores: _Floats) -> list[tuple[KernelOptions, float]]:
         self.cv_results_ = results_table(grid, Cs, scores)
         chosen = [(grid[k], float(Cs[c])) for k, c in best_kernels(scores, self._n_models())]
-        self.chosen_ = [{"gamma": o.gamma, "C": C, **_kernel_params(o)} for o, C in chosen]
+        self.chosen_ = [{"gamma": o.gamma, "C": C, **kernel_params(o)} for o, C in chosen]
         if self.verbose:
             print(f"[lacunar] chosen, best first: {self.chosen_}")
         mean = self.cv_results_["mean_test_score"]
         self.best_index_ = self.cv_results_["params"].index(
-            {"gamma": chosen[0][0].gamma, "C": chosen[0][1], **_kernel_params(chosen[0][0])}
+            {"gamma": chosen[0][0].gamma, "C": chosen[0][1], **kernel_params(chosen[0][0])}
         )
         self.best_params_ = dict(self.cv_results_["params"][self.best_index_])
         self.best_score_ = float(mean[self.best_index_])
         imputed = (self.cv_results_["param_gamma"] == 1) & ~self.cv_results_["param_indicators"].astype(bool)
-        imputed &= self.cv_results_["param_expand"] == "None"
+        imputed &= (self.cv_results_["param_expand"] == "None") & (self.cv_results_["param_degree"] == 1)
         self.zero_imputation_score_ = float(mean[imputed].max()) if imputed.any() else float("nan")
         return chosen
 
@@ -147,6 +157,7 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
             "gamma": options.gamma,
             "indicators": options.indicators,
             "normalize": options.normalize,
+            "degree": options.degree,
             **shared,
         }
 
@@ -165,7 +176,3 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags
-
-
-def _kernel_params(options: KernelOptions) -> dict[str, Any]:
-    return {"indicators": options.indicators, "normalize": options.normalize, "expand": options.expand}

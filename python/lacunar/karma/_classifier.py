@@ -49,6 +49,10 @@ class KarmaClassifier(Probabilities, ClassifierMixin, ClassifierStream):  # type
         centred.
     constant : bool, default=True
         Append a column of ones, always observed; it takes the place of a bias.
+    degree : int, default=1
+        Above 1 the kernel is ((k + coef0) / (1 + coef0))^degree ([1]_, section 6): products of features. Not with "primal".
+    coef0 : float, default=1.0
+        Weight of lower degrees, >= 0.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes by label; "balanced" gives all classes the same total weight.
     options : {"paper"}, default=None
@@ -170,6 +174,8 @@ class KarmaClassifier(Probabilities, ClassifierMixin, ClassifierStream):  # type
         normalize: Literal["trace", "cosine"] | None = "trace",
         standardize: bool = True,
         constant: bool = True,
+        degree: int = 1,
+        coef0: float = 1.0,
         class_weight: Any = None,
         options: Literal["paper"] | None = None,
         tol: float = 1e-3,
@@ -199,6 +205,8 @@ class KarmaClassifier(Probabilities, ClassifierMixin, ClassifierStream):  # type
         self.normalize = normalize
         self.standardize = standardize
         self.constant = constant
+        self.degree = degree
+        self.coef0 = coef0
         self.class_weight = class_weight
         self.options = options
         self.tol = tol

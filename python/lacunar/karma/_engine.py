@@ -95,8 +95,9 @@ class EngineFits(KarmaBase):
             )
         if solver == "primal" and not has_map(self.kernel_):
             raise ValueError(
-                f"solver='primal' must have gamma 1, 2 or 3, whose features fit in a table; got gamma={self.gamma:g}. Use "
-                "solver='gram' (to some ten thousand rows), solver='online' (any number), or gamma=3."
+                "solver='primal' must have gamma 1, 2 or 3 and degree 1, whose features fit in a table; got "
+                f"gamma={self.gamma:g}, degree={self.degree}. Use solver='gram' (to some ten thousand rows), "
+                "solver='online' (any number), or gamma=3 and degree=1."
             )
 
     def _fit_gram(self, rows: Observed) -> NDArray[Any]:

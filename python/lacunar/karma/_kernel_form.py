@@ -21,6 +21,8 @@ class KernelOptions(NamedTuple):
     indicators: bool
     normalize: Literal["trace", "cosine"] | None
     expand: str | None = None  # what the columns are expanded to before: see _expand.py
+    degree: int = 1
+    coef0: float = 1.0
 
 
 def fit_form(X: Observed, weight: NDArray[np.float64], options: KernelOptions) -> KernelForm:
@@ -37,10 +39,8 @@ def fit_form(X: Observed, weight: NDArray[np.float64], options: KernelOptions) -
         indicators=float(options.indicators),
         cosine=options.normalize == "cosine",
     )
-    if options.normalize != "trace":
-        return form
-    trace = float(np.average(form.diagonal(X), weights=weight))
-    return replace(form, trace=trace if trace > 0 else 1.0)
+    trace = float(np.average(form.diagonal(X), weights=weight)) if options.normalize == "trace" else 1.0
+    return replace(form, trace=trace if trace > 0 else 1.0, degree=int(options.degree), coef0=float(options.coef0))
 
 
 def kernel_block(form: KernelForm, X: Observed, Y: Observed | None, dtype: Any, n_jobs: int | None) -> NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,9 +53,16 @@ class FeatureMap(NamedTuple):
         return self.form.row_scale(self.form.raw_diagonal(rows)) if self.form.cosine else None
 
 
-def has_map(form: KernelForm) -> bool:
-    """Whether the kernel has a table: gamma 1, 2 or 3."""
-    return form.gamma in (1, 2, 3)
+class _Kernel(Protocol):
+    @property
+    def gamma(self) -> float: ...
+    @property
+    def degree(self) -> int: ...
+
+
+def has_map(form: _Kernel) -> bool:
+    """Whether the kernel has a table: gamma 1, 2 or 3, not composed."""
+    return form.gamma in (1, 2, 3) and form.degree == 1
 
 
 def choose_map(form: KernelForm, n_columns: int, outputs: int, dtype: np.dtype[np.floating], memory: int) -> FeatureMap:

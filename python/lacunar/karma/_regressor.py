@@ -48,6 +48,10 @@ class KarmaRegressor(RegressorMixin, StreamFits):  # type: ignore[misc]
         centred.
     constant : bool, default=True
         Append a column of ones, always observed.
+    degree : int, default=1
+        Above 1 the kernel is ((k + coef0) / (1 + coef0))^degree ([1]_, section 6): products of features. Not with "primal".
+    coef0 : float, default=1.0
+        Weight of lower degrees, >= 0.
     options : {"paper"}, default=None
         "paper" sets `scale="raw"`, `normalize=None`, `indicators=False`, `constant=True`.
     tol : float, default=1e-3
@@ -158,6 +162,8 @@ class KarmaRegressor(RegressorMixin, StreamFits):  # type: ignore[misc]
         normalize: Literal["trace", "cosine"] | None = "trace",
         standardize: bool = True,
         constant: bool = True,
+        degree: int = 1,
+        coef0: float = 1.0,
         options: Literal["paper"] | None = None,
         sparse_missing: Literal["absent", "nan"] = "absent",
         tol: float = 1e-3,
@@ -187,6 +193,8 @@ class KarmaRegressor(RegressorMixin, StreamFits):  # type: ignore[misc]
         self.normalize = normalize
         self.standardize = standardize
         self.constant = constant
+        self.degree = degree
+        self.coef0 = coef0
         self.options = options
         self.sparse_missing = sparse_missing
         self.tol = tol

@@ -37,9 +37,11 @@ class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
         How grid points are scored; "holdout" is a quarter of the rows at random, as in [1]_.
     max_search_rows : int, default=2000
         Above it the search reads this many rows, drawn at random; the model is fitted to all.
+        Where their Gram would exceed 2 GiB (11,585 rows), only kernels of gamma 1, 2 and 3 are tried, which "primal" fits.
     options : {"auto"} or None, default=None
-        "auto" adds kernels to the grid whose columns are expanded, holes kept: a Gaussian of every column's values, and
-        one indicator a level where a column has at most 8; and averages at least the best 5. `chosen_` says which.
+        "auto" adds kernels whose columns are expanded, holes kept: a Gaussian of every column's values, and one indicator
+        a level where a column has at most 8; the squares of kernels of gamma 1 and 2; and averages at least the best 5.
+        `chosen_` says which.
     average : int, default=1
         Number of best kernels whose predictions are averaged.
     random_state : int, RandomState or None, default=None
@@ -88,7 +90,7 @@ class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
     >>> X = np.array([[2.0, np.nan], [1.0, 1.0], [-1.0, -1.0], [np.nan, -2.0], [1.5, 1.5], [np.nan, -0.5]])
     >>> model = KarmaRegressorCV().fit(X, [4.0, 2.0, -2.0, -4.0, 3.0, -1.0])
     >>> sorted(model.best_params_)
-    ['C', 'expand', 'gamma', 'indicators', 'normalize']
+    ['C', 'degree', 'expand', 'gamma', 'indicators', 'normalize']
     >>> bool(model.predict([[2.0, 2.0]])[0] > 1)
     True
     """

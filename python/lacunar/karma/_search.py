@@ -43,6 +43,11 @@ def kernel_grid(
     return [KernelOptions(g, scale, constant, a, norm, expand) for a, norm, g in product(indicators, normalize, every)]
 
 
+def composed(grid: Sequence[KernelOptions]) -> list[KernelOptions]:
+    """The squares (k + 1)^2 / 4 of the kernels of gamma 1 and 2: larger gammas gain nothing from it."""
+    return [options._replace(degree=2) for options in grid if options.gamma <= 2]
+
+
 def search(
     data: SearchData, grid: Sequence[KernelOptions], Cs: _Floats, *, n_jobs: int | None, verbose: int
 ) -> _Floats:
@@ -68,7 +73,9 @@ def search(
 
 
 def _label(options: KernelOptions) -> str:
-    more = f" expand={options.expand}" if options.expand else ""
+    more = (f" degree={options.degree}" if options.degree > 1 else "") + (
+        f" expand={options.expand}" if options.expand else ""
+    )
     return f"gamma={options.gamma:g} indicators={options.indicators} normalize={options.normalize}{more}"
 
 
@@ -94,16 +101,19 @@ def _one_split(gram: _Floats, data: SearchData, Cs: _Floats, split: Split) -> _F
     return _score(predictions - data.targets[test], data.loss_weight[test])
 
 
+def kernel_params(options: KernelOptions) -> dict[str, Any]:
+    """What tells a kernel of the grid from those of the same gamma."""
+    return {name: getattr(options, name) for name in ("indicators", "normalize", "degree", "expand")}
+
+
 def results_table(grid: Sequence[KernelOptions], Cs: _Floats, scores: _Floats) -> dict[str, Any]:
     """`cv_results_` in the keys of scikit-learn's searches, one row a kernel and C."""
-    params = [
-        {"gamma": o.gamma, "C": float(C), "indicators": o.indicators, "normalize": o.normalize, "expand": o.expand}
-        for o, C in product(grid, Cs)
-    ]
+    params = [{"gamma": o.gamma, "C": float(C), **kernel_params(o)} for o, C in product(grid, Cs)]
     flat = scores.reshape(len(params), -1)
     table: dict[str, Any] = {f"param_{name}": np.array([p[name] for p in params]) for name in ("gamma", "C")}
     table["param_indicators"] = np.array([p["indicators"] for p in params])
     table["param_normalize"] = np.array([str(p["normalize"]) for p in params])
+    table["param_degree"] = np.array([p["degree"] for p in params])
     table["param_expand"] = np.array([str(p["expand"]) for p in params])
     table["params"] = params
     for s in range(flat.shape[1]):

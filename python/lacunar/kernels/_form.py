@@ -43,7 +43,8 @@ class KernelForm:
 
     k(x, x') = (s + constant^2 + indicators (n + [constant])) g((n + [constant]) / count_scale) / trace, where s and n are
     the sum over and the number of common observed columns, and [constant] is 1 when there is a constant feature. With
-    ``cosine`` the value is divided by sqrt(k(x, x) k(x', x')) instead; a row of zero norm stays zero.
+    ``cosine`` the value is divided by sqrt(k(x, x) k(x', x')) instead; a row of zero norm stays zero. With ``degree`` p > 1
+    the kernel is ((k + coef0) / (1 + coef0))^p, the composition of section 6 of the paper; its diagonal stays near 1.
 
     Attributes
     ----------
@@ -57,6 +58,9 @@ class KernelForm:
     cosine : bool
     trace : float
         What the kernel is divided by.
+    degree : int
+    coef0 : float
+        Counts with a degree above 1 only.
     """
 
     gamma: float = 2.0
@@ -65,6 +69,8 @@ class KernelForm:
     indicators: float = 0.0
     cosine: bool = False
     trace: float = 1.0
+    degree: int = 1
+    coef0: float = 1.0
 
     @classmethod
     def fit(
@@ -76,13 +82,23 @@ class KernelForm:
         constant: float = 0.0,
         indicators: float = 0.0,
         normalize: Normalize = None,
+        degree: int = 1,
+        coef0: float = 1.0,
     ) -> KernelForm:
         """Settle the count scale and the trace on the rows the kernel refers to (the training rows). O(nnz)."""
         count_scale = 1.0 if scale == "raw" else scale
         if count_scale == "mean":
             counts = reference.row_counts
             count_scale = max(float(counts.mean()) if counts.size else 0.0, 0.0) + (constant != 0) or 1.0
-        form = cls(float(gamma), float(count_scale), float(constant), float(indicators), normalize == "cosine")
+        form = cls(
+            float(gamma),
+            float(count_scale),
+            float(constant),
+            float(indicators),
+            normalize == "cosine",
+            degree=int(degree),
+            coef0=float(coef0),
+        )
         if normalize != "trace":
             return form
         trace = float(form.raw_diagonal(reference).mean()) if reference.shape[0] else 1.0
@@ -102,8 +118,18 @@ class KernelForm:
         values: NDArray[np.float64] = (on_sum * sums + (on_count * counts + constant)) * table[counts]
         return values
 
+    def compose(self, values: NDArray[Any]) -> None:
+        """From k to ((k + coef0) / (1 + coef0))^degree, in place; by products, whose bits do not depend on the place."""
+        if self.degree == 1:
+            return
+        values += values.dtype.type(self.coef0)
+        values *= values.dtype.type(1 / (1 + self.coef0))
+        base = values.copy() if self.degree > 2 else values
+        for _ in range(self.degree - 1):
+            values *= base
+
     def raw_diagonal(self, X: Observed) -> NDArray[np.float64]:
-        """k(x, x) before the cosine, shape (n,). O(nnz)."""
+        """k(x, x) before the cosine and the degree, shape (n,). O(nnz)."""
         counts = X.row_counts
         sums = np.zeros(X.shape[0])
         with np.errstate(over="ignore", invalid="ignore"):  # the door refuses what is not finite: `range_needed`
@@ -130,7 +156,9 @@ class KernelForm:
             value = max(float(np.abs(rows.values).max(initial=0)) for rows in tables)
             sums = value * value * max(counts, 1)
             before = on_sum * sums + on_count * counts + base
-            largest = np.array([diagonals.max(initial=0), sums, before, on_sum, self.table(counts)[-1]])
+            last = np.array([1.0 if self.cosine else diagonals.max(initial=0)])
+            self.compose(last)
+            largest = np.array([diagonals.max(initial=0), sums, before, on_sum, self.table(counts)[-1], last[0]])
         positive = diagonals[diagonals > 0] if self.cosine else diagonals[:0]
         return min(self.trace, float(positive.min(initial=1.0))), float(largest.max())
 
@@ -141,8 +169,11 @@ class KernelForm:
 
     def diagonal(self, X: Observed) -> NDArray[np.float64]:
         """k(x, x) of every row, shape (n,)."""
-        raw = self.raw_diagonal(X)
-        return np.asarray(raw > 0, dtype=np.float64) if self.cosine else raw
+        values = self.raw_diagonal(X)
+        if self.cosine:
+            values = np.asarray(values > 0, dtype=np.float64)
+        self.compose(values)
+        return values
 
     def from_sums(
         self, sums: NDArray[np.float64], counts: NDArray[np.int32], X: Observed, Y: Observed | None = None
@@ -155,6 +186,7 @@ class KernelForm:
             columns = rows if Y is None else self.row_scale(self.raw_diagonal(Y))
             values *= rows[:, None]
             values *= columns
+        self.compose(values)
         return values
 
     def gram(

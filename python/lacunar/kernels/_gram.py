@@ -61,6 +61,8 @@ def compute_grams(
         out = np.empty((len(forms), X.shape[0], (X if Y is None else Y).shape[0]), dtype=dtype)
     scales = (call.row_scale, call.col_scale)
     _core.karma_gram(*call.entries, Y is None, call.forms, call.tables, *scales, out, method, thread_count(n_jobs))
+    for form, values in zip(forms, out, strict=True):
+        form.compose(values)
     return out
 
 

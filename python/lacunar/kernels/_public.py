@@ -12,6 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from lacunar._check import (
     SparseMissing,
     as_observed,
+    check_composition,
     check_kernel_options,
     check_out,
     check_same_columns,
@@ -31,6 +32,8 @@ def karma_kernel(
     constant: float = 0.0,
     indicators: float = 0.0,
     normalize: Normalize = None,
+    degree: int = 1,
+    coef0: float = 1.0,
     sparse_missing: SparseMissing = "absent",
     dtype: DTypeLike | None = None,
     dense_output: bool = True,
@@ -60,6 +63,10 @@ def karma_kernel(
         Weight a of the observed-indicator part: s + a n in place of s.
     normalize : {None, "trace", "cosine"}, default=None
         Divide by the mean diagonal of the reference rows, or by sqrt(k(x, x) k(x', x')).
+    degree : int, default=1
+        Above 1: ((k + coef0) / (1 + coef0))^degree of the normalised kernel, the composition of [1]_, section 6.
+    coef0 : float, default=1.0
+        Weight of lower degrees, >= 0.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse matrix does not store: missing, or zero.
     dtype : float32 or float64, optional
@@ -85,8 +92,12 @@ def karma_kernel(
 
     Notes
     -----
-    Hazan, Livni, Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Theorem 4. Time O(n m d / lanes)
-    on dense tables, O(n m o) by sparse rows and O(n m v) by inverted index, for o entries a row and v common ones.
+    The kernel is that of [1]_, Theorem 4. Time O(n m d / lanes) on dense tables, O(n m o) by sparse rows and O(n m v) by
+    inverted index, for o entries a row and v common ones.
+
+    References
+    ----------
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015.
 
     Examples
     --------
@@ -102,16 +113,26 @@ def karma_kernel(
     check_same_columns(x, y)
     gammas = [float(value) for value in np.atleast_1d(np.asarray(gamma, dtype=np.float64))]
     check_kernel_options(gammas, scale, constant, indicators, normalize, method)
+    check_composition(degree, coef0)
     reference = x if y is None else y
     forms = [
-        KernelForm.fit(reference, gamma=g, scale=scale, constant=constant, indicators=indicators, normalize=normalize)
+        KernelForm.fit(
+            reference,
+            gamma=g,
+            scale=scale,
+            constant=constant,
+            indicators=indicators,
+            normalize=normalize,
+            degree=degree,
+            coef0=coef0,
+        )
         for g in gammas
     ]
     result_dtype = float_dtype(dtype, x.dtype)
     shape = (x.shape[0], reference.shape[0])
     single = np.ndim(gamma) == 0
     if not dense_output:
-        check_sparse_output(single, constant, out)
+        check_sparse_output(single, constant, out, degree)
         return compute_sparse_gram(forms[0], x, y, result_dtype, n_jobs)
     if out is not None:
         check_out(out, shape if single else (len(forms), *shape), result_dtype)
