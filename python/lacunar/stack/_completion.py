@@ -15,6 +15,7 @@ from lacunar._check import validate_X
 from lacunar._columns import ColumnScale, fit_columns, scale_columns
 from lacunar._factor import fit_em, row_codes
 from lacunar._random import generator
+from lacunar.stack._rank import choose_rank, largest_rank
 
 
 class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -22,8 +23,10 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
 
     Parameters
     ----------
-    n_components : int, default=10
-        Rank; at most a third of the mean number of entries of a row is used, and at most half the columns.
+    n_components : int or "auto", default="auto"
+        Rank, below the numbers of rows and columns. "auto" tries 1, 2, 4, ... up to 64 and takes the smallest that predicts a
+        tenth of the observed cells, hidden from it, as well as the best (within one standard error of the paired difference),
+        some three times the work of a fit. Too small a rank cannot complete, too large a one fits noise.
     max_iter : int, default=100
     tol : float, default=1e-4
         Relative change of the basis at which EM stops.
@@ -37,6 +40,8 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     components_ : ndarray of shape (k, d)
         Basis of the standardised rows.
     noise_variance_ : float
+    rank_errors_ : ndarray of shape (n_tried, 2)
+        Ranks that were tried and their mean squared errors on hidden standardised cells (no rows for a given rank).
     n_iter_ : int
     mean_, scale_ : ndarrays of shape (d,)
     n_features_in_ : int
@@ -59,7 +64,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "sparse_missing": [StrOptions({"absent", "nan"})],
@@ -69,7 +74,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
 
     def __init__(
         self,
-        n_components: int = 10,
+        n_components: int | Literal["auto"] = "auto",
         *,
         max_iter: int = 100,
         tol: float = 1e-4,
@@ -101,17 +106,15 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         columns = fit_columns(table, np.ones(table.shape[0]), standardize=True)
         rows = scale_columns(table, columns)
         self.scale_, self.observed_columns_ = columns.scale, columns.seen
-        most = min(rows.nnz // (3 * max(rows.shape[0], 1)), rows.shape[1] // 2)
-        rank = max(min(self.n_components, most), 1)
-        model = fit_em(
-            rows,
-            rank,
-            rng=generator(self.random_state),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            mean=True,
-            n_jobs=self.n_jobs,
-        )
+        rng = generator(self.random_state)
+        options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "n_jobs": self.n_jobs}
+        tried: dict[int, float] = {}
+        if self.n_components == "auto":
+            rank, tried = choose_rank(rows, rng=rng, **options)
+        else:
+            rank = min(self.n_components, largest_rank(rows))
+        self.rank_errors_ = np.array(list(tried.items()), dtype=np.float64).reshape(-1, 2)
+        model = fit_em(rows, rank, rng=rng, mean=True, **options)
         self.components_, self.noise_variance_ = np.ascontiguousarray(model.basis.T), float(model.sigma2)
         self.mean_, self.n_iter_ = columns.center + columns.scale * model.mean, model.n_iter
         return self

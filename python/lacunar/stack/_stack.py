@@ -18,8 +18,7 @@ class KarmaStackClassifier(DefaultMembers, StackingClassifier):  # type: ignore[
     """KARMA, a low-rank completion with a linear model, and any others, combined on out-of-fold predictions.
 
     It is `sklearn.ensemble.StackingClassifier` with members of its own by default, and follows the better of them. KARMA is that
-    where holes have structure; where many entries are seen, at random, give an imputer of your own as a member: the
-    default completion caps its rank by the entries of a row and was measured behind `IterativeImputer` there.
+    where holes have structure, completion where entries of a low-rank table are missing at random.
 
     Parameters
     ----------
