@@ -6,7 +6,7 @@ from reference import dual as twin
 from sklearn.svm import SVC
 
 from lacunar import _core
-from lacunar.karma._dual import solve_crammer_singer, solve_dual
+from lacunar._dual import solve_crammer_singer, solve_dual
 
 LOSSES = ("hinge", "squared_hinge", "logistic")
 TIGHT = {"tol": 1e-9, "max_iter": 20000}
@@ -113,7 +113,7 @@ def test_is_deterministic(loss):
 def test_slices_do_not_change_the_answer(monkeypatch, capsys):
     K, y, upper = make_problem(64)
     whole = solve_dual(K, y, upper, tol=1e-8)
-    monkeypatch.setattr("lacunar.karma._dual._SLICE_ENTRIES", 64 * 16)
+    monkeypatch.setattr("lacunar._dual._SLICE_ENTRIES", 64 * 16)
     sliced = solve_dual(K, y, upper, tol=1e-8, verbose=1)
     np.testing.assert_allclose(sliced.coef, whole.coef, atol=1e-4)
     assert capsys.readouterr().out.count("relative gap") > 1

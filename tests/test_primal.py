@@ -9,7 +9,7 @@ import pytest
 from reference.online import algorithm_1, iterate_of
 
 from lacunar import Observed
-from lacunar.karma._dual import solve_dual
+from lacunar._dual import solve_dual
 from lacunar.karma._losses import DivergedError
 from lacunar.karma._map import FeatureMap
 from lacunar.karma._primal import PrimalModel

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from lacunar.karma._dual import solve_crammer_singer, solve_dual
+from lacunar._dual import solve_crammer_singer, solve_dual
 from lacunar.karma._ridge import solve_ridge
 
 _Floats = NDArray[np.float64]
