@@ -13,6 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
+from lacunar.baselines import MC1Classifier, MC1Regressor, MCBClassifier, MCBRegressor
 from lacunar.features import KarmaFeatures
 from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
 from lacunar.stack import KarmaStackClassifier, KarmaStackRegressor, LowRankImputer
@@ -64,6 +65,13 @@ SUBSPACE_REGRESSORS = [
     MPCRRegressor(random_state=0),
     SMPCRRegressor(random_state=0),
 ]
+BASELINES = [
+    MC1Classifier(lam=1.0, mu=1e-2, random_state=0),
+    MCBClassifier(lam=1.0, mu=1e-2, random_state=0),
+    MC1Regressor(lam=1.0, mu=1e-3, random_state=0),
+    MCBRegressor(lam=1.0, mu=1e-3, svd_solver="truncated", random_state=0),
+    MCBRegressor(mu_min=1e-3, tol=1e-3, random_state=0),
+]
 
 
 WEIGHT_CHECKS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
@@ -86,7 +94,7 @@ def expected_failures(estimator):
 
 
 @parametrize_with_checks(
-    [*ESTIMATORS, *TRANSFORMERS, *STACKS, *SUBSPACE_REGRESSORS], expected_failed_checks=expected_failures
+    [*ESTIMATORS, *TRANSFORMERS, *STACKS, *SUBSPACE_REGRESSORS, *BASELINES], expected_failed_checks=expected_failures
 )
 def test_sklearn_contract(estimator, check):
     check(estimator)

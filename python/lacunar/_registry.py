@@ -22,6 +22,10 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.GROUSE": ("lacunar.tracking", "GROUSE"),
     "lacunar.ActivePOPCA": ("lacunar.active", "ActivePOPCA"),
     "lacunar.MBEG": ("lacunar.active", "MBEG"),
+    "lacunar.MC1Classifier": ("lacunar.baselines", "MC1Classifier"),
+    "lacunar.MC1Regressor": ("lacunar.baselines", "MC1Regressor"),
+    "lacunar.MCBClassifier": ("lacunar.baselines", "MCBClassifier"),
+    "lacunar.MCBRegressor": ("lacunar.baselines", "MCBRegressor"),
     "lacunar.TableEncoder": ("lacunar.compare", "TableEncoder"),
     "lacunar.TableModel": ("lacunar.compare", "TableModel"),
 }

@@ -6,7 +6,14 @@ pairs of ids and their labels, `_options` other arguments.
 """
 
 from lacunar._check._entries import check_entries, float_dtype
-from lacunar._check._estimators import as_observed, check_target, validate_X, validate_X_y
+from lacunar._check._estimators import (
+    as_observed,
+    check_partial_labels,
+    check_partial_targets,
+    check_target,
+    validate_X,
+    validate_X_y,
+)
 from lacunar._check._options import (
     check_composition,
     check_kernel_options,
@@ -38,6 +45,8 @@ __all__ = [
     "check_ids",
     "check_kernel_options",
     "check_out",
+    "check_partial_labels",
+    "check_partial_targets",
     "check_same_columns",
     "check_sparse",
     "check_sparse_output",

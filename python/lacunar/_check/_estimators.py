@@ -138,3 +138,50 @@ def check_target(y: Any, *, y_numeric: bool = False, multi_output: bool = False)
                 f"Input y contains NaN: y must be known; row {holes[0]} has {target.ravel()[holes[0]]!r}. Drop it."
             )
     return target
+
+
+def check_partial_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Labels of which some may be unknown (NaN, None or NA), and which are known; without a known one, an error."""
+    target: NDArray[Any] = column_or_1d(y, warn=True)
+    known = np.ones(len(target), dtype=bool)
+    if target.dtype.kind == "f":
+        known = ~np.isnan(target)
+        infinite = np.flatnonzero(np.isinf(target))
+        if infinite.size:
+            row = int(infinite[0])
+            raise ValueError(
+                f"Input y contains infinity: labels must be finite, or NaN where unknown; got {target[row]} in row {row}. "
+                "Use NaN for unknown labels."
+            )
+    elif target.dtype.kind == "O":
+        known = np.array([not _is_hole(label) for label in target], dtype=bool)
+        known_labels = np.array(target[known].tolist())
+        target = np.zeros(len(target), dtype=known_labels.dtype)
+        target[known] = known_labels
+    if not known.any():
+        raise ValueError(
+            f"Input y contains NaN in every row: at least one label must be known; got {len(known)} unknown ones. "
+            "Give the labels of some rows."
+        )
+    return target, known
+
+
+def _is_hole(label: object) -> bool:
+    return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label != label)
+
+
+def check_partial_targets(y: Any) -> NDArray[np.float64]:
+    """Numbers (n,) or (n, targets) of which some may be NaN; every column has one that is known."""
+    target: NDArray[np.float64] = check_array(
+        y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y"
+    )
+    if target.ndim > 2:
+        raise ValueError(f"y must have shape (n,) or (n, targets); got {target.shape}. Flatten it.")
+    unknown = np.flatnonzero(np.isnan(target.reshape(len(target), -1)).all(axis=0))
+    if unknown.size:
+        where = f"every row of target {int(unknown[0])}" if target.ndim == 2 else "every row"
+        raise ValueError(
+            f"Input y contains NaN in {where}: at least one value must be known; got {len(target)} unknown ones. "
+            "Give the targets of some rows, or drop that target."
+        )
+    return target

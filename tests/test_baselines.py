@@ -1,0 +1,233 @@
+"""mc-1 and mc-b against their slow twins, on cases whose answer is known, and on bad input."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from reference import baselines as twin
+from sklearn.base import clone, is_classifier
+
+from lacunar.baselines import MC1Classifier, MC1Regressor, MCBClassifier, MCBRegressor
+from lacunar.baselines._continuation import Steps, continuation, make_threshold, values_of
+from lacunar.baselines._stacked import Stacked
+from lacunar.observed import Observed
+from lacunar.persistence import load_model, save_model
+
+CLASSIFIERS = [MC1Classifier, MCBClassifier]
+REGRESSORS = [MC1Regressor, MCBRegressor]
+every = pytest.mark.parametrize("kind", [*CLASSIFIERS, *REGRESSORS], ids=lambda kind: kind.__name__)
+
+
+def table(n=80, d=8, rank=3, missing=0.4, seed=0, noise=0.1):
+    rng = np.random.default_rng(seed)
+    codes = rng.normal(size=(n, rank))
+    X = codes @ rng.normal(size=(rank, d)) + noise * rng.normal(size=(n, d))
+    X[rng.random(X.shape) < missing] = np.nan
+    return X, codes[:, 0]
+
+
+def problem(kind, known=50, **options):
+    """A table, targets of which those after row `known` are NaN, and all targets."""
+    X, target = table(**options)
+    y = (target > 0).astype(float) if issubclass(kind, tuple(CLASSIFIERS)) else target
+    return X, np.where(np.arange(len(y)) < known, y, np.nan), y
+
+
+def made(kind, **options):
+    return kind(**{"lam": 1.0, "mu": 3e-3, "random_state": 0} | options)
+
+
+@pytest.mark.parametrize("svd_solver", ["full", "truncated"])
+@pytest.mark.parametrize(("m", "loss"), [(1, "logistic"), (3, "logistic"), (2, "squared")])
+@pytest.mark.parametrize("ones", [True, False])
+def test_every_step_is_that_of_the_paper(svd_solver, m, loss, ones):
+    X, _ = table(n=60)
+    rng, mus = np.random.default_rng(1), [3e-2, 1e-2, 2e-3]
+    Y = (rng.random((60, m)) < 0.5).astype(float) if loss == "logistic" else rng.normal(size=(60, m))
+    Y[40:] = np.nan
+    stacked = Stacked(Observed.from_dense(X), Y, loss, ones, 0.5)
+    threshold = make_threshold(stacked.shape, svd_solver, None, 1e-12, rng)
+    *_, last = continuation(stacked, iter(mus), threshold, Steps(not ones, 0.0, 25, False))
+    slow = (twin.mc1 if ones else twin.mcb)(X, Y, 0.5, mus, 25, loss == "logistic")
+    Z, b = (slow, 0.0) if ones else slow
+    np.testing.assert_allclose(values_of(stacked, last), Z[:, 8 : 8 + m] + b, atol=1e-8)
+    np.testing.assert_allclose((last.matrix.left @ last.matrix.right.T)[:, :8], Z[:, :8], atol=1e-8)
+
+
+@every
+def test_unseen_rows_agree_with_the_transduction(kind):
+    """An unlabelled row of `fit`, given again, gets its own completion: the extension is the fixed point's own."""
+    X, y, _ = problem(kind)
+    model = made(kind, tol=1e-7, max_iter=5000).fit(X, y)
+    values = model.decision_function(X) if is_classifier(model) else model.predict(X)
+    again = made(kind, tol=1e-7, max_iter=5000).fit(np.vstack([X, X[50:60]]), np.append(y, np.full(10, np.nan)))
+    if is_classifier(model):
+        sure = np.abs(values[50:]) > 1e-3
+        np.testing.assert_array_equal(model.predict(X[50:])[sure], model.transduction_[50:][sure])
+        np.testing.assert_array_equal(again.predict(X[50:60]), again.transduction_[80:])
+    else:
+        np.testing.assert_allclose(values[50:], model.transduction_[50:], atol=1e-4)
+        np.testing.assert_allclose(again.predict(X[50:60]), again.transduction_[80:], atol=1e-4)
+
+
+@every
+def test_low_rank_tables_are_learned(kind):
+    X, y, full = problem(kind, known=150, n=300, noise=0.0, missing=0.3)
+    model = kind(random_state=0, mu_min=1e-4, max_iter=2000).fit(X, y)
+    unknown = model.transduction_[150:]
+    if is_classifier(model):
+        assert np.mean(unknown != full[150:]) < 0.12
+    else:
+        assert np.mean((unknown - full[150:]) ** 2) < 0.02
+    assert model.rank_ <= 9
+
+
+def test_a_matrix_of_rank_one_is_completed():
+    """With little shrinkage the one completion of rank one is found, features and target."""
+    rng = np.random.default_rng(0)
+    rows, columns = rng.normal(size=60), rng.normal(size=10)
+    X = np.where(rng.random((60, 10)) < 0.3, np.nan, np.outer(rows, columns))
+    model = MCBRegressor(lam=1.0, mu=1e-5, standardize=False, random_state=0)
+    model.fit(X, np.where(rng.random(60) < 0.3, np.nan, 3 * rows))
+    np.testing.assert_allclose(model.transduction_, 3 * rows, atol=2e-2)
+    np.testing.assert_allclose(model.impute(X), np.outer(rows, columns), atol=2e-2)
+
+
+@every
+def test_momentum_reaches_the_same_fixed_point(kind):
+    X, y, _ = problem(kind)
+    one, plain = (made(kind, accelerate=fast, tol=1e-7, max_iter=20000).fit(X, y) for fast in (True, False))
+    np.testing.assert_allclose(one._values(X), plain._values(X), atol=1e-3)
+
+
+@every
+def test_full_and_truncated_agree(kind):
+    X, y, _ = problem(kind)
+    full, truncated = (made(kind, svd_solver=how, tol=1e-7, max_iter=5000).fit(X, y) for how in ("full", "truncated"))
+    assert full.rank_ == truncated.rank_
+    np.testing.assert_allclose(truncated._values(X), full._values(X), atol=1e-4)
+
+
+@every
+@pytest.mark.parametrize("container", [sp.csr_array, sp.coo_matrix, "observed", "float32"])
+def test_format_and_dtype_do_not_matter(kind, container):
+    X, y, _ = problem(kind)
+    X = X.astype(np.float32).astype(np.float64)
+    X[0, 0] = 0.0  # observed
+    one = made(kind).fit(X, y)
+    if container == "float32":
+        same, tolerance = X.astype(np.float32), 1e-4
+    elif container == "observed":
+        same, tolerance = Observed.from_dense(X), 0
+    else:
+        rows, columns = np.nonzero(~np.isnan(X))
+        same, tolerance = container((X[rows, columns], (rows, columns)), shape=X.shape), 0
+    other = made(kind).fit(same, y)
+    np.testing.assert_allclose(other._values(same), one._values(X), rtol=0, atol=tolerance)
+    np.testing.assert_array_equal(clone(one).set_params(n_jobs=3).fit(X, y)._values(X), one._values(X))
+
+
+@every
+def test_persistence(kind, tmp_path):
+    X, y, _ = problem(kind)
+    model = made(kind).fit(X, y)
+    save_model(model, tmp_path / "m.lacunar")
+    back = load_model(tmp_path / "m.lacunar")
+    np.testing.assert_array_equal(back.predict(X), model.predict(X))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_unknown_labels_in_every_spelling(kind):
+    pandas = pytest.importorskip("pandas")
+    X, y, _ = problem(kind)
+    text = np.where(np.isnan(y), None, np.where(y == 1, "yes", "no"))
+    want = made(kind).fit(X, y).transduction_ == 1
+    for labels, yes in (
+        (text, "yes"),
+        (pandas.Series(text), "yes"),
+        (pandas.Series(text, dtype="string"), "yes"),
+        (pandas.Series(y, dtype="Int64"), 1),
+    ):
+        np.testing.assert_array_equal(made(kind).fit(X, labels).transduction_ == yes, want)
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_more_than_two_classes(kind):
+    rng = np.random.default_rng(0)
+    full = rng.integers(0, 3, 200).astype(float)
+    X = np.eye(3)[full.astype(int)] @ rng.normal(size=(3, 8)) + 0.2 * rng.normal(size=(200, 8))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    model = made(kind).fit(X, np.where(np.arange(200) < 150, full, np.nan))
+    assert model.decision_function(X).shape == (200, 3)
+    assert np.mean(model.transduction_[150:] != full[150:]) < 0.05
+
+
+@pytest.mark.parametrize("kind", REGRESSORS)
+def test_several_targets_with_their_own_holes(kind):
+    X, y, full = problem(kind)
+    second = np.where(np.arange(len(y)) % 2 == 0, -full, np.nan)
+    model = made(kind).fit(X, np.column_stack([y, second]))
+    assert model.transduction_.shape == model.predict(X).shape == (80, 2)
+    assert np.corrcoef(model.transduction_[:, 0], -model.transduction_[:, 1])[0, 1] > 0.9
+
+
+@every
+def test_zero_matrix_and_empty_rows_and_columns(kind):
+    X, y, _ = problem(kind)
+    X[:, 3], X[7], X[60] = np.nan, np.nan, np.nan
+    zero = made(kind, mu=1e6).fit(X, y)
+    assert zero.rank_ == 0
+    assert len(np.unique(zero.predict(X))) == 1
+    model = made(kind).fit(X, y)
+    assert np.isfinite(model._values(X)).all()
+    seen_now = X.copy()
+    seen_now[:, 3] = 5.0  # never observed in fit: ignored
+    np.testing.assert_array_equal(model.predict(seen_now), model.predict(X))
+
+
+@every
+def test_rank_limit(kind):
+    X, y, _ = problem(kind)
+    for how in ("full", "truncated"):
+        assert made(kind, max_rank=2, svd_solver=how).fit(X, y).rank_ == 2
+
+
+def test_a_limit_on_steps_warns():
+    X, y, _ = problem(MC1Classifier)
+    with pytest.warns(UserWarning, match="max_iter=2"):
+        made(MC1Classifier, max_iter=2).fit(X, y)
+
+
+@every
+def test_bad_input_is_named(kind):
+    X, y, _ = problem(kind)
+    with pytest.raises(ValueError, match="NaN in every row"):
+        made(kind).fit(X, np.full(len(y), np.nan))
+    with pytest.raises(ValueError, match="infinity"):
+        made(kind).fit(X, np.where(np.arange(len(y)) == 4, np.inf, y))
+    with pytest.raises(ValueError, match="row 2, column 1"):
+        made(kind).fit(np.where((np.indices(X.shape) == [[[2]], [[1]]]).all(axis=0), np.inf, X), y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        made(kind).fit(X, y[:-1])
+    with pytest.raises(ValueError, match="requires y"):
+        made(kind).fit(X, None)
+    with pytest.raises(ValueError, match="'lam' parameter"):
+        made(kind, lam=0.0).fit(X, y)
+    model = made(kind).fit(X, y)
+    with pytest.raises(ValueError, match="7 features"):
+        model.predict(X[:, 1:])
+
+
+def test_a_target_that_is_known_nowhere_is_named():
+    X, y, _ = problem(MC1Regressor)
+    with pytest.raises(ValueError, match="every row of target 1"):
+        made(MC1Regressor).fit(X, np.column_stack([y, np.full(len(y), np.nan)]))
+
+
+@pytest.mark.parametrize("kind", CLASSIFIERS)
+def test_few_labels_choose_nothing(kind):
+    X, y, _ = problem(kind, known=3)
+    model = kind(mu_min=1e-2, random_state=0).fit(X, y)
+    assert (model.lam_, model.mu_) == (0.1, 1e-2)
