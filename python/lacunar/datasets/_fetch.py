@@ -1,0 +1,227 @@
+"""`fetch_dataset`: a public set from a local copy, the user's cache or its publisher, in this order."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import Bunch
+
+from lacunar.datasets._parse import Arrays
+from lacunar.datasets._sets import SETS, Source
+
+SECONDS = 60  # without an answer from a publisher
+
+
+def dataset_names(*, downloadable: bool = False) -> list[str]:
+    """Names that `fetch_dataset` knows.
+
+    Parameters
+    ----------
+    downloadable : bool, default=False
+        Only those that it downloads; the others are read from a local copy.
+
+    Returns
+    -------
+    names : list of str
+
+    Examples
+    --------
+    >>> from lacunar.datasets import dataset_names
+    >>> dataset_names(downloadable=True)[:3]
+    ['mammographic', 'cleveland', 'dermatology']
+    """
+    return [name for name, source in SETS.items() if source.urls or not downloadable]
+
+
+def fetch_dataset(
+    name: str,
+    *,
+    target: str | None = None,
+    data_home: str | os.PathLike[str] | None = None,
+    download_if_missing: bool = True,
+    return_X_y: bool = False,
+) -> Any:
+    """A public set with holes: a table with NaN, or a sparse matrix whose stored entries are the observed ones.
+
+    `<name>.npz` is looked for in `data_home`, or else in the folder named by the environment variable LACUNAR_DATA and in
+    `~/lacunar_data`. What is found nowhere is downloaded from its publisher, compared with a checksum of its content and kept in
+    `data_home`, or else in `~/lacunar_data`. No set is part of this package: some may not be redistributed.
+
+    Parameters
+    ----------
+    name : str
+        One of `dataset_names()`.
+    target : str or None, default=None
+        Which target, for sets with several; None: the first; "all": all targets, as columns.
+    data_home : path or None, default=None
+        Folder of local copies and of what is downloaded.
+    download_if_missing : bool, default=True
+    return_X_y : bool, default=False
+        Return `(data, target)` only.
+
+    Returns
+    -------
+    found : Bunch
+        data : ndarray (n, d) with NaN, or csr_array (n, d)
+            float64. For graphs the symmetric 0/1 adjacency matrix.
+        target : ndarray of shape (n,) or (n, n_targets)
+            float64 for "regression", else int64 from 0 (-1: unlabelled).
+        task : {"binary", "multiclass", "regression"}
+        targets : dict of str to str
+            Every target and its task.
+        feature_names : list of str
+            Empty where there are none.
+        side : dict of str to ndarray or csr_array
+            Side information, of which there often is none.
+        origin, terms : str
+            Who published the set, and the terms of its use.
+
+    Raises
+    ------
+    ValueError
+        When the set or the target is unknown, or a download differs from its checksum.
+    FileNotFoundError
+        When there is no local copy and it may not, or cannot, be downloaded.
+    OSError
+        When the publisher cannot be reached; the message says where a copy may be put.
+
+    Examples
+    --------
+    >>> from lacunar.datasets import fetch_dataset
+    >>> fetch_dataset("hepatitis", data_home="nowhere", download_if_missing=False)
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: hepatitis is not in nowhere. ...
+    """
+    if name not in SETS:
+        raise ValueError(f"name must be one of {', '.join(SETS)}; got {name!r}.")
+    path = _local(name, data_home)
+    if path is None:
+        if not download_if_missing:
+            raise FileNotFoundError(f"{name} is not in {_places(data_home)}. {_remedy(name)}")
+        path = _downloaded(name, SETS[name], Path(data_home) if data_home is not None else _cache())
+    with np.load(path, allow_pickle=False) as file:
+        arrays = {key: file[key] for key in file.files}
+    found = _bunch(arrays, name, target)
+    return (found.data, found.target) if return_X_y else found
+
+
+def _cache() -> Path:
+    return Path.home() / "lacunar_data"
+
+
+def _folders(data_home: str | os.PathLike[str] | None) -> list[Path]:
+    if data_home is not None:
+        return [Path(data_home)]
+    named = os.environ.get("LACUNAR_DATA")
+    return [*([Path(named)] if named else []), _cache()]
+
+
+def _places(data_home: str | os.PathLike[str] | None) -> str:
+    return " or ".join(map(str, _folders(data_home)))
+
+
+def _local(name: str, data_home: str | os.PathLike[str] | None) -> Path | None:
+    paths = [folder / f"{name}.npz" for folder in _folders(data_home)]
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _remedy(name: str) -> str:
+    return f"Put {name}.npz into a folder and name it by data_home= or the environment variable LACUNAR_DATA."
+
+
+def _downloaded(name: str, source: Source, folder: Path) -> Path:
+    if source.read is None:
+        raise FileNotFoundError(
+            f"{name} ({source.origin}; {source.terms}) is read from a local copy only: there is none in {folder}. {_remedy(name)}"
+        )
+    raw = [_bytes(name, url) for url in source.urls]
+    sums = [hashlib.sha256(part).hexdigest() for part in raw]
+    if source.files and tuple(sums) != source.files:
+        raise ValueError(
+            f"{name}: {source.urls[0]} should have SHA-256 {source.files[0]}; got {sums[0]}. {_remedy(name)}"
+        )
+    arrays = source.read(raw)
+    if digest(arrays) != source.content:
+        raise ValueError(
+            f"{name}: the content behind {source.urls[0]} should have SHA-256 {source.content}; got {digest(arrays)}. The "
+            f"publisher changed it, or the download is damaged. {_remedy(name)}"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=folder, suffix=".part", delete=False) as file:
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+    os.replace(file.name, folder / f"{name}.npz")  # whole or not at all
+    return folder / f"{name}.npz"
+
+
+def _bytes(name: str, url: str) -> bytes:
+    try:
+        with urllib.request.urlopen(url, timeout=SECONDS) as answer:
+            return bytes(answer.read())
+    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+        raise OSError(f"{name} could not be downloaded from {url}: {error}. {_remedy(name)}") from error
+
+
+def digest(arrays: Arrays) -> str:
+    """SHA-256 of what a set says, whatever its dtypes: entries, targets and their names."""
+    found = hashlib.sha256()
+
+    def add(values: NDArray[Any], dtype: str) -> None:
+        values = np.asarray(values).astype(dtype)
+        if dtype == "<f8":
+            values = np.where(np.isnan(values), np.nan, values)  # one pattern of bits for all NaN
+        found.update(repr(values.shape).encode() + np.ascontiguousarray(values).tobytes())
+
+    for key in ("indptr", "indices", "shape"):
+        if key in arrays:
+            add(arrays[key], "<i8")
+    add(arrays["values"] if "indptr" in arrays else arrays["X"], "<f8")
+    for k, target in enumerate(arrays["targets"]):
+        found.update(f"{target} {arrays['tasks'][k]}".encode())
+        add(arrays["y" if k == 0 else f"y_{target}"], "<f8")
+    return found.hexdigest()
+
+
+def _bunch(arrays: Arrays, name: str, target: str | None) -> Bunch:
+    tasks = {str(t): str(task) for t, task in zip(arrays["targets"], arrays["tasks"], strict=True)}
+    first = next(iter(tasks))
+    if target not in {None, "all", *tasks}:
+        raise ValueError(f"target of {name} must be one of {', '.join(tasks)} or 'all'; got {target!r}.")
+    chosen = first if target is None else target
+
+    def values(t: str) -> NDArray[Any]:
+        return arrays["y" if t == first else f"y_{t}"].astype(np.float64 if tasks[t] == "regression" else np.int64)
+
+    side = {k[5:]: _text(v) for k, v in arrays.items() if k.startswith("side_") and "__" not in k}
+    for key in [k[5:-8] for k in arrays if k.startswith("side_") and k.endswith("__indptr")]:
+        side[key] = _csr(arrays, f"side_{key}__")
+    return Bunch(
+        data=_csr(arrays, "") if "indptr" in arrays else arrays["X"].astype(np.float64),
+        target=np.column_stack([values(t) for t in tasks]) if chosen == "all" else values(chosen),
+        task=tasks[first if chosen == "all" else chosen],
+        targets=tasks,
+        feature_names=[str(f) for f in _text(arrays.get("feature_names", np.array([])))],
+        side=side,
+        origin=SETS[name].origin,
+        terms=SETS[name].terms,
+    )
+
+
+def _text(values: NDArray[Any]) -> NDArray[Any]:
+    return np.char.decode(values, "utf-8") if values.dtype.kind == "S" else values
+
+
+def _csr(arrays: Arrays, prefix: str) -> sp.csr_array:
+    parts = tuple(
+        arrays[prefix + key].astype(t) for key, t in (("values", float), ("indices", np.int32), ("indptr", np.int32))
+    )
+    return sp.csr_array(parts, shape=tuple(int(v) for v in arrays[prefix + "shape"]))
