@@ -34,6 +34,13 @@ def column_gram_product(
     v: NDArray[np.float64],
     n_threads: int,
 ) -> NDArray[np.float64]: ...
+def selected_inverse(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: NDArray[np.float64],
+    pivots: NDArray[np.float64],
+    tail: NDArray[np.float64],
+) -> NDArray[np.float64]: ...
 def standardise(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],

@@ -10,6 +10,7 @@ void bind_pair_sums(pybind11::module_& m);
 void bind_primal(pybind11::module_& m);
 void bind_rls(pybind11::module_& m);
 void bind_row_products(pybind11::module_& m);
+void bind_selected_inverse(pybind11::module_& m);
 void bind_system(pybind11::module_& m);
 }  // namespace lacunar::bind
 
@@ -23,5 +24,6 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   lacunar::bind::bind_primal(m);
   lacunar::bind::bind_rls(m);
   lacunar::bind::bind_row_products(m);
+  lacunar::bind::bind_selected_inverse(m);
   lacunar::bind::bind_system(m);
 }

@@ -66,3 +66,13 @@ def pd_laplacian(A):
     """Section 2: L + (1/m)(1/m)^T / R_L with R_L = max_i (L^+)_ii, of a connected graph."""
     m = len(A)
     return laplacian(A) + np.ones((m, m)) / m**2 / np.diag(pinv_kernel(A)).max()
+
+
+def pieces_kernel(A):
+    """L^+ of a graph in pieces with 4 R_L added within pieces; vertices without an edge are for themselves."""
+    K, reached = pinv_kernel(A), np.linalg.matrix_power(np.eye(len(A)) + (np.asarray(A) > 0), len(A)) > 0
+    K = K + 4 * np.diag(K).max() * reached
+    alone = np.asarray(A).sum(axis=1) == 0
+    K[alone] = K[:, alone] = 0
+    K[alone, alone] = np.nan if alone.any() else 0
+    return K

@@ -4,6 +4,6 @@ After Herbster, Pasteris and Tse, *Online Matrix Completion with Side Informatio
 algorithm in kernel form. `_side` is what is known of rows and columns.
 """
 
-from lacunar.completion._side import Features, Identity, Kernel, KernelFunction, Mix
+from lacunar.completion._side import Features, Graph, Identity, Kernel, KernelFunction, Mix
 
-__all__ = ["Features", "Identity", "Kernel", "KernelFunction", "Mix"]
+__all__ = ["Features", "Graph", "Identity", "Kernel", "KernelFunction", "Mix"]

@@ -18,8 +18,9 @@ class DenseState(BaseState):
 
     kind: Kind = "dense"
 
-    def __init__(self, K: Floats, ids: list[Hashable] | None, digest: str) -> None:
+    def __init__(self, K: Floats, ids: list[Hashable] | None, digest: str, *, is_pd_laplacian: bool = False) -> None:
         self._K, self._size, self.ids, self._digest = np.ascontiguousarray(K), len(K), ids, digest
+        self.is_pd_laplacian = is_pd_laplacian
 
     @property
     def size(self) -> int:
@@ -43,12 +44,14 @@ class DenseState(BaseState):
         return K
 
     def state(self) -> dict[str, Any]:
-        return {"type": "dense", "K": self.dense().copy(), "ids": self.ids, "digest": self._digest}
+        rest = {"ids": self.ids, "digest": self._digest, "is_pd_laplacian": self.is_pd_laplacian}
+        return {"type": "dense", "K": self.dense().copy(), **rest}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any], begun: Any = None) -> DenseState:
         """The state that was saved."""
-        return cls(np.asarray(field(state, "K"), np.float64), field(state, "ids"), field(state, "digest"))
+        K, pd = np.asarray(field(state, "K"), np.float64), bool(field(state, "is_pd_laplacian"))
+        return cls(K, field(state, "ids"), field(state, "digest"), is_pd_laplacian=pd)
 
 
 class FunctionState(DenseState):

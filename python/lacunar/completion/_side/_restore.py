@@ -7,6 +7,7 @@ from typing import Any
 
 from lacunar.completion._side._dense import DenseState, FunctionState
 from lacunar.completion._side._factor import FactorState, FeatureState
+from lacunar.completion._side._graph_state import GraphState
 from lacunar.completion._side._mixed import MixedState
 from lacunar.completion._side._state import SideState, field, refuse_state
 
@@ -15,6 +16,7 @@ _TYPES: dict[str, Any] = {
     "function": FunctionState,
     "factor": FactorState,
     "features": FeatureState,
+    "graph": GraphState,
     "mixed": MixedState,
 }
 

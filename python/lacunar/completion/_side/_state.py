@@ -71,6 +71,7 @@ class BaseState:
     kind: Kind
     ids: list[Hashable] | None = None
     grows = False
+    is_pd_laplacian = False  # whether K is the inverse of a PDLaplacian up to a factor: the first case of Theorem 3
     _digest = ""
 
     @property

@@ -1,0 +1,260 @@
+"""Graphs as side information: sparse and dense against the formulas, pieces, vertices without an edge, bad input."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from reference import side as slow
+
+from lacunar import _core
+from lacunar.completion import Graph, Mix
+from lacunar.completion._side import _sparse_inverse, restore
+from lacunar.completion._side._sparse_inverse import SparseInverse
+
+KINDS = ("pinv", "regularized", "pd")
+
+
+def neighbours(n, dim=2, k=6, seed=0, weights=True):
+    """A connected graph of nearest neighbours with random weights, csr."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(size=(n, dim))
+    near = np.argsort(((X[:, None] - X) ** 2).sum(axis=2), axis=1)[:, 1 : k + 1]
+    A = sp.lil_array((n, n))
+    for i in range(n):
+        A[i, near[i]] = rng.uniform(0.1, 2.0, k) if weights else 1.0
+        A[i, (i + 1) % n] = 0.5
+    A = sp.csr_array(A)
+    return A.maximum(A.T).tocsr()
+
+
+def in_pieces():
+    """Three pieces of 20, 7 and 2 vertices and two vertices without an edge, shuffled."""
+    parts = [neighbours(20), neighbours(7, k=2), [[0, 3.0], [3.0, 0]], [[0.0]], [[0.0]]]
+    order = np.random.default_rng(3).permutation(31)
+    return sp.csr_array(sp.block_diag(parts, format="csr"))[order][:, order]
+
+
+def quietly(descriptor):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return descriptor.begin()
+
+
+def expected(A, kind, normalize=True, regularization=0.1):
+    A = A.toarray()
+    if kind == "regularized":
+        K = np.linalg.inv(slow.laplacian(A) + regularization * A.sum() / len(A) * np.eye(len(A)))
+    else:
+        K = np.linalg.inv(slow.pd_laplacian(A)) if kind == "pd" else slow.pinv_kernel(A)
+    return slow.corr(K) if normalize else K / np.diag(K).max()
+
+
+@pytest.mark.parametrize("method", ["dense", "sparse"])
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("n", [2, 3, 40, 150])
+def test_kernel_is_that_of_the_formula(n, kind, normalize, method):
+    A = neighbours(n, k=min(6, n - 1))
+    side = Graph(A, kind, normalize=normalize, method=method).begin()
+    K = expected(A, kind, normalize)
+    assert side.kind == ("dense" if method == "dense" else "operator")
+    np.testing.assert_allclose(side.dense(), K, atol=1e-12)
+    np.testing.assert_allclose(side.diagonal(), np.diag(K), atol=1e-12)
+    assert side.diagonal().max() <= 1 + 1e-14
+    V = np.random.default_rng(1).normal(size=(n, 3))
+    np.testing.assert_allclose(side.apply(V), K @ V, atol=1e-12)
+    np.testing.assert_allclose(side.apply(V[:, 1]), K @ V[:, 1], atol=1e-12)
+    columns = side.columns([n - 1, 0])
+    np.testing.assert_allclose(columns, K[:, [n - 1, 0]], atol=1e-12)
+    assert columns.flags.c_contiguous
+    assert side.apply(V).flags.c_contiguous
+    assert side.columns([]).shape == (n, 0)
+
+
+def test_the_papers_form():
+    """kind="pd", normalize=False is M^+ / R_M with R_M = 2 R_L, as Algorithm 1 has it up to its own 1/2."""
+    A = neighbours(30)
+    M = slow.pd_laplacian(A.toarray())
+    inverse = np.linalg.pinv(M)
+    radius = np.diag(inverse).max()
+    assert radius == pytest.approx(2 * np.diag(slow.pinv_kernel(A.toarray())).max())
+    for method in ("dense", "sparse"):
+        side = Graph(A, "pd", normalize=False, method=method).begin()
+        np.testing.assert_allclose(side.dense(), inverse / radius, atol=1e-13)
+        assert side.is_pd_laplacian
+        assert restore(side.state()).is_pd_laplacian
+    assert not Graph(A, "pd").begin().is_pd_laplacian
+
+
+@pytest.mark.parametrize("method", ["dense", "sparse"])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_pieces_and_vertices_without_an_edge(method, normalize):
+    A = in_pieces()
+    with pytest.warns(UserWarning, match="has 5 pieces, 2 of them single vertices"):
+        side = Graph(A, normalize=normalize, method=method).begin()
+    K, alone = slow.pieces_kernel(A.toarray()), A.sum(axis=1) == 0
+    K[alone, alone] = 1.0 if normalize else np.nanmax(np.diag(K))
+    K = slow.corr(K) if normalize else K / np.diag(K).max()
+    np.testing.assert_allclose(side.dense(), K, atol=1e-12)
+    assert side.diagonal().min() > 0  # nobody is dead
+    np.testing.assert_allclose(side.diagonal()[alone], 1)
+    pair = np.flatnonzero(np.asarray((A == 3.0).sum(axis=1)).ravel())
+    assert K[pair[0], pair[1]] > 0.2  # the ends of an edge are alike, not opposites
+    whole = quietly(Graph(A, "regularized", normalize=normalize, method=method))
+    np.testing.assert_allclose(whole.dense(), expected(A, "regularized", normalize), atol=1e-12)
+    with pytest.raises(ValueError, match="needs a connected graph; the graph has 5 pieces"):
+        Graph(A, "pd", method=method).begin()
+
+
+@pytest.mark.parametrize("tail", [0, 1, 50, 10_000])
+def test_selected_inversion_with_any_dense_tail(tail, monkeypatch):
+    """The diagonal does not depend on how much of the inverse LAPACK makes."""
+    monkeypatch.setattr(_sparse_inverse, "_dense_from", lambda counts: max(0, len(counts) - tail))
+    M = sp.csc_array(slow.laplacian(neighbours(120, dim=3).toarray()) + 0.01 * np.eye(120))
+    np.testing.assert_allclose(SparseInverse(M).diagonal(), np.diag(np.linalg.inv(M.toarray())), rtol=1e-12)
+
+
+def test_a_large_dense_tail_is_chosen_by_itself():
+    A = neighbours(900, dim=6, k=10, weights=False)
+    inverse = SparseInverse(sp.csc_array(sp.diags_array(A.sum(axis=1)) - A + sp.eye_array(900)))
+    counts = np.diff(sp.tril(inverse._lu.L, -1, format="csc").indptr)
+    assert 0 < _sparse_inverse._dense_from(counts) <= 400
+    np.testing.assert_allclose(inverse.diagonal(), np.diag(inverse.solve(np.eye(900))), rtol=1e-12)
+
+
+def test_sizes_of_the_compiled_function_are_checked():
+    L = (np.array([0, 1, 1], np.int64), np.array([1], np.int32), np.array([0.5]))
+    np.testing.assert_allclose(_core.selected_inverse(*L, np.array([2.0, 1.0]), np.empty((0, 0))), [0.75, 1.0])
+    with pytest.raises(ValueError, match="indptr has 3 elements, not 2"):
+        _core.selected_inverse(*L, np.ones(1), np.empty((0, 0)))
+    with pytest.raises(ValueError, match="tail is not a square block"):
+        _core.selected_inverse(*L, np.ones(2), np.ones((1, 2)))
+    with pytest.raises(ValueError, match="tail is not a square block"):
+        _core.selected_inverse(*L, np.ones(2), np.eye(3))
+
+
+def test_matrices_that_are_not_positive_definite_are_refused():
+    with pytest.raises(ValueError, match="positive definite"):
+        SparseInverse(sp.csc_array(np.diag([1.0, -1.0, 2.0])))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", ["dense", "sparse"])
+def test_graphs_are_saved_and_resumed(kind, method):
+    descriptor = Mix(Graph(neighbours(25), kind, ids=[f"v{k}" for k in range(25)], method=method))
+    side = descriptor.begin()
+    for again in (restore(side.state()), descriptor.resume(side.state())):
+        np.testing.assert_array_equal(again.dense(), side.dense())
+        assert (again.ids, again.kind, again.digest()) == (side.ids, side.kind, side.digest())
+    other = Graph(neighbours(25), kind, regularization=0.2)
+    with pytest.raises(ValueError, match="of this side information"):
+        other.resume(side.state())
+    with pytest.raises(ValueError, match="takes no more; got 'v25'"):
+        side.grow("v25")
+
+
+def test_small_or_crowded_graphs_are_written_out():
+    assert Graph(neighbours(200)).begin().kind == "dense"
+    sparse = sp.diags_array([np.ones(1200), np.ones(1200)], offsets=[-1, 1], shape=(1201, 1201))
+    side = Graph(sparse).begin()
+    assert side.kind == "operator"
+    assert side.dense().shape == (1201, 1201)
+    long = Graph(sp.diags_array([np.ones(4000), np.ones(4000)], offsets=[-1, 1], shape=(4001, 4001))).begin()
+    with pytest.raises(ValueError, match="at most 4000 ids; there are 4001"):
+        long.dense()
+
+
+def test_graphs_of_every_kind_say_the_same():
+    A = neighbours(12, k=3)
+    K = expected(A, "pinv")
+    names = list("abcdefghijkl")
+    looped = A.toarray() + np.diag(np.arange(12.0))
+    frame = pd.DataFrame(looped, index=names, columns=names)
+    for graph in (A, A.tocoo(), sp.csr_matrix(A), looped, frame, looped.tolist()):
+        np.testing.assert_allclose(Graph(graph).begin().dense(), K, atol=1e-12)
+    assert Graph(frame).begin().ids == names
+    assert Graph(A, ids=names).begin().ids == names
+
+
+def test_networkx_graphs():
+    nx = pytest.importorskip("networkx")
+    graph = nx.Graph([("x", "y", {"weight": 2.0}), ("y", "z"), ("x", "x")])
+    side = Graph(graph).begin()
+    assert side.ids == ["x", "y", "z"]
+    A = sp.csr_array(np.array([[0, 2.0, 0], [2, 0, 1], [0, 1, 0]]))
+    np.testing.assert_allclose(side.dense(), expected(A, "pinv"), atol=1e-13)
+    twice = nx.MultiGraph([("x", "y"), ("x", "y"), ("y", "z")])
+    np.testing.assert_allclose(Graph(twice).begin().dense(), expected(A, "pinv"), atol=1e-13)
+    with pytest.raises(ValueError, match="directed"):
+        Graph(nx.DiGraph([("x", "y")])).begin()
+    with pytest.raises(ValueError, match="at least one edge"):
+        Graph(nx.empty_graph(3)).begin()
+
+
+def test_a_graph_of_the_networkx_protocol():
+    """The same without networkx: only is_directed, nodes and edges are asked for."""
+
+    class Pair:
+        nodes = ("x", "y")
+
+        def is_directed(self):
+            return False
+
+        def edges(self, data, default):
+            return [("x", "y", default)]
+
+    np.testing.assert_allclose(Graph(Pair()).begin().dense(), [[1, -1], [-1, 1]], atol=1e-15)
+
+
+PATH = np.array([[0.0, 1, 0], [1, 0, 1], [0, 1, 0]])
+
+
+def but(at, value):
+    A = PATH.copy()
+    A[at] = value
+    return A
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"adjacency": but((0, 1), np.nan)}, "must be finite; got nan in row 0, column 1"),
+        ({"adjacency": but((2, 1), np.inf)}, "must be finite; got inf in row 2, column 1"),
+        ({"adjacency": but((1, 2), -1.0)}, r"must be not negative; got -1\.0 in row 1, column 2"),
+        ({"adjacency": but((0, 2), 1.0)}, "must be symmetric; got 1 in row 0, column 2 and 0 in row 2, column 0"),
+        ({"adjacency": np.ones((2, 3))}, r"must be square.*\(2, 3\)"),
+        ({"adjacency": np.empty((0, 0))}, "must be square"),
+        ({"adjacency": np.eye(3)}, "at least one edge"),
+        ({"adjacency": "friends"}, "matrix of weights or a networkx graph"),
+        ({"adjacency": PATH, "ids": ["a", "b"]}, "got 2 ids for 3 rows"),
+        ({"adjacency": PATH, "kind": "laplacian"}, "kind must be one of pinv, regularized, pd"),
+        ({"adjacency": PATH, "method": "fast"}, "method must be one of auto, dense, sparse"),
+        ({"adjacency": PATH, "regularization": 0.0}, "regularization must be above 0"),
+        (
+            {
+                "adjacency": sp.eye_array(5000) * 0 + sp.eye_array(5000, k=1) + sp.eye_array(5000, k=-1),
+                "method": "dense",
+            },
+            "5000",
+        ),
+        ({"adjacency": pd.DataFrame(PATH, index=list("abc"), columns=list("abd"))}, "columns of adjacency must be"),
+    ],
+)
+def test_graphs_refused(arguments, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        Graph(**arguments).begin()
+
+
+def test_twenty_thousand_vertices_are_never_squared():
+    """A long ladder: everything is found, and agrees with what solves say."""
+    n = 20_000
+    A = sp.diags_array(
+        [np.ones(n - 1), np.ones(n - 1), 0.5 * np.ones(n - 2), 0.5 * np.ones(n - 2)], offsets=[-1, 1, -2, 2]
+    )
+    side = Graph(A, "pd", normalize=False).begin()
+    assert side.kind == "operator"
+    index = [0, n // 2, n - 1]
+    np.testing.assert_allclose(side.diagonal()[index], side.columns(index)[index, range(3)], rtol=1e-9)
+    assert side.diagonal().max() == pytest.approx(1)
