@@ -6,51 +6,7 @@
 namespace lacunar::LACUNAR_KERNEL_NAMESPACE {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kParts = 1;
-#elif defined(__AVX2__)
-constexpr int kParts = 2;
-#else
-constexpr int kParts = 4;
-#endif
-
-#if defined(__GNUC__)
-typedef double Part __attribute__((vector_size(64 / kParts), aligned(8), may_alias));
-constexpr int kSteps = kParts;
-#else
-typedef double Part;
-constexpr int kSteps = 8;
-#endif
-constexpr int kWidth = 8 / kSteps;  // doubles of one part
-
-struct Eight {
-  Part part[kSteps];
-};
-
-inline Eight load(const double* from) {
-  Eight x;
-  for (int s = 0; s < kSteps; ++s) x.part[s] = *reinterpret_cast<const Part*>(from + s * kWidth);
-  return x;
-}
-
-inline void store(const Eight& x, double* to) {
-  for (int s = 0; s < kSteps; ++s) *reinterpret_cast<Part*>(to + s * kWidth) = x.part[s];
-}
-
-inline void add(Eight& sum, double factor, const Eight& x) {
-  for (int s = 0; s < kSteps; ++s) sum.part[s] += factor * x.part[s];
-}
-
-inline void add(Eight& sum, const Eight& x, const Eight& y) {
-  for (int s = 0; s < kSteps; ++s) sum.part[s] += x.part[s] * y.part[s];
-}
-
-inline double total(const Eight& x) {
-  double lanes[8], sum = 0;
-  store(x, lanes);
-  for (double lane : lanes) sum += lane;
-  return sum;
-}
+#include "eight.inc"
 
 // out (leading, leading) = rows^T rows for rows (m, leading).
 void gram(const double* rows, int m, int leading, double* out) {
@@ -266,6 +222,6 @@ void pack(const double* blocks, int d, float* packed) {
 }  // namespace
 
 extern const SmallKernels small_kernels;
-const SmallKernels small_kernels = {gram, multiply, combine, project, rls_update, unpack, pack};
+const SmallKernels small_kernels = {gram, multiply, combine, project, apply_blocks, rls_update, unpack, pack};
 
 }  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

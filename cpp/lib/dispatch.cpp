@@ -12,6 +12,7 @@ namespace lacunar {
   extern const GramKernels<float> gram_f32;     \
   extern const GramKernels<double> gram_f64;    \
   extern const SmallKernels small_kernels;      \
+  extern const MegKernels meg_kernels;          \
   extern const PrimalKernels<float> primal_f32; \
   extern const PrimalKernels<double> primal_f64; \
   void add_scaled_f32(const float*, double, double*, Offset); \
@@ -112,6 +113,8 @@ AddScaled<double> add_scaled() {
 }
 
 const SmallKernels& small_kernels() { return LACUNAR_PICK(small_kernels); }
+
+const MegKernels& meg_kernels() { return LACUNAR_PICK(meg_kernels); }
 
 DualSweep dual_sweep() { return LACUNAR_PICK(dual_sweep); }
 

@@ -5,6 +5,7 @@ namespace lacunar::bind {
 void bind_columns(pybind11::module_& m);
 void bind_dual(pybind11::module_& m);
 void bind_karma_gram(pybind11::module_& m);
+void bind_meg(pybind11::module_& m);
 void bind_observed(pybind11::module_& m);
 void bind_pair_sums(pybind11::module_& m);
 void bind_primal(pybind11::module_& m);
@@ -19,6 +20,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   lacunar::bind::bind_columns(m);
   lacunar::bind::bind_dual(m);
   lacunar::bind::bind_karma_gram(m);
+  lacunar::bind::bind_meg(m);
   lacunar::bind::bind_observed(m);
   lacunar::bind::bind_pair_sums(m);
   lacunar::bind::bind_primal(m);

@@ -71,8 +71,12 @@ struct SmallKernels {
   void (*combine)(const double* rows, const double* weight, int m, int leading, double* out);  // rows^T weight
   void (*project)(const double* rows, const double* x, int m, int leading, double* out);    // rows x
 
-  // matrix, its rows i of 8 (i / 8 + 1) doubles with full diagonal blocks, becomes grow matrix - u u^T, where
-  // v = grow matrix code, beta = 1 + code v, u = v / sqrt(beta); gain = v / beta, the new matrix times the code.
+  // out = matrix x for a symmetric matrix (d, d) kept as rows i of 8 (i / 8 + 1) doubles with full diagonal blocks; x and
+  // out are padded with zeros to a multiple of eight. Every stored block is read once.
+  void (*symmetric)(const double* matrix, int d, const double* x, double* out);
+
+  // matrix, kept as above, becomes grow matrix - u u^T, where v = grow matrix code, beta = 1 + code v,
+  // u = v / sqrt(beta); gain = v / beta, the new matrix times the code.
   void (*rls_update)(double* matrix, int d, const double* code, double grow, double* gain);
 
   // Such blocks from a packed lower triangle, and back.
@@ -80,6 +84,19 @@ struct SmallKernels {
   void (*pack)(const double* blocks, int d, float* packed);
 };
 const SmallKernels& small_kernels();
+
+// The passes of a Lanczos step over vectors padded with zeros to a multiple of eight.
+struct MegKernels {
+  // to_rows += matrix x_cols and to_cols += matrix^T x_rows; matrix (rows, width), rows `leading` apart, all multiples of eight.
+  void (*rectangle)(const double* matrix, Offset leading, Offset rows, Offset width, const double* x_rows,
+                    const double* x_cols, double* to_rows, double* to_cols);
+  double (*dot)(const double* x, const double* y, Offset length);
+  // u -= alpha q + beta before.
+  void (*recur)(double* u, double alpha, const double* q, double beta, const double* before, Offset length);
+  // matrix += factor x x^T for a symmetric matrix kept as for `symmetric`; length a multiple of eight.
+  void (*grow_symmetric)(double* matrix, Offset length, double factor, const double* x);
+};
+const MegKernels& meg_kernels();
 
 const char* isa_name();       // "base", "v3" or "v4"
 const char* isa_complaint();  // null, or why LACUNAR_ISA could not be honoured

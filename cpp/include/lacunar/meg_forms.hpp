@@ -1,0 +1,109 @@
+// The two forms of log W = c I + sum of step y x x^T of matrix exponentiated gradient (Herbster, Pasteris, Tse 2020,
+// Algorithms 1 and 2) that a Lanczos process can multiply by, with x = S z, S = K^(1/2), z = e_i + e_(m + j).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "lacunar/meg_cells.hpp"
+#include "lacunar/meg_sides.hpp"
+
+namespace lacunar {
+
+// Lanczos runs with A K in the inner product u^T K v, where exp(S A S) is e^(A K) seen through S: no square root is taken.
+class MegForm {
+ public:
+  virtual ~MegForm() = default;
+
+  // Makes room for the pair and says how long vectors are; `close` gives back what `open` took and nobody kept.
+  virtual Offset open(Index i, Index j) = 0;
+  virtual void close() = 0;
+  virtual double norm2() const = 0;  // |x|^2 = z^T K z <= 1 of the open pair
+  // q = z / |x| and p = K q of the open pair; returns |x|^2, and no more when that is 0.
+  virtual double start(double* q, double* p) = 0;
+  virtual void scatter(std::uint64_t key, double* q) = 0;  // q = a vector in all directions, drawn from the key
+  virtual void by_a(const double* p, double* u) = 0;  // u = A p
+  virtual void by_k(const double* u, double* w) = 0;  // w = K u
+  virtual Offset length() const = 0;
+
+  // A += change z z^T for the open pair, which is kept; false, and nothing changed, when a sum would not be finite.
+  virtual bool add(double change) = 0;
+
+  // Changes since `mark` are undone by `rollback`, bit for bit.
+  virtual void mark() = 0;
+  virtual void rollback() = 0;
+  virtual void forget_mark() = 0;
+
+ protected:
+  static void scatter_over(Offset count, std::uint64_t key, double* q);
+};
+
+// Any side information: A = [diag(r) Y; Y^T diag(q)] over the vertices seen, K by its products.
+class MegKernelForm final : public MegForm {
+ public:
+  MegKernelForm(std::shared_ptr<MegSide> rows, std::shared_ptr<MegSide> cols);
+  Offset open(Index i, Index j) override;
+  void close() override;
+  double norm2() const override;
+  double start(double* q, double* p) override;
+  void scatter(std::uint64_t key, double* q) override;
+  void by_a(const double* p, double* u) override;
+  void by_k(const double* u, double* w) override;
+  Offset length() const override { return rows_->stride() + cols_->stride(); }
+  bool add(double change) override;
+  void mark() override;
+  void rollback() override;
+  void forget_mark() override;
+
+  const MegSide& rows() const { return *rows_; }
+  const MegSide& cols() const { return *cols_; }
+  MegCells& cells() { return cells_; }
+  std::vector<double>& row_sums() { return row_sums_; }
+  std::vector<double>& col_sums() { return col_sums_; }
+  // Seats for vertices in this order, with their sums: how a saved state comes back.
+  void take_seats(const std::vector<Index>& rows, const std::vector<Index>& cols);
+
+ private:
+  struct Change {
+    Index row, col;
+    double cell, row_sum, col_sum;
+  };
+  void fit_sums();
+
+  std::shared_ptr<MegSide> rows_, cols_;
+  MegCells cells_;
+  std::vector<double> row_sums_, col_sums_;  // Y 1 and Y^T 1 over the seats, padded
+  Index row_ = -1, col_ = -1;
+  bool row_is_new_ = false, col_is_new_ = false, marked_ = false;
+  std::vector<Change> changes_;
+};
+
+// Features alone, K = Phi Phi^T on either side: log W lives in the d x d matrix L = sum of step y x x^T with
+// x = [phi_i, psi_j] / sqrt(2), whatever the number of rows, columns and observations.
+class MegFeatureForm final : public MegForm {
+ public:
+  MegFeatureForm(MegSource rows, Offset d_rows, MegSource cols, Offset d_cols);
+  Offset open(Index i, Index j) override;
+  void close() override {}
+  double norm2() const override;
+  double start(double* q, double* p) override;
+  void scatter(std::uint64_t key, double* q) override;
+  void by_a(const double* p, double* u) override;
+  void by_k(const double* u, double* w) override;
+  Offset length() const override { return length_; }
+  bool add(double change) override;
+  void mark() override { kept_ = matrix_; }
+  void rollback() override { matrix_.swap(kept_); }
+  void forget_mark() override { kept_ = {}; }
+
+  void grow(MegSource rows, MegSource cols);
+  std::vector<double>& matrix() { return matrix_; }  // lower triangle, rows i of 8 (i / 8 + 1) doubles
+
+ private:
+  MegSource rows_, cols_;
+  Offset d_rows_, d_cols_, length_;
+  std::vector<double> matrix_, kept_, x_;
+};
+
+}  // namespace lacunar

@@ -1,0 +1,133 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "lacunar/kernels.hpp"
+#include "lacunar/meg.hpp"
+
+namespace lacunar {
+
+namespace {
+
+constexpr int kMaxSteps = 1000;
+constexpr int kLookSteps = 14;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Whether every threshold lies outside [low, high] by more than rounding.
+bool settled(const std::vector<double>& thresholds, double low, double high, double slack) {
+  return std::all_of(thresholds.begin(), thresholds.end(),
+                     [&](double t) { return low > t + slack || high < t - slack; });
+}
+
+double raised(double ritz) { return 1.05 * std::max(ritz, 0.0) + 0.2; }
+
+std::uint64_t mixed(std::uint64_t x) {  // splitmix64
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+}  // namespace
+
+void MegLanczos::make_room(Offset length) {
+  length_ = length;
+  for (auto* vector : {&q_, &before_, &p_, &u_, &w_})
+    if (static_cast<Offset>(vector->size()) < length) vector->resize(length);
+  std::fill_n(before_.data(), length, 0.0);
+  alpha_.clear();
+  beta_.clear();
+}
+
+void MegLanczos::multiply(MegForm& form) {
+  form.by_a(p_.data(), u_.data());
+  alpha_.push_back(meg_kernels().dot(p_.data(), u_.data(), length_));
+}
+
+bool MegLanczos::advance(MegForm& form) {
+  const double alpha = alpha_.back(), last = beta_.empty() ? 0 : beta_.back();
+  meg_kernels().recur(u_.data(), alpha, q_.data(), last, before_.data(), length_);
+  form.by_k(u_.data(), w_.data());
+  const double square = meg_kernels().dot(u_.data(), w_.data(), length_);
+  if (std::isnan(square)) {
+    beta_.push_back(square);
+    return true;
+  }
+  if (square <= 1e-30 * (1 + alpha * alpha)) return false;
+  const double beta = std::sqrt(square), scale = 1 / beta;
+  beta_.push_back(beta);
+  before_.swap(q_);
+  for (Offset k = 0; k < length_; ++k) q_[k] = scale * u_[k];
+  for (Offset k = 0; k < length_; ++k) p_[k] = scale * w_[k];
+  return true;
+}
+
+double MegLanczos::upper(double& bound) {
+  const int k = static_cast<int>(alpha_.size());
+  double d = alpha_[0] - bound;
+  for (int j = 1; j < k && d < 0; ++j) d = alpha_[j] - bound - beta_[j - 1] * beta_[j - 1] / d;
+  if (!(d < 0)) {  // a Ritz value has passed the bound
+    bound = std::max(bound, raised(exponential_.largest()));
+    return kInfinity;
+  }
+  alpha_.push_back(bound + beta_.back() * beta_.back() / d);
+  const double high = exponential_.log_first(alpha_.data(), beta_.data(), k + 1);
+  alpha_.pop_back();
+  return high;
+}
+
+MegAnswer MegLanczos::ask(MegForm& form, double tol, const std::vector<double>& thresholds, double& bound) {
+  make_room(form.length());
+  MegAnswer answer;
+  const double norm2 = form.start(q_.data(), p_.data());
+  if (norm2 == 0) {
+    answer.log_score = -kInfinity;
+    return answer;
+  }
+  const double base = std::log(norm2);
+  double low = -kInfinity, high = kInfinity;
+  for (answer.steps = 1; answer.steps <= kMaxSteps; ++answer.steps) {
+    multiply(form);
+    const double before = low;
+    low = base + exponential_.log_first(alpha_.data(), beta_.data(), answer.steps);
+    answer.log_score = low;
+    if (std::isnan(low)) {
+      answer.status = MegStatus::not_finite;
+      return answer;
+    }
+    const bool still = answer.steps >= 3 && std::abs(low - before) < 0.1 * tol;
+    if (still || (!thresholds.empty() && settled(thresholds, low, high, 0.1 * tol))) return answer;
+    if (!advance(form)) return answer;
+    if (thresholds.empty()) continue;
+    high = std::min(high, base + upper(bound));
+    if (settled(thresholds, low, high, 0.1 * tol)) return answer;
+  }
+  answer.status = MegStatus::not_converged;
+  return answer;
+}
+
+double MegLanczos::largest(MegForm& form, std::uint64_t key) {
+  make_room(form.length());
+  form.scatter(key, q_.data());
+  form.by_k(q_.data(), p_.data());
+  const double square = meg_kernels().dot(q_.data(), p_.data(), length_);
+  if (!(square > 0)) return 0;
+  for (Offset k = 0; k < length_; ++k) {
+    q_[k] /= std::sqrt(square);
+    p_[k] /= std::sqrt(square);
+  }
+  for (int k = 0; k < kLookSteps; ++k) {
+    multiply(form);
+    if (k + 1 == kLookSteps || !advance(form)) break;
+  }
+  return std::isnan(exponential_.log_first(alpha_.data(), beta_.data(), static_cast<int>(alpha_.size())))
+             ? std::numeric_limits<double>::quiet_NaN()
+             : exponential_.largest();
+}
+
+void MegForm::scatter_over(Offset count, std::uint64_t key, double* q) {
+  for (Offset k = 0; k < count; ++k)
+    q[k] = static_cast<double>(mixed(key * 0x100000001b3u + static_cast<std::uint64_t>(k)) >> 11) * 0x1p-53 - 0.5;
+}
+
+}  // namespace lacunar

@@ -1,0 +1,177 @@
+"""The engine of online matrix completion: matrix exponentiated gradient in kernel form, by Lanczos processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lacunar import _core
+from lacunar.completion._engine_many import many_log_scores
+from lacunar.completion._engine_sides import are_features, features_of, source_of
+from lacunar.completion._side import SideState
+
+Floats = NDArray[np.float64]
+_CELLS = ("row_seats", "col_seats", "row_sums", "col_sums", "cell_rows", "cell_cols", "cells")
+
+
+class Engine:
+    """Algorithms 1 and 2 of Herbster, Pasteris and Tse (2020), one code path for both.
+
+    With K = blockdiag(rows, cols) / 2, z = e_i + e_(m+j) and A = sum of step y z z^T over updates,
+
+        y_bar + 1 = e^c z^T K exp(A K) z,
+
+    by Lanczos in the inner product u^T K v: O(k N^2) a trial, k about 10 for a value and 4 for a decision. Only vertices
+    with updates take part, so that the inductive setting costs what the transductive one does. When both sides are features
+    alone the state is d x d and the cost O(k d^2), whatever the number of rows and columns.
+
+    rows, cols: side information begun, diagonals <= 1. log_scale: c = log(D / (m + n)). tol: relative accuracy of y_bar + 1.
+    """
+
+    def __init__(self, rows: SideState, cols: SideState, log_scale: float = 0.0, tol: float = 1e-10) -> None:
+        self._begin(rows, cols, log_scale, tol, are_features(rows, cols))
+
+    def _begin(self, rows: SideState, cols: SideState, log_scale: float, tol: float, features: bool) -> None:
+        self.rows, self.cols, self.log_scale, self.tol = rows, cols, float(log_scale), float(tol)
+        self.by_features = features
+        if features:
+            tables = self._feature_tables()
+            self._core = _core.Meg.features(*tables, self.log_scale, self.tol)
+        else:
+            self._sources = source_of(rows), source_of(cols)
+            in_rows, in_cols = self._sources
+            self._core = _core.Meg.kernels(in_rows.core, in_cols.core, self.log_scale, self.tol)
+
+    def _feature_tables(self) -> tuple[Floats, int, Floats, int]:
+        return features_of(self.rows), self.rows.size, features_of(self.cols), self.cols.size
+
+    def log_score(self, i: int, j: int) -> float:
+        """log(y_bar + 1); -inf when the pair has no kernel at all."""
+        status, log_score, *_ = self._core.value(i, j)
+        if status != _core.MEG_OK:
+            _refuse(status)
+        return log_score
+
+    def score(self, i: int, j: int) -> float:
+        """y_bar, inf where its logarithm passes 709."""
+        return float(_y_bar(np.float64(self.log_score(i, j))))
+
+    def decide(self, i: int, j: int, y: float, gamma: float, *, strict: bool = False) -> tuple[int, bool]:
+        """The sign of y_bar (0 counts as +1) and whether y y_bar <= gamma (< when strict), without the value."""
+        status, _, positive, update, _ = self._core.decide(i, j, y, gamma, strict)
+        if status != _core.MEG_OK:
+            _refuse(status)
+        return (1 if positive else -1), update
+
+    def learn(self, i: int, j: int, change: float) -> None:
+        """A += change z z^T, where change = step y."""
+        if not (np.isfinite(change) and self._core.learn(i, j, change)):
+            raise FloatingPointError(
+                f"the step must leave the sums of steps finite; got {change!r} at pair ({i}, {j}). Nothing was learned."
+            )
+
+    def run(
+        self,
+        i: ArrayLike,
+        j: ArrayLike,
+        y: ArrayLike,
+        steps: ArrayLike,
+        gamma: float,
+        *,
+        conservative: bool = False,
+        strict: bool = False,
+        values: bool = False,
+    ) -> tuple[Floats, NDArray[np.bool_]]:
+        """Trials in order: predict, then update where y y_bar <= gamma (0 when conservative; < when strict).
+
+        steps: one number, or one a trial. Returns y_bar of every trial when `values`, else its sign, and where it updated.
+        After an error nothing has changed.
+        """
+        at_i, at_j = _indices(i), _indices(j)
+        labels = np.ascontiguousarray(y, dtype=np.float64)
+        each = np.ascontiguousarray(np.broadcast_to(np.asarray(steps, dtype=np.float64), len(at_i)))
+        out, updated = np.empty(len(at_i)), np.empty(len(at_i), dtype=np.uint8)
+        margin = 0.0 if conservative else float(gamma)
+        failed, status = self._core.run(at_i, at_j, labels, each, margin, strict, values, out, updated)
+        if failed >= 0:
+            _refuse(status, failed)
+        return (_y_bar(out) if values else out), updated.view(np.bool_)
+
+    def scores(self, i: ArrayLike, j: ArrayLike) -> Floats:
+        """y_bar of many pairs: each by itself, or all by one eigendecomposition where that is less work."""
+        return np.asarray(_y_bar(self.log_scores(i, j)))
+
+    def log_scores(self, i: ArrayLike, j: ArrayLike) -> Floats:
+        """log(y_bar + 1) of many pairs."""
+        at_i, at_j = _indices(i), _indices(j)
+        together = many_log_scores(self, at_i, at_j)
+        return self._one_by_one(at_i, at_j) if together is None else together
+
+    def _one_by_one(self, i: NDArray[np.int32], j: NDArray[np.int32]) -> Floats:
+        out = np.empty(len(i))
+        failed, status = self._core.values(i, j, out)
+        if failed >= 0:
+            _refuse(status, failed)
+        return out
+
+    def grow_row(self) -> None:
+        """Takes in rows that the side information has gained."""
+        self._grow(0)
+
+    def grow_col(self) -> None:
+        """Takes in columns that the side information has gained."""
+        self._grow(1)
+
+    def _grow(self, side: int) -> None:
+        if self.by_features:
+            self._core.grow_features(*self._feature_tables())
+        else:
+            self._sources[side].grow()
+            self._core.resize(*(source.core.vertices for source in self._sources))
+
+    def cells(self) -> dict[str, Any]:
+        """A by seats: cells (row, column, sum of steps), sums of rows and columns, and the vertices in their seats."""
+        return self._core.cells()
+
+    def state(self) -> dict[str, Any]:
+        """Arrays and numbers from which `from_state` goes on to the last bit. The side information is saved apart."""
+        kept = {"matrix": self._core.matrix()} if self.by_features else self._core.cells()
+        return {"log_scale": self.log_scale, "tol": self.tol, **self._core.clock(), **kept}
+
+    @classmethod
+    def from_state(cls, rows: SideState, cols: SideState, state: Mapping[str, Any]) -> Engine:
+        """The engine that gave `state`, over the same side information."""
+        engine = cls.__new__(cls)
+        engine._begin(rows, cols, float(state["log_scale"]), float(state["tol"]), "matrix" in state)
+        if engine.by_features:
+            engine._core.set_matrix(np.ascontiguousarray(state["matrix"]))
+        else:
+            cells = {name: np.ascontiguousarray(state[name]) for name in _CELLS}
+            engine._core.set_cells(**cells, table=bool(state["table"]))
+        engine._core.set_clock(*(float(state[name]) for name in ("updates", "bound", "looked")))
+        return engine
+
+
+def _indices(index: ArrayLike) -> NDArray[np.int32]:
+    return np.ascontiguousarray(index, dtype=np.int32)
+
+
+def _y_bar(log_score: Any) -> Any:
+    with np.errstate(over="ignore"):
+        return np.expm1(log_score)
+
+
+def _refuse(status: int, trial: int | None = None) -> NoReturn:
+    where = "" if trial is None else f" in trial {trial}"
+    if status == _core.MEG_NOT_FINITE:
+        raise FloatingPointError(
+            f"scores must be finite; a sum over past steps is not{where}. The steps are too large or the kernel holds NaN: "
+            "use steps of at most 1. Nothing has changed."
+        )
+    raise FloatingPointError(
+        f"the exponential must converge within 1000 Lanczos steps; it did not{where}. The steps are too large: use steps of "
+        "at most 1. Nothing has changed."
+    )

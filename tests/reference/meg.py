@@ -1,0 +1,63 @@
+"""Matrix exponentiated gradient with side information, Algorithms 1 and 2 as printed (Herbster, Pasteris, Tse 2020).
+
+`M` and `N` below are the kernels M^+ and N^+ of rows and columns. Every trial diagonalises log W anew.
+"""
+
+import numpy as np
+
+
+def root(K):
+    """The symmetric square root of a positive semidefinite matrix."""
+    values, vectors = np.linalg.eigh(K)
+    return (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+
+
+def score(log_w, x):
+    """tr(exp(log W) x x^T) - 1."""
+    values, vectors = np.linalg.eigh(log_w)
+    return np.exp(values) @ (vectors.T @ x) ** 2 - 1
+
+
+def embedding(M, N, R_M, R_N):
+    """Columns x of all rows and of all columns, (m + n, m) and (m + n, n)."""
+    rows = np.vstack([root(M) / np.sqrt(2 * R_M), np.zeros((len(N), len(M)))])
+    cols = np.vstack([np.zeros((len(M), len(N))), root(N) / np.sqrt(2 * R_N)])
+    return rows, cols
+
+
+def transductive(M, N, trials, D, gamma, step):
+    """Algorithm 1: y_bar and whether there was an update, of every (i, j, y). step: one number, or one a trial."""
+    m, n = len(M), len(N)
+    rows, cols = embedding(M, N, M.diagonal().max(), N.diagonal().max())
+    log_w = np.log(D / (m + n)) * np.eye(m + n)
+    steps = np.broadcast_to(step, len(trials))
+    y_bar, updated = np.zeros(len(trials)), np.zeros(len(trials), bool)
+    for t, (i, j, y) in enumerate(trials):
+        x = rows[:, i] + cols[:, j]
+        y_bar[t] = score(log_w, x)
+        if y * y_bar[t] <= gamma:
+            updated[t] = True
+            log_w = log_w + steps[t] * y * np.outer(x, x)
+    return y_bar, updated
+
+
+def inductive(M, N, trials, D, gamma, step):
+    """Algorithm 2: the same from the kernels among the rows and columns of updates so far and the current pair."""
+    R_M, R_N = M.diagonal().max(), N.diagonal().max()
+    steps = np.broadcast_to(step, len(trials))
+    y_bar, updated = np.zeros(len(trials)), np.zeros(len(trials), bool)
+    seen_rows, seen_cols, updates = [], [], []
+    for t, (i, j, y) in enumerate(trials):
+        at_rows = seen_rows + [i] * (i not in seen_rows)
+        at_cols = seen_cols + [j] * (j not in seen_cols)
+        rows, cols = embedding(M[np.ix_(at_rows, at_rows)], N[np.ix_(at_cols, at_cols)], R_M, R_N)
+        log_w = np.log(D / (len(M) + len(N))) * np.eye(len(rows))
+        for s in updates:
+            x = rows[:, at_rows.index(trials[s][0])] + cols[:, at_cols.index(trials[s][1])]
+            log_w += steps[s] * trials[s][2] * np.outer(x, x)
+        y_bar[t] = score(log_w, rows[:, at_rows.index(i)] + cols[:, at_cols.index(j)])
+        if y * y_bar[t] <= gamma:
+            updated[t] = True
+            updates.append(t)
+            seen_rows, seen_cols = at_rows, at_cols
+    return y_bar, updated
