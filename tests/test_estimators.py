@@ -13,7 +13,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
-from lacunar.baselines import MC1Classifier, MC1Regressor, MCBClassifier, MCBRegressor
+from lacunar.baselines import GeomClassifier, MC1Classifier, MC1Regressor, MCBClassifier, MCBRegressor
 from lacunar.features import KarmaFeatures
 from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
 from lacunar.stack import KarmaStackClassifier, KarmaStackRegressor, LowRankImputer
@@ -66,6 +66,8 @@ SUBSPACE_REGRESSORS = [
     SMPCRRegressor(random_state=0),
 ]
 BASELINES = [
+    GeomClassifier(),
+    GeomClassifier(kernel="poly"),
     MC1Classifier(lam=1.0, mu=1e-2, random_state=0),
     MCBClassifier(lam=1.0, mu=1e-2, random_state=0),
     MC1Regressor(lam=1.0, mu=1e-3, random_state=0),

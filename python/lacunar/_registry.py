@@ -22,6 +22,7 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.GROUSE": ("lacunar.tracking", "GROUSE"),
     "lacunar.ActivePOPCA": ("lacunar.active", "ActivePOPCA"),
     "lacunar.MBEG": ("lacunar.active", "MBEG"),
+    "lacunar.GeomClassifier": ("lacunar.baselines", "GeomClassifier"),
     "lacunar.MC1Classifier": ("lacunar.baselines", "MC1Classifier"),
     "lacunar.MC1Regressor": ("lacunar.baselines", "MC1Regressor"),
     "lacunar.MCBClassifier": ("lacunar.baselines", "MCBClassifier"),

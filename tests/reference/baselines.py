@@ -53,3 +53,31 @@ def mcb(X, Y, lam, mus, n_steps, logistic=True):
             b = b - tau_b * G[:, X.shape[1] :].sum(axis=0)
             Z = shrink(Z - tau_z * G, tau_z * mu)
     return Z, b
+
+
+def hinge_box(K, y, C):
+    """argmax_a sum a - a y K y a / 2 over 0 <= a <= C, by projected coordinate steps until nothing moves."""
+    Q, a = np.outer(y, y) * K, np.zeros(len(y))
+    for _ in range(200_000):
+        before = a.copy()
+        for i in np.flatnonzero(np.diag(Q) > 0):
+            a[i] = np.clip(a[i] + (1 - Q[i] @ a) / Q[i, i], 0, C)
+        if np.abs(a - before).max() < 1e-12 * C:
+            break
+    return a
+
+
+def geom(X, y, C, n_rounds, phi, least=1e-3):
+    """Chechik et al. (2008): alternate the support vector machine of x_i / s_i and s_i = ||w^(i)|| / ||w||.
+
+    `phi(x)` are the features of a row whose absent entries are 0; w^(i) keeps the features that the columns of i can make.
+    """
+    seen = ~np.isnan(X)
+    F = np.array([phi(np.nan_to_num(x)) for x in X])
+    can = np.array([phi(s.astype(float)) != 0 for s in seen])
+    s = np.ones(len(X))
+    for _ in range(n_rounds):
+        scaled = F / s[:, None]
+        w = scaled.T @ (hinge_box(scaled @ scaled.T, y, C) * y)
+        s = np.maximum(np.linalg.norm(can * w, axis=1) / np.linalg.norm(w), least)
+    return w, s
