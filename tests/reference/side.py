@@ -2,6 +2,7 @@
 
 import numpy as np
 import scipy.linalg
+import scipy.optimize
 
 
 def corr(K):
@@ -76,3 +77,35 @@ def pieces_kernel(A):
     K[alone] = K[:, alone] = 0
     K[alone, alone] = np.nan if alone.any() else 0
     return K
+
+
+def energy(K, classes):
+    """tr(R^T M R) R_M with M = K^-1, R the one-hot classes, R_M = max K_ii (Theorem 3)."""
+    R = np.equal.outer(classes, np.unique(classes)).astype(float)
+    return np.trace(R.T @ np.linalg.inv(K) @ R) * np.diag(K).max()
+
+
+def max_norm_dual(U, seed=0):
+    """A lower bound of the max-norm, usually tight: the trace norm of diag(sqrt p) U diag(sqrt q), ascended by BFGS."""
+    m, n = U.shape
+
+    def minus_trace_norm(logits):
+        p, q = (np.exp(v - v.max()) / np.exp(v - v.max()).sum() for v in (logits[:m], logits[m:]))
+        return -np.linalg.svd(np.sqrt(p)[:, None] * U * np.sqrt(q), compute_uv=False).sum()
+
+    start = 0.1 * np.random.default_rng(seed).normal(size=m + n)
+    return -scipy.optimize.minimize(minus_trace_norm, start, method="BFGS").fun
+
+
+def likeness(K, Y):
+    """(correlation, agreement) of K with entries Y (n, places; NaN unseen), pair by pair."""
+    Z, rows = Y - np.nanmean(Y, axis=0), []
+    for i in range(len(Y)):
+        for k in range(i):
+            common = ~np.isnan(Y[i] * Y[k])
+            if common.any():
+                equal = (np.sign(Y[i, common]) == np.sign(Y[k, common])).mean()
+                rows.append((K[i, k], (Z[i, common] * Z[k, common]).mean(), common.sum(), equal))
+    k, alike, weight, equal = np.array(rows).T
+    cov = np.cov(np.stack([k, alike]), fweights=weight.astype(int), ddof=0)
+    return cov[0, 1] / np.sqrt(cov[0, 0] * cov[1, 1]), np.average(equal, weights=weight)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lacunar.completion._side._checks import check_index
 from lacunar.completion._side._graph_input import components
-from lacunar.completion._side._laplacian import LaplacianKernel, PseudoInverse, Regularized, written_kernel
+from lacunar.completion._side._laplacian import LaplacianKernel, PseudoInverse, Regularized, laplacian, written_kernel
 from lacunar.completion._side._state import BaseState, Floats, Kind, digest_of, field
 
 _BLOCK = 64  # columns solved for at once
@@ -48,7 +48,7 @@ class GraphState(BaseState):
     @classmethod
     def of(cls, A: Any, how: dict[str, Any], ids: list[Hashable] | None, *, write: bool = False) -> GraphState:
         """The kernel of a checked adjacency matrix; `write` makes it by a dense inverse."""
-        rho = how["regularization"] * A.sum() / A.shape[0] if how["kind"] == "regularized" else None
+        rho = _rho(A, how) if how["kind"] == "regularized" else None
         if write:
             return cls(A, written_kernel(A, rho), how, ids)
         return cls(A, PseudoInverse(A) if rho is None else Regularized(A, rho), how, ids)
@@ -79,6 +79,22 @@ class GraphState(BaseState):
         back: Floats = product.T * self._scale + wide * self._alone
         return np.ascontiguousarray(back.T)
 
+    def energy(self, R: Floats) -> float:
+        """tr(R^T K^-1 R) for R (size, k), infinite when K is singular. O(edges k).
+
+        On a piece of n vertices the inverse of L^+ + shared 11^T is L + 11^T / (n^2 shared).
+        """
+        regularized = self._how["kind"] == "regularized"
+        if not (regularized or self._shared):
+            return float("inf")
+        joined = np.where(self._alone, 0.0, 1.0)[:, None]
+        X = R * joined / np.where(self._alone, 1.0, self._scale)[:, None]
+        energy = float((X * (laplacian(self._A) @ X)).sum() + (R**2 * self._alone[:, None]).sum())
+        if regularized:
+            return energy + _rho(self._A, self._how) * float((X**2).sum())
+        means = (self._member @ X) / np.asarray(self._member.sum(axis=1)).reshape(-1, 1)
+        return energy + float((means**2).sum()) / self._shared
+
     def dense(self) -> Floats:
         """K, exactly symmetric."""
         K = super().dense()
@@ -96,3 +112,8 @@ class GraphState(BaseState):
         A = sp.csr_array((field(state, "data"), field(state, "indices"), indptr), shape=(len(indptr) - 1,) * 2)
         how = {name: field(state, name) for name in ("kind", "regularization", "normalize")}
         return cls.of(A, how, field(state, "ids"))
+
+
+def _rho(A: Any, how: Mapping[str, Any]) -> float:
+    """The share of the mean degree that kind "regularized" adds to the diagonal of L."""
+    return float(how["regularization"] * A.sum() / A.shape[0])

@@ -1,0 +1,268 @@
+"""Theorems 1 and 3 as functions, the max-norm and the diagnostics of side information."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse as sp
+from reference import side as slow
+from sklearn.exceptions import ConvergenceWarning
+
+from lacunar.completion import (
+    Features,
+    Graph,
+    Identity,
+    Kernel,
+    KernelFunction,
+    Mix,
+    max_norm,
+    mistake_bound,
+    pd_laplacian,
+    predictiveness,
+    quasi_dimension_bound,
+    regret_bound,
+)
+
+
+def cliques(sizes, star=True):
+    """Cliques of these sizes, joined as in section 4.1, and the clique of every vertex."""
+    A = scipy.linalg.block_diag(*(np.ones((s, s)) - np.eye(s) for s in sizes))
+    starts = np.cumsum([0, *sizes[:-1]])
+    if star:
+        A[starts[1:], 0] = A[0, starts[1:]] = 1
+    return A, np.repeat(np.arange(len(sizes)), sizes)
+
+
+def noisy(n, seed=0):
+    """A connected graph with a pair of pieces of two kinds of weights."""
+    rng = np.random.default_rng(seed)
+    A = np.triu(rng.random((n, n)) * (rng.random((n, n)) < 0.2), 1)
+    A += np.diag(np.full(n - 1, 0.3), 1)
+    return A + A.T
+
+
+A30, CLASSES = noisy(30), np.arange(30) % 4
+IN_PIECES = sp.block_diag([noisy(12), noisy(9, 1), np.zeros((1, 1))], format="csr")
+POINTS = np.random.default_rng(2).normal(size=(30, 3))
+
+SIDES = {
+    "identity": Identity(30),
+    "kernel": Kernel(POINTS @ POINTS.T + np.eye(30)),
+    "gaussian": KernelFunction("gaussian", points=POINTS, length_scale=0.5),
+    "features": Features(POINTS, own=0.3, const=0.1),
+    "mix-features": Mix(Features(POINTS)),
+    "mix-graph": Mix(Graph(A30)),
+    "mix-graph-sparse": Mix(Graph(A30, method="sparse")),
+    **{
+        f"{kind}-{method}-{normalize}": Graph(A30, kind, method=method, normalize=normalize)
+        for kind in ("pd", "regularized")
+        for method in ("dense", "sparse")
+        for normalize in (True, False)
+    },
+}
+
+
+@pytest.mark.parametrize("name", SIDES)
+def test_quasi_dimension_is_that_of_the_formula(name):
+    side, other = SIDES[name].begin(), SIDES["kernel"].begin()
+    letters = np.array(list("abc"))[np.arange(30) % 3]
+    K, L = side.dense(), other.dense()
+    expected = 4 * slow.energy(K, CLASSES) + 3 * slow.energy(L, letters)
+    assert quasi_dimension_bound(SIDES[name], other, CLASSES, letters) == pytest.approx(expected, rel=1e-8)
+    pd = name.startswith("pd") and name.endswith("False")
+    twice = 4 * slow.energy(K, CLASSES) + 16 if pd else 8 * slow.energy(K, CLASSES)
+    assert quasi_dimension_bound(side, side, CLASSES, CLASSES) == pytest.approx(twice, rel=1e-8)
+
+
+def test_quasi_dimension_of_pieces():
+    with pytest.warns(UserWarning, match="3 pieces"):
+        side = Graph(IN_PIECES, method="sparse").begin()
+    classes = np.arange(22) % 3
+    expected = 6 * slow.energy(side.dense(), classes)
+    assert quasi_dimension_bound(side, side, classes, classes) == pytest.approx(expected, rel=1e-9)
+
+
+def test_quasi_dimension_of_ideal_side_information():
+    """Section 4.1: O(k + l) for cliques joined to a star, whatever m; 2(k-1) edges are cut, as one-hot rows count."""
+    bounds = []
+    for size in (5, 20):
+        A, classes = cliques([size] * 4)
+        side = Graph(A, "pd", normalize=False)
+        bounds.append(quasi_dimension_bound(side, side, classes, classes))
+        R = np.equal.outer(classes, np.arange(4)).astype(float)
+        assert np.trace(R.T @ slow.laplacian(A) @ R) == 2 * 3
+    assert bounds[1] <= bounds[0] < 150
+    shuffled = np.random.default_rng(0).permutation(classes)
+    assert quasi_dimension_bound(side, side, shuffled, shuffled) > 5 * bounds[1]
+    # Vacuous side information: m + n per class.
+    assert quasi_dimension_bound(Identity(7), Identity(5), [0] * 7, [1] * 5) == 12
+
+
+@pytest.mark.parametrize(
+    "side",
+    [
+        Graph(A30),
+        Graph(A30, method="sparse"),
+        Features(POINTS),
+        Features(POINTS, const=0.2),
+        Kernel(np.ones((30, 30))),
+    ],
+)
+def test_quasi_dimension_of_singular_kernels_is_infinite(side):
+    assert quasi_dimension_bound(side, Identity(2), CLASSES, [0, 1]) == np.inf
+
+
+def test_quasi_dimension_refuses():
+    with pytest.raises(ValueError, match=r"row_classes must give a class for each of 3 ids; got shape \(2,\)"):
+        quasi_dimension_bound(Identity(3), Identity(2), [0, 1], [0, 1])
+    with pytest.raises(ValueError, match="cols must know its ids"):
+        quasi_dimension_bound(Identity(3), Identity(), [0, 1, 1], [])
+    with pytest.raises(TypeError, match="rows must be side information"):
+        quasi_dimension_bound(np.eye(3), Identity(2), [0, 1, 1], [0, 1])
+
+
+def test_bounds_of_theorem_1():
+    assert mistake_bound(12, 0.5, 7, 5) == pytest.approx(3.6 * 12 * 4 * np.log(12))
+    assert regret_bound(12, 0.5, 7, 5, 35) == pytest.approx(4 * np.sqrt(2 * 12 * 4 * np.log(12) * 35))
+    for wrong, message in (
+        ({"gamma": 1.5}, "gamma must be above 0 and at most 1; got 1.5"),
+        ({"gamma": np.nan}, "gamma must be"),
+        ({"quasi_dimension": 0.5}, "quasi_dimension must be at least 1"),
+        ({"m": 1, "n": 1}, "3 together"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            mistake_bound(**({"quasi_dimension": 5.0, "gamma": 0.5, "m": 5, "n": 5} | wrong))
+    with pytest.raises(ValueError, match="n_trials must be at least 1"):
+        regret_bound(5, 0.5, 5, 5, 0)
+
+
+def test_pd_laplacian():
+    np.testing.assert_allclose(pd_laplacian(A30), slow.pd_laplacian(A30), atol=1e-12)
+    inverse = np.linalg.inv(pd_laplacian(A30))
+    np.testing.assert_allclose(
+        Graph(A30, "pd", normalize=False).begin().dense(), inverse / np.diag(inverse).max(), atol=1e-12
+    )
+    with pytest.raises(ValueError, match="must be connected; it has 3 pieces"):
+        pd_laplacian(IN_PIECES)
+    with pytest.raises(ValueError, match="at most 4000 vertices"):
+        pd_laplacian(sp.diags_array([np.ones(5000), np.ones(5000)], offsets=[-1, 1], shape=(5001, 5001)))
+
+
+@pytest.mark.parametrize(
+    ("U", "norm"),
+    [
+        (np.eye(6), 1.0),
+        (-3.5 * np.ones((4, 7)), 3.5),
+        (scipy.linalg.hadamard(8), np.sqrt(8)),
+        (2 * np.eye(7) - 1, 3 - 4 / 7),  # similarity of 7 communities, section 4.2
+        ([[1, 1], [1, -1]], np.sqrt(2)),
+        (np.zeros((3, 2)), 0.0),
+        (np.diag([1.0, 0.0, 2.0]), 2.0),
+        ([[5.0]], 5.0),
+        (1e-200 * np.eye(3), 1e-200),
+    ],
+)
+def test_max_norms_that_are_known(U, norm):
+    found = max_norm(U)
+    assert norm * (1 - 1e-12) <= found <= norm * (1 + 2e-6)
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (7, 7), (9, 5)])
+@pytest.mark.parametrize("signs", [True, False])
+def test_max_norm_against_the_dual(shape, signs):
+    rng = np.random.default_rng(sum(shape))
+    U = rng.choice([-1.0, 1.0], shape) if signs else rng.normal(size=shape)
+    found = max_norm(U, tol=1e-9)
+    assert found == pytest.approx(slow.max_norm_dual(U), rel=1e-6)
+    assert max_norm(U.T, tol=1e-9) == pytest.approx(found, rel=1e-8)
+    blocks = U[rng.integers(0, shape[0], 40)][:, rng.integers(0, shape[1], 30)]
+    assert max_norm(blocks) <= found * (1 + 1e-6)  # block-invariant; some rows may not be drawn
+    assert np.abs(U).max() <= found <= np.sqrt(min(shape)) * np.abs(U).max() * (1 + 1e-9)
+
+
+def test_max_norm_refuses_and_warns():
+    with pytest.raises(ValueError, match="finite; got nan in row 0, column 1"):
+        max_norm([[1.0, np.nan]])
+    with pytest.raises(ValueError, match="at least one entry"):
+        max_norm(np.empty((0, 3)))
+    with pytest.raises(ValueError, match="tol must be above 0"):
+        max_norm([[1.0]], tol=0.0)
+    U = np.random.default_rng(0).normal(size=(9, 9))
+    with pytest.warns(ConvergenceWarning, match="lies between"):
+        loose = max_norm(U, max_iter=2)
+    assert loose >= max_norm(U)
+
+
+def entries(side, noise, seed=0, n=24, places=40, seen=0.4):
+    """Signs that the classes behind a side give, by class and place, some flipped, some seen."""
+    rng = np.random.default_rng(seed)
+    Y = rng.choice([-1.0, 1.0], (4, places))[side] * np.where(rng.random((n, places)) < noise, -1, 1)
+    Y[rng.random((n, places)) >= seen] = np.nan
+    index, other = np.nonzero(~np.isnan(Y))
+    return Y, index, other, Y[index, other]
+
+
+@pytest.mark.parametrize("method", ["dense", "sparse"])
+def test_predictiveness_is_that_of_the_pairs(method):
+    A, classes = cliques([6] * 4)
+    side = Graph(A, method=method).begin()
+    Y, index, other, y = entries(classes, 0.1)
+    found = predictiveness(side, index, other, y)
+    correlation, agreement = slow.likeness(side.dense(), Y)
+    assert found.correlation == pytest.approx(correlation, rel=1e-9)
+    assert found.agreement_all == pytest.approx(agreement, rel=1e-12)
+    assert (found.n_ids, found.p_value) == (24, 1 / 200)
+    assert found.agreement_near > 0.75 > 0.6 > found.agreement_all
+    # Other names of the same labels, and their order, change nothing.
+    order = np.random.default_rng(1).permutation(len(y))
+    again = predictiveness(side, index[order], other[order], np.where(y > 0, "yes", "no")[order])
+    assert again.correlation == pytest.approx(found.correlation, rel=1e-12)
+
+
+def test_predictiveness_of_useless_and_misleading_side_information():
+    A, classes = cliques([6] * 4)
+    shuffled = np.random.default_rng(5).permutation(classes)
+    _, *seen = entries(shuffled, 0.1)
+    assert predictiveness(Graph(A), *seen).p_value > 0.05
+    alike = classes[:, None] == classes
+    _, *seen = entries(classes, 0.0)
+    against = Kernel(np.eye(24) + 0.05 * (np.eye(24) - alike) + 1 / 19)
+    found = predictiveness(against, *seen)
+    assert found.correlation < -0.3
+    assert found.p_value > 0.95
+    assert predictiveness(Identity(24), *seen).correlation == 0
+
+
+def test_predictiveness_on_a_sample_and_without_pairs():
+    A, classes = cliques([6] * 4)
+    _, *seen = entries(classes, 0.1)
+    found = predictiveness(Graph(A), *seen, max_ids=12, n_permutations=9)
+    assert (found.n_ids, found.p_value) == (12, 0.1)
+    nothing = predictiveness(Graph(A), [0, 1], [0, 1], [1, -1])
+    assert np.isnan(nothing.correlation)
+    assert nothing.n_pairs == 0
+
+
+def test_a_cell_seen_again_counts_with_its_mean():
+    A, classes = cliques([6] * 4)
+    _, index, other, y = entries(classes, 0.1)
+    doubled = predictiveness(Graph(A), [*index, *index], [*other, *other], [*y, *y], n_permutations=9)
+    once = predictiveness(Graph(A), index, other, y, n_permutations=9)
+    assert doubled == once
+
+
+@pytest.mark.parametrize(
+    ("index", "other", "y", "message"),
+    [
+        ([0, 1], [0], [1, -1], "as long as each other"),
+        ([], [], [], "as long as each other"),
+        ([0, 24], [0, 1], [1, -1], "index must be vertex numbers 0 to 23; got 0 to 24"),
+        ([0, -1], [0, 1], [1, -1], "index must be vertex numbers"),
+        ([0.5, 1], [0, 1], [1, -1], "index must be vertex numbers"),
+        ([0, 1], ["a", "b"], [1, -1], "other must be vertex numbers"),
+        ([0, 1, 2], [0, 1, 2], ["a", "b", "c"], "two labels or be finite numbers; got 3 labels"),
+        ([0, 1, 2], [0, 1, 2], [0.0, np.nan, 1.0], "two labels or be finite numbers"),
+    ],
+)
+def test_predictiveness_refuses(index, other, y, message):
+    with pytest.raises(ValueError, match=message):
+        predictiveness(Identity(24), index, other, y)
