@@ -4,13 +4,14 @@
 #include <vector>
 
 #include "lacunar/parallel.hpp"
+#include "lacunar/row_parts.hpp"
 
 namespace lacunar {
 namespace {
 
 constexpr int kLargestBlock = 8;    // vectors whose running sums stay in registers
 constexpr Offset kMostParts = 16;
-constexpr Offset kEntriesAColumn = 16;  // of a part, so that adding its sums up is little beside making them
+constexpr Offset kEntriesAColumn = 16;  // of a part
 
 // W columns of v and out, whose rows lie `width` apart.
 template <int W, class T>
@@ -49,31 +50,19 @@ void add_part(const Rows<T>& rows, Offset begin, Offset end, const double* v, in
   }
 }
 
-// The first row of part k of n_parts with about equally many entries.
-template <class T>
-Offset start_of(const Rows<T>& rows, Offset k, Offset n_parts) {
-  const Offset entry = rows.offsets[0] + rows.n_observed() / n_parts * k;
-  if (k == n_parts) return rows.n_rows;
-  return std::lower_bound(rows.offsets, rows.offsets + rows.n_rows, entry) - rows.offsets;
-}
-
 }  // namespace
 
 template <class T>
 void column_gram_product(const Rows<T>& rows, const double* v, int width, double* out, int n_threads) {
   const Offset size = rows.n_cols * width;
-  const Offset n_parts =
-      std::clamp<Offset>(rows.n_observed() / (kEntriesAColumn * std::max<Offset>(rows.n_cols, 1)), 1, kMostParts);
+  const Offset n_parts = part_count(rows, kEntriesAColumn, kMostParts);
   std::vector<double> others(static_cast<std::size_t>((n_parts - 1) * size), 0.0);
   std::fill(out, out + size, 0.0);
   parallel_tasks(n_threads, n_parts, [&](int, Offset part) {
     double* sums = part == 0 ? out : others.data() + (part - 1) * size;
-    add_part(rows, start_of(rows, part, n_parts), start_of(rows, part + 1, n_parts), v, width, sums);
+    add_part(rows, part_start(rows, part, n_parts), part_start(rows, part + 1, n_parts), v, width, sums);
   });
-  for (Offset part = 1; part < n_parts; ++part) {
-    const double* sums = others.data() + (part - 1) * size;
-    for (Offset k = 0; k < size; ++k) out[k] += sums[k];
-  }
+  add_parts(others.data(), n_parts, size, out);
 }
 
 template void column_gram_product(const Rows<float>&, const double*, int, double*, int);

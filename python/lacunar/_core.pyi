@@ -42,6 +42,17 @@ def selected_inverse(
     pivots: NDArray[np.float64],
     tail: NDArray[np.float64],
 ) -> NDArray[np.float64]: ...
+def factor_sums(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: _Float,
+    model: NDArray[np.float64],
+    k: int,
+    noise: float,
+    sums: NDArray[np.float64],
+    moment: NDArray[np.float64],
+    n_threads: int,
+) -> int: ...
 def standardise(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],

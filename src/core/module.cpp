@@ -4,6 +4,7 @@
 namespace lacunar::bind {
 void bind_columns(pybind11::module_& m);
 void bind_dual(pybind11::module_& m);
+void bind_factor_sums(pybind11::module_& m);
 void bind_karma_gram(pybind11::module_& m);
 void bind_meg(pybind11::module_& m);
 void bind_observed(pybind11::module_& m);
@@ -19,6 +20,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   m.doc() = "The compiled core of lacunar. Private: arguments are trusted to have passed lacunar._check.";
   lacunar::bind::bind_columns(m);
   lacunar::bind::bind_dual(m);
+  lacunar::bind::bind_factor_sums(m);
   lacunar::bind::bind_karma_gram(m);
   lacunar::bind::bind_meg(m);
   lacunar::bind::bind_observed(m);

@@ -46,3 +46,39 @@ def expected(X, weights, p=None, pseudo=0.0, center=True):
             lost = 1 - 1 / n[i] if i == j else (1 - 1 / n[i]) * (1 - 1 / n[j]) * m / (m - 1)
             C[i, j] = Z[:, i] @ Z[:, j] / (count * (lost if center else 1.0))
     return C
+
+
+def variational_step(X, basis, spread, mean, noise, prior, centre=True):
+    """One step of variational PCA with holes (Ilin and Raiko 2010, section 3.3), a row and a column at a time.
+
+    basis (d, k), spread (d, k, k), prior (k,); the mean of a column is a parameter. Afterwards codes are made white and the
+    basis orthogonal. Returns the five parameters.
+    """
+    seen, (d, k) = ~np.isnan(X), basis.shape
+    codes, spreads = np.zeros((len(X), k)), np.zeros((len(X), k, k))
+    for i, row in enumerate(X):
+        o = seen[i]
+        second = basis[o].T @ basis[o] + spread[o].sum(axis=0)
+        inverse = np.linalg.inv(second + noise * np.eye(k))
+        codes[i], spreads[i] = inverse @ basis[o].T @ (row[o] - mean[o]), noise * inverse
+    new, new_spread, new_mean, left = np.zeros((d, k)), np.zeros((d, k, k)), mean.copy(), 0.0
+    for j in range(d):
+        o, free = seen[:, j], k + centre
+        u = np.column_stack([codes[o], np.ones(o.sum())])[:, :free]
+        gram = u.T @ u
+        gram[:k, :k] += spreads[o].sum(axis=0)
+        ridge = np.zeros(free)
+        ridge[:k] = noise / prior
+        inverse = np.linalg.inv(gram + np.diag(ridge))
+        w = inverse @ u.T @ X[o, j]
+        new[j], new_spread[j] = w[:k], noise * inverse[:k, :k]
+        new_mean[j] = w[k] if centre else mean[j]
+        left += np.sum((X[o, j] - u @ w) ** 2) + np.sum(spreads[o] * np.outer(w[:k], w[:k]))
+        left += np.sum(new_spread[j] * gram[:k, :k])
+    used = seen.any(axis=1)
+    moment = (codes[used].T @ codes[used] + spreads[used].sum(axis=0)) / used.sum()
+    root = np.linalg.cholesky(moment)
+    turn = root @ np.linalg.svd(new @ root)[2].T
+    new, new_spread = new @ turn, np.array([turn.T @ each @ turn for each in new_spread])
+    prior = np.mean(new**2 + np.array([np.diag(each) for each in new_spread]), axis=0)
+    return new, new_spread, new_mean, left / seen.sum(), prior

@@ -1,4 +1,4 @@
-"""The fitted low-rank model of rows: codes, refinement by EM, errors on hidden cells."""
+"""The fitted low-rank model of rows: codes, errors on hidden cells."""
 
 from __future__ import annotations
 
@@ -7,10 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar._factor import Codes, Factors, fit_em, row_codes
-from lacunar._random import generator
+from lacunar._factor import Codes, row_codes
 from lacunar.observed import Observed
-from lacunar.subspace._solve import signed
 
 _Floats = NDArray[np.float64]
 _LEAST_NOISE = 1e-3  # of sigma^2, in units of the mean variance of a column
@@ -39,15 +37,6 @@ def tail_noise(values: _Floats, trace: float, d: int) -> float:
 def posterior(model: Model, rows: Observed, *, inverse: bool = False, n_jobs: int | None = None) -> Codes:
     """Codes of unit variance: z = sqrt(values - noise) times them is (V_o'V_o + s2 diag(1 / (l - s2)))^-1 V_o'(x_o - mean_o)."""
     return row_codes(rows, model.basis(), model.noise, inverse=inverse, n_jobs=n_jobs)
-
-
-def refined(model: Model, rows: Observed, steps: int, *, centre: bool, n_jobs: int | None) -> Model:
-    """`steps` of EM for probabilistic PCA from this model; mean stays where `centre` is False."""
-    start = Factors(model.basis(), model.mean, model.noise, 1.0, 0, False, 0)
-    rng = generator(0)  # draws nothing: there is a start
-    made = fit_em(rows, len(model.values), rng=rng, max_iter=steps, tol=0.0, mean=centre, start=start, n_jobs=n_jobs)
-    left, size, _ = np.linalg.svd(made.basis, full_matrices=False)
-    return Model(made.mean, signed(left.T), size**2 + made.sigma2, made.sigma2)
 
 
 def hidden_cells(rows: Observed, share: float, rng: np.random.Generator) -> tuple[Observed, NDArray[np.bool_]]:

@@ -14,9 +14,10 @@ from lacunar._random import generator
 from lacunar.observed import Observed
 from lacunar.subspace import _closed
 from lacunar.subspace._diagnostics import probe_rows, warn_dependent
-from lacunar.subspace._model import Model, fewest_components, hidden_cells, hidden_errors, refined
+from lacunar.subspace._model import Model, fewest_components, hidden_cells, hidden_errors
 from lacunar.subspace._operator import Implicit, implicit_covariance
 from lacunar.subspace._options import check_options, check_seen
+from lacunar.subspace._refine import refinable, refined
 from lacunar.subspace._robust import tamed
 from lacunar.subspace._solve import dense_spectrum, free_spectrum
 from lacunar.subspace._stream import StreamedSubspace
@@ -46,8 +47,9 @@ class POPCA(StreamedSubspace):
     pseudo_count : float, default=2
         Rows without evidence added to the counts of pairs.
     refine : int, default=10
-        Steps of EM on the observed entries, from the closed form. With refine=0, pseudo_count=0, center=False and weights "known" or
-        "global" this is Algorithm 1 of the paper.
+        Most steps of variational EM on the observed entries, from the closed form; fewer when the subspace has settled, none for
+        as many components as columns or more than 64. With refine=0, pseudo_count=0, center=False and weights "known" or "global"
+        this is Algorithm 1 of the paper.
     scale : bool, default=False
         Standardise columns; components are then those of the correlation matrix.
     robust : None, "rows" or ("winsor", c), default=None
@@ -195,7 +197,7 @@ class POPCA(StreamedSubspace):
         else:
             self.shift_, self.tables_ = shift, pair_sums(rows, shift, self.n_jobs)._asdict()
             model = self._from_tables(k)
-        if self.refine and len(model.values) and model.values[0] > 0:
+        if self.refine and refinable(model):
             table = rows.with_values((rows.values.astype(np.float64) - shift[rows.indices]) / self.scale_[rows.indices])
             model = refined(model, table, self.refine, centre=self.center, n_jobs=self.n_jobs)
         self._publish(model, shift)

@@ -1,0 +1,148 @@
+#include "lacunar/factor_sums.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "lacunar/kernels.hpp"
+#include "lacunar/parallel.hpp"
+#include "lacunar/row_parts.hpp"
+#include "lacunar/small_dense.hpp"
+
+namespace lacunar {
+namespace {
+
+constexpr Offset kEntriesAColumn = 64;  // of a part
+constexpr Offset kMostParts = 8;
+constexpr double kPivot = 1e-13, kRescue = 1e-8;  // relative to the mean diagonal
+
+constexpr Offset packed(int k) { return static_cast<Offset>(k) * (k + 1) / 2; }
+
+// matrix (k, k), its rows `leading` apart, becomes its inverse by Gauss-Jordan steps; false, half done, when a pivot is below
+// `smallest`. Positive definite matrices need no pivoting. k^3, along rows.
+bool invert(double* matrix, int k, int leading, double smallest) {
+  for (int p = 0; p < k; ++p) {
+    double* pivot_row = matrix + p * leading;
+    const double pivot = pivot_row[p];
+    if (!(pivot > smallest)) return false;
+    pivot_row[p] = 1.0;
+    for (int j = 0; j < leading; ++j) pivot_row[j] /= pivot;
+    for (int i = 0; i < k; ++i) {
+      if (i == p) continue;
+      double* row = matrix + i * leading;
+      const double factor = row[p];
+      row[p] = 0.0;
+      for (int j = 0; j < leading; ++j) row[j] -= factor * pivot_row[j];
+    }
+  }
+  return true;
+}
+
+// One part of the rows: its posterior codes, and what they add to the sums.
+class Part {
+ public:
+  Part(const double* model, int k, double noise)
+      : model_(model), k_(k), leading_(padded(k)), noise_(noise), gram_(static_cast<std::size_t>(packed(k))),
+        right_(static_cast<std::size_t>(k)), inverse_(static_cast<std::size_t>(k * leading_)),
+        second_(static_cast<std::size_t>(packed(k + 1))), first_(static_cast<std::size_t>(k + 1)) {}
+
+  // False when a ridge had to rescue the row.
+  template <class T>
+  bool add(const Index* columns, const T* values, Offset size, double* sums, double* moment) {
+    gather(columns, values, size);
+    const bool sound = solve();
+    moments();
+    const Offset width = factor_sums_width(k_), pairs = packed(k_ + 1);
+    for (Offset p = 0; p < size; ++p) {
+      double* of_column = sums + columns[p] * width;
+      add_(second_.data(), 1.0, of_column, pairs);
+      add_(first_.data(), static_cast<double>(values[p]), of_column + pairs, k_ + 1);
+    }
+    for (Offset q = 0; q < packed(k_); ++q) moment[q] += second_[static_cast<std::size_t>(q)];
+    return sound;
+  }
+
+ private:
+  template <class T>
+  void gather(const Index* columns, const T* values, Offset size) {
+    std::fill(gram_.begin(), gram_.end(), 0.0);
+    std::fill(right_.begin(), right_.end(), 0.0);
+    for (Offset p = 0; p < size; ++p) {
+      const double* of_column = model_ + columns[p] * factor_width(k_);
+      const double* v = of_column + packed(k_);
+      add_(of_column, 1.0, gram_.data(), packed(k_));
+      add_(v, static_cast<double>(values[p]) - v[k_], right_.data(), k_);
+    }
+  }
+
+  // inverse = (gram + noise I)^-1.
+  bool solve() {
+    const double mean = unpack(noise_) / k_;
+    if (invert(inverse_.data(), k_, leading_, kPivot * mean)) return true;
+    unpack(std::max(noise_, kRescue * (mean > 0 ? mean : 1)));
+    invert(inverse_.data(), k_, leading_, 0.0);
+    return false;
+  }
+
+  // inverse = gram + ridge I, unpacked; the trace of gram.
+  double unpack(double ridge) {
+    const double* from = gram_.data();
+    double trace = 0;
+    for (int i = 0; i < k_; ++i) {
+      double *row = inverse_.data() + i * leading_, *column = inverse_.data() + i;
+      for (int j = 0; j <= i; ++j) row[j] = column[j * leading_] = *from++;
+      trace += row[i];
+      row[i] += ridge;
+      std::fill(row + k_, row + leading_, 0.0);
+    }
+    return trace;
+  }
+
+  // first = E u and second = E u u^T, by rows of its lower triangle, the last of which is first.
+  void moments() {
+    for (int i = 0; i < k_; ++i) first_[static_cast<std::size_t>(i)] = dot(inverse_.data() + i * leading_, right_.data(), k_);
+    first_[static_cast<std::size_t>(k_)] = 1.0;
+    double* to = second_.data();
+    for (int i = 0; i < k_; ++i) {
+      const double* row = inverse_.data() + i * leading_;
+      const double own = first_[static_cast<std::size_t>(i)];
+      for (int j = 0; j <= i; ++j) *to++ = own * first_[static_cast<std::size_t>(j)] + noise_ * row[j];
+    }
+    std::copy(first_.begin(), first_.end(), to);
+  }
+
+  const double* model_;
+  int k_, leading_;
+  double noise_;
+  std::vector<double> gram_, right_, inverse_, second_, first_;
+  AddScaled<double> add_ = add_scaled<double>();
+};
+
+}  // namespace
+
+template <class T>
+Offset factor_sums(const Rows<T>& rows, const double* model, int k, double noise, double* sums, double* moment,
+                   int n_threads) {
+  const Offset size = rows.n_cols * factor_sums_width(k), n_parts = part_count(rows, kEntriesAColumn, kMostParts);
+  std::vector<double> others(static_cast<std::size_t>((n_parts - 1) * size), 0.0);
+  std::vector<double> moments(static_cast<std::size_t>(n_parts * packed(k)), 0.0);
+  std::atomic<Offset> rescued{0};
+  parallel_tasks(n_threads, n_parts, [&](int, Offset task) {
+    double* to = task == 0 ? sums : others.data() + (task - 1) * size;
+    Part part(model, k, noise);
+    const Offset last = part_start(rows, task + 1, n_parts);
+    for (Offset i = part_start(rows, task, n_parts); i < last; ++i) {
+      const Offset from = rows.offsets[i], entries = rows.offsets[i + 1] - from;
+      if (entries == 0) continue;
+      if (!part.add(rows.indices + from, rows.values + from, entries, to, moments.data() + task * packed(k))) ++rescued;
+    }
+  });
+  add_parts(others.data(), n_parts, size, sums);
+  add_parts(moments.data(), n_parts + 1, packed(k), moment);
+  return rescued;
+}
+
+template Offset factor_sums(const Rows<float>&, const double*, int, double, double*, double*, int);
+template Offset factor_sums(const Rows<double>&, const double*, int, double, double*, double*, int);
+
+}  // namespace lacunar

@@ -1,0 +1,120 @@
+"""Refinement of the closed form: expectation maximisation that counts how uncertain the components are."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacunar import _core
+from lacunar._threads import thread_count
+from lacunar.observed import Observed
+from lacunar.subspace._model import Model
+from lacunar.subspace._solve import signed
+
+_Floats = NDArray[np.float64]
+_MOST = 64  # components that are refined: a step takes their square in memory, for every column
+_SETTLED = 1e-5  # mean squared sine between the subspaces of two steps that ends the refinement
+_LEAST = 1e-12  # of noise, in units of the mean square of an entry; of a column's sums, in units of their diagonal
+_FAINT = 1e-6  # of a component's variance at the start, in units of the noise: none starts, and so stays, at 0
+
+
+class _State(NamedTuple):
+    """x_j = mean_j + v_j z + noise, z of unit covariance, v_j normal about basis_j."""
+
+    basis: _Floats  # (d, k), orthogonal columns
+    spread: _Floats  # (d, k, k), covariances of v_j
+    mean: _Floats  # (d,)
+    noise: float
+    prior: _Floats  # (k,): variance of an entry of v_j before it is seen
+
+
+def refinable(model: Model) -> bool:
+    """Whether there is noise beside few enough components, and variance."""
+    k, d = model.components.shape
+    return 0 < k < d and k <= _MOST and float(model.values[0]) > 0
+
+
+def refined(model: Model, rows: Observed, steps: int, *, centre: bool, n_jobs: int | None) -> Model:
+    """At most `steps` of variational EM from this model (about mean 0) on rows; means are parameters where `centre`.
+
+    Rows of components have a normal prior whose variance is learned and a normal posterior, as in the variational PCA of
+    Bishop (1999) with holes (Ilin and Raiko, "Practical approaches to principal component analysis in the presence of missing
+    values", JMLR 2010); plain EM (Tipping and Bishop 1999) is the same without spread and prior, and overfits columns seen
+    rarely. Codes are whitened and rotated to the axes after every step. O(nnz k^2 + (n + d) k^3) a step, 12 d k^2 numbers.
+    """
+    seen = np.bincount(rows.indices, minlength=rows.shape[1]) > 0
+    strength = np.maximum(model.values - model.noise, _FAINT * model.noise)
+    basis = model.components.T * np.sqrt(strength)
+    d, k = basis.shape
+    prior = np.sum(basis**2, axis=0) / max(int(seen.sum()), 1)
+    state = _State(basis, np.zeros((d, k, k)), model.mean, model.noise, prior)
+    size = float(np.sum(np.square(rows.values, dtype=np.float64)))
+    for _ in range(steps):
+        axes, state = _axes(state), _step(state, rows, seen, size, centre=centre, n_jobs=n_jobs)
+        if 1 - np.sum((axes.T @ _axes(state)) ** 2) / k < _SETTLED:
+            break
+    values = np.sum(state.basis**2, axis=0) + state.noise
+    return Model(state.mean, signed(_axes(state).T), values, state.noise)
+
+
+def _axes(state: _State) -> _Floats:
+    made: _Floats = state.basis / np.linalg.norm(state.basis, axis=0)
+    return made
+
+
+def _step(
+    state: _State, rows: Observed, seen: NDArray[np.bool_], size: float, *, centre: bool, n_jobs: int | None
+) -> _State:
+    k = state.basis.shape[1]
+    grams, products, moment = _expectations(state, rows, n_jobs)
+    free = k + 1 if centre else k  # the mean is a direction more, whose code is 1 for certain
+    grams, products = grams[:, :free, :free], products[:, :free]
+    ridge = np.zeros(free)
+    ridge[:k] = state.noise / state.prior
+    least = _LEAST * np.einsum("jkk->j", grams)[:, None] + 1e-300
+    inverse = np.linalg.inv(grams + (ridge + least)[:, :, None] * np.eye(free))
+    made = np.einsum("jkl,jl->jk", inverse, products)
+    spread = np.where(seen[:, None, None], state.noise * inverse[:, :k, :k], 0.0)
+    # E|x - v u|^2 = |x|^2 - 2 w b + w G w + tr(spread G), and (G + ridge) w = b
+    left = size - float(np.sum(made * products)) - float(np.sum(made**2 * ridge))
+    left += float(np.einsum("jkl,jkl->", spread, grams[:, :k, :k]))
+    noise = max(left / max(rows.nnz, 1), _LEAST * size / max(rows.nnz, 1), 1e-300)
+    mean = made[:, k] if centre else state.mean
+    return _on_axes(made[:, :k], spread, mean, noise, moment, int(seen.sum()))
+
+
+def _expectations(state: _State, rows: Observed, n_jobs: int | None) -> tuple[_Floats, _Floats, _Floats]:
+    """Sums by column of E u u^T (d, k + 1, k + 1) and x E u (d, k + 1), u = (z, 1), and the mean of E z z^T (k, k)."""
+    d, k = state.basis.shape
+    second = state.basis[:, :, None] * state.basis[:, None, :] + state.spread
+    model = np.concatenate([second[:, *np.tril_indices(k)], state.basis, state.mean[:, None]], axis=1)
+    pairs = (k + 1) * (k + 2) // 2
+    sums, moment = np.zeros((d, pairs + k + 1)), np.zeros(k * (k + 1) // 2)
+    data = (rows.indptr, rows.indices, rows.values, np.ascontiguousarray(model), k, state.noise)
+    _core.factor_sums(*data, sums, moment, thread_count(n_jobs))
+    used = max(int(np.sum(rows.row_counts > 0)), 1)
+    return _unpacked(sums[:, :pairs], k + 1), sums[:, pairs:], _unpacked(moment[None], k)[0] / used
+
+
+def _unpacked(packed: _Floats, k: int) -> _Floats:
+    """Symmetric matrices (n, k, k) of lower triangles by rows (n, k (k + 1) / 2)."""
+    row, column = np.tril_indices(k)
+    full = np.empty((len(packed), k, k))
+    full[:, row, column] = packed
+    full[:, column, row] = packed
+    return full
+
+
+def _on_axes(basis: _Floats, spread: _Floats, mean: _Floats, noise: float, moment: _Floats, n_seen: int) -> _State:
+    """The same model with codes of unit covariance and orthogonal columns of the basis."""
+    values, vectors = np.linalg.eigh(moment)
+    root = vectors * np.sqrt(np.maximum(values, 1e-12 * max(float(values[-1]), 1e-300)))
+    left, size, right = np.linalg.svd(basis @ root, full_matrices=False)
+    size = np.maximum(size, 1e-12 * max(float(size[0]), 1e-150))
+    turn = root @ right.T
+    spread = turn.T @ spread @ turn
+    basis = left * size
+    prior = (np.sum(basis**2, axis=0) + np.einsum("jkk->k", spread)) / max(n_seen, 1)
+    return _State(basis, spread, mean, noise, prior)

@@ -1,0 +1,38 @@
+#include "arrays.hpp"
+#include "lacunar/factor_sums.hpp"
+
+namespace lacunar::bind {
+namespace {
+
+template <class T>
+Offset sums_of(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
+               const Array<double>& model, int k, double noise, Array<double> sums, Array<double> moment,
+               int n_threads) {
+  if (model.ndim() != 2 || k < 1) throw std::invalid_argument("model must have two dimensions, k must be positive");
+  const Offset n_cols = model.shape(0);
+  const auto rows = rows_of(indptr, indices, values, n_cols);
+  expect_size(model, n_cols * factor_width(k), "model");
+  expect_size(sums, n_cols * factor_sums_width(k), "sums");
+  expect_size(moment, static_cast<Offset>(k) * (k + 1) / 2, "moment");
+  const double* from = model.data();
+  double *to = sums.mutable_data(), *codes = moment.mutable_data();
+  const py::gil_scoped_release nogil;
+  return factor_sums(rows, from, k, noise, to, codes, n_threads);
+}
+
+template <class T>
+void bind_for(py::module_& m) {
+  using py::arg;
+  m.def("factor_sums", &sums_of<T>, arg("indptr").noconvert(), arg("indices").noconvert(), arg("values").noconvert(),
+        arg("model").noconvert(), arg("k"), arg("noise"), arg("sums").noconvert(), arg("moment").noconvert(),
+        arg("n_threads"), "Adds an expectation step's sums by column, and of codes; the number of rescued rows.");
+}
+
+}  // namespace
+
+void bind_factor_sums(py::module_& m) {
+  bind_for<float>(m);
+  bind_for<double>(m);
+}
+
+}  // namespace lacunar::bind
