@@ -27,6 +27,11 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.MC1Regressor": ("lacunar.baselines", "MC1Regressor"),
     "lacunar.MCBClassifier": ("lacunar.baselines", "MCBClassifier"),
     "lacunar.MCBRegressor": ("lacunar.baselines", "MCBRegressor"),
+    **{
+        f"lacunar.{name}": ("lacunar.completion", name)
+        for name in ("Identity", "Kernel", "KernelFunction", "Features", "Graph", "Mix")
+    },
+    "lacunar.OnlineMatrixClassifier": ("lacunar.completion", "OnlineMatrixClassifier"),
     "lacunar.TableEncoder": ("lacunar.compare", "TableEncoder"),
     "lacunar.TableModel": ("lacunar.compare", "TableModel"),
 }

@@ -81,7 +81,9 @@ class Encoder:
     def estimator(self, model: Any, where: str) -> dict[str, Any]:
         """Parameters and learned attributes of a registered estimator."""
         params = model.get_params(deep=False)
-        state = {k: v for k, v in vars(model).items() if k not in params and k not in _NOT_STORED}
+        # Not vars(): a model whose state lives in an engine writes it out for the occasion.
+        kept = model.__getstate__()
+        state = {k: v for k, v in kept.items() if k not in params and k not in _NOT_STORED}
         for key, value in state.items():
             if not _is_state(key):
                 _unstorable(f"{where}.{key}", value, "only parameters and attributes ending in '_' are stored")
@@ -199,6 +201,8 @@ def check_fitted_state(model: Any) -> None:
     """Refuses parameters out of range and attributes that contradict each other."""
     if hasattr(model, "_parameter_constraints"):
         model._validate_params()
+    if hasattr(model, "_check_loaded"):
+        model._check_loaded()
     n_features = getattr(model, "n_features_in_", None)
     if n_features is not None:
         if not isinstance(n_features, int | np.integer) or not 0 <= n_features < 2**31:

@@ -22,7 +22,7 @@ from lacunar._check._options import (
     check_sparse_output,
     refuse_range,
 )
-from lacunar._check._pairs import read_binary, read_id, read_ids, read_pairs
+from lacunar._check._pairs import read_id, read_ids, read_labels, read_pairs
 from lacunar._check._tables import (
     SparseMissing,
     check_dense,
@@ -53,9 +53,9 @@ __all__ = [
     "check_target",
     "check_triplets",
     "float_dtype",
-    "read_binary",
     "read_id",
     "read_ids",
+    "read_labels",
     "read_pairs",
     "refuse_duplicate",
     "refuse_range",

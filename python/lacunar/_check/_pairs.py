@@ -80,7 +80,7 @@ def _from_list(X: Any) -> tuple[list[Hashable], list[Hashable]]:
     return read_ids([pair[0] for pair in X], "rows"), read_ids([pair[1] for pair in X], "cols")
 
 
-def read_binary(y: Any, n: int) -> NDArray[Any]:
+def read_labels(y: Any, n: int) -> NDArray[Any]:
     """Labels as an array (n,) without holes."""
     target = np.asarray(y)
     if target.ndim != 1 or len(target) != n:

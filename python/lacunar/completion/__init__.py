@@ -4,6 +4,7 @@ After Herbster, Pasteris and Tse, *Online Matrix Completion with Side Informatio
 algorithm in kernel form. `_side` is what is known of rows and columns, `_theory` what it is worth.
 """
 
+from lacunar.completion._classifier import OnlineMatrixClassifier
 from lacunar.completion._side import Features, Graph, Identity, Kernel, KernelFunction, Mix
 from lacunar.completion._theory import (
     Predictiveness,
@@ -22,6 +23,7 @@ __all__ = [
     "Kernel",
     "KernelFunction",
     "Mix",
+    "OnlineMatrixClassifier",
     "Predictiveness",
     "max_norm",
     "mistake_bound",

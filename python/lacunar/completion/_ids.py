@@ -1,0 +1,139 @@
+"""Ids of any hashable kind to vertices of the side information, new ones at any time."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacunar.completion._side import Identity, SideInformation, SideState
+
+Vertices = NDArray[np.int64]
+UNKNOWN = -1
+
+
+class IdTable:
+    """The vertices of one side (rows or columns): what is asked about grows it, only what is learned counts.
+
+    A vertex without observations changes no prediction, so asking about a new id is free of effect. Under `Identity` all ids
+    that were never learned are alike and share one spare vertex, whatever their number.
+
+    Attributes
+    ----------
+    number : dict
+        id -> vertex.
+    base : int
+        Ids the side information began with.
+    """
+
+    def __init__(self, described: SideInformation, name: str, state: Mapping[str, Any] | None = None) -> None:
+        self.name, self.described = name, described
+        self.side: SideState = described.begin() if state is None else described.resume(state["side"])
+        self.alike = isinstance(described, Identity)
+        begun = self.side.size if state is None else int(state["base"])
+        known = self.side.ids if self.side.ids is not None else range(begun)
+        self.number: dict[Hashable, int] = {each: k for k, each in enumerate(known)}
+        self.base, self.spare, self.fresh = begun, UNKNOWN, set[int]()
+        if state is not None:
+            self._resume(state)
+
+    @property
+    def n_learned(self) -> int:
+        """Ids that count for the size N of the problem: those of the side information and those learned since."""
+        return len(self.number) - len(self.fresh)
+
+    def look(self, ids: list[Hashable]) -> Vertices:
+        """Vertices of ids, -1 for those without one; nothing grows."""
+        get = self.number.get
+        return np.fromiter((get(each, UNKNOWN) for each in ids), np.int64, len(ids))
+
+    def ask(self, ids: list[Hashable]) -> Vertices:
+        """Vertices for predictions: unseen ids take one where the side information gives it."""
+        found = self.look(ids)
+        for k in np.flatnonzero(found == UNKNOWN):
+            found[k] = self._spare() if self.alike and self.side.grows else self._take(ids[k])
+        return found
+
+    def take(self, ids: list[Hashable]) -> Vertices:
+        """Vertices for learning: every unseen id gets its own."""
+        found = self.look(ids)
+        for k in np.flatnonzero(found == UNKNOWN):
+            found[k] = self._take(ids[k])
+        return found
+
+    def add(self, name: Hashable, value: Any) -> int:
+        """A vertex for an unseen id with what the side information wants of it: a point, a row of features."""
+        return self._register(name, self.side.grow(value))
+
+    def counts(self, vertices: Vertices) -> Vertices:
+        """`n_learned` at each of the observations to come, the current one included: (n,)."""
+        first = np.zeros(len(vertices), np.int64)
+        if self.fresh:
+            values, places = np.unique(vertices, return_index=True)
+            first[[p for v, p in zip(values.tolist(), places.tolist(), strict=True) if v in self.fresh]] = 1
+        return self.n_learned + np.cumsum(first)
+
+    def learned(self, vertices: Iterable[int]) -> None:
+        """These vertices have observations now."""
+        self.fresh.difference_update(vertices)
+
+    def unknown(self, ids: list[Hashable], vertices: Vertices) -> NoReturn:
+        """Refuses the first id without a vertex."""
+        k = int(np.flatnonzero(vertices == UNKNOWN)[0])
+        raise ValueError(
+            f"{self.name} must be ids known to the model; got {ids[k]!r} at position {k}. Learn it first, or set "
+            "unseen='grow' or unseen='prior'."
+        )
+
+    def _spare(self) -> int:
+        if self.spare == UNKNOWN:
+            self.spare = self.side.grow(None)
+        return self.spare
+
+    def _take(self, name: Hashable) -> int:
+        if name in self.number:  # twice in one batch
+            return self.number[name]
+        if self.spare != UNKNOWN:
+            vertex, self.spare = self.spare, UNKNOWN
+        else:
+            try:
+                vertex = self.side.grow(name)
+            except (TypeError, ValueError) as error:
+                raise ValueError(
+                    f"{self.name} must be ids that {type(self.described).__name__} knows or can take; got {name!r}: {error} "
+                    f"Or call add_{self.name[:3]}(id, value) with what it needs."
+                ) from None
+        return self._register(name, vertex)
+
+    def _register(self, name: Hashable, vertex: int) -> int:
+        self.number[name] = vertex
+        self.fresh.add(vertex)
+        return vertex
+
+    # -- state ----------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """Plain data from which the table is made again."""
+        grown = [[name, vertex] for name, vertex in self.number.items() if vertex >= self.base]
+        return {
+            "side": self.side.state(),
+            "base": self.base,
+            "grown": [name for name, _ in grown],
+            "vertices": np.array([vertex for _, vertex in grown], np.int64),
+            "fresh": np.array(sorted(self.fresh), np.int64),
+            "spare": self.spare,
+        }
+
+    def _resume(self, state: Mapping[str, Any]) -> None:
+        vertices, size = np.asarray(state["vertices"]), self.side.size
+        grown = list(state["grown"])
+        taken = [*vertices.tolist(), *([state["spare"]] if state["spare"] != UNKNOWN else [])]
+        if sorted(taken) != list(range(self.base, size)) or len(grown) != len(vertices):
+            raise ValueError(f"the state must name every one of {size} {self.name} once; it does not. Save it again.")
+        self.number.update(zip(grown, vertices.tolist(), strict=True))
+        self.fresh = {int(each) for each in state["fresh"]}
+        self.spare = int(state["spare"])
+        if len(self.number) + (self.spare != UNKNOWN) != size or not self.fresh <= set(taken):
+            raise ValueError(f"the state's ids of the {self.name} contradict each other. Save it again.")

@@ -1,0 +1,116 @@
+"""Labels of any of the usual kinds to signs -1 and +1, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacunar._check import read_labels
+
+Floats = NDArray[np.float64]
+Labels = NDArray[Any]
+
+
+class Coding(NamedTuple):
+    """Two classes, or thresholds.
+
+    classes: (negative, positive), or codes 0..L of thresholds. settled: whether a negative label was seen: 1 alone may belong to
+    0/1 or to -1/1.
+    """
+
+    classes: Labels
+    settled: bool
+    thresholds: Floats | None
+
+    @property
+    def n_tasks(self) -> int:
+        """Binary questions asked: one, or one a threshold."""
+        return 1 if self.thresholds is None else len(self.thresholds)
+
+    def signs(self, target: Labels) -> Floats:
+        """-1 and +1, (n, L)."""
+        if self.thresholds is not None:
+            return np.where(np.asarray(target, dtype=np.float64)[:, None] >= self.thresholds, 1.0, -1.0)
+        positive = target == self.classes[1]
+        wrong = np.flatnonzero(~(positive | (target == self.classes[0])))
+        if wrong.size:
+            raise ValueError(
+                f"y must hold the labels {self.classes[0]} and {self.classes[1]} of what came before; got "
+                f"{target[wrong[0]]} at position {wrong[0]}. Recode it, use thresholds= for ratings, or fit again."
+            )
+        return np.where(positive, 1.0, -1.0)[:, None]
+
+    def labels(self, signs: Floats) -> Labels:
+        """Labels (n,) of predicted signs (n, L): for thresholds, how many are reached."""
+        if self.thresholds is None:
+            return self.classes[(signs[:, 0] > 0).astype(np.intp)]
+        reached: Labels = (signs > 0).sum(axis=1)
+        return reached
+
+    def coded(self, target: Labels) -> Labels:
+        """Observed labels in the terms of `labels`."""
+        return self.labels(self.signs(target)) if self.thresholds is not None else target
+
+
+def read_thresholds(thresholds: Any) -> Floats | None:
+    """One threshold or ascending ones, (L,)."""
+    if thresholds is None:
+        return None
+    given = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
+    if given.ndim != 1 or not given.size or not np.isfinite(given).all() or (np.diff(given) <= 0).any():
+        raise ValueError(
+            f"thresholds must be a finite number or ascending ones; got {thresholds!r}. Use 4, or [2, 3, 4, 5]."
+        )
+    return given
+
+
+def read_y(
+    y: Any, n: int, coding: Coding | None, thresholds: Floats | None, classes: Sequence[Any] | None = None
+) -> tuple[Floats, Coding]:
+    """Signs (n, L) of the labels, and the coding as it is after them."""
+    target = read_labels(y, n)
+    if thresholds is not None:
+        if target.dtype.kind not in "iufb":
+            raise TypeError(f"y must be ratings, numbers, with thresholds; got dtype {target.dtype}. Encode them.")
+        coding = coding or Coding(np.arange(len(thresholds) + 1), True, thresholds)
+        return coding.signs(target), coding
+    if classes is not None:
+        coding = _named(classes, coding)
+    elif coding is None:
+        coding = _settle(target)
+    elif not coding.settled and not (target == 1).all():
+        settled = _settle(target)
+        coding = settled if settled.classes[1] == 1 else coding  # where it is not, signs() says so
+    return coding.signs(target), coding
+
+
+def _named(classes: Sequence[Any], coding: Coding | None) -> Coding:
+    given = np.unique(np.asarray(classes))
+    if given.shape != (2,):
+        raise ValueError(f"classes must be two labels; got {list(classes)!r}. Use thresholds= for ratings.")
+    if coding is not None and coding.settled and not np.array_equal(given, coding.classes):
+        raise ValueError(f"classes must be those of the first call, {coding.classes}; got {given}. Leave it out.")
+    return Coding(given, True, None)
+
+
+def _settle(target: Labels) -> Coding:
+    """The two classes of the first labels: bool, 0/1, -1/1, or any two."""
+    if target.dtype.kind == "b":
+        return Coding(np.array([False, True]), True, None)
+    found = np.unique(target)
+    if target.dtype.kind in "iuf":
+        kind = found.dtype.type
+        for low in (-1, 0):
+            if np.isin(found, [low, 1]).all() and low in found:
+                return Coding(np.array([low, 1], dtype=kind), True, None)
+        if (found == 1).all():
+            return Coding(np.array([-1, 1]), False, None)
+    if len(found) != 2 or np.array_equal(found, [-1, 0]):
+        raise ValueError(
+            f"y must hold two labels (bool, 0/1, -1/1, or any two in the first batch); got {found[:5].tolist()!r}. Use "
+            "thresholds= for ratings, classes= where the first batch shows one of them."
+        )
+    return Coding(found, True, None)

@@ -1,0 +1,104 @@
+"""Options of a learner as numbers: margin, scale of the first weights, steps."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacunar.completion._side import SideState
+
+Floats = NDArray[np.float64]
+
+
+class Tuning(NamedTuple):
+    """What the engine is told.
+
+    schedule: "anytime" (number times the step for the trials so far), "constant" (number).
+    """
+
+    gamma: float
+    log_scale: float
+    schedule: str
+    number: float
+    conservative: bool
+
+    def steps(self, n_seen: int, sizes: NDArray[np.int64]) -> Floats:
+        """Steps (n,) of the trials after the first `n_seen`, `sizes` (n,) the N of each; at most 1."""
+        if self.schedule == "constant":
+            return np.full(len(sizes), self.number)
+        N, t = np.maximum(sizes, 3), n_seen + 1 + np.arange(len(sizes))
+        made: Floats = np.minimum(1.0, self.number * np.sqrt(N * np.log(N) / (2.0 * t)))
+        return made
+
+
+def tune(options: Any, rows: SideState, cols: SideState) -> Tuning:
+    """The numbers behind the options of a classifier (its parameters of the same names)."""
+    size = rows.size + cols.size
+    blocks = _blocks(options.blocks)
+    gamma = 1.0 / math.sqrt(min(blocks)) if options.gamma == "theory" else float(options.gamma)
+    quasi_dimension = _quasi_dimension(options, rows, cols, size)
+    if quasi_dimension is not None:
+        if size == 0:
+            raise ValueError(
+                f"d must be 'neutral' where ids are not known at the beginning; got {options.d!r}. Use prior=, or Identity(n)."
+            )
+        log_scale = math.log(quasi_dimension / size)
+    else:
+        log_scale = math.log1p(options.prior) - math.log(_mean_square(rows, cols))
+    schedule, number = _steps(options, gamma, quasi_dimension or float(size), size)
+    return Tuning(gamma, log_scale, schedule, number, bool(options.conservative))
+
+
+def _blocks(blocks: Any) -> tuple[int, int]:
+    """k and l of a (k, l)-biclustered matrix."""
+    if blocks is None:
+        return (1, 1)
+    if isinstance(blocks, int | np.integer):
+        return (int(blocks), int(blocks))
+    k, m = (part if isinstance(part, int | np.integer) else len(np.unique(part)) for part in blocks)
+    return (int(k), int(m))
+
+
+def _quasi_dimension(options: Any, rows: SideState, cols: SideState, size: int) -> float | None:
+    """D of W_1 = D / N I; None where the first prediction settles it."""
+    if options.d == "neutral":
+        return None
+    if options.d != "theory":
+        return float(options.d)
+    from lacunar.completion._theory import quasi_dimension_bound
+
+    return float(quasi_dimension_bound(rows, cols, *options.blocks))
+
+
+def _mean_square(rows: SideState, cols: SideState) -> float:
+    """Mean of |x|^2 = (K_ii + K_jj) / 2 over cells; 1 for a side without ids yet."""
+    means = [float(np.mean(side.diagonal())) if side.size else 1.0 for side in (rows, cols)]
+    return (means[0] + means[1]) / 2
+
+
+def _steps(options: Any, gamma: float, quasi_dimension: float, size: int) -> tuple[str, float]:
+    """Schedule and its number; the theory's step is cut to 1, where its proof has long stopped to hold."""
+    if options.step == "anytime":
+        return "anytime", float(options.step_scale)
+    if options.step not in ("fixed", "theory"):
+        return "constant", float(options.step)
+    if options.step == "theory" and options.conservative:
+        return "constant", gamma
+    if size == 0:
+        raise ValueError(
+            f"step must be 'anytime' or a number where ids are not known at the beginning; got {options.step!r}."
+        )
+    scale = 1.0 if options.step == "theory" else float(options.step_scale)
+    number = scale * math.sqrt(max(quasi_dimension, 1.0) * math.log(max(size, 3)) / (2.0 * options.horizon))
+    if number > 1:
+        warnings.warn(
+            f"the step for horizon={options.horizon} would be {number:.3g}; cut to 1. Theorem 1 says nothing for so few "
+            "trials: use step='anytime'.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return "constant", min(number, 1.0)

@@ -1,0 +1,287 @@
+"""OnlineMatrixClassifier: the paper's algorithm, the same however the stream is cut, labels, experts, probabilities, files."""
+
+import pickle
+
+import numpy as np
+import pytest
+from reference.completion import algorithm_1
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import cross_val_score
+
+from lacunar.completion import Features, Identity, Kernel, KernelFunction, Mix, OnlineMatrixClassifier
+from lacunar.model_selection import ColdColumnKFold, ColdRowKFold, EntryKFold
+from lacunar.persistence import load_model, save_model
+
+M, N = 9, 7
+
+
+def gram(n, seed):
+    X = np.random.default_rng(seed).normal(size=(n, 3))
+    K = X @ X.T + 0.5 * np.eye(n)
+    return K / np.sqrt(np.outer(K.diagonal(), K.diagonal()))
+
+
+def stream(n=240, seed=0, noise=0.1):
+    """Repeated, partly contradicting observations of a 2 x 2 biclustered matrix."""
+    rng = np.random.default_rng(seed)
+    i, j = rng.integers(M, size=n), rng.integers(N, size=n)
+    U = np.where((i % 2) == (j % 2), 1, -1)
+    return i.tolist(), j.tolist(), np.where(rng.random(n) < noise, -U, U)
+
+
+def sides():
+    return {"rows": Kernel(gram(M, 0)), "cols": Kernel(gram(N, 1))}
+
+
+FORMS = {
+    "nothing": {},
+    "kernels": sides(),
+    "features": {
+        "rows": Features(np.random.default_rng(3).normal(size=(M, 2)), own=0.2, const=0.1),
+        "cols": Identity(N),
+    },
+    "mixed": {"rows": Mix(Kernel(gram(M, 0)))},
+    "conservative": {**sides(), "conservative": True, "step": 0.3},
+    "randomized": {**sides(), "randomized": True, "random_state": 0},
+    "auto": {**sides(), "experts": "auto"},
+    "list": {"experts": [OnlineMatrixClassifier(**sides()), OnlineMatrixClassifier(gamma=0.5, step=0.2)]},
+    "uncalibrated": {**sides(), "calibrate": False},
+    "prior": {"prior": 0.2, "gamma": 0.5, "unseen": "prior"},
+}
+every = pytest.mark.parametrize("options", FORMS.values(), ids=FORMS)
+ALL = [(i, j) for i in range(M) for j in range(N)]
+
+
+def facts(model):
+    return model.n_seen, model.n_updates, model.n_mistakes
+
+
+@pytest.mark.parametrize("conservative", [False, True])
+@pytest.mark.parametrize("d", [16.4, 30.0])
+def test_scores_are_those_of_algorithm_1(conservative, d):
+    i, j, y = stream()
+    model = OnlineMatrixClassifier(**sides(), d=d, step=0.4, gamma=0.35, conservative=conservative)
+    score = model.score_stream(i, j, y)
+    expected, updated = algorithm_1(
+        gram(M, 0),
+        gram(N, 1),
+        zip(i, j, strict=True),
+        y,
+        D=d,
+        steps=np.full(len(y), 0.4),
+        gamma=0.35,
+        conservative=conservative,
+    )
+    np.testing.assert_allclose(score.values, expected, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(score.updated, updated)
+    assert score.mistakes == np.sum(np.where(expected >= 0, 1, -1) != y) == model.n_mistakes
+
+
+def test_anytime_steps_and_the_neutral_start():
+    i, j, y = stream()
+    steps = np.minimum(1, 0.7 * np.sqrt((M + N) * np.log(M + N) / (2 * np.arange(1, len(y) + 1))))
+    expected, _ = algorithm_1(gram(M, 0), gram(N, 1), zip(i, j, strict=True), y, D=M + N, steps=steps, gamma=1 / 3)
+    got = OnlineMatrixClassifier(**sides(), step_scale=0.7).score_stream(i, j, y).values
+    np.testing.assert_allclose(got, expected, atol=1e-9)
+    assert got[0] == pytest.approx(0, abs=1e-12)
+
+
+def test_proposition_4_inductive_is_transductive():
+    """Points that come one by one, in any order, are the kernel given whole (R is 1 for both)."""
+    i, j, y = stream()
+    points = [(0.3 * k, k % 3) for k in range(M)]
+    f = KernelFunction("gaussian", length_scale=0.8)
+    K = np.array([[np.exp(-np.sum(np.subtract(a, b) ** 2) / 2 / 0.8**2) for a in points] for b in points])
+    inductive = OnlineMatrixClassifier(f, step=0.3).score_stream([points[k] for k in i], j, y)
+    transductive = OnlineMatrixClassifier(Kernel(K), Identity(N), step=0.3).score_stream(i, j, y)
+    np.testing.assert_allclose(inductive.values, transductive.values, atol=1e-9)
+
+
+@every
+def test_the_stream_may_be_cut_anywhere(options):
+    i, j, y = stream(120)
+    whole = OnlineMatrixClassifier(**options)
+    score = whole.score_stream(i, j, y)
+    cut, one = OnlineMatrixClassifier(**options), OnlineMatrixClassifier(**options)
+    wrong = 0
+    for a, b in ((0, 1), (1, 50), (50, 50), (50, 120)):
+        cut.partial_fit(i[a:b], j[a:b], y[a:b])
+    for row, col, label in zip(i, j, y, strict=True):
+        wrong += one.predict_one(row, col) != label
+        one.learn_one(row, col, label)
+    assert facts(whole) == facts(cut) == facts(one)
+    assert wrong == score.mistakes
+    expected = whole.decision_function(ALL)
+    for other in (cut, one):
+        np.testing.assert_allclose(other.decision_function(ALL), expected, atol=1e-8)
+        np.testing.assert_allclose(other.predict_proba(ALL), whole.predict_proba(ALL), atol=1e-7)
+    np.testing.assert_array_equal(one.predict(ALL), whole.predict(ALL))
+    one_by_one = [whole.decision_one(*pair) for pair in ALL[:5]]
+    np.testing.assert_allclose(one_by_one, expected[:5], atol=1e-9)
+
+
+@every
+def test_files_and_pickles_resume_exactly(options, tmp_path):
+    i, j, y = stream(160)
+    model = OnlineMatrixClassifier(**options).partial_fit(i[:80], j[:80], y[:80])
+    model.decision_one(i[80], j[80])  # a question changes nothing
+    state = model.export_state()
+    copies = [
+        pickle.loads(pickle.dumps(model)),
+        OnlineMatrixClassifier(**clone(model).get_params(deep=False)).resume(state),
+    ]
+    save_model(model, tmp_path / "m.lacunar")
+    copies.append(load_model(tmp_path / "m.lacunar"))
+    model.partial_fit(i[80:], j[80:], y[80:])
+    for copy in copies:
+        copy.partial_fit(i[80:], j[80:], y[80:])
+        assert facts(copy) == facts(model)
+        np.testing.assert_array_equal(copy.decision_function(ALL), model.decision_function(ALL))
+        np.testing.assert_array_equal(copy.predict_proba(ALL), model.predict_proba(ALL))
+        np.testing.assert_array_equal(copy.expert_weights, model.expert_weights)
+
+
+def test_ids_of_any_kind_at_any_time():
+    i, j, y = stream()
+    kinds = [lambda k: k, str, lambda k: ("user", k), lambda k: f"{k}" if k % 2 else k, lambda k: frozenset([k])]
+    expected = OnlineMatrixClassifier().score_stream(i, j, y).values
+    for kind in kinds:
+        got = OnlineMatrixClassifier().score_stream([kind(k) for k in i], [kind(k) for k in j], y).values
+        np.testing.assert_array_equal(got, expected)
+    for form in (np.array(i), np.array(i, dtype=np.int32)):
+        np.testing.assert_array_equal(OnlineMatrixClassifier().score_stream(form, j, y).values, expected)
+
+
+def test_asking_about_unseen_ids_changes_nothing():
+    i, j, y = stream()
+    asked, not_asked = OnlineMatrixClassifier(), OnlineMatrixClassifier()
+    for k in range(60):
+        asked.decision_one("nobody", j[k])
+        asked.predict_one(f"new {k}", f"new {k}")
+        assert asked.learn_one(i[k], j[k], y[k]) == not_asked.learn_one(i[k], j[k], y[k])
+    np.testing.assert_array_equal(asked.decision_function(ALL), not_asked.decision_function(ALL))
+    assert len(asked._engine.tables[0].number) == len({*i[:60]})  # sixty strangers share one vertex
+
+
+def test_unseen_policies():
+    model = OnlineMatrixClassifier().partial_fit(["a", "b"] * 4, ["x"] * 8, [1, 1] * 4)
+    assert model.decision_one("new", "x") > 0  # what is known of the column
+    refusing = clone(model).set_params(unseen="raise").partial_fit(["a"], ["x"], [1])
+    with pytest.raises(ValueError, match=r"cols must be ids known.*'y' at position 1.*unseen='grow'"):
+        refusing.predict([("a", "x"), ("a", "y")])
+    prior = clone(model).set_params(unseen="prior", prior=-0.25).partial_fit(["a"], ["x"], [1])
+    assert prior.decision_function([("a", "x"), ("new", "x"), ("a", "y")])[1:].tolist() == [-0.25, -0.25]
+    assert prior.predict_one("new", "x") == -1
+    prior.learn_one("new", "x", 1)
+    assert prior.decision_one("new", "x") > -0.25
+
+
+def test_new_ids_bring_their_features():
+    model = OnlineMatrixClassifier(Features(np.array([[1.0, 0.0], [0.0, 1.0]]), ids=["a", "b"], standardize=False))
+    model.partial_fit(["a", "b"] * 5, list("vwxyz") * 2, [1, 0] * 5)
+    with pytest.raises(ValueError, match="add_row"):
+        model.decision_one("c", "v")
+    model.add_row("c", [1.0, 0.0]).add_row("d", [0.0, 1.0])
+    assert model.decision_one("c", "new") > 0 > model.decision_one("d", "new")
+    with pytest.raises(ValueError, match="known among the rows"):
+        model.add_row("c", [1.0, 0.0])
+    with pytest.raises(ValueError, match="Just learn it"):
+        OnlineMatrixClassifier(Identity(3)).add_row(5, None)
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes"),
+    [
+        ((False, True), [False, True]),
+        ((0, 1), [0, 1]),
+        ((-1, 1), [-1, 1]),
+        ((0.0, 1.0), [0, 1]),
+        (("no", "yes"), ["no", "yes"]),
+    ],
+)
+def test_kinds_of_labels(labels, classes):
+    i, j, y = stream()
+    expected = OnlineMatrixClassifier().fit((i, j), y)
+    named = np.array(labels)[(y > 0).astype(int)]
+    model = OnlineMatrixClassifier().fit(np.column_stack([i, j]), named)
+    assert model.classes_.tolist() == classes
+    np.testing.assert_array_equal(model.decision_function(ALL), expected.decision_function(ALL))
+    np.testing.assert_array_equal(model.predict(ALL), np.array(labels)[(expected.predict(ALL) > 0).astype(int)])
+    assert model.score(np.column_stack([i, j]), named) == expected.score((i, j), y)
+    assert set(model.predict_proba_one(0, 0)) == set(classes)
+
+
+def test_labels_settle_with_the_first_negative_one():
+    model = OnlineMatrixClassifier()
+    model.learn_one("a", "x", 1)
+    assert model.classes_.tolist() == [-1, 1]
+    model.learn_one("b", "x", 0)
+    assert model.classes_.tolist() == [0, 1]
+    with pytest.raises(ValueError, match="labels 0 and 1 of what came before; got -1"):
+        model.learn_one("b", "x", -1)
+    first = OnlineMatrixClassifier().partial_fit(["a"], ["x"], ["yes"], classes=["yes", "no"])
+    assert first.predict_one("a", "x") == "yes"
+    with pytest.raises(ValueError, match="classes must be those"):
+        first.partial_fit(["a"], ["x"], ["yes"], classes=["yes", "maybe"])
+
+
+def test_ratings_by_thresholds():
+    rng = np.random.default_rng(0)
+    i, j = rng.integers(8, size=400), rng.integers(8, size=400)
+    stars = 1 + (i % 3) + (j % 3)  # 1 to 5
+    model = OnlineMatrixClassifier(thresholds=[2, 3, 4, 5])
+    score = model.score_stream(i, j, stars)
+    assert score.values.shape == score.probabilities.shape == (400, 4)
+    assert model.classes_.tolist() == [0, 1, 2, 3, 4]
+    pairs = np.column_stack([i, j])
+    assert model.score(pairs, stars) > 0.6 > np.mean(stars == 3)
+    P = model.predict_proba(pairs)
+    assert P.shape == (400, 5)
+    assert (P >= 0).all()
+    np.testing.assert_allclose(P.sum(axis=1), 1)
+    single = OnlineMatrixClassifier(thresholds=4).partial_fit(i, j, stars)
+    np.testing.assert_array_equal(
+        single.decision_function(pairs), OnlineMatrixClassifier().partial_fit(i, j, stars >= 4).decision_function(pairs)
+    )
+    np.testing.assert_allclose(single.decision_function(pairs), model.decision_function(pairs)[:, 2], atol=1e-9)
+
+
+def test_contradictions_cancel():
+    model = OnlineMatrixClassifier(step=0.5)
+    model.learn_one("a", "x", 1)
+    assert model.decision_one("a", "x") > 0.3
+    assert model.learn_one("a", "x", -1)
+    assert model.decision_one("a", "x") == pytest.approx(0, abs=1e-12)
+    conservative = OnlineMatrixClassifier(conservative=True, step=0.5)
+    assert conservative.learn_one("a", "x", -1)  # y_bar = 0 is a mistake
+    assert not conservative.learn_one("a", "x", -1)
+
+
+def test_randomised_draws_belong_to_the_trial():
+    i, j, y = stream()
+    model = OnlineMatrixClassifier(randomized=True, random_state=3).partial_fit(i, j, y)
+    assert model.predict_one(0, 0) == model.predict_one(0, 0) == model.predict([(0, 0)])[0]
+    shares = []
+    for pair in ((0, 0), (0, 1)):
+        many = model.predict([pair] * 4000)
+        shares.append(np.mean(many == 1))
+        rule = clone(model).set_params(calibrate=False).partial_fit(i, j, y).predict_proba([pair])[0, 1]
+        assert shares[-1] == pytest.approx(rule, abs=0.03)
+
+
+def test_scikit_learn_uses_it():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(20, size=600), rng.integers(15, size=600)])
+    y = (X[:, 0] % 2 == X[:, 1] % 2).astype(int)
+    parity = {"rows": Kernel(np.add.outer(np.arange(20), np.arange(20)) % 2 == 0), "cols": None}
+    assert cross_val_score(OnlineMatrixClassifier(), X, y, cv=EntryKFold(3, random_state=0)).mean() > 0.8
+    cold = [
+        cross_val_score(OnlineMatrixClassifier(**s), X, y, cv=ColdRowKFold(3, random_state=0)).mean()
+        for s in ({}, parity)
+    ]
+    assert cold[0] < 0.65 < 0.9 < cold[1]  # nothing is known of a new row but what side information says
+    assert cross_val_score(OnlineMatrixClassifier(), X, y, cv=ColdColumnKFold(3, random_state=0)).mean() < 0.65
+    with pytest.raises(NotFittedError):
+        OnlineMatrixClassifier().predict(X)
+    assert OnlineMatrixClassifier().predict_one(1, 2) == 1  # the verbs of a stream begin with nothing
