@@ -265,6 +265,7 @@ def online_block(
     coef: NDArray[np.float64],
     late: NDArray[np.float64],
 ) -> int: ...
+def tridiagonal_log_first(alpha: NDArray[np.float64], beta: NDArray[np.float64]) -> NDArray[np.float64]: ...
 
 MEG_OK: int
 MEG_NOT_FINITE: int

@@ -242,6 +242,18 @@ void grow_features(Engine& engine, const Doubles& rows, Offset n_rows, const Dou
   engine.resize(n_rows, n_cols);
 }
 
+// log e_1^T exp(T) e_1 of many tridiagonal matrices of one order: alpha and beta (pairs, k), the last beta unused.
+Doubles log_first(const Doubles& alpha, const Doubles& beta) {
+  if (alpha.ndim() != 2) throw std::invalid_argument("alpha is not a matrix");
+  expect_size(beta, alpha.size(), "beta");
+  Doubles made(alpha.shape(0));
+  TridiagonalExponential exponential;
+  const int k = static_cast<int>(alpha.shape(1));
+  for (py::ssize_t t = 0; t < alpha.shape(0); ++t)
+    made.mutable_data()[t] = exponential.log_first(alpha.data() + t * k, beta.data() + t * k, k);
+  return made;
+}
+
 // Classes of the ordinary metaclass, which stubs can name.
 py::metaclass plain_type() { return py::metaclass(reinterpret_cast<PyObject*>(&PyType_Type)); }
 
@@ -278,6 +290,7 @@ void bind_meg(py::module_& m) {
   using py::arg;
   const auto exact = [](const char* name) { return arg(name).noconvert(); };
   bind_sides(m);
+  m.def("tridiagonal_log_first", &log_first, exact("alpha"), exact("beta"));
   m.attr("MEG_OK") = static_cast<int>(MegStatus::ok);
   m.attr("MEG_NOT_FINITE") = static_cast<int>(MegStatus::not_finite);
   m.attr("MEG_NOT_CONVERGED") = static_cast<int>(MegStatus::not_converged);

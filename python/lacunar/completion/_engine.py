@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lacunar import _core
-from lacunar.completion._engine_many import many_log_scores
+from lacunar.completion._engine_many import Decomposed, many_log_scores
 from lacunar.completion._engine_sides import are_features, features_of, source_of
 from lacunar.completion._side import SideState
 
@@ -37,6 +37,7 @@ class Engine:
     def _begin(self, rows: SideState, cols: SideState, log_scale: float, tol: float, features: bool) -> None:
         self.rows, self.cols, self.log_scale, self.tol = rows, cols, float(log_scale), float(tol)
         self.by_features = features
+        self.decomposed: Decomposed | None = None  # until something is learned
         if features:
             tables = self._feature_tables()
             self._core = _core.Meg.features(*tables, self.log_scale, self.tol)
@@ -68,6 +69,7 @@ class Engine:
 
     def learn(self, i: int, j: int, change: float) -> None:
         """A += change z z^T, where change = step y."""
+        self.decomposed = None
         if not (np.isfinite(change) and self._core.learn(i, j, change)):
             raise FloatingPointError(
                 f"the step must leave the sums of steps finite; got {change!r} at pair ({i}, {j}). Nothing was learned."
@@ -95,6 +97,7 @@ class Engine:
         each = np.ascontiguousarray(np.broadcast_to(np.asarray(steps, dtype=np.float64), len(at_i)))
         out, updated = np.empty(len(at_i)), np.empty(len(at_i), dtype=np.uint8)
         margin = 0.0 if conservative else float(gamma)
+        self.decomposed = None
         failed, status = self._core.run(at_i, at_j, labels, each, margin, strict, values, out, updated)
         if failed >= 0:
             _refuse(status, failed)
@@ -126,11 +129,19 @@ class Engine:
         self._grow(1)
 
     def _grow(self, side: int) -> None:
+        self.decomposed = None
         if self.by_features:
             self._core.grow_features(*self._feature_tables())
         else:
             self._sources[side].grow()
             self._core.resize(*(source.core.vertices for source in self._sources))
+
+    @property
+    def state_size(self) -> int:
+        """The order of the symmetric matrix that log W is: vertices with seats, or features."""
+        if self.by_features:
+            return sum(features_of(side).shape[1] for side in (self.rows, self.cols))
+        return sum(len(source.core.seats) for source in self._sources)
 
     def cells(self) -> dict[str, Any]:
         """A by seats: cells (row, column, sum of steps), sums of rows and columns, and the vertices in their seats."""
