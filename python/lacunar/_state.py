@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lacunar import _registry
@@ -43,6 +44,9 @@ class Encoder:
         if isinstance(value, Observed):
             parts = {name: self._store(getattr(value, name)) for name in ("indptr", "indices", "values")}
             return {"t": "observed", "shape": list(value.shape), **parts}
+        if isinstance(value, sp.csr_array):
+            parts = {name: self._store(getattr(value, name)) for name in ("indptr", "indices", "data")}
+            return {"t": "sparse", "shape": list(value.shape), **parts}
         for name, kind in _SCALAR_TYPES.items():
             if value is kind:
                 return {"t": "type", "name": name}
@@ -76,7 +80,8 @@ class Encoder:
             return {"t": "record", "class_name": record, "fields": fields}
         if _registry.name_of(type(value), _registry.CLASSES) is None:
             _unstorable(where, value, "its class is not one that a model file may name")
-        return self.estimator(value, where)
+        # Side information takes frames and graphs; what it makes of them is plain.
+        return self.estimator(value.plain() if hasattr(value, "plain") else value, where)
 
     def estimator(self, model: Any, where: str) -> dict[str, Any]:
         """Parameters and learned attributes of a registered estimator."""
@@ -113,7 +118,7 @@ class Decoder:
         self._arrays = dict(arrays)
         self._kinds: dict[str, Callable[..., Any]] = {
             "float": self._float, "array": self._array, "scalar": self._scalar, "list": self._list,
-            "tuple": self._tuple, "dict": self._dict, "observed": self._observed, "type": self._type,
+            "tuple": self._tuple, "dict": self._dict, "observed": self._observed, "sparse": self._sparse, "type": self._type,
             "record": self._record, "estimator": self._estimator,
         }  # fmt: skip
 
@@ -175,6 +180,14 @@ class Decoder:
         if type(n) is not int or type(d) is not int:
             raise ValueError(f"the model file holds a table of shape {shape}")
         return Observed(self._take(indptr), self._take(indices), self._take(values), (n, d))
+
+    def _sparse(self, depth: int, shape: list[int], indptr: str, indices: str, data: str) -> Any:
+        parts = (self._take(data), self._take(indices), self._take(indptr))
+        if not all(type(size) is int for size in shape) or any(part.dtype.kind not in "iuf" for part in parts):
+            raise ValueError(f"the model file holds a sparse matrix of shape {str(shape)[:80]}")
+        matrix = sp.csr_array(parts, shape=tuple(shape))
+        matrix.check_format(full_check=True)
+        return matrix
 
     def _record(self, depth: int, class_name: str, fields: dict[str, Any]) -> Any:
         cls = _registry.class_of(class_name, _registry.RECORDS)

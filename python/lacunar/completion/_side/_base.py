@@ -21,6 +21,18 @@ class SideInformation(BaseEstimator):  # type: ignore[misc]
         """Validate and make the state that an engine reads; every call makes a new one."""
         raise NotImplementedError
 
+    def plain(self) -> SideInformation:
+        """The same side information from plain data, for files: frames, graphs and scalars as arrays, csr_arrays and lists.
+
+        Its state has the same digest. Raises what `begin` raises for arguments that cannot be read.
+        """
+        made: SideInformation = type(self)(**{**self.get_params(deep=False), **self._plain_params()})
+        return made
+
+    def _plain_params(self) -> dict[str, Any]:
+        """Arguments that may be other than plain data."""
+        return {}
+
     def resume(self, state: Mapping[str, Any]) -> SideState:
         """The state that was saved, when it was of this side information.
 

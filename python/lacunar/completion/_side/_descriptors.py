@@ -11,9 +11,9 @@ from lacunar.completion._side._base import SideInformation
 from lacunar.completion._side._checks import check_ids, check_kernel, check_positive, check_weight, index_names
 from lacunar.completion._side._dense import DenseState, FunctionState, scale_kernel
 from lacunar.completion._side._factor import FactorState, IdentityState
-from lacunar.completion._side._functions import NAMED, PointKernel
+from lacunar.completion._side._functions import NAMED, VECTORS, PointKernel
 from lacunar.completion._side._mixed import MixedState
-from lacunar.completion._side._state import SideState, digest_of
+from lacunar.completion._side._state import SideState, digest_of, plain_ids
 
 
 class Identity(SideInformation):
@@ -85,6 +85,10 @@ class Kernel(SideInformation):
         ids = check_ids(self.ids if self.ids is not None else names, len(dense), "K")
         scaled = scale_kernel(dense, normalize=bool(self.normalize))
         return DenseState(scaled, ids, digest_of(kernel=scaled, ids=ids))
+
+    def _plain_params(self) -> dict[str, Any]:
+        ids = self.ids if self.ids is not None else index_names(self.K)
+        return {"K": check_kernel(self.K), "ids": plain_ids(ids)}
 
 
 class KernelFunction(SideInformation):
@@ -173,6 +177,12 @@ class KernelFunction(SideInformation):
         state.seal()
         return state
 
+    def _plain_params(self) -> dict[str, Any]:
+        if self.points is None:
+            return {}
+        points: Any = [p.tolist() if isinstance(p, np.ndarray | np.generic) else p for p in self.points]
+        return {"points": np.array(points, np.float64) if self.f in VECTORS else points, "ids": plain_ids(self.ids)}
+
     def _radius(self, options: dict[str, Any]) -> float | None:
         if options["normalize"] or self.radius is not None:
             return None if self.radius is None else check_positive(self.radius, "radius")
@@ -223,3 +233,6 @@ class Mix(SideInformation):
         if abs(sum(weights) - 1) > 1e-9:
             raise ValueError(f"info, const and own must sum to 1; got {weights}, which sum to {sum(weights):g}.")
         return MixedState(self.side.begin(), *weights)
+
+    def _plain_params(self) -> dict[str, Any]:
+        return {"side": self.side.plain()}

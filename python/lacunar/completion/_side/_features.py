@@ -8,7 +8,8 @@ from typing import Any
 from lacunar.completion._side._base import SideInformation
 from lacunar.completion._side._checks import check_ids, check_weight, index_names
 from lacunar.completion._side._factor import FeatureState
-from lacunar.completion._side._state import SideState, digest_of
+from lacunar.completion._side._read_table import read_table
+from lacunar.completion._side._state import SideState, digest_of, plain_ids
 from lacunar.completion._side._table import FeatureTable
 
 
@@ -72,3 +73,7 @@ class Features(SideInformation):
         )
         ids = check_ids(self.ids if self.ids is not None else index_names(self.X), len(Phi), "X")
         return FeatureState(Phi, own, const, ids, digest_of(phi=Phi, own=own, const=const, ids=ids), table)
+
+    def _plain_params(self) -> dict[str, Any]:
+        columns = {n: c.tolist() if c.dtype == object else c for n, c in read_table(self.X).items()}
+        return {"X": columns, "ids": plain_ids(self.ids if self.ids is not None else index_names(self.X))}

@@ -13,7 +13,7 @@ from lacunar.completion._side._checks import check_ids, check_positive
 from lacunar.completion._side._dense import DenseState
 from lacunar.completion._side._graph_input import components, read_adjacency
 from lacunar.completion._side._graph_state import GraphState
-from lacunar.completion._side._state import DENSE_LIMIT, SideState
+from lacunar.completion._side._state import DENSE_LIMIT, SideState, plain_ids
 
 KINDS = ("pinv", "regularized", "pd")
 _SMALL = 1000  # vertices: a product with K costs what a solve costs, and the engine has K in hand
@@ -89,6 +89,10 @@ class Graph(SideInformation):
         if not write:
             return state
         return DenseState(state.dense(), ids, state.digest(), is_pd_laplacian=state.is_pd_laplacian)
+
+    def _plain_params(self) -> dict[str, Any]:
+        A, names = read_adjacency(self.adjacency)
+        return {"adjacency": A, "ids": plain_ids(self.ids if self.ids is not None else names)}
 
     def _see_pieces(self, A: Any) -> None:
         sizes = np.bincount(components(A))

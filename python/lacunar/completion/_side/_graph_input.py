@@ -71,7 +71,8 @@ def check_adjacency(adjacency: Any) -> Any:
     A.sort_indices()
     if A.nnz == 0:
         raise ValueError("adjacency must have at least one edge between two vertices; got none. Use Identity.")
-    return A
+    numbers = (A.indices.astype(np.int32), A.indptr.astype(np.int32))  # one width: the same graph has one digest
+    return sp.csr_array((A.data, *numbers), shape=A.shape)
 
 
 def components(A: Any) -> NDArray[np.int64]:

@@ -78,12 +78,21 @@ def _column(name: str, values: Any, *, categories: bool = False) -> NDArray[Any]
     items = [_item(v) for v in (values.tolist() if isinstance(values, np.ndarray) else list(values))]
     if not categories and all(v is None or isinstance(v, int | float) for v in items):
         return np.array([np.nan if v is None else v for v in items], dtype=np.float64)
+    if all(v is None for v in items):
+        return np.full(len(items), np.nan)
     column = np.empty(len(items), dtype=object)
-    column[:] = items
     for row, value in enumerate(items):
         if value is not None and not isinstance(value, str | int | float):
             raise TypeError(f"feature {name!r} must hold numbers or strings; got {shown(value)} in row {row}.")
+        column[row] = category(value)
     return column
+
+
+def category(value: str | float | None) -> str | None:
+    """The name of a category, None for a hole: its text, of a whole number without the point."""
+    if value is None or value != value:
+        return None
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def _item(value: Any) -> Any:

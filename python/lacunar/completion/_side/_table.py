@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar.completion._side._read_table import Columns, read_row, read_table
+from lacunar.completion._side._read_table import Columns, category, read_row, read_table
 from lacunar.completion._side._state import Floats, field, shown
 
 
@@ -79,7 +79,7 @@ class FeatureTable:
 
 def _fit(name: str, values: NDArray[Any], standardize: bool) -> dict[str, Any]:
     if values.dtype == object:
-        levels = sorted({v for v in values if v is not None}, key=lambda v: (type(v).__name__, v))
+        levels = sorted({v for v in values if v is not None})
         return {"name": name, "levels": levels, "center": 0.0, "scale": 1.0}
     seen = values[~np.isnan(values)]
     center, scale = 0.0, 1.0
@@ -95,17 +95,13 @@ def _encode(column: Mapping[str, Any], values: NDArray[Any]) -> Floats:
     name, levels = column["name"], column["levels"]
     if levels is None:
         if values.dtype == object:
-            met = next((v for v in values if v is not None), None)
-            if met is not None:
-                raise ValueError(f"feature {name!r} must be a number, as at the beginning; got {shown(met)}.")
-            values = np.full(len(values), np.nan)
+            raise ValueError(f"feature {name!r} must be a number, as at the beginning; got {shown(values[0])}.")
         scaled = (values - column["center"]) / column["scale"]
         return np.where(np.isnan(values), 0.0, scaled)[:, None]
-    if values.dtype != object:
-        values = np.array([None if np.isnan(v) else v for v in values], dtype=object)
     place = {level: k for k, level in enumerate(levels)}
     block = np.zeros((len(values), len(levels)))
-    for row, value in enumerate(values):
-        if value in place:  # a category never met before is a hole
-            block[row, place[value]] = 1.0
+    for row, value in enumerate(values.tolist()):
+        level = category(value)
+        if level in place:  # a category never met before is a hole
+            block[row, place[level]] = 1.0
     return block
