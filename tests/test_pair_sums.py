@@ -5,6 +5,7 @@ import pytest
 from reference.pair_sums import pair_sums
 
 from lacunar import Observed, _core
+from lacunar.subspace import _sums
 
 
 def table(dtype=np.float64, n=120, d=17, offset=0.0):
@@ -42,6 +43,47 @@ def test_same_bits_for_any_stripe_and_threads(stripe, n_threads):
         np.testing.assert_array_equal(mine, theirs)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_threads", [1, 4])
+def test_same_bits_by_column(dtype, n_threads):
+    X, shift = table(dtype, offset=3.0), np.linspace(-1, 1, 17)
+    rows = Observed.from_dense(X)
+    data, columns = (rows.indptr, rows.indices, rows.values), rows.columns
+    for asked in ((True, True), (False, False)):
+        out = [
+            np.zeros((17, 17)),
+            *(np.zeros((17, 17), t) if a else None for t, a in zip((np.int64, float), asked, strict=True)),
+        ]
+        _core.column_pair_sums_by_column(*data, *columns, shift, *out, n_threads)
+        for mine, theirs in zip(out, sums(X, shift, 17), strict=True):
+            if mine is not None:
+                np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 4096, 9001])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_counts_of_bits(n, n_threads):
+    X = table(n=max(n, 5), d=19)[:n]
+    rows, count = Observed.from_dense(X), np.ones((19, 19), np.int64)
+    _core.column_pair_counts(rows.indptr, rows.indices, rows.values, count, 19, n_threads)
+    seen = (~np.isnan(X)).astype(np.int64)
+    np.testing.assert_array_equal(count, np.triu(seen.T @ seen) + 1)
+
+
+@pytest.mark.parametrize("density", [0.02, 0.15, 0.5])
+@pytest.mark.parametrize("wide", [False, True])
+def test_tables_by_every_path(density, wide, monkeypatch):
+    monkeypatch.setattr(_sums, "_WIDE", 5 if wide else 4000)
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((300, 23)) < density, rng.normal(size=(300, 23)) + 2, np.nan)
+    shift = np.linspace(0, 3, 23)
+    S, N, A = pair_sums(X, shift)
+    made, again = (_sums.pair_sums(Observed.from_dense(X), shift, jobs) for jobs in (None, 3))
+    for mine, theirs, formula in zip(made, again, (S, N, A), strict=False):
+        np.testing.assert_array_equal(mine, theirs)
+        np.testing.assert_allclose(mine, formula, rtol=1e-12, atol=1e-12)
+
+
 def test_batches_add_up_bit_for_bit():
     X, shift = table(), np.zeros(17)
     out = None
@@ -58,6 +100,12 @@ def test_tables_are_checked():
         _core.column_pair_sums(*arrays, np.zeros((2, 3)), None, None, 1, 1)
     with pytest.raises(ValueError, match="count has 1 elements, not 4"):
         _core.column_pair_sums(*arrays, np.zeros((2, 2)), np.zeros(1, np.int64), None, 1, 1)
+    with pytest.raises(ValueError, match="column_offsets has 2 elements, not 3"):
+        _core.column_pair_sums_by_column(
+            *arrays[:3], np.zeros(2, np.int64), *rows.columns[1:], np.zeros(2), np.zeros((2, 2)), None, None, 1
+        )
+    with pytest.raises(ValueError, match="count has 1 elements, not 4"):
+        _core.column_pair_counts(*arrays[:3], np.zeros(1, np.int64), 2, 1)
     frozen = np.zeros((2, 2))
     frozen.flags.writeable = False
     with pytest.raises(ValueError, match="writeable"):

@@ -18,6 +18,7 @@ namespace lacunar {
   void add_scaled_f32(const float*, double, double*, Offset); \
   void add_scaled_f64(const double*, double, double*, Offset); \
   void dual_sweep(const float*, double, double*, const float*, const float*, const float*, float*, Offset); \
+  void count_common(const std::uint64_t*, const std::uint64_t*, Offset, Offset, Offset*); \
   }
 LACUNAR_DECLARE(base)
 #if defined(LACUNAR_HAS_V4)
@@ -117,5 +118,7 @@ const SmallKernels& small_kernels() { return LACUNAR_PICK(small_kernels); }
 const MegKernels& meg_kernels() { return LACUNAR_PICK(meg_kernels); }
 
 DualSweep dual_sweep() { return LACUNAR_PICK(dual_sweep); }
+
+CountCommon count_common() { return LACUNAR_PICK(count_common); }
 
 }  // namespace lacunar

@@ -36,7 +36,41 @@ void add_stripe(const Rows<T>& rows, const double* shift, Offset first, Offset l
   }
 }
 
+constexpr Offset kColumnsATask = 8;
+
+// Row i of the tables, from the rows of the entries of column i.
+template <class T>
+void add_table_row(const Rows<T>& rows, const ColumnView& columns, const double* z, Offset i, const PairTables& out) {
+  double* product = out.product + i * rows.n_cols;
+  Offset* count = out.count ? out.count + i * rows.n_cols : nullptr;
+  double* cross = out.cross ? out.cross + i * rows.n_cols : nullptr;
+  for (Offset e = columns.offsets[i]; e < columns.offsets[i + 1]; ++e) {
+    const Offset at = columns.positions[e], row = columns.rows[e], end = rows.offsets[row + 1];
+    const Index* column = rows.indices;
+    const double own = z[at];
+    for (Offset q = at; q < end; ++q) product[column[q]] += own * z[q];
+    if (count)
+      for (Offset q = at; q < end; ++q) ++count[column[q]];
+    if (cross)
+      for (Offset q = rows.offsets[row]; q < end; ++q) cross[column[q]] += own;
+  }
+}
+
 }  // namespace
+
+template <class T>
+void column_pair_sums(const Rows<T>& rows, const ColumnView& columns, const double* shift, const PairTables& out,
+                      int n_threads) {
+  std::vector<double> z(static_cast<std::size_t>(rows.n_observed()));
+  for (std::size_t p = 0; p < z.size(); ++p) z[p] = static_cast<double>(rows.values[p]) - shift[rows.indices[p]];
+  parallel_tasks(n_threads, (rows.n_cols + kColumnsATask - 1) / kColumnsATask, [&](int, Offset task) {
+    const Offset last = std::min((task + 1) * kColumnsATask, rows.n_cols);
+    for (Offset i = task * kColumnsATask; i < last; ++i) add_table_row(rows, columns, z.data(), i, out);
+  });
+}
+
+template void column_pair_sums(const Rows<float>&, const ColumnView&, const double*, const PairTables&, int);
+template void column_pair_sums(const Rows<double>&, const ColumnView&, const double*, const PairTables&, int);
 
 template <class T>
 void column_pair_sums(const Rows<T>& rows, const double* shift, Offset stripe, const PairTables& out, int n_threads) {

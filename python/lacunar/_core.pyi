@@ -28,6 +28,27 @@ def column_pair_sums(
     stripe: int,
     n_threads: int,
 ) -> None: ...
+def column_pair_sums_by_column(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: _Float,
+    column_offsets: NDArray[np.int64],
+    column_rows: NDArray[np.int64],
+    positions: NDArray[np.int64],
+    shift: NDArray[np.float64],
+    product: NDArray[np.float64],
+    count: NDArray[np.int64] | None,
+    cross: NDArray[np.float64] | None,
+    n_threads: int,
+) -> None: ...
+def column_pair_counts(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: _Float,
+    count: NDArray[np.int64],
+    n_cols: int,
+    n_threads: int,
+) -> None: ...
 def column_gram_product(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],

@@ -29,12 +29,48 @@ void pair_sums_of(const Array<Offset>& indptr, const Array<Index>& indices, cons
 }
 
 template <class T>
+void sums_by_column_of(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
+                       const Array<Offset>& column_offsets, const Array<Offset>& column_rows,
+                       const Array<Offset>& positions, const Array<double>& shift, Array<double> product,
+                       std::optional<Array<Offset>> count, std::optional<Array<double>> cross, int n_threads) {
+  const Offset n_cols = shift.size();
+  const auto rows = rows_of(indptr, indices, values, n_cols);
+  expect_size(column_offsets, n_cols + 1, "column_offsets");
+  expect_size(column_rows, values.size(), "column_rows");
+  expect_size(positions, values.size(), "positions");
+  expect_size(product, n_cols * n_cols, "product");
+  const ColumnView columns{column_offsets.data(), column_rows.data(), positions.data()};
+  const PairTables out{product.mutable_data(), table_of(count, n_cols, "count"), table_of(cross, n_cols, "cross")};
+  const double* c = shift.data();
+  const py::gil_scoped_release nogil;
+  column_pair_sums(rows, columns, c, out, n_threads);
+}
+
+template <class T>
+void counts_of(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values, Array<Offset> count,
+               Offset n_cols, int n_threads) {
+  const auto rows = rows_of(indptr, indices, values, n_cols);
+  expect_size(count, n_cols * n_cols, "count");
+  Offset* to = count.mutable_data();
+  const py::gil_scoped_release nogil;
+  column_pair_counts(rows, to, n_threads);
+}
+
+template <class T>
 void bind_for(py::module_& m) {
   using py::arg;
   m.def("column_pair_sums", &pair_sums_of<T>, arg("indptr").noconvert(), arg("indices").noconvert(),
         arg("values").noconvert(), arg("shift").noconvert(), arg("product").noconvert(),
         arg("count").noconvert().none(true), arg("cross").noconvert().none(true), arg("stripe"), arg("n_threads"),
         "Adds to the upper triangles of product and count, and to cross, sums over pairs of observed entries.");
+  m.def("column_pair_sums_by_column", &sums_by_column_of<T>, arg("indptr").noconvert(), arg("indices").noconvert(),
+        arg("values").noconvert(), arg("column_offsets").noconvert(), arg("column_rows").noconvert(),
+        arg("positions").noconvert(), arg("shift").noconvert(), arg("product").noconvert(),
+        arg("count").noconvert().none(true), arg("cross").noconvert().none(true), arg("n_threads"),
+        "The same a row of the tables at a time, from the rows of each column's entries.");
+  m.def("column_pair_counts", &counts_of<T>, arg("indptr").noconvert(), arg("indices").noconvert(),
+        arg("values").noconvert(), arg("count").noconvert(), arg("n_cols"), arg("n_threads"),
+        "Adds to the upper triangle of count the rows that observe both of two columns.");
 }
 
 }  // namespace

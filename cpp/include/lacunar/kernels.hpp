@@ -98,6 +98,11 @@ struct MegKernels {
 };
 const MegKernels& meg_kernels();
 
+// counts[j] += common bits of `one` (words) and row j of `others` (n, words).
+using CountCommon = void (*)(const std::uint64_t* one, const std::uint64_t* others, Offset words, Offset n,
+                             Offset* counts);
+CountCommon count_common();
+
 const char* isa_name();       // "base", "v3" or "v4"
 const char* isa_complaint();  // null, or why LACUNAR_ISA could not be honoured
 

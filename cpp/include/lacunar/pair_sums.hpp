@@ -17,4 +17,23 @@ struct PairTables {
 template <class T>
 void column_pair_sums(const Rows<T>& rows, const double* shift, Offset stripe, const PairTables& out, int n_threads);
 
+// The entries of columns, borrowed: entry e of column j, offsets[j] <= e < offsets[j + 1], is entry positions[e] of the rows
+// and lies in row rows[e]; rows of a column ascend.
+struct ColumnView {
+  const Offset* offsets;
+  const Offset* rows;
+  const Offset* positions;
+};
+
+// The same sums, bit for bit, a row of the tables at a time (Gustavson): for each entry of column i the rest of its row. For
+// tables whose stripes would be a few rows high. 8 bytes an entry for z.
+template <class T>
+void column_pair_sums(const Rows<T>& rows, const ColumnView& columns, const double* shift, const PairTables& out,
+                      int n_threads);
+
+// count (n_cols, n_cols), upper triangle, added to: rows that observe i and j, from bit columns of blocks of rows.
+// O(n_rows n_cols^2 / 64), whatever the density.
+template <class T>
+void column_pair_counts(const Rows<T>& rows, Offset* count, int n_threads);
+
 }  // namespace lacunar

@@ -1,0 +1,45 @@
+#include <algorithm>
+#include <vector>
+
+#include "lacunar/kernels.hpp"
+#include "lacunar/pair_sums.hpp"
+#include "lacunar/parallel.hpp"
+
+namespace lacunar {
+namespace {
+
+constexpr Offset kWords = 64;  // of a bit column: 4,096 rows, so that the columns of some thousands stay in cache
+constexpr Offset kColumnsATask = 16;
+
+// bits (n_cols, kWords): bit i of column j is set where row first + i observes it.
+template <class T>
+void set_bits(const Rows<T>& rows, Offset first, Offset last, std::vector<std::uint64_t>& bits) {
+  std::fill(bits.begin(), bits.end(), std::uint64_t{0});
+  for (Offset i = first; i < last; ++i) {
+    const Offset word = (i - first) / 64;
+    const std::uint64_t bit = std::uint64_t{1} << (i - first) % 64;
+    for (Offset p = rows.offsets[i]; p < rows.offsets[i + 1]; ++p)
+      bits[static_cast<std::size_t>(rows.indices[p] * kWords + word)] |= bit;
+  }
+}
+
+}  // namespace
+
+template <class T>
+void column_pair_counts(const Rows<T>& rows, Offset* count, int n_threads) {
+  const Offset d = rows.n_cols;
+  const CountCommon common = count_common();
+  std::vector<std::uint64_t> bits(static_cast<std::size_t>(d * kWords));
+  for (Offset first = 0; first < rows.n_rows; first += 64 * kWords) {
+    set_bits(rows, first, std::min(first + 64 * kWords, rows.n_rows), bits);
+    parallel_tasks(n_threads, (d + kColumnsATask - 1) / kColumnsATask, [&](int, Offset task) {
+      for (Offset i = task * kColumnsATask; i < std::min((task + 1) * kColumnsATask, d); ++i)
+        common(bits.data() + i * kWords, bits.data() + i * kWords, kWords, d - i, count + i * d + i);
+    });
+  }
+}
+
+template void column_pair_counts(const Rows<float>&, Offset*, int);
+template void column_pair_counts(const Rows<double>&, Offset*, int);
+
+}  // namespace lacunar
