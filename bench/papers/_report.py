@@ -1,0 +1,111 @@
+"""What an experiment hands back, and how it is shown: a Markdown table, verdicts, a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One claim of a paper, where it stands, what was found, and "reproduces", "does not" or "differs because ..."."""
+
+    claim: str
+    source: str
+    found: str
+    word: str
+
+    def row(self, title: str) -> str:
+        return f"| {title} | {self.claim} ({self.source}) | {self.found} | {self.word} |"
+
+
+HEADER = "| experiment | the paper | ours | verdict |\n|---|---|---|---|"
+
+
+@dataclass
+class Report:
+    """`trends` are sentences with whether they hold: what the paper claims, or what was found where that differs."""
+
+    title: str
+    table: str
+    verdicts: list[Verdict]
+    trends: dict[str, bool]
+    notes: list[str] = field(default_factory=list)
+    picture: Path | None = None
+
+    def markdown(self) -> str:
+        lines = [f"# {self.title}", "", self.table, ""]
+        lines += [f"- {note}" for note in self.notes] + [""] * bool(self.notes)
+        lines += [HEADER, *(v.row(self.title) for v in self.verdicts), ""]
+        lines += [f"- {'holds' if holds else 'FAILS'}: {sentence}" for sentence, holds in self.trends.items()]
+        if self.picture is not None:
+            lines += ["", f"![{self.title}]({self.picture.name})"]
+        return "\n".join(lines) + "\n"
+
+
+def mean_and_error(values: Iterable[float]) -> tuple[float, float]:
+    """Mean and its standard error; one value has none (NaN)."""
+    found = np.array(list(values), dtype=float)
+    spread = found.std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else np.nan
+    return float(found.mean()), float(spread)
+
+
+def number(values: Sequence[float] | None, digits: int = 3) -> str:
+    """Mean (standard error) to significant digits; "-" where there is nothing, "diverges" where it is not finite."""
+    if values is None or len(values) == 0 or np.isnan(values).any():
+        return "-"
+    if not np.isfinite(values).all():
+        return "diverges"
+    mean, spread = mean_and_error(values)
+    return f"{mean:.{digits}g}" + (f" ({spread:.1g})" if np.isfinite(spread) else "")
+
+
+def table(first: str, rows: Mapping[str, Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """Markdown: one line a row; cells are text already, or lists of values over seeds."""
+    lines = ["| " + " | ".join([first, *columns]) + " |", "|---" * (len(columns) + 1) + "|"]
+    for name, row in rows.items():
+        cells = (row.get(column) for column in columns)
+        lines.append("| " + " | ".join([name, *(c if isinstance(c, str) else number(c) for c in cells)]) + " |")
+    return "\n".join(lines)
+
+
+def by_seed(
+    cells: Mapping[str, Mapping[str, float]], names: Iterable[str], seeds: int
+) -> dict[str, dict[str, list[float]]]:
+    """Cells called "<name> seed <s>" put together: name -> method -> values over seeds (None in JSON is NaN)."""
+    made: dict[str, dict[str, list[float]]] = {}
+    for name in names:
+        runs = [cells[f"{name} seed {seed}"] for seed in range(seeds)]
+        made[name] = {m: [np.nan if run[m] is None else run[m] for run in runs] for m in runs[0]}
+    return made
+
+
+def pictures() -> Any:
+    """pyplot without a window."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def save(figure: Any, path: Path) -> Path:
+    figure.tight_layout()
+    figure.savefig(path, dpi=80)
+    pictures().close(figure)
+    return path
+
+
+def lines(
+    axis: Any, at: Sequence[float], rows: Iterable[Mapping[str, Sequence[float]]], methods: Iterable[str], **style: Any
+) -> None:
+    """Means with bars of one standard error, one line a method."""
+    rows = list(rows)
+    for name in methods:
+        middle, spread = np.array([mean_and_error(row[name]) for row in rows]).T
+        axis.errorbar(at, middle, np.nan_to_num(spread), marker="o", markersize=3, capsize=2, label=name, **style)

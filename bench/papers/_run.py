@@ -1,0 +1,115 @@
+"""What every module here shares: cells that are computed once and kept, real tables, and the options of a run."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import re
+import sys
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from lacunar.datasets import fetch_dataset
+
+
+class Unavailable(Exception):
+    """Data or a package that an experiment needs is not there."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """One experiment's options: `quick` is the version for CI, `out` where tables, pictures and finished cells go."""
+
+    name: str
+    quick: bool
+    out: Path
+    jobs: int = 1
+    fresh: bool = False
+
+    @property
+    def picture(self) -> Path:
+        return self.out / f"{self.name}.png"
+
+    def cells(self, compute: Callable[..., Any], tasks: Mapping[str, tuple[Any, ...]]) -> dict[str, Any]:
+        """`compute(*task)` of every task, by its name, as JSON knows it.
+
+        Finished cells are kept in `out`/cells as they come, and read again by the next run: an interrupted run goes on where
+        it was. A change of the code here that computes a cell, or of a task's arguments, makes it a new one; one of the library does not.
+        """
+        folder = self.out / "cells"
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{self.name}.jsonl"
+        if self.fresh:
+            path.unlink(missing_ok=True)
+        source = hashlib.sha256("\n".join(_sources(compute, {}).values()).encode()).hexdigest()[:12]
+        keys = {f"{compute.__name__} {name} {task!r} {source}": name for name, task in tasks.items()}
+        kept = [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+        found = {keys[cell["key"]]: cell["value"] for cell in kept if cell["key"] in keys}
+        open_tasks = {key: tasks[name] for key, name in keys.items() if name not in found}
+        if found and open_tasks:
+            print(f"{self.name}: {len(found)} of {len(tasks)} cells are there already", flush=True)
+        started = time.perf_counter()
+        work = (delayed(_timed)(compute, key, task) for key, task in open_tasks.items())
+        with path.open("a", encoding="utf-8") as file:
+            for key, value, seconds in Parallel(n_jobs=self.jobs, return_as="generator_unordered")(work):
+                found[keys[key]] = value
+                file.write(json.dumps({"key": key, "value": value}) + "\n")
+                file.flush()
+                self._progress(
+                    keys[key], seconds, len(found), len(tasks), len(open_tasks), time.perf_counter() - started
+                )
+        return {name: found[name] for name in tasks}
+
+    def _progress(self, cell: str, seconds: float, done: int, of: int, new: int, spent: float) -> None:
+        left = spent * (of - done) / max(new - (of - done), 1)
+        print(f"{self.name} [{done}/{of}] {cell}: {seconds:.1f} s, {left / 60:.1f} min left", flush=True)
+
+
+def _sources(item: Any, found: dict[str, str]) -> dict[str, str]:
+    """Sources of a function and of the functions, classes and constants of bench.papers that it names, and so on."""
+    name = f"{item.__module__}.{item.__qualname__}"
+    if name in found or not item.__module__.startswith("bench.papers"):
+        return found
+    found[name] = inspect.getsource(item)
+    names = set(re.findall(r"[A-Za-z_]\w*", found[name]))
+    for other, value in vars(sys.modules[item.__module__]).items():
+        if other in names and (inspect.isfunction(value) or inspect.isclass(value)):
+            _sources(value, found)
+        elif other in names and not inspect.ismodule(value) and not callable(value):
+            found[f"{item.__module__}.{other}"] = repr(value)
+    return found
+
+
+def _timed(compute: Callable[..., Any], key: str, task: tuple[Any, ...]) -> tuple[str, Any, float]:
+    start = time.perf_counter()
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore")  # limits of iterations that the protocols themselves prescribe
+        value = compute(*task)
+    return key, _plain(value), time.perf_counter() - start
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and lists of Python, which JSON writes and reads exactly."""
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+
+
+def real(name: str, target: str | None = None) -> tuple[Any, Any]:
+    """X and y of a public set: a local copy, or downloaded where that is possible."""
+    try:
+        X, y = fetch_dataset(name, target=target, return_X_y=True)
+    except OSError as error:
+        raise Unavailable(str(error)) from error
+    return X, y
