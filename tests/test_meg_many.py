@@ -123,3 +123,27 @@ def test_tridiagonal_exponentials():
             theta, V = np.linalg.eigh(np.diag(a) + np.diag(b[:-1], 1) + np.diag(b[:-1], -1))
             assert value == pytest.approx(np.log(np.exp(theta) @ V[0] ** 2), abs=1e-11)
     assert np.isnan(_core.tridiagonal_log_first(np.full((1, 2), np.nan), np.ones((1, 2)))).all()
+
+
+def test_far_cells_first():
+    """A table over all of them would not fit."""
+    n = 60_000
+    model = Engine(Identity(n).begin(), Identity(n).begin())
+    model.learn(n - 1, n - 1, 0.5)
+    model.learn(0, 3, 0.5)
+    assert model.score(0, 3) == pytest.approx(np.expm1(0.5))
+
+    class Wide:
+        kind, grows, ids, size = "operator", False, None, n
+
+        def diagonal(self):
+            return np.ones(n)
+
+        def apply(self, V):
+            return V
+
+    wide = Engine(Wide(), Wide())
+    for i, j in ((n - 1, n - 1), (0, 3), (n // 2, 0)):
+        wide.learn(i, j, 0.5)
+    assert wide.score(0, 3) == pytest.approx(np.expm1(0.5))
+    assert wide.score(0, 0) == pytest.approx(model.score(0, 0), abs=0.2)

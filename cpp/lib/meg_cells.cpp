@@ -29,9 +29,7 @@ double MegCells::get(Index row, Index col) const {
 }
 
 void MegCells::set(Index row, Index col, double value) {
-  rows_ = std::max<Offset>(rows_, row + 1);
-  cols_ = std::max<Offset>(cols_, col + 1);
-  make_room();
+  reach(std::max<Offset>(rows_, row + 1), std::max<Offset>(cols_, col + 1));
   if (is_table_) {
     double& held = *cell(row, col);
     count_ += (held == 0) - (value == 0);
@@ -45,13 +43,16 @@ void MegCells::set(Index row, Index col, double value) {
       ++count_;
     }
   }
-  choose();
+  if (!is_table_ && static_cast<double>(count_) > kTableShare * static_cast<double>(rows_ * cols_)) keep_as(true);
 }
 
-void MegCells::choose() {
-  const double cells = static_cast<double>(rows_ * cols_), touched = static_cast<double>(count_);
-  if (!is_table_ && touched > kTableShare * cells) keep_as(true);
-  if (is_table_ && rows_ * cols_ > kSmallTable && touched < kListShare * cells) keep_as(false);
+// A table that would be nearly empty is given up before it is made.
+void MegCells::reach(Offset rows, Offset cols) {
+  const bool nearly_empty = static_cast<double>(count_) < kListShare * static_cast<double>(rows * cols);
+  if (is_table_ && rows * cols > kSmallTable && nearly_empty) keep_as(false);
+  rows_ = rows;
+  cols_ = cols;
+  make_room();
 }
 
 void MegCells::make_room() {

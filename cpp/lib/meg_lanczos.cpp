@@ -11,6 +11,7 @@ namespace {
 
 constexpr int kMaxSteps = 1000;
 constexpr int kLookSteps = 14;
+constexpr Offset kCheapLength = 128;  // up to which a step costs less than to diagonalise T
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Whether every threshold lies outside [low, high] by more than rounding.
@@ -86,8 +87,12 @@ MegAnswer MegLanczos::ask(MegForm& form, double tol, const std::vector<double>& 
   }
   const double base = std::log(norm2);
   double low = -kInfinity, high = kInfinity;
+  int next = 1;  // at which T is diagonalised again: at every step first, and then so that all of it stays O(k^2)
   for (answer.steps = 1; answer.steps <= kMaxSteps; ++answer.steps) {
     multiply(form);
+    const bool exhausted = answer.steps < next && !advance(form);
+    if (answer.steps < next && !exhausted) continue;
+    next = answer.steps + 1 + answer.steps / (length_ <= kCheapLength ? 4 : 12);
     const double before = low;
     low = base + exponential_.log_first(alpha_.data(), beta_.data(), answer.steps);
     answer.log_score = low;
@@ -96,7 +101,7 @@ MegAnswer MegLanczos::ask(MegForm& form, double tol, const std::vector<double>& 
       return answer;
     }
     const bool still = answer.steps >= 3 && std::abs(low - before) < 0.1 * tol;
-    if (still || (!thresholds.empty() && settled(thresholds, low, high, 0.1 * tol))) return answer;
+    if (exhausted || still || (!thresholds.empty() && settled(thresholds, low, high, 0.1 * tol))) return answer;
     if (!advance(form)) return answer;
     if (thresholds.empty()) continue;
     high = std::min(high, base + upper(bound));

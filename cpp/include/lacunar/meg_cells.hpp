@@ -29,7 +29,7 @@ class MegCells {
   void keep_as(bool table);
 
  private:
-  void choose();
+  void reach(Offset rows, Offset cols);
   void make_room();
   double* cell(Index row, Index col) { return table_.data() + row * leading_ + col; }
 
