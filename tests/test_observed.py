@@ -196,6 +196,12 @@ def test_frames(dense, library):
     assert Observed.from_frame(frame) == Observed.from_dense(dense)
 
 
+def test_columns_of_a_frame_may_be_named_by_numbers():
+    pd = pytest.importorskip("pandas")
+    dense = np.array([[1.0, np.nan], [3.0, 4.0]])
+    assert Observed.from_frame(pd.DataFrame(dense)) == Observed.from_dense(dense)
+
+
 def test_text_column_is_refused_by_name():
     pd = pytest.importorskip("pandas")
     with pytest.raises(TypeError, match="'city'"):

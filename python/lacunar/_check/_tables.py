@@ -178,6 +178,6 @@ def check_frame_columns(frame: Any) -> None:
 def check_ids(frame: Any, *names: str) -> None:
     """Columns of ids have no holes: a value without a row or column has no place."""
     for name in names:
-        holes = np.flatnonzero(frame[name].is_null().to_numpy())
+        holes = np.flatnonzero(frame.get_column(name).is_null().to_numpy())
         if holes.size:
             raise ValueError(f"column {name!r} must hold an id in every line; it is null in line {holes[0]}. Drop it.")

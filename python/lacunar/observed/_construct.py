@@ -138,7 +138,7 @@ def frame_values(df: Any) -> NDArray[Any]:
     """A frame of numeric columns as an array of shape (n, d) with NaN for its nulls."""
     frame = nw.from_native(df, eager_only=True)
     check_frame_columns(frame)
-    columns = [frame[name].cast(nw.Float64).to_numpy() for name in frame.columns]
+    columns = [frame.get_column(name).cast(nw.Float64).to_numpy() for name in frame.columns]  # a name may be a number
     return np.column_stack(columns) if columns else np.empty((len(frame), 0))
 
 
@@ -193,8 +193,8 @@ def from_long_frame(
     frame = nw.from_native(df, eager_only=True)
     check_frame_columns(frame.select(value))
     check_ids(frame, row, col)
-    row_ids, rows = np.unique(frame[row].to_numpy(), return_inverse=True)
-    col_ids, cols = np.unique(frame[col].to_numpy(), return_inverse=True)
-    values = frame[value].cast(nw.Float64).to_numpy()
+    row_ids, rows = np.unique(frame.get_column(row).to_numpy(), return_inverse=True)
+    col_ids, cols = np.unique(frame.get_column(col).to_numpy(), return_inverse=True)
+    values = frame.get_column(value).cast(nw.Float64).to_numpy()
     table = from_triplets(cls, rows, cols, values, shape=(row_ids.size, col_ids.size), duplicates=duplicates)
     return table, row_ids, col_ids

@@ -1,0 +1,121 @@
+"""Which entries of a table are there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lacunar.observed import Observed
+from lacunar.plotting._style import HOLE, QUIET, SEEN, axes_for
+from lacunar.plotting._table import table_of
+
+_PICTURE = 400  # rows and columns of the picture; more are averaged
+_PATTERNS = 2**26  # cells up to which rows are sorted by their whole pattern
+
+
+class MissingnessDisplay:
+    """Which entries of a table are there, rows ordered by their pattern.
+
+    Parameters
+    ----------
+    image : ndarray of shape (at most 400, at most 400)
+        Share seen of every cell of the picture.
+    shape : (int, int)
+        Of the table.
+    names : sequence of str, optional
+        Of the columns; shown when there are at most 40.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        After `plot`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.plotting import MissingnessDisplay
+    >>> display = MissingnessDisplay.from_table([[1.0, np.nan], [2.0, 3.0]])
+    >>> display.image
+    array([[1., 1.],
+           [1., 0.]])
+    """
+
+    def __init__(self, image: NDArray[np.float64], shape: tuple[int, int], names: Sequence[str] | None = None) -> None:
+        self.image = image
+        self.shape = shape
+        self.names = names
+
+    @classmethod
+    def from_table(cls, X: Any, names: Sequence[str] | None = None) -> MissingnessDisplay:
+        """From any table, of any size: an array with NaN, a frame, a sparse matrix or `Observed`. O(nnz + cells sorted).
+
+        Rows are sorted by pattern, most complete first; beyond 2^26 cells by their number of entries only. Neighbours are
+        averaged into at most 400 x 400 cells; columns keep their order.
+        """
+        table = table_of(X)
+        names = list(X.columns) if names is None and hasattr(X, "columns") and not isinstance(X, Observed) else names
+        return cls(_image(table), table.shape, names)
+
+    @classmethod
+    def from_array(cls, X: ArrayLike, names: Sequence[str] | None = None) -> MissingnessDisplay:
+        """From an array (n, d) with NaN."""
+        return cls.from_table(np.asarray(X, dtype=float), names)
+
+    def plot(self, ax: Any = None) -> MissingnessDisplay:
+        """Draw into `ax` or a new figure."""
+        ax = axes_for(ax, (8.2, 3.6))
+        from matplotlib.colors import LinearSegmentedColormap
+
+        n, d = self.shape
+        colours = LinearSegmentedColormap.from_list("seen", [HOLE, SEEN])
+        ax.imshow(
+            self.image,
+            cmap=colours,
+            vmin=0,
+            vmax=1,
+            aspect="auto",
+            interpolation="nearest",
+            extent=(0, max(d, 1), max(n, 1), 0),
+        )
+        for side in ax.spines.values():
+            side.set_visible(False)
+        ax.tick_params(colors=QUIET, labelsize=9, length=0)
+        if d <= 60:
+            ax.vlines(np.arange(1, d), 0, n, color="white", linewidth=0.8)
+        if self.names is not None and d <= 40:
+            short = [str(name) if len(str(name)) <= 20 else str(name)[:19] + "…" for name in self.names]
+            ax.set_xticks(np.arange(d) + 0.5, short, rotation=90 if d > 8 else 0, fontsize=8)
+        else:
+            ax.set_xlabel("column", color=QUIET, fontsize=9)
+        ax.set_yticks([0, n], ["1", str(n)])
+        ax.set_ylabel("rows, ordered by pattern" if n * d <= _PATTERNS else "rows, most complete first", color=QUIET)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _row_order(table: Observed) -> NDArray[np.intp]:
+    """Most complete rows first; among equals by pattern, columns most often seen first."""
+    n, d = table.shape
+    if n * d > _PATTERNS:
+        return np.argsort(-table.row_counts, kind="stable")
+    seen = np.zeros((n, d), bool)
+    seen[np.repeat(np.arange(n), table.row_counts), table.indices] = True
+    keys = [seen[:, j] for j in np.argsort(-seen.mean(axis=0), kind="stable")] if n else []
+    return np.lexsort([*keys, table.row_counts])[::-1]
+
+
+def _image(table: Observed) -> NDArray[np.float64]:
+    """Share seen by cell of the picture, from one count over the entries."""
+    n, d = table.shape
+    height, width = max(min(n, _PICTURE), 1), max(min(d, _PICTURE), 1)
+    place = np.empty(n, np.int64)
+    place[_row_order(table)] = np.arange(n) * height // max(n, 1)
+    column = np.arange(d) * width // max(d, 1)
+    cells = np.repeat(place, table.row_counts) * width + column[table.indices]
+    counts = np.bincount(cells, minlength=height * width).reshape(height, width)
+    area = np.outer(np.bincount(place, minlength=height), np.bincount(column, minlength=width))
+    image: NDArray[np.float64] = counts / np.maximum(area, 1)
+    return image
