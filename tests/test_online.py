@@ -1,17 +1,22 @@
 """Algorithm 1 over support rows: literal iterates, the same bits for any block and thread, budgets, divergence."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from reference.online import algorithm_1, iterate_of
 from test_primal import FORMS, LOSSES, problem
 
-from lacunar import Observed
+from lacunar import Observed, _core
 from lacunar.karma._losses import DivergedError
 from lacunar.karma._online import OnlineModel
 from lacunar.karma._primal import PrimalModel
 from lacunar.kernels import KernelForm
 
 KERNELS = {**FORMS, "real gamma": {"gamma": 2.5, "constant": 1.0}, "six": {"gamma": 6, "normalize": "cosine"}}
+KERNELS["composed"] = {"gamma": 2, "constant": 1.0, "normalize": "cosine", "degree": 3, "coef0": 0.5}
 
 
 def fitted(form, d=12, outputs=1, **options):
@@ -57,15 +62,31 @@ def test_a_scale_that_leaves_the_floats_is_folded(block):
     np.testing.assert_allclose(model.decide(rows)[:, 0], form.gram(rows) @ iterate_of(iterates, "weighted"), atol=1e-10)
 
 
+@pytest.mark.parametrize("block", [1, 7, 1000])
+@pytest.mark.parametrize(("eta", "rho"), [("constant", 0.5), ("invscaling", 1.0)])  # every row; the fourth alone
+@pytest.mark.parametrize("kind", ["last", "average", "weighted"])
+def test_a_step_that_forgets_all_before_it_is_literal(block, eta, rho, kind):
+    rows, y = problem()
+    form = KernelForm.fit(rows, **FORMS["trace"])
+    options = {"eta": eta, "eta0": 2.0}
+    values, iterates = algorithm_1(form.gram(rows), y[:, 0], rho, **options)
+    model = fitted(form, rho=rho, block=block, iterate=kind, **options)
+    np.testing.assert_allclose(model.partial_fit(rows, y)[:, 0], values, rtol=1e-9, atol=1e-12)
+    expected = form.gram(rows) @ iterate_of(iterates, kind)
+    np.testing.assert_allclose(model.decide(rows)[:, 0], expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("eta", ["theory", "constant"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.7])
-@pytest.mark.parametrize("name", ["indicators", "three", "real gamma"])
-def test_blocks_and_threads_give_the_same_bits(dtype, share, name):
+@pytest.mark.parametrize("name", ["indicators", "three", "real gamma", "composed"])
+def test_blocks_and_threads_give_the_same_bits(dtype, share, name, eta):
     rows, y = problem(n=700, d=90, share=share, outputs=2)
     form = KernelForm.fit(rows, **KERNELS[name])
     made = []
-    for block, n_threads in ((1, 1), (100, 1), (1024, 2), (333, 3)):
-        model = fitted(form, d=90, outputs=2, dtype=dtype, block=block)
+    for block, n_threads in ((1, 1), (5, 1), (100, 1), (1024, 2), (333, 3)):
+        # The constant step's scale leaves the floats several times on the way.
+        model = fitted(form, d=90, outputs=2, dtype=dtype, block=block, eta=eta, eta0=18.0)
         model.partial_fit(rows[:50], y[:50], n_threads=n_threads)  # how calls are cut makes no difference either
         values = model.partial_fit(rows[50:], y[50:], n_threads=n_threads)
         made.append((values, model.first, model.second, model.decide(rows[:40], n_threads=n_threads)))
@@ -111,16 +132,32 @@ def test_a_budget_bounds_what_is_stored_and_what_is_lost(budget):
     assert right > (np.sign(whole.decide(rows)) == y).mean() - 0.15
 
 
-def test_removal_moves_values_by_no_more_than_it_says():
+@pytest.mark.parametrize("budget", ["remove", "project"])
+def test_a_budget_moves_values_by_no_more_than_it_says(budget):
     rows, y = problem(n=200)
     form = KernelForm.fit(rows, **FORMS["trace"])
     model = fitted(form)
     model.partial_fit(rows, y)
     before = model.decide(rows)
-    model.max_support = 20
-    model._drop_beyond_budget(1)
+    model.max_support, model.budget = 20, budget
+    model._drop_beyond_budget()
     moved = np.abs(model.decide(rows) - before)[:, 0]
     assert (moved <= model.lost * np.sqrt(form.diagonal(rows)) * (1 + 1e-9)).all()
+
+
+def test_projection_loses_less_than_removal():
+    rows, y = problem(n=200, outputs=2)
+    form = KernelForm.fit(rows, **FORMS["trace"])
+    whole = fitted(form, outputs=2)
+    whole.partial_fit(rows, y)
+    distance = {}
+    for budget in ("remove", "project"):
+        model = OnlineModel.from_state({**whole.state(), "max_support": 30, "budget": budget})
+        model._drop_beyond_budget()
+        table, coef = Observed.vstack([whole.rows, model.rows]), np.vstack([whole.coef(), -model.coef()])
+        distance[budget] = np.sqrt(np.einsum("ik,ij,jk->k", coef, form.gram(table), coef))  # |v - v'| of each output
+        assert (distance[budget] <= model.lost * (1 + 1e-9)).all()
+    assert (distance["project"] < 0.9 * distance["remove"]).all()
 
 
 def test_divergence_is_named_and_undone():
@@ -161,18 +198,62 @@ def test_a_first_step_that_forgets_everything_has_nothing_to_forget(loss):
         np.testing.assert_allclose(model.decide(rows)[:, 0], expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
 
 
-def test_an_interrupt_while_a_block_is_kept_leaves_the_last_one(monkeypatch):
-    def interrupt(*_):
-        raise KeyboardInterrupt
+def test_an_interrupt_leaves_the_model_of_the_last_full_block(monkeypatch):
+    def interrupted(*, order, **lesson):
+        if order[0] == 60:
+            raise KeyboardInterrupt
+        return descend(order=order, **lesson)
 
     rows, y = problem()
-    model = fitted(KernelForm.fit(rows, **FORMS["trace"]), block=30)
-    model.partial_fit(rows, y)
-    before = model.state()
-    monkeypatch.setattr(np, "append", interrupt)
+    form = KernelForm.fit(rows, **FORMS["trace"])
+    model, half = fitted(form, block=30), fitted(form)
+    descend = _core.online_descend
+    monkeypatch.setattr("lacunar.karma._online._ROWS", 30)
+    monkeypatch.setattr(_core, "online_descend", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.partial_fit(rows, y)
-    assert all(model.state()[name] is before[name] for name in ("rows", "first", "second", "clock"))
+    half.partial_fit(rows[:60], y[:60])
+    assert model.t == 60
+    for name in ("first", "second", "clock"):
+        np.testing.assert_array_equal(getattr(model, name), getattr(half, name))
+
+
+def test_a_kept_state_does_not_change_with_the_model():
+    rows, y = problem(n=600)
+    model = fitted(KernelForm.fit(rows, **FORMS["trace"]), rho=1.0, eta="constant", eta0=0.9)  # folds now and then
+    model.partial_fit(rows[:300], y[:300])
+    before = model.state()
+    kept = {name: np.array(before[name]) for name in ("first", "second", "clock")}
+    model.partial_fit(rows[300:], y[300:])
+    for name, value in kept.items():
+        np.testing.assert_array_equal(before[name], value)
+
+
+def test_long_rows_and_rows_of_thousands_of_columns():
+    rng = np.random.default_rng(0)
+    long, wide = rng.normal(size=(90, 700)), rng.normal(size=(90, 5000))
+    long[rng.random(long.shape) > 0.9] = np.nan  # more entries a row than a byte counts
+    wide[rng.random(wide.shape) > 0.005] = np.nan  # most columns are in no lane
+    for X in (long, wide):
+        rows, y = Observed.from_dense(X), np.sign(rng.normal(size=(90, 1)))
+        form = KernelForm.fit(rows, gamma=2.5, constant=1.0, indicators=0.5, normalize="cosine")
+        values, _ = algorithm_1(form.gram(rows), y[:, 0], 0.05)
+        got = fitted(form, d=X.shape[1]).partial_fit(rows, y)[:, 0]
+        np.testing.assert_allclose(got, values, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("isa", ["base", "v3"])
+def test_instruction_sets_agree(isa):
+    code = (
+        "import numpy as np, test_online as t; r, y = t.problem(n=300, d=40); f = t.KernelForm.fit(r, **t.KERNELS['real gamma']);"
+        "m = t.fitted(f, d=40); m.partial_fit(r, y); print(repr(m.decide(r)[:, 0].tolist()))"
+    )
+    made = []
+    for choice in ({}, {"LACUNAR_ISA": isa}):
+        options = {"env": {**os.environ, **choice}, "cwd": os.path.dirname(__file__), "check": True}
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, **options)
+        made.append(np.array(eval(done.stdout)))
+    np.testing.assert_allclose(made[1], made[0], rtol=1e-9)
 
 
 def test_empty_rows_and_empty_batches():

@@ -95,6 +95,18 @@ def test_a_scale_that_leaves_the_floats_is_folded():
     np.testing.assert_allclose(model.decide(rows)[:, 0], form.gram(rows) @ iterate_of(iterates, "weighted"), atol=1e-10)
 
 
+@pytest.mark.parametrize("kind", ["last", "average", "weighted"])
+def test_a_step_that_forgets_all_before_it_is_literal(kind):
+    rows, y = problem()
+    form = KernelForm.fit(rows, **FORMS["trace"])
+    options = {"eta": "constant", "eta0": 2.0, "iterate": kind}  # eta0 rho = 1
+    values, iterates = algorithm_1(form.gram(rows), y[:, 0], 0.5, eta="constant", eta0=2.0)
+    model = fitted(form, rho=0.5, **options)
+    np.testing.assert_allclose(model.partial_fit(rows, y)[:, 0], values, rtol=1e-9, atol=1e-12)
+    expected = form.gram(rows) @ iterate_of(iterates, kind)
+    np.testing.assert_allclose(model.decide(rows)[:, 0], expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("name", ["paper", "indicators", "three"])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
 def test_ascent_solves_the_batch_problem(name, loss):

@@ -17,6 +17,8 @@ namespace lacunar {
   extern const PrimalKernels<double> primal_f64; \
   void add_scaled_f32(const float*, double, double*, Offset); \
   void add_scaled_f64(const double*, double, double*, Offset); \
+  extern const OnlineKernels<float> online_f32; \
+  extern const OnlineKernels<double> online_f64; \
   void dual_sweep(const float*, double, double*, const float*, const float*, const float*, float*, Offset); \
   void count_common(const std::uint64_t*, const std::uint64_t*, Offset, Offset, Offset*); \
   }
@@ -111,6 +113,16 @@ AddScaled<float> add_scaled() {
 template <>
 AddScaled<double> add_scaled() {
   return LACUNAR_PICK(add_scaled_f64);
+}
+
+template <>
+const OnlineKernels<float>& online_kernels() {
+  return LACUNAR_PICK(online_f32);
+}
+
+template <>
+const OnlineKernels<double>& online_kernels() {
+  return LACUNAR_PICK(online_f64);
 }
 
 const SmallKernels& small_kernels() { return LACUNAR_PICK(small_kernels); }

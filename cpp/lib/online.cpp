@@ -1,47 +1,154 @@
 #include "lacunar/online.hpp"
 
+#include <algorithm>
 #include <cmath>
 
-#include "lacunar/kernels.hpp"
+#include "lacunar/lane_block.hpp"
+#include "lacunar/parallel.hpp"
 
 namespace lacunar {
+namespace {
+
+constexpr Offset kWaveGroups = 4;         // groups a thread takes between two visits of the steps
+constexpr Offset kPairsForThreads = 1 << 20;  // kernel values that are worth waking threads for
 
 template <class T>
-void add_support(const T* kernel, const double* coef, Offset support, Offset n, Offset outputs, double* out) {
-  const auto add = add_scaled<T>();
-  for (Offset j = 0; j < support; ++j)
-    for (Offset k = 0; k < outputs; ++k)
-      if (coef[j * outputs + k] != 0) add(kernel + j * n, coef[j * outputs + k], out + k * n, n);
+Rows<T> rows_in(const Support<T>& support, Offset n_cols) {
+  return {support.offsets, support.indices, support.values, support.count, n_cols};
 }
 
 template <class T>
-Offset online_block(const T* kernel, const StepRule& rule, Offset from, const OnlineBlock& block, double* clock) {
-  StepClock steps(rule, clock);
-  const auto add = add_scaled<T>();
-  for (Offset i = from; i < block.n; ++i) {
-    if (steps.due()) return i;
-    for (Offset k = 0; k < block.outputs; ++k) {
-      const double value = clock[kT] > 0 ? clock[kScale] * block.sums[k * block.n + i] : 0.0;
-      if (!std::isfinite(value)) return -1 - i;
-      block.values[i * block.outputs + k] = value;
-    }
-    const double mass = block.weight == nullptr ? 1.0 : block.weight[i];
-    const double step = mass * steps.advance(static_cast<double>(kernel[i * block.n + i]) * mass);
-    for (Offset k = 0; k < block.outputs; ++k) {
-      const Offset at = i * block.outputs + k;
-      const double slope = slope_at(rule.loss, block.values[at], block.target[at], rule.epsilon);
-      block.coef[at] = slope == 0 ? 0.0 : step * slope;
-      block.late[at] = block.coef[at] * steps.late();
-      if (slope != 0)
-        add(kernel + i * block.n + i + 1, block.coef[at], block.sums + k * block.n + i + 1, block.n - i - 1);
-    }
+class Descent {
+ public:
+  Descent(const RowKernel<T>& kernel, const Lesson<T>& lesson, const StepRule& rule, Support<T>& support, double* clock,
+          double* values)
+      : kernel_(kernel), lesson_(lesson), rule_(rule), support_(support), clock_(clock), values_(values), steps_(rule, clock) {}
+
+  bool valued;  // the next row's values are there
+
+  void add(LaneBlock<T>& block, Offset first, Offset last) const {
+    block.add(rows_in(support_, lesson_.rows.n_cols), support_.scale, support_.first, first, last, kernel_);
   }
-  return block.n;
+
+  // Steps of order[from, from + count), laid in the block, whose sums are those over `known` support rows. As online_descend.
+  Offset follow(LaneBlock<T>& block, Offset from, Offset count, Offset known) {
+    for (Offset lane = 0; lane < count; ++lane) {
+      if (!valued && steps_.due()) return from + lane;
+      add(block, known, support_.count);
+      known = support_.count;
+      const Offset row = lesson_.order[from + lane];
+      const double mass = lesson_.weight == nullptr ? 1.0 : lesson_.weight[row];
+      const double curvature = lesson_.curvature == nullptr ? 0.0 : lesson_.curvature[row] * mass;
+      if (!valued) {
+        if (!value(block, lane, row)) return -1 - (from + lane);
+        if (steps_.forgets(curvature)) return from + lane;
+      }
+      valued = false;
+      if (!step(row, mass, curvature)) return -1 - (from + lane);
+    }
+    return from + count;
+  }
+
+ private:
+  // Both: whether what they made is finite.
+  bool value(const LaneBlock<T>& block, Offset lane, Offset row) {
+    double* f = values_ + row * lesson_.outputs;
+    bool finite = true;
+    for (Offset k = 0; k < lesson_.outputs; ++k) {
+      f[k] = clock_[kT] > 0 ? clock_[kScale] * block.sum(lane, k) : 0.0;
+      finite = finite && std::isfinite(f[k]);
+    }
+    return finite;
+  }
+
+  bool step(Offset row, double mass, double curvature) {
+    const Offset outputs = lesson_.outputs;
+    const double* f = values_ + row * outputs;
+    const double size = mass * steps_.advance(curvature);
+    double* first = support_.first + support_.count * outputs;
+    double* second = support_.second + support_.count * outputs;
+    bool kept = false;
+    for (Offset k = 0; k < outputs; ++k) {
+      const double slope = slope_at(rule_.loss, f[k], lesson_.target[row * outputs + k], rule_.epsilon);
+      first[k] = slope == 0 ? 0.0 : size * slope;
+      second[k] = first[k] * steps_.late();
+      if (!std::isfinite(first[k]) || !std::isfinite(second[k])) return false;
+      kept = kept || first[k] != 0;
+    }
+    if (kept) keep(row);
+    return true;
+  }
+
+  void keep(Offset row) {
+    const Rows<T>& rows = lesson_.rows;
+    const Offset from = rows.offsets[row], size = rows.offsets[row + 1] - from, at = support_.offsets[support_.count];
+    std::copy_n(rows.indices + from, size, support_.indices + at);
+    std::copy_n(rows.values + from, size, support_.values + at);
+    if (support_.scale != nullptr) support_.scale[support_.count] = lesson_.scale[row];
+    support_.offsets[++support_.count] = at + size;
+  }
+
+  const RowKernel<T>& kernel_;
+  const Lesson<T>& lesson_;
+  const StepRule& rule_;
+  Support<T>& support_;
+  double *clock_, *values_;
+  StepClock steps_;
+};
+
+}  // namespace
+
+template <class T>
+Offset online_descend(const RowKernel<T>& kernel, const Lesson<T>& lesson, const StepRule& rule, Offset block,
+                      Support<T>& support, double* clock, double* values, bool valued, int n_threads) {
+  Descent<T> descent(kernel, lesson, rule, support, clock, values);
+  descent.valued = valued;
+  const Offset lanes = online_kernels<T>().wide.lanes, together = n_threads > 1 ? kWaveGroups * n_threads : 1;
+  std::vector<LaneBlock<T>> groups(static_cast<std::size_t>(together));
+  for (Offset start = 0; start < lesson.n_order;) {
+    const Offset rows = std::min({block, lanes * together, lesson.n_order - start}), known = support.count;
+    const auto size_of = [&](Offset group) { return std::min(lanes, rows - group * lanes); };
+    const Offset n_groups = (rows + lanes - 1) / lanes;
+    parallel_tasks(known * rows < kPairsForThreads ? 1 : n_threads, n_groups, [&](int, Offset g) {
+      auto& group = groups[static_cast<std::size_t>(g)];
+      group.load(lesson.rows, lesson.scale, lesson.order + start + g * lanes, size_of(g), lesson.outputs);
+      descent.add(group, 0, known);
+    });
+    for (Offset g = 0; g < n_groups; ++g) {
+      const Offset from = start + g * lanes;
+      const Offset reached = descent.follow(groups[static_cast<std::size_t>(g)], from, size_of(g), known);
+      if (reached != from + size_of(g)) return reached;
+    }
+    for (Offset g = 0; g < n_groups; ++g) groups[static_cast<std::size_t>(g)].clear();
+    start += rows;
+  }
+  return lesson.n_order;
 }
 
-template void add_support<float>(const float*, const double*, Offset, Offset, Offset, double*);
-template void add_support<double>(const double*, const double*, Offset, Offset, Offset, double*);
-template Offset online_block<float>(const float*, const StepRule&, Offset, const OnlineBlock&, double*);
-template Offset online_block<double>(const double*, const StepRule&, Offset, const OnlineBlock&, double*);
+template <class T>
+void online_decide(const RowKernel<T>& kernel, const Rows<T>& rows, const T* scale, const Support<T>& support,
+                   const double* coef, Offset outputs, double* values, int n_threads) {
+  const Offset lanes = online_kernels<T>().wide.lanes;
+  std::vector<LaneBlock<T>> blocks(static_cast<std::size_t>(std::max(n_threads, 1)));
+  parallel_tasks(n_threads, (rows.n_rows + lanes - 1) / lanes, [&](int thread, Offset task) {
+    auto& block = blocks[static_cast<std::size_t>(thread)];
+    std::vector<Offset> members;
+    for (Offset row = task * lanes; row < std::min((task + 1) * lanes, rows.n_rows); ++row) members.push_back(row);
+    block.load(rows, scale, members.data(), static_cast<Offset>(members.size()), outputs);
+    block.add(rows_in(support, rows.n_cols), support.scale, coef, 0, support.count, kernel);
+    for (std::size_t lane = 0; lane < members.size(); ++lane)
+      for (Offset k = 0; k < outputs; ++k) values[members[lane] * outputs + k] = block.sum(static_cast<Offset>(lane), k);
+    block.clear();
+  });
+}
+
+#define LACUNAR_ONLINE(T)                                                                                              \
+  template Offset online_descend<T>(const RowKernel<T>&, const Lesson<T>&, const StepRule&, Offset, Support<T>&,       \
+                                    double*, double*, bool, int);                                                            \
+  template void online_decide<T>(const RowKernel<T>&, const Rows<T>&, const T*, const Support<T>&, const double*,      \
+                                 Offset, double*, int);
+LACUNAR_ONLINE(float)
+LACUNAR_ONLINE(double)
+#undef LACUNAR_ONLINE
 
 }  // namespace lacunar

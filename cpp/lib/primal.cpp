@@ -33,18 +33,21 @@ Offset primal_descend(const FeatureMap& map, const Rows<T>& rows, const double* 
   for (Offset i = 0; i < n_order; ++i) {
     const Offset row = order[i];
     if (i + kAhead < n_order) features.prefetch(order[i + kAhead]);
-    if (steps.due()) {
+    const double mass = weight == nullptr ? 1.0 : weight[row];
+    const double curved = curvature == nullptr ? 0.0 : curvature[row] * mass;
+    const auto fold_sums = [&] {
       fold(size, first, second, clock[kScale], clock[kReach]);
       steps.folded();
-    }
+    };
+    if (steps.due()) fold_sums();
     features.load(row);
     double* f = values + row * outputs;
     for (Offset k = 0; k < outputs; ++k) {
       f[k] = clock[kT] > 0 ? clock[kScale] * features.dot(first, outputs, k) : 0.0;
       if (!std::isfinite(f[k])) return row;
     }
-    const double mass = weight == nullptr ? 1.0 : weight[row];
-    const double step = mass * steps.advance(curvature == nullptr ? 0.0 : curvature[row] * mass), late = steps.late();
+    if (steps.forgets(curved)) fold_sums();
+    const double step = mass * steps.advance(curved), late = steps.late();
     for (Offset k = 0; k < outputs; ++k) {
       const double slope = slope_at(rule.loss, f[k], target[row * outputs + k], rule.epsilon);
       if (slope == 0) continue;

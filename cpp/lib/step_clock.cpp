@@ -16,6 +16,12 @@ bool StepClock::due() const {
   return t > 0 && (scale < kSmallestScale || clock_[kReach] > kLargestReach * total * scale);
 }
 
+bool StepClock::forgets(double curvature) {
+  if (clock_[kT] == 0 || keeps_slopes() || shrink(clock_[kT] + 1, curvature) != 0) return false;
+  clock_[kScale] = 0;
+  return true;
+}
+
 void StepClock::folded() {
   clock_[kScale] = 1;
   clock_[kReach] = 0;
@@ -33,13 +39,13 @@ double StepClock::advance(double curvature) {
   double &t = clock_[kT], &scale = clock_[kScale];
   t += 1;
   double step;
-  if (rule_.kind == StepRule::Kind::theory && !is_quadratic(rule_.loss)) {
+  if (keeps_slopes()) {
     scale = 1 / (rule_.rho * t);  // eta_t = 1 / (rho t): every slope so far has the same factor, exactly
     step = -1;
   } else {
-    const double eta = rate(t, curvature);
-    if (t > 1) scale *= 1 - eta * rule_.rho;  // v_1 = 0 has nothing to shrink, and eta_1 = 1 / rho would leave no scale
-    step = -eta / scale;
+    const double left = shrink(t, curvature);
+    if (t > 1 && left != 0) scale *= left;  // v = 0 has nothing to shrink, and eta = 1 / rho would leave no scale
+    step = -rate(t, curvature) / scale;
   }
   late_ = clock_[kReach];
   clock_[kReach] += rule_.averaging_by_step ? t * scale : scale;

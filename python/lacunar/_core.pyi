@@ -267,12 +267,29 @@ def coordinate_sums(
     loss: str,
     epsilon: float,
 ) -> NDArray[np.float64]: ...
-def add_support(kernel: _Float, coef: NDArray[np.float64], sums: NDArray[np.float64]) -> None: ...
-def online_block(
-    kernel: _Float,
-    start: int,
+
+_RowKernel: TypeAlias = tuple[float, float, float, NDArray[Any], int, float, float]
+_Support: TypeAlias = tuple[
+    int,
+    NDArray[np.int64],
+    NDArray[np.int32],
+    NDArray[Any],
+    NDArray[Any] | None,
+    NDArray[np.float64],
+    NDArray[np.float64],
+]
+
+def online_descend(
+    kernel: _RowKernel,
+    n_cols: int,
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: _Float,
+    scale: NDArray[Any] | None,
     target: NDArray[np.float64],
     weight: NDArray[np.float64] | None,
+    curvature: NDArray[np.float64],
+    order: NDArray[np.int64],
     loss: str,
     epsilon: float,
     rho: float,
@@ -280,12 +297,25 @@ def online_block(
     eta0: float,
     power: float,
     averaging_by_step: bool,
+    block: int,
+    support: _Support,
     clock: NDArray[np.float64],
-    sums: NDArray[np.float64],
-    values: NDArray[np.float64],
+    decisions: NDArray[np.float64],
+    valued: bool,
+    n_threads: int,
+) -> tuple[int, int]: ...
+def online_decide(
+    kernel: _RowKernel,
+    n_cols: int,
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: _Float,
+    scale: NDArray[Any] | None,
+    support: _Support,
     coef: NDArray[np.float64],
-    late: NDArray[np.float64],
-) -> int: ...
+    decisions: NDArray[np.float64],
+    n_threads: int,
+) -> None: ...
 def tridiagonal_log_first(alpha: NDArray[np.float64], beta: NDArray[np.float64]) -> NDArray[np.float64]: ...
 
 MEG_OK: int

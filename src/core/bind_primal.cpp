@@ -4,28 +4,11 @@
 #include <string>
 
 #include "arrays.hpp"
-#include "lacunar/online.hpp"
 #include "lacunar/primal.hpp"
+#include "steps.hpp"
 
 namespace lacunar::bind {
 namespace {
-
-PointLoss loss_of(const std::string& name) {
-  if (name == "hinge") return PointLoss::hinge;
-  if (name == "squared_hinge") return PointLoss::squared_hinge;
-  if (name == "logistic") return PointLoss::logistic;
-  if (name == "squared") return PointLoss::squared;
-  if (name == "absolute") return PointLoss::absolute;
-  if (name == "epsilon_insensitive") return PointLoss::epsilon_insensitive;
-  throw std::invalid_argument("unknown loss " + name);
-}
-
-StepRule::Kind kind_of(const std::string& eta) {
-  if (eta == "theory") return StepRule::Kind::theory;
-  if (eta == "constant") return StepRule::Kind::constant;
-  if (eta == "inverse") return StepRule::Kind::inverse;
-  throw std::invalid_argument("unknown eta " + eta);
-}
 
 // (gamma, n_cols, constant, indicator, q0, q1, q2, hash_bits)
 using MapTuple = std::tuple<int, Offset, double, double, double, double, double, int>;
@@ -131,39 +114,6 @@ Array<double> gaps(const Array<double>& beta, const Array<double>& value, const 
 }
 
 template <class T>
-void support(const Array<T>& kernel, const Array<double>& coef, Array<double>& sums) {
-  if (kernel.ndim() != 2 || sums.ndim() != 2) throw std::invalid_argument("kernel and sums are matrices");
-  const Offset rows = kernel.shape(0), n = kernel.shape(1), outputs = sums.shape(0);
-  expect_size(coef, rows * outputs, "coef");
-  expect_size(sums, n * outputs, "sums");
-  double* out = sums.mutable_data();
-  const py::gil_scoped_release nogil;
-  add_support(kernel.data(), coef.data(), rows, n, outputs, out);
-}
-
-template <class T>
-Offset block(const Array<T>& kernel, Offset from, const Array<double>& target, const std::optional<Array<double>>& weight,
-             const std::string& loss, double epsilon, double rho, const std::string& eta, double eta0, double power,
-             bool averaging_by_step, Array<double>& clock, Array<double>& sums, Array<double>& values,
-             Array<double>& coef, Array<double>& late) {
-  const Offset n = kernel.ndim() == 2 ? kernel.shape(0) : 0, outputs = target.ndim() == 2 ? target.shape(1) : 1;
-  expect_size(kernel, n * n, "kernel");
-  expect_size(clock, kStepClock, "clock");
-  for (const py::array* each : {static_cast<const py::array*>(&target), static_cast<const py::array*>(&sums),
-                                static_cast<const py::array*>(&values), static_cast<const py::array*>(&coef),
-                                static_cast<const py::array*>(&late)})
-    expect_size(*each, n * outputs, "an array of the block");
-  if (weight) expect_size(*weight, n, "weight");
-  if (from < 0 || from > n) throw std::invalid_argument("from lies outside the block");
-  const StepRule rule{loss_of(loss), epsilon, rho, kind_of(eta), eta0, power, averaging_by_step};
-  const OnlineBlock made{n, outputs, target.data(), weight ? weight->data() : nullptr, sums.mutable_data(),
-                         values.mutable_data(), coef.mutable_data(), late.mutable_data()};
-  double* times = clock.mutable_data();
-  const py::gil_scoped_release nogil;
-  return online_block(kernel.data(), rule, from, made, times);
-}
-
-template <class T>
 void bind_all(py::module_& m) {
   using py::arg;
   const auto exact = [](const char* name) { return arg(name).noconvert(); };
@@ -177,12 +127,6 @@ void bind_all(py::module_& m) {
         arg("epsilon"), exact("table"), exact("beta"), exact("gap"), "One sweep of dual coordinate ascent.");
   m.def("primal_decide", &decide<T>, arg("form"), exact("indptr"), exact("indices"), exact("values"),
         exact("row_scale").none(true), exact("table"), exact("decisions"), arg("n_threads"), "Values of a weight table.");
-  m.def("add_support", &support<T>, exact("kernel"), exact("coef"), exact("sums"),
-        "sums (outputs, n) += what support rows give, in order of arrival.");
-  m.def("online_block", &block<T>, exact("kernel"), arg("start"), exact("target"), exact("weight").none(true), arg("loss"),
-        arg("epsilon"), arg("rho"), arg("eta"), arg("eta0"), arg("power"), arg("averaging_by_step"), exact("clock"),
-        exact("sums"), exact("values"), exact("coef"), exact("late"),
-        "Algorithm 1 over rows of a block until a fold is due: the next row, or -1 - row at a value that is not finite.");
 }
 
 }  // namespace

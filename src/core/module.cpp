@@ -8,6 +8,7 @@ void bind_factor_sums(pybind11::module_& m);
 void bind_karma_gram(pybind11::module_& m);
 void bind_meg(pybind11::module_& m);
 void bind_observed(pybind11::module_& m);
+void bind_online(pybind11::module_& m);
 void bind_pair_sums(pybind11::module_& m);
 void bind_primal(pybind11::module_& m);
 void bind_rls(pybind11::module_& m);
@@ -24,6 +25,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   lacunar::bind::bind_karma_gram(m);
   lacunar::bind::bind_meg(m);
   lacunar::bind::bind_observed(m);
+  lacunar::bind::bind_online(m);
   lacunar::bind::bind_pair_sums(m);
   lacunar::bind::bind_primal(m);
   lacunar::bind::bind_rls(m);

@@ -64,6 +64,42 @@ using AddScaled = void (*)(const T* row, double c, double* out, Offset count);
 template <class T>
 AddScaled<T> add_scaled();
 
+// A group of rows side by side, "lanes": values[place][lanes] zero-filled and seen[place][lanes] 0/1, a place being a column
+// or, with slot (n_cols), the slot of a column, 0 where no lane has it.
+template <class T>
+struct LaneGroup {
+  const T* values;
+  const std::uint8_t* seen;
+  const Index* slot;  // or null
+  const T* scale;     // (lanes); not read unless the support rows have one, too
+};
+
+// k of a pair from its sum and count, times the scales of both rows if there are any, and of degree p > 1 then
+// ((k + coef0) / (1 + coef0))^p.
+template <class T>
+struct RowKernel {
+  Form<T> form;
+  int table_size;  // entries of form.table: one more than the longest row
+  int degree;
+  T coef0, shrink;  // shrink = 1 / (1 + coef0)
+};
+
+// sums (outputs, lanes) += coef_j k(x_j, lane) for the support rows [first, last), one after the other: every lane by itself,
+// so that its bits depend on neither the group nor the number of lanes. coef (rows, outputs), scale (rows) or null.
+template <class T>
+struct Expansion {
+  int lanes;
+  void (*run)(const Rows<T>& support, const T* scale, const double* coef, Offset first, Offset last, Offset outputs,
+              const LaneGroup<T>& group, const RowKernel<T>& kernel, double* sums);
+};
+
+template <class T>
+struct OnlineKernels {
+  Expansion<T> narrow, wide;
+};
+template <class T>
+const OnlineKernels<T>& online_kernels();
+
 // Products of matrices of some tens of columns: rows `leading` = a multiple of eight apart, padded with zeros.
 struct SmallKernels {
   void (*gram)(const double* rows, int m, int leading, double* out);                        // rows^T rows

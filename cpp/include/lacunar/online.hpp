@@ -1,30 +1,49 @@
-// Algorithm 1 of KARMA over support rows, block by block: values of a block from the rows kept so far come from the batch
-// kernel, those from rows of the same block from a triangular part. Sums run in order of arrival, one lane a row, so that
-// blocks of any size give the same bits.
+// Algorithm 1 of KARMA over support rows. Rows are taken in groups of lanes: values from the rows kept so far come from one
+// walk over those, the rest from rows of the same group as they are kept. Sums run in order of arrival, each lane by itself,
+// so that groups, blocks and threads of any size give the same bits.
 #pragma once
 
+#include <vector>
+
+#include "lacunar/kernels.hpp"
 #include "lacunar/step_clock.hpp"
 #include "lacunar/types.hpp"
 
 namespace lacunar {
 
-// out (outputs, n) += (kernel^T coef)^T for kernel (support, n) and coef (support, outputs), support rows one after the other.
+// The rows kept so far: `count` in use, and room for those to come.
 template <class T>
-void add_support(const T* kernel, const double* coef, Offset support, Offset n, Offset outputs, double* out);
-
-// What a block reads and leaves behind; (n, outputs) where not said, weight (n) or null.
-struct OnlineBlock {
-  Offset n, outputs;
-  const double *target, *weight;
-  double* sums;    // (outputs, n); in: what the rows kept so far give; out: that and what earlier rows of the block give
-  double* values;  // before every row's own step
-  double* coef;    // what a row adds to v = scale * first, and to second
-  double* late;
+struct Support {
+  Offset count;
+  Offset* offsets;
+  Index* indices;
+  T* values;
+  T* scale;       // 1 / sqrt(k(x, x)) for the cosine, or null
+  double* first;  // (count, outputs): v = clock[kScale] * sum_i first_i phi(x_i)
+  double* second;
 };
 
-// Rows [from, n) of a block with kernel (n, n) among themselves, until a fold is due: the next row to go on with, n at the
-// end, or -1 - row at a value that is not finite. After a fold the caller has rescaled sums and coefficients.
+// What is learned: rows in the order given; (n_rows) or (n_rows, outputs) where not said.
 template <class T>
-Offset online_block(const T* kernel, const StepRule& rule, Offset from, const OnlineBlock& block, double* clock);
+struct Lesson {
+  Rows<T> rows;
+  const T* scale;  // or null, as that of the support rows
+  const double *target, *weight, *curvature;  // weight may be null, and curvature k(x, x) where the loss is not quadratic
+  Offset outputs;
+  const Offset* order;
+  Offset n_order;
+};
+
+// Steps for order[0], order[1], ...: the number taken, less than n_order where a fold is due, or -1 - k where those of
+// order[k] are not finite. Writes values (n_rows, outputs) before every row's own step. Threads work ahead inside `block` rows.
+// After a fold by a scale of 0, which the values of the next row came before, go on with `valued`: they stand in `values`.
+template <class T>
+Offset online_descend(const RowKernel<T>& kernel, const Lesson<T>& lesson, const StepRule& rule, Offset block,
+                      Support<T>& support, double* clock, double* values, bool valued, int n_threads);
+
+// values (n_rows, outputs) of sum_i coef_i k(x_i, .).
+template <class T>
+void online_decide(const RowKernel<T>& kernel, const Rows<T>& rows, const T* scale, const Support<T>& support,
+                   const double* coef, Offset outputs, double* values, int n_threads);
 
 }  // namespace lacunar

@@ -25,6 +25,8 @@ class StepClock {
   // Whether sums must be folded (first <- scale first, second <- second - reach first) before the next row: scale is about
   // to leave the floats, or reach * first outgrows the sum of iterates that it is part of.
   bool due() const;
+  // Whether a row's step forgets all before it (eta rho = 1): scale is 0 then, and sums must be folded before `advance`.
+  bool forgets(double curvature);
   void folded();  // v = first from here on
 
   // What a row's slopes are multiplied by when they are added, after v has shrunk for its step; `curvature` is k(x, x) times
@@ -36,6 +38,8 @@ class StepClock {
 
  private:
   double rate(double t, double curvature) const;
+  double shrink(double t, double curvature) const { return 1 - rate(t, curvature) * rule_.rho; }
+  bool keeps_slopes() const { return rule_.kind == StepRule::Kind::theory && !is_quadratic(rule_.loss); }
 
   const StepRule& rule_;
   double* clock_;

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
+from lacunar._check import refuse_range
 from lacunar.karma._losses import diverged
+from lacunar.karma._support import Support, row_scales
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 
@@ -16,11 +18,15 @@ _Floats = NDArray[np.float64]
 Budget = Literal["remove", "project"]
 
 _ARRAYS = ("rows", "first", "second", "clock")
-_TILE = 1024  # stored rows compared with a block at once: the tile stays in the cache
-_DENSE, _SPARSE = (
-    0.45,
-    0.03,
-)  # observed shares beyond which a path of the kernel is fastest, karma_kernel's rule of thumb
+_ROWS, _PAIRS = 2**14, 2**28  # rows and kernel values between two chances to interrupt, at most
+_NONE = np.zeros(0)  # curvatures, where no step needs them
+
+
+class _Kept(NamedTuple):
+    """All that steps change: steps taken, scale, reach and what was lost are the clock."""
+
+    support: Support
+    clock: _Floats
 
 
 class OnlineModel:
@@ -58,13 +64,29 @@ class OnlineModel:
         self.loss, self.rho, self.epsilon = loss, float(rho), float(epsilon)
         self.eta, self.eta0, self.power_t, self.iterate = eta, float(eta0), float(power_t), iterate
         self.max_support, self.budget, self.block = max_support, budget, block
-        empty = (np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, self.dtype))
-        self.rows = Observed(*empty, (0, n_features))
-        self.first = np.zeros((0, n_outputs))
-        self.second = np.zeros((0, n_outputs))
-        self.clock = np.array([0.0, 1.0, 0.0, 0.0])  # steps, scale, reach, lost: see step_clock.hpp
-        self._tile = np.zeros(0, self.dtype)  # kernel values, kept: fresh memory costs more than what is written to it
-        self.method = "auto"  # settled by the first rows, and then kept: paths of the kernel differ in the last bit
+        rows = Observed(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, self.dtype), (0, n_features))
+        nothing = np.zeros((0, n_outputs))
+        self._kept = _Kept(Support.of(rows, nothing, nothing, form), np.array([0.0, 1.0, 0.0, 0.0]))
+
+    @property
+    def rows(self) -> Observed:
+        """The rows kept."""
+        return self._kept.support.rows
+
+    @property
+    def first(self) -> _Floats:
+        """Coefficients (stored rows, outputs) of v but for its scale."""
+        return self._kept.support.coefficients[0]
+
+    @property
+    def second(self) -> _Floats:
+        """What the mean of the iterates must not count, (stored rows, outputs)."""
+        return self._kept.support.coefficients[1]
+
+    @property
+    def clock(self) -> _Floats:
+        """Steps, scale, reach, lost: see step_clock.hpp."""
+        return self._kept.clock
 
     @property
     def t(self) -> int:
@@ -91,126 +113,115 @@ class OnlineModel:
         ------
         DivergedError
             The values left the finite numbers; nothing has changed. (An interrupt keeps the last full block.)
+        ValueError
+            The kernel of these rows cannot be held in the model's precision.
         """
         order = np.arange(rows.shape[0]) if order is None else order
-        data, decisions = rows.astype(self.dtype), np.zeros((rows.shape[0], self.n_outputs))
-        targets = np.ascontiguousarray(targets, dtype=np.float64)
-        self._settle_method(data)
-        saved = [getattr(self, name) for name in _ARRAYS]
-        for start in range(0, len(order), self.block):
-            part = order[start : start + self.block]
-            mass = None if weight is None else np.ascontiguousarray(weight[part], dtype=np.float64)
-            values, bad = self._step_block(data[part], np.ascontiguousarray(targets[part]), mass, n_threads)
+        data, decisions = self._readable(rows), np.zeros((rows.shape[0], self.n_outputs))
+        lesson: dict[str, Any] = {**self._arrays(data), "decisions": decisions, "n_threads": n_threads}
+        lesson["target"] = np.ascontiguousarray(targets, dtype=np.float64)
+        lesson["weight"] = None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+        quadratic = self.loss in ("squared", "squared_hinge")
+        lesson["curvature"] = self.form.diagonal(data) if quadratic else _NONE
+        saved, start = self._kept, 0
+        while start < len(order):
+            part = order[start : start + self._rows_at_once()]
+            bad = self._learn(lesson, part, data)
             if bad >= 0:
-                for name, old in zip(_ARRAYS, saved, strict=True):
-                    setattr(self, name, old)
+                self._kept = saved
                 raise diverged(int(part[bad]), self.eta, self.eta0, self.rho)
-            decisions[part] = values
+            self._drop_beyond_budget()
+            start += len(part)
         return decisions
 
-    def _settle_method(self, rows: Observed) -> None:
-        if self.method == "auto" and rows.nnz:
-            share = rows.nnz / (rows.shape[0] * max(rows.shape[1], 1))
-            self.method = "dense" if share > _DENSE else "inverted" if share < _SPARSE else "spmm"
+    def _readable(self, rows: Observed) -> Observed:
+        """Rows in the model's precision; every kernel value between rows that pass is finite, by Cauchy and Schwarz."""
+        refuse_range(self.form.range_needed(rows), self.form.gamma, self.dtype)
+        return rows.astype(self.dtype)
 
-    def _gram(self, X: Observed, Y: Observed, n_threads: int) -> NDArray[Any]:
-        """Kernel values in the tile, until the next call; never by the symmetric path, whose lower half has other bits."""
-        method: Any = self.method
-        size = X.shape[0] * Y.shape[0]
-        if len(self._tile) < size:
-            self._tile = np.empty(size, self.dtype)
-        out = self._tile[:size].reshape(X.shape[0], Y.shape[0])
-        return self.form.gram(X, Y, dtype=self.dtype, n_jobs=n_threads, method=method, out=out)
+    def _arrays(self, data: Observed) -> dict[str, Any]:
+        coef0 = self.form.coef0
+        longest = int(data.row_counts.max(initial=0))  # no row shares more columns with one of these
+        table = self.form.table(longest).astype(self.dtype)
+        return {
+            "kernel": (*self.form.coefficients(), table, self.form.degree, coef0, 1 / (1 + coef0)),
+            "n_cols": self.n_features,
+            "indptr": data.indptr,
+            "indices": data.indices,
+            "values": data.values,
+            "scale": row_scales(self.form, data),
+        }
 
-    def _step_block(
-        self, rows: Observed, targets: _Floats, weight: _Floats | None, n_threads: int
-    ) -> tuple[_Floats, int]:
-        """Steps of a block, committed whole; its values before every step, and the row that diverged or -1."""
-        n, shape = rows.shape[0], targets.shape
-        first, second, clock = self.first, self.second, self.clock.copy()
-        sums = self._expand(rows, first, n_threads)
-        gram = self._gram(rows, rows, n_threads)
-        values, own, late = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-        times, done = clock[:3].copy(), 0
-        while done < n:
-            done = self._run(gram, done, targets, weight, times, sums, values, own, late)
-            if done < 0:
-                return values, -1 - done
-            if done < n:  # first <- scale first, second <- second - reach first
-                scale, reach = times[1], times[2]
-                with np.errstate(over="ignore", invalid="ignore"):  # the next row finds what is not finite
-                    second, first = second - reach * first, scale * first
-                    late, own = late - reach * own, scale * own
-                    sums *= scale
-                times[1:] = 1.0, 0.0
-        finite = np.isfinite(own) & np.isfinite(late)  # the last row of a block has no next one to find what it did
-        wild = np.flatnonzero(~finite.all(axis=1))
-        if len(wild):
-            return values, int(wild[0])
-        kept = np.flatnonzero((own != 0).any(axis=1) | (late != 0).any(axis=1))
-        table = Observed.vstack([self.rows, rows[kept]]) if len(kept) else self.rows
-        first, second = np.vstack([first, own[kept]]), np.vstack([second, late[kept]])
-        clock = np.append(times, clock[3])
-        # At once, so that an interrupt keeps no half of a block.
-        self.rows, self.first, self.second, self.clock = table, first, second, clock
-        self._drop_beyond_budget(n_threads)
-        return values, -1
+    def _rows_at_once(self) -> int:
+        """Whole blocks, between two chances to interrupt; one block where a budget holds after each."""
+        if self.max_support is not None:
+            return self.block
+        rows = min(_ROWS, _PAIRS // max(self._kept.support.n_rows, 1))
+        return max(rows // self.block, 1) * self.block
 
-    def _run(
-        self,
-        gram: NDArray[Any],
-        start: int,
-        target: _Floats,
-        weight: _Floats | None,
-        clock: _Floats,
-        sums: _Floats,
-        values: _Floats,
-        coef: _Floats,
-        late: _Floats,
-    ) -> int:
-        return _core.online_block(
-            gram,
-            start,
-            target,
-            weight,
-            self.loss,
-            self.epsilon,
-            self.rho,
-            "inverse" if self.eta == "invscaling" else self.eta,
-            self.eta0,
-            self.power_t,
-            self.iterate == "weighted",
-            clock,
-            sums,
-            values,
-            coef,
-            late,
-        )
+    def _learn(self, lesson: dict[str, Any], order: NDArray[np.int64], data: Observed) -> int:
+        """Steps for these rows; -1, or the place in `order` of the row that diverged."""
+        done, valued = 0, False
+        while done < len(order):
+            part = order[done:]
+            entries = int((data.indptr[part + 1] - data.indptr[part]).sum())
+            support, clock = self._kept.support.with_room(len(part), entries), self.clock.copy()
+            reached, n_rows = _core.online_descend(
+                **lesson,
+                order=part,
+                loss=self.loss,
+                epsilon=self.epsilon,
+                rho=self.rho,
+                eta="inverse" if self.eta == "invscaling" else self.eta,
+                eta0=self.eta0,
+                power=self.power_t,
+                averaging_by_step=self.iterate == "weighted",
+                block=self.block,
+                support=support.core,
+                clock=clock[:3],
+                valued=valued,
+            )
+            if reached < 0:
+                return done - 1 - reached
+            done += reached
+            support = support._replace(n_rows=n_rows)
+            if done < len(order):  # the scale is about to leave the floats or, once values are made, all is forgotten
+                valued = bool(clock[1] == 0)
+                support, clock[1:3] = support.folded(clock[1], clock[2]), (1.0, 0.0)
+            self._kept = _Kept(support, clock)  # at once, so that an interrupt keeps no half of a block
+        return -1
 
     def _expand(self, rows: Observed, coef: _Floats, n_threads: int) -> _Floats:
-        """Sums (outputs, n) of coef_i k(x_i, .) over the stored rows, one after the other."""
-        sums = np.zeros((self.n_outputs, rows.shape[0]))
-        for start in range(0, len(coef), _TILE):
-            part = np.ascontiguousarray(coef[start : start + _TILE])
-            _core.add_support(self._gram(self.rows[start : start + _TILE], rows, n_threads), part, sums)
-        return sums
+        """Sums (n, outputs) of coef_i k(x_i, .) over the stored rows, one after the other."""
+        data, values, support = self._readable(rows), np.zeros((rows.shape[0], self.n_outputs)), self._kept.support
+        coef = np.ascontiguousarray(coef)
+        step = max(_PAIRS // max(support.n_rows, 1), 1024)
+        for start in range(0, len(values), step):
+            made = values[start : start + step]
+            arrays = self._arrays(data[start : start + step])
+            _core.online_decide(**arrays, support=support.core, coef=coef, decisions=made, n_threads=n_threads)
+        return values
 
-    def _drop_beyond_budget(self, n_threads: int) -> None:
-        if self.max_support is None or len(self.first) <= self.max_support:
+    def _drop_beyond_budget(self) -> None:
+        if self.max_support is None or self._kept.support.n_rows <= self.max_support:
             return
-        size = np.abs(self.coef()).max(axis=1) * np.sqrt(self.form.diagonal(self.rows))
+        rows, first, second, clock = self.rows, self.first, self.second, self.clock.copy()
+        size = np.abs(self.coef()).max(axis=1) * np.sqrt(self.form.diagonal(rows))
         kept = np.sort(np.argsort(-size, kind="stable")[: self.max_support])
         gone = np.setdiff1d(np.arange(len(size)), kept)
-        first, second = self.first[kept], self.second[kept]
+        stay, left = first[kept], second[kept]
         if self.budget == "project":
-            stay, leave = self.rows[kept], self.rows[gone]
-            gram = self._gram(stay, stay, n_threads).astype(np.float64)
-            across = self._gram(stay, leave, n_threads).astype(np.float64)
-            ridge = 1e-6 * float(np.trace(gram)) / len(gram) * np.eye(len(gram))
-            share = np.linalg.solve(gram + ridge, across)
-            first, second = first + share @ self.first[gone], second + share @ self.second[gone]
-        self.clock[3] += size[gone].sum()
-        self.rows, self.first, self.second = self.rows[kept], first, second
+            share = self._shares(rows[kept], rows[gone])
+            stay, left = stay + share @ first[gone], left + share @ second[gone]
+        clock[3] += size[gone].sum()
+        self._kept = _Kept(Support.of(rows[kept], stay, left, self.form), clock)
+
+    def _shares(self, stay: Observed, leave: Observed) -> _Floats:
+        """Coefficients (stay, leave) of the rows that leave on those that stay, by least squares in the feature space."""
+        gram = self.form.gram(stay, dtype=np.float64)
+        across = self.form.gram(stay, leave, dtype=np.float64)
+        ridge = 1e-6 * float(np.trace(gram)) / len(gram) * np.eye(len(gram))
+        return np.asarray(np.linalg.solve(gram + ridge, across))
 
     def coef(self, iterate: str | None = None) -> _Floats:
         """Coefficients (stored rows, outputs) of v_(T+1), of the mean of v_1 to v_T, or of that with weights t."""
@@ -228,27 +239,21 @@ class OnlineModel:
 
     def decide(self, rows: Observed, *, iterate: str | None = None, n_threads: int = 1) -> _Floats:
         """Values (n, outputs) of rows."""
-        data, coef = rows.astype(self.dtype), self.coef(iterate)
-        parts = [
-            self._expand(data[start : start + self.block], coef, n_threads)
-            for start in range(0, data.shape[0], self.block)
-        ]
-        return np.ascontiguousarray(np.hstack(parts).T) if parts else np.zeros((0, self.n_outputs))
+        return self._expand(rows, self.coef(iterate), n_threads)
 
     def state(self) -> dict[str, Any]:
         """Everything, as arrays and plain values; `from_state` goes on bit for bit."""
         names = ("loss", "rho", "eta", "eta0", "power_t", "epsilon", "iterate", "max_support", "budget", "block")
-        own = {name: getattr(self, name) for name in (*names, *_ARRAYS, "form", "n_features", "n_outputs", "method")}
+        own = {name: getattr(self, name) for name in (*names, *_ARRAYS, "form", "n_features", "n_outputs")}
         return {**own, "dtype": self.dtype.name}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> OnlineModel:
         """The model whose `state` this is."""
-        own = (*_ARRAYS, "method")
-        made = cls(**{name: value for name, value in state.items() if name not in own})
+        made = cls(**{name: value for name, value in state.items() if name not in _ARRAYS})
         sizes = {state["rows"].shape[0], len(state["first"]), len(state["second"])}
         if len(sizes) != 1 or np.shape(state["first"]) != np.shape(state["second"]) or np.shape(state["clock"]) != (4,):
             raise ValueError(f"the parts of an online model must be of one length; got {sorted(sizes)}. Fit it again.")
-        for name in own:
-            setattr(made, name, state[name])
+        rows, first, second = state["rows"], np.asarray(state["first"]), np.asarray(state["second"])
+        made._kept = _Kept(Support.of(rows, first, second, made.form), np.array(state["clock"]))
         return made

@@ -1,0 +1,26 @@
+// Arrays that begin at a cache line: a wide load that straddles two lines costs as much as two.
+#pragma once
+
+#include <cstddef>
+#include <new>
+#include <vector>
+
+namespace lacunar {
+
+template <class T>
+struct LineAllocator {
+  using value_type = T;
+  static constexpr std::align_val_t line{64};
+
+  LineAllocator() = default;
+  template <class U>
+  LineAllocator(const LineAllocator<U>&) {}
+  T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), line)); }
+  void deallocate(T* made, std::size_t) { ::operator delete(made, line); }
+  bool operator==(const LineAllocator&) const { return true; }
+};
+
+template <class T>
+using LineVector = std::vector<T, LineAllocator<T>>;
+
+}  // namespace lacunar
