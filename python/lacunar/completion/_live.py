@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -52,6 +51,8 @@ class Live:
             made = self._automatic()
         else:
             made = list(self.experts)
+            if not made:
+                raise ValueError("experts must hold at least one classifier; got none. Use None, or 'auto'.")
             for k, each in enumerate(made):
                 if not isinstance(each, type(self)) or each.experts is not None:
                     raise TypeError(
@@ -128,8 +129,12 @@ class Live:
         """
         model = self._resumed(state)
         coding = Coding(np.asarray(state["classes"]), bool(state["settled"]), read_thresholds(self.thresholds))
+        if coding.classes.shape != (max(coding.n_tasks, 1) + 1,) or not isinstance(state["seed"], int):
+            raise ValueError(
+                f"the state must hold {coding.n_tasks + 1} classes and a seed; it does not. Save it again."
+            )
         self.__dict__.pop("state_", None)
-        self._adopt(model, coding, seed=int(state["seed"]))
+        self._adopt(model, coding, seed=state["seed"])
         return self
 
     def _resumed(self, state: Mapping[str, Any]) -> Model:
@@ -157,9 +162,8 @@ class Live:
     def _check_loaded(self) -> None:
         """A model file is refused here, not in use."""
         if "state_" in self.__dict__:
-            if not math.isfinite(self.seed_) or np.shape(self.classes_)[0] < 2:
-                raise ValueError("its seed or classes are no such thing")
-            self._live()
+            kept = {"classes": self.classes_, "settled": self.settled_, "seed": self.seed_}
+            self.resume(kept | self.state_)
 
     # -- counts -----------------------------------------------------------------------------------------------------
 

@@ -204,6 +204,8 @@ class Model:
             if hedge.losses.shape != (len(self.gammas),):
                 raise ValueError(f"the state's hedge must have {len(self.gammas)} experts; got {hedge.losses.shape}.")
         for curve, values in zip(self.curves, state["curves"], strict=True):
+            if len(values) != len(curve.values):
+                raise ValueError(f"the state's curve must have {len(curve.values)} numbers; got {len(values)}.")
             curve.values = [float(v) for v in values]
         self.n_seen, self.n_updates, self.n_mistakes = (
             int(state[name]) for name in ("n_seen", "n_updates", "n_mistakes")

@@ -37,6 +37,7 @@ class Tuning(NamedTuple):
 
 def tune(options: Any, rows: SideState, cols: SideState) -> Tuning:
     """The numbers behind the options of a classifier (its parameters of the same names)."""
+    check_together(options)
     size = rows.size + cols.size
     blocks = _blocks(options.blocks)
     gamma = 1.0 / math.sqrt(min(blocks)) if options.gamma == "theory" else float(options.gamma)
@@ -53,14 +54,38 @@ def tune(options: Any, rows: SideState, cols: SideState) -> Tuning:
     return Tuning(gamma, log_scale, schedule, number, bool(options.conservative))
 
 
+def check_together(options: Any) -> None:
+    """Options that ask for others."""
+    planned = options.step == "fixed" or (options.step == "theory" and not options.conservative)
+    if planned and options.horizon is None:
+        raise ValueError(f"horizon must be the number of trials planned for step={options.step!r}; got None.")
+    blocks = options.blocks
+    if isinstance(blocks, tuple) and not (len(blocks) == 2 and all(_is_part(part) for part in blocks)):
+        raise ValueError(f"blocks must be (k, l) or (row_classes, col_classes); got {blocks!r}.")
+    if blocks is None and options.gamma == "theory":
+        raise ValueError("blocks must be given for gamma='theory'; got None. Pass the number k of blocks, or (k, l).")
+    if options.d == "theory" and (not isinstance(blocks, tuple) or any(_is_count(part) for part in blocks)):
+        raise ValueError(
+            f"blocks must be (row_classes, col_classes) for d='theory', the class of every row and column; got {blocks!r}."
+        )
+    if options.d != "neutral" and options.prior != 0:
+        raise ValueError(f"prior must be 0 unless d='neutral': d settles the first score; got prior={options.prior!r}.")
+
+
 def _blocks(blocks: Any) -> tuple[int, int]:
     """k and l of a (k, l)-biclustered matrix."""
-    if blocks is None:
-        return (1, 1)
-    if isinstance(blocks, int | np.integer):
-        return (int(blocks), int(blocks))
-    k, m = (part if isinstance(part, int | np.integer) else len(np.unique(part)) for part in blocks)
+    if not isinstance(blocks, tuple):
+        blocks = (blocks, blocks)
+    k, m = (1 if part is None else part if _is_count(part) else len(np.unique(part)) for part in blocks)
     return (int(k), int(m))
+
+
+def _is_part(part: Any) -> bool:
+    return part >= 1 if _is_count(part) else np.ndim(part) == 1
+
+
+def _is_count(part: Any) -> bool:
+    return isinstance(part, int | np.integer) and not isinstance(part, bool)
 
 
 def _quasi_dimension(options: Any, rows: SideState, cols: SideState, size: int) -> float | None:
@@ -71,7 +96,13 @@ def _quasi_dimension(options: Any, rows: SideState, cols: SideState, size: int) 
         return float(options.d)
     from lacunar.completion._theory import quasi_dimension_bound
 
-    return float(quasi_dimension_bound(rows, cols, *options.blocks))
+    bound = float(quasi_dimension_bound(rows, cols, *options.blocks))
+    if not math.isfinite(bound):
+        raise ValueError(
+            "d='theory' must have positive definite side information; Theorem 3 gives an infinite bound. Use Graph(kind='pd'), "
+            "a share of own in Features or Mix, or d='neutral'."
+        )
+    return bound
 
 
 def _mean_square(rows: SideState, cols: SideState) -> float:

@@ -1,0 +1,252 @@
+"""Bad input of OnlineMatrixClassifier: a clear error, and the state untouched."""
+
+import copy
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction, Mix, OnlineMatrixClassifier
+from lacunar.persistence import load_model, save_model
+
+K = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 1.0]])
+PAIRS = [(0, 0), (0, 1), (1, 2), (2, 1), (2, 2)]
+
+
+def learned(**options):
+    options = {"rows": Kernel(K), "cols": Kernel(K)} | options
+    rows, cols = zip(*PAIRS, strict=True)
+    return OnlineMatrixClassifier(**options).partial_fit(rows, cols, [1, 0, 1, 1, 0])
+
+
+def same(a, b):
+    """States of plain data, compared to the bit."""
+    if isinstance(a, dict):
+        return isinstance(b, dict) and a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+    return np.array_equal(a, b)
+
+
+BAD_STREAMS = [
+    (([0, 9], [0, 0], [1, 0]), ValueError, r"rows must be ids that Kernel knows.*got 9"),
+    (([0, 1], [0, "x"], [1, 0]), ValueError, r"cols must be ids that Kernel knows.*got 'x'"),
+    (([0, 1], [0, 1], [1, 2]), ValueError, r"y must hold the labels 0 and 1 of what came before; got 2 at position 1"),
+    (([0, 1], [0, 1], [1, -1]), ValueError, r"labels 0 and 1.*got -1"),
+    (([0, 1], [0, 1], [1, np.nan]), ValueError, r"NaN or infinity.*position 1"),
+    (([0, 1], [0, 1], [1, np.inf]), ValueError, "NaN or infinity"),
+    (([0, 1], [0, 1], [1, None]), ValueError, "position 1"),
+    (([0, 1], [0, 1], [1]), ValueError, r"one label for each of 2 pairs; got shape \(1,\)"),
+    (([0, 1], [0], [1, 0]), ValueError, "one length; got 2 and 1"),
+    (([0, None], [0, 1], [1, 0]), ValueError, r"rows\[1\] must be an id"),
+    (([0, 1], [0, [1]], [1, 0]), TypeError, r"cols\[1\] must be hashable.*list"),
+    (([0, 1], [0, float("nan")], [1, 0]), ValueError, r"cols\[1\]"),
+    (("ab", [0, 1], [1, 0]), TypeError, "sequence of ids"),
+]
+
+
+@pytest.mark.parametrize("experts", [None, "auto"])
+@pytest.mark.parametrize(("stream", "kind", "message"), BAD_STREAMS)
+def test_bad_streams_leave_the_state_untouched(stream, kind, message, experts):
+    model = learned(experts=experts)
+    before = copy.deepcopy(model.export_state())
+    for call in (model.partial_fit, model.score_stream):
+        with pytest.raises(kind, match=message):
+            call(*stream)
+        assert same(model.export_state(), before)
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        ([(0, 9)], [1]),
+        ([(0, 0)], [5]),
+        ([(0, 0)], None),
+        ([], []),
+        ([(0, 0)] * 3, [1, 2, 3]),
+        ([(0, 0), (0, 1)], [-1, 0]),
+        ([0, 1], [0, 1]),
+    ],
+)
+def test_a_failed_fit_leaves_the_old_one(X, y):
+    model = learned()
+    before = copy.deepcopy(model.export_state())
+    with pytest.raises((ValueError, TypeError)):
+        model.fit(X, y)
+    assert same(model.export_state(), before)
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"), [((9, 0), "rows"), ((0, 9), "cols"), ((None, 0), "row must be"), ((0, []), "col must be")]
+)
+def test_bad_pairs_one_by_one(pair, message):
+    model = learned()
+    before = copy.deepcopy(model.export_state())
+    for call in (model.decision_one, model.predict_one, model.predict_proba_one, lambda *p: model.learn_one(*p, 1)):
+        with pytest.raises((ValueError, TypeError), match=message):
+            call(*pair)
+    with pytest.raises(ValueError, match="labels 0 and 1"):
+        model.learn_one(0, 0, "yes")
+    assert same(model.export_state(), before)
+
+
+BAD_OPTIONS = [
+    ({"gamma": 0}, "gamma"),
+    ({"gamma": 1.5}, "gamma"),
+    ({"gamma": float("nan")}, "gamma"),
+    ({"step": 0.0}, "step"),
+    ({"step": 2.0}, "step"),
+    ({"step": float("inf")}, "step"),
+    ({"step": "slow"}, "step"),
+    ({"step_scale": 0}, "step_scale"),
+    ({"step": "fixed"}, "horizon"),
+    ({"step": "theory"}, "horizon"),
+    ({"horizon": 0}, "horizon"),
+    ({"gamma": "theory"}, "blocks"),
+    ({"d": "theory", "blocks": 2}, "blocks"),
+    ({"d": "theory"}, "blocks"),
+    ({"blocks": 0}, "blocks"),
+    ({"blocks": (2, 0)}, "blocks"),
+    ({"d": "theory", "blocks": ([0, 1], [0, 1, 0])}, "classes"),
+    ({"d": 0.5}, "'d'"),
+    ({"d": 5.0, "prior": 0.5}, "prior"),
+    ({"prior": -1}, "prior"),
+    ({"tol": 0}, "tol"),
+    ({"thresholds": [3, 2]}, "thresholds"),
+    ({"thresholds": [np.nan]}, "thresholds"),
+    ({"experts": "all"}, "experts"),
+    ({"experts": []}, "experts"),
+    ({"experts": [3]}, "experts"),
+    ({"experts": [OnlineMatrixClassifier(experts="auto")]}, "experts"),
+    ({"unseen": "guess"}, "unseen"),
+    ({"rows": K}, "rows"),
+    ({"rows": None, "cols": None, "d": 5.0}, "'neutral'"),
+    ({"rows": None, "cols": None, "step": "fixed", "horizon": 9}, "'anytime'"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), BAD_OPTIONS)
+def test_bad_options(options, message):
+    options = {"rows": Kernel(K), "cols": Kernel(K)} | options
+    with pytest.raises((ValueError, TypeError), match=message):
+        OnlineMatrixClassifier(**options).partial_fit([0], [0], [1])
+    model = learned()
+    expected, before = model.decision_function(PAIRS), model.get_params(deep=False)
+    model.set_params(**options)
+    with pytest.raises((ValueError, TypeError), match=message):
+        model.fit(PAIRS, [0, 1, 0, 1, 0])
+    model.set_params(**before)
+    np.testing.assert_array_equal(model.decision_function(PAIRS), expected)
+
+
+two = sp.csr_array(np.kron(np.eye(2), [[0, 1], [1, 0]]))
+BAD_SIDES = [
+    (lambda: Kernel([[1.0, 2.0], [2.0, 1.0]]), "semidefinite"),
+    (lambda: Kernel([[1.0, 0.5], [0.0, 1.0]]), "symmetric"),
+    (lambda: Kernel([[1.0, np.nan], [np.nan, 1.0]]), "finite"),
+    (lambda: Kernel([[1.0, np.inf], [np.inf, 1.0]]), "finite"),
+    (lambda: Kernel(K, ids=["a", "b"]), "ids"),
+    (lambda: Features([[1.0, np.inf], [0.0, 1.0]]), "finite"),
+    (lambda: Identity(0), "n"),
+    (lambda: Mix(Kernel(K), info=0.9), "sum"),
+    (lambda: Graph(two, kind="pd"), "connected|pieces"),
+]
+
+
+@pytest.mark.parametrize(("side", "message"), BAD_SIDES)
+def test_bad_side_information(side, message):
+    with pytest.raises(ValueError, match=message):
+        OnlineMatrixClassifier(side()).learn_one(0, 0, 1)
+
+
+def test_graphs_in_pieces_and_lone_vertices_go_on_learning():
+    lone = sp.csr_array(np.pad(two.toarray(), (0, 1)))
+    with pytest.warns(UserWarning, match="piece|component|connected|alone"):
+        model = OnlineMatrixClassifier(Graph(lone)).fit(
+            [(k, c) for k in range(5) for c in "xy"] * 4, [k < 2 for k in range(5) for _ in "xy"] * 4
+        )
+    scores = model.decision_function([(k, "x") for k in range(5)])
+    assert (scores[:2] > 0.1).all()
+    assert (scores[2:] < -0.1).all()
+
+
+def test_a_point_outside_the_domain_changes_nothing():
+    model = OnlineMatrixClassifier(KernelFunction("min", r=2.0))
+    model.partial_fit([(0.5, 1.0), (-1.0, 0.0)], ["x", "y"], [1, 0])
+    expected = model.decision_function([((0.5, 1.0), "x")])
+    with pytest.raises(ValueError, match=r"\(9.0, 0.0\)"):
+        model.partial_fit([(0.5, 1.0), (9.0, 0.0)], ["x", "y"], [1, 0])
+    with pytest.raises(ValueError, match=r"\(9.0, 0.0\)"):
+        model.learn_one((9.0, 0.0), "x", 1)
+    np.testing.assert_array_equal(model.decision_function([((0.5, 1.0), "x")]), expected)
+    assert model.n_seen == 2
+
+
+def test_interrupts_undo_the_stream(monkeypatch):
+    model = learned(experts="auto", thresholds=[1, 2])
+    before = copy.deepcopy(model.export_state())
+    last = model._engine.members[1][3]
+
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(last, "run", stop)
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit([0, 1], [0, 1], [0, 2])
+    assert same(model.export_state(), before)
+
+
+OTHERS = {
+    "kernel": {"rows": Kernel(K + 0.01 * np.ones((3, 3)))},
+    "ids": {"rows": Kernel(K, ids=["a", "b", "c"])},
+    "kind": {"rows": Identity(3)},
+    "size": {"rows": Identity(4)},
+    "nothing": {"rows": None, "cols": None},
+    "thresholds": {"thresholds": [1, 2]},
+    "experts": {"experts": "auto"},
+}
+
+
+@pytest.mark.parametrize("options", OTHERS.values(), ids=OTHERS)
+def test_states_of_another_classifier_are_refused(options):
+    state = learned().export_state()
+    other = (
+        learned(**options)
+        if options.get("rows", 0) is None or "ids" not in str(options)
+        else OnlineMatrixClassifier(**options)
+    )
+    before = copy.deepcopy(other.export_state())
+    with pytest.raises(ValueError, match="this side information"):
+        other.resume(state)
+    assert same(other.export_state(), before)
+
+
+@pytest.mark.parametrize(
+    "damage", [{}, {"tables": []}, {"engines": 3}, {"curves": [[1.0]]}, {"seed": "x"}, {"n_seen": None}]
+)
+def test_damaged_states_are_refused(damage):
+    model = learned()
+    before = copy.deepcopy(model.export_state())
+    with pytest.raises(ValueError, match="state"):
+        model.resume(before | damage if damage else {})
+    assert same(model.export_state(), before)
+
+
+def test_files_of_other_side_information_are_refused(tmp_path):
+    model = learned()
+    model.rows.K = np.eye(3)  # someone changes what the state was learned with
+    save_model(model, tmp_path / "m.lacunar")
+    with pytest.raises(ValueError, match="side information"):
+        load_model(tmp_path / "m.lacunar")
+
+
+def test_recommend_and_comparator():
+    model = learned()
+    for n in (0, -1, 2.5):
+        with pytest.raises(ValueError, match="n must be"):
+            model.recommend(0, n)
+    before = copy.deepcopy(model.export_state())
+    for comparator, message in (("best", "majority"), ([1], "one label"), ([1, 3], "labels 0 and 1")):
+        with pytest.raises(ValueError, match=message):
+            model.score_stream([0, 1], [0, 1], [1, 0], comparator=comparator)
+    assert same(model.export_state(), before)
