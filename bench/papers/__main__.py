@@ -28,6 +28,7 @@ EXPERIMENTS = {
     "slrm_ridge": "SLRM's setting: the ridge that is learned",
     "subspace_theorem4": "POPCA, Theorem 4: the law of rows needed",
     "subspace_price": "POPCA, section 4: the price of partial information in d",
+    "completion_table1": "Side information, Figure 2 and Table 1: noisy biclustered matrices",
     "subspace_active": "MBEG, Theorem 7: where its bound holds",
 }
 

@@ -75,6 +75,12 @@ def completed(kind: Any, X: Any, y: Any, X_new: Any, seed: int) -> Any:
     return kind(random_state=seed).fit(np.vstack([X, X_new]), known).transduction_[len(X) :]
 
 
+def absent(X: Any, y: Any, X_new: Any, seed: int) -> Any:
+    """geom, C on the same holdout."""
+    search = GridSearchCV(lacunar.baselines.GeomClassifier(), {"C": 10.0 ** np.arange(-4, 4)}, cv=holdout(seed))
+    return search.fit(X, y).predict(X_new)
+
+
 def fitted(make: Callable[[int], Any], X: Any, y: Any, X_new: Any, seed: int) -> Any:
     return make(seed).fit(X, y).predict(X_new)
 
@@ -92,6 +98,7 @@ def classifiers() -> dict[str, Callable[..., Any]]:
         "exact, paper protocol": exact,
         "mc-1": partial(completed, lacunar.baselines.MC1Classifier),
         "mc-b": partial(completed, lacunar.baselines.MCBClassifier),
+        "geom": absent,
         "mean + linear": partial(fitted, lambda _: linear(SimpleImputer())),
         "mean + indicator + linear": partial(fitted, lambda _: linear(SimpleImputer(add_indicator=True))),
         "iterative + linear": partial(fitted, lambda seed: linear(IterativeImputer(random_state=seed))),
