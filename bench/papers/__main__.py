@@ -41,7 +41,7 @@ def carry_out(name: str, options: argparse.Namespace) -> tuple[list[str], bool]:
     """Rows of verdicts and whether every trend holds."""
     started = time.perf_counter()
     print(f"== {name}: {EXPERIMENTS[name]}", flush=True)
-    run = Run(name, options.quick, options.out, options.jobs, options.fresh)
+    run = Run(name, options.quick, options.out, options.jobs, options.fresh, options.seeds)
     try:
         report = module_of(name).run(run)
     except Unavailable as reason:
@@ -58,6 +58,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes: under three minutes for all")
     parser.add_argument("--out", type=Path, help="folder for tables, pictures and finished cells")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
+    parser.add_argument("--seeds", type=int, help="at most so many seeds, splits or repeats")
     parser.add_argument("--fresh", action="store_true", help="forget finished cells")
     options = parser.parse_args()
     if options.name == ["LIST"]:

@@ -34,6 +34,11 @@ class Run:
     out: Path
     jobs: int = 1
     fresh: bool = False
+    seeds: int | None = None
+
+    def repeats(self, usual: int) -> int:
+        """Seeds, splits or repeats to run: the usual number, or fewer where --seeds says so."""
+        return usual if self.seeds is None else min(usual, self.seeds)
 
     @property
     def picture(self) -> Path:

@@ -121,7 +121,7 @@ def verdicts(found: dict[tuple[int, float], dict[str, list[float]]], sizes: list
 
 def run(run: Run) -> Report:
     sizes = [40, 60] if run.quick else list(PAPER)
-    seeds = {n: 2 if run.quick else seeds_of(n) for n in sizes}
+    seeds = {n: run.repeats(2 if run.quick else seeds_of(n)) for n in sizes}
     tasks = {f"n={n} beta={b:g} seed {s}": (n, b, s) for n in sizes for b in BETAS for s in range(seeds[n])}
     cells = run.cells(cell, tasks)
     found = {

@@ -54,7 +54,7 @@ def draw(rows: dict[str, Any], sizes: tuple[int, ...], run: Run) -> Any:
 
 
 def run(run: Run) -> Report:
-    sizes, seeds, n_test = ((200, 500), 1, 600) if run.quick else (SIZES, 5, 2000)
+    sizes, seeds, n_test = ((200, 500), 1, 600) if run.quick else (SIZES, run.repeats(5), 2000)
     tasks = {
         f"{reading}, m={n} seed {s}": (margin, n, s, n_test)
         for reading, margin in READINGS.items()

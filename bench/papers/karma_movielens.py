@@ -114,7 +114,9 @@ def verdict(task: str, row: dict[str, list[float]]) -> Verdict:
 
 
 def run(run: Run) -> Report:
-    data, tasks, splits = ("movielens100k", ["gender", "age"], 1) if run.quick else ("movielens1m", list(PAPER), SPLITS)
+    data, tasks, splits = (
+        ("movielens100k", ["gender", "age"], 1) if run.quick else ("movielens1m", list(PAPER), run.repeats(SPLITS))
+    )
     methods = [m for m in METHODS if m != "LightGBM" or importlib.util.find_spec("lightgbm")]
     named = {f"{t}, {m} seed {s}": (data, t, m, s) for t in tasks for m in methods for s in range(splits)}
     cells = run.cells(cell, named)

@@ -57,7 +57,7 @@ def draw(found: dict[str, dict[str, list[float]]], run: Run) -> Any:
 
 
 def run(run: Run) -> Report:
-    tables, repeats = (["hepatitis"], 1) if run.quick else (list(TABLES), REPEATS)
+    tables, repeats = (["hepatitis"], 1) if run.quick else (list(TABLES), run.repeats(REPEATS))
     methods = ["default", "auto", "HistGradientBoosting"] + ["LightGBM"] * (
         importlib.util.find_spec("lightgbm") is not None
     )

@@ -126,7 +126,8 @@ def not_worse(name: str, found: dict[str, list[float]]) -> bool:
 def draw(found: dict[str, dict[str, list[float]]], run: Run) -> Any:
     plt = pictures()
     figure, axis = plt.subplots(figsize=(1.2 * len(found) + 3, 4.2))
-    names = [m for m in classifiers() if m != "exact, paper protocol"]
+    known = {m for row in found.values() for m in row}
+    names = [m for m in {**classifiers(), **regressors()} if m in known - {"exact, paper protocol"}]
     for k, method in enumerate(names):
         at = [j + 0.8 * (k / len(names) - 0.5) for j, row in enumerate(found.values()) if method in row]
         axis.plot(
@@ -148,7 +149,7 @@ def draw(found: dict[str, dict[str, list[float]]], run: Run) -> Any:
 
 
 def run(run: Run) -> Report:
-    names, repeats = (["wisconsin", "hepatitis"], 1) if run.quick else (list(PAPER), REPEATS)
+    names, repeats = (["wisconsin", "hepatitis"], 1) if run.quick else (list(PAPER), run.repeats(REPEATS))
     slow = ONCE - {"mc-1", "geom"} if run.quick else set()
     asked = {name: [m for m in methods_of(name) if m not in slow] for name in names}
     tasks = {

@@ -156,14 +156,14 @@ def word(holds: bool) -> str:
 
 
 def run(run: Run) -> Report:
-    panels, seeds, passes = PANELS, 5, 6
+    panels, seeds, passes = PANELS, run.repeats(5), 6
     if run.quick:
         panels, seeds, passes = {"a p=.4": {n: (n, 0.4, 0, 0) for n in (200, 800)}}, 1, 4
     tasks = {
         f"{panel} {at:g} seed {seed}": (*setting, seed, passes)
+        for seed in range(seeds)  # a whole figure of one seed before the next seed's
         for panel, places in panels.items()
         for at, setting in places.items()
-        for seed in range(seeds)
     }
     names = [f"{panel} {at:g}" for panel, places in panels.items() for at in places]
     rows = by_seed(run.cells(cell, tasks), names, seeds)

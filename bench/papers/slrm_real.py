@@ -77,7 +77,7 @@ def draw(found: dict[str, dict[str, list[float]]], run: Run) -> Any:
 
 
 def run(run: Run) -> Report:
-    names, splits = (["atp1d"], 1) if run.quick else (list(TASKS), SPLITS)
+    names, splits = (["atp1d"], 1) if run.quick else (list(TASKS), run.repeats(SPLITS))
     cells = run.cells(cell, {f"{name} seed {s}": (name, s, not run.quick) for name in names for s in range(splits)})
     found: dict[str, dict[str, list[float]]] = {}
     for name in names:

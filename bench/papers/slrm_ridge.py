@@ -48,7 +48,7 @@ def draw(found: dict[str, list[dict[str, Any]]], run: Run) -> Any:
 
 
 def run(run: Run) -> Report:
-    settings, seeds, n = (SETTINGS[1:2], 1, 800) if run.quick else (SETTINGS, SEEDS, 3200)
+    settings, seeds, n = (SETTINGS[1:2], 1, 800) if run.quick else (SETTINGS, run.repeats(SEEDS), 3200)
     names = {f"sigma={sigma}, p={p}": (sigma, p) for sigma, p in settings}
     cells = run.cells(cell, {f"{name} seed {s}": (*at, s, n) for name, at in names.items() for s in range(seeds)})
     found = {name: [cells[f"{name} seed {s}"] for s in range(seeds)] for name in names}

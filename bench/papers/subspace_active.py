@@ -90,7 +90,7 @@ def draw(rows: dict[str, Any], run: Run) -> Any:
 
 
 def run(run: Run) -> Report:
-    cells, seeds = (CELLS[:2], 3) if run.quick else (CELLS, 8)
+    cells, seeds = (CELLS[:2], 3) if run.quick else (CELLS, run.repeats(8))
     names = {f"d={d} k={k} r={r}, m={rows_of(d, r, t)}": (d, k, r, t) for d, k, r, t in cells}
     tasks = {f"{name} seed {s}": (*setting, s) for name, setting in names.items() for s in range(seeds)}
     found = run.cells(cell, tasks)

@@ -63,7 +63,7 @@ def draw(sizes: list[int], found: dict[Any, list[int]], slopes: dict[Any, float]
 
 
 def run(run: Run) -> Report:
-    sizes, seeds = ([8, 16, 32], 3) if run.quick else ([8, 16, 32, 64, 128], 8)
+    sizes, seeds = ([8, 16, 32], 3) if run.quick else ([8, 16, 32, 64, 128], run.repeats(8))
     pairs = [(kind, strategy) for kind in ("coherent", "incoherent") for strategy in ("uniform", "adaptive")]
     tasks = {f"{kind}, {strategy}, d={d}": (kind, strategy, d, seeds) for kind, strategy in pairs for d in sizes}
     cells = run.cells(rows_needed, tasks)

@@ -82,7 +82,7 @@ def draw(needed: dict[tuple[Any, ...], int], run: Run) -> Any:
 
 def run(run: Run) -> Report:
     cells = CELLS[:3] if run.quick else CELLS
-    tasks = {f"d={d} k={k} r={r} eps={eps}": (d, k, r, eps, SEEDS) for d, k, r, eps in cells}
+    tasks = {f"d={d} k={k} r={r} eps={eps}": (d, k, r, eps, run.repeats(SEEDS)) for d, k, r, eps in cells}
     needed = dict(zip(cells, run.cells(rows_needed, tasks).values(), strict=True))
     constants = {cell: m / law(*cell) for cell, m in needed.items()}
     rows = {
