@@ -5,7 +5,7 @@ import pytest
 from reference.pair_sums import pair_sums
 
 from lacunar import Observed, _core
-from lacunar.subspace import _sums
+from lacunar.subspace import _sums, column_pair_sums
 
 
 def table(dtype=np.float64, n=120, d=17, offset=0.0):
@@ -73,7 +73,7 @@ def test_counts_of_bits(n, n_threads):
 @pytest.mark.parametrize("density", [0.02, 0.15, 0.5])
 @pytest.mark.parametrize("wide", [False, True])
 def test_tables_by_every_path(density, wide, monkeypatch):
-    monkeypatch.setattr(_sums, "_WIDE", 5 if wide else 4000)
+    monkeypatch.setattr(_sums, "_WIDE", 5 if wide else 3000)
     rng = np.random.default_rng(0)
     X = np.where(rng.random((300, 23)) < density, rng.normal(size=(300, 23)) + 2, np.nan)
     shift = np.linspace(0, 3, 23)
@@ -84,6 +84,18 @@ def test_tables_by_every_path(density, wide, monkeypatch):
         np.testing.assert_allclose(mine, formula, rtol=1e-12, atol=1e-12)
 
 
+def test_the_public_door():
+    X = table(np.float32)
+    S, N, _ = pair_sums(X.astype(float), np.full(17, 0.5))
+    made = column_pair_sums(X, np.full(17, 0.5))
+    np.testing.assert_allclose(made.product, S, rtol=1e-10, atol=1e-10)
+    np.testing.assert_array_equal(made.counts, N)
+    assert made.cross is None
+    assert column_pair_sums(X[:, :3], counts=False).counts is None
+    with pytest.raises(ValueError, match="shift must be 3 finite numbers"):
+        column_pair_sums(X[:, :3], np.zeros(4))
+
+
 def test_batches_add_up_bit_for_bit():
     X, shift = table(), np.zeros(17)
     out = None
@@ -91,6 +103,17 @@ def test_batches_add_up_bit_for_bit():
         out = sums(batch, shift, into=out)
     for mine, theirs in zip(out, sums(X, shift), strict=True):
         np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("n", [0, 1, 31, 32, 33, 100])
+@pytest.mark.parametrize("dtype", [np.float64, np.int64])
+def test_mirrored_tables(n, dtype):
+    made = np.arange(n * n, dtype=dtype).reshape(n, n)
+    whole = np.triu(made) + np.triu(made, 1).T
+    _core.mirror_upper(made, 2)
+    np.testing.assert_array_equal(made, whole)
+    with pytest.raises(ValueError, match="table has 6 elements, not 4"):
+        _core.mirror_upper(np.zeros((2, 3)), 1)
 
 
 def test_tables_are_checked():

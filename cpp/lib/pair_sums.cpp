@@ -8,16 +8,33 @@
 namespace lacunar {
 namespace {
 
-// One row of a table, for entry `at` of a row with entries (columns, z) of `size`.
+constexpr int kTogether = 4;  // rows of a table that are added to together: an entry is loaded once for them
+
+// Rows of the tables for the W entries from `at` of a row with entries (columns, z) of `size`.
+template <int W>
 void add_pairs(const Index* columns, const double* z, Offset at, Offset size, Offset n_cols, const PairTables& out) {
-  const double own = z[at];
-  const Offset start = columns[at] * n_cols;
-  double* product = out.product + start;
-  for (Offset q = at; q < size; ++q) product[columns[q]] += own * z[q];
-  if (Offset* count = out.count ? out.count + start : nullptr)
-    for (Offset q = at; q < size; ++q) ++count[columns[q]];
-  if (double* cross = out.cross ? out.cross + start : nullptr)
-    for (Offset q = 0; q < size; ++q) cross[columns[q]] += own;
+  double own[W];
+  Offset start[W];
+  for (int w = 0; w < W; ++w) own[w] = z[at + w], start[w] = columns[at + w] * n_cols;
+  double* const product = out.product;
+  for (int w = 0; w < W; ++w)  // pairs among the W entries
+    for (int u = w; u < W; ++u) product[start[w] + columns[at + u]] += own[w] * own[u];
+  for (Offset q = at + W; q < size; ++q) {
+    const Offset column = columns[q];
+    const double other = z[q];
+    for (int w = 0; w < W; ++w) product[start[w] + column] += own[w] * other;
+  }
+  if (Offset* const count = out.count) {
+    for (int w = 0; w < W; ++w)
+      for (int u = w; u < W; ++u) ++count[start[w] + columns[at + u]];
+    for (Offset q = at + W; q < size; ++q)
+      for (int w = 0; w < W; ++w) ++count[start[w] + columns[q]];
+  }
+  if (double* const cross = out.cross)
+    for (Offset q = 0; q < size; ++q) {
+      const Offset column = columns[q];
+      for (int w = 0; w < W; ++w) cross[start[w] + column] += own[w];
+    }
 }
 
 template <class T>
@@ -32,7 +49,10 @@ void add_stripe(const Rows<T>& rows, const double* shift, Offset first, Offset l
     z.resize(static_cast<std::size_t>(size));
     for (Offset q = from; q < size; ++q)
       z[static_cast<std::size_t>(q)] = static_cast<double>(values[q]) - shift[columns[q]];
-    for (Offset at = from; at < size && columns[at] < last; ++at) add_pairs(columns, z.data(), at, size, rows.n_cols, out);
+    const Offset to = std::lower_bound(columns + from, columns + size, last) - columns;
+    Offset at = from;
+    for (; at + kTogether <= to; at += kTogether) add_pairs<kTogether>(columns, z.data(), at, size, rows.n_cols, out);
+    for (; at < to; ++at) add_pairs<1>(columns, z.data(), at, size, rows.n_cols, out);
   }
 }
 
@@ -82,5 +102,19 @@ void column_pair_sums(const Rows<T>& rows, const double* shift, Offset stripe, c
 
 template void column_pair_sums(const Rows<float>&, const double*, Offset, const PairTables&, int);
 template void column_pair_sums(const Rows<double>&, const double*, Offset, const PairTables&, int);
+
+template <class T>
+void mirror_upper(T* table, Offset n, int n_threads) {
+  constexpr Offset side = 32;  // squares of which two stay in the first cache
+  parallel_tasks(n_threads, (n + side - 1) / side, [&](int, Offset task) {
+    const Offset first = task * side, last = std::min(first + side, n);
+    for (Offset left = 0; left <= first; left += side)
+      for (Offset i = first; i < last; ++i)
+        for (Offset j = left; j < std::min(left + side, i); ++j) table[i * n + j] = table[j * n + i];
+  });
+}
+
+template void mirror_upper(double*, Offset, int);
+template void mirror_upper(Offset*, Offset, int);
 
 }  // namespace lacunar

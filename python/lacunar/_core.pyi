@@ -49,6 +49,7 @@ def column_pair_counts(
     n_cols: int,
     n_threads: int,
 ) -> None: ...
+def mirror_upper(table: NDArray[np.float64] | NDArray[np.int64], n_threads: int) -> None: ...
 def column_gram_product(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],

@@ -56,6 +56,15 @@ void counts_of(const Array<Offset>& indptr, const Array<Index>& indices, const A
   column_pair_counts(rows, to, n_threads);
 }
 
+template <class N>
+void mirror(Array<N> table, int n_threads) {
+  const Offset n = table.ndim() == 2 ? static_cast<Offset>(table.shape(0)) : 0;
+  expect_size(table, n * n, "table");
+  N* to = table.mutable_data();
+  const py::gil_scoped_release nogil;
+  mirror_upper(to, n, n_threads);
+}
+
 template <class T>
 void bind_for(py::module_& m) {
   using py::arg;
@@ -78,6 +87,9 @@ void bind_for(py::module_& m) {
 void bind_pair_sums(py::module_& m) {
   bind_for<float>(m);
   bind_for<double>(m);
+  m.def("mirror_upper", &mirror<double>, py::arg("table").noconvert(), py::arg("n_threads"),
+        "The upper triangle of a square table written to the lower.");
+  m.def("mirror_upper", &mirror<Offset>, py::arg("table").noconvert(), py::arg("n_threads"));
 }
 
 }  // namespace lacunar::bind

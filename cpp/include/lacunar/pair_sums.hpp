@@ -36,4 +36,8 @@ void column_pair_sums(const Rows<T>& rows, const ColumnView& columns, const doub
 template <class T>
 void column_pair_counts(const Rows<T>& rows, Offset* count, int n_threads);
 
+// The upper triangle of table (n, n) written to the lower.
+template <class T>
+void mirror_upper(T* table, Offset n, int n_threads);
+
 }  // namespace lacunar

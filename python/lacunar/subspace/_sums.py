@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from lacunar import _core
+from lacunar._check import SparseMissing, as_observed
 from lacunar._moments import Sums, moved
 from lacunar._threads import thread_count
 from lacunar.observed import Observed
+from lacunar.subspace._options import check_shift
 
 _Floats = NDArray[np.float64]
 _DENSE = 0.2  # density above which zero-filled products beat scattering
-_STRIPE = 2**21  # bytes of the table rows that a thread keeps in its cache
-_WIDE = 4000  # columns above which a stripe is too few rows of a table
+_STRIPE = 2**22  # bytes of table rows that a thread keeps in its caches
+_WIDE = 3000  # columns above which a stripe is too few rows of a table
 _BITS = 0.09  # density above which joint counts are cheaper by bits than in the scatter
 _CHUNK = 2**22  # numbers of a zero-filled chunk of rows
 
@@ -31,64 +35,127 @@ def centred(rows: Observed, shift: _Floats) -> Observed:
     return rows.with_values(rows.values.astype(np.float64) - shift[rows.indices])
 
 
-def pair_sums(rows: Observed, shift: _Floats, n_jobs: int | None = None) -> Sums:
-    """S, N, A of rows minus the shift, in float64; the same bits for any number of threads.
+class PairSums(NamedTuple):
+    """Sums over pairs of observed entries of a row, about a shift: what `column_pair_sums` gives.
 
-    O(sum n_a^2) by scattering entries into stripes of the tables, or a row of them at a time where stripes would be low;
-    O(n d^2) in products of matrices above a density of .2. Counts are of bits from a density of .09.
+    Attributes
+    ----------
+    product : ndarray of shape (d, d)
+        Sum of z_i z_j over the rows that observe both, z the entries minus the shift.
+    counts : ndarray of int64, shape (d, d), or None
+        The number of those rows.
+    cross : ndarray of shape (d, d) or None
+        Sum of z_i over those rows; not symmetric.
     """
+
+    product: _Floats
+    counts: NDArray[np.int64] | None
+    cross: _Floats | None
+
+
+def column_pair_sums(
+    X: Any,
+    shift: ArrayLike | None = None,
+    *,
+    counts: bool = True,
+    cross: bool = False,
+    sparse_missing: SparseMissing = "absent",
+    n_jobs: int | None = None,
+) -> PairSums:
+    """Sums over the pairs of observed entries of each row: covariances of rows with holes are made of them, and they add up.
+
+    Parameters
+    ----------
+    X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+    shift : array-like of shape (d,), default=None
+        Subtracted from observed entries in float64, for precision; zeros.
+    counts, cross : bool, default=True and False
+        Whether to count rows, and to sum single entries over the rows that have another, too.
+    sparse_missing : {"absent", "nan"}, default="absent"
+    n_jobs : int, default=None
+        Threads; the same bits for any number.
+
+    Returns
+    -------
+    PairSums
+
+    Raises
+    ------
+    ValueError
+        For a shift of another shape, or not finite.
+
+    Notes
+    -----
+    O(sum of squared entries of a row) up to a density of .2: a thread owns stripes of the tables that stay in its cache, or
+    beyond 3,000 columns one row of them at a time. O(n d^2) in products of zero-filled rows above. From a density of .09 counts are
+    common bits of columns. 8 d^2 bytes a table, float64 sums whatever the dtype of X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.subspace import column_pair_sums
+    >>> sums = column_pair_sums([[1.0, 2.0], [3.0, np.nan]])
+    >>> sums.product.tolist(), sums.counts.tolist()
+    ([[10.0, 2.0], [2.0, 4.0]], [[2, 1], [1, 1]])
+    """
+    rows = as_observed(X, sparse_missing=sparse_missing)
+    about = check_shift(shift, rows.shape[1])
+    return pair_tables(rows, np.zeros(rows.shape[1]) if about is None else about, counts, cross, n_jobs)
+
+
+def pair_sums(rows: Observed, shift: _Floats, n_jobs: int | None = None) -> Sums:
+    """All sums of rows minus the shift."""
+    entries = rows.row_counts.astype(np.float64)
+    S, N, A = pair_tables(rows, shift, True, True, n_jobs)
+    assert N is not None
+    assert A is not None
+    nn, paired = float(np.sum(entries * (entries - 1))), int(np.sum(entries > 1))
+    return Sums(S, N.astype(np.float64), A, nn, paired, rows.shape[0])
+
+
+def pair_tables(rows: Observed, shift: _Floats, counts: bool, cross: bool, n_jobs: int | None) -> PairSums:
+    """`column_pair_sums` of rows that were checked."""
     n, d = rows.shape
-    entries, density = rows.row_counts.astype(np.float64), rows.nnz / max(n * d, 1)
-    counts = _counted(rows, n_jobs) if density > _BITS else None
-    if density > _DENSE:
-        S, A = _products(rows, shift)
-    else:
-        S, A, counts = _scattered(rows, shift, counts, n_jobs)
-    assert counts is not None
-    N = counts.astype(np.float64)
-    return Sums(S, N + np.triu(N, 1).T, A, float(np.sum(entries * (entries - 1))), int(np.sum(entries > 1)), n)
-
-
-def _counted(rows: Observed, n_jobs: int | None) -> NDArray[np.int64]:
-    """Joint counts (d, d), upper triangle."""
-    d = rows.shape[1]
-    counts = np.zeros((d, d), np.int64)
-    _core.column_pair_counts(rows.indptr, rows.indices, rows.values, counts, d, thread_count(n_jobs))
-    return counts
-
-
-def _scattered(
-    rows: Observed, shift: _Floats, counts: NDArray[np.int64] | None, n_jobs: int | None
-) -> tuple[_Floats, _Floats, NDArray[np.int64]]:
-    """S, A and the upper triangle of joint counts, which are `counts` where given."""
-    d, threads = rows.shape[1], thread_count(n_jobs)
-    S, A = np.zeros((d, d)), np.zeros((d, d))
-    N = np.zeros((d, d), np.int64) if counts is None else None
+    density, threads = rows.nnz / max(n * d, 1), thread_count(n_jobs)
+    N = np.zeros((d, d), np.int64) if counts else None
     data = (rows.indptr, rows.indices, rows.values)
-    about = np.ascontiguousarray(shift, dtype=np.float64)
-    if d > _WIDE:
-        columns = rows.columns
-        _core.column_pair_sums_by_column(
-            *data, columns.indptr, columns.rows, columns.positions, about, S, N, A, threads
-        )
+    apart = density > _BITS
+    if N is not None and apart:
+        _core.column_pair_counts(*data, N, d, threads)
+    if density > _DENSE:
+        S, A = _products(rows, shift, cross)
     else:
-        _core.column_pair_sums(*data, about, S, N, A, max(_STRIPE // (8 * max(d, 1)), 1), threads)
-    made = counts if N is None else N
-    assert made is not None
-    return S + np.triu(S, 1).T, A, made
+        S, A = np.zeros((d, d)), np.zeros((d, d)) if cross else None
+        about = np.ascontiguousarray(shift, dtype=np.float64)
+        scattered = None if apart else N
+        if d > _WIDE:
+            by = rows.columns
+            _core.column_pair_sums_by_column(*data, by.indptr, by.rows, by.positions, about, S, scattered, A, threads)
+        else:
+            held = 1 + (scattered is not None) + (A is not None)
+            stripe = max(_STRIPE // (8 * held * max(d, 1)), 1)
+            stripe = (
+                stripe if threads == 1 else min(stripe, -(-d // (4 * threads)))
+            )  # several a thread: they differ in work
+            _core.column_pair_sums(*data, about, S, scattered, A, stripe, threads)
+        _core.mirror_upper(S, threads)
+    if N is not None:
+        _core.mirror_upper(N, threads)
+    return PairSums(S, N, A)
 
 
-def _products(rows: Observed, shift: _Floats) -> tuple[_Floats, _Floats]:
+def _products(rows: Observed, shift: _Floats, cross: bool) -> tuple[_Floats, _Floats | None]:
     """S and A."""
     d = rows.shape[1]
     table = centred(rows, shift).to_scipy()
     mask = rows.with_values(np.ones(rows.nnz)).to_scipy()
-    S, A = np.zeros((d, d)), np.zeros((d, d))
+    S, A = np.zeros((d, d)), np.zeros((d, d)) if cross else None
     step = max(_CHUNK // max(d, 1), 1)
     for start in range(0, rows.shape[0], step):
-        z, o = (part[start : start + step].toarray() for part in (table, mask))
+        z = table[start : start + step].toarray()
         S += z.T @ z  # NumPy calls dsyrk for it
-        A += z.T @ o
+        if A is not None:
+            A += z.T @ mask[start : start + step].toarray()
     return S, A
 
 
