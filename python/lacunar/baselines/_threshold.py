@@ -81,10 +81,10 @@ class Moved:
         return made
 
 
-Threshold = Callable[[Moved, float], Factored]
+Threshold = Callable[[Moved, float, float], Factored]  # of a matrix, a level and an accuracy
 
 
-def threshold_exactly(matrix: Moved, level: float, max_rank: int) -> Factored:
+def threshold_exactly(matrix: Moved, level: float, accuracy: float, *, max_rank: int) -> Factored:
     """Singular values less `level`, from the eigenvectors of the smaller Gram. O(n D min(n, D))."""
     full = matrix.dense()
     tall = full.shape[0] >= full.shape[1]
@@ -99,7 +99,7 @@ def threshold_exactly(matrix: Moved, level: float, max_rank: int) -> Factored:
 
 
 def threshold_truncated(
-    matrix: Moved, level: float, max_rank: int, accuracy: float, rng: np.random.Generator
+    matrix: Moved, level: float, accuracy: float, *, max_rank: int, rng: np.random.Generator
 ) -> Factored:
     """The same from products with the matrix: block iteration from the last step's directions, widened until enough.
 
@@ -110,7 +110,7 @@ def threshold_truncated(
     width = min(_SPARE, most) if start is None else start.shape[1]
     start = rng.normal(size=(matrix.shape[1], width)) if start is None else start
     while True:
-        left, sizes, right = _block_iteration(matrix, start, accuracy)
+        left, sizes, right = _block_iteration(matrix, start, level, accuracy)
         kept = int(np.count_nonzero(sizes > level))
         if kept >= max_rank or len(sizes) == most or kept + _SPARE // 2 <= len(sizes):
             break
@@ -122,12 +122,13 @@ def threshold_truncated(
     return Factored(left[:, :kept] * (sizes[:kept] - level), right[:, :kept], sizes[:kept] - level, following)
 
 
-def _block_iteration(matrix: Moved, start: _Floats, accuracy: float) -> tuple[_Floats, _Floats, _Floats]:
+def _block_iteration(matrix: Moved, start: _Floats, level: float, accuracy: float) -> tuple[_Floats, _Floats, _Floats]:
     right, before = start, np.zeros(start.shape[1])
     for _ in range(_SWEEPS):
         left, _ = qr(matrix.times(right), mode="economic", check_finite=False)
         right, sizes, turn = svd(matrix.transposed_times(left), full_matrices=False, check_finite=False)
-        if np.abs(sizes - before).max() <= accuracy * max(sizes[0], 1e-300):
+        wanted = max(int(np.count_nonzero(sizes > level)), 1)  # what is below converges slowest, and is cut off
+        if np.abs(sizes - before)[:wanted].max() <= accuracy * max(sizes[0], 1e-300):
             break
         before = sizes
     return left @ turn.T, sizes, right
