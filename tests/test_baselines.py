@@ -240,6 +240,22 @@ def test_a_target_that_is_known_nowhere_is_named():
         made(MC1Regressor).fit(X, np.column_stack([y, np.full(len(y), np.nan)]))
 
 
+def test_labels_of_two_kinds_are_refused():
+    X, y, _ = problem(MC1Classifier)
+    mixed = np.array(["yes", 0, *[None] * (len(y) - 2)], dtype=object)
+    with pytest.raises(TypeError, match="one kind"):
+        made(MC1Classifier).fit(X, mixed)
+
+
+@pytest.mark.parametrize("density", [0.01, 0.3])
+def test_values_at_observed_cells(density):
+    rng = np.random.default_rng(0)
+    rows = Observed.from_dense(np.where(rng.random((600, 30)) < density, 1.0, np.nan))
+    matrix = Factored(rng.normal(size=(600, 3)), rng.normal(size=(32, 3)), np.ones(3), None)
+    want = (matrix.left @ matrix.right.T)[:, :30][~np.isnan(rows.to_dense())]
+    np.testing.assert_allclose(matrix.at(rows), want)
+
+
 @pytest.mark.parametrize("kind", CLASSIFIERS)
 def test_few_labels_choose_nothing(kind):
     X, y, _ = problem(kind, known=3)

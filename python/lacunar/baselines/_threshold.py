@@ -15,6 +15,8 @@ from lacunar.observed import Observed
 _Floats = NDArray[np.float64]
 
 _ROWS = 256  # rows of the low-rank matrix that are written out at once
+_ENTRIES = 4096  # entries whose factors are gathered at once
+_SPARSER = 25  # one entry in so many cells: from there on gathering beats writing out rows (measured: equal at 4 %)
 _SPARE = 8  # columns of a block beyond those wanted: they carry the directions that come next
 _SWEEPS = 30
 
@@ -32,13 +34,18 @@ class Factored(NamedTuple):
         return cls(np.zeros((shape[0], 0)), np.zeros((shape[1], 0)), np.zeros(0), None)
 
     def at(self, rows: Observed) -> _Floats:
-        """Values (nnz,) at the observed cells, a few rows at a time."""
-        made, basis = np.empty(rows.nnz), np.ascontiguousarray(self.right[: rows.shape[1]].T)
+        """Values (nnz,) at the observed cells: entry by entry where few are, else a few whole rows at a time."""
+        made, right = np.empty(rows.nnz), self.right[: rows.shape[1]]
+        line = np.repeat(np.arange(rows.shape[0]), rows.row_counts)
+        if rows.nnz * _SPARSER < rows.shape[0] * rows.shape[1]:
+            for start in range(0, rows.nnz, _ENTRIES):
+                part = slice(start, start + _ENTRIES)
+                np.einsum("ij,ij->i", self.left[line[part]], right[rows.indices[part]], out=made[part])
+            return made
+        basis = np.ascontiguousarray(right.T)
         for start in range(0, rows.shape[0], _ROWS):
-            indptr = rows.indptr[start : start + _ROWS + 1]
-            line = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
-            columns = rows.indices[indptr[0] : indptr[-1]]
-            made[indptr[0] : indptr[-1]] = (self.left[start : start + _ROWS] @ basis)[line, columns]
+            part = slice(*rows.indptr[[start, min(start + _ROWS, rows.shape[0])]])
+            made[part] = (self.left[start : start + _ROWS] @ basis)[line[part] - start, rows.indices[part]]
         return made
 
     def inner(self, other: Factored) -> float:
