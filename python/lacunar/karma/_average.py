@@ -51,8 +51,8 @@ def average_states(states: Sequence[dict[str, Any]], common: int = 0) -> dict[st
     >>> from lacunar.karma.solvers import average_states
     >>> rng = np.random.default_rng(0)
     >>> X, y = rng.normal(size=(200, 3)), rng.integers(2, size=200)
-    >>> model = KarmaClassifier(loss="hinge", solver="primal").partial_fit(X, y)
-    >>> average_states([model.state_])["clock"][0]
+    >>> model = KarmaClassifier(loss="hinge", solver="primal").partial_fit(X, y, classes=[0, 1])
+    >>> float(average_states([model.state_])["clock"][0])
     200.0
     """
     if not states:
