@@ -216,6 +216,9 @@ def test_labels_settle_with_the_first_negative_one():
     model = OnlineMatrixClassifier()
     model.learn_one("a", "x", 1)
     assert model.classes_.tolist() == [-1, 1]
+    told = OnlineMatrixClassifier()
+    told.learn_one("a", "x", True)
+    assert told.predict_one("a", "x") is True
     model.learn_one("b", "x", 0)
     assert model.classes_.tolist() == [0, 1]
     with pytest.raises(ValueError, match="labels 0 and 1 of what came before; got -1"):

@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
 from lacunar.baselines import GeomClassifier, MC1Classifier, MC1Regressor, MCBClassifier, MCBRegressor
+from lacunar.completion import OnlineMatrixClassifier
 from lacunar.features import KarmaFeatures
 from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
 from lacunar.stack import KarmaStackClassifier, KarmaStackRegressor, LowRankImputer
@@ -202,3 +203,51 @@ def test_weights_are_routed_through_a_pipeline(estimator):
     with sklearn.config_context(enable_metadata_routing=True):
         routed = make_pipeline(clone(estimator).set_fit_request(sample_weight=True)).fit(X, y, sample_weight=weight)
     np.testing.assert_array_equal(values(routed, X), values(clone(estimator).fit(X, y, weight), X))
+
+
+class OfPairs(OnlineMatrixClassifier):
+    """Its tags tell scikit-learn that X is no table of features, which skips every check; here they are all run."""
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = True
+        return tags
+
+
+NOT_PAIRS = "X has other than two columns, and X is pairs (row id, column id)"
+OF_PAIRS_FAILING = {
+    "check_complex_data": "a complex number is a hashable id",
+    "check_estimators_partial_fit_n_features": "partial_fit takes (rows, cols, y)",
+    "check_n_features_in": "ids are no features: there is no n_features_in_",
+    "check_n_features_in_after_fitting": NOT_PAIRS,
+    "check_classifier_not_supporting_multiclass": NOT_PAIRS,
+    **dict.fromkeys(
+        (
+            "check_fit_score_takes_y",
+            "check_dont_overwrite_parameters",
+            "check_positive_only_tag_during_fit",
+            "check_estimators_dtypes",
+            "check_dtype_object",
+            "check_estimators_empty_data_messages",
+            "check_pipeline_consistency",
+            "check_estimators_pickle",
+            "check_f_contiguous_array_estimator",
+            "check_estimators_nan_inf",
+            "check_classifiers_one_label",
+            "check_classifiers_regression_target",
+            "check_supervised_y_2d",
+            "check_methods_sample_order_invariance",
+            "check_methods_subset_invariance",
+            "check_fit2d_1sample",
+            "check_fit2d_1feature",
+            "check_dict_unchanged",
+            "check_fit2d_predict1d",
+        ),
+        NOT_PAIRS,
+    ),
+}
+
+
+@parametrize_with_checks([OfPairs()], expected_failed_checks=lambda _: OF_PAIRS_FAILING)
+def test_sklearn_contract_of_pairs(estimator, check):
+    check(estimator)

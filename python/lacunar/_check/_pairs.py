@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 
@@ -30,18 +32,20 @@ def read_ids(values: Any, name: str) -> list[Hashable]:
 
 
 def read_id(value: Any, name: str) -> Hashable:
-    """One id: hashable, and equal to itself, which NaN is not."""
+    """One id: hashable and equal to itself, which NaN is not; an infinity is no name either."""
     if isinstance(value, np.generic):
         value = value.item()
     try:
         hash(value)
-        sound = value is not None and bool(value == value)
+        sound = value is not None and bool(value == value) and value not in (math.inf, -math.inf)
     except (TypeError, ValueError):
         raise TypeError(
             f"{name} must be hashable (a number, a string, a tuple); got {type(value).__name__}. Use tuple() for a list."
         ) from None
     if not sound:
-        raise ValueError(f"{name} must be an id; got {value!r}. Drop observations without a row or column.")
+        raise ValueError(
+            f"{name} must be an id, not NaN, infinity or None; got {value!r}. Drop observations without a row or column."
+        )
     known: Hashable = value
     return known
 
@@ -65,7 +69,12 @@ def read_pairs(X: Any) -> tuple[list[Hashable], list[Hashable]]:
 
 
 def _from_list(X: Any) -> tuple[list[Hashable], list[Hashable]]:
-    if isinstance(X, np.ndarray):
+    if sp.issparse(X):
+        raise TypeError(
+            "X must be pairs (row id, column id): sparse input is not supported. Pass the tuple (X.row, X.col) of X.tocoo()."
+        )
+    if isinstance(X, np.ndarray) or hasattr(X, "__array__"):
+        X = np.asarray(X)
         if X.ndim != 2 or X.shape[1] != 2:
             raise ValueError(
                 f"X must be pairs (row id, column id), shape (n, 2); got shape {X.shape}. Use np.column_stack, or the tuple "

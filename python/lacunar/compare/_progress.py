@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -52,11 +52,9 @@ def progress(competitors: list[Learner], n_splits: int, quiet: bool) -> Iterator
         yield step
 
 
-def run(
-    problem: Problem, folds: int, repeats: int, seed: int, n_jobs: int, quiet: bool, also: Sequence[str] = ()
-) -> Comparison:
-    """All learners of the task, and those named by `also`, under a bar on stderr."""
-    competitors = learners(problem.task, also)
+def run(problem: Problem, folds: int, repeats: int, seed: int, n_jobs: int, quiet: bool) -> Comparison:
+    """All learners of the task, under a bar on stderr."""
+    competitors = learners(problem.task)
     with progress(competitors, folds * repeats, quiet) as step:
         return evaluate(problem, competitors, folds=folds, repeats=repeats, seed=seed, n_jobs=n_jobs, on_run=step)
 

@@ -81,7 +81,7 @@ def read_y(
         coding = _named(classes, coding)
     elif coding is None:
         coding = _settle(target)
-    elif not coding.settled and not (target == 1).all():
+    elif not coding.settled and (target.dtype.kind == "b" or not (target == 1).all()):
         settled = _settle(target)
         coding = settled if settled.classes[1] == 1 else coding  # where it is not, signs() says so
     return coding.signs(target), coding
@@ -110,7 +110,7 @@ def _settle(target: Labels) -> Coding:
             return Coding(np.array([-1, 1]), False, None)
     if len(found) != 2 or np.array_equal(found, [-1, 0]):
         raise ValueError(
-            f"y must hold two labels (bool, 0/1, -1/1, or any two in the first batch); got {found[:5].tolist()!r}. Use "
+            f"Unknown label type: only binary classification is supported. y must hold two labels (bool, 0/1, -1/1, or any two in the first batch); got {found[:5].tolist()!r}. Use "
             "thresholds= for ratings, classes= where the first batch shows one of them."
         )
     return Coding(found, True, None)
