@@ -1,4 +1,9 @@
-"""A million rows are never in memory: learn from batches, watch the mistakes, ask about single rows."""
+"""
+A stream of rows
+================
+
+A million rows are never in memory: learn from batches, watch the mistakes, ask about single rows.
+"""
 
 import numpy as np
 

@@ -120,7 +120,7 @@ def test_any_order_subsets_and_refusals():
     assert model.spent_ == 4
     assert np.trace(model.tables_["N"]) == 4
     before = {name: table.copy() for name, table in model.tables_.items()}
-    with pytest.raises(ValueError, match="told already"):
+    with pytest.raises(ValueError, match="told or cancelled already"):
         model.tell(requests[4], x[requests[4].indices])
     with pytest.raises(ValueError, match="never asked for"):
         model.tell(99, [1, 2, 3])
@@ -223,3 +223,17 @@ def test_what_was_paid_for_survives_a_failing_oracle():
     with pytest.raises(ValueError, match="got 1e\\+200 for attribute"):
         model.run(lambda indices: np.full(len(indices), 1e200), 10)
     assert model.n_told_ == 30
+
+
+def test_requests_may_be_given_up(tmp_path):
+    model = ActivePOPCA(5, 1, 2, random_state=0)
+    first, second, third = model.ask(3)
+    model.cancel(first)
+    model.cancel(second.id)
+    assert list(model.pending_) == [third.id]
+    assert (model.n_asked_, getattr(model, "n_told_", 0), model.spent_) == (3, 0, 0.0)
+    for call in (lambda: model.tell(first, np.zeros(2)), lambda: model.cancel(first), lambda: model.cancel(99)):
+        with pytest.raises(ValueError, match="request must be one that waits"):
+            call()
+    save_model(model, tmp_path / "m.lacunar")
+    assert list(load_model(tmp_path / "m.lacunar").pending_) == [third.id]

@@ -11,6 +11,7 @@ from sklearn.base import clone, is_classifier
 from lacunar.baselines import MC1Classifier, MC1Regressor, MCBClassifier, MCBRegressor
 from lacunar.baselines._continuation import Steps, continuation, make_threshold, values_of
 from lacunar.baselines._stacked import Stacked
+from lacunar.baselines._threshold import Factored, Moved
 from lacunar.observed import Observed
 from lacunar.persistence import load_model, save_model
 
@@ -38,16 +39,15 @@ def made(kind, **options):
     return kind(**{"lam": 1.0, "mu": 3e-3, "random_state": 0} | options)
 
 
-@pytest.mark.parametrize("svd_solver", ["full", "truncated"])
 @pytest.mark.parametrize(("m", "loss"), [(1, "logistic"), (3, "logistic"), (2, "squared")])
 @pytest.mark.parametrize("ones", [True, False])
-def test_every_step_is_that_of_the_paper(svd_solver, m, loss, ones):
+def test_every_step_is_that_of_the_paper(m, loss, ones):
     X, _ = table(n=60)
     rng, mus = np.random.default_rng(1), [3e-2, 1e-2, 2e-3]
     Y = (rng.random((60, m)) < 0.5).astype(float) if loss == "logistic" else rng.normal(size=(60, m))
     Y[40:] = np.nan
     stacked = Stacked(Observed.from_dense(X), Y, loss, ones, 0.5)
-    threshold = make_threshold(stacked.shape, svd_solver, None, 1e-12, rng)
+    threshold = make_threshold(stacked.shape, "full", None, rng)
     *_, last = continuation(stacked, iter(mus), threshold, Steps(not ones, 0.0, 25, False))
     slow = (twin.mc1 if ones else twin.mcb)(X, Y, 0.5, mus, 25, loss == "logistic")
     Z, b = (slow, 0.0) if ones else slow
@@ -99,6 +99,20 @@ def test_momentum_reaches_the_same_fixed_point(kind):
     X, y, _ = problem(kind)
     one, plain = (made(kind, accelerate=fast, tol=1e-7, max_iter=20000).fit(X, y) for fast in (True, False))
     np.testing.assert_allclose(one._values(X), plain._values(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("shape", [(40, 15), (15, 40)])
+@pytest.mark.parametrize("level", [0.5, 4.0, 1e9])
+def test_the_truncated_threshold_is_the_exact_one(shape, level):
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random(shape) < 0.5, np.nan, rng.normal(size=shape))
+    rows = Observed.from_dense(X)
+    base = Factored(rng.normal(size=(shape[0], 2)), rng.normal(size=(shape[1] + 2, 2)), np.ones(2), None)
+    moved = Moved(base, rows, rows.values, rng.normal(size=(shape[0], 2)))
+    want = twin.shrink(base.left @ base.right.T + np.hstack([np.nan_to_num(X), moved.block]), level)
+    for how in ("full", "truncated"):
+        found = make_threshold(moved.shape, how, None, rng)(moved, level, 1e-12)
+        np.testing.assert_allclose(found.left @ found.right.T, want, atol=1e-6)
 
 
 @every
@@ -224,6 +238,22 @@ def test_a_target_that_is_known_nowhere_is_named():
     X, y, _ = problem(MC1Regressor)
     with pytest.raises(ValueError, match="every row of target 1"):
         made(MC1Regressor).fit(X, np.column_stack([y, np.full(len(y), np.nan)]))
+
+
+def test_labels_of_two_kinds_are_refused():
+    X, y, _ = problem(MC1Classifier)
+    mixed = np.array(["yes", 0, *[None] * (len(y) - 2)], dtype=object)
+    with pytest.raises(TypeError, match="one kind"):
+        made(MC1Classifier).fit(X, mixed)
+
+
+@pytest.mark.parametrize("density", [0.01, 0.3])
+def test_values_at_observed_cells(density):
+    rng = np.random.default_rng(0)
+    rows = Observed.from_dense(np.where(rng.random((600, 30)) < density, 1.0, np.nan))
+    matrix = Factored(rng.normal(size=(600, 3)), rng.normal(size=(32, 3)), np.ones(3), None)
+    want = (matrix.left @ matrix.right.T)[:, :30][~np.isnan(rows.to_dense())]
+    np.testing.assert_allclose(matrix.at(rows), want)
 
 
 @pytest.mark.parametrize("kind", CLASSIFIERS)

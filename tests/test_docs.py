@@ -1,8 +1,10 @@
-"""Every example in a docstring runs and prints what it says."""
+"""Every example in a docstring runs and prints what it says; every public name has its place in the reference."""
 
 import doctest
 import importlib
 import pkgutil
+import re
+from pathlib import Path
 
 import pytest
 
@@ -21,3 +23,16 @@ def test_examples(name):
     names = {"Observed": lacunar.Observed}
     result = doctest.testmod(module, extraglobs=names, optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     assert result.failed == 0
+
+
+REFERENCE = Path(__file__).parents[1] / "docs" / "api.rst"
+PUBLIC = [name for name in MODULES if not any(part.startswith("_") for part in name.split("."))]
+
+
+@pytest.mark.skipif(not REFERENCE.exists(), reason="the docs are not beside the tests")
+@pytest.mark.parametrize("name", [name for name in PUBLIC if name != "lacunar.cli"])
+def test_public_names_are_in_the_reference(name):
+    listed = re.search(rf"currentmodule:: {re.escape(name)}\n(.*?)(?=currentmodule::|\Z)", REFERENCE.read_text(), re.S)
+    assert listed, f"docs/api.rst has no section for {name}"
+    missing = set(getattr(importlib.import_module(name), "__all__", [])) - set(listed[1].split())
+    assert not missing, f"docs/api.rst lacks {sorted(missing)} of {name}"

@@ -12,7 +12,10 @@ if not EXAMPLES:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example(path, capsys):
+def test_example(path, capsys, monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    monkeypatch.setattr(pyplot, "show", lambda: pyplot.close("all"))
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 60
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out

@@ -1,5 +1,6 @@
 """MBEG against the algorithm word for word; its estimate by enumeration; projection and decomposition."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -71,6 +72,58 @@ def test_pairs_are_drawn_by_their_law():
     counts = np.bincount(drawn[:, 0] * 4 + drawn[:, 1], minlength=16).reshape(4, 4)
     np.testing.assert_allclose(frozen[:, 0], p[drawn[:, 0], drawn[:, 1]])
     assert (np.abs(counts - n * p) < 5 * np.sqrt(n * p)).all()
+
+
+@pytest.mark.parametrize("costs", [None, [1.0, 4.0, 9.0, 2.0]])
+def test_all_pairs_are_unbiased_by_enumeration(costs):
+    d, r, share = 4, 4, 0.3
+    model = MBEG(d, 1, r, pairs="all", alpha=share, eta=0.05, refresh=4, costs=costs, random_state=0)
+    model.run(signed(2, np.array([0.5, -0.3, 0.8, 0.1])), 40)
+    x, mean, total = np.array([1.0, -2.0, 0.5, 3.0]), np.zeros((d, d)), 0.0
+    strong, weak = mbeg.tilted(model.W_, np.ones(d) if costs is None else np.array(costs))
+    laws = [(1 - share) * strong + share * weak] * 2 + [weak] * 2
+    for row in itertools.product(range(d), repeat=r):
+        chance = np.prod([law[j] for law, j in zip(laws, row, strict=True)])
+        expected = np.array([
+            sum(a[s] * b[q] for i, a in enumerate(laws) for j, b in enumerate(laws) if i != j)
+            for s, q in itertools.combinations(row, 2)
+        ])  # fmt: skip
+        model.potential_ = np.zeros((d, d))
+        drawn = np.array([row])
+        model._learn(drawn, expected[None], x[drawn])
+        mean += chance * model.potential_
+        total += chance
+    assert total == pytest.approx(1)
+    np.testing.assert_allclose(mean, np.outer(x, x), atol=1e-12)
+
+
+@pytest.mark.parametrize("pairs", ["half", "all"])
+def test_draws_follow_costs_and_say_how_often_pairs_are_expected(pairs):
+    costs, n = np.array([1.0, 1.0, 16.0, 16.0]), 100_000
+    model = MBEG(4, 2, 4, pairs=pairs, eta=0.2, refresh=8, costs=costs, random_state=0).run(signed(5, ATOM[:4]), 64)
+    drawn, frozen = model._drawn(n)
+    strong, weak = mbeg.tilted(model.W_, costs)
+    share = (0.7 * strong + 0.3 * weak + weak) / 2
+    counts = np.bincount(drawn.ravel(), minlength=4)
+    assert (np.abs(counts - 4 * n * share) < 5 * np.sqrt(4 * n * share)).all()
+    assert counts[2:].sum() < 0.35 * counts.sum()
+    # sums of 1 / expected over the pairs of a row count every ordered pair of attributes once, on average
+    per_row = np.sum(2 / frozen, axis=1) if pairs == "all" else np.mean(1 / frozen, axis=1)
+    assert abs(per_row.mean() - 16) < 5 * per_row.std() / np.sqrt(n)
+
+
+def test_all_pairs_need_fewer_rows():
+    d, strength = 16, np.sqrt([0.6, 0.4])
+    basis = np.linalg.qr(np.random.default_rng(7).normal(size=(d, 2)))[0].T
+    lost = {"half": [], "all": []}
+    for pairs, found in lost.items():
+        for seed in range(5):
+            rng = np.random.default_rng(seed)
+            model = MBEG(d, 2, 8, pairs=pairs, random_state=seed)
+            model.run(lambda indices, rng=rng: ((rng.normal(size=2) * strength) @ basis)[indices], 1000)
+            components = model.result().components_
+            found.append(1 - np.sum((components @ basis.T) ** 2 * strength**2))
+    assert np.mean(lost["all"]) < 0.5 * np.mean(lost["half"])
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 7])

@@ -84,7 +84,22 @@ def test_command_and_module_are_the_same(tmp_path):
 
 
 def test_sdist_carries_what_a_build_needs(project):
-    settings = project["tool"]["scikit-build"]
-    assert {"cpp", "src", "tests", "bench"} <= set(settings["sdist"]["include"])
-    excluded = settings["sdist"]["exclude"]
-    assert not [e for e in excluded if e.split("/")[0] in {"cpp", "src", "python", "CMakeLists.txt", "LICENSE"}]
+    settings = project["tool"]["scikit-build"]["sdist"]
+    assert {"/cpp", "/src", "/tests", "/bench"} <= set(settings["include"])
+    # A pattern without the leading slash matches at any depth: "src" brought compiled objects in from build/.
+    assert all(pattern.startswith("/") for pattern in [*settings["include"], *settings["exclude"]])
+    excluded = {pattern.split("/")[1] for pattern in settings["exclude"]}
+    assert not excluded & {"cpp", "src", "python", "CMakeLists.txt", "LICENSE"}
+
+
+def test_oldest_versions_are_those_promised(project):
+    pinned = ROOT / ".ci" / "oldest.txt"
+    if not pinned.is_file():
+        pytest.skip("the constraint file is not beside the tests")
+    lines = [line.split("==") for line in pinned.read_text(encoding="utf-8").splitlines() if "==" in line]
+    extras = project["project"]["optional-dependencies"]
+    promised = [*project["project"]["dependencies"], *extras["plot"], *extras["frames"], *extras["test"]]
+    floors = dict(line.split(">=") for line in promised if ">=" in line)
+    assert floors.keys() == {name for name, _ in lines}
+    for name, version in lines:
+        assert version == floors[name] or version.startswith(f"{floors[name]}."), name

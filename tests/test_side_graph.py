@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from reference import side as slow
+from sklearn.base import clone
 
 from lacunar import _core
 from lacunar.completion import Graph, Mix
@@ -229,7 +230,7 @@ def but(at, value):
         ({"adjacency": np.eye(3)}, "at least one edge"),
         ({"adjacency": "friends"}, "matrix of weights or a networkx graph"),
         ({"adjacency": PATH, "ids": ["a", "b"]}, "got 2 ids for 3 rows"),
-        ({"adjacency": PATH, "kind": "laplacian"}, "kind must be one of pinv, regularized, pd"),
+        ({"adjacency": PATH, "kind": "laplacian"}, "kind must be one of pinv, regularized, pd, spectral"),
         ({"adjacency": PATH, "method": "fast"}, "method must be one of auto, dense, sparse"),
         ({"adjacency": PATH, "regularization": 0.0}, "regularization must be above 0"),
         (
@@ -258,3 +259,41 @@ def test_twenty_thousand_vertices_are_never_squared():
     index = [0, n // 2, n - 1]
     np.testing.assert_allclose(side.diagonal()[index], side.columns(index)[index, range(3)], rtol=1e-9)
     assert side.diagonal().max() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize(("n", "k"), [(40, 5), (40, 40), (40, 99), (600, 12)])
+def test_spectral_is_diffusion_cut_to_its_slow_modes(n, k, normalize):
+    A = neighbours(n)
+    side = Graph(A, "spectral", n_components=k, diffusion=3.0, normalize=normalize).begin()
+    assert (side.kind, side.grows, side.factor()[0].shape) == ("factor", False, (n, min(n, k) + 1))
+    K = slow.diffusion_kernel(A.toarray(), min(n, k), 3.0)
+    np.testing.assert_allclose(side.dense(), slow.corr(K) if normalize else K / np.diag(K).max(), atol=1e-10)
+    np.testing.assert_array_equal(restore(side.state()).dense(), side.dense())
+    assert side.digest() == Graph(A, "spectral", n_components=k, diffusion=3.0, normalize=normalize).begin().digest()
+
+
+def test_spectral_of_pieces_keeps_everybody_alive():
+    A = in_pieces()
+    side = Graph(A, "spectral", n_components=20).begin()  # no warning: pieces are what it finds
+    np.testing.assert_allclose(side.diagonal(), 1)
+    alone = A.sum(axis=1) == 0
+    assert np.abs(side.dense()[alone][:, ~alone]).max() == 0
+    for wrong, message in (
+        ({"n_components": 0}, "n_components must be an integer above 0"),
+        ({"diffusion": -1.0}, "diffusion"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Graph(A, "spectral", **wrong).begin()
+
+
+def test_a_factor_that_fills_up_is_written_out():
+    """1010 vertices, 1 pair in 20 an edge at random: the factor is full, a product with K cheaper."""
+    rng = np.random.default_rng(0)
+    A = sp.random_array((1010, 1010), density=0.025, rng=rng, format="csr")
+    crowded = Graph(A.maximum(A.T), "regularized")
+    written, sparse = crowded.begin(), clone(crowded).set_params(method="sparse").begin()
+    assert (written.kind, sparse.kind) == ("dense", "operator")
+    assert sparse.digest() == written.digest()
+    V = rng.normal(size=(1010, 2))
+    np.testing.assert_allclose(sparse.apply(V), written.apply(V), atol=1e-12)

@@ -318,6 +318,26 @@ def online_decide(
     n_threads: int,
 ) -> None: ...
 def tridiagonal_log_first(alpha: NDArray[np.float64], beta: NDArray[np.float64]) -> NDArray[np.float64]: ...
+def meg_run_reduced(
+    square: NDArray[np.float64],
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    step: NDArray[np.float64],
+    gamma: float,
+    strict: bool,
+    log_scale: float,
+    tol: float,
+    out: NDArray[np.float64],
+    updated: NDArray[np.uint8],
+) -> tuple[int, int]: ...
+def meg_value_reduced(
+    square: NDArray[np.float64],
+    x: NDArray[np.float64],
+    change: NDArray[np.float64],
+    at: int,
+    log_scale: float,
+    tol: float,
+) -> float: ...
 
 MEG_OK: int
 MEG_NOT_FINITE: int
@@ -367,6 +387,7 @@ class Meg:
         out: NDArray[np.float64],
         updated: NDArray[np.uint8],
     ) -> tuple[int, int]: ...
+    def expect_pairs(self, i: NDArray[np.int32], j: NDArray[np.int32]) -> None: ...
     def resize(self, n_rows: int, n_cols: int) -> None: ...
     def grow_features(self, rows: NDArray[np.float64], n_rows: int, cols: NDArray[np.float64], n_cols: int) -> None: ...
     def cells(self) -> dict[str, Any]: ...

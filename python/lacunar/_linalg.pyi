@@ -6,3 +6,16 @@ from numpy.typing import NDArray
 def squared_row_sums(
     Q: NDArray[np.float64], D: NDArray[np.float64], out: NDArray[np.float64], block: NDArray[np.float64]
 ) -> None: ...
+def block_lanczos(
+    upper: NDArray[np.float64],
+    lower: NDArray[np.float64],
+    cells: NDArray[np.float64],
+    row_sums: NDArray[np.float64],
+    col_sums: NDArray[np.float64],
+    i: NDArray[np.int32],
+    j: NDArray[np.int32],
+    steps: int,
+    square: NDArray[np.float64],
+    first: NDArray[np.float64],
+    work: NDArray[np.float64],
+) -> tuple[int, int, int]: ...

@@ -30,6 +30,9 @@ def parser() -> argparse.ArgumentParser:
     compare.add_argument(
         "--n-jobs", type=int, default=1, help="processes, -1 for all (times then suffer from each other)"
     )
+    compare.add_argument(
+        "--also", action="append", choices=["mc-1", "mc-b", "geom"], help="a slower learner of lacunar.baselines"
+    )
     fit = commands.add_parser("fit", help="fit a learner to a table and keep it in a file")
     fit.add_argument("table")
     fit.add_argument("--output", required=True, metavar="MODEL.lacunar")
@@ -125,7 +128,9 @@ def _compare(wanted: argparse.Namespace) -> int:
     if n < 2 * wanted.folds:
         raise UserError(f"{problem.source}: {n} rows are too few for {wanted.folds} folds. Lower --folds.")
     _say(wanted, f"{problem.source}: {n} rows, {d} columns, {100 * problem.holes:.0f} % missing.", *problem.notes)
-    comparison = compare.run(problem, wanted.folds, wanted.repeats, wanted.seed, wanted.n_jobs, wanted.quiet)
+    comparison = compare.run(
+        problem, wanted.folds, wanted.repeats, wanted.seed, wanted.n_jobs, wanted.quiet, wanted.also
+    )
     compare.print_table(comparison)
     if wanted.report is not None:
         compare.write_report(comparison, wanted.report)

@@ -1,50 +1,12 @@
-#include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
 #include <mutex>
-#include <optional>
-#include <string>
 
-#include "arrays.hpp"
 #include "lacunar/meg.hpp"
+#include "meg_arrays.hpp"
 
 namespace lacunar::bind {
 namespace {
-
-using Doubles = Array<double>;
-using Indices = Array<Index>;
-
-// The array lives as long as the core borrows it, and is let go with the interpreter held.
-MegSource source_of(const Doubles& table, Offset vertices) {
-  if (table.ndim() != 2) throw std::invalid_argument("table is not a matrix");
-  if (vertices < 0 || vertices > table.shape(0)) throw std::invalid_argument("table has fewer rows");
-  const std::shared_ptr<const void> keeper(new Doubles(table), [](const Doubles* held) {
-    const py::gil_scoped_acquire gil;
-    delete held;
-  });
-  return {table.data(), vertices, table.shape(1), keeper};
-}
-
-MegSource square_of(const Doubles& kernel, Offset vertices) {
-  auto source = source_of(kernel, vertices);
-  if (vertices > source.leading) throw std::invalid_argument("kernel has fewer columns");
-  return source;
-}
-
-MegOperator::Apply apply_of(const py::function& apply, Offset n) {
-  const std::shared_ptr<const py::function> held(new py::function(apply), [](const py::function* f) {
-    const py::gil_scoped_acquire gil;
-    delete f;
-  });
-  return [held, n](const double* x, double* out) {
-    const py::gil_scoped_acquire gil;
-    Doubles given(n);
-    std::copy_n(x, n, given.mutable_data());
-    const auto made = py::cast<Doubles>((*held)(given));
-    expect_size(made, n, "K x");
-    std::copy_n(made.data(), n, out);
-  };
-}
 
 // One engine: calls take turns, the interpreter released first, since a product may ask for it back.
 class Engine {
@@ -179,11 +141,6 @@ py::dict cells(Engine& engine) {
   return made;
 }
 
-template <class T>
-std::vector<T> vector_of(const Array<T>& a) {
-  return {a.data(), a.data() + a.size()};
-}
-
 void set_cells(Engine& engine, const Indices& row_seats, const Indices& col_seats, const Doubles& row_sums,
                const Doubles& col_sums, const Indices& rows, const Indices& cols, const Doubles& cell, bool table) {
   expect_size(row_sums, row_seats.size(), "row_sums");
@@ -242,58 +199,11 @@ void grow_features(Engine& engine, const Doubles& rows, Offset n_rows, const Dou
   engine.resize(n_rows, n_cols);
 }
 
-// log e_1^T exp(T) e_1 of many tridiagonal matrices of one order: alpha and beta (pairs, k), the last beta unused.
-Doubles log_first(const Doubles& alpha, const Doubles& beta) {
-  if (alpha.ndim() != 2) throw std::invalid_argument("alpha is not a matrix");
-  expect_size(beta, alpha.size(), "beta");
-  Doubles made(alpha.shape(0));
-  TridiagonalExponential exponential;
-  const int k = static_cast<int>(alpha.shape(1));
-  for (py::ssize_t t = 0; t < alpha.shape(0); ++t)
-    made.mutable_data()[t] = exponential.log_first(alpha.data() + t * k, beta.data() + t * k, k);
-  return made;
-}
-
-// Classes of the ordinary metaclass, which stubs can name.
-py::metaclass plain_type() { return py::metaclass(reinterpret_cast<PyObject*>(&PyType_Type)); }
-
-void bind_sides(py::module_& m) {
-  using py::arg;
-  const auto plain = plain_type();
-  py::class_<MegSide, std::shared_ptr<MegSide>>(m, "MegSide", plain, "Half a kernel over the vertices that take part.")
-      .def_property_readonly("vertices", &MegSide::vertices)
-      .def_property_readonly("seats", [](const MegSide& side) { return to_array(side.vertex_at()); });
-  py::class_<MegDense, MegSide, std::shared_ptr<MegDense>>(m, "MegDense", plain, "A kernel given whole.")
-      .def(py::init([](const Doubles& kernel, Offset n) { return std::make_shared<MegDense>(square_of(kernel, n)); }),
-           arg("kernel").noconvert(), arg("vertices"))
-      .def("grow", [](MegDense& side, const Doubles& kernel, Offset n) { side.grow(square_of(kernel, n)); },
-           arg("kernel").noconvert(), arg("vertices"));
-  py::class_<MegFactor, MegSide, std::shared_ptr<MegFactor>>(m, "MegFactor", plain, "Phi Phi^T + own I + constant 11^T.")
-      .def(py::init([](const Doubles& phi, Offset n, double own, double constant) {
-             auto source = source_of(phi, n);
-             const Offset d = source.leading;
-             return std::make_shared<MegFactor>(std::move(source), d, own, constant);
-           }),
-           arg("phi").noconvert(), arg("vertices"), arg("own"), arg("constant"))
-      .def("grow", [](MegFactor& side, const Doubles& phi, Offset n) { side.grow(source_of(phi, n)); },
-           arg("phi").noconvert(), arg("vertices"));
-  py::class_<MegOperator, MegSide, std::shared_ptr<MegOperator>>(m, "MegOperator", plain, "A kernel known by its products.")
-      .def(py::init([](const Doubles& diagonal, const py::function& apply) {
-             return std::make_shared<MegOperator>(vector_of(diagonal), apply_of(apply, diagonal.size()));
-           }),
-           arg("diagonal").noconvert(), arg("apply"));
-}
-
 }  // namespace
 
 void bind_meg(py::module_& m) {
   using py::arg;
   const auto exact = [](const char* name) { return arg(name).noconvert(); };
-  bind_sides(m);
-  m.def("tridiagonal_log_first", &log_first, exact("alpha"), exact("beta"));
-  m.attr("MEG_OK") = static_cast<int>(MegStatus::ok);
-  m.attr("MEG_NOT_FINITE") = static_cast<int>(MegStatus::not_finite);
-  m.attr("MEG_NOT_CONVERGED") = static_cast<int>(MegStatus::not_converged);
   py::class_<Engine>(m, "Meg", plain_type(), "Matrix exponentiated gradient over two sides; answers are (status, log(y_bar + 1), sign, update, steps).")
       .def_static("kernels", &with_kernels, arg("rows"), arg("cols"), arg("log_scale"), arg("tol"))
       .def_static("features", &with_features, exact("rows"), arg("n_rows"), exact("cols"), arg("n_cols"), arg("log_scale"),
@@ -304,6 +214,7 @@ void bind_meg(py::module_& m) {
       .def("learn", &learn, arg("i"), arg("j"), arg("change"), "False, and nothing learned, when a sum is not finite.")
       .def("run", &run, exact("i"), exact("j"), exact("y"), exact("step"), arg("gamma"), arg("strict"), arg("values"),
            exact("out"), exact("updated"), "The first trial that failed, after which all is as before, or -1; and a status.")
+      .def("expect_pairs", &Engine::expect_pairs, exact("i"), exact("j"))
       .def("resize", &Engine::resize, arg("n_rows"), arg("n_cols"))
       .def("grow_features", &grow_features, exact("rows"), arg("n_rows"), exact("cols"), arg("n_cols"))
       .def("cells", &cells)

@@ -1,6 +1,8 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, language_level=3, freethreading_compatible=True, autotestdict=False
 """Products inside loops, over SciPy's BLAS. Private: shapes and dtypes are checked by the callers."""
-from _blas cimport blas_int, dgemm
+from _blas cimport blas_int, dgemm, dsyev
+
+include "block_lanczos.pxi"
 
 
 def squared_row_sums(const double[::1, :] Q, const double[::1, :] D, double[:, ::1] out, double[::1, :] block):

@@ -11,6 +11,11 @@ def law(W, k, alpha):
     return (1 - alpha) * (w[:, None] + w) / (2 * d * k) + alpha / d**2
 
 
+def tilted(W, costs):
+    """The strong and the weak law (d,) of an attribute that costs c: diag(W) and 1, over sqrt(c)."""
+    return (law / law.sum() for law in (np.diag(W) / np.sqrt(costs), 1 / np.sqrt(costs)))
+
+
 def estimate(pairs, values, p):
     """Equation (8) and its mean over r / 2 pairs; values maps an attribute to what was told."""
     C = np.zeros_like(p)

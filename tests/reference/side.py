@@ -109,3 +109,11 @@ def likeness(K, Y):
     k, alike, weight, equal = np.array(rows).T
     cov = np.cov(np.stack([k, alike]), fweights=weight.astype(int), ddof=0)
     return cov[0, 1] / np.sqrt(cov[0, 0] * cov[1, 1]), np.average(equal, weights=weight)
+
+
+def diffusion_kernel(A, k, diffusion):
+    """Heat exp(diffusion (S / l_1 - I)) of S = D^-1/2 A D^-1/2, D the degrees plus their mean, cut to k eigenvectors."""
+    root = 1 / np.sqrt(A.sum(axis=1) + A.sum() / len(A))
+    values, vectors = np.linalg.eigh(A * np.outer(root, root))
+    values, vectors = values[-k:], vectors[:, -k:]
+    return (vectors * np.exp(diffusion * (values / values[-1] - 1))) @ vectors.T

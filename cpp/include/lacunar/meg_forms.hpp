@@ -84,6 +84,8 @@ class MegKernelForm final : public MegForm {
 class MegFeatureForm final : public MegForm {
  public:
   MegFeatureForm(MegSource rows, Offset d_rows, MegSource cols, Offset d_cols);
+  // Over the first d rows and columns of a symmetric matrix, x given for every i (rows of d doubles) and none for j.
+  MegFeatureForm(const double* square, Offset leading, MegSource x, Offset d);
   Offset open(Index i, Index j) override;
   void close() override {}
   double norm2() const override;
@@ -103,6 +105,7 @@ class MegFeatureForm final : public MegForm {
  private:
   MegSource rows_, cols_;
   Offset d_rows_, d_cols_, length_;
+  double scale_;
   std::vector<double> matrix_, kept_, x_;
 };
 

@@ -156,6 +156,11 @@ def check_partial_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     elif target.dtype.kind == "O":
         known = np.array([not _is_hole(label) for label in target], dtype=bool)
         known_labels = np.array(target[known].tolist())
+        if known_labels.dtype.kind == "U" and not all(isinstance(label, str) for label in target[known]):
+            raise TypeError(
+                "y must hold labels of one kind; got strings and others. Convert all of them to strings, and leave None "
+                "where unknown."
+            )
         target = np.zeros(len(target), dtype=known_labels.dtype)
         target[known] = known_labels
     if not known.any():

@@ -123,7 +123,7 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
         Returns
         -------
         list of Request
-            Answer with `tell`, in any order, later or never: an unanswered request only stays pending.
+            Answer with `tell`, in any order, later or never: an unanswered request stays pending until `cancel`.
         """
         if n < 1:
             raise ValueError(f"n must be at least 1; got {n}. Ask for one row or more.")
@@ -166,10 +166,29 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
         self._take(drawn[None], probability[None], row[None])
         del self.pending_[number]
 
+    def cancel(self, request: Request | int) -> None:
+        """Give up a request that will not be answered: it is pending no more, costs nothing and teaches nothing.
+
+        Rows given up for reasons that have to do with their values make the estimate that of the others.
+
+        Parameters
+        ----------
+        request : Request or int
+            What `ask` gave, or its id.
+
+        Raises
+        ------
+        ValueError
+            For a request told or cancelled before, or never asked.
+        """
+        number = request.id if isinstance(request, Request) else int(request)
+        self._pending_of(number)
+        del self.pending_[number]
+
     def _pending_of(self, number: int) -> tuple[Ints, Floats]:
         if number not in getattr(self, "pending_", {}):
             known = 0 <= number < getattr(self, "n_asked_", 0)
-            state = "told already, or drawn by run" if known else "never asked for"
+            state = "told or cancelled already, or drawn by run" if known else "never asked for"
             raise ValueError(
                 f"request must be one that waits for its values; got {number}, which was {state}. Call ask() for a new one."
             )

@@ -30,6 +30,9 @@ class MBEG(Acquisition):
         d and k; k defaults to 2.
     budget : int, default=2
         r, even: r / 2 pairs of attributes a row, drawn with replacement, so that a request may have fewer attributes.
+    pairs : {"half", "all"}, default="half"
+        "half": the r / 2 pairs that were drawn, as in the paper. "all": the r (r - 1) / 2 pairs of the r attributes, each divided
+        by how often it is expected (Hansen and Hurwitz), equally unbiased and less noisy for r > 2.
     eta : {"anytime", "theory"} or float, default="anytime"
         Step. "theory": sqrt(r log d / (2 m (d + r))), m the `horizon`. "anytime": 10 times that for the rows so far.
     alpha : "theory" or float in (0, 1], default=0.3
@@ -44,7 +47,9 @@ class MBEG(Acquisition):
         wants. "erm": PCA of the second moment of all that was told. "average": as "topk" and `weights_` is meant.
     horizon : int or None, default=None
         m, rows planned; needed by "theory" only.
-    costs, random_state : see `ActivePOPCA`; costs are added up, they do not change the draws.
+    costs, random_state : see `ActivePOPCA`
+        Both laws that pairs are drawn from are tilted by 1 / sqrt(cost), which the estimate allows for. Equal costs are equation
+        (7); Theorem 7 is about these.
 
     Notes
     -----
@@ -70,6 +75,7 @@ class MBEG(Acquisition):
         "alpha": [StrOptions({"theory"}), Interval(Real, 0, 1, closed="right")],
         "lazy": ["boolean"],
         "refresh": [Interval(Integral, 1, None, closed="left")],
+        "pairs": [StrOptions({"half", "all"})],
         "output": [StrOptions({"topk", "erm", "sampled", "average"})],
         "horizon": [Interval(Integral, 1, None, closed="left"), None],
     }
@@ -80,6 +86,7 @@ class MBEG(Acquisition):
         n_components: int = 2,
         budget: int = 2,
         *,
+        pairs: str = "half",
         eta: Any = "anytime",
         alpha: Any = 0.3,
         lazy: bool = True,
@@ -92,6 +99,7 @@ class MBEG(Acquisition):
         self.n_features = n_features
         self.n_components = n_components
         self.budget = budget
+        self.pairs = pairs
         self.eta = eta
         self.alpha = alpha
         self.lazy = lazy
@@ -151,31 +159,48 @@ class MBEG(Acquisition):
     def _rows_in_force(self) -> int:
         return self.renewed_at_ + self.refresh - self.n_told_ if self.lazy else 1
 
+    def _laws(self) -> tuple[Floats, Floats]:
+        """Strong and weak law (d,) of an attribute: diag(W) / k and uniform, tilted by 1 / sqrt(cost)."""
+        tilt = 1 / np.sqrt(self.costs_)
+        weight = np.maximum(np.diag(self.W_), 0) * tilt
+        return weight / weight.sum(), tilt / tilt.sum()
+
     def _draw(self, rng: np.random.Generator, n: int) -> tuple[Ints, Floats]:
-        """Pairs (n, r / 2) of equation (7), a mixture: uniform, or one by diag(W) / k and the other uniform."""
-        d, k, pairs = self.n_features, self.n_components, (n, self.budget // 2)
-        w = np.maximum(np.diag(self.W_), 0)
-        sums = np.cumsum(w)
-        strong = np.minimum(np.searchsorted(sums, rng.random(pairs) * sums[-1], side="right"), d - 1)
-        s = np.where(rng.random(pairs) < self.share_, rng.integers(d, size=pairs), strong)
-        q, swap = rng.integers(d, size=pairs), rng.random(pairs) < 0.5
+        """Attributes (n, r): pairs of equation (7), a mixture: both weak, or one strong and one weak in either order.
+
+        With probabilities (n, r / 2) of the pairs; or with how often each of the r (r - 1) / 2 pairs is expected among all ordered
+        pairs of a row, its h = r / 2 strong draws of the law f and as many weak ones of the law u:
+        h (h - 1) f_s f_q + h h (f_s u_q + u_s f_q) + h (h - 1) u_s u_q.
+        """
+        h = self.budget // 2
+        strong, weak = self._laws()
+        s = np.where(rng.random((n, h)) < self.share_, _drawn_by(weak, rng, (n, h)), _drawn_by(strong, rng, (n, h)))
+        q = _drawn_by(weak, rng, (n, h))
+        if self.pairs == "all":
+            mixed = (1 - self.share_) * strong + self.share_ * weak
+            drawn = np.concatenate([s, q], axis=1)
+            one, two = (drawn[:, side] for side in np.triu_indices(self.budget, 1))
+            expected = h * (h - 1) * (mixed[one] * mixed[two] + weak[one] * weak[two])
+            return drawn, expected + h * h * (mixed[one] * weak[two] + weak[one] * mixed[two])
+        swap = rng.random((n, h)) < 0.5
         s, q = np.where(swap, q, s), np.where(swap, s, q)
-        probability = (1 - self.share_) * (w[s] + w[q]) / (2 * d * k) + self.share_ / d**2
-        return np.stack([s, q], axis=2).reshape(n, -1), probability
+        once = (strong[s] * weak[q] + weak[s] * strong[q]) / 2
+        return np.stack([s, q], axis=2).reshape(n, -1), (1 - self.share_) * once + self.share_ * weak[s] * weak[q]
 
     def _learn(self, drawn: Ints, probability: Floats, values: Floats) -> None:
-        """Equation (8), averaged over the pairs of a row: O(r) a row."""
-        pairs, x = drawn.reshape(len(drawn), -1, 2), values.reshape(len(drawn), -1, 2)
-        products = x[:, :, 0] * x[:, :, 1]
+        """Equation (8), averaged over the pairs of a row, or the sum over all pairs by what is expected: O(r^2) a row."""
+        r = drawn.shape[1]
+        one, two = np.triu_indices(r, 1) if self.pairs == "all" else (np.arange(0, r, 2), np.arange(1, r, 2))
+        products = values[:, one] * values[:, two]
         told = ~np.isnan(products)
-        share = 1 / np.maximum(told.sum(axis=1, keepdims=True), 1)
-        part = np.where(told, products, 0.0) * share / (2 * probability)
+        share = (len(one) if self.pairs == "all" else 0.5) / np.maximum(told.sum(axis=1, keepdims=True), 1)
+        part = np.where(told, products, 0.0) * share / probability
         if not self.lazy:
             self.n_told_ += 1  # the step of row i is that of i rows
             part = part * self._step()
             self.n_told_ -= 1
-        np.add.at(self.potential_, (pairs[:, :, 0], pairs[:, :, 1]), part)
-        np.add.at(self.potential_, (pairs[:, :, 1], pairs[:, :, 0]), part)
+        np.add.at(self.potential_, (drawn[:, one], drawn[:, two]), part)
+        np.add.at(self.potential_, (drawn[:, two], drawn[:, one]), part)
 
     def _told(self) -> None:
         if self._rows_in_force() <= 0 or not self.lazy:
@@ -213,3 +238,10 @@ class MBEG(Acquisition):
         else:
             basis = leading(average, k)
         return subspace_of(C, np.zeros(self.n_features), basis, self.n_told_, average)
+
+
+def _drawn_by(law: Floats, rng: np.random.Generator, shape: tuple[int, int]) -> Ints:
+    """Attributes of a law (d,), with replacement. O(log d) each."""
+    sums = np.cumsum(law)
+    made: Ints = np.minimum(np.searchsorted(sums, rng.random(shape) * sums[-1], side="right"), len(law) - 1)
+    return made

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from lacunar import _moments
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -33,25 +35,17 @@ def means(tables: dict[str, Floats]) -> Floats:
 
 def second_moment(tables: dict[str, Floats], pseudo_count: float = 0.0) -> Floats:
     """S / N (d, d), `pseudo_count` added to the counts off the diagonal; 0 where no row has both."""
-    N = tables["N"] + pseudo_count * (1 - np.eye(len(tables["N"])))
-    return np.divide(tables["S"], N, out=np.zeros_like(N), where=N > 0)
+    return _moments.second_moment(_sums(tables), "pairwise", pseudo_count=pseudo_count)
 
 
 def covariance(tables: dict[str, Floats], pseudo_count: float = 0.0) -> Floats:
-    """Covariance (d, d) centred by available cases, exactly unbiased given which entries were seen.
+    """Covariance (d, d) centred by available cases, exactly unbiased given which entries were seen."""
+    return _moments.covariance(_sums(tables), "pairwise", pseudo_count=pseudo_count)
 
-    The sums are moved to the means exactly, R = S - D_i A_ji - D_j A_ij + N_ij D_i D_j, and divided by
-    N_ij (1 - 1/n_i - 1/n_j + N_ij / (n_i n_j)), which is n_i - 1 on the diagonal. Entries without joint rows are 0.
-    """
-    N, A, D = tables["N"], tables["A"], means(tables)
-    moved = D[:, None] * A.T
-    R = tables["S"] - moved - moved.T + N * np.outer(D, D)
-    n = np.maximum(np.diag(N), 1)
-    factor = 1 - 1 / n[:, None] - 1 / n + N / np.outer(n, n)
-    divisor = (N + pseudo_count * (1 - np.eye(len(N)))) * factor
-    usable = (N > 0) & (factor > 1e-12)
-    made: Floats = np.divide(R, divisor, out=np.zeros_like(R), where=usable)
-    return made
+
+def _sums(tables: dict[str, Floats]) -> _moments.Sums:
+    """The tables as weights by joint counts see them: what rows have in all does not matter to these."""
+    return _moments.Sums(tables["S"], tables["N"], tables["A"], nn=0.0, paired=0, m=0)
 
 
 def designed_moment(tables: dict[str, Floats], m: int, single: float, pair: float) -> Floats:

@@ -117,8 +117,8 @@ class MatrixCompletion(BaseEstimator):  # type: ignore[misc]
 
     def _walk(self, stacked: Stacked, smallest: float, rng: np.random.Generator) -> Iterator[Solution]:
         """Solutions down to mu = `smallest`."""
-        first = largest_mu(stacked, make_threshold(stacked.shape, self.svd_solver, 1, self.tol, rng))
-        threshold = make_threshold(stacked.shape, self.svd_solver, self.max_rank, self.tol, rng)
+        first = largest_mu(stacked, make_threshold(stacked.shape, self.svd_solver, 1, rng))
+        threshold = make_threshold(stacked.shape, self.svd_solver, self.max_rank, rng)
         options = Steps(not self._ones, self.tol, self.max_iter, self.accelerate)
         for found in continuation(stacked, mu_path(first, smallest, self.eta), threshold, options):
             if self.verbose:

@@ -17,6 +17,10 @@ SvdSolver = Literal["auto", "full", "truncated"]
 
 _FULL_WORK = 2e8  # n D min(n, D) up to which "auto" decomposes the whole matrix: some 20 ms a step
 
+# A truncated decomposition is as exact as this share of the last step's change, and of at most this change: what it misses
+# is found again from where it stopped.
+_SHARE, _LOOSEST = 0.1, 1e-2
+
 
 class Steps(NamedTuple):
     """How steps are made and when they end."""
@@ -28,10 +32,25 @@ class Steps(NamedTuple):
 
 
 class Iterate(NamedTuple):
-    """The unknowns."""
+    """The unknowns, and what the loss sees of them; all but `inner` is linear."""
 
     matrix: Factored
     bias: _Floats  # (m,)
+    entries: _Floats  # (nnz,)
+    block: _Floats  # (n, m + [ones])
+
+    @classmethod
+    def of(cls, stacked: Stacked, matrix: Factored, bias: _Floats) -> Iterate:
+        """Reads the observed cells off the matrix."""
+        block = matrix.left @ matrix.right[stacked.rows.shape[1] :].T
+        return cls(matrix, bias, matrix.at(stacked.rows), block)
+
+    def beyond(self, before: Iterate, share: float) -> Iterate:
+        """self + share (self - before)."""
+        bias, entries, block = (
+            (1 + share) * now - share * then for now, then in zip(self[1:], before[1:], strict=True)
+        )
+        return Iterate(self.matrix.beyond(before.matrix, share), bias, entries, block)
 
     def inner(self, other: Iterate) -> float:
         return self.matrix.inner(other.matrix) + float(self.bias @ other.bias)
@@ -56,14 +75,14 @@ def values_of(stacked: Stacked, solution: Solution) -> _Floats:
 
 
 def make_threshold(
-    shape: tuple[int, int], svd_solver: SvdSolver, max_rank: int | None, tol: float, rng: np.random.Generator
+    shape: tuple[int, int], svd_solver: SvdSolver, max_rank: int | None, rng: np.random.Generator
 ) -> Threshold:
     """How a matrix of this shape is decomposed."""
     most = min(shape) if max_rank is None else min(max_rank, *shape)
     work = float(shape[0]) * shape[1] * min(shape)
     if svd_solver == "full" or (svd_solver == "auto" and work <= _FULL_WORK):
         return partial(threshold_exactly, max_rank=most)
-    return partial(threshold_truncated, max_rank=most, accuracy=0.1 * tol, rng=rng)
+    return partial(threshold_truncated, max_rank=most, rng=rng)
 
 
 def largest_mu(stacked: Stacked, threshold: Threshold) -> float:
@@ -71,9 +90,9 @@ def largest_mu(stacked: Stacked, threshold: Threshold) -> float:
 
     `threshold` need keep one singular value only.
     """
-    zero = Factored.zero(stacked.shape)
-    slope = stacked.gradient(np.zeros(stacked.rows.nnz), _block(stacked, zero), np.zeros(stacked.labels.shape[1]))
-    found = threshold(Moved(zero, stacked.rows, slope.entries, slope.block), 0.0)
+    zero = Iterate.of(stacked, Factored.zero(stacked.shape), np.zeros(stacked.labels.shape[1]))
+    slope = stacked.gradient(zero.entries, zero.block, zero.bias)
+    found = threshold(Moved(zero.matrix, stacked.rows, slope.entries, slope.block), 0.0, _SHARE * _LOOSEST)
     return float(found.sizes.max(initial=0.0))
 
 
@@ -98,10 +117,11 @@ def continuation(stacked: Stacked, mus: Iterator[float], threshold: Threshold, o
 
 
 def _settle(stacked: Stacked, start: Solution, mu: float, threshold: Threshold, options: Steps) -> Solution:
-    before = here = point = Iterate(start.matrix, start.bias)
+    before = here = point = Iterate.of(stacked, start.matrix, start.bias)
     momentum, n_iter, change = 1.0, 0, np.inf
     while n_iter < options.max_iter and change > options.tol:
-        after = _step(stacked, point, mu, threshold, options)
+        accuracy = _SHARE * min(max(change, options.tol), _LOOSEST)
+        after = _step(stacked, point, mu, threshold, accuracy, options)
         change, n_iter = _change(here, after), n_iter + 1
         before, here = here, after
         if not options.accelerate:
@@ -111,18 +131,21 @@ def _settle(stacked: Stacked, start: Solution, mu: float, threshold: Threshold, 
             momentum = 1.0
         following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         share, momentum = (momentum - 1) / following, following
-        point = Iterate(here.matrix.beyond(before.matrix, share), here.bias + share * (here.bias - before.bias))
+        point = here.beyond(before, share)
     return Solution(mu, here.matrix, here.bias, n_iter, change, change <= options.tol)
 
 
-def _step(stacked: Stacked, point: Iterate, mu: float, threshold: Threshold, options: Steps) -> Iterate:
+def _step(
+    stacked: Stacked, point: Iterate, mu: float, threshold: Threshold, accuracy: float, options: Steps
+) -> Iterate:
     m = stacked.labels.shape[1]
-    slope = stacked.gradient(point.matrix.at(stacked.rows), _block(stacked, point.matrix), point.bias)
+    slope = stacked.gradient(point.entries, point.block, point.bias)
     # Matrix and bias move together under one label: with momentum, half a step each.
     half = 0.5 if options.bias and options.accelerate else 1.0
     step, bias_step = half * stacked.step, half * stacked.bias_step if options.bias else 0.0
     moved = Moved(point.matrix, stacked.rows, -step * slope.entries, -step * slope.block)
-    return Iterate(threshold(moved, step * mu), point.bias - bias_step * slope.block[:, :m].sum(axis=0))
+    bias = point.bias - bias_step * slope.block[:, :m].sum(axis=0)
+    return Iterate.of(stacked, threshold(moved, step * mu, accuracy), bias)
 
 
 def _change(before: Iterate, after: Iterate) -> float:
@@ -136,8 +159,3 @@ def _change(before: Iterate, after: Iterate) -> float:
 def _turns_back(point: Iterate, here: Iterate, before: Iterate) -> bool:
     """Whether <point - here, here - before> > 0: momentum points away from where the gradient leads [O'Donoghue, Candes]."""
     return point.inner(here) - point.inner(before) - here.inner(here) + here.inner(before) > 0
-
-
-def _block(stacked: Stacked, matrix: Factored) -> _Floats:
-    made: _Floats = matrix.left @ matrix.right[stacked.rows.shape[1] :].T
-    return made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,8 @@ from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+
+from lacunar.compare._tables import UserError
 
 _NEAREST = 10  # columns that predict a hole in iterative imputation: keeps wide tables affordable
 
@@ -72,8 +74,29 @@ def _iterative(task: str) -> Callable[[int], Any]:
     return make
 
 
-def learners(task: str) -> list[Learner]:
-    """The competitors for "classification" or "regression", ours first.
+_ALSO = {  # at the shell -> name, class without "Classifier" or "Regressor", what it does
+    "mc-1": ("mc-1", "MC1", "labels and columns completed as one matrix of low rank, with a column of ones"),
+    "mc-b": ("mc-b", "MCB", "labels and columns completed as one matrix of low rank, with a bias"),
+    "geom": ("geom", "Geom", "support vectors, every row's margin in its own columns; two classes only"),
+}
+
+
+def _baseline(task: str, name: str) -> Learner:
+    if name == "geom" and task == "regression":
+        raise UserError("--also geom: it tells two classes apart, and the task is regression. Leave it out.", 2)
+    shown, stem, about = _ALSO[name]
+    kind = "Classifier" if task == "classification" else "Regressor"
+
+    def make(seed: int) -> Any:
+        from lacunar import baselines
+
+        return getattr(baselines, stem + kind)(**({} if name == "geom" else {"random_state": seed}))
+
+    return Learner(shown, False, about, make)
+
+
+def learners(task: str, also: Sequence[str] = ()) -> list[Learner]:
+    """The competitors for "classification" or "regression", ours first; `also` names more: "mc-1", "mc-b", "geom".
 
     Examples
     --------
@@ -97,6 +120,7 @@ def learners(task: str) -> list[Learner]:
             "HistGradientBoosting, holes sent down a branch",
             lambda seed: boosting(random_state=seed),
         ),
+        *(_baseline(task, name) for name in dict.fromkeys(also)),
         Learner(
             "no columns",
             False,

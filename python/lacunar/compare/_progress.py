@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -52,9 +52,11 @@ def progress(competitors: list[Learner], n_splits: int, quiet: bool) -> Iterator
         yield step
 
 
-def run(problem: Problem, folds: int, repeats: int, seed: int, n_jobs: int, quiet: bool) -> Comparison:
-    """All learners of the task, under a bar on stderr."""
-    competitors = learners(problem.task)
+def run(
+    problem: Problem, folds: int, repeats: int, seed: int, n_jobs: int, quiet: bool, also: Sequence[str] = ()
+) -> Comparison:
+    """All learners of the task, and those named by `also`, under a bar on stderr."""
+    competitors = learners(problem.task, also)
     with progress(competitors, folds * repeats, quiet) as step:
         return evaluate(problem, competitors, folds=folds, repeats=repeats, seed=seed, n_jobs=n_jobs, on_run=step)
 

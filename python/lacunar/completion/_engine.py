@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lacunar import _core
+from lacunar.completion._engine_ahead import LookAhead, pays
 from lacunar.completion._engine_many import Decomposed, many_log_scores
 from lacunar.completion._engine_sides import are_features, features_of, source_of
 from lacunar.completion._side import SideState
@@ -89,7 +90,8 @@ class Engine:
     ) -> tuple[Floats, NDArray[np.bool_]]:
         """Trials in order: predict, then update where y y_bar <= gamma (0 when conservative; < when strict).
 
-        steps: one number, or one a trial. Returns y_bar of every trial when `values`, else its sign, and where it updated.
+        steps: one number, or one a trial. Streams with values over large kernels go by look-ahead, sixteen trials to a pass.
+        Returns y_bar of every trial when `values`, else its sign, and where it updated.
         After an error nothing has changed.
         """
         at_i, at_j = _indices(i), _indices(j)
@@ -97,11 +99,29 @@ class Engine:
         each = np.ascontiguousarray(np.broadcast_to(np.asarray(steps, dtype=np.float64), len(at_i)))
         out, updated = np.empty(len(at_i)), np.empty(len(at_i), dtype=np.uint8)
         margin = 0.0 if conservative else float(gamma)
-        self.decomposed = None
-        failed, status = self._core.run(at_i, at_j, labels, each, margin, strict, values, out, updated)
-        if failed >= 0:
-            _refuse(status, failed)
+        self._core.expect_pairs(at_i, at_j)
+        if values and pays(self, at_i, at_j):
+            out, updated = self._look_ahead(at_i, at_j, labels, each, margin, strict)
+        else:
+            self.run_in_core(at_i, at_j, labels, each, margin, strict, values, out, updated)
         return (_y_bar(out) if values else out), updated.view(np.bool_)
+
+    def run_in_core(self, *trials_and_rule: Any, first: int = 0) -> None:
+        """`run` into two given arrays, trials numbered from `first` in errors; values as logarithms."""
+        self.decomposed = None
+        failed, status = self._core.run(*trials_and_rule)
+        if failed >= 0:
+            _refuse(status, first + failed)
+
+    def _look_ahead(
+        self, i: NDArray[np.int32], j: NDArray[np.int32], *trials_and_rule: Any
+    ) -> tuple[Floats, NDArray[np.uint8]]:
+        before = self.state()
+        try:
+            return LookAhead(self, i, j).run(*trials_and_rule)
+        except BaseException:
+            self.__dict__.update(Engine.from_state(self.rows, self.cols, before).__dict__)
+            raise
 
     def scores(self, i: ArrayLike, j: ArrayLike) -> Floats:
         """y_bar of many pairs: each by itself, or all by one eigendecomposition where that is less work."""

@@ -53,6 +53,7 @@ def make_biclustered(
         blocks : ndarray of shape (k, l), int8
             U*, the sign of every pair of clusters.
         row_clusters, column_clusters : ndarray of shape (m,) and (n,), int64
+            The cluster of every row and column.
         row_graph, column_graph : csr_array of shape (m, m) and (n, n), float64
             Symmetric, connected 0/1 adjacency.
         order : ndarray of shape (m n,), int64

@@ -76,6 +76,7 @@ def fetch_dataset(
         target : ndarray of shape (n,) or (n, n_targets)
             float64 for "regression", else int64 from 0 (-1: unlabelled).
         task : {"binary", "multiclass", "regression"}
+            What the target is.
         targets : dict of str to str
             Every target and its task.
         feature_names : list of str

@@ -42,6 +42,7 @@ def make_subspace_regression(
         data : ndarray of shape (n, d)
             NaN where missing.
         target : ndarray of shape (n,)
+            Of variance 1.
         complete : ndarray of shape (n, d)
             Without holes.
         basis : ndarray of shape (d, rank)
@@ -110,7 +111,8 @@ def make_block_margin(
     Returns
     -------
     data : Bunch
-        data, target, complete, basis : as of `make_subspace_regression`
+        data, target, complete, basis
+            As of `make_subspace_regression`.
         coef : ndarray of shape (d,)
             w: E (w.x)^2 = 1 before rows are refused for their margin.
         blocks : list of list of int

@@ -71,11 +71,15 @@ class MissingnessDisplay:
 
         n, d = self.shape
         colours = LinearSegmentedColormap.from_list("seen", [HOLE, SEEN])
+        largest = float(self.image.max(initial=0.0))
+        darkest = (
+            1.0 if largest > 0.5 or largest == 0 else largest
+        )  # a sparse table would look empty on the scale of a full one
         ax.imshow(
             self.image,
             cmap=colours,
             vmin=0,
-            vmax=1,
+            vmax=darkest,
             aspect="auto",
             interpolation="nearest",
             extent=(0, max(d, 1), max(n, 1), 0),
@@ -89,7 +93,8 @@ class MissingnessDisplay:
             short = [str(name) if len(str(name)) <= 20 else str(name)[:19] + "…" for name in self.names]
             ax.set_xticks(np.arange(d) + 0.5, short, rotation=90 if d > 8 else 0, fontsize=8)
         else:
-            ax.set_xlabel("column", color=QUIET, fontsize=9)
+            more = "" if darkest == 1 else f" (darkest: {100 * darkest:.2g} % seen)"
+            ax.set_xlabel("column" + more, color=QUIET, fontsize=9)
         ax.set_yticks([0, n], ["1", str(n)])
         ax.set_ylabel("rows, ordered by pattern" if n * d <= _PATTERNS else "rows, most complete first", color=QUIET)
         self.ax_, self.figure_ = ax, ax.figure

@@ -1,7 +1,7 @@
 """Side information: what is known of the rows and columns of a matrix before any of its entries.
 
 `_state` what an engine reads; `_base` and `_descriptors`, `_features` what users write; `_dense`, `_factor`, `_mixed` the
-states; `_graph`, `_graph_input`, `_graph_state`, `_laplacian`, `_sparse_inverse` graphs; `_functions` kernels of points, `_definite` their check; `_table`, `_read_table` features; `_checks` the door;
+states; `_graph`, `_graph_input`, `_graph_state`, `_laplacian`, `_sparse_inverse`, `_spectral` graphs; `_functions` kernels of points, `_definite` their check; `_table`, `_read_table` features; `_checks` the door;
 `_restore` states from files.
 """
 

@@ -9,15 +9,14 @@ from typing import Any
 import numpy as np
 
 from lacunar.completion._side._base import SideInformation
-from lacunar.completion._side._checks import check_ids, check_positive
-from lacunar.completion._side._dense import DenseState
+from lacunar.completion._side._checks import check_ids, check_positive, check_weight
+from lacunar.completion._side._factor import FactorState
 from lacunar.completion._side._graph_input import components, read_adjacency
-from lacunar.completion._side._graph_state import GraphState
+from lacunar.completion._side._graph_state import GraphState, graph_digest
+from lacunar.completion._side._spectral import diffusion_features
 from lacunar.completion._side._state import DENSE_LIMIT, SideState, plain_ids
 
-KINDS = ("pinv", "regularized", "pd")
-_SMALL = 1000  # vertices: a product with K costs what a solve costs, and the engine has K in hand
-_CROWDED = 0.05  # share of pairs that are edges, beyond which a factor fills up anyway
+KINDS = ("pinv", "regularized", "pd", "spectral")
 
 
 class Graph(SideInformation):
@@ -27,19 +26,25 @@ class Graph(SideInformation):
     ----------
     adjacency : array-like or sparse matrix of shape (n, n), pandas DataFrame, or networkx graph
         Symmetric, weights of edges not negative. Loops are ignored. What a sparse matrix does not store is no edge.
-    kind : {"pinv", "regularized", "pd"}, default="pinv"
+    kind : {"pinv", "regularized", "pd", "spectral"}, default="pinv"
         - "pinv": L^+. What a graph in pieces knows is who belongs together: vertices of a piece share a direction.
         - "regularized": (L + rho I)^-1 with rho = `regularization` times the mean degree; for any graph.
         - "pd": the inverse of the paper's PDLaplacian, L^+ + R_L 11^T; for a connected graph.
+        - "spectral": diffusion along edges, cut to its `n_components` slowest modes. For crowded graphs (friends, links,
+          votes), where L^+ says little more than degrees, and for graphs whose factor fills up. As cheap as `Features`.
     ids : sequence of n hashable ids, optional
         Default: the index of a DataFrame, the nodes of a networkx graph, else 0 to n - 1.
     regularization : float, default=0.1
         Of "regularized".
+    n_components : int, default=32
+        Modes of "spectral".
+    diffusion : float, default=5.0
+        How far "spectral" looks along edges.
     normalize : bool, default=True
         Unit diagonal, K_ij / sqrt(K_ii K_jj). False: K over its largest diagonal entry; with kind="pd" that is the paper.
     method : {"auto", "dense", "sparse"}, default="auto"
         "dense" writes K out (at most 4000 vertices); "sparse" solves with a sparse factor of L. "auto": dense up to 1000
-        vertices, and up to 4000 where more than one pair in twenty is an edge.
+        vertices, and up to 4000 where a product with K is the cheaper one. "spectral" has no use for it.
 
     Notes
     -----
@@ -65,14 +70,17 @@ class Graph(SideInformation):
         ids: Sequence[Hashable] | None = None,
         *,
         regularization: float = 0.1,
+        n_components: int = 32,
+        diffusion: float = 5.0,
         normalize: bool = True,
         method: str = "auto",
     ) -> None:
         self.adjacency, self.kind, self.ids = adjacency, kind, ids
         self.regularization, self.normalize, self.method = regularization, normalize, method
+        self.n_components, self.diffusion = n_components, diffusion
 
     def begin(self) -> SideState:
-        """The state an engine reads, of kind "dense" or "operator"."""
+        """The state an engine reads, of kind "dense" or "operator"; of kind "factor" for "spectral"."""
         for name, known in (("kind", KINDS), ("method", ("auto", "dense", "sparse"))):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}; got {getattr(self, name)!r}.")
@@ -83,12 +91,26 @@ class Graph(SideInformation):
         }
         A, names = read_adjacency(self.adjacency)
         ids = check_ids(self.ids if self.ids is not None else names, A.shape[0], "adjacency")
+        if self.kind == "spectral":
+            return self._spectral(A, ids)
         self._see_pieces(A)
-        write = self._writes(A.shape[0], A.nnz)
-        state = GraphState.of(A, how, ids, write=write)
-        if not write:
-            return state
-        return DenseState(state.dense(), ids, state.digest(), is_pd_laplacian=state.is_pd_laplacian)
+        if self.method == "dense" and A.shape[0] > DENSE_LIMIT:
+            raise ValueError(
+                f"method='dense' is for at most {DENSE_LIMIT} vertices; got {A.shape[0]}. Use method='sparse'."
+            )
+        return GraphState.of(A, how, ids, method=self.method).cheapest()
+
+    def _spectral(self, A: Any, ids: list[Hashable] | None) -> SideState:
+        k, diffusion, normalize = (
+            self.n_components,
+            check_weight(self.diffusion, "diffusion", high=np.inf),
+            bool(self.normalize),
+        )
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+            raise ValueError(f"n_components must be an integer above 0; got {k!r}.")
+        Phi = diffusion_features(A, int(k), diffusion, normalize=normalize)
+        how = {"kind": "spectral", "n_components": int(k), "diffusion": diffusion, "normalize": normalize}
+        return FactorState(Phi, 0.0, 0.0, ids, graph_digest(A, ids, how))
 
     def _plain_params(self) -> dict[str, Any]:
         A, names = read_adjacency(self.adjacency)
@@ -109,10 +131,3 @@ class Graph(SideInformation):
             UserWarning,
             stacklevel=3,
         )
-
-    def _writes(self, n: int, nnz: int) -> bool:
-        if self.method == "dense" and n > DENSE_LIMIT:
-            raise ValueError(f"method='dense' is for at most {DENSE_LIMIT} vertices; got {n}. Use method='sparse'.")
-        if self.method != "auto":
-            return self.method == "dense"
-        return n <= _SMALL or (n <= DENSE_LIMIT and nnz > _CROWDED * n * n)

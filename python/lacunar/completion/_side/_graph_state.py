@@ -10,10 +10,20 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lacunar.completion._side._checks import check_index
+from lacunar.completion._side._dense import DenseState
 from lacunar.completion._side._graph_input import components
-from lacunar.completion._side._laplacian import LaplacianKernel, PseudoInverse, Regularized, laplacian, written_kernel
-from lacunar.completion._side._state import BaseState, Floats, Kind, digest_of, field
+from lacunar.completion._side._laplacian import (
+    LaplacianKernel,
+    PseudoInverse,
+    Regularized,
+    Written,
+    laplacian,
+    written_kernel,
+)
+from lacunar.completion._side._state import DENSE_LIMIT, BaseState, Floats, Kind, SideState, digest_of, field
 
+_SMALL = 1000  # vertices: the engine has K in hand, and asks it for seen vertices only
+_DEARER = 12  # an entry of a sparse factor costs this many of a dense matrix
 _BLOCK = 64  # columns solved for at once
 _PULL = 4.0  # of a piece on its vertices, in units of R_L: measured, docs/side-information.md
 
@@ -43,15 +53,25 @@ class GraphState(BaseState):
         self._diagonal: Floats = np.where(self._alone, 1.0, whole * self._scale**2)
         self._member = sp.csr_array((np.ones(n), (label, np.arange(n))), shape=(pieces, n))
         self.is_pd_laplacian = how["kind"] == "pd" and not how["normalize"]
-        self._digest = digest_of(indptr=A.indptr, indices=A.indices, data=A.data, ids=ids, **how)
+        self._digest = graph_digest(A, ids, how)
 
     @classmethod
-    def of(cls, A: Any, how: dict[str, Any], ids: list[Hashable] | None, *, write: bool = False) -> GraphState:
-        """The kernel of a checked adjacency matrix; `write` makes it by a dense inverse."""
+    def of(cls, A: Any, how: dict[str, Any], ids: list[Hashable] | None, *, method: str) -> GraphState:
+        """The kernel of a checked adjacency matrix, by "dense" or "sparse" inversion, or what "auto" finds cheaper."""
         rho = _rho(A, how) if how["kind"] == "regularized" else None
-        if write:
+        n = A.shape[0]
+        if method == "dense" or (method == "auto" and n <= _SMALL):
             return cls(A, written_kernel(A, rho), how, ids)
-        return cls(A, PseudoInverse(A) if rho is None else Regularized(A, rho), how, ids)
+        kernel = PseudoInverse(A) if rho is None else Regularized(A, rho)
+        if method == "auto" and n <= DENSE_LIMIT and kernel.fill > n * n / _DEARER:
+            return cls(A, written_kernel(A, rho), how, ids)
+        return cls(A, kernel, how, ids)
+
+    def cheapest(self) -> SideState:
+        """This state, or K in memory where it was written out."""
+        if not isinstance(self._kernel, Written):
+            return self
+        return DenseState(self.dense(), self.ids, self._digest, is_pd_laplacian=self.is_pd_laplacian)
 
     @property
     def size(self) -> int:
@@ -111,9 +131,14 @@ class GraphState(BaseState):
         indptr = np.asarray(field(state, "indptr"))
         A = sp.csr_array((field(state, "data"), field(state, "indices"), indptr), shape=(len(indptr) - 1,) * 2)
         how = {name: field(state, name) for name in ("kind", "regularization", "normalize")}
-        return cls.of(A, how, field(state, "ids"))
+        return cls.of(A, how, field(state, "ids"), method="sparse")
 
 
 def _rho(A: Any, how: Mapping[str, Any]) -> float:
     """The share of the mean degree that kind "regularized" adds to the diagonal of L."""
     return float(how["regularization"] * A.sum() / A.shape[0])
+
+
+def graph_digest(A: Any, ids: list[Hashable] | None, how: Mapping[str, Any]) -> str:
+    """The name of a graph and of what is made of it."""
+    return digest_of(indptr=A.indptr, indices=A.indices, data=A.data, ids=ids, **how)

@@ -37,6 +37,11 @@ class Regularized:
     def __init__(self, A: Any, rho: float) -> None:
         self._inverse = SparseInverse(laplacian(A) + rho * sp.eye_array(A.shape[0], format="csc"))
 
+    @property
+    def fill(self) -> int:
+        """Entries of the factor."""
+        return self._inverse.fill
+
     def apply(self, V: Floats) -> Floats:
         return self._inverse.solve(V)
 
@@ -62,6 +67,11 @@ class PseudoInverse:
         self._kept = np.flatnonzero(~ground)
         self._member = sp.csr_array((np.ones(n), (self._label, np.arange(n))), shape=(len(self._sizes), n))
         self._inverse = SparseInverse(laplacian(A)[self._kept][:, self._kept])
+
+    @property
+    def fill(self) -> int:
+        """Entries of the factor."""
+        return self._inverse.fill
 
     def apply(self, V: Floats) -> Floats:
         return self._centred(self._grounded(self._centred(V)))

@@ -31,6 +31,11 @@ class SparseInverse:
         if not (np.array_equal(self._lu.perm_r, self._lu.perm_c) and (self._pivots > 0).all()):
             raise ValueError("the graph's matrix must be positive definite to rounding; it is not. Use regularization.")
 
+    @property
+    def fill(self) -> int:
+        """Entries of the factor."""
+        return int(self._lu.nnz) // 2
+
     def solve(self, V: Floats) -> Floats:
         """M^-1 V for V of shape (n,) or (n, k)."""
         if V.size == 0:

@@ -1,0 +1,40 @@
+"""Every hot loop of the library as a case: fixed data, a call to measure, a check of its answer.
+
+`bench_hot_loops.py` times the cases, `instructions.py` counts the instructions of the small ones. A case is a function of
+its sizes that makes the data and returns the call (repeatable: it starts from the same state every time) and the check.
+Kernels of Gram matrices and their solvers are in `karma`, subspaces and regressions in `subspaces`, streams of pairs in `pairs`.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+Call, Check = Callable[[], Any], Callable[[Any], None]
+
+
+class Case(NamedTuple):
+    make: Callable[..., tuple[Call, Check]]
+    small: dict[str, Any]
+    large: dict[str, Any]
+    counted: bool  # whether instructions are counted: no, where BLAS or Python do the work
+
+    def at(self, size: str) -> tuple[Call, Check]:
+        return self.make(**getattr(self, size))
+
+
+CASES: dict[str, Case] = {}
+
+
+def case(
+    name: str, *, small: dict[str, Any], large: dict[str, Any], counted: bool = True
+) -> Callable[[Callable[..., tuple[Call, Check]]], Callable[..., tuple[Call, Check]]]:
+    """Enters a function among the cases; a function may be entered under several names."""
+
+    def enter(make: Callable[..., tuple[Call, Check]]) -> Callable[..., tuple[Call, Check]]:
+        assert name not in CASES, name
+        CASES[name] = Case(make, small, large, counted)
+        return make
+
+    return enter
+
+
+from hot import karma, pairs, subspaces  # noqa: E402, F401  their import enters their cases

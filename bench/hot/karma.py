@@ -1,0 +1,180 @@
+"""KARMA: the Gram matrix by its three paths, and the solvers over it, over support rows and over a weight table."""
+
+from functools import partial
+
+import numpy as np
+
+from hot import case
+from hot.data import dense_and_mask, low_rank
+from lacunar import KarmaClassifier, KarmaRegressorCV, Observed
+from lacunar.features import KarmaFeatures
+from lacunar.karma.solvers import OnlineModel, PrimalModel, loo_path, solve_crammer_singer, solve_dual, solve_ridge
+from lacunar.kernels import KernelForm, karma_kernel
+
+SOME = 50  # rows of a large answer that are checked
+
+
+def raw_gram(rows, some=SOME):
+    """The first rows of S * (N + 1), gamma=2 on raw counts."""
+    values, seen = dense_and_mask(rows)
+    return (values[:some] @ values.T) * (seen[:some] @ seen.T + 1)
+
+
+@case("gram, dense", small={"method": "dense", "n": 240, "d": 60}, large={"method": "dense", "n": 4000, "d": 400})
+@case("gram, spmm", small={"method": "spmm", "n": 240, "d": 60}, large={"method": "spmm", "n": 4000, "d": 400})
+@case(
+    "gram, inverted",
+    small={"method": "inverted", "n": 240, "d": 60, "share": 10},
+    large={"method": "inverted", "n": 4000, "d": 2000, "share": 100},
+)
+def gram(method, n, d, share=2):
+    rows = low_rank(n, d, 5, d // share)[0]
+    return partial(karma_kernel, rows, scale="raw", method=method), partial(same_gram, raw_gram(rows))
+
+
+def same_gram(expected, found):
+    np.testing.assert_allclose(found[: len(expected)], expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+def cosine_gram(n, d=200, observed=30):
+    rows, y, codes, _ = low_rank(n, d, 5, observed)
+    return karma_kernel(rows, normalize="cosine"), y, codes
+
+
+def primal_and_dual(gram, y, C, coef):
+    f = gram.astype(np.float64) @ coef
+    half = coef @ f / 2
+    return half + C * np.maximum(0, 1 - y * f).sum(), y @ coef - half
+
+
+@case("dual ascent, hinge", small={"n": 200}, large={"n": 3000})
+def dual(n, C=1.0):
+    gram, y, _ = cosine_gram(n)
+
+    def check(result):
+        primal, dual = primal_and_dual(gram, y, C, result.coef)
+        assert dual <= primal <= dual + 1e-3 * primal * (1 + 1e-6)
+
+    return partial(solve_dual, gram, y, np.full(n, C), tol=1e-3), check
+
+
+@case("dual ascent, Crammer-Singer", small={"n": 200}, large={"n": 2000})
+def crammer_singer(n, C=1.0):
+    gram, _, codes = cosine_gram(n)
+    label = np.argmax(codes[:, :3], axis=1)
+
+    def check(result):
+        scores = gram.astype(np.float64) @ result.coef
+        others = scores + 1 - np.eye(3)[label]
+        primal = np.sum(result.coef * scores) / 2 + C * np.sum(others.max(axis=1) - scores[np.arange(n), label])
+        dual = np.sum(result.coef * np.eye(3)[label]) - np.sum(result.coef * scores) / 2
+        assert dual <= primal <= dual + 1e-3 * primal * (1 + 1e-6)
+
+    return partial(solve_crammer_singer, gram, label, 3, np.full(n, C), tol=1e-3), check
+
+
+def streams(n, d, observed):
+    rows, y, _, _ = low_rank(n, d, 5, observed)
+    form = KernelForm.fit(rows, gamma=2, constant=1.0, normalize="trace")
+    return rows, y[:, None], partial(new_stream, form, d)
+
+
+def new_stream(form, d, kind, **options):
+    return kind(form, d, 1, loss="hinge", rho=1e-3, iterate="last", dtype=np.float64, **options)
+
+
+def same_stream(mine, other, rows, y):
+    """A pass over the weight table and one over support rows decide alike: two programs, one algorithm."""
+
+    def run():
+        return mine().partial_fit(rows, y)
+
+    def check(found):
+        expected = other().partial_fit(rows[:2000], y[:2000])
+        np.testing.assert_allclose(found[:2000], expected, rtol=1e-6, atol=1e-8 * np.abs(expected).max())
+
+    return run, check
+
+
+@case("primal pass", small={"n": 300, "d": 60}, large={"n": 50_000, "d": 200})
+@case("primal pass, wide", small={"n": 100, "d": 600}, large={"n": 5000, "d": 4000})
+def primal(n, d, observed=20):
+    rows, y, new = streams(n, d, observed)
+    return same_stream(partial(new, PrimalModel), partial(new, OnlineModel), rows, y)
+
+
+@case("online block", small={"n": 300, "d": 60}, large={"n": 5000, "d": 200})
+def online(n, d, observed=20):
+    rows, y, new = streams(n, d, observed)
+    return same_stream(partial(new, OnlineModel, block=256), partial(new, PrimalModel), rows, y)
+
+
+@case("primal ascent", small={"n": 200, "d": 60}, large={"n": 20_000, "d": 200})
+def ascent(n, d, observed=20):
+    rows, y, _, _ = low_rank(n, d, 5, observed)
+    form = KernelForm(2, cosine=True)
+
+    def run():
+        model = PrimalModel(form, d, 1, loss="hinge", rho=1e-5, dtype=np.float64)
+        return model, model.ascend(rows, y[:, None], np.ones(n), tol=1e-3, max_iter=1000, rng=np.random.default_rng(0))
+
+    def check(made):
+        model, result = made
+        assert result.gap <= 1e-3
+        loss = np.maximum(0, 1 - y * model.decide(rows)[:, 0]).sum()
+        assert loss <= result.primal[0] <= loss + n  # the norm is what the rows' losses leave
+
+    return run, check
+
+
+@case("columns", small={"n": 500, "d": 60}, large={"n": 200_000, "d": 500})
+def columns(n, d, observed=20):
+    made = low_rank(n, d, 5, observed)[0]
+    parts = made.indptr, made.indices, made.values
+
+    def check(found):
+        order = np.argsort(parts[1], kind="stable")
+        np.testing.assert_array_equal(found.positions, order)
+        np.testing.assert_array_equal(found.rows, order // observed)
+
+    return lambda: Observed(*parts, (n, d)).columns, check
+
+
+@case("features, exact", small={"n": 200, "d": 60}, large={"n": 5000, "d": 200})
+def features(n, d, observed=10):
+    rows = low_rank(n, d, 5, observed)[0]
+    model = KarmaFeatures(method="exact", scale="raw", normalize=None, standardize=False, constant=False).fit(rows)
+
+    def check(found):
+        same_gram(raw_gram(rows), (found[:SOME] @ found.T).toarray())
+
+    return partial(model.transform, rows), check
+
+
+@case("LOO path", small={"n": 120}, large={"n": 1500}, counted=False)
+def loo(n, C=1.0):
+    rows, y, _, _ = low_rank(n, 60, 5, 20, dtype=np.float64)
+    gram = karma_kernel(rows)
+
+    def check(path):
+        rest = np.arange(1, n)
+        without = solve_ridge(gram[np.ix_(rest, rest)], y[rest, None], C)
+        np.testing.assert_allclose(path.predictions[1, 0], gram[0, rest] @ without, rtol=1e-6)
+
+    return partial(loo_path, gram, y[:, None], [C / 10, C, 10 * C]), check
+
+
+@case("fit, KarmaRegressorCV by LOO", small={"n": 120}, large={"n": 1500}, counted=False)
+def loo_search(n):
+    rows, _, codes, _ = low_rank(n, 60, 5, 20, dtype=np.float64)
+    return lambda: KarmaRegressorCV().fit(rows, codes[:, 0]), lambda m: at_least(0.8, m.score(rows, codes[:, 0]))
+
+
+@case("fit, KarmaClassifier", small={"n": 200}, large={"n": 3000}, counted=False)
+def classifier(n):
+    rows, y, _, _ = low_rank(n, 60, 5, 20)
+    return lambda: KarmaClassifier(loss="hinge").fit(rows, y), lambda m: at_least(0.8, m.score(rows, y))
+
+
+def at_least(bar, score):
+    assert score >= bar, f"{score} < {bar}"

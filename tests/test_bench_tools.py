@@ -1,0 +1,158 @@
+"""The tools that watch speed: comparing two timed runs, counting instructions out of callgrind's dumps."""
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCH = Path(__file__).parents[1] / "bench"
+if not (BENCH / "compare.py").is_file():
+    pytest.skip("the benchmarks are not beside the tests", allow_module_level=True)
+
+
+def load(name, monkeypatch):
+    """A script of bench/ as a module, with its neighbours importable."""
+    monkeypatch.syspath_prepend(str(BENCH))
+    spec = importlib.util.spec_from_file_location(f"bench_{name}", BENCH / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def compare(monkeypatch):
+    return load("compare", monkeypatch)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def result(file, times, cpu="one"):
+        entries = [{"fullname": name, "stats": {"min": t, "median": 2 * t}} for name, t in times.items()]
+        path = tmp_path / file
+        path.write_text(json.dumps({"machine_info": {"cpu": {"brand_raw": cpu}}, "benchmarks": entries}))
+        return str(path)
+
+    return result
+
+
+def test_within_the_threshold(compare, write, capsys):
+    before, now = write("a.json", {"x": 1.0, "y": 2.0}), write("b.json", {"x": 1.2, "y": 1.0})
+    assert compare.main([before, now]) == 0
+    shown = capsys.readouterr().out
+    assert "SLOWER" not in shown
+    assert "2 compared, geometric mean of the ratios 0.775" in shown
+
+
+def test_past_the_threshold_fails_and_comes_first(compare, write, capsys):
+    before, now = write("a.json", {"x": 1.0, "y": 1.0}), write("b.json", {"x": 1.2, "y": 1.3})
+    assert compare.main([before, now]) == 1
+    assert compare.main([before, now, "--threshold", "1.31"]) == 0
+    assert compare.main([before, now, "--statistic", "median"]) == 1
+    first = capsys.readouterr().out.splitlines()[1]
+    assert first.endswith("y  SLOWER")
+
+
+def test_missing_benchmarks_are_named_and_fail_when_asked(compare, write, capsys):
+    before, now = write("a.json", {"x": 1.0, "gone": 1.0}), write("b.json", {"x": 1.0, "new": 1.0})
+    assert compare.main([before, now]) == 0
+    assert "only before: gone" in capsys.readouterr().out
+    assert compare.main([before, now, "--require-all"]) == 1
+
+
+def test_another_processor_is_said(compare, write, capsys):
+    assert compare.main([write("a.json", {"x": 1.0}), write("b.json", {"x": 1.0}, cpu="two")]) == 0
+    assert "different processors, one and two" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "b.json"),
+        ("[]", "not a pytest-benchmark JSON file"),
+        ('{"benchmarks": [{"fullname": "x", "stats": {}}]}', "stats.min"),
+        ('{"benchmarks": [{"fullname": "x", "stats": {"min": 0}}]}', "positive"),
+        ('{"benchmarks": [{"fullname": "x", "stats": {"min": NaN}}]}', "positive"),
+        ('{"benchmarks": []}', "no benchmark in common"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(compare, write, tmp_path, capsys, text, said):
+    bad = tmp_path / "b.json"
+    bad.write_text(text)
+    assert compare.main([write("a.json", {"x": 1.0}), str(bad)]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there(compare, write, tmp_path, capsys):
+    assert compare.main([str(tmp_path / "none.json"), write("a.json", {"x": 1.0})]) == 2
+    assert "none.json" in capsys.readouterr().err
+
+
+DUMP = """\
+desc: Trigger: Client Request: gram, dense
+positions: line
+events: Ir
+summary: 1000
+
+ob=/usr/lib/libc.so.6
+fl=???
+fn=memcpy
+0 100
+
+ob=/venv/site-packages/lacunar/_core.cpython-311-x86_64-linux-gnu.so
+fl=???
+fn=gram
+0 20
+cob=/usr/lib/libc.so.6
+cfn=memcpy
+calls=3 0
+0 100
+0 5
+
+fn=other
+12 7
+
+ob=/venv/site-packages/numpy/_core/_multiarray_umath.so
+fn=add
+0 50
+"""
+
+
+@pytest.fixture
+def instructions(monkeypatch):
+    for name in [name for name in sys.modules if name == "hot" or name.startswith("hot.")]:
+        monkeypatch.delitem(sys.modules, name)
+    return load("instructions", monkeypatch)
+
+
+def test_only_own_instructions_are_counted(instructions):
+    assert instructions.own_instructions(DUMP) == 20 + 5 + 7
+    assert instructions.name_of(DUMP) == "gram, dense"
+    assert instructions.name_of("desc: Trigger: Program termination\n") is None
+
+
+def test_counts_are_judged_by_the_tolerance(instructions):
+    baseline = {"same": 1000, "slow": 1000, "fast": 1000}
+    lines, good = instructions.judge({"same": 1029, "fast": 900}, baseline)
+    assert good
+    assert "--update" in lines[1]
+    lines, good = instructions.judge({"slow": 1031}, baseline)
+    assert not good
+    assert "SLOWER" in lines[0]
+    assert not instructions.judge({"new": 5}, baseline)[1]
+
+
+def test_the_baseline_knows_every_counted_case(instructions):
+    baselines = json.loads(instructions.BASELINE.read_text(encoding="utf-8"))
+    assert baselines
+    for counts in baselines.values():
+        assert set(counts) == set(instructions.counted())
+        assert len(counts) >= 12
+
+
+def test_small_hot_loops_give_their_answers(instructions):
+    for case in instructions.hot.CASES.values():
+        run, check = case.at("small")
+        check(run())
+        check(run())  # a second call starts from the same state
