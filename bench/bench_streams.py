@@ -26,7 +26,8 @@ FITS = {
 CHILD = """
 import sys, threading, time
 import numpy as np
-from lacunar import KarmaClassifier, Observed
+from lacunar import KarmaClassifier
+from lacunar.observed import Observed, read_batches
 from lacunar.subspace import POPCA
 from lacunar.regression import SLRMRegressor
 
@@ -41,7 +42,7 @@ def each(model, batches):
 
 rows, y = Observed.load(sys.argv[1], mmap=True), np.load(sys.argv[2], mmap_mode="r")
 size = int(sys.argv[3])
-batches = ((rows[a : a + size], np.asarray(y[a : a + size])) for a in range(0, len(y), size))
+batches = read_batches(rows, size=size, target=y)
 before, peak, done = private(), [0.0], threading.Event()
 def watch():
     while not done.is_set():
