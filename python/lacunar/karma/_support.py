@@ -46,7 +46,8 @@ class Support(NamedTuple):
     def of(cls, rows: Observed, first: _Floats, second: _Floats, form: KernelForm) -> Support:
         """Rows and their coefficients (n, outputs)."""
         arrays = np.array(rows.indptr), np.array(rows.indices), np.array(rows.values)  # to be written behind
-        return cls(rows.shape[1], rows.shape[0], *arrays, row_scales(form, rows), first, second)
+        own = np.array(first), np.array(second)  # writable, which those of a mapped file are not
+        return cls(rows.shape[1], rows.shape[0], *arrays, row_scales(form, rows), *own)
 
     @property
     def rows(self) -> Observed:
