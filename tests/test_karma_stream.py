@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from lacunar import KarmaClassifier, KarmaRegressor, Observed
+from lacunar import KarmaClassifier, KarmaRegressor, Observed, _core
 from lacunar.karma import _primal
 from lacunar.karma._losses import DivergedError
 
@@ -158,15 +158,15 @@ def test_weights_beyond_the_table_are_refused():
 def test_an_interrupt_keeps_the_last_full_block(monkeypatch):
     X, y = table(KarmaClassifier())
     monkeypatch.setattr(_primal, "_SLICE", 50)
-    descend, calls = _primal.PrimalModel._descend, []
+    descend, calls = _core.primal_descend, []
 
-    def interrupted(self, batch, order):
+    def interrupted(*, order, **batch):
         if len(calls) == 1:
             raise KeyboardInterrupt
         calls.append(len(order))
-        descend(self, batch, order)
+        return descend(order=order, **batch)
 
-    monkeypatch.setattr(_primal.PrimalModel, "_descend", interrupted)
+    monkeypatch.setattr(_core, "primal_descend", interrupted)
     model = KarmaClassifier(solver="primal", passes=3, loss="hinge", random_state=0)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)

@@ -36,34 +36,76 @@ double total(const typename LaneOf<T>::type& x) {
   return sum;
 }
 
+#if defined(__AVX512F__)
+constexpr int kMost = 8;  // vectors of x in registers beside as many sums
+#else
+constexpr int kMost = 6;
+#endif
+
+// N vectors of every row at once: those of x are read once, not once a row.
+template <class T, int N>
+double dot_part(const T* table, Offset stride, const Index* ids, int count, const T* x) {
+  using Lane = typename LaneOf<T>::type;
+  constexpr int step = kLanes<T>;
+  Lane part[N], sum[N] = {};
+  for (int u = 0; u < N; ++u) part[u] = *reinterpret_cast<const Lane*>(x + u * step);
+  for (int i = 0; i < count; ++i) {
+    const T* row = table + ids[i] * stride;
+    for (int u = 0; u < N; ++u) sum[u] += *reinterpret_cast<const Lane*>(row + u * step) * part[u];
+  }
+  for (int u = 1; u < N; ++u) sum[0] += sum[u];
+  return total<T>(sum[0]);
+}
+
+template <class T, int N>
+void add_part(T* table, Offset stride, const Index* ids, int count, const T* x, T c) {
+  using Lane = typename LaneOf<T>::type;
+  constexpr int step = kLanes<T>;
+  Lane part[N];
+  for (int u = 0; u < N; ++u) part[u] = c * *reinterpret_cast<const Lane*>(x + u * step);
+  for (int i = 0; i < count; ++i) {
+    T* row = table + ids[i] * stride;
+    for (int u = 0; u < N; ++u) *reinterpret_cast<Lane*>(row + u * step) += part[u];
+  }
+}
+
+template <class T>
+using DotPart = double (*)(const T*, Offset, const Index*, int, const T*);
+template <class T>
+using AddPart = void (*)(T*, Offset, const Index*, int, const T*, T);
+template <class T>
+constexpr DotPart<T> kDotParts[] = {dot_part<T, 1>, dot_part<T, 2>, dot_part<T, 3>, dot_part<T, 4>,
+                                    dot_part<T, 5>, dot_part<T, 6>, dot_part<T, 7>, dot_part<T, 8>};
+template <class T>
+constexpr AddPart<T> kAddParts[] = {add_part<T, 1>, add_part<T, 2>, add_part<T, 3>, add_part<T, 4>,
+                                    add_part<T, 5>, add_part<T, 6>, add_part<T, 7>, add_part<T, 8>};
+
+// Calls visit(first, vectors) for parts of a row, as many and as even as kMost vectors at most make them.
+template <class T, class Visit>
+void in_parts(Offset width, Visit visit) {
+  const Offset vectors = width / kLanes<T>, parts = (vectors + kMost - 1) / kMost;
+  for (Offset part = 0; part < parts; ++part) {
+    const Offset first = part * vectors / parts, last = (part + 1) * vectors / parts;
+    visit(first * kLanes<T>, last - first);
+  }
+}
+
 // sum over the rows of table named by ids of row . x; width is a multiple of 16.
 template <class T>
 double dot_rows(const T* table, Offset stride, const Index* ids, int count, const T* x, Offset width) {
-  using Lane = typename LaneOf<T>::type;
-  constexpr int step = kLanes<T>;
-  Lane sum[4] = {};
-  for (int i = 0; i < count; ++i) {
-    const T* row = table + ids[i] * stride;
-    Offset k = 0;
-    for (; k + 4 * step <= width; k += 4 * step)
-      for (int u = 0; u < 4; ++u)
-        sum[u] += *reinterpret_cast<const Lane*>(row + k + u * step) * *reinterpret_cast<const Lane*>(x + k + u * step);
-    for (; k < width; k += step)
-      sum[0] += *reinterpret_cast<const Lane*>(row + k) * *reinterpret_cast<const Lane*>(x + k);
-  }
-  return total<T>((sum[0] + sum[1]) + (sum[2] + sum[3]));
+  double sum = 0;
+  in_parts<T>(width, [&](Offset from, Offset vectors) {
+    sum += kDotParts<T>[vectors - 1](table + from, stride, ids, count, x + from);
+  });
+  return sum;
 }
 
 // Rows of table += c x.
 template <class T>
 void add_rows(T* table, Offset stride, const Index* ids, int count, const T* x, Offset width, T c) {
-  using Lane = typename LaneOf<T>::type;
-  constexpr int step = kLanes<T>;
-  for (int i = 0; i < count; ++i) {
-    T* row = table + ids[i] * stride;
-    for (Offset k = 0; k < width; k += step)
-      *reinterpret_cast<Lane*>(row + k) += c * *reinterpret_cast<const Lane*>(x + k);
-  }
+  in_parts<T>(width, [&](Offset from, Offset vectors) {
+    kAddParts<T>[vectors - 1](table + from, stride, ids, count, x + from, c);
+  });
 }
 
 }  // namespace

@@ -42,32 +42,43 @@ void Featurizer<T>::prefetch([[maybe_unused]] Offset row) const {
 }
 
 template <class T>
+void Featurizer<T>::prefetch_start([[maybe_unused]] Offset row) const {
+#if defined(__GNUC__)
+  __builtin_prefetch(data_.offsets + row);
+  if (row_scale_ != nullptr) __builtin_prefetch(row_scale_ + row);
+#endif
+}
+
+template <class T>
 void Featurizer<T>::load(Offset row) {
   const Offset first = data_.offsets[row], last = data_.offsets[row + 1];
   const T scale = row_scale_ == nullptr ? T{1} : static_cast<T>(row_scale_[row]);
   if (!sparse_)
     for (Index place : places_) dense_[static_cast<std::size_t>(place)] = 0;
-  seen_.assign(data_.indices + first, data_.indices + last);
-  places_.assign(data_.indices + first, data_.indices + last);
-  values_.assign(data_.values + first, data_.values + last);
-  if (map_.constant != 0) {
-    seen_.push_back(static_cast<Index>(map_.n_cols));
-    places_.push_back(static_cast<Index>(map_.n_cols));
-    values_.push_back(static_cast<T>(map_.constant));
+  const std::size_t given = static_cast<std::size_t>(last - first), seen = given + (map_.constant != 0);
+  const std::size_t entries = map_.indicator != 0 ? 2 * seen : seen;
+  seen_.resize(seen);
+  places_.resize(entries);
+  values_.resize(entries);
+  for (std::size_t e = 0; e < given; ++e) {
+    seen_[e] = places_[e] = data_.indices[first + static_cast<Offset>(e)];
+    values_[e] = data_.values[first + static_cast<Offset>(e)] * scale;
   }
-  if (map_.indicator != 0)
-    for (Index column : seen_) {
-      places_.push_back(static_cast<Index>(map_.columns() + column));
-      values_.push_back(static_cast<T>(map_.indicator));
-    }
-  for (T& value : values_) value *= scale;
+  if (map_.constant != 0) {
+    seen_[given] = places_[given] = static_cast<Index>(map_.n_cols);
+    values_[given] = static_cast<T>(map_.constant) * scale;
+  }
+  for (std::size_t e = seen; e < entries; ++e) {
+    places_[e] = static_cast<Index>(map_.columns() + seen_[e - seen]);
+    values_[e] = static_cast<T>(map_.indicator) * scale;
+  }
   if (!sparse_)
     for (std::size_t i = 0; i < places_.size(); ++i) dense_[static_cast<std::size_t>(places_[i])] = values_[i];
 
-  ids_.assign(1, 0);
-  const Offset count = static_cast<Offset>(seen_.size());
-  if (map_.gamma > 1)
-    for (Index column : seen_) ids_.push_back(1 + column);
+  const Offset count = static_cast<Offset>(seen);
+  ids_.resize(map_.gamma > 1 ? seen + 1 : 1);
+  ids_[0] = 0;
+  for (std::size_t i = 1; i < ids_.size(); ++i) ids_[i] = 1 + seen_[i - 1];
   if (map_.gamma > 2) {
     const Offset base = 1 + map_.columns();
     for (Offset j = 1; j < count; ++j)  // pair (i, j), i < j, stands at j (j - 1) / 2 + i

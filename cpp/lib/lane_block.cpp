@@ -10,7 +10,8 @@ constexpr Offset kCachedBytes = 24 << 10;
 }  // namespace
 
 template <class T>
-void LaneBlock<T>::load(const Rows<T>& table, const T* scale, const Offset* rows, Offset count, Offset outputs) {
+void LaneBlock<T>::load(const Rows<T>& table, const T* scale, const double* base, const Offset* rows, Offset count,
+                        Offset outputs) {
   expansion_ = count <= online_kernels<T>().narrow.lanes ? online_kernels<T>().narrow : online_kernels<T>().wide;
   lanes_ = expansion_.lanes;
   outputs_ = outputs;
@@ -27,6 +28,8 @@ void LaneBlock<T>::load(const Rows<T>& table, const T* scale, const Offset* rows
   sums_.assign(static_cast<std::size_t>(lanes_ * outputs), 0.0);
   for (Offset l = 0; l < count; ++l) {
     if (scale != nullptr) scale_[static_cast<std::size_t>(l)] = scale[rows[l]];
+    if (base != nullptr)
+      for (Offset k = 0; k < outputs; ++k) sums_[static_cast<std::size_t>(k * lanes_ + l)] = base[rows[l] * outputs + k];
     for (Offset p = table.offsets[rows[l]]; p < table.offsets[rows[l] + 1]; ++p) {
       Offset place = table.indices[p];
       if (by_slot_) {

@@ -111,7 +111,7 @@ Offset online_descend(const RowKernel<T>& kernel, const Lesson<T>& lesson, const
     const Offset n_groups = (rows + lanes - 1) / lanes;
     parallel_tasks(known * rows < kPairsForThreads ? 1 : n_threads, n_groups, [&](int, Offset g) {
       auto& group = groups[static_cast<std::size_t>(g)];
-      group.load(lesson.rows, lesson.scale, lesson.order + start + g * lanes, size_of(g), lesson.outputs);
+      group.load(lesson.rows, lesson.scale, lesson.base, lesson.order + start + g * lanes, size_of(g), lesson.outputs);
       descent.add(group, 0, known);
     });
     for (Offset g = 0; g < n_groups; ++g) {
@@ -134,7 +134,7 @@ void online_decide(const RowKernel<T>& kernel, const Rows<T>& rows, const T* sca
     auto& block = blocks[static_cast<std::size_t>(thread)];
     std::vector<Offset> members;
     for (Offset row = task * lanes; row < std::min((task + 1) * lanes, rows.n_rows); ++row) members.push_back(row);
-    block.load(rows, scale, members.data(), static_cast<Offset>(members.size()), outputs);
+    block.load(rows, scale, nullptr, members.data(), static_cast<Offset>(members.size()), outputs);
     block.add(rows_in(support, rows.n_cols), support.scale, coef, 0, support.count, kernel);
     for (std::size_t lane = 0; lane < members.size(); ++lane)
       for (Offset k = 0; k < outputs; ++k) values[members[lane] * outputs + k] = block.sum(static_cast<Offset>(lane), k);

@@ -10,6 +10,26 @@ namespace {
 
 constexpr Offset kAhead = 8;          // rows of data prefetched ahead
 constexpr Offset kRowsATask = 1024;   // of primal_decide
+constexpr Index kLongestRest = 3;     // a row at rest is visited in one sweep of two, four or at most 2^3
+
+// Whether a row that was left as it is the last times may wait: rows take turns, each in a sweep of its own number.
+bool rests(const Ascent& ascent, Offset row) {
+  const Index idle = std::min(ascent.idle[row], kLongestRest);
+  return ((ascent.sweep + row) & ((Offset{1} << idle) - 1)) != 0;
+}
+
+template <class T>
+void prefetch_row([[maybe_unused]] const Ascent& ascent, const Featurizer<T>& features, Offset row,
+                  [[maybe_unused]] Offset outputs) {
+  features.prefetch_start(row);
+#if defined(__GNUC__)
+  __builtin_prefetch(ascent.idle + row);
+  __builtin_prefetch(ascent.upper + row);
+  __builtin_prefetch(ascent.curvature + row);
+  __builtin_prefetch(ascent.target + row * outputs);
+  __builtin_prefetch(ascent.beta + row * outputs, 1);
+#endif
+}
 
 // first <- scale first and second <- second - reach first: v = first from here on.
 template <class T>
@@ -32,6 +52,7 @@ Offset primal_descend(const FeatureMap& map, const Rows<T>& rows, const double* 
   const auto size = static_cast<std::size_t>(map.table_size() * outputs);
   for (Offset i = 0; i < n_order; ++i) {
     const Offset row = order[i];
+    if (i + 2 * kAhead < n_order) features.prefetch_start(order[i + 2 * kAhead]);
     if (i + kAhead < n_order) features.prefetch(order[i + kAhead]);
     const double mass = weight == nullptr ? 1.0 : weight[row];
     const double curved = curvature == nullptr ? 0.0 : curvature[row] * mass;
@@ -59,25 +80,29 @@ Offset primal_descend(const FeatureMap& map, const Rows<T>& rows, const double* 
 }
 
 template <class T>
-Offset primal_ascend(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, const double* curvature,
-                     const double* target, const double* upper, Offset outputs, const Offset* order, Offset n_order,
-                     PointLoss loss, double epsilon, T* table, double* beta, double* gap) {
+Offset primal_ascend(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, const Ascent& ascent,
+                     Offset outputs, const Offset* order, Offset n_order, PointLoss loss, double epsilon, T* table) {
   Featurizer<T> features(map, rows, row_scale);
   for (Offset i = 0; i < n_order; ++i) {
     const Offset row = order[i];
-    if (i + kAhead < n_order) features.prefetch(order[i + kAhead]);
-    if (!(upper[row] > 0)) continue;
+    if (i + 2 * kAhead < n_order) prefetch_row(ascent, features, order[i + 2 * kAhead], outputs);
+    if (i + kAhead < n_order && !rests(ascent, order[i + kAhead])) features.prefetch(order[i + kAhead]);
+    const double upper = ascent.upper[row];
+    if (!(upper > 0) || rests(ascent, row)) continue;
     features.load(row);
+    bool changed = false;
     for (Offset k = 0; k < outputs; ++k) {
-      const double f = features.dot(table, outputs, k), y = target[row * outputs + k];
+      const double f = features.dot(table, outputs, k), y = ascent.target[row * outputs + k];
       if (!std::isfinite(f)) return row;
-      double& mine = beta[row * outputs + k];
-      gap[k] += coordinate_gap(loss, mine, f, y, upper[row], epsilon);
-      const double next = best_beta(loss, mine, f, y, upper[row], curvature[row], epsilon);
+      double& mine = ascent.beta[row * outputs + k];
+      ascent.gap[k] += coordinate_gap(loss, mine, f, y, upper, epsilon);
+      const double next = best_beta(loss, mine, f, y, upper, ascent.curvature[row], epsilon);
       if (next == mine) continue;
       features.add(table, outputs, k, next - mine);
       mine = next;
+      changed = true;
     }
+    ascent.idle[row] = changed ? 0 : ascent.idle[row] + 1;
   }
   return -1;
 }
@@ -100,9 +125,8 @@ void primal_decide(const FeatureMap& map, const Rows<T>& rows, const double* row
   template Offset primal_descend<T>(const FeatureMap&, const Rows<T>&, const double*, const double*, const double*,    \
                                     const double*, Offset, const Offset*, Offset, const StepRule&, T*, T*, double*,    \
                                     double*);                                                                          \
-  template Offset primal_ascend<T>(const FeatureMap&, const Rows<T>&, const double*, const double*, const double*,     \
-                                   const double*, Offset, const Offset*, Offset, PointLoss, double, T*, double*,       \
-                                   double*);                                                                           \
+  template Offset primal_ascend<T>(const FeatureMap&, const Rows<T>&, const double*, const Ascent&, Offset,            \
+                                   const Offset*, Offset, PointLoss, double, T*);                                      \
   template void primal_decide<T>(const FeatureMap&, const Rows<T>&, const double*, Offset, const T*, double*, int);
 LACUNAR_PRIMAL(float)
 LACUNAR_PRIMAL(double)

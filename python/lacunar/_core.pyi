@@ -247,6 +247,8 @@ def primal_ascend(
     epsilon: float,
     table: NDArray[Any],
     beta: NDArray[np.float64],
+    idle: NDArray[np.int32],
+    sweep: int,
     gap: NDArray[np.float64],
 ) -> int: ...
 def primal_decide(
@@ -257,6 +259,19 @@ def primal_decide(
     row_scale: NDArray[np.float64] | None,
     table: NDArray[Any],
     decisions: NDArray[np.float64],
+    n_threads: int,
+    blocked: bool,
+) -> None: ...
+def primal_add(
+    form: _Form,
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: _Float,
+    row_scale: NDArray[np.float64] | None,
+    first_coef: NDArray[np.float64],
+    second_coef: NDArray[np.float64],
+    first: NDArray[Any],
+    second: NDArray[Any] | None,
     n_threads: int,
 ) -> None: ...
 def primal_table_shape(form: _Form) -> tuple[int, int, int]: ...
@@ -290,6 +305,7 @@ def online_descend(
     target: NDArray[np.float64],
     weight: NDArray[np.float64] | None,
     curvature: NDArray[np.float64],
+    base: NDArray[np.float64] | None,
     order: NDArray[np.int64],
     loss: str,
     epsilon: float,

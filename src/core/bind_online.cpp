@@ -53,7 +53,7 @@ std::pair<Offset, Offset> descend(const KernelTuple<T>& kernel, Offset n_cols, c
                                   const Array<Index>& indices, const Array<T>& values,
                                   const std::optional<Array<T>>& scale, const Array<double>& target,
                                   const std::optional<Array<double>>& weight, const Array<double>& curvature,
-                                  const Array<Offset>& order, const std::string& loss, double epsilon, double rho,
+                                  const std::optional<Array<double>>& base, const Array<Offset>& order, const std::string& loss, double epsilon, double rho,
                                   const std::string& eta, double eta0, double power, bool averaging_by_step, Offset block,
                                   SupportTuple<T> support, Array<double>& clock, Array<double>& decisions,
                                   bool valued, int n_threads) {
@@ -72,10 +72,12 @@ std::pair<Offset, Offset> descend(const KernelTuple<T>& kernel, Offset n_cols, c
   expect_size(target, rows.n_rows * outputs, "target");
   expect_size(decisions, rows.n_rows * outputs, "decisions");
   if (weight) expect_size(*weight, rows.n_rows, "weight");
+  if (base) expect_size(*base, rows.n_rows * outputs, "base");
   if (is_quadratic(rule.loss)) expect_size(curvature, rows.n_rows, "curvature");
   if (block < 1) throw std::invalid_argument("block must be at least 1");
   const Lesson<T> lesson{rows, scale_of(scale, rows, kept.scale != nullptr), target.data(), weight ? weight->data() : nullptr,
-                         is_quadratic(rule.loss) ? curvature.data() : nullptr, outputs, order.data(), n_order};
+                         is_quadratic(rule.loss) ? curvature.data() : nullptr, base ? base->data() : nullptr, outputs,
+                         order.data(), n_order};
   const auto form = kernel_of(kernel);
   double *times = clock.mutable_data(), *f = decisions.mutable_data();
   const py::gil_scoped_release nogil;
@@ -104,8 +106,8 @@ void bind_all(py::module_& m) {
   using py::arg;
   const auto exact = [](const char* name) { return arg(name).noconvert(); };
   m.def("online_descend", &descend<T>, exact("kernel"), arg("n_cols"), exact("indptr"), exact("indices"), exact("values"),
-        exact("scale").none(true), exact("target"), exact("weight").none(true), exact("curvature"), exact("order"),
-        arg("loss"), arg("epsilon"), arg("rho"), arg("eta"), arg("eta0"), arg("power"), arg("averaging_by_step"),
+        exact("scale").none(true), exact("target"), exact("weight").none(true), exact("curvature"),
+        exact("base").none(true), exact("order"), arg("loss"), arg("epsilon"), arg("rho"), arg("eta"), arg("eta0"), arg("power"), arg("averaging_by_step"),
         arg("block"), exact("support"), exact("clock"), exact("decisions"), arg("valued"), arg("n_threads"),
         "Algorithm 1 over support rows until a fold is due: steps taken, or -1 - the one that is not finite; support rows.");
   m.def("online_decide", &decide<T>, exact("kernel"), arg("n_cols"), exact("indptr"), exact("indices"), exact("values"),

@@ -5,6 +5,7 @@
 
 #include "arrays.hpp"
 #include "lacunar/primal.hpp"
+#include "lacunar/primal_wide.hpp"
 #include "steps.hpp"
 
 namespace lacunar::bind {
@@ -20,6 +21,10 @@ FeatureMap map_of(const MapTuple& t) {
   if (map.n_cols < 0 || map.rows() >= (Offset{1} << 31)) throw std::invalid_argument("too many rows for the table");
   if (map.hash_bits < 0 || map.hash_bits > 40) throw std::invalid_argument("hash_bits must lie between 0 and 40");
   return map;
+}
+
+void expect_whole(const FeatureMap& map) {
+  if (map.gamma > 2 || map.hash_bits > 0) throw std::invalid_argument("blocks of rows need gamma 1 or 2 and a whole table");
 }
 
 template <class T>
@@ -76,7 +81,7 @@ template <class T>
 Offset ascend(const MapTuple& form, const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
               const std::optional<Array<double>>& row_scale, const Array<double>& curvature, const Array<double>& target,
               const Array<double>& upper, const Array<Offset>& order, const std::string& loss, double epsilon,
-              Array<T>& table, Array<double>& beta, Array<double>& gap) {
+              Array<T>& table, Array<double>& beta, Array<Index>& idle, Offset sweep, Array<double>& gap) {
   const Offset outputs = target.ndim() == 2 ? target.shape(1) : 1;
   const Call<T> call(form, indptr, indices, values, row_scale, outputs);
   const PointLoss kind = loss_of(loss);
@@ -86,21 +91,42 @@ Offset ascend(const MapTuple& form, const Array<Offset>& indptr, const Array<Ind
   double* b = call.per_row(beta, outputs, "beta");
   expect_size(gap, outputs, "gap");
   T* weights = call.table(table);
-  double* gaps = gap.mutable_data();
+  expect_size(idle, call.rows.n_rows, "idle");
+  const Ascent ascent{k, y, most, b, idle.mutable_data(), sweep, gap.mutable_data()};
   const py::gil_scoped_release nogil;
-  return primal_ascend(call.map, call.rows, call.row_scale, k, y, most, outputs, order.data(),
-                       static_cast<Offset>(order.size()), kind, epsilon, weights, b, gaps);
+  return primal_ascend(call.map, call.rows, call.row_scale, ascent, outputs, order.data(),
+                       static_cast<Offset>(order.size()), kind, epsilon, weights);
 }
 
 template <class T>
 void decide(const MapTuple& form, const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
-            const std::optional<Array<double>>& row_scale, Array<T>& table, Array<double>& decisions, int n_threads) {
+            const std::optional<Array<double>>& row_scale, Array<T>& table, Array<double>& decisions, int n_threads,
+            bool blocked) {
   const Offset outputs = decisions.ndim() == 2 ? decisions.shape(1) : 1;
   const Call<T> call(form, indptr, indices, values, row_scale, outputs);
   double* f = call.per_row(decisions, outputs, "decisions");
   const T* weights = call.table(table);
+  if (blocked) expect_whole(call.map);
   const py::gil_scoped_release nogil;
-  primal_decide(call.map, call.rows, call.row_scale, outputs, weights, f, n_threads);
+  if (blocked)
+    wide_decide(call.map, call.rows, call.row_scale, outputs, weights, f, n_threads);
+  else
+    primal_decide(call.map, call.rows, call.row_scale, outputs, weights, f, n_threads);
+}
+
+// One call for both tables: an interrupt comes before it or after.
+template <class T>
+void add(const MapTuple& form, const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
+         const std::optional<Array<double>>& row_scale, const Array<double>& first_coef, const Array<double>& second_coef,
+         Array<T>& first, std::optional<Array<T>>& second, int n_threads) {
+  const Offset outputs = first_coef.ndim() == 2 ? first_coef.shape(1) : 1;
+  const Call<T> call(form, indptr, indices, values, row_scale, outputs);
+  const double* coef[2] = {call.per_row(first_coef, outputs, "first_coef"), call.per_row(second_coef, outputs, "second_coef")};
+  T* tables[2] = {call.table(first), second ? call.table(*second) : nullptr};
+  expect_whole(call.map);
+  const py::gil_scoped_release nogil;
+  for (int k = 0; k < 2; ++k)
+    if (tables[k] != nullptr) wide_add(call.map, call.rows, call.row_scale, outputs, coef[k], tables[k], n_threads);
 }
 
 // Sum over rows and outputs of the coordinates' gaps and of the losses, for one output after the other: (2, outputs).
@@ -124,9 +150,13 @@ void bind_all(py::module_& m) {
         "Algorithm 1 through the weight table; the row at which a value is not finite, or -1.");
   m.def("primal_ascend", &ascend<T>, arg("form"), exact("indptr"), exact("indices"), exact("values"),
         exact("row_scale").none(true), exact("curvature"), exact("target"), exact("upper"), exact("order"), arg("loss"),
-        arg("epsilon"), exact("table"), exact("beta"), exact("gap"), "One sweep of dual coordinate ascent.");
+        arg("epsilon"), exact("table"), exact("beta"), exact("idle"), arg("sweep"), exact("gap"), "One sweep of dual coordinate ascent.");
   m.def("primal_decide", &decide<T>, arg("form"), exact("indptr"), exact("indices"), exact("values"),
-        exact("row_scale").none(true), exact("table"), exact("decisions"), arg("n_threads"), "Values of a weight table.");
+        exact("row_scale").none(true), exact("table"), exact("decisions"), arg("n_threads"), arg("blocked"),
+        "Values of a weight table, row by row or by blocks of rows.");
+  m.def("primal_add", &add<T>, arg("form"), exact("indptr"), exact("indices"), exact("values"),
+        exact("row_scale").none(true), exact("first_coef"), exact("second_coef"), exact("first"),
+        exact("second").none(true), arg("n_threads"), "Adds rows to the weight tables, by blocks.");
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ struct Lesson {
   Rows<T> rows;
   const T* scale;  // or null, as that of the support rows
   const double *target, *weight, *curvature;  // weight may be null, and curvature k(x, x) where the loss is not quadratic
+  const double* base;  // (n_rows, outputs): what sums over the support rows are added to; or null
   Offset outputs;
   const Offset* order;
   Offset n_order;

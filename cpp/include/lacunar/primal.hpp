@@ -33,6 +33,7 @@ class Featurizer {
   Featurizer(const FeatureMap& map, const Rows<T>& rows, const double* row_scale);
 
   void load(Offset row);
+  void prefetch_start(Offset row) const;  // of where the row's data are
   void prefetch(Offset row) const;
 
   // f of one output, table (rows, outputs, width): the `output`-th slice.
@@ -68,12 +69,19 @@ Offset primal_descend(const FeatureMap& map, const Rows<T>& rows, const double* 
                       const double* target, const double* weight, Offset outputs, const Offset* order, Offset n_order,
                       const StepRule& rule, T* first, T* second, double* clock, double* values);
 
-// One sweep of dual coordinate ascent in the order given: beta (n_rows, outputs), upper (n_rows). Adds to gap the sum of the
-// coordinates' gaps as they were met, which estimates the duality gap.
+// Rows of dual coordinate ascent; (n_rows) or (n_rows, outputs) where not said.
+struct Ascent {
+  const double *curvature, *target, *upper;
+  double* beta;
+  Index* idle;  // visits in a row that changed nothing: such a row rests, for seven sweeps of eight at most
+  Offset sweep;
+  double* gap;  // (outputs), to which the gaps of the coordinates met are added: they estimate the duality gap
+};
+
+// One sweep in the order given.
 template <class T>
-Offset primal_ascend(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, const double* curvature,
-                     const double* target, const double* upper, Offset outputs, const Offset* order, Offset n_order,
-                     PointLoss loss, double epsilon, T* table, double* beta, double* gap);
+Offset primal_ascend(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, const Ascent& ascent,
+                     Offset outputs, const Offset* order, Offset n_order, PointLoss loss, double epsilon, T* table);
 
 // values (n_rows, outputs) of a table; the same for any number of threads.
 template <class T>

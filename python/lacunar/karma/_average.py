@@ -84,6 +84,9 @@ def average_states(states: Sequence[dict[str, Any]], common: int = 0) -> dict[st
     total = t * (t + 1) / 2 if weighted else t
     dtype = np.asarray(first["first"]).dtype
     made = dict(first)
+    for name in ("pending_rows", "pending_first", "pending_second"):  # of wide tables: they are in the averages
+        if name in made:
+            made[name] = made[name][:0]
     made["first"] = np.asarray(last / scale, dtype=dtype)
     made["second"] = np.asarray(-total * mean, dtype=dtype)
     made["clock"] = np.array([t, scale, 0.0 if weighted else scale])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,23 @@ from lacunar.observed import Observed
 
 _Floats = NDArray[np.float64]
 MapTuple = tuple[int, int, float, float, float, float, float, int]
+
+
+_LINE = 64  # bytes of a cache line: wide loads that straddle two of them cost twice
+
+
+def aligned_zeros(size: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Zeros (size,) that begin at a cache line."""
+    buffer = np.zeros(size * dtype.itemsize + _LINE, np.uint8)
+    start = -buffer.ctypes.data % _LINE
+    return buffer[start : start + size * dtype.itemsize].view(dtype)
+
+
+def aligned_copy(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Values (size,) in an array that begins at a cache line."""
+    made = aligned_zeros(values.size, dtype)
+    made[:] = values
+    return made
 
 
 class FeatureMap(NamedTuple):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lacunar import _core
 from lacunar._check import refuse_range
 from lacunar.karma._losses import diverged
-from lacunar.karma._support import Support, row_scales
+from lacunar.karma._support import Support, row_kernel, row_scales
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 
@@ -140,11 +140,8 @@ class OnlineModel:
         return rows.astype(self.dtype)
 
     def _arrays(self, data: Observed) -> dict[str, Any]:
-        coef0 = self.form.coef0
-        longest = int(data.row_counts.max(initial=0))  # no row shares more columns with one of these
-        table = self.form.table(longest).astype(self.dtype)
         return {
-            "kernel": (*self.form.coefficients(), table, self.form.degree, coef0, 1 / (1 + coef0)),
+            "kernel": row_kernel(self.form, data),
             "n_cols": self.n_features,
             "indptr": data.indptr,
             "indices": data.indices,
@@ -168,6 +165,7 @@ class OnlineModel:
             support, clock = self._kept.support.with_room(len(part), entries), self.clock.copy()
             reached, n_rows = _core.online_descend(
                 **lesson,
+                base=None,
                 order=part,
                 loss=self.loss,
                 epsilon=self.epsilon,

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from lacunar import _core
 from lacunar.karma._losses import diverged
-from lacunar.karma._map import FeatureMap, choose_map
+from lacunar.karma._map import FeatureMap, aligned_copy, aligned_zeros, choose_map
+from lacunar.karma._support import Support
+from lacunar.karma._wide import descend_by_blocks, is_wide, nothing_pending, with_pending
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 
@@ -20,6 +22,7 @@ Iterate = Literal["weighted", "average", "last"]
 
 _SLICE = 2**17  # rows between two chances to interrupt
 _SERVED = 2**24  # entries of a table kept between two calls of `decide`: small calls would only make it anew
+_SAMPLE = 2048  # rows that tell how large the objective is
 _NONE = np.zeros(0)  # curvatures, where no step needs them
 
 
@@ -66,10 +69,13 @@ class PrimalModel:
         self.loss, self.rho, self.epsilon = loss, float(rho), float(epsilon)
         self.eta, self.eta0, self.power_t = eta, float(eta0), float(power_t)
         self.iterate = iterate
-        self.first = np.zeros(self.map.entries * n_outputs, self.dtype)
-        self.second = None if iterate == "last" else np.zeros_like(self.first)
+        self.first = aligned_zeros(self.map.entries * n_outputs, self.dtype)
+        self.second = None if iterate == "last" else aligned_zeros(self.first.size, self.dtype)
         self._served: tuple[Iterate, NDArray[Any]] | None = None
         self.clock = np.array([0.0, 1.0, 0.0])  # steps, scale, reach: see primal.hpp
+        self.pending: Support | None = None  # rows not yet in a wide table: see _wide.py
+        if is_wide(self.map, self.dtype):
+            self.pending = nothing_pending(self.map, n_outputs, self.dtype)
 
     @property
     def t(self) -> int:
@@ -95,67 +101,89 @@ class PrimalModel:
         order = np.arange(rows.shape[0]) if order is None else order
         data = rows.astype(self.dtype)
         decisions = np.zeros((rows.shape[0], self.n_outputs))
-        curvature = self.map.form.diagonal(data) if self.loss in ("squared", "squared_hinge") else _NONE
-        batch: dict[str, Any] = {"indptr": data.indptr, "indices": data.indices, "values": data.values}
-        batch |= {"row_scale": self.map.row_scale(data), "curvature": curvature, "weight": weight}
-        batch |= {"target": np.ascontiguousarray(targets), "decisions": decisions}
         self._served = None
         saved = self._save(rows)
         try:
-            for start in range(0, len(order), _SLICE):
-                self._descend(batch, order[start : start + _SLICE])
+            if self.pending is not None:
+                bad = descend_by_blocks(self, data, targets, weight, order, decisions, n_threads)
+            else:
+                bad = self._descend(data, np.ascontiguousarray(targets), weight, order, decisions)
+            if bad >= 0:
+                raise diverged(bad, self.eta, self.eta0, self.rho)
         except BaseException as error:
             if not isinstance(error, KeyboardInterrupt):  # an interrupt keeps the model of the last full slice
                 self._restore(saved)
             raise
         return decisions
 
-    def _descend(self, batch: dict[str, Any], order: NDArray[np.int64]) -> None:
-        bad = _core.primal_descend(
-            form=self.map.core,
-            **batch,
-            order=order,
-            loss=self.loss,
-            epsilon=self.epsilon,
-            rho=self.rho,
-            eta="inverse" if self.eta == "invscaling" else self.eta,
-            eta0=self.eta0,
-            power=self.power_t,
-            averaging_by_step=self.iterate == "weighted",
-            first=self.first,
-            second=self.second,
-            clock=self.clock,
-        )
-        if bad >= 0:
-            raise diverged(int(bad), self.eta, self.eta0, self.rho)
+    def step_rule(self) -> dict[str, Any]:
+        """Loss and step sizes, as the core names them."""
+        return {
+            "loss": self.loss,
+            "epsilon": self.epsilon,
+            "rho": self.rho,
+            "eta": "inverse" if self.eta == "invscaling" else self.eta,
+            "eta0": self.eta0,
+            "power": self.power_t,
+            "averaging_by_step": self.iterate == "weighted",
+        }
+
+    def _descend(
+        self, data: Observed, targets: _Floats, weight: _Floats | None, order: NDArray[np.int64], decisions: _Floats
+    ) -> int:
+        """Steps for these rows; -1, or the row that diverged. Writes the values before every row's own step."""
+        curvature = self.map.form.diagonal(data) if self.loss in ("squared", "squared_hinge") else _NONE
+        scale = self.map.row_scale(data)
+        for start in range(0, len(order), _SLICE):
+            bad = _core.primal_descend(
+                form=self.map.core,
+                indptr=data.indptr,
+                indices=data.indices,
+                values=data.values,
+                row_scale=scale,
+                curvature=curvature,
+                weight=weight,
+                target=targets,
+                decisions=decisions,
+                order=order[start : start + _SLICE],
+                **self.step_rule(),
+                first=self.first,
+                second=self.second,
+                clock=self.clock,
+            )
+            if bad >= 0:
+                return bad
+        return -1
 
     def _save(self, rows: Observed) -> tuple[Any, ...]:
-        """What a failed step needs to be undone: the parts of the tables that these rows can reach."""
+        """What a failed call needs to be undone: tables, the parts of them that these rows can reach, and what is pending."""
         part: Any = slice(None)
         if not self.map.hash_bits and self.map.form.gamma < 3 and rows.nnz < self.map.n_columns:
-            touched = np.unique(np.concatenate([[0, self.map.n_columns + 1], rows.indices + 1]))
+            waiting = rows.indices[:0] if self.pending is None else self.pending.rows.indices
+            touched = np.unique(np.concatenate([[0, self.map.n_columns + 1], rows.indices + 1, waiting + 1]))
             part = touched[touched < len(self._by_row(self.first))]
-        tables = [None if table is None else self._by_row(table)[part].copy() for table in (self.first, self.second)]
-        return part, tables, self.clock.copy()
+        tables = (self.first, self.second)
+        old = [None if table is None else self._by_row(table)[part].copy() for table in tables]
+        return part, tables, old, self.pending, self.clock.copy()
 
     def _by_row(self, table: NDArray[Any]) -> NDArray[Any]:
         return table if self.map.hash_bits else table.reshape(_core.primal_table_shape(self.map.core)[0], -1)
 
     def _restore(self, saved: tuple[Any, ...]) -> None:
-        part, tables, clock = saved
-        for table, old in zip((self.first, self.second), tables, strict=True):
+        part, tables, contents, self.pending, self.clock = saved
+        self.first, self.second = tables
+        for table, old in zip(tables, contents, strict=True):
             if table is not None:
                 self._by_row(table)[part] = old
-        self.clock[:] = clock
 
     def weights(self, iterate: Iterate | None = None) -> NDArray[Any]:
         """The table of an iterate: v_T, Theorem 2's mean of v_1 to v_T, or the mean with weights t."""
         iterate = iterate or self.iterate
         t, scale, reach = self.clock
+        first, second = with_pending(self)
         if iterate == "last" or t == 0:
-            last: NDArray[Any] = (scale * self.first).astype(self.dtype)
-            return last
-        if self.second is None or iterate != self.iterate:
+            return aligned_copy(scale * first, self.dtype)
+        if second is None or iterate != self.iterate:
             raise ValueError(
                 f"iterate must be 'last' or {self.iterate!r}, the one kept from the start; got {iterate!r}."
             )
@@ -163,8 +191,7 @@ class PrimalModel:
             whole, total = reach, t * (t + 1) / 2
         else:
             whole, total = reach - scale, t
-        mean: NDArray[Any] = ((whole / total) * self.first - self.second / total).astype(self.dtype)
-        return mean
+        return aligned_copy((whole / total) * first - second / total, self.dtype)
 
     def _serve(self, iterate: Iterate) -> NDArray[Any]:
         """`weights`, kept until the model learns again."""
@@ -183,7 +210,7 @@ class PrimalModel:
         decisions = np.zeros((rows.shape[0], self.n_outputs))
         data = rows.astype(self.dtype)
         entries = (data.indptr, data.indices, data.values, self.map.row_scale(data))
-        _core.primal_decide(self.map.core, *entries, weights, decisions, n_threads)
+        _core.primal_decide(self.map.core, *entries, weights, decisions, n_threads, self.pending is not None)
         return decisions
 
     def ascend(
@@ -205,29 +232,46 @@ class PrimalModel:
         data, targets = rows.astype(self.dtype), np.ascontiguousarray(targets)
         scale, curvature = self.map.row_scale(data), self.map.form.diagonal(data)
         entries = (self.map.core, data.indptr, data.indices, data.values, scale, curvature, targets, upper)
-        beta = np.zeros((len(upper), self.n_outputs))
+        beta, idle = np.zeros((len(upper), self.n_outputs)), np.zeros(len(upper), np.int32)
         self.first[:], self.clock[:] = 0.0, (rows.shape[0], 1.0, 0.0)
         self.second, self.iterate, self._served = None, "last", None
-        sweep, result = 0, AscentResult(beta, np.inf, np.zeros(1), np.zeros(1), 0, False)
+        if self.pending is not None:
+            self.pending = nothing_pending(self.map, self.n_outputs, self.dtype)
+        size = _core.coordinate_sums(beta, beta, targets, upper, self.loss, self.epsilon)[self.n_outputs :]  # at v = 0
+        result = AscentResult(beta, np.inf, size, np.zeros(1), 0, False)
+        before = np.full(self.n_outputs, np.inf)
         for sweep in range(1, max_iter + 1):
             met = np.zeros(self.n_outputs)
             order = rng.permutation(rows.shape[0])
             for start in range(0, len(order), _SLICE):
                 part = order[start : start + _SLICE]
-                bad = _core.primal_ascend(*entries, part, self.loss, self.epsilon, self.first, beta, met)
+                bad = _core.primal_ascend(*entries, part, self.loss, self.epsilon, self.first, beta, idle, sweep, met)
                 if bad >= 0:
                     raise diverged(int(bad), "theory", 0.0, 0.0)
             if progress is not None:
                 progress(sweep, float(met.max()))
-            if self._worth_measuring(met, result, tol) or sweep == max_iter:
+            # The gap after a sweep is what the sweep met, less about what it gained on the one before.
+            gained = np.divide(met, before, out=np.ones_like(met), where=before > 0)
+            likely = met * np.clip(1.1 * gained, 0.4, 1.0)
+            close = bool((likely <= tol * np.maximum(size, 1e-300)).all())
+            if close and result.n_iter == 0:
+                size = self._guess_primal(data, targets, upper, beta)
+                close = bool((likely <= tol * np.maximum(size, 1e-300)).all())
+            # What is met and does not fall is held up by rounding.
+            if close or (met > 0.9 * before).any() or sweep == max_iter:
                 result = self._measure(data, targets, upper, beta, sweep, tol, n_threads)
                 if result.converged:
                     break
+                size = np.abs(result.primal)
+                idle[:] = 0  # rows at rest may be those that are missing
+            before = met
         return result
 
-    def _worth_measuring(self, met: _Floats, last: AscentResult, tol: float) -> bool:
-        """The gaps met in a sweep overstate the gap after it: measuring costs half a sweep, so wait until it can succeed."""
-        return not np.isfinite(last.gap) or bool((met <= 4 * tol * np.maximum(np.abs(last.primal), 1e-300)).all())
+    def _guess_primal(self, rows: Observed, targets: _Floats, upper: _Floats, beta: _Floats) -> _Floats:
+        """The objective from every so-manieth row: measuring costs as much as several sweeps past rows at rest."""
+        some = np.arange(0, rows.shape[0], max(rows.shape[0] // _SAMPLE, 1))
+        part = self._measure(rows[some], targets[some], upper[some], beta[some], 0, 0.0, 1)
+        return np.abs(part.primal) * (rows.shape[0] / len(some))
 
     def _measure(
         self, rows: Observed, targets: _Floats, upper: _Floats, beta: _Floats, sweep: int, tol: float, n_threads: int
@@ -242,6 +286,9 @@ class PrimalModel:
         """Everything, as arrays and plain values; `from_state` goes on bit for bit."""
         names = ("loss", "rho", "epsilon", "eta", "eta0", "power_t", "iterate", "n_outputs", "first", "second", "clock")
         own = {name: getattr(self, name) for name in names}
+        if self.pending is not None:
+            first, second = self.pending.coefficients
+            own |= {"pending_rows": self.pending.rows, "pending_first": first, "pending_second": second}
         return {
             **own,
             "form": self.map.form,
@@ -254,8 +301,23 @@ class PrimalModel:
     def from_state(cls, state: dict[str, Any]) -> PrimalModel:
         """The model whose `state` this is."""
         arrays = ("first", "second", "clock")
-        made = cls(**{name: value for name, value in state.items() if name not in arrays})
+        pending = ("pending_rows", "pending_first", "pending_second")
+        made = cls(**{name: value for name, value in state.items() if name not in (*arrays, *pending)})
         for name in arrays:
             value = state[name]
-            setattr(made, name, None if value is None else np.array(value))
+            setattr(made, name, None if value is None else aligned_copy(np.ravel(value), np.asarray(value).dtype))
+        if made.pending is not None:
+            rows, first, second = (state[name] for name in pending)
+            _check_pending(rows, first, second, n_outputs=made.n_outputs)
+            made.pending = Support.of(rows, np.asarray(first), np.asarray(second), made.map.form)
         return made
+
+
+def _check_pending(rows: Observed, first: _Floats, second: _Floats, *, n_outputs: int) -> None:
+    """Refuse pending rows that do not fit together before the core reads them."""
+    shapes = [np.shape(first), np.shape(second)]
+    finite = np.isfinite(first).all() and np.isfinite(second).all()
+    if not finite or shapes != [(rows.shape[0], n_outputs)] * 2:
+        raise ValueError(
+            f"the pending rows must have finite coefficients of shape {(rows.shape[0], n_outputs)}; got {shapes}. Fit again."
+        )

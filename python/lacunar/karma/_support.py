@@ -18,6 +18,13 @@ def row_scales(form: KernelForm, rows: Observed) -> NDArray[Any] | None:
     return form.row_scale(form.raw_diagonal(rows)).astype(rows.dtype) if form.cosine else None
 
 
+def row_kernel(form: KernelForm, rows: Observed) -> tuple[Any, ...]:
+    """The kernel between these rows and any others, as the core takes it."""
+    longest = int(rows.row_counts.max(initial=0))  # no row shares more columns with one of these
+    table = form.table(longest).astype(rows.dtype)
+    return (*form.coefficients(), table, form.degree, form.coef0, 1 / (1 + form.coef0))
+
+
 def _longer(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:
     """An array of at least `size` that begins with the first `used` of this one; itself where it is long enough."""
     if len(array) >= size:

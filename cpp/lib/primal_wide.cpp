@@ -1,0 +1,151 @@
+#include "lacunar/primal_wide.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "lacunar/parallel.hpp"
+
+namespace lacunar {
+namespace {
+
+constexpr Offset kTableRowsATask = 64, kRowsATask = 4096;
+
+// Rows [first, last) of data: their entries in x~, and by row of the table those that meet it.
+template <class T>
+struct Block {
+  std::vector<Offset> offsets;  // (n + 1), of the entries
+  std::vector<Index> places;
+  std::vector<T> values;
+  std::vector<Offset> starts;  // (table rows + 1)
+  std::vector<Index> members;  // by row of the table, ascending
+
+  Block(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, Offset first, Offset last)
+      : offsets(1, 0), starts(static_cast<std::size_t>(map.rows() + 1), 0) {
+    for (Offset row = first; row < last; ++row) append(map, rows, row_scale == nullptr ? 1.0 : row_scale[row], row);
+    for (Offset row = first; row < last; ++row) each_table_row(map, rows, row, [&](Offset id) { ++start(id + 1); });
+    for (Offset id = 0; id < map.rows(); ++id) start(id + 1) += start(id);
+    members.resize(static_cast<std::size_t>(starts.back()));
+    std::vector<Offset> next(starts);
+    for (Offset row = first; row < last; ++row)
+      each_table_row(map, rows, row, [&](Offset id) {
+        members[static_cast<std::size_t>(next[static_cast<std::size_t>(id)]++)] = static_cast<Index>(row - first);
+      });
+  }
+
+  Offset& start(Offset id) { return starts[static_cast<std::size_t>(id)]; }
+  Offset start(Offset id) const { return starts[static_cast<std::size_t>(id)]; }
+  Offset offset(Offset member) const { return offsets[static_cast<std::size_t>(member)]; }
+
+  void prefetch([[maybe_unused]] Offset position, [[maybe_unused]] Offset end) const {
+#if defined(__GNUC__)
+    if (position >= end) return;
+    const Offset member = members[static_cast<std::size_t>(position)];
+    for (Offset p = offset(member); p < offset(member + 1); p += 64 / static_cast<Offset>(sizeof(T))) {
+      __builtin_prefetch(places.data() + p);
+      __builtin_prefetch(values.data() + p);
+    }
+#endif
+  }
+
+ private:
+  // What Featurizer::load makes.
+  void append(const FeatureMap& map, const Rows<T>& rows, double row_scale, Offset row) {
+    const T scale = static_cast<T>(row_scale);
+    const auto from = static_cast<std::ptrdiff_t>(places.size());
+    places.insert(places.end(), rows.indices + rows.offsets[row], rows.indices + rows.offsets[row + 1]);
+    for (Offset p = rows.offsets[row]; p < rows.offsets[row + 1]; ++p) values.push_back(rows.values[p] * scale);
+    if (map.constant != 0) {
+      places.push_back(static_cast<Index>(map.n_cols));
+      values.push_back(static_cast<T>(map.constant) * scale);
+    }
+    if (map.indicator != 0)
+      for (auto p = from, end = static_cast<std::ptrdiff_t>(places.size()); p < end; ++p) {
+        places.push_back(static_cast<Index>(map.columns() + places[static_cast<std::size_t>(p)]));
+        values.push_back(static_cast<T>(map.indicator) * scale);
+      }
+    offsets.push_back(static_cast<Offset>(places.size()));
+  }
+
+  template <class Visit>
+  static void each_table_row(const FeatureMap& map, const Rows<T>& rows, Offset row, Visit visit) {
+    visit(0);
+    for (Offset p = rows.offsets[row]; p < rows.offsets[row + 1]; ++p) visit(1 + rows.indices[p]);
+    if (map.constant != 0) visit(1 + map.n_cols);
+  }
+};
+
+template <class T>
+void prefetch_table_row([[maybe_unused]] const T* row, [[maybe_unused]] Offset width) {
+#if defined(__GNUC__)
+  for (Offset k = 0; k < width; k += 64 / static_cast<Offset>(sizeof(T))) __builtin_prefetch(row + k, 0, 2);
+#endif
+}
+
+template <class T>
+double gathered(const T* weights, const Index* places, const T* values, Offset entries) {
+  T sum[4] = {};
+  Offset e = 0;
+  for (; e + 4 <= entries; e += 4)
+    for (int u = 0; u < 4; ++u) sum[u] += weights[places[e + u]] * values[e + u];
+  for (int u = 0; e < entries; ++e, ++u) sum[u] += weights[places[e]] * values[e];
+  return static_cast<double>((sum[0] + sum[1]) + (sum[2] + sum[3]));
+}
+
+}  // namespace
+
+template <class T>
+void wide_decide(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, Offset outputs, const T* table,
+                 double* values, int n_threads) {
+  const Offset stride = outputs * map.width();
+  const Offset each = std::clamp<Offset>((rows.n_rows + n_threads - 1) / std::max(n_threads, 1), 1, kRowsATask);
+  parallel_tasks(n_threads, (rows.n_rows + each - 1) / each, [&](int, Offset task) {
+    const Offset first = task * each, last = std::min(first + each, rows.n_rows);
+    const Block<T> block(map, rows, row_scale, first, last);
+    std::fill(values + first * outputs, values + last * outputs, 0.0);
+    for (Offset id = 0; id < map.rows(); ++id) {
+      const Offset end = block.start(id + 1);
+      if (id + 1 < map.rows() && block.start(id + 2) > end) prefetch_table_row(table + (id + 1) * stride, stride);
+      for (Offset at = block.start(id); at < end; ++at) {
+        block.prefetch(at + 2, end);
+        const Offset member = block.members[static_cast<std::size_t>(at)], from = block.offset(member);
+        double* f = values + (first + member) * outputs;
+        for (Offset k = 0; k < outputs; ++k)
+          f[k] += map.weight[id > 0] * gathered(table + id * stride + k * map.width(), block.places.data() + from,
+                                                block.values.data() + from, block.offset(member + 1) - from);
+      }
+    }
+  });
+}
+
+template <class T>
+void wide_add(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, Offset outputs, const double* coef,
+              T* table, int n_threads) {
+  const Block<T> block(map, rows, row_scale, 0, rows.n_rows);
+  const Offset stride = outputs * map.width();
+  parallel_tasks(n_threads, (map.rows() + kTableRowsATask - 1) / kTableRowsATask, [&](int, Offset task) {
+    const Offset last = std::min((task + 1) * kTableRowsATask, map.rows());
+    for (Offset id = task * kTableRowsATask; id < last; ++id) {
+      const Offset end = block.start(id + 1);
+      if (id + 1 < last && block.start(id + 2) > end) prefetch_table_row(table + (id + 1) * stride, stride);
+      for (Offset at = block.start(id); at < end; ++at) {
+        block.prefetch(at + 2, end);
+        const Offset member = block.members[static_cast<std::size_t>(at)];
+        for (Offset k = 0; k < outputs; ++k) {
+          const T c = static_cast<T>(coef[member * outputs + k]);
+          T* weights = table + id * stride + k * map.width();
+          for (Offset p = block.offset(member); p < block.offset(member + 1); ++p)
+            weights[block.places[static_cast<std::size_t>(p)]] += c * block.values[static_cast<std::size_t>(p)];
+        }
+      }
+    }
+  });
+}
+
+#define LACUNAR_WIDE(T)                                                                                                \
+  template void wide_decide<T>(const FeatureMap&, const Rows<T>&, const double*, Offset, const T*, double*, int);      \
+  template void wide_add<T>(const FeatureMap&, const Rows<T>&, const double*, Offset, const double*, T*, int);
+LACUNAR_WIDE(float)
+LACUNAR_WIDE(double)
+#undef LACUNAR_WIDE
+
+}  // namespace lacunar

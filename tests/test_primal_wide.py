@@ -1,0 +1,174 @@
+"""Tables that no cache holds: the literal iterates, the same bits however rows are cut, pending rows kept and undone."""
+
+import numpy as np
+import pytest
+from reference.online import algorithm_1, iterate_of
+from test_primal import FORMS, LOSSES, fitted, problem
+
+from lacunar import KarmaClassifier, Observed, _core
+from lacunar.karma._average import average_states
+from lacunar.karma._losses import DivergedError
+from lacunar.karma._primal import PrimalModel
+from lacunar.kernels import KernelForm
+from lacunar.persistence import load_model, save_model
+
+WIDE = ["paper", "trace", "indicators"]
+
+
+@pytest.fixture(autouse=True)
+def small_blocks_and_caches(monkeypatch):
+    monkeypatch.setattr("lacunar.karma._wide._CACHES", 1)
+    monkeypatch.setattr("lacunar.karma._wide._BLOCK", 32)
+
+
+@pytest.mark.parametrize("name", WIDE)
+@pytest.mark.parametrize("kind", ["last", "average", "weighted"])
+def test_algorithm_1_is_literal(name, kind):
+    rows, y = problem()
+    form = KernelForm.fit(rows, **FORMS[name])
+    gram = form.gram(rows)
+    values, iterates = algorithm_1(gram, y[:, 0], 0.05)
+    model = fitted(form, iterate=kind)
+    assert model.pending is not None
+    np.testing.assert_allclose(model.partial_fit(rows, y)[:, 0], values, rtol=1e-9, atol=1e-9 * np.abs(values).max())
+    assert model.pending.n_rows > 0  # 120 rows leave some behind
+    expected = gram @ iterate_of(iterates, kind)
+    np.testing.assert_allclose(model.decide(rows)[:, 0], expected, rtol=1e-8, atol=1e-9 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("eta", ["theory", "constant", "invscaling"])
+def test_losses_and_steps_are_literal(loss, eta):
+    rows, y = problem()
+    form = KernelForm.fit(rows, **FORMS["trace"])
+    gram, weight = form.gram(rows), np.random.default_rng(2).uniform(0.5, 2, 120)
+    options = {"loss": loss, "eta": eta, "eta0": 0.3}
+    values, iterates = algorithm_1(gram, y[:, 0], 0.05, weight=weight, **options)
+    model = fitted(form, **options)
+    np.testing.assert_allclose(model.partial_fit(rows, y, weight)[:, 0], values, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(model.decide(rows)[:, 0], gram @ iterate_of(iterates, "weighted"), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize(("eta0", "rho"), [(0.9, 1.0), (2.0, 0.5)])  # the scale leaves the floats; every step forgets
+@pytest.mark.parametrize("kind", ["last", "average", "weighted"])
+def test_folds_are_literal(eta0, rho, kind):
+    rows, y = problem()
+    form = KernelForm.fit(rows, **FORMS["trace"])
+    options = {"eta": "constant", "eta0": eta0}
+    values, iterates = algorithm_1(form.gram(rows), y[:, 0], rho, **options)
+    model = fitted(form, rho=rho, iterate=kind, **options)
+    np.testing.assert_allclose(model.partial_fit(rows, y)[:, 0], values, rtol=1e-9, atol=1e-12)
+    expected = form.gram(rows) @ iterate_of(iterates, kind)
+    np.testing.assert_allclose(model.decide(rows)[:, 0], expected, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("options", [{}, {"eta": "constant", "eta0": 18.0}], ids=["theory", "folds"])
+def test_batches_threads_and_state_give_the_same_bits(dtype, options):
+    rows, y = problem(n=300, d=90, share=0.2, outputs=2)
+    form = KernelForm.fit(rows, **FORMS["indicators"])
+    whole = fitted(form, d=90, outputs=2, dtype=dtype, **options)
+    expected = whole.partial_fit(rows, y)
+    for cut, n_threads in ((1, 1), (7, 2), (50, 3), (299, 4)):
+        model, made = fitted(form, d=90, outputs=2, dtype=dtype, **options), []
+        for start in range(0, 300, cut):
+            model = PrimalModel.from_state(model.state())
+            made.append(model.partial_fit(rows[start : start + cut], y[start : start + cut], n_threads=n_threads))
+        np.testing.assert_array_equal(np.vstack(made), expected)
+        np.testing.assert_array_equal(model.weights(), whole.weights())
+        decided = np.vstack([model.decide(rows[:100], n_threads=n_threads), model.decide(rows[100:])])
+        np.testing.assert_array_equal(decided, whole.decide(rows))
+
+
+def test_order_of_rows_is_followed():
+    rows, y = problem()
+    form, order = KernelForm.fit(rows, **FORMS["trace"]), np.random.default_rng(0).permutation(120)
+    first, second = fitted(form), fitted(form)
+    np.testing.assert_array_equal(
+        first.partial_fit(rows, y, order=order)[order], second.partial_fit(rows[order], y[order])
+    )
+
+
+@pytest.mark.parametrize("n", [5, 120])  # few rows: only what they reach is kept to be undone
+@pytest.mark.parametrize("options", [{}, {"eta": "constant", "eta0": 18.0}], ids=["theory", "folds"])
+def test_divergence_is_undone(n, options):
+    rows, y = problem(d=200, share=0.05)
+    model = fitted(KernelForm.fit(rows, **FORMS["trace"]), d=200, loss="absolute", **options)
+    model.partial_fit(rows, y)
+    before, kept = model.state(), model.decide(rows)
+    weights = model.weights()
+    bad, target = rows[100 : 100 + n] if n == 5 else rows, y[:n].copy()
+    model.loss, target[-1] = "squared", np.inf
+    with np.errstate(all="ignore"), pytest.raises(DivergedError, match=f"row {n - 1}"):
+        model.partial_fit(bad, target)
+    model.loss = "absolute"
+    np.testing.assert_array_equal(model.weights(), weights)
+    np.testing.assert_array_equal(model.decide(rows), kept)
+    np.testing.assert_array_equal(model.clock, before["clock"])
+    np.testing.assert_array_equal(model.pending.coefficients[0], before["pending_first"])
+
+
+def test_an_interrupt_while_rows_enter_the_table_counts_them_once(monkeypatch):
+    def interrupted(*arrays):
+        add(*arrays)
+        raise KeyboardInterrupt
+
+    rows, y = problem()
+    form, add = KernelForm.fit(rows, **FORMS["trace"]), _core.primal_add
+    model, half = fitted(form), fitted(form)
+    half.partial_fit(rows[:32], y[:32])
+    monkeypatch.setattr(_core, "primal_add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(rows, y)
+    monkeypatch.undo()
+    np.testing.assert_array_equal(model.weights(), half.weights())
+    assert model.t == 32
+
+
+def test_an_average_has_what_was_pending_in_its_tables():
+    rows, y = problem()
+    models = [fitted(KernelForm.fit(rows, **FORMS["trace"])) for _ in range(2)]
+    for model, part in zip(models, (slice(0, 50), slice(50, 100)), strict=True):
+        model.partial_fit(rows[part], y[part])
+    made = PrimalModel.from_state(average_states([model.state() for model in models]))
+    np.testing.assert_allclose(made.decide(rows), np.mean([model.decide(rows) for model in models], axis=0), atol=1e-10)
+    assert np.isfinite(made.partial_fit(rows, y)).all()
+
+
+def test_ascent_forgets_what_was_pending():
+    rows, y = problem()
+    form = KernelForm.fit(rows, **FORMS["trace"])
+    fresh, used = fitted(form), fitted(form)
+    used.partial_fit(rows[:50], y[:50])
+    made = [
+        m.ascend(rows, y, np.ones(120), tol=1e-6, max_iter=1000, rng=np.random.default_rng(0)) for m in (fresh, used)
+    ]
+    np.testing.assert_array_equal(made[0].coef, made[1].coef)
+    np.testing.assert_array_equal(fresh.decide(rows), used.decide(rows))
+
+
+def test_models_are_kept_with_what_is_pending(tmp_path):
+    rows, y = problem()
+    model = KarmaClassifier(loss="hinge", solver="primal", passes=1, random_state=0).fit(rows, y[:, 0])
+    save_model(model, tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    expected = model.partial_fit(rows[:50], y[:50, 0]).decision_function(rows)
+    np.testing.assert_array_equal(again.partial_fit(rows[:50], y[:50, 0]).decision_function(rows), expected)
+
+
+def test_pending_rows_that_do_not_fit_are_refused():
+    rows, y = problem()
+    model = fitted(KernelForm.fit(rows, **FORMS["trace"]))
+    model.partial_fit(rows, y)
+    for bad in (np.zeros((1, 1)), np.full(model.pending.coefficients[0].shape, np.nan)):
+        with pytest.raises(ValueError, match="pending rows"):
+            PrimalModel.from_state({**model.state(), "pending_first": bad})
+
+
+def test_empty_batches_and_rows():
+    rows, y = problem()
+    model = fitted(KernelForm.fit(rows, **FORMS["trace"]))
+    assert model.partial_fit(rows[:0], y[:0]).shape == (0, 1)
+    hole = Observed.from_dense(np.full((40, 12), np.nan))
+    assert np.isfinite(model.partial_fit(hole, y[:40])).all()
+    assert model.decide(rows).shape == (120, 1)
