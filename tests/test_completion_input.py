@@ -196,6 +196,23 @@ def test_interrupts_undo_the_stream(monkeypatch):
     assert same(model.export_state(), before)
 
 
+def test_interrupts_after_the_learners_let_the_stream_end(monkeypatch):
+    model, whole = learned(random_state=0), learned(random_state=0)
+    curve = model._engine.curves[0]
+    learn = curve.learn_block
+
+    def stop(*stream):
+        monkeypatch.undo()
+        learn(*(part[:1] for part in stream))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(curve, "learn_block", stop)
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit([0, 1], [0, 1], [0, 1])
+    whole.partial_fit([0, 1], [0, 1], [0, 1])
+    assert same(model.export_state(), whole.export_state())
+
+
 OTHERS = {
     "kernel": {"rows": Kernel(K + 0.01 * np.ones((3, 3)))},
     "ids": {"rows": Kernel(K, ids=["a", "b", "c"])},
@@ -222,7 +239,17 @@ def test_states_of_another_classifier_are_refused(options):
 
 
 @pytest.mark.parametrize(
-    "damage", [{}, {"tables": []}, {"engines": 3}, {"curves": [[1.0]]}, {"seed": "x"}, {"n_seen": None}]
+    "damage",
+    [
+        {},
+        {"tables": []},
+        {"engines": 3},
+        {"curves": [[1.0]]},
+        {"seed": "x"},
+        {"n_seen": None},
+        {"n_seen": -1},
+        {"curves": [[np.nan] * 5]},
+    ],
 )
 def test_damaged_states_are_refused(damage):
     model = learned()

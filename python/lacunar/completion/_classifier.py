@@ -205,7 +205,8 @@ class OnlineMatrixClassifier(OneByOne, ClassifierMixin, BaseEstimator):  # type:
         Returns
         -------
         self
-            The same as n calls of `learn_one`. After an error or an interrupt the classifier is as before the call.
+            The same as n calls of `learn_one`. After an error the classifier is as before the call; after an
+            interrupt as before or after it.
         """
         self._learn(read_ids(rows, "rows"), read_ids(cols, "cols"), y, classes, values=False)
         return self
@@ -236,8 +237,9 @@ class OnlineMatrixClassifier(OneByOne, ClassifierMixin, BaseEstimator):  # type:
         ids = read_ids(rows, "rows"), read_ids(cols, "cols")
         if comparator is not None:
             self._check_comparator(ids, y, classes, comparator)
-        trials, signs, wrong = self._learn(*ids, y, classes, values=True)
-        running = np.cumsum(wrong, dtype=np.int64)
+        trials, signs = self._learn(*ids, y, classes, values=True)
+        wrong = trials.wrong.astype(np.int64)
+        running = np.cumsum(wrong)
         mistakes, regret = int(wrong.sum()), None
         if comparator is not None:
             coding = self._coding()
@@ -256,10 +258,8 @@ class OnlineMatrixClassifier(OneByOne, ClassifierMixin, BaseEstimator):  # type:
         _, coding = read_y(y, len(pairs[0]), coding, coding.thresholds, classes)
         comparator_mistakes(comparator, read_labels(y, len(pairs[0])), coding)
 
-    def _learn(
-        self, rows: list[Any], cols: list[Any], y: Any, classes: Any, *, values: bool
-    ) -> tuple[Trials, Floats, NDArray[np.bool_]]:
-        """A stream through the model: its trials, the labels as signs (n, L), and where the prediction was wrong (n,)."""
+    def _learn(self, rows: list[Any], cols: list[Any], y: Any, classes: Any, *, values: bool) -> tuple[Trials, Floats]:
+        """A stream through the model: its trials, and the labels as signs (n, L)."""
         if len(rows) != len(cols):
             raise ValueError(f"rows and cols must be of one length; got {len(rows)} and {len(cols)}.")
         model, coding = (self._live(), self._coding()) if self.__sklearn_is_fitted__() else self._begin()
@@ -267,14 +267,11 @@ class OnlineMatrixClassifier(OneByOne, ClassifierMixin, BaseEstimator):  # type:
         signs, coding = read_y(y, len(rows), known, coding.thresholds, classes)
         if not self.__sklearn_is_fitted__():
             self._adopt(model, coding)
-        first = model.n_seen
-        trials = model.learn((rows, cols), signs, self.calibrate, values=values or self.randomized)
-        wrong = (self._signs(trials.scores, first) != signs).any(axis=1)
-        model.n_mistakes += int(wrong.sum())
+        trials = model.learn((rows, cols), signs, self.calibrate, self._signs, values=values or self.randomized)
         self._adopt_coding(coding)
         if self.verbose:
             print(f"{model.n_seen} pairs: {model.n_mistakes} mistakes, {model.n_updates} updates", flush=True)
-        return trials, signs, wrong
+        return trials, signs
 
     # -- answers ------------------------------------------------------------------------------------------------------
 

@@ -33,6 +33,8 @@ class IdTable:
         self.side: SideState = described.begin() if state is None else described.resume(state["side"])
         self.alike = isinstance(described, Identity)
         begun = self.side.size if state is None else int(state["base"])
+        if not 0 <= begun <= self.side.size:
+            raise ValueError(f"the state's base must be 0 to {self.side.size}; got {begun}. Save it again.")
         known = self.side.ids if self.side.ids is not None else range(begun)
         self.number: dict[Hashable, int] = {each: k for k, each in enumerate(known)}
         self.base, self.spare, self.fresh = begun, UNKNOWN, set[int]()

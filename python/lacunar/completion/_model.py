@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,14 +16,16 @@ from lacunar.completion._tuning import tune
 
 Floats = NDArray[np.float64]
 Pairs = tuple[list[Hashable], list[Hashable]]
+Predicted = Callable[[Floats, int], Floats]  # signs (n, L) of scores (n, L), the first of which is of a given trial
 
 
 class Trials(NamedTuple):
-    """A stream before each update: scores and P(y = 1) of every task (n, L), and updates of any member (n,)."""
+    """A stream before each update: scores and P(y = 1) of every task (n, L); updates and wrong predictions (n,)."""
 
     scores: Floats
     probabilities: Floats | None
     updated: NDArray[np.bool_]
+    wrong: NDArray[np.bool_]
 
 
 class Model:
@@ -113,16 +115,20 @@ class Model:
             return self.asked[2]
         return self.score_one(*pair, "learn")
 
-    def learn_one(self, pair: tuple[Hashable, Hashable], y: Floats, scores: Floats, calibrate: bool) -> bool:
+    def learn_one(
+        self, pair: tuple[Hashable, Hashable], y: Floats, scores: Floats, calibrate: bool, predicted: Predicted
+    ) -> bool:
         """One placed pair with labels y (L,) and the scores (L, E) of the present state: nothing in here can fail."""
         at = self._vertices(([pair[0]], [pair[1]]), "learn")
+        mixed = np.array([[self.combine(scores[k : k + 1], k)[0] for k in range(len(scores))]])
+        wrong = bool((predicted(mixed, self.n_seen) != y).any())
         updated = False
         for k, task in enumerate(self.members):
             for e, member in enumerate(task):
                 i, j = int(at[id(member.rows)][0]), int(at[id(member.cols)][0])
                 updated |= member.update(i, j, float(y[k]), float(scores[k, e]), self.n_seen)
             self._follow(k, scores[k : k + 1], y[k : k + 1], calibrate)
-        self._count(at, 1, int(updated))
+        self._count(at, 1, int(updated), int(wrong))
         return updated
 
     def add(self, name: str, each: Hashable, value: Any) -> None:
@@ -136,33 +142,62 @@ class Model:
         for table in wanting:
             table.add(each, value)
 
-    def learn(self, pairs: Pairs, y: Floats, calibrate: bool, *, values: bool) -> Trials:
-        """A stream with labels y (n, L), in order; after an error or an interrupt the members are as before."""
+    def learn(self, pairs: Pairs, y: Floats, calibrate: bool, predicted: Predicted, *, values: bool) -> Trials:
+        """A stream with labels y (n, L), in order. After an error the model is as before, after an interrupt as before or after."""
         at = self._vertices(pairs, "learn")
-        n, n_tasks = y.shape
         values = values or calibrate or len(self.gammas) > 1  # else signs are enough, and cheaper
-        combined, probabilities = np.empty((n, n_tasks)), np.empty((n, n_tasks)) if calibrate else None
-        updated, before = np.zeros(n, dtype=bool), self._light()
+        scores, updated = self._run_members(at, y, values)
+        before = self._light()
+        try:
+            trials = self._commit(at, scores, y, updated, calibrate, predicted)
+        except BaseException:  # an interrupt: the members have learned, and the rest follows them
+            self._set_light(before)
+            self._commit(at, scores, y, updated, calibrate, predicted)
+            raise
+        return trials
+
+    def _run_members(
+        self, at: dict[int, NDArray[np.int64]], y: Floats, values: bool
+    ) -> tuple[list[Floats], NDArray[np.bool_]]:
+        """Scores (n, E) of every task, and where any member updated; all members learn, or none."""
+        updated = np.zeros(len(y), dtype=bool)
         done: list[tuple[Member, dict[str, Any]]] = []
+        scores, last = [], self.members[-1][-1]
         try:
             for k, task in enumerate(self.members):
                 columns = []
                 for member in task:
-                    done.append((member, member.state()))
+                    if member is not last:  # whose own run is whole or not at all
+                        done.append((member, member.state()))
                     i, j = at[id(member.rows)], at[id(member.cols)]
                     out, changed = member.run(i, j, np.ascontiguousarray(y[:, k]), self.n_seen, values=values)
                     columns.append(out)
                     updated |= changed
-                combined[:, k], p = self._follow(k, np.stack(columns, axis=1), y[:, k], calibrate)
-                if probabilities is not None and p is not None:
-                    probabilities[:, k] = p
-        except BaseException:  # an interrupt too: half a stream is no state
+                scores.append(np.stack(columns, axis=1))
+        except BaseException:
             for member, state in done:
                 member.undo(state)
-            self._set_light(before)
             raise
-        self._count(at, n, int(updated.sum()))
-        return Trials(combined, probabilities, updated)
+        return scores, updated
+
+    def _commit(
+        self,
+        at: dict[int, NDArray[np.int64]],
+        scores: list[Floats],
+        y: Floats,
+        updated: NDArray[np.bool_],
+        calibrate: bool,
+        predicted: Predicted,
+    ) -> Trials:
+        """Weights, curves and counts after the members have learned."""
+        combined, probabilities = np.empty(y.shape), np.empty(y.shape) if calibrate else None
+        for k, each in enumerate(scores):
+            combined[:, k], p = self._follow(k, each, y[:, k], calibrate)
+            if probabilities is not None and p is not None:
+                probabilities[:, k] = p
+        wrong = (predicted(combined, self.n_seen) != y).any(axis=1)
+        self._count(at, len(y), int(updated.sum()), int(wrong.sum()))
+        return Trials(combined, probabilities, updated, wrong)
 
     def _follow(self, k: int, scores: Floats, y: Floats, calibrate: bool) -> tuple[Floats, Floats | None]:
         """Hedge and calibration of one task over scores (n, E): the mixture and its probabilities before each label."""
@@ -172,11 +207,12 @@ class Model:
             mixed = self.gammas[0] * self.hedges[k].learn_block(margins(scores, self.gammas), y)
         return mixed, self.curves[k].learn_block(mixed, y) if calibrate else None
 
-    def _count(self, at: Mapping[int, NDArray[np.int64]], n: int, n_updates: int) -> None:
+    def _count(self, at: Mapping[int, NDArray[np.int64]], n: int, n_updates: int, n_mistakes: int) -> None:
         for table in self.tables:
             table.learned(at[id(table)].tolist())
         self.n_seen += n
         self.n_updates += n_updates
+        self.n_mistakes += n_mistakes
 
     # -- state --------------------------------------------------------------------------------------------------------
 
@@ -199,14 +235,16 @@ class Model:
         }
 
     def _set_light(self, state: Mapping[str, Any]) -> None:
-        for hedge, saved in zip(self.hedges, state["hedges"], strict=True):
-            hedge.losses, hedge.variance = np.array(saved["losses"], dtype=np.float64), float(saved["variance"])
-            if hedge.losses.shape != (len(self.gammas),):
-                raise ValueError(f"the state's hedge must have {len(self.gammas)} experts; got {hedge.losses.shape}.")
-        for curve, values in zip(self.curves, state["curves"], strict=True):
-            if len(values) != len(curve.values):
-                raise ValueError(f"the state's curve must have {len(curve.values)} numbers; got {len(values)}.")
-            curve.values = [float(v) for v in values]
-        self.n_seen, self.n_updates, self.n_mistakes = (
-            int(state[name]) for name in ("n_seen", "n_updates", "n_mistakes")
-        )
+        curves = [[float(v) for v in values] for values in state["curves"]]
+        losses = [np.array(saved["losses"], dtype=np.float64) for saved in state["hedges"]]
+        variances = [float(saved["variance"]) for saved in state["hedges"]]
+        counts = [int(state[name]) for name in ("n_seen", "n_updates", "n_mistakes")]
+        sizes = [len(each) for each in curves], [each.shape for each in losses], len(variances)
+        n_tasks = len(self.hedges)
+        if sizes != ([5] * n_tasks, [self.gammas.shape] * n_tasks, n_tasks):
+            raise ValueError(f"the state's weights and curves must be of {n_tasks} tasks; they are not. Save it again.")
+        if not all(np.isfinite(np.asarray(each)).all() for each in (*curves, *losses, variances)) or min(counts) < 0:
+            raise ValueError("the state's weights, curves and counts must be finite; they are not. Save it again.")
+        for k, (hedge, curve) in enumerate(zip(self.hedges, self.curves, strict=True)):
+            hedge.losses, hedge.variance, curve.values = losses[k], variances[k], curves[k]
+        self.n_seen, self.n_updates, self.n_mistakes = counts

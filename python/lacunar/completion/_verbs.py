@@ -95,10 +95,7 @@ class OneByOne(Live):
         pair = (read_id(row, "row"), read_id(col, "col"))
         model.place(pair)
         scores = model.recall(pair)
-        mixed = np.array([[model.combine(scores[k : k + 1], k)[0] for k in range(len(scores))]])
-        wrong = not np.array_equal(self._signs(mixed, model.n_seen), signs)
-        updated = model.learn_one(pair, signs[0], scores, self.calibrate)
-        model.n_mistakes += int(wrong)
+        updated = model.learn_one(pair, signs[0], scores, self.calibrate, self._signs)
         self._adopt_coding(coding)
         return updated
 
