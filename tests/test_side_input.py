@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from reference import side as slow
 
-from lacunar.completion import Features, Identity, Kernel, KernelFunction, Mix
+from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction, Mix
 
 RNG = np.random.default_rng(1)
 GRAM = np.eye(4) + 0.5
@@ -48,6 +48,21 @@ def test_kernels_that_are_singular_or_nearly_symmetric_are_kernels():
     with pytest.warns(UserWarning, match="zero for 1 of 3 ids .first: number 1"):
         side = Kernel(np.diag([2.0, 0.0, 1.0])).begin()
     np.testing.assert_array_equal(side.dense(), np.eye(3))
+
+
+@pytest.mark.parametrize("n", [5, 60])
+def test_single_precision_says_the_same(n):
+    """Kernels, graphs and features of float32: what float64 gives, to the digits they have."""
+    X = RNG.normal(size=(n, 3)).astype(np.float32)
+    K = X @ X.T * np.float32(0.3)
+    K[0, 1] *= np.float32(1 + 2e-7)  # somebody's rounding
+    np.testing.assert_allclose(Kernel(K).begin().dense(), Kernel((K + K.T) / 2.0).begin().dense(), atol=1e-6)
+    with pytest.raises(ValueError, match="symmetric"):
+        Kernel(K.astype(np.float64)).begin()
+    W = np.exp(-np.square(X[:, None] - X).sum(axis=2))
+    W[0, 1] *= np.float32(1 + 2e-7)
+    np.testing.assert_allclose(Graph(W).begin().dense(), Graph((W + W.T) / 2.0).begin().dense(), atol=1e-5)
+    np.testing.assert_allclose(Features(X).begin().dense(), Features(X.astype(float)).begin().dense(), atol=1e-6)
 
 
 def test_ids():

@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 
 from lacunar.completion._side._state import DENSE_LIMIT, Floats, plain_ids, shown
 
-# Relative to the largest entry (asymmetry) and to the largest diagonal entry (negative eigenvalues): rounding of a
-# kernel matrix that somebody computed, not a property of it.
-SYMMETRY = 1e-8
-DEFINITE = 1e-8
+
+def rounding(matrix: Any) -> float:
+    """What counts as rounding in a matrix that somebody computed, of its largest entry: 1e-8, or 1e-5 in single precision."""
+    dtype = getattr(matrix, "dtype", None)
+    return 1e-5 if dtype in (np.float32, np.float16) else 1e-8
 
 
 def check_kernel(K: Any) -> Floats:
     """A symmetric positive semidefinite matrix (n, n) of finite numbers, a copy, exactly symmetric. O(n^3 / 3)."""
-    dense = _as_square(K)
+    dense, slack = _as_square(K), rounding(K)
     if not np.isfinite(dense).all():
         row, column = (int(k) for k in np.argwhere(~np.isfinite(dense))[0])
         raise ValueError(
@@ -28,14 +29,14 @@ def check_kernel(K: Any) -> Floats:
         )
     scale = float(np.abs(dense).max(initial=0.0))
     gap = np.abs(dense - dense.T)
-    if gap.size and gap.max() > SYMMETRY * scale:
+    if gap.size and gap.max() > slack * scale:
         row, column = (int(k) for k in np.unravel_index(gap.argmax(), gap.shape))
         raise ValueError(
             f"K must be symmetric; got {dense[row, column]:.6g} in row {row}, column {column} and "
             f"{dense[column, row]:.6g} in row {column}, column {row}. Pass (K + K.T) / 2 if that is what is meant."
         )
     dense = (dense + dense.T) / 2
-    check_semidefinite(dense)
+    check_semidefinite(dense, slack)
     return dense
 
 
@@ -58,15 +59,15 @@ def _as_square(K: Any) -> Floats:
     return dense
 
 
-def check_semidefinite(K: Floats) -> None:
-    """No eigenvalue below -1e-8 times the largest diagonal entry: a Cholesky factor of K plus that much exists."""
+def check_semidefinite(K: Floats, relative: float) -> None:
+    """No eigenvalue below -relative times the largest diagonal entry: a Cholesky factor of K plus that much exists."""
     diagonal = np.diag(K)
     if (diagonal < 0).any():
         i = int(diagonal.argmin())
         raise ValueError(
             f"K must be positive semidefinite; got {diagonal[i]:.6g} on its diagonal, row {i}. Pass a kernel."
         )
-    slack = DEFINITE * float(diagonal.max())
+    slack = relative * float(diagonal.max())
     lifted = K.copy()
     np.fill_diagonal(lifted, diagonal + slack + np.finfo(float).tiny)
     try:

@@ -55,7 +55,7 @@ class Kernel(SideInformation):
     Parameters
     ----------
     K : array-like of shape (n, n), pandas DataFrame, or sparse matrix
-        Symmetric and positive semidefinite, both up to 1e-8; it may be singular.
+        Symmetric and positive semidefinite, both up to 1e-8 (1e-5 in single precision); it may be singular.
     ids : sequence of n hashable ids, optional
         Default: the index of a pandas DataFrame, else 0 to n - 1.
     normalize : bool, default=True

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-from lacunar.completion._side._checks import SYMMETRY, index_names
+from lacunar.completion._side._checks import index_names, rounding
 from lacunar.completion._side._state import plain_ids
 
 
@@ -40,7 +40,7 @@ def _of_networkx(graph: Any) -> tuple[Any, list[Hashable] | None]:
 
 
 def check_adjacency(adjacency: Any) -> Any:
-    """Square, finite, not negative, symmetric up to 1e-8; loops are dropped (D - A does not see them)."""
+    """Square, finite, not negative, symmetric up to rounding; loops are dropped (D - A does not see them)."""
     try:
         A = sp.csr_array(adjacency, dtype=np.float64, copy=True)
     except (TypeError, ValueError) as error:
@@ -58,7 +58,7 @@ def check_adjacency(adjacency: Any) -> Any:
                 f"weights of edges must be {wish}; got {A.data[k]} in row {row}, column {A.indices[k]}. Drop that edge."
             )
     gap = sp.coo_array(abs(A - A.T))
-    if gap.nnz and gap.data.max() > SYMMETRY * A.data.max():
+    if gap.nnz and gap.data.max() > rounding(adjacency) * A.data.max():
         k = int(gap.data.argmax())
         row, column = (int(i[k]) for i in gap.coords)
         raise ValueError(
