@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,6 +15,7 @@ from lacunar.completion._engine_sides import are_features, features_of, source_o
 from lacunar.completion._side import SideState
 
 Floats = NDArray[np.float64]
+_SLICE = 512  # trials between two looks for Ctrl-C
 _CELLS = ("row_seats", "col_seats", "row_sums", "col_sums", "cell_rows", "cell_cols", "cells")
 
 
@@ -101,9 +102,12 @@ class Engine:
         margin = 0.0 if conservative else float(gamma)
         self._core.expect_pairs(at_i, at_j)
         if values and pays(self, at_i, at_j):
-            out, updated = self._look_ahead(at_i, at_j, labels, each, margin, strict)
-        else:
+            out, updated = self._unless_it_fails(lambda: LookAhead(self, at_i, at_j).run(labels, each, margin, strict))
+        elif len(at_i) <= _SLICE:
             self.run_in_core(at_i, at_j, labels, each, margin, strict, values, out, updated)
+        else:
+            arrays = (at_i, at_j, labels, each, out, updated)
+            self._unless_it_fails(lambda: self._run_in_slices(arrays, margin, strict, values))
         return (_y_bar(out) if values else out), updated.view(np.bool_)
 
     def run_in_core(self, *trials_and_rule: Any, first: int = 0) -> None:
@@ -113,12 +117,17 @@ class Engine:
         if failed >= 0:
             _refuse(status, first + failed)
 
-    def _look_ahead(
-        self, i: NDArray[np.int32], j: NDArray[np.int32], *trials_and_rule: Any
-    ) -> tuple[Floats, NDArray[np.uint8]]:
+    def _run_in_slices(self, arrays: tuple[NDArray[Any], ...], *rule: Any) -> None:
+        """Trials by slices, between which Python sees Ctrl-C; the cuts change no bit."""
+        for start in range(0, len(arrays[0]), _SLICE):
+            i, j, y, step, out, updated = (array[start : start + _SLICE] for array in arrays)
+            self.run_in_core(i, j, y, step, *rule, out, updated, first=start)
+
+    def _unless_it_fails(self, stream: Callable[[], Any]) -> Any:
+        """What a stream returns; after an error or an interrupt the engine is as before it."""
         before = self.state()
         try:
-            return LookAhead(self, i, j).run(*trials_and_rule)
+            return stream()
         except BaseException:
             self.__dict__.update(Engine.from_state(self.rows, self.cols, before).__dict__)
             raise

@@ -1,0 +1,99 @@
+"""Ctrl-C in every long loop: it comes back soon, and what is left is whole."""
+
+import signal
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+from lacunar import KarmaClassifier, KarmaClassifierCV, Observed
+from lacunar.baselines import GeomClassifier, MC1Classifier
+from lacunar.completion import OnlineMatrixClassifier
+from lacunar.regression import SLRMRegressor
+from lacunar.stack import KarmaStackClassifier
+from lacunar.subspace import POPCA
+from lacunar.tracking import GROUSE, PETRELS
+
+if not hasattr(signal, "setitimer"):
+    pytest.skip("this system has no interval timers", allow_module_level=True)
+
+
+def table(n, d, share, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 8)) @ rng.normal(size=(8, d)) + rng.normal(size=(n, d))
+    y = (X[:, 0] > 0).astype(int)
+    X[rng.random(X.shape) > share] = np.nan
+    return Observed.from_dense(X), y
+
+
+SMALL, LARGE, MANY = table(400, 30, 0.3), table(4000, 100, 0.15), table(2500, 20, 0.5)
+PAIRS = np.random.default_rng(0).integers(200, size=(60_000, 2))
+ANSWERS = np.random.default_rng(1).choice([-1, 1], size=60_000)
+LOOPS = {
+    "dual ascent on the table": lambda: KarmaClassifier(
+        loss="hinge", solver="primal", tol=1e-12, max_iter=10**6, C=100
+    ).fit(*LARGE),
+    "passes of Algorithm 1": lambda: KarmaClassifier(loss="hinge", solver="primal", passes=10**6).fit(*LARGE),
+    "dual ascent on a Gram": lambda: KarmaClassifier(
+        4, loss="hinge", solver="gram", tol=1e-14, max_iter=10**6, C=1e3
+    ).fit(*MANY),
+    "stored rows": lambda: KarmaClassifier(2.5, loss="hinge", solver="online", passes=10**6).fit(*LARGE),
+    "search": lambda: [KarmaClassifierCV(options="auto").fit(*SMALL) for _ in range(1000)],
+    "refinement": lambda: [POPCA(10, refine=10**6).fit(LARGE[0]) for _ in range(1000)],
+    "EM": lambda: SLRMRegressor(10, max_iter=10**6, tol=0).fit(LARGE[0], LARGE[1].astype(float)),
+    "PETRELS": lambda: PETRELS(10, max_passes=10**6).fit(LARGE[0]),
+    "GROUSE": lambda: GROUSE(10, max_passes=10**6).fit(LARGE[0]),
+    "completion": lambda: OnlineMatrixClassifier().partial_fit(*PAIRS.T, ANSWERS),
+    "continuation": lambda: [MC1Classifier().fit(SMALL[0].to_dense(), SMALL[1].astype(float)) for _ in range(1000)],
+    "geom": lambda: [GeomClassifier().fit(*SMALL) for _ in range(1000)],
+    "stack": lambda: [KarmaStackClassifier().fit(*SMALL) for _ in range(1000)],
+}
+
+
+class Interrupted:
+    """Ctrl-C after a while; `waited` is how long it took to come back."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def __enter__(self):
+        self.old = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, self.seconds)
+        self.start = time.perf_counter()
+        return self
+
+    def __exit__(self, kind, *rest):
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, self.old)
+        self.waited = time.perf_counter() - self.start - self.seconds
+        return kind is KeyboardInterrupt
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_an_interrupt_comes_back(name):
+    with warnings.catch_warnings(), Interrupted(0.3) as ctrl_c:
+        warnings.simplefilter("ignore")
+        LOOPS[name]()
+    # Without a look for signals these loops run for minutes; a busy machine may take seconds for one step.
+    assert -0.2 < ctrl_c.waited < 15
+
+
+def test_an_interrupted_fit_keeps_the_last_full_block():
+    model = KarmaClassifier(loss="hinge", solver="primal", passes=10**6)
+    with Interrupted(0.3):
+        model.fit(*LARGE)
+    assert model.n_rows_seen_ > 0
+    assert np.isfinite(model.decision_function(LARGE[0])).all()
+
+
+def test_an_interrupted_stream_of_pairs_never_was():
+    model = OnlineMatrixClassifier().partial_fit(*PAIRS[:500].T, ANSWERS[:500])
+    twin = OnlineMatrixClassifier().partial_fit(*PAIRS[:500].T, ANSWERS[:500])
+    with Interrupted(0.3):
+        model.partial_fit(*PAIRS[500:].T, ANSWERS[500:])
+    for each in (model, twin):
+        each.partial_fit(*PAIRS[500:900].T, ANSWERS[500:900])
+    # Ids that the lost stream brought keep their places, so that sums run in another order.
+    np.testing.assert_allclose(model.decision_function(PAIRS[:50]), twin.decision_function(PAIRS[:50]), atol=1e-12)
+    assert model.n_seen == twin.n_seen == 900
