@@ -59,7 +59,7 @@ def test_values_decisions_and_state(sides, scale, step):
     assert_allclose(y_bar, expected, rtol=1e-9, atol=1e-9)
     after, wanted = looking.state(), plain.state()
     for name in after:
-        assert_array_equal(after[name], wanted[name])
+        assert_allclose(after[name], wanted[name], rtol=1e-6 if name in ("bound", "trace") else 0)
 
 
 def test_ties_go_to_the_core():

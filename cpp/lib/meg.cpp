@@ -1,5 +1,6 @@
 #include "lacunar/meg.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -8,7 +9,7 @@ namespace lacunar {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kUpdatesBetweenLooks = 40;
+constexpr double kAbove = 0.05;  // of the bound over what it bounds: Gauss-Radau needs it larger
 
 // y y_bar <= gamma where y_bar + 1 meets 1 + y gamma, in logarithms; below zero the scale has no such point.
 double turning_point(const MegMargin& margin) {
@@ -33,6 +34,7 @@ MegAnswer Meg::ask(const MegMargin* margin) {
   }
   MegAnswer answer = lanczos_.ask(*form_, tol_, thresholds_, clock_.bound);
   answer.log_score += log_scale_;
+  answer.high += log_scale_;
   answer.positive = answer.log_score >= 0;
   answer.update = margin != nullptr && asks_update(*margin, answer.log_score);
   return answer;
@@ -45,53 +47,51 @@ MegAnswer Meg::value(Index i, Index j) {
   return answer;
 }
 
-// The bound only has to hold; now and then it is looked at, because a loose one costs steps.
-bool Meg::look() {
-  if (clock_.updates - clock_.looked < kUpdatesBetweenLooks) return true;
-  const double largest = lanczos_.largest(*form_, static_cast<std::uint64_t>(clock_.updates));
-  if (std::isnan(largest)) return false;
-  clock_.bound = std::min(clock_.bound, 1.05 * std::max(largest, 0.0) + 0.2);
-  clock_.looked = clock_.updates;
-  return true;
-}
-
 MegAnswer Meg::decide(Index i, Index j, const MegMargin& margin) {
-  MegAnswer answer;
-  if (!look()) {
-    answer.status = MegStatus::not_finite;
-    return answer;
-  }
   form_->open(i, j);
-  answer = ask(&margin);
+  const MegAnswer answer = ask(&margin);
   form_->close();
   return answer;
 }
 
-bool Meg::add(double change) {
+// low <= log(y_bar + 1) <= high of the open pair before the change.
+bool Meg::add(double change, double low, double high) {
   const double norm2 = form_->norm2();
+  const Offset fresh = form_->fresh();
   if (!form_->add(change)) return false;
-  if (change > 0) clock_.bound += change * norm2;
   clock_.updates += 1;
+  if (norm2 == 0) return true;
+  const double most = std::min(high - log_scale_, std::log(norm2) + clock_.bound);
+  const double factor = std::expm1(change * norm2) / norm2;
+  clock_.trace += static_cast<double>(fresh) + factor * std::exp(change > 0 ? most : low - log_scale_);
+  clock_.trace *= 1 + 1e-15;
+  if (change > 0) clock_.bound += change * norm2;
+  // A direction not yet touched has the eigenvalue 0.
+  const double certain = std::max(0.0, std::log(clock_.trace)) + kAbove;
+  if (certain < clock_.bound) clock_.bound = certain;
   return true;
 }
 
-bool Meg::learn(Index i, Index j, double change) {
+bool Meg::learn(Index i, Index j, double change, double log_score) {
+  constexpr double kSlack = 1e-9;
+  const bool known = !std::isnan(log_score);
   form_->open(i, j);
-  const bool added = add(change);
+  const bool added = add(change, known ? log_score - kSlack : -kInfinity, known ? log_score + kSlack : kInfinity);
   form_->close();
   return added;
 }
 
 MegStatus Meg::trial(const MegStream& stream, Offset t) {
   const MegMargin margin{stream.y[t], stream.gamma, stream.strict};
-  if (!stream.values && !look()) return MegStatus::not_finite;
   form_->open(stream.i[t], stream.j[t]);
   MegAnswer answer = ask(stream.values ? nullptr : &margin);
   if (answer.status == MegStatus::ok) {
     answer.update = asks_update(margin, answer.log_score);
     stream.out[t] = stream.values ? answer.log_score : answer.positive ? 1 : -1;
     stream.updated[t] = answer.update;
-    if (answer.update && !add(stream.step[t] * stream.y[t])) answer.status = MegStatus::not_finite;
+    const double high = margin.y > 0 ? std::min(answer.high, turning_point(margin)) : answer.high;
+    if (answer.update && !add(stream.step[t] * stream.y[t], answer.log_score - tol_, high + tol_))
+      answer.status = MegStatus::not_finite;
   }
   form_->close();
   return answer.status;

@@ -34,11 +34,6 @@ double MegFeatureForm::start(double* q, double* p) {
   return square;
 }
 
-void MegFeatureForm::scatter(std::uint64_t key, double* q) {
-  std::fill_n(q, length_, 0.0);
-  scatter_over(d_rows_ + d_cols_, key, q);
-}
-
 void MegFeatureForm::by_a(const double* p, double* u) {
   small_kernels().symmetric(matrix_.data(), static_cast<int>(length_), p, u);
 }

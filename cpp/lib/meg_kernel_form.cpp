@@ -15,6 +15,8 @@ void MegKernelForm::fit_sums() {
   // Sums are never cut: beyond the seats they are zeros.
   if (static_cast<Offset>(row_sums_.size()) < rows_->stride()) row_sums_.resize(rows_->stride(), 0.0);
   if (static_cast<Offset>(col_sums_.size()) < cols_->stride()) col_sums_.resize(cols_->stride(), 0.0);
+  row_touched_.resize(row_sums_.size(), 0);
+  col_touched_.resize(col_sums_.size(), 0);
 }
 
 Offset MegKernelForm::open(Index i, Index j) {
@@ -47,13 +49,6 @@ double MegKernelForm::start(double* q, double* p) {
   return square;
 }
 
-void MegKernelForm::scatter(std::uint64_t key, double* q) {
-  const Offset above = rows_->stride();
-  std::fill_n(q, length(), 0.0);
-  scatter_over(rows_->seats(), 2 * key, q);
-  scatter_over(cols_->seats(), 2 * key + 1, q + above);
-}
-
 void MegKernelForm::by_a(const double* p, double* u) {
   const Offset above = rows_->stride(), below = cols_->stride();
   for (Offset k = 0; k < above; ++k) u[k] = row_sums_[k] * p[k];
@@ -68,7 +63,8 @@ void MegKernelForm::by_k(const double* u, double* w) {
 }
 
 bool MegKernelForm::add(double change) {
-  const Change before{row_, col_, cells_.get(row_, col_), row_sums_[row_], col_sums_[col_]};
+  const Change before{row_, col_, cells_.get(row_, col_), row_sums_[row_], col_sums_[col_],
+                      row_touched_[row_], col_touched_[col_]};
   if (!std::isfinite(before.cell + change) || !std::isfinite(before.row_sum + change) ||
       !std::isfinite(before.col_sum + change))
     return false;
@@ -76,6 +72,7 @@ bool MegKernelForm::add(double change) {
   cells_.set(row_, col_, before.cell + change);
   row_sums_[row_] += change;
   col_sums_[col_] += change;
+  touch(row_, col_);
   row_is_new_ = col_is_new_ = false;
   return true;
 }
@@ -92,6 +89,8 @@ void MegKernelForm::rollback() {
     cells_.set(last.row, last.col, last.cell);
     row_sums_[last.row] = last.row_sum;
     col_sums_[last.col] = last.col_sum;
+    row_touched_[last.row] = last.row_touched;
+    col_touched_[last.col] = last.col_touched;
   }
   marked_ = false;
 }

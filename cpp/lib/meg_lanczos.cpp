@@ -10,7 +10,6 @@ namespace lacunar {
 namespace {
 
 constexpr int kMaxSteps = 1000;
-constexpr int kLookSteps = 14;
 constexpr Offset kCheapLength = 128;  // up to which a step costs less than to diagonalise T
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -18,15 +17,6 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 bool settled(const std::vector<double>& thresholds, double low, double high, double slack) {
   return std::all_of(thresholds.begin(), thresholds.end(),
                      [&](double t) { return low > t + slack || high < t - slack; });
-}
-
-double raised(double ritz) { return 1.05 * std::max(ritz, 0.0) + 0.2; }
-
-std::uint64_t mixed(std::uint64_t x) {  // splitmix64
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-  return x ^ (x >> 31);
 }
 
 }  // namespace
@@ -67,8 +57,8 @@ double MegLanczos::upper(double& bound) {
   const int k = static_cast<int>(alpha_.size());
   double d = alpha_[0] - bound;
   for (int j = 1; j < k && d < 0; ++j) d = alpha_[j] - bound - beta_[j - 1] * beta_[j - 1] / d;
-  if (!(d < 0)) {  // a Ritz value has passed the bound
-    bound = std::max(bound, raised(exponential_.largest()));
+  if (!(d < 0)) {  // a Ritz value has reached the bound, by rounding
+    bound = std::max(bound, 1.05 * exponential_.largest() + 0.05);
     return kInfinity;
   }
   alpha_.push_back(bound + beta_.back() * beta_.back() / d);
@@ -82,7 +72,7 @@ MegAnswer MegLanczos::ask(MegForm& form, double tol, const std::vector<double>& 
   MegAnswer answer;
   const double norm2 = form.start(q_.data(), p_.data());
   if (norm2 == 0) {
-    answer.log_score = -kInfinity;
+    answer.log_score = answer.high = -kInfinity;
     return answer;
   }
   const double base = std::log(norm2);
@@ -95,44 +85,24 @@ MegAnswer MegLanczos::ask(MegForm& form, double tol, const std::vector<double>& 
     next = answer.steps + 1 + answer.steps / (length_ <= kCheapLength ? 4 : 12);
     const double before = low;
     low = base + exponential_.log_first(alpha_.data(), beta_.data(), answer.steps);
-    answer.log_score = low;
+    answer.log_score = answer.high = low;
     if (std::isnan(low)) {
       answer.status = MegStatus::not_finite;
       return answer;
     }
     const bool still = answer.steps >= 3 && std::abs(low - before) < 0.1 * tol;
-    if (exhausted || still || (!thresholds.empty() && settled(thresholds, low, high, 0.1 * tol))) return answer;
+    if (exhausted || still) return answer;
+    if (!thresholds.empty() && settled(thresholds, low, high, 0.1 * tol)) {
+      answer.high = high;
+      return answer;
+    }
     if (!advance(form)) return answer;
     if (thresholds.empty()) continue;
-    high = std::min(high, base + upper(bound));
+    answer.high = high = std::min(high, base + upper(bound));
     if (settled(thresholds, low, high, 0.1 * tol)) return answer;
   }
   answer.status = MegStatus::not_converged;
   return answer;
-}
-
-double MegLanczos::largest(MegForm& form, std::uint64_t key) {
-  make_room(form.length());
-  form.scatter(key, q_.data());
-  form.by_k(q_.data(), p_.data());
-  const double square = meg_kernels().dot(q_.data(), p_.data(), length_);
-  if (!(square > 0)) return 0;
-  for (Offset k = 0; k < length_; ++k) {
-    q_[k] /= std::sqrt(square);
-    p_[k] /= std::sqrt(square);
-  }
-  for (int k = 0; k < kLookSteps; ++k) {
-    multiply(form);
-    if (k + 1 == kLookSteps || !advance(form)) break;
-  }
-  return std::isnan(exponential_.log_first(alpha_.data(), beta_.data(), static_cast<int>(alpha_.size())))
-             ? std::numeric_limits<double>::quiet_NaN()
-             : exponential_.largest();
-}
-
-void MegForm::scatter_over(Offset count, std::uint64_t key, double* q) {
-  for (Offset k = 0; k < count; ++k)
-    q[k] = static_cast<double>(mixed(key * 0x100000001b3u + static_cast<std::uint64_t>(k)) >> 11) * 0x1p-53 - 0.5;
 }
 
 }  // namespace lacunar

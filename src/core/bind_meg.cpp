@@ -85,9 +85,9 @@ py::tuple values(Engine& engine, const Indices& i, const Indices& j, Doubles out
   return py::make_tuple(failed, static_cast<int>(answer.status));
 }
 
-bool learn(Engine& engine, Index i, Index j, double change) {
+bool learn(Engine& engine, Index i, Index j, double change, double log_score) {
   engine.expect_pair(i, j);
-  return engine.locked([&](Meg& meg) { return meg.learn(i, j, change); });
+  return engine.locked([&](Meg& meg) { return meg.learn(i, j, change, log_score); });
 }
 
 py::tuple run(Engine& engine, const Indices& i, const Indices& j, const Doubles& y, const Doubles& step, double gamma,
@@ -158,7 +158,10 @@ void set_cells(Engine& engine, const Indices& row_seats, const Indices& col_seat
     form.take_seats(vector_of(row_seats), vector_of(col_seats));
     std::copy_n(row_sums.data(), row_sums.size(), form.row_sums().begin());
     std::copy_n(col_sums.data(), col_sums.size(), form.col_sums().begin());
-    for (Offset t = 0; t < cell.size(); ++t) form.cells().set(rows.data()[t], cols.data()[t], cell.data()[t]);
+    for (Offset t = 0; t < cell.size(); ++t) {
+      form.cells().set(rows.data()[t], cols.data()[t], cell.data()[t]);
+      form.touch(rows.data()[t], cols.data()[t]);
+    }
     form.cells().keep_as(table);
     return 0;
   });
@@ -169,12 +172,12 @@ py::dict clock(Engine& engine) {
   py::dict made;
   made["updates"] = at.updates;
   made["bound"] = at.bound;
-  made["looked"] = at.looked;
+  made["trace"] = at.trace;
   return made;
 }
 
-void set_clock(Engine& engine, double updates, double bound, double looked) {
-  engine.locked([&](Meg& meg) { return meg.clock() = {updates, bound, looked}; });
+void set_clock(Engine& engine, double updates, double bound, double trace) {
+  engine.locked([&](Meg& meg) { return meg.clock() = {updates, bound, trace}; });
 }
 
 Doubles matrix(Engine& engine) {
@@ -211,7 +214,8 @@ void bind_meg(py::module_& m) {
       .def("value", &value, arg("i"), arg("j"))
       .def("decide", &decide, arg("i"), arg("j"), arg("y"), arg("gamma"), arg("strict"))
       .def("values", &values, exact("i"), exact("j"), exact("out"))
-      .def("learn", &learn, arg("i"), arg("j"), arg("change"), "False, and nothing learned, when a sum is not finite.")
+      .def("learn", &learn, arg("i"), arg("j"), arg("change"), arg("log_score"),
+           "False, and nothing learned, when a sum is not finite.")
       .def("run", &run, exact("i"), exact("j"), exact("y"), exact("step"), arg("gamma"), arg("strict"), arg("values"),
            exact("out"), exact("updated"), "The first trial that failed, after which all is as before, or -1; and a status.")
       .def("expect_pairs", &Engine::expect_pairs, exact("i"), exact("j"))
@@ -223,7 +227,7 @@ void bind_meg(py::module_& m) {
       .def("matrix", &matrix)
       .def("set_matrix", &set_matrix, exact("matrix"))
       .def("clock", &clock)
-      .def("set_clock", &set_clock, arg("updates"), arg("bound"), arg("looked"));
+      .def("set_clock", &set_clock, arg("updates"), arg("bound"), arg("trace"));
 }
 
 }  // namespace lacunar::bind

@@ -67,7 +67,7 @@ double value_reduced(const Doubles& square, const Doubles& x, const Doubles& cha
   expect_size(change, source.vertices, "change");
   Meg meg(std::make_unique<MegFeatureForm>(square.data(), square.shape(1), std::move(source), d), log_scale, tol);
   for (Index k = 0; k < change.size(); ++k)
-    if (change.data()[k] != 0) meg.learn(k, 0, change.data()[k]);
+    if (change.data()[k] != 0) meg.learn(k, 0, change.data()[k], std::numeric_limits<double>::quiet_NaN());
   const MegAnswer answer = meg.value(at, 0);
   return answer.status == MegStatus::ok ? answer.log_score : std::numeric_limits<double>::quiet_NaN();
 }

@@ -2,7 +2,6 @@
 // Lanczos processes, decisions by their Gauss and Gauss-Radau bracket, whole streams of trials.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -16,6 +15,7 @@ enum class MegStatus { ok, not_finite, not_converged };
 struct MegAnswer {
   MegStatus status = MegStatus::ok;
   double log_score = 0;  // log(y_bar + 1): the value, or the lower end of the bracket that settled the decision
+  double high = 0;       // the upper end
   bool positive = true;  // y_bar >= 0
   bool update = false;   // the margin rule asks for an update
   int steps = 0;
@@ -38,11 +38,14 @@ struct MegStream {
   std::uint8_t* updated;  // (count)
 };
 
-// What is kept of the past beside the form: saved and restored with it, so that a resumed model goes on to the last bit.
+// What is kept of the past beside the form, saved and restored with it. Both bounds are certain: an update raises the largest
+// eigenvalue of S A S by step |x|^2 at most, and by Golden and Thompson (as in the paper's proof)
+//   tr exp(S A S + s x x^T) <= tr exp(S A S) + (e^(s |x|^2) - 1) / |x|^2 x^T exp(S A S) x,
+// whose last factor is the y_bar + 1 just bracketed.
 struct MegClock {
   double updates = 0;
-  double bound = 0.2;  // >= the largest eigenvalue of S A S, as far as it is known
-  double looked = 0;   // `updates` when the bound was last looked at
+  double bound = 0.05;  // > the largest eigenvalue of S A S, and > 0
+  double trace = 0;     // >= tr exp(S A S) over the directions that updates have touched
 };
 
 // One Lanczos process in the K inner product: q_1 = z / |x|, p = K q, u = A p, alpha = p^T u, u -= alpha q + beta q_before,
@@ -53,9 +56,6 @@ class MegLanczos {
   // until it is certain on which side of each it lies. `bound` >= the largest eigenvalue of S A S rises when a Ritz value
   // passes it.
   MegAnswer ask(MegForm& form, double tol, const std::vector<double>& thresholds, double& bound);
-
-  // Near the largest eigenvalue of S A S, from below, by 14 steps from a vector that depends on the key alone.
-  double largest(MegForm& form, std::uint64_t key);
 
  private:
   void make_room(Offset length);
@@ -71,11 +71,14 @@ class MegLanczos {
 class Meg {
  public:
   Meg(std::unique_ptr<MegForm> form, double log_scale, double tol)
-      : form_(std::move(form)), log_scale_(log_scale), tol_(tol) {}
+      : form_(std::move(form)), log_scale_(log_scale), tol_(tol) {
+    clock_.trace = static_cast<double>(form_->dimension());
+  }
 
   MegAnswer value(Index i, Index j);
   MegAnswer decide(Index i, Index j, const MegMargin& margin);
-  bool learn(Index i, Index j, double change);
+  // log_score: of the pair as things stand, or NaN where nobody asked; it keeps the bound tight.
+  bool learn(Index i, Index j, double change, double log_score);
 
   // The first trial that failed, or -1; after a failure everything is as before the call.
   Offset run(const MegStream& stream, MegStatus& status);
@@ -85,8 +88,7 @@ class Meg {
 
  private:
   MegAnswer ask(const MegMargin* margin);
-  bool add(double change);
-  bool look();
+  bool add(double change, double low, double high);
   MegStatus trial(const MegStream& stream, Offset t);
 
   std::unique_ptr<MegForm> form_;

@@ -2,7 +2,6 @@
 // Algorithms 1 and 2) that a Lanczos process can multiply by, with x = S z, S = K^(1/2), z = e_i + e_(m + j).
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -22,10 +21,11 @@ class MegForm {
   virtual double norm2() const = 0;  // |x|^2 = z^T K z <= 1 of the open pair
   // q = z / |x| and p = K q of the open pair; returns |x|^2, and no more when that is 0.
   virtual double start(double* q, double* p) = 0;
-  virtual void scatter(std::uint64_t key, double* q) = 0;  // q = a vector in all directions, drawn from the key
   virtual void by_a(const double* p, double* u) = 0;  // u = A p
   virtual void by_k(const double* u, double* w) = 0;  // w = K u
   virtual Offset length() const = 0;
+  virtual Offset dimension() const = 0;  // directions of log W before any update
+  virtual Offset fresh() const = 0;      // directions that an update of the open pair would add
 
   // A += change z z^T for the open pair, which is kept; false, and nothing changed, when a sum would not be finite.
   virtual bool add(double change) = 0;
@@ -34,9 +34,6 @@ class MegForm {
   virtual void mark() = 0;
   virtual void rollback() = 0;
   virtual void forget_mark() = 0;
-
- protected:
-  static void scatter_over(Offset count, std::uint64_t key, double* q);
 };
 
 // Any side information: A = [diag(r) Y; Y^T diag(q)] over the vertices seen, K by its products.
@@ -47,10 +44,11 @@ class MegKernelForm final : public MegForm {
   void close() override;
   double norm2() const override;
   double start(double* q, double* p) override;
-  void scatter(std::uint64_t key, double* q) override;
   void by_a(const double* p, double* u) override;
   void by_k(const double* u, double* w) override;
   Offset length() const override { return rows_->stride() + cols_->stride(); }
+  Offset dimension() const override { return 0; }
+  Offset fresh() const override { return !row_touched_[row_] + !col_touched_[col_]; }
   bool add(double change) override;
   void mark() override;
   void rollback() override;
@@ -63,17 +61,20 @@ class MegKernelForm final : public MegForm {
   std::vector<double>& col_sums() { return col_sums_; }
   // Seats for vertices in this order, with their sums: how a saved state comes back.
   void take_seats(const std::vector<Index>& rows, const std::vector<Index>& cols);
+  void touch(Index row, Index col) { row_touched_[row] = col_touched_[col] = 1; }
 
  private:
   struct Change {
     Index row, col;
     double cell, row_sum, col_sum;
+    char row_touched, col_touched;
   };
   void fit_sums();
 
   std::shared_ptr<MegSide> rows_, cols_;
   MegCells cells_;
-  std::vector<double> row_sums_, col_sums_;  // Y 1 and Y^T 1 over the seats, padded
+  std::vector<double> row_sums_, col_sums_;      // Y 1 and Y^T 1 over the seats, padded
+  std::vector<char> row_touched_, col_touched_;  // whether a seat has seen an update
   Index row_ = -1, col_ = -1;
   bool row_is_new_ = false, col_is_new_ = false, marked_ = false;
   std::vector<Change> changes_;
@@ -90,10 +91,11 @@ class MegFeatureForm final : public MegForm {
   void close() override {}
   double norm2() const override;
   double start(double* q, double* p) override;
-  void scatter(std::uint64_t key, double* q) override;
   void by_a(const double* p, double* u) override;
   void by_k(const double* u, double* w) override;
   Offset length() const override { return length_; }
+  Offset dimension() const override { return d_rows_ + d_cols_; }
+  Offset fresh() const override { return 0; }
   bool add(double change) override;
   void mark() override { kept_ = matrix_; }
   void rollback() override { matrix_.swap(kept_); }

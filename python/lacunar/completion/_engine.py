@@ -39,7 +39,7 @@ class Engine:
     def _begin(self, rows: SideState, cols: SideState, log_scale: float, tol: float, features: bool) -> None:
         self.rows, self.cols, self.log_scale, self.tol = rows, cols, float(log_scale), float(tol)
         self.by_features = features
-        self.decomposed: Decomposed | None = None  # until something is learned
+        self._forget()
         if features:
             tables = self._feature_tables()
             self._core = _core.Meg.features(*tables, self.log_scale, self.tol)
@@ -56,6 +56,7 @@ class Engine:
         status, log_score, *_ = self._core.value(i, j)
         if status != _core.MEG_OK:
             _refuse(status)
+        self._asked = (i, j, log_score)
         return log_score
 
     def score(self, i: int, j: int) -> float:
@@ -69,10 +70,12 @@ class Engine:
             _refuse(status)
         return (1 if positive else -1), update
 
-    def learn(self, i: int, j: int, change: float) -> None:
-        """A += change z z^T, where change = step y."""
-        self.decomposed = None
-        if not (np.isfinite(change) and self._core.learn(i, j, change)):
+    def learn(self, i: int, j: int, change: float, log_score: float = np.nan) -> None:
+        """A += change z z^T, where change = step y. log_score of the pair, when known, keeps later decisions quick."""
+        if np.isnan(log_score) and self._asked[:2] == (i, j):
+            log_score = self._asked[2]
+        self._forget()
+        if not (np.isfinite(change) and self._core.learn(i, j, change, log_score)):
             raise FloatingPointError(
                 f"the step must leave the sums of steps finite; got {change!r} at pair ({i}, {j}). Nothing was learned."
             )
@@ -112,7 +115,7 @@ class Engine:
 
     def run_in_core(self, *trials_and_rule: Any, first: int = 0) -> None:
         """`run` into two given arrays, trials numbered from `first` in errors; values as logarithms."""
-        self.decomposed = None
+        self._forget()
         failed, status = self._core.run(*trials_and_rule)
         if failed >= 0:
             _refuse(status, first + failed)
@@ -157,8 +160,13 @@ class Engine:
         """Takes in columns that the side information has gained."""
         self._grow(1)
 
+    def _forget(self) -> None:
+        """What holds until something is learned or grows."""
+        self.decomposed: Decomposed | None = None
+        self._asked = (-1, -1, np.nan)
+
     def _grow(self, side: int) -> None:
-        self.decomposed = None
+        self._forget()
         if self.by_features:
             self._core.grow_features(*self._feature_tables())
         else:
@@ -191,7 +199,7 @@ class Engine:
         else:
             cells = {name: np.ascontiguousarray(state[name]) for name in _CELLS}
             engine._core.set_cells(**cells, table=bool(state["table"]))
-        engine._core.set_clock(*(float(state[name]) for name in ("updates", "bound", "looked")))
+        engine._core.set_clock(*(float(state[name]) for name in ("updates", "bound", "trace")))
         return engine
 
 

@@ -68,7 +68,7 @@ class LookAhead:
             if taken is not None:
                 sure = _sure(taken[0], y[block], gamma)
                 out[t : t + sure], updated[t : t + sure] = taken[0][:sure], taken[1][:sure]
-                self._learn(t, np.flatnonzero(taken[1][:sure]), y[block], step[block])
+                self._learn(t, np.flatnonzero(taken[1][:sure]), step[block] * y[block], taken[0])
             t += sure
             if t < len(y) and sure < block.stop - block.start:
                 self._exactly(t, y, step, gamma, strict, out, updated)
@@ -110,11 +110,10 @@ class LookAhead:
         short = np.ascontiguousarray(x)
         return abs(float(out[at]) - _core.meg_value_reduced(self._square, short, change, at, *rule[2:]))
 
-    def _learn(self, t: int, at: NDArray[np.intp], y: Floats, step: Floats) -> None:
+    def _learn(self, t: int, at: NDArray[np.intp], change: Floats, log_score: Floats) -> None:
         for k in at:
-            change = float(step[k] * y[k])
-            self._engine.learn(int(self._i[t + k]), int(self._j[t + k]), change)
-            self._add(t + k, change)
+            self._engine.learn(int(self._i[t + k]), int(self._j[t + k]), float(change[k]), float(log_score[k]))
+            self._add(t + k, float(change[k]))
 
     def _add(self, t: int, change: float) -> None:
         a, b = self._at_row[t], self._at_col[t]
