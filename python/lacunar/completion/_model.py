@@ -16,6 +16,7 @@ from lacunar.completion._tuning import tune
 
 Floats = NDArray[np.float64]
 Pairs = tuple[list[Hashable], list[Hashable]]
+Vertices = dict[int, NDArray[np.int64]]  # by the identity of the table
 Predicted = Callable[[Floats, int], Floats]  # signs (n, L) of scores (n, L), the first of which is of a given trial
 
 
@@ -67,7 +68,7 @@ class Model:
 
     # -- ids --------------------------------------------------------------------------------------------------------
 
-    def _vertices(self, pairs: Pairs, policy: str) -> dict[int, NDArray[np.int64]]:
+    def _vertices(self, pairs: Pairs, policy: str) -> Vertices:
         """Vertices by table: "learn", or what `unseen` says of predictions."""
         found = {}
         for table in self.tables:
@@ -96,30 +97,29 @@ class Model:
             columns.append(self.combine(each, k))
         return np.stack(columns, axis=1)
 
-    def score_one(self, row: Hashable, col: Hashable, policy: str) -> Floats:
-        """y_bar of every task for one pair, by the engines' value rule: experts' scores (L, E)."""
-        at = self._vertices(([row], [col]), policy)
+    def score_one(self, pair: tuple[Hashable, Hashable], policy: str) -> Floats:
+        """Experts' scores of every task for one pair, (L, E)."""
+        return self._scores_at(self._vertices(([pair[0]], [pair[1]]), policy))
+
+    def _scores_at(self, at: Vertices) -> Floats:
         return np.array(
             [[m.score(int(at[id(m.rows)][0]), int(at[id(m.cols)][0])) for m in task] for task in self.members]
         )
 
     # -- learning -------------------------------------------------------------------------------------------------------
 
-    def place(self, pair: tuple[Hashable, Hashable]) -> None:
+    def place(self, pair: tuple[Hashable, Hashable]) -> Vertices:
         """Vertices for a pair about to be learned."""
-        self._vertices(([pair[0]], [pair[1]]), "learn")
+        return self._vertices(([pair[0]], [pair[1]]), "learn")
 
-    def recall(self, pair: tuple[Hashable, Hashable]) -> Floats:
+    def recall(self, pair: tuple[Hashable, Hashable], at: Vertices) -> Floats:
         """Experts' scores (L, E) of a placed pair: those just asked for, or new ones."""
         if self.asked is not None and self.asked[:2] == (pair, self.n_seen):
             return self.asked[2]
-        return self.score_one(*pair, "learn")
+        return self._scores_at(at)
 
-    def learn_one(
-        self, pair: tuple[Hashable, Hashable], y: Floats, scores: Floats, calibrate: bool, predicted: Predicted
-    ) -> bool:
+    def learn_one(self, at: Vertices, y: Floats, scores: Floats, calibrate: bool, predicted: Predicted) -> bool:
         """One placed pair with labels y (L,) and the scores (L, E) of the present state: nothing in here can fail."""
-        at = self._vertices(([pair[0]], [pair[1]]), "learn")
         mixed = np.array([[self.combine(scores[k : k + 1], k)[0] for k in range(len(scores))]])
         wrong = bool((predicted(mixed, self.n_seen) != y).any())
         updated = False
@@ -156,9 +156,7 @@ class Model:
             raise
         return trials
 
-    def _run_members(
-        self, at: dict[int, NDArray[np.int64]], y: Floats, values: bool
-    ) -> tuple[list[Floats], NDArray[np.bool_]]:
+    def _run_members(self, at: Vertices, y: Floats, values: bool) -> tuple[list[Floats], NDArray[np.bool_]]:
         """Scores (n, E) of every task, and where any member updated; all members learn, or none."""
         updated = np.zeros(len(y), dtype=bool)
         done: list[tuple[Member, dict[str, Any]]] = []
@@ -182,7 +180,7 @@ class Model:
 
     def _commit(
         self,
-        at: dict[int, NDArray[np.int64]],
+        at: Vertices,
         scores: list[Floats],
         y: Floats,
         updated: NDArray[np.bool_],
@@ -207,7 +205,7 @@ class Model:
             mixed = self.gammas[0] * self.hedges[k].learn_block(margins(scores, self.gammas), y)
         return mixed, self.curves[k].learn_block(mixed, y) if calibrate else None
 
-    def _count(self, at: Mapping[int, NDArray[np.int64]], n: int, n_updates: int, n_mistakes: int) -> None:
+    def _count(self, at: Vertices, n: int, n_updates: int, n_mistakes: int) -> None:
         for table in self.tables:
             table.learned(at[id(table)].tolist())
         self.n_seen += n

@@ -49,7 +49,7 @@ class OneByOne(Live):
         """y_bar of every task, (L,); the experts' scores are kept for the `learn_one` that may follow."""
         model = self._live()
         pair = (read_id(row, "row"), read_id(col, "col"))
-        scores = model.score_one(*pair, self.unseen)
+        scores = model.score_one(pair, self.unseen)
         # Under "prior" the score of an unseen id is not that of the vertex it gets when it is learned.
         model.asked = None if self.unseen == "prior" else (pair, model.n_seen, scores)
         return np.array([model.combine(scores[k : k + 1], k)[0] for k in range(len(scores))])
@@ -91,11 +91,11 @@ class OneByOne(Live):
         Costs one prediction, or nothing but the update when `decision_one` of the same pair was the last call.
         """
         model = self._live()
-        signs, coding = read_y([y], 1, self._coding(), self._coding().thresholds)
+        coding = self._coding()
+        signs, coding = read_y([y], 1, coding, coding.thresholds)
         pair = (read_id(row, "row"), read_id(col, "col"))
-        model.place(pair)
-        scores = model.recall(pair)
-        updated = model.learn_one(pair, signs[0], scores, self.calibrate, self._signs)
+        at = model.place(pair)
+        updated = model.learn_one(at, signs[0], model.recall(pair, at), self.calibrate, self._signs)
         self._adopt_coding(coding)
         return updated
 
