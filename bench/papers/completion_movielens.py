@@ -49,6 +49,7 @@ def configurations(users, films):
         "defaults": sides(users, films, 0.6, 0.2, 0.2),
         "own .4, scale .3": sides(users, films, 0.4, 0.2, 0.4) | {"step_scale": 0.3},
         "own .5, scale .3": sides(users, films, 0.3, 0.2, 0.5) | {"step_scale": 0.3},
+        "own .5, scale .7": sides(users, films, 0.3, 0.2, 0.5) | {"step_scale": 0.7},
         "no side information": {"step_scale": 0.3},
         "auto": sides(users, films, 0.6, 0.2, 0.2) | {"experts": "auto"},
     }
