@@ -122,7 +122,7 @@ def accumulation(repeats):
 def density_rule(repeats):
     """Both sides of the switch, S alone, as the rule takes them; the seconds cross where it should be."""
     for d, n in ((200, 50_000), (2000, 3000)):
-        for density in (0.05, 0.1, 0.15, 0.19, 0.21, 0.3, 0.5):
+        for density in (0.1, 0.2, 0.3, 0.34, 0.36, 0.5):
             X, rows = sparse(n, d, density)
             chunks = [X[a : a + 2000] for a in range(0, n, 2000)]
 
