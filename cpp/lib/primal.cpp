@@ -10,7 +10,7 @@ namespace {
 
 constexpr Offset kAhead = 8;          // rows of data prefetched ahead
 constexpr Offset kRowsATask = 1024;   // of primal_decide
-constexpr Index kLongestRest = 3;     // a row at rest is visited in one sweep of two, four or at most 2^3
+constexpr Index kLongestRest = 4;     // a row at rest is visited in one sweep of two, four, eight or at most 2^4
 
 // Whether a row that was left as it is the last times may wait: rows take turns, each in a sweep of its own number.
 bool rests(const Ascent& ascent, Offset row) {

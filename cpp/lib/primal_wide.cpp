@@ -91,6 +91,23 @@ double gathered(const T* weights, const Index* places, const T* values, Offset e
   return static_cast<double>((sum[0] + sum[1]) + (sum[2] + sum[3]));
 }
 
+template <class T>
+void scatter(const Addition<T>& one, const Addition<T>& other, Offset slice, Offset coef, const Index* places,
+             const T* values, Offset entries) {
+  T* weights = one.table + slice;
+  const T c = static_cast<T>(one.coef[coef]);
+  if (other.table == nullptr) {
+    for (Offset e = 0; e < entries; ++e) weights[places[e]] += c * values[e];
+    return;
+  }
+  T* more = other.table + slice;
+  const T d = static_cast<T>(other.coef[coef]);
+  for (Offset e = 0; e < entries; ++e) {
+    weights[places[e]] += c * values[e];
+    more[places[e]] += d * values[e];
+  }
+}
+
 }  // namespace
 
 template <class T>
@@ -118,24 +135,26 @@ void wide_decide(const FeatureMap& map, const Rows<T>& rows, const double* row_s
 }
 
 template <class T>
-void wide_add(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, Offset outputs, const double* coef,
-              T* table, int n_threads) {
+void wide_add(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, Offset outputs, const Addition<T>& one,
+              const Addition<T>& other, int n_threads) {
   const Block<T> block(map, rows, row_scale, 0, rows.n_rows);
   const Offset stride = outputs * map.width();
   parallel_tasks(n_threads, (map.rows() + kTableRowsATask - 1) / kTableRowsATask, [&](int, Offset task) {
     const Offset last = std::min((task + 1) * kTableRowsATask, map.rows());
     for (Offset id = task * kTableRowsATask; id < last; ++id) {
       const Offset end = block.start(id + 1);
-      if (id + 1 < last && block.start(id + 2) > end) prefetch_table_row(table + (id + 1) * stride, stride);
+      if (id + 1 < last && block.start(id + 2) > end) {
+        prefetch_table_row(one.table + (id + 1) * stride, stride);
+        if (other.table != nullptr) prefetch_table_row(other.table + (id + 1) * stride, stride);
+      }
       for (Offset at = block.start(id); at < end; ++at) {
         block.prefetch(at + 2, end);
-        const Offset member = block.members[static_cast<std::size_t>(at)];
-        for (Offset k = 0; k < outputs; ++k) {
-          const T c = static_cast<T>(coef[member * outputs + k]);
-          T* weights = table + id * stride + k * map.width();
-          for (Offset p = block.offset(member); p < block.offset(member + 1); ++p)
-            weights[block.places[static_cast<std::size_t>(p)]] += c * block.values[static_cast<std::size_t>(p)];
-        }
+        const Offset member = block.members[static_cast<std::size_t>(at)], from = block.offset(member);
+        const Index* places = block.places.data() + from;
+        const T* values = block.values.data() + from;
+        for (Offset k = 0; k < outputs; ++k)
+          scatter(one, other, id * stride + k * map.width(), member * outputs + k, places, values,
+                  block.offset(member + 1) - from);
       }
     }
   });
@@ -143,7 +162,8 @@ void wide_add(const FeatureMap& map, const Rows<T>& rows, const double* row_scal
 
 #define LACUNAR_WIDE(T)                                                                                                \
   template void wide_decide<T>(const FeatureMap&, const Rows<T>&, const double*, Offset, const T*, double*, int);      \
-  template void wide_add<T>(const FeatureMap&, const Rows<T>&, const double*, Offset, const double*, T*, int);
+  template void wide_add<T>(const FeatureMap&, const Rows<T>&, const double*, Offset, const Addition<T>&,              \
+                            const Addition<T>&, int);
 LACUNAR_WIDE(float)
 LACUNAR_WIDE(double)
 #undef LACUNAR_WIDE

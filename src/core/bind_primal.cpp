@@ -121,12 +121,11 @@ void add(const MapTuple& form, const Array<Offset>& indptr, const Array<Index>& 
          Array<T>& first, std::optional<Array<T>>& second, int n_threads) {
   const Offset outputs = first_coef.ndim() == 2 ? first_coef.shape(1) : 1;
   const Call<T> call(form, indptr, indices, values, row_scale, outputs);
-  const double* coef[2] = {call.per_row(first_coef, outputs, "first_coef"), call.per_row(second_coef, outputs, "second_coef")};
-  T* tables[2] = {call.table(first), second ? call.table(*second) : nullptr};
+  const Addition<T> one{call.table(first), call.per_row(first_coef, outputs, "first_coef")};
+  const Addition<T> other{second ? call.table(*second) : nullptr, call.per_row(second_coef, outputs, "second_coef")};
   expect_whole(call.map);
   const py::gil_scoped_release nogil;
-  for (int k = 0; k < 2; ++k)
-    if (tables[k] != nullptr) wide_add(call.map, call.rows, call.row_scale, outputs, coef[k], tables[k], n_threads);
+  wide_add(call.map, call.rows, call.row_scale, outputs, one, other, n_threads);
 }
 
 // Sum over rows and outputs of the coordinates' gaps and of the losses, for one output after the other: (2, outputs).

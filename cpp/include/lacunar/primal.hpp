@@ -73,7 +73,7 @@ Offset primal_descend(const FeatureMap& map, const Rows<T>& rows, const double* 
 struct Ascent {
   const double *curvature, *target, *upper;
   double* beta;
-  Index* idle;  // visits in a row that changed nothing: such a row rests, for seven sweeps of eight at most
+  Index* idle;  // visits in a row that changed nothing: such a row rests, for 15 sweeps of 16 at most
   Offset sweep;
   double* gap;  // (outputs), to which the gaps of the coordinates met are added: they estimate the duality gap
 };

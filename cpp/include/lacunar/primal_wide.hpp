@@ -11,9 +11,16 @@ template <class T>
 void wide_decide(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, Offset outputs, const T* table,
                  double* values, int n_threads);
 
-// table += sum_i coef_i features(x_i) for coef (n_rows, outputs), rows one after the other.
+// A table and what rows add to it, coef (n_rows, outputs); or null and null.
 template <class T>
-void wide_add(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, Offset outputs, const double* coef,
-              T* table, int n_threads);
+struct Addition {
+  T* table;
+  const double* coef;
+};
+
+// table += sum_i coef_i features(x_i), rows one after the other, for both tables in one pass over the rows.
+template <class T>
+void wide_add(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, Offset outputs, const Addition<T>& one,
+              const Addition<T>& other, int n_threads);
 
 }  // namespace lacunar

@@ -93,6 +93,8 @@ class PrimalModel:
     ) -> _Floats:
         """One step of Algorithm 1 for every row, in order; the values (n, outputs) of the rows before their own steps.
 
+        Threads have work on tables beyond the caches only, whose rows are taken in blocks; bits do not depend on them.
+
         Raises
         ------
         DivergedError
