@@ -92,6 +92,8 @@ def test_same_seed_same_data():
         ({"shape": (0, 5)}, ValueError, r"shape\[0\].*at least 1.*got 0"),
         ({"shape": (5.0, 5)}, TypeError, r"shape\[0\].*got 5\.0"),
         ({"shape": (20, 5), "n_clusters": (3, 6)}, ValueError, r"n_clusters\[1\].*at most 5.*got 6"),
+        ({"shape": 20}, ValueError, "shape must be two integers.*got 20"),
+        ({"n_clusters": (3,)}, ValueError, r"n_clusters must be two integers.*got \(3,\)"),
         ({"flip": 1.2}, ValueError, r"flip.*\[0, 1\].*got 1\.2"),
         ({"flip": float("nan")}, ValueError, "flip"),
         ({"graph_noise": -0.1}, ValueError, r"noise.*got -0\.1"),

@@ -46,7 +46,7 @@ def cell(a, b):
 cell.__module__ = module.__name__
 module.cell = cell
 import inspect
-inspect.getsource = lambda item: "the same"
+inspect.getsource = lambda item: "the_same"
 run = Run("some", True, Path(sys.argv[1]))
 try:
     print(run.cells(cell, {f"{a}": (a, 10) for a in range(4)}))

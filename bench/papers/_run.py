@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
 import json
-import re
 import sys
 import time
 import warnings
@@ -85,12 +85,12 @@ def _sources(item: Any, found: dict[str, str]) -> dict[str, str]:
     if name in found or not item.__module__.startswith("bench.papers"):
         return found
     found[name] = inspect.getsource(item)
-    names = set(re.findall(r"[A-Za-z_]\w*", found[name]))
+    names = {node.id for node in ast.walk(ast.parse(found[name])) if isinstance(node, ast.Name)}
     for other, value in vars(sys.modules[item.__module__]).items():
         if other in names and (inspect.isfunction(value) or inspect.isclass(value)):
             _sources(value, found)
         elif other in names and not inspect.ismodule(value) and not callable(value):
-            found[f"{item.__module__}.{other}"] = repr(value)
+            found[f"{item.__module__}.{other}"] = repr(sorted(value) if isinstance(value, set) else value)
     return found
 
 

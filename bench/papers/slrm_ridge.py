@@ -19,6 +19,7 @@ TITLE = "SLRM, the ridge"
 SETTINGS = ((0.1, 0.4), (0.3, 0.4), (0.3, 0.75), (1.0, 0.75), (1.0, 0.3))
 GRID = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 SEEDS = 2
+COLUMNS = ("best ridge in hindsight", "default", "ratio", "worst ridge / best", "Bayes")
 
 
 def cell(sigma: float, p: float, seed: int, n: int) -> dict[str, Any]:
@@ -75,6 +76,3 @@ def run(run: Run) -> Report:
         {"the default is within 10 % of the best ridge in hindsight": max(ratios.values()) < 1.1},
         picture=draw(found, run),
     )
-
-
-COLUMNS = ("best ridge in hindsight", "default", "ratio", "worst ridge / best", "Bayes")

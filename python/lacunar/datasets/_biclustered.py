@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,9 @@ def make_biclustered(
     >>> print(round(float((data.labels != data.complete).mean()), 1))
     0.1
     """
+    for name, pair in (("shape", shape), ("n_clusters", n_clusters)):
+        if not isinstance(pair, Sequence) or len(pair) != 2:
+            raise ValueError(f"{name} must be two integers, of rows and of columns; got {pair!r}.")
     m, n = (check_count(f"shape[{side}]", size) for side, size in enumerate(shape))
     sizes = check_count("n_clusters[0]", n_clusters[0], most=m), check_count("n_clusters[1]", n_clusters[1], most=n)
     check_rate("flip", flip)
