@@ -149,3 +149,7 @@ def test_recommendations_are_the_highest_scores():
     assert {c for c, _ in model.recommend(3, 5, cols=[1, 2])} == {1, 2}
     assert model.recommend(3, cols=[1], exclude=[1]) == []
     assert len(model.recommend("new", 100)) == 40
+    hedge = OnlineMatrixClassifier(experts=[OnlineMatrixClassifier()]).fit((i, j), y)  # a mixture of one
+    two = OnlineMatrixClassifier(experts=[OnlineMatrixClassifier(), OnlineMatrixClassifier()]).fit((i, j), y)
+    assert hedge.recommend(3, 5) == model.recommend(3, 5)
+    assert [c for c, _ in two.recommend(3, 5)] == [c for c, _ in model.recommend(3, 5)]  # though cut at the margin

@@ -88,14 +88,21 @@ class Model:
         mixed: Floats = self.gammas[0] * (margins(scores, self.gammas) @ self.hedges[task].weights)
         return mixed
 
+    def expert_scores(self, pairs: Pairs, policy: str) -> list[Floats]:
+        """y_bar of every expert, (n, E), for every task."""
+        at = self._vertices(pairs, policy)
+        return [np.stack([m.scores(at[id(m.rows)], at[id(m.cols)]) for m in task], axis=1) for task in self.members]
+
     def scores(self, pairs: Pairs, policy: str) -> Floats:
         """y_bar of every task, (n, L)."""
-        at = self._vertices(pairs, policy)
-        columns = []
-        for k, task in enumerate(self.members):
-            each = np.stack([m.scores(at[id(m.rows)], at[id(m.cols)]) for m in task], axis=1)
-            columns.append(self.combine(each, k))
-        return np.stack(columns, axis=1)
+        return np.stack([self.combine(each, k) for k, each in enumerate(self.expert_scores(pairs, policy))], axis=1)
+
+    def ranking(self, pairs: Pairs, policy: str) -> tuple[Floats, NDArray[np.intp]]:
+        """Mean y_bar of the tasks, (n,), and its order, highest first; ties of a mixture at its margin by the scores behind it."""
+        every = self.expert_scores(pairs, policy)
+        score = np.mean([self.combine(each, k) for k, each in enumerate(every)], axis=0)
+        behind = np.mean([each @ self.hedges[k].weights for k, each in enumerate(every)], axis=0)
+        return score, np.lexsort((-behind, -score))
 
     def score_one(self, pair: tuple[Hashable, Hashable], policy: str) -> Floats:
         """Experts' scores of every task for one pair, (L, E)."""

@@ -148,9 +148,8 @@ class OneByOne(Live):
         candidates = [each for each in known if each not in left]
         if not candidates:
             return []
-        scores = model.scores(([read_id(row, "row")] * len(candidates), candidates), self.unseen).mean(axis=1)
-        best = np.argsort(-scores, kind="stable")[:n]
-        return [(candidates[k], float(scores[k])) for k in best]
+        scores, order = model.ranking(([read_id(row, "row")] * len(candidates), candidates), self.unseen)
+        return [(candidates[k], float(scores[k])) for k in order[:n]]
 
     # -- from scores to answers -------------------------------------------------------------------------------------
 
