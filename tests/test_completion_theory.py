@@ -41,7 +41,7 @@ def noisy(n, seed=0):
 
 
 A30, CLASSES = noisy(30), np.arange(30) % 4
-IN_PIECES = sp.block_diag([noisy(12), noisy(9, 1), np.zeros((1, 1))], format="csr")
+IN_PIECES = sp.block_diag([sp.csr_array(A) for A in (noisy(12), noisy(9, 1), np.zeros((1, 1)))], format="csr")
 POINTS = np.random.default_rng(2).normal(size=(30, 3))
 
 SIDES = {

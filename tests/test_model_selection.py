@@ -2,13 +2,14 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import cross_val_score
 
 from lacunar.model_selection import ColdColumnKFold, ColdRowKFold, EntryKFold
+
+pl = pytest.importorskip("polars")  # it has no free-threaded wheel
 
 KINDS = {EntryKFold: lambda r, c: (r, c), ColdRowKFold: lambda r, c: r, ColdColumnKFold: lambda r, c: c}
 

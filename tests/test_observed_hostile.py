@@ -101,7 +101,7 @@ def test_scikit_learn_searches_over_observed():
 
 
 def test_one_warning_for_counts_and_none_for_floats():
-    counts = sp.random_array((30, 20), density=0.1, rng=0)
+    counts = sp.random_array((30, 20), density=0.1, random_state=0)
     y = np.arange(30) % 2
     KarmaClassifier().fit(counts, y)  # warnings are errors here
     counts.data[:] = 1.0

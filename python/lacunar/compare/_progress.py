@@ -18,6 +18,9 @@ from lacunar.compare._text import caveats, summary
 @contextmanager
 def progress(competitors: list[Learner], n_splits: int, quiet: bool) -> Iterator[Callable[[Run], None]]:
     """A bar on stderr while the learners run; yields what to call after each run."""
+    if quiet:  # not a disabled bar: until rich 14 that prints an empty line
+        yield lambda _: None
+        return
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -39,7 +42,7 @@ def progress(competitors: list[Learner], n_splits: int, quiet: bool) -> Iterator
         left,
     ]
     total = len(competitors) * n_splits
-    with Progress(*columns, console=console, disable=quiet, transient=True) as bar:
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("comparing", total=total)
         done = set[tuple[int, int]]()
 

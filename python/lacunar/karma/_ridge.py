@@ -154,7 +154,8 @@ def loo_path(gram: _Floats, Y: _Floats, Cs: Sequence[float] | _Floats, weight: A
     Cs = np.asarray(Cs, dtype=np.float64)
     root = _weight_root(len(gram), weight)
     target = _scale_rows(Y, root)
-    eigenvalues, basis = eigh(_weighted_copy(gram, root).T, overwrite_a=True, driver="evd")
+    driver = "evd" if len(gram) > 1 else "ev"  # SciPy 1.13 asks LAPACK for too little room for the evd of one number
+    eigenvalues, basis = eigh(_weighted_copy(gram, root).T, overwrite_a=True, driver=driver)
     np.maximum(eigenvalues, 0, out=eigenvalues)  # rounding below zero would outweigh 1/(2C) at large C
     projected = basis.T @ target
     inverse = 1 / (eigenvalues[:, None] + 1 / (2 * Cs))  # (n, g)
