@@ -18,6 +18,7 @@ _Floats = NDArray[np.float64]
 _DENSE = 0.35  # density above which zero-filled products beat scattering: .4 measured at 200 columns, .3 at 2,000
 _STRIPE = 2**22  # bytes of table rows that a thread keeps in its caches
 _WIDE = 3000  # columns above which a stripe is too few rows of a table
+_NARROW = 400  # columns up to which reading the rows again for each stripe costs more than threads bring
 _BITS = 0.09  # density above which joint counts are cheaper by bits than in the scatter
 _CHUNK, _FEWEST = 2**18, 512  # numbers of a zero-filled block of rows, but at least so many rows
 
@@ -134,9 +135,8 @@ def pair_tables(rows: Observed, shift: _Floats, counts: bool, cross: bool, n_job
         else:
             held = 1 + (scattered is not None) + (A is not None)
             stripe = max(_STRIPE // (8 * held * max(d, 1)), 1)
-            stripe = (
-                stripe if threads == 1 else min(stripe, -(-d // (4 * threads)))
-            )  # several a thread: they differ in work
+            if threads > 1 and d > _NARROW:  # several a thread, as they differ in work
+                stripe = min(stripe, -(-d // (2 * threads)))
             _core.column_pair_sums(*data, about, S, scattered, A, stripe, threads)
         _core.mirror_upper(S, threads)
     if N is not None:
