@@ -216,6 +216,23 @@ def test_divergence_is_named_and_undone(name):
         np.testing.assert_array_equal(getattr(model, key), value)
 
 
+def test_divergence_after_a_fold_is_undone_whole():
+    rng = np.random.default_rng(0)
+    form, wide = KernelForm(gamma=2.0, constant=1.0), 400
+    start = Observed.from_dense(rng.normal(size=(50, wide)))
+    model = PrimalModel(form, wide, 1, loss="hinge", rho=0.5, eta="constant", eta0=1.0, dtype="float64")
+    model.partial_fit(start, np.ones((50, 1)))
+    before, clock = model.weights().copy(), model.clock.copy()
+    # A hundred rows of one entry touch little; halving each time, the scale must fold; the last row overflows.
+    values = np.full(100, 1.0)
+    values[-1] = 1e300
+    few = Observed.from_triplets(np.arange(100), np.zeros(100, int), values, shape=(100, wide))
+    with pytest.raises(DivergedError):
+        model.partial_fit(few, np.full((100, 1), 1e9))
+    np.testing.assert_array_equal(model.clock, clock)
+    np.testing.assert_array_equal(model.weights(), before)
+
+
 def test_an_iterate_that_was_not_kept_is_refused():
     rows, y = problem()
     model = fitted(KernelForm.fit(rows, **FORMS["trace"]), iterate="average")

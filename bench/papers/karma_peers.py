@@ -19,7 +19,7 @@ from lacunar import KarmaClassifierCV
 
 TITLE = "KARMA's tables and a peer"
 TABLES = ("hepatitis", "horses", "wisconsin", "mammographic", "cleveland", "dermatology")
-REPEATS = 2
+REPEATS = 5
 
 
 def lightgbm() -> Any:

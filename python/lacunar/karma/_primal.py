@@ -160,13 +160,27 @@ class PrimalModel:
     def _save(self, rows: Observed) -> tuple[Any, ...]:
         """What a failed call needs to be undone: tables, the parts of them that these rows can reach, and what is pending."""
         part: Any = slice(None)
-        if not self.map.hash_bits and self.map.form.gamma < 3 and rows.nnz < self.map.n_columns:
+        few = not self.map.hash_bits and self.map.form.gamma < 3 and rows.nnz < self.map.n_columns
+        if few and not self._may_fold(rows.shape[0]):
             waiting = rows.indices[:0] if self.pending is None else self.pending.rows.indices
             touched = np.unique(np.concatenate([[0, self.map.n_columns + 1], rows.indices + 1, waiting + 1]))
             part = touched[touched < len(self._by_row(self.first))]
         tables = (self.first, self.second)
         old = [None if table is None else self._by_row(table)[part].copy() for table in tables]
         return part, tables, old, self.pending, self.clock.copy()
+
+    def _may_fold(self, n_rows: int) -> bool:
+        """Whether so many steps may rescale the tables, of which a fold touches every row: see step_clock.cpp."""
+        if self.eta == "theory" and self.loss not in ("squared", "squared_hinge"):
+            return False  # eta_t = 1 / (rho t): the scale is known from t
+        t, scale, reach = self.clock
+        eta = {"theory": 1 / (self.rho * (t + 1)), "constant": self.eta0}.get(
+            self.eta, self.eta0 / (t + 1) ** self.power_t
+        )
+        least = scale * max(1 - eta * self.rho, 0.0) ** n_rows
+        weighted = self.iterate == "weighted"
+        most = reach + n_rows * scale * (t + n_rows if weighted else 1)
+        return bool(least < 1e-17 or most > 500 * least * (t * (t + 1) / 2 if weighted else t))
 
     def _by_row(self, table: NDArray[Any]) -> NDArray[Any]:
         return table if self.map.hash_bits else table.reshape(_core.primal_table_shape(self.map.core)[0], -1)
