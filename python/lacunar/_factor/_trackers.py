@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -52,10 +54,8 @@ class Tracker:
         """
         order = np.arange(rows.shape[0]) if order is None else order
         traces = np.zeros(rows.shape[0]), np.zeros(rows.shape[0])
-        touched = np.unique(rows.indices)
-        columns: Any = slice(None) if self._moves_all(rows) or 2 * len(touched) > len(self.v) else touched
-        saved = self._save(columns) if undo else []
-        try:
+        with self.undone(rows) if undo else nullcontext():
+            self._make_room(rows)
             for start in range(0, len(order), _SLICE):
                 bad = self._pass(rows, label, order[start : start + _SLICE], *traces)
                 if bad >= 0:
@@ -63,11 +63,22 @@ class Tracker:
                         f"values must stay finite; those of row {int(order[start + bad])} overflow. Scale the columns, or "
                         "clip outliers. The model is as it was before."
                     )
-        except NotFiniteError:
-            if undo:
-                self._restore(columns, saved)
-            raise
         return traces
+
+    @contextmanager
+    def undone(self, rows: Observed) -> Iterator[None]:
+        """Whatever is raised within, of overflow, memory or Ctrl-C, leaves the arrays as they were before passes over `rows`."""
+        touched = np.unique(rows.indices)
+        columns: Any = slice(None) if self._moves_all(rows) or 2 * len(touched) > len(self.v) else touched
+        saved = self._save(columns)
+        try:
+            yield
+        except BaseException:
+            self._restore(columns, saved)
+            raise
+
+    def _make_room(self, rows: Observed) -> None:
+        """What columns seen for the first time need."""
 
     def _pass(self, rows: Observed, label: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
         raise NotImplementedError
@@ -134,20 +145,12 @@ class PerColumnRls(Tracker):
         rule = {"ridge": 0.0, "cap": 1e6, "delta": 10.0, "orthonormal": False, **forgetting(1.0)}
         self.options = {**plain, **rule, **options}
 
-    def run(
-        self,
-        rows: Observed,
-        label: _Floats | None = None,
-        order: NDArray[np.int64] | None = None,
-        *,
-        undo: bool = True,
-    ) -> tuple[_Floats, _Floats]:
-        """One pass, with room made for columns that are seen for the first time."""
+    def _make_room(self, rows: Observed) -> None:
         fresh = np.unique(rows.indices[self.slot[rows.indices] < 0])
         if len(fresh):
-            self.slot[fresh] = np.arange(len(self.pool), len(self.pool) + len(fresh), dtype=np.int32)
-            self.pool = np.concatenate([self.pool, np.broadcast_to(self._first(), (len(fresh), self.pool.shape[1]))])
-        return super().run(rows, label, order, undo=undo)
+            room = np.broadcast_to(self._first(), (len(fresh), self.pool.shape[1]))
+            first, self.pool = len(self.pool), np.concatenate([self.pool, room])
+            self.slot[fresh] = np.arange(first, len(self.pool), dtype=np.int32)
 
     def _first(self) -> NDArray[Any]:
         """delta I in the layout of the pool: packed triangles of floats, blocks of eight columns of doubles."""
@@ -168,7 +171,7 @@ class PerColumnRls(Tracker):
         self._slots = slots[slots >= 0]
         parts = [getattr(self, name)[columns].copy() for name in self.by_column]
         rest = [getattr(self, name).copy() for name in self.whole[:-1]]
-        return [*parts, *rest, self.pool[self._slots]]
+        return [*parts, *rest, self.pool[self._slots], self.pool]
 
     def _restore(self, columns: Any, saved: list[NDArray[Any]]) -> None:
         parts = iter(saved)
@@ -176,7 +179,10 @@ class PerColumnRls(Tracker):
             getattr(self, name)[columns] = next(parts)
         for name in self.whole[:-1]:
             getattr(self, name)[...] = next(parts)
-        self.pool[self._slots] = next(parts)
+        kept, self.pool = (
+            parts  # a pass that saw new columns had moved to a longer pool, and the slots of those are -1 again
+        )
+        self.pool[self._slots] = kept
 
     def _pass(self, rows: Observed, label: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
         state: dict[str, Any] = {name: getattr(self, name) for name in (*self.by_column, *self.whole)}

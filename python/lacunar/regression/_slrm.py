@@ -301,8 +301,18 @@ class SLRMRegressor(StreamedFits, SubspaceRegression):
         Returns
         -------
         self
+            After an error the model is as before the call.
         """
-        first = not hasattr(self, "tracker_")
+        before = dict(self.__dict__)
+        try:
+            self._add_batch(X, y, first=not hasattr(self, "tracker_"))
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
+        return self
+
+    def _add_batch(self, X: Any, y: Any, *, first: bool) -> None:
         rows = self._check_rows(X, reset=first)
         labels, one = self._check_labels(y, rows)
         if first:
@@ -313,7 +323,7 @@ class SLRMRegressor(StreamedFits, SubspaceRegression):
             self._center_labels(labels)
         table, labels = self._standardised(rows), labels - self.label_mean_
         tracker = self._start_stream(table, generator(self.random_state)) if first else self._tracker()
-        self._follow(tracker, table, labels[:, 0], None)
-        self.labelled_ = self.labelled_ | ~np.isnan(labels).all(axis=0)
-        self._read_stream(tracker, table, labels)
-        return self
+        with tracker.undone(table):
+            self._follow(tracker, table, labels[:, 0], None)
+            self.labelled_ = self.labelled_ | ~np.isnan(labels).all(axis=0)
+            self._read_stream(tracker, table, labels)

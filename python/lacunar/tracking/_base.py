@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -86,11 +87,17 @@ class SubspaceTracker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         ValueError
             For another number of columns, infinite entries, or values that overflow: the model is then as it was.
         """
-        first = not hasattr(self, "tracker_")
-        rows = validate_X(self, X, reset=first, sparse_missing=self.sparse_missing)
-        if first:
-            self._reset(rows, generator(self.random_state))
-        self._follow(rows, None, undo=True)
+        before = dict(self.__dict__)
+        try:
+            first = not hasattr(self, "tracker_")
+            rows = validate_X(self, X, reset=first, sparse_missing=self.sparse_missing)
+            if first:
+                self._reset(rows, generator(self.random_state))
+            self._follow(rows, None, undo=True)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
         return self
 
     @property
@@ -132,12 +139,15 @@ class SubspaceTracker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEst
         return np.asarray(np.linalg.qr(given.T)[0])
 
     def _follow(self, rows: Observed, order: NDArray[np.int64] | None, *, undo: bool) -> None:
-        tracker = self._restored()
-        _, residual = tracker.run(rows, None, order, undo=undo)
-        for value in residual[rows.row_counts > 0] if order is None else ():
-            self.residual_ += _RECENT * (float(value) - self.residual_)
-        self.n_samples_seen_ += rows.shape[0]
-        self.tracker_ = tracker.state()
+        tracker, counted = self._restored(), rows.row_counts > 0
+        with tracker.undone(rows) if undo else nullcontext():
+            _, residual = tracker.run(rows, None, order, undo=False)
+            recent = self.residual_
+            for value in residual[counted] if order is None else ():
+                recent += _RECENT * (float(value) - recent)
+            state = tracker.state()
+        # All that can fail comes before the first change.
+        self.tracker_, self.residual_, self.n_samples_seen_ = state, recent, self.n_samples_seen_ + rows.shape[0]
 
     @property
     def _n_features_out(self) -> int:

@@ -1,0 +1,195 @@
+"""A full disk, no memory, hostile names: what was there before is there after."""
+
+import contextlib
+import errno
+import json
+import os
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lacunar
+from lacunar import KarmaClassifier, KarmaRegressor, Observed
+from lacunar._archive import read_archive
+from lacunar.persistence import load_model, save_model
+from lacunar.regression import SLRMRegressor
+from lacunar.subspace import POPCA
+from lacunar.tracking import GROUSE, PETRELS
+
+LIBRARY = Path(lacunar.__file__).parent
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3)) @ RNG.normal(size=(3, 8))
+Y = (X[:, 0] > 0).astype(int)
+X[RNG.random(X.shape) < 0.4] = np.nan
+
+
+class FullDisk:
+    """A file that takes `room` bytes and no more."""
+
+    def __init__(self, stream, room):
+        self.stream, self.room = stream, room
+
+    def __getattr__(self, name):
+        return getattr(self.stream, name)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *raised):
+        self.stream.close()
+
+    def write(self, data):
+        self.room -= len(data)
+        if self.room < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return self.stream.write(data)
+
+
+def saves():
+    model = KarmaRegressor().fit(X, Y.astype(float))
+    return {"model": (lambda path: save_model(model, path)), "table": Observed.from_dense(X).save}
+
+
+@pytest.mark.parametrize("what", ["model", "table"])
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(what, tmp_path, monkeypatch):
+    save, path = saves()[what], tmp_path / "file"
+    save(path)
+    size, before = path.stat().st_size, path.read_bytes()
+    real = os.fdopen
+    for room in np.linspace(0, size - 1, 15).astype(int):
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fdopen", lambda *args, room=room: FullDisk(real(*args), room))
+            with pytest.raises(OSError, match="No space left") as raised:
+                save(path)
+        assert raised.value.errno == errno.ENOSPC
+        assert path.read_bytes() == before
+        assert [p.name for p in tmp_path.iterdir()] == ["file"]
+    save(path)
+    assert zipfile.is_zipfile(path)
+
+
+def test_a_full_disk_leaves_the_old_folder(tmp_path, monkeypatch):
+    table, path = Observed.from_dense(X), tmp_path / "folder"
+    table.save(path, as_folder=True)
+    real, calls = np.save, []
+
+    def full(file, array, **options):
+        calls.append(file)
+        if len(calls) == 2:
+            Path(file).write_bytes(b"half")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(file, array, **options)
+
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(OSError, match="No space left"):
+        table[:5].save(path, as_folder=True)
+    assert [p.name for p in tmp_path.iterdir()] == ["folder"]
+    assert Observed.load(path) == table
+
+
+class NoMemory:
+    """MemoryError at the n-th Python call inside the package."""
+
+    def __init__(self, number):
+        self.left = number
+
+    def __enter__(self):
+        self.old = sys.gettrace()
+        sys.settrace(self.trace)
+        return self
+
+    def __exit__(self, *raised):
+        sys.settrace(self.old)
+
+    def trace(self, frame, event, argument):
+        # NumPy swallows what is raised in a generator before its first step.
+        if frame.f_code.co_filename.startswith(str(LIBRARY)) and frame.f_code.co_name != "<genexpr>":
+            self.left -= 1
+            if self.left == 0:
+                self.where = frame.f_code.co_qualname
+                raise MemoryError
+
+
+def saved(model, path):
+    """All that a model is, to be compared."""
+    save_model(model, path)
+    header, arrays = read_archive(path, kind="model", mmap=False)
+    return json.dumps(in_order(header, arrays), sort_keys=True)
+
+
+def in_order(node, arrays):
+    """Arrays in place of their names, which go by the order in which attributes were made."""
+    if isinstance(node, dict):
+        return {key: in_order(value, arrays) for key, value in node.items()}
+    if isinstance(node, list):
+        return [in_order(value, arrays) for value in node]
+    return arrays[node].tobytes().hex() if isinstance(node, str) and node in arrays else node
+
+
+STREAMS = {
+    "karma-primal": (lambda: KarmaClassifier(2, loss="hinge", solver="primal", random_state=0), (X, Y)),
+    "karma-online": (lambda: KarmaClassifier(2.5, loss="hinge", solver="online", random_state=0), (X, Y)),
+    "karma-regressor": (lambda: KarmaRegressor(2, solver="primal", loss="absolute", random_state=0), (X, Y * 1.0)),
+    "popca": (lambda: POPCA(2, refine=0, random_state=0), (X,)),
+    "petrels": (lambda: PETRELS(2, random_state=0), (X,)),
+    "grouse": (lambda: GROUSE(2, random_state=0), (X,)),
+    "slrm": (lambda: SLRMRegressor(2, solver="stochastic", random_state=0), (X, Y * 1.0)),
+}
+
+
+def started(name):
+    make, data = STREAMS[name]
+    options = {"classes": [0, 1]} if name in {"karma-primal", "karma-online"} else {}
+    return make().partial_fit(*(part[:30] for part in data), **options), [part[30:] for part in data]
+
+
+def calls_of(act):
+    with NoMemory(10**9) as count:
+        act()
+    return 10**9 - count.left
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_no_memory_leaves_the_old_stream(name, tmp_path):
+    model, rest = started(name)
+    before = saved(model, tmp_path / "model")
+    twin = load_model(tmp_path / "model")
+    for number in range(1, 1 + calls_of(lambda: twin.partial_fit(*rest))):
+        model = load_model(tmp_path / "model")
+        learn = model.partial_fit  # looked up before memory is gone: a property turns any error into AttributeError
+        with contextlib.suppress(MemoryError), NoMemory(number) as lost:
+            learn(*rest)
+        if lost.left:
+            continue  # the look-up had its share of the calls
+        assert saved(model, tmp_path / "after") == before, lost.where
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_after_a_fit_without_memory_the_next_fit_is_a_fresh_one(name, tmp_path):
+    make, data = STREAMS[name]
+    fresh = saved(make().fit(*data), tmp_path / "fresh")
+    for number in np.linspace(1, calls_of(lambda: make().fit(*data)), 12).astype(int):
+        model = started(name)[0]
+        with contextlib.suppress(MemoryError), NoMemory(number):
+            model.fit(*data)
+        assert saved(model.fit(*data), tmp_path / "again") == fresh
+
+
+def test_a_failed_batch_leaves_no_trace_of_its_new_columns(tmp_path):
+    """They once kept slots in a pool that was never made longer: the next batch wrote beyond its end."""
+    table = X.copy()
+    table[:30, 5:] = np.nan
+    model = PETRELS(2, random_state=0).partial_fit(table[:30])
+    before = saved(model, tmp_path / "before")
+    beyond = table[30:].copy()
+    beyond[10, 5:] = 1e200
+    with pytest.raises(ValueError, match="must stay finite"):
+        model.partial_fit(beyond)
+    assert saved(model, tmp_path / "after") == before
+    twin = load_model(tmp_path / "before")
+    for each in (model, twin):
+        each.partial_fit(table[30:])
+    assert saved(model, tmp_path / "one") == saved(twin, tmp_path / "other")
