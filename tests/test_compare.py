@@ -171,6 +171,17 @@ def test_report_stands_alone(problem, tmp_path):
     assert list(tmp_path.glob(".*")) == []
 
 
+def test_a_hostile_column_is_text(tmp_path):
+    hostile, rows = "<script>alert(1)</script>", "".join(f"{k},{k % 3},{'ab'[k % 2]}\n" for k in range(30))
+    (tmp_path / "t.csv").write_text(f"<img src=x>,b,{hostile}\n{rows}")
+    problem = load_problem(str(tmp_path / "t.csv"), hostile)
+    write_report(evaluate(problem, [COMMON], folds=3, repeats=1), tmp_path / "r.html")
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert "<img src=x" not in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text  # the target is named
+
+
 def test_report_without_matplotlib(problem, tmp_path, monkeypatch):
     real = builtins.__import__
 
