@@ -38,7 +38,7 @@ def quick(monkeypatch):
 
     def use(*makers):
         made = [Learner(f"learner {i}", False, "quick", lambda seed, m=m: m()) for i, m in enumerate(makers)]
-        monkeypatch.setattr(shell, "learners", lambda task, also=(): made)
+        monkeypatch.setattr(shell, "learners", lambda task, also: [*made, *also])
 
     use(DummyClassifier, KarmaClassifier)
     return use

@@ -129,7 +129,7 @@ def _compare(wanted: argparse.Namespace) -> int:
         raise UserError(f"{problem.source}: {n} rows are too few for {wanted.folds} folds. Lower --folds.")
     _say(wanted, f"{problem.source}: {n} rows, {d} columns, {100 * problem.holes:.0f} % missing.", *problem.notes)
     comparison = compare.run(
-        problem, wanted.folds, wanted.repeats, wanted.seed, wanted.n_jobs, wanted.quiet, wanted.also
+        problem, wanted.folds, wanted.repeats, wanted.seed, wanted.n_jobs, wanted.quiet, wanted.also or ()
     )
     compare.print_table(comparison)
     if wanted.report is not None:
