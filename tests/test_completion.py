@@ -122,6 +122,17 @@ def test_the_stream_may_be_cut_anywhere(options):
 
 
 @every
+def test_a_prediction_is_the_sign_of_its_value_and_changes_nothing(options):
+    i, j, y = stream(120)
+    model = OnlineMatrixClassifier(**{**options, "calibrate": False, "randomized": False}).partial_fit(i, j, y)
+    before = pickle.dumps(model)
+    predicted = [model.predict_one(*pair) for pair in ALL]
+    assert pickle.dumps(model) == before
+    np.testing.assert_array_equal(predicted, model.predict(ALL))
+    np.testing.assert_array_equal(predicted, [1 if model.decision_one(*pair) >= 0 else -1 for pair in ALL])
+
+
+@every
 def test_files_and_pickles_resume_exactly(options, tmp_path):
     i, j, y = stream(160)
     model = OnlineMatrixClassifier(**options).partial_fit(i[:80], j[:80], y[:80])

@@ -50,6 +50,13 @@ class Member:
         self._grown()
         return float(self.engine.score(i, j))
 
+    def sign(self, i: int, j: int) -> int:
+        """Sign of `score`, 0 counting as +1."""
+        if UNKNOWN in (i, j):
+            return 1 if self.prior >= 0 else -1
+        self._grown()
+        return self.engine.decide(i, j, 1.0, 0.0)[0]
+
     def scores(self, i: Vertices, j: Vertices) -> Floats:
         """y_bar of pairs (n,)."""
         self._grown()

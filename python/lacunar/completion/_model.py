@@ -108,6 +108,13 @@ class Model:
         """Experts' scores of every task for one pair, (L, E)."""
         return self._scores_at(self._vertices(([pair[0]], [pair[1]]), policy))
 
+    def sign_one(self, pair: tuple[Hashable, Hashable], policy: str) -> Floats | None:
+        """Signs of y_bar (L,) without their values, which cost three to five times as much; None for a mixture."""
+        if len(self.gammas) > 1:
+            return None
+        at = self._vertices(([pair[0]], [pair[1]]), policy)
+        return np.array([m.sign(int(at[id(m.rows)][0]), int(at[id(m.cols)][0])) for (m,) in self.members], dtype=float)
+
     def _scores_at(self, at: Vertices) -> Floats:
         return np.array(
             [[m.score(int(at[id(m.rows)][0]), int(at[id(m.cols)][0])) for m in task] for task in self.members]
