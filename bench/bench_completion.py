@@ -93,7 +93,7 @@ def whole(arguments):
                 times["decide"].append(seconds)
                 seconds, run = problem.values()
                 times["values"].append(seconds)
-                assert model.n_updates == int(run.updated.sum())
+                assert model.n_updates_ == int(run.updated.sum())
                 slow = [Literal(problem)] + ([Authors(problem, arguments.authors)] if arguments.authors else [])
                 for name, peer in zip(("eigh", "authors"), slow, strict=False):
                     times[name].append(sampled(problem, peer, run, arguments.samples, offset=repeat))
@@ -128,14 +128,14 @@ def growth(arguments):
         count = round(arguments.share * n * n)  # of every size the same share: a matrix seldom seen is cheaper
         seconds, model = problem.decide(count)
         took, run = problem.values(count)
-        assert model.n_updates == int(run.updated.sum())
+        assert model.n_updates_ == int(run.updated.sum())
         found["decide"].append(seconds / count)
         found["values"].append(took / count)
         print(f"n = {n:3}: decide {1e6 * seconds / count:7.1f}, values {1e6 * took / count:7.1f} over {count} trials")
     for name, each in found.items():
         print(f"exponent of {name}: {np.polyfit(np.log(sizes), np.log(each), 1)[0]:.2f}")
     seconds, model = Problem(400, 0.0).decide()
-    print(f"n = 400, all 160,000 trials: {seconds:.1f} s, {model.n_updates} updates")
+    print(f"n = 400, all 160,000 trials: {seconds:.1f} s, {model.n_updates_} updates")
 
 
 def inductive(arguments):
@@ -157,7 +157,7 @@ def inductive(arguments):
                     part = [rows[k] for k in chunk], [cols[k] for k in chunk], y[chunk]
                     seconds += clock(model.partial_fit, *part)[0]
                 times[name].append(seconds)
-                updates.add(model.n_updates)
+                updates.add(model.n_updates_)
             assert len(updates) == 1
         grown, known = median(times["grown"]), median(times["known"])
         print(
@@ -191,7 +191,7 @@ def sparse(arguments):
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(
             f"m = n = {n}: begin and learn {few} trials {learning:.1f} s, a prediction {1e3 * median(seconds):.1f} ms, "
-            f"of 200 at once {5 * crowd:.1f} ms, {model.n_updates} updates, peak {peak:.2f} GiB"
+            f"of 200 at once {5 * crowd:.1f} ms, {model.n_updates_} updates, peak {peak:.2f} GiB"
         )
 
 

@@ -54,7 +54,7 @@ ALL = [(i, j) for i in range(M) for j in range(N)]
 
 
 def facts(model):
-    return model.n_seen, model.n_updates, model.n_mistakes
+    return model.n_seen_, model.n_updates_, model.n_mistakes_
 
 
 @pytest.mark.parametrize("conservative", [False, True])
@@ -75,7 +75,7 @@ def test_scores_are_those_of_algorithm_1(conservative, d):
     )
     np.testing.assert_allclose(score.values, expected, rtol=0, atol=1e-9)
     np.testing.assert_array_equal(score.updated, updated)
-    assert score.mistakes == np.sum(np.where(expected >= 0, 1, -1) != y) == model.n_mistakes
+    assert score.mistakes == np.sum(np.where(expected >= 0, 1, -1) != y) == model.n_mistakes_
 
 
 def test_anytime_steps_and_the_neutral_start():
@@ -150,7 +150,7 @@ def test_files_and_pickles_resume_exactly(options, tmp_path):
         assert facts(copy) == facts(model)
         np.testing.assert_array_equal(copy.decision_function(ALL), model.decision_function(ALL))
         np.testing.assert_array_equal(copy.predict_proba(ALL), model.predict_proba(ALL))
-        np.testing.assert_array_equal(copy.expert_weights, model.expert_weights)
+        np.testing.assert_array_equal(copy.expert_weights_, model.expert_weights_)
 
 
 def test_ids_of_any_kind_at_any_time():

@@ -179,7 +179,7 @@ def test_a_point_outside_the_domain_changes_nothing():
     with pytest.raises(ValueError, match=r"\(9.0, 0.0\)"):
         model.learn_one((9.0, 0.0), "x", 1)
     np.testing.assert_array_equal(model.decision_function([((0.5, 1.0), "x")]), expected)
-    assert model.n_seen == 2
+    assert model.n_seen_ == 2
 
 
 def test_interrupts_undo_the_stream(monkeypatch):

@@ -37,7 +37,7 @@ def test_an_empty_stream():
     model = OnlineMatrixClassifier().partial_fit(["a"], ["x"], [1])
     score = model.score_stream([], [], [], comparator="majority")
     assert (score.n_trials, score.mistakes, score.error, score.regret, score.log_loss) == (0, 0, 0.0, 0.0, 0.0)
-    assert model.n_seen == 1
+    assert model.n_seen_ == 1
 
 
 def test_ratings_have_losses_and_comparators_too():
@@ -119,7 +119,7 @@ def test_the_papers_tuning_keeps_the_mistake_bound():
     D = quasi_dimension_bound(*sides.values(), *classes)
     assert model._engine.members[0][0].tuning == (0.5, np.log(D / 80), "constant", 0.5, True)
     assert score.mistakes <= mistake_bound(D, 0.5, 40, 40)
-    assert model.n_updates >= score.mistakes
+    assert model.n_updates_ >= score.mistakes
 
 
 def test_planned_steps():

@@ -96,4 +96,4 @@ def test_an_interrupted_stream_of_pairs_never_was():
         each.partial_fit(*PAIRS[500:900].T, ANSWERS[500:900])
     # Ids that the lost stream brought keep their places, so that sums run in another order.
     np.testing.assert_allclose(model.decision_function(PAIRS[:50]), twin.decision_function(PAIRS[:50]), atol=1e-12)
-    assert model.n_seen == twin.n_seen == 900
+    assert model.n_seen_ == twin.n_seen_ == 900

@@ -77,7 +77,7 @@ FITS = {
     "popca": (lambda: POPCA(3, refine=0, random_state=0), learn_rows, "n_samples_seen_"),
     "petrels": (lambda: PETRELS(3, random_state=0), learn_rows, "n_samples_seen_"),
     "grouse": (lambda: GROUSE(3, random_state=0), learn_rows, "n_samples_seen_"),
-    "pairs": (lambda: OnlineMatrixClassifier(random_state=0), learn_pairs, "n_seen"),
+    "pairs": (lambda: OnlineMatrixClassifier(random_state=0), learn_pairs, "n_seen_"),
     "active": (lambda: ActivePOPCA(12, 2, budget=3, random_state=0), ask_and_tell, "n_asked_"),
 }
 

@@ -70,8 +70,8 @@ class OnlineMatrixClassifier(OneByOne, ClassifierMixin, BaseEstimator):  # type:
     ----------
     classes_ : ndarray of shape (2,) or (L + 1,)
         Negative and positive label. Before a negative label is seen: -1 and 1.
-    n_seen, n_updates, n_mistakes : int
-    expert_weights : ndarray of shape (L, E)
+    n_seen_, n_updates_, n_mistakes_ : int
+    expert_weights_ : ndarray of shape (L, E)
 
     Notes
     -----

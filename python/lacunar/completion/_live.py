@@ -168,22 +168,22 @@ class Live:
     # -- counts -----------------------------------------------------------------------------------------------------
 
     @property
-    def n_seen(self) -> int:
+    def n_seen_(self) -> int:
         """Pairs learned so far."""
         return self._live().n_seen if self.__sklearn_is_fitted__() else 0
 
     @property
-    def n_updates(self) -> int:
+    def n_updates_(self) -> int:
         """Pairs that changed the learner."""
         return self._live().n_updates if self.__sklearn_is_fitted__() else 0
 
     @property
-    def n_mistakes(self) -> int:
+    def n_mistakes_(self) -> int:
         """Pairs predicted wrongly before they were learned."""
         return self._live().n_mistakes if self.__sklearn_is_fitted__() else 0
 
     @property
-    def expert_weights(self) -> NDArray[np.float64]:
+    def expert_weights_(self) -> NDArray[np.float64]:
         """Weights of the experts, shape (L, E)."""
         return np.array([hedge.weights for hedge in self._live().hedges])
 
