@@ -1,4 +1,9 @@
-"""Who belongs together? Communities of a graph, asked for pair by pair: section 4.2 of Herbster, Pasteris and Tse."""
+"""
+Who belongs together?
+=====================
+
+Communities of a graph, asked for pair by pair: section 4.2 of Herbster, Pasteris and Tse.
+"""
 
 import warnings
 

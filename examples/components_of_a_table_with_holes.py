@@ -1,4 +1,9 @@
-"""Principal components of rows with most entries missing: one fit, a stream of batches, two halves merged, and what to trust."""
+"""
+Components of a table with holes
+================================
+
+Principal components of rows with most entries missing: one fit, a stream of batches, two halves merged, and what to trust.
+"""
 
 import numpy as np
 

@@ -1,4 +1,9 @@
-"""Who will like which film? Answers come one by one; every one is predicted before it is seen, new people and films at any time."""
+"""
+Who will like which film?
+=========================
+
+Answers come one by one; every one is predicted before it is seen, new people and films at any time.
+"""
 
 import tempfile
 from pathlib import Path

@@ -16,6 +16,7 @@ def test_example(path, capsys, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "Agg")
     pyplot = pytest.importorskip("matplotlib.pyplot")
     monkeypatch.setattr(pyplot, "show", lambda: pyplot.close("all"))
+    assert set(path.read_text(encoding="utf-8").splitlines()[2]) == {"="}, "the gallery wants a title"
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 60
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out
