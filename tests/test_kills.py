@@ -93,8 +93,8 @@ def go_on(name, path, *, every=True):
     save_model(model, path)
 
 
-def killed_child(name, path, seconds):
-    """Whether a child that goes on with the run was killed on its way."""
+def killed_child(name, path, seconds, *, saved_first):
+    """Whether a child that goes on with the run was killed on its way; on request once there is a file, however slow the machine."""
     child = os.fork()
     if child == 0:
         try:
@@ -102,6 +102,9 @@ def killed_child(name, path, seconds):
             os._exit(0)
         finally:
             os._exit(1)
+    deadline = time.perf_counter() + 20
+    while saved_first and not path.exists() and time.perf_counter() < deadline:
+        time.sleep(1e-4)
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
@@ -125,8 +128,8 @@ def trial(name, folder, seed):
     seconds = time.perf_counter() - start
     go_on(name, whole, every=False)
     kills = middles = 0
-    for _ in range(10 * KILLS):
-        kills += killed_child(name, path, rng.uniform(0, 0.6 * seconds))
+    for number in range(10 * KILLS):
+        kills += killed_child(name, path, rng.uniform(0, 0.6 * seconds), saved_first=number % 2 == 1)
         middles += path.exists()
         if path.exists() and getattr(load_model(path), FITS[name][2]) == BATCHES * ROWS:
             path.unlink()  # it was done: begin anew
