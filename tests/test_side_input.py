@@ -187,3 +187,10 @@ def test_features_of_one_more_id_refused(values, message):
     with pytest.raises(ValueError, match=message):
         side.grow(values)
     assert side.size == 4
+
+
+def test_columns_of_a_frame_may_be_named_by_numbers():
+    pd = pytest.importorskip("pandas")
+    points = np.arange(6.0).reshape(3, 2) + 1
+    named = Features(pd.DataFrame(points, columns=["a", "b"])).begin()
+    np.testing.assert_array_equal(Features(pd.DataFrame(points)).begin().columns([0, 1]), named.columns([0, 1]))

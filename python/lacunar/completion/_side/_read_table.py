@@ -59,7 +59,7 @@ def _of_array(X: Any) -> Columns:
 def _of_frame(frame: Any) -> Columns:
     columns = {}
     for name, dtype in frame.schema.items():
-        series = frame[name]
+        series = frame.get_column(name)  # a name may be a number
         if dtype.is_numeric() or dtype == nw.Boolean:
             columns[name] = _column(name, [np.nan if v is None else v for v in series.to_list()])
         elif dtype in (nw.String, nw.Categorical, nw.Enum, nw.Object):
