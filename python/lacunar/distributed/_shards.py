@@ -26,7 +26,7 @@ def shards(X: Any, y: Any = None) -> list[Any]:
     Parameters
     ----------
     X : dask array (n, d), dask dataframe, folder of Parquet files with wide rows, or iterable of tables or delayed tables
-        Tables are arrays with NaN, frames, sparse matrices or `Observed`. An array is cut by rows only.
+        Tables are arrays with NaN, frames, sparse matrices, `Observed` or paths (str) of its files. An array is cut by rows only.
     y : None, str, dask array or series, or iterable with as many pieces
         A str names the column of a frame or Parquet file that holds the labels.
 
@@ -98,4 +98,4 @@ def _pair(piece: Any, labels: Any) -> tuple[Any, Any]:
 
 
 def _table(piece: Any) -> Any:
-    return Observed.load(piece) if isinstance(piece, str) else piece
+    return Observed.load(piece) if isinstance(piece, str) else piece  # the path of an `Observed` file
