@@ -90,6 +90,29 @@ def test_a_full_disk_leaves_the_old_folder(tmp_path, monkeypatch):
     assert Observed.load(path) == table
 
 
+@pytest.mark.parametrize("as_folder", [False, True])
+@pytest.mark.skipif(os.name == "nt", reason="folders cannot be forced to the disk there")
+def test_bytes_are_on_the_disk_before_their_name(as_folder, tmp_path, monkeypatch):
+    """A power cut keeps what was forced to the disk; a name that came first would point to nothing."""
+    calls, fsync, replace = [], os.fsync, os.replace
+
+    def forced(descriptor):
+        inode = os.fstat(descriptor).st_ino
+        everything = [tmp_path, *tmp_path.rglob("*")]
+        calls.append(next(path.name for path in everything if path.stat().st_ino == inode))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", forced)
+    monkeypatch.setattr(os, "replace", lambda old, new: (calls.append(f"> {Path(new).name}"), replace(old, new)))
+    Observed.from_dense(X).save(tmp_path / "t", as_folder=as_folder)
+    renamed = calls.index("> t")
+    written, after = calls[:renamed], calls[renamed + 1 :]
+    assert after == [tmp_path.name]
+    assert written[-1].endswith(".part")
+    parts = {"header.json", "indptr.npy", "indices.npy", "values.npy"} if as_folder else set()
+    assert set(written[:-1]) == parts
+
+
 class NoMemory:
     """MemoryError at the n-th Python call inside the package."""
 

@@ -37,7 +37,7 @@ def write_archive(
     arrays: Mapping[str, NDArray[Any]],
     as_folder: bool = False,
 ) -> None:
-    """Write under another name beside `path`, then rename: a killed run leaves the old file or none."""
+    """Write under another name beside `path`, force it to the disk, then rename: killed or without power, the old file stays."""
     target = Path(path)
     packed = {name: np.ascontiguousarray(array).reshape(np.shape(array)) for name, array in arrays.items()}
     for name, array in packed.items():
@@ -64,16 +64,31 @@ def _checksum(array: NDArray[Any]) -> int:
 def _write_file(target: Path, text: str, arrays: Mapping[str, NDArray[Any]]) -> None:
     descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
     try:
-        with os.fdopen(descriptor, "wb") as stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as members:
-            members.writestr("header.json", text)
-            for name, array in arrays.items():
-                with members.open(_aligned_member(name, stream.tell()), "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, array, allow_pickle=False)
+        with os.fdopen(descriptor, "wb") as stream:
+            with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as members:
+                members.writestr("header.json", text)
+                for name, array in arrays.items():
+                    with members.open(_aligned_member(name, stream.tell()), "w", force_zip64=True) as member:
+                        np.lib.format.write_array(member, array, allow_pickle=False)
+            stream.flush()
+            os.fsync(stream.fileno())  # or the new name could reach the disk before the bytes
         os.chmod(temporary, _usual_mode(0o666))  # mkstemp keeps a file to its owner
         os.replace(temporary, target)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+    _to_disk(target.parent)
+
+
+def _to_disk(path: Path) -> None:
+    """Wait until the disk holds a file's bytes, or a folder's names; Windows has no such call for folders."""
+    if os.name == "nt" and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _aligned_member(name: str, position: int) -> zipfile.ZipInfo:
@@ -99,14 +114,18 @@ def _write_folder(target: Path, text: str, arrays: Mapping[str, NDArray[Any]]) -
         for name, array in arrays.items():
             np.save(temporary / f"{name}.npy", array, allow_pickle=False)
         (temporary / "header.json").write_text(text, encoding="utf-8")
+        for part in [*temporary.iterdir(), temporary]:
+            _to_disk(part)
         os.chmod(temporary, _usual_mode(0o777))
         if target.is_dir():  # a folder cannot be replaced in one step: the old one is moved aside, never lost
             aside = Path(f"{temporary}.old")
             os.replace(target, aside)
             os.replace(temporary, target)
+            _to_disk(target.parent)
             shutil.rmtree(aside)
         else:
             os.replace(temporary, target)
+            _to_disk(target.parent)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
