@@ -4,6 +4,7 @@ After Herbster, Pasteris and Tse, *Online Matrix Completion with Side Informatio
 algorithm in kernel form. `_side` is what is known of rows and columns, `_theory` what it is worth.
 """
 
+from lacunar.completion._batches import read_pair_batches
 from lacunar.completion._classifier import OnlineMatrixClassifier
 from lacunar.completion._side import Features, Graph, Identity, Kernel, KernelFunction, Mix
 from lacunar.completion._theory import (
@@ -30,5 +31,6 @@ __all__ = [
     "pd_laplacian",
     "predictiveness",
     "quasi_dimension_bound",
+    "read_pair_batches",
     "regret_bound",
 ]

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar._check import read_ids, read_labels, read_pairs
+from lacunar.completion._batches import PairBatches
 from lacunar.completion._labels import read_y
 from lacunar.completion._model import Pairs, Trials
 from lacunar.completion._side import SideInformation
@@ -23,7 +24,7 @@ Floats = NDArray[np.float64]
 LEARNED = ("_engine", "state_", "classes_", "settled_", "seed_")
 
 
-class OnlineMatrixClassifier(OneByOne, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class OnlineMatrixClassifier(PairBatches, OneByOne, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Online completion of a binary matrix with side information, by matrix exponentiated gradient.
 
     Rows and columns are ids of any hashable kind (users and films, voters and bills, vertices and vertices); each observation is a

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
 from lacunar._columns import ColumnScale, fit_columns, scale_columns
+from lacunar._one_pass import labelled, one_pass
 from lacunar._random import generator
 from lacunar._threads import thread_count
 from lacunar.karma._engine import EngineFits
@@ -125,17 +126,15 @@ class StreamFits(EngineFits):
 
     def _fit_batches(self, batches: Iterable[Any], classes: Any) -> Any:
         """One pass over batches, starting afresh."""
-        for name in ("kernel_", "classes_", "intercept_", "n_features_in_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-        self._forget()
-        number = 0
-        for number, batch in enumerate(batches, 1):
-            X, y, *weight = batch
+
+        def learn(numbered: tuple[int, Any]) -> None:
+            number, batch = numbered
+            X, y, *weight = labelled(batch, most=3)
             self._learn(X, y, classes if number == 1 else None, weight[0] if weight else None)
             if self.verbose:
                 print(f"[{self.solver_}] batch {number}: {self.n_rows_seen_} rows", flush=True)
-        if not number:
-            raise ValueError("batches must hold at least one (X, y); it was empty. Pass a fresh iterator.")
+
+        one_pass(self, enumerate(batches, 1), learn)
         return self
 
     def _score_stream(self, X: Any, y: Any, classes: Any, sample_weight: Any, regret: bool) -> StreamScore:

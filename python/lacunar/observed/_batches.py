@@ -2,47 +2,49 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
+from lacunar._arrow import as_table, record_batches, values_of
 from lacunar.observed._construct import frame_values
 from lacunar.observed._format import Observed
+from lacunar.observed._triplets import LINES, Triplets, rows_of_triplets
 
 Batch = tuple[Observed, Any]
 
 
-class Triplets(NamedTuple):
-    """Names of the columns that hold row number, column number and value, and the width of the table.
-
-    Lines must come by ascending row; a row may hold its columns in any order.
-    """
-
-    n_columns: int
-    row: str = "row"
-    col: str = "col"
-    value: str = "value"
-
-
 def read_batches(
-    source: Any, *, size: int = 10_000, target: Any = None, triplets: Triplets | None = None
+    source: Any,
+    *,
+    size: int = 10_000,
+    target: Any = None,
+    triplets: Triplets | None = None,
+    drop_unlabelled: bool = False,
+    dtype: DTypeLike | None = None,
 ) -> Iterator[Batch]:
     """Walk the rows of a source that need not fit in memory, `size` at a time.
+
+    Every source with the same rows gives the same batches, whatever the layout of its files.
 
     Parameters
     ----------
     source : path of a Parquet file or folder, Arrow record batches, or Observed
-        Arrow: an iterable of record batches or tables, a RecordBatchReader or one table. An `Observed` loaded with mmap=True is
-        never in memory as a whole.
+        Files of a folder come by name. Arrow: an iterable of record batches or tables, a RecordBatchReader, a dataset or one table. An
+        `Observed` loaded with mmap=True is never in memory as a whole.
     size : int, default=10000
-        Rows of a batch, at least 1; the last may be shorter.
+        Rows of a batch, at least 1; only the last is shorter.
     target : None, str or array-like of shape (n,), default=None
-        Name of the column with the labels (wide rows), or the labels of an `Observed`.
+        Name of the column with the labels (wide rows), or the labels of all rows, such as a mapped ``.npy`` file. Null is NaN (None in
+        text).
     triplets : Triplets, default=None
         The source holds a line an entry, in place of a line a row. Rows without entries in between are empty rows.
+    drop_unlabelled : bool, default=False
+        Leave out rows whose label is NaN or None, which most learners refuse (not `SLRMRegressor`).
+    dtype : float64 or float32, optional
+        Of the values; default: that of an `Observed`, else float64.
 
     Yields
     ------
@@ -53,8 +55,14 @@ def read_batches(
     ------
     ImportError
         Without pyarrow, for Parquet and Arrow.
+    TypeError
+        A source of another kind.
     ValueError
-        size below 1; a target that is no column; triplets that go back to an earlier row.
+        size below 1; a target that is no column, or not one label a row; triplets that go back to an earlier row.
+
+    Notes
+    -----
+    Memory is a few times that of a batch: of `size` dense rows where rows are wide, of their entries elsewhere.
 
     Examples
     --------
@@ -66,98 +74,91 @@ def read_batches(
     """
     if size < 1:
         raise ValueError(f"size must be at least 1 row; got {size}.")
+    if isinstance(target, str) and (triplets is not None or isinstance(source, Observed)):
+        raise ValueError(
+            f"target must name a column of wide rows, or hold the labels of all rows; got {target!r} and "
+            f"{'triplets, whose lines are entries' if triplets is not None else 'an Observed'}. Pass an array."
+        )
+    if drop_unlabelled and target is None:
+        raise ValueError("drop_unlabelled=True must come with a target; got None. Say where the labels are.")
+    pieces = _pieces(source, size, target, triplets)
+    if target is not None and not isinstance(target, str):
+        pieces = _with_labels(pieces, np.asarray(target), None if triplets is None else triplets.n_rows)
+    if drop_unlabelled:
+        pieces = (labelled for labelled in map(_known, pieces) if labelled[0].shape[0])
+    made = _of_size(pieces, size)
+    return made if dtype is None else ((rows.astype(dtype), labels) for rows, labels in made)
+
+
+def _pieces(source: Any, size: int, target: Any, triplets: Triplets | None) -> Iterator[Batch]:
+    """Rows in pieces of any number, with the labels of a named column."""
     if isinstance(source, Observed):
-        yield from _of_table(source, size, target)
-    elif triplets is not None:
-        if target is not None:
-            raise ValueError(
-                f"target must be None with triplets, whose lines are entries; got {target!r}. Pass labels yourself."
-            )
-        yield from ((rows, None) for rows in _of_triplets(_arrow(source, size, list(triplets[1:])), triplets, size))
-    else:
-        yield from _of_wide_rows(_arrow(source, size, None), target)
-
-
-def _of_table(table: Observed, size: int, target: Any) -> Iterator[Batch]:
-    labels = None if target is None else np.asarray(target)
-    if labels is not None and len(labels) != table.shape[0]:
-        raise ValueError(f"target must have a label for every row; got {len(labels)} and {table.shape[0]} rows.")
-    for start, rows in zip(range(0, table.shape[0], size), table.iter_batches(size), strict=True):
-        yield rows, None if labels is None else labels[start : start + size]
-
-
-def _arrow(source: Any, size: int, columns: list[str] | None) -> Iterator[Any]:
-    """Record batches of at most `size` lines."""
-    try:
-        import pyarrow as pa
-        import pyarrow.dataset as dataset
-    except ImportError:
-        raise ImportError(
-            "reading Parquet and Arrow needs pyarrow, which is not installed: pip install pyarrow"
-        ) from None
-    if isinstance(source, str | os.PathLike):
-        yield from dataset.dataset(source, format="parquet").to_batches(columns=columns, batch_size=size)
-        return
-    pieces: Iterable[Any] = [source] if isinstance(source, pa.Table | pa.RecordBatch) else source
-    for piece in pieces:
-        table = pa.Table.from_batches([piece]) if isinstance(piece, pa.RecordBatch) else piece
-        yield from (table if columns is None else table.select(columns)).to_batches(max_chunksize=size)
+        return ((rows, None) for rows in source.iter_batches(size))
+    if triplets is None:
+        return _of_wide_rows(record_batches(source, size), target if isinstance(target, str) else None)
+    if target is not None:
+        n_rows = len(np.asarray(target))
+        if triplets.n_rows not in (None, n_rows):
+            raise ValueError(f"target must have a label for every row; got {n_rows} and {triplets.n_rows} rows.")
+        triplets = triplets._replace(n_rows=n_rows)
+    lines = record_batches(source, LINES, [triplets.row, triplets.col, triplets.value])
+    return ((rows, None) for rows in rows_of_triplets(lines, triplets, size))
 
 
 def _of_wide_rows(batches: Iterable[Any], target: str | None) -> Iterator[Batch]:
-    import pyarrow as pa
-
-    for batch in batches:
-        if not batch.num_rows:
+    for table in map(as_table, batches):
+        if not table.num_rows:
             continue
-        table = pa.Table.from_batches([batch])
         labels = None
         if target is not None:
             if target not in table.column_names:
                 raise ValueError(f"target must be a column; got {target!r} among {table.column_names[:20]}.")
-            labels, table = table[target].to_numpy(), table.drop_columns([target])
+            labels, table = values_of(table[target]), table.drop_columns([target])
         yield Observed.from_dense(frame_values(table)), labels
 
 
-def _of_triplets(batches: Iterable[Any], names: Triplets, size: int) -> Iterator[Observed]:
-    """Whole rows only: the last row of what was read may go on in the next record batch."""
-    held, first, reached = _Entries.none(), 0, 0
-    for batch in batches:
-        known = batch.filter(batch.column(2).is_valid())
-        more = _Entries(*(np.asarray(known.column(k).to_numpy(zero_copy_only=False)) for k in range(3)))
-        if not len(more.row):
-            continue
-        back = np.flatnonzero(np.diff(np.concatenate([[reached], more.row])) < 0)
-        if len(back):
+def _with_labels(pieces: Iterable[Batch], labels: NDArray[Any], n_rows: int | None) -> Iterator[Batch]:
+    start = 0
+    for rows, _ in pieces:
+        stop = start + rows.shape[0]
+        if stop > len(labels):
             raise ValueError(
-                f"triplets must come by ascending row; row {more.row[back[0]]} comes after a later one. Sort the file by "
-                f"{names.row!r}, or read it whole with Observed.from_parquet."
+                f"target must have a label for every row; got {len(labels)} labels and at least {stop} rows."
             )
-        held, reached = held.followed_by(more), int(more.row[-1])
-        while reached - first >= size:
-            part, held = held.split(first + size)
-            yield part.table(first, size, names.n_columns)
-            first += size
-    if len(held.row):
-        yield held.table(first, reached + 1 - first, names.n_columns)
+        yield rows, labels[start:stop]
+        start = stop
+    if start < len(labels):
+        raise ValueError(f"target must have a label for every row; got {len(labels)} labels and {start} rows.")
 
 
-class _Entries(NamedTuple):
-    row: NDArray[Any]
-    col: NDArray[Any]
-    value: NDArray[Any]
+def _known(piece: Batch) -> Batch:
+    """The rows of a piece whose label is known."""
+    rows, labels = piece
+    known = labels == labels
+    if labels.dtype.kind == "O":
+        known = np.array([label is not None and bool(label == label) for label in labels], dtype=bool)
+    return (rows, labels) if known.all() else (rows[known], labels[known])
 
-    @classmethod
-    def none(cls) -> _Entries:
-        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
 
-    def followed_by(self, more: _Entries) -> _Entries:
-        return _Entries(*(np.concatenate(pair) for pair in zip(self, more, strict=True)))
+def _of_size(pieces: Iterable[Batch], size: int) -> Iterator[Batch]:
+    """The same rows cut anew, so that no batch tells how a file was laid out."""
+    held: list[Batch] = []
+    missing = size
+    for rows, labels in pieces:
+        start, n = 0, rows.shape[0]
+        while start < n:
+            stop = min(start + missing, n)
+            held.append((rows[start:stop], None if labels is None else labels[start:stop]))
+            missing, start = missing - (stop - start), stop
+            if not missing:
+                yield _joined(held)
+                held, missing = [], size
+    if held:
+        yield _joined(held)
 
-    def split(self, row: int) -> tuple[_Entries, _Entries]:
-        """Entries of rows before `row`, and the others."""
-        at = int(np.searchsorted(self.row, row))
-        return _Entries(*(each[:at] for each in self)), _Entries(*(each[at:] for each in self))
 
-    def table(self, first: int, n_rows: int, n_columns: int) -> Observed:
-        return Observed.from_triplets(self.row - first, self.col, self.value, shape=(n_rows, n_columns))
+def _joined(pieces: list[Batch]) -> Batch:
+    if len(pieces) == 1:
+        return pieces[0]
+    rows, labels = zip(*pieces, strict=True)
+    return Observed.vstack(rows), None if labels[0] is None else np.concatenate(labels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -11,6 +12,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
+from lacunar._one_pass import labelled, one_pass
 from lacunar._random import generator
 from lacunar.regression._base import SubspaceRegression
 from lacunar.regression._solvers import fit_batch
@@ -22,7 +24,7 @@ _Floats = NDArray[np.float64]
 def _streams(estimator: SLRMRegressor) -> bool:
     if estimator.solver != "stochastic":
         raise AttributeError(
-            f"partial_fit needs solver='stochastic'; got solver={estimator.solver!r}. Set it, or call fit on all rows."
+            f"partial_fit and fit_batches need solver='stochastic'; got solver={estimator.solver!r}. Set it, or call fit on all rows."
         )
     return True
 
@@ -310,6 +312,24 @@ class SLRMRegressor(StreamedFits, SubspaceRegression):
             self.__dict__.clear()
             self.__dict__.update(before)
             raise
+        return self
+
+    @available_if(_streams)  # type: ignore[untyped-decorator]
+    def fit_batches(self, batches: Iterable[Any]) -> SLRMRegressor:
+        """Fit in one pass over batches; memory is that of the model and one batch. Only with `solver="stochastic"`.
+
+        Parameters
+        ----------
+        batches : iterable of (X, y)
+            As in `partial_fit`: what `lacunar.observed.read_batches` yields with a target, or any generator.
+
+        Returns
+        -------
+        self
+            The same as `partial_fit` batch by batch on a fresh estimator. After an error as after the batch before, or as
+            before the call if it was the first.
+        """
+        one_pass(self, batches, lambda batch: self.partial_fit(*labelled(batch)))
         return self
 
     def _add_batch(self, X: Any, y: Any, *, first: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from sklearn.base import _fit_context
 
 from lacunar._check import validate_X
 from lacunar._moments import Sums, moved
+from lacunar._one_pass import one_pass, rows_of
 from lacunar.subspace import _closed
 from lacunar.subspace._diagnostics import Probe, describe, probe_tables, warn
 from lacunar.subspace._model import Model
@@ -71,7 +72,50 @@ class StreamedSubspace(FittedSubspace):
             )
         return self._or_as_before(lambda: self._add_batch(X, shift, first=not hasattr(self, "tables_")))
 
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit_batches(self, batches: Iterable[Any], *, shift: Any = None) -> Any:
+        """Fit in one pass over batches; memory is that of the tables and one batch.
+
+        Parameters
+        ----------
+        batches : iterable of X or (X, y)
+            X as in `partial_fit`, y ignored: what `lacunar.observed.read_batches` yields, or any generator.
+        shift : array-like of shape (d,), default=None
+            As in `partial_fit`.
+
+        Returns
+        -------
+        self
+            The same as `partial_fit` batch by batch on a fresh estimator, with one closed form at the end.
+
+        Raises
+        ------
+        ValueError
+            No batch at all, or what `partial_fit` refuses: the model is then that of the batches before, or as before the call if
+            it was the first.
+
+        Notes
+        -----
+        O(sum of squared entries of a row, over all rows, + d^3), 24 d^2 bytes.
+        """
+
+        def learn(batch: Any) -> None:
+            first = not hasattr(self, "tables_")
+            self._or_as_before(lambda: self._add_sums(rows_of(batch), shift if first else None, first=first))
+
+        seen = self.__dict__.get("tables_")
+        try:
+            one_pass(self, batches, learn)
+        finally:
+            if self.__dict__.get("tables_") is not seen:
+                self._from_stream()
+        return self
+
     def _add_batch(self, X: Any, shift: Any, *, first: bool) -> Any:
+        self._add_sums(X, shift, first=first)
+        return self._from_stream()
+
+    def _add_sums(self, X: Any, shift: Any, *, first: bool) -> None:
         rows = validate_X(self, X, reset=first, sparse_missing=self.sparse_missing)
         d = rows.shape[1]
         check_options(self, d)
@@ -86,7 +130,6 @@ class StreamedSubspace(FittedSubspace):
             self.shift_ = given if given is not None else column_means(rows) if self.center else np.zeros(d)
         made = pair_sums(rows, self.shift_, self.n_jobs)
         self.tables_ = (made if first else added(Sums(**self.tables_), made))._asdict()
-        return self._from_stream()
 
     def merge(self, other: Any) -> Any:
         """Add the rows that another model has seen, whatever its shift; exact.

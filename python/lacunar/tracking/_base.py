@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from lacunar._check import validate_X
 from lacunar._factor import Codes, Tracker, first_basis, row_codes
+from lacunar._one_pass import RowBatches
 from lacunar._random import generator
 from lacunar.observed import Observed
 
@@ -21,7 +22,7 @@ _Floats = NDArray[np.float64]
 _RECENT = 0.05  # weight of a row in the running residual
 
 
-class SubspaceTracker(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class SubspaceTracker(RowBatches, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the trackers: subclasses make the state and say which ridge its codes have."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {

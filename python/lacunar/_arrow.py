@@ -1,0 +1,87 @@
+"""Arrow record batches from Parquet files and from Arrow's own objects, a few lines of them in memory at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NoReturn
+
+from numpy.typing import NDArray
+
+
+def record_batches(source: Any, lines: int, columns: Sequence[str] | None = None) -> Iterator[Any]:
+    """Record batches of at most `lines` lines, in order; of a folder, file after file by name.
+
+    source: path of a Parquet file or folder, Arrow table, record batch, reader, dataset, or an iterable of tables or batches.
+    columns: names to read, in this order; None is all.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.dataset as dataset
+    except ImportError:
+        raise ImportError(
+            "reading Parquet and Arrow needs pyarrow, which is not installed: pip install pyarrow"
+        ) from None
+    if isinstance(source, str | os.PathLike):
+        source = dataset.dataset(source, format="parquet")
+    if isinstance(source, dataset.Dataset):
+        yield from _scanned(source, lines, columns)
+        return
+    pieces = [source] if isinstance(source, pa.Table | pa.RecordBatch) else source
+    if not isinstance(pieces, Iterable):
+        _refuse(source)
+    for piece in pieces:
+        if not isinstance(piece, pa.Table | pa.RecordBatch):
+            _refuse(piece)
+        table = as_table(piece)
+        if columns is not None:
+            _check_names(columns, table.column_names)
+            table = table.select(list(columns))
+        yield from table.to_batches(max_chunksize=lines)
+
+
+def _scanned(source: Any, lines: int, columns: Sequence[str] | None) -> Iterator[Any]:
+    """A file at a time, through a small buffer: Arrow's default reads row groups ahead, whatever their size."""
+    import pyarrow.dataset as dataset
+
+    if columns is not None:
+        _check_names(columns, source.schema.names)
+    options: dict[str, Any] = {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
+    if isinstance(source, dataset.FileSystemDataset) and isinstance(source.format, dataset.ParquetFileFormat):
+        options["fragment_scan_options"] = dataset.ParquetFragmentScanOptions(
+            use_buffered_stream=True, pre_buffer=False
+        )
+    names = None if columns is None else list(columns)
+    yield from source.to_batches(columns=names, batch_size=lines, **options)
+
+
+def as_table(piece: Any) -> Any:
+    """A record batch as a table of one; nothing is copied."""
+    import pyarrow as pa
+
+    return pa.Table.from_batches([piece]) if isinstance(piece, pa.RecordBatch) else piece
+
+
+def values_of(column: Any) -> NDArray[Any]:
+    """A column as an array: categories as what they stand for, nulls as NaN among numbers and None elsewhere."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return values
+
+
+def _check_names(wanted: Sequence[str], found: Sequence[str]) -> None:
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        raise ValueError(
+            f"the source must have a column {missing[0]!r}; got {list(found)[:20]}. Say what its columns are called."
+        )
+
+
+def _refuse(source: Any) -> NoReturn:
+    raise TypeError(
+        "source must be a path of Parquet files, Arrow tables, record batches, a reader or a dataset, or an Observed; got "
+        f"{type(source).__name__}. Arrays and frames in memory go to fit_batches as they are, (X, y) by (X, y)."
+    )

@@ -1,0 +1,159 @@
+"""Pairs and labels from what does not fit in memory, and the fit in one pass over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacunar._arrow import record_batches, values_of
+from lacunar._check import read_pairs
+from lacunar._one_pass import labelled, one_pass
+from lacunar.observed import Observed
+
+Column = NDArray[Any]
+PairBatch = tuple[tuple[Column, Column], Column]
+
+
+def read_pair_batches(
+    source: Any,
+    *,
+    size: int = 10_000,
+    row: str = "row",
+    col: str = "col",
+    label: str = "label",
+    time: str | None = None,
+) -> Iterator[PairBatch]:
+    """Walk the pairs of a source that need not fit in memory, `size` at a time and in its order.
+
+    Parameters
+    ----------
+    source : path of a Parquet file or folder, Arrow record batches, or Observed
+        Files of a folder come by name. Of an `Observed`, entries come row by row, their values are the labels, and the names below
+        are not used; loaded with mmap=True, it is never in memory as a whole.
+    size : int, default=10000
+        Pairs of a batch, at least 1; only the last is shorter.
+    row, col, label : str
+        Names of the columns with the ids and the labels. Lines whose label is null or NaN are left out.
+    time : str, default=None
+        Name of a column that must not fall from one line to the next: the order in which pairs came.
+
+    Yields
+    ------
+    pairs : tuple of (rows, cols), ndarrays of shape (at most size,)
+    labels : ndarray of shape (at most size,)
+        Together a batch for `OnlineMatrixClassifier.fit_batches`.
+
+    Raises
+    ------
+    ImportError
+        Without pyarrow, for Parquet and Arrow.
+    TypeError
+        A source of another kind.
+    ValueError
+        size below 1, a column that is not there, a time that goes back.
+
+    Examples
+    --------
+    >>> from lacunar.observed import Observed
+    >>> from lacunar.completion import OnlineMatrixClassifier, read_pair_batches
+    >>> likes = Observed.from_dense([[1.0, float("nan"), -1.0], [float("nan"), 1.0, -1.0]])
+    >>> [(rows.tolist(), cols.tolist()) for (rows, cols), labels in read_pair_batches(likes, size=3)]
+    [([0, 0, 1], [0, 2, 1]), ([1], [2])]
+    >>> OnlineMatrixClassifier().fit_batches(read_pair_batches(likes, size=3)).n_seen_
+    4
+    """
+    if size < 1:
+        raise ValueError(f"size must be at least 1 pair; got {size}.")
+    if isinstance(source, Observed):
+        return (_entries(source, start, min(start + size, source.nnz)) for start in range(0, source.nnz, size))
+    names = [row, col, label, *([] if time is None else [time])]
+    return _of_size(_of_lines(record_batches(source, size, names), time), size)
+
+
+def _entries(table: Observed, start: int, stop: int) -> PairBatch:
+    """Entries `start` to `stop` of a table, which may be mapped: only their own pages are read."""
+    first, last = np.searchsorted(table.indptr, [start, stop - 1], side="right") - 1
+    ends = np.clip(np.asarray(table.indptr[first : last + 2]), start, stop)
+    rows = np.repeat(np.arange(first, last + 1), np.diff(ends))
+    return (rows, np.asarray(table.indices[start:stop])), np.asarray(table.values[start:stop])
+
+
+def _of_lines(batches: Iterable[Any], time: str | None) -> Iterator[list[Column]]:
+    """Columns of rows, columns and labels, a record batch at a time."""
+    reached: Any = None
+    for batch in batches:
+        if time is not None and batch.num_rows:
+            reached = _checked_time(values_of(batch.column(3)), reached, time)
+        known = batch.filter(batch.column(2).is_valid())
+        columns = [values_of(known.column(k)) for k in range(3)]
+        if columns[2].dtype.kind == "f":
+            columns = [each[~np.isnan(columns[2])] for each in columns]
+        yield columns
+
+
+def _checked_time(times: Column, reached: Any, name: str) -> Any:
+    if (times.dtype.kind == "O" and any(each is None for each in times)) or (times != times).any():
+        raise ValueError(f"column {name!r} must hold a time in every line; got a null. Drop those lines.")
+    chain = times if reached is None else np.append(np.asarray([reached], dtype=times.dtype), times)
+    back = np.flatnonzero(chain[1:] < chain[:-1])
+    if back.size:
+        raise ValueError(
+            f"pairs must come by ascending {name!r}; got {chain[back[0] + 1]} after {chain[back[0]]}. Sort the source by it (files of a "
+            "folder come by name), or leave time out to take pairs as they come."
+        )
+    return times[-1]
+
+
+def _of_size(pieces: Iterable[list[Column]], size: int) -> Iterator[PairBatch]:
+    """The same pairs cut anew, so that no batch tells how a file was laid out."""
+    held: list[list[Column]] = []
+    count = 0
+    for piece in pieces:
+        held.append(piece)
+        count += len(piece[0])
+        if count >= size:
+            columns = [np.concatenate(each) for each in zip(*held, strict=True)]
+            for start in range(0, count - size + 1, size):
+                yield _batch([each[start : start + size] for each in columns])
+            held = [[each[count - count % size :] for each in columns]]
+            count %= size
+    if count:
+        yield _batch([np.concatenate(each) for each in zip(*held, strict=True)])
+
+
+def _batch(columns: list[Column]) -> PairBatch:
+    rows, cols, labels = columns
+    return (rows, cols), labels
+
+
+class PairBatches:
+    """`fit_batches` of estimators that learn from pairs."""
+
+    partial_fit: Any
+
+    def fit_batches(self, batches: Iterable[Any], *, classes: Sequence[Any] | None = None) -> Self:
+        """Fit in one pass over batches of pairs, in their order; memory is that of the model and one batch.
+
+        Parameters
+        ----------
+        batches : iterable of (X, y)
+            As in `fit`: what `read_pair_batches` yields, or any generator.
+        classes : two labels, default=None
+            As in `partial_fit`.
+
+        Returns
+        -------
+        self
+            The same as `partial_fit` batch by batch on a fresh estimator. After an error as after the batch before, or as
+            before the call if it was the first.
+        """
+
+        def learn(batch: Any) -> None:
+            X, y = labelled(batch)
+            self.partial_fit(*read_pairs(X), y, classes)
+
+        one_pass(self, batches, learn)
+        return self
