@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from lacunar import _core, _linalg
+
 BENCH = Path(__file__).parents[1] / "bench"
 if not (BENCH / "compare.py").is_file():
     pytest.skip("the benchmarks are not beside the tests", allow_module_level=True)
@@ -151,8 +153,37 @@ def test_the_baseline_knows_every_counted_case(instructions):
         assert len(counts) >= 12
 
 
-def test_small_hot_loops_give_their_answers(instructions):
+# Compiled functions that are no loop: sizes and single numbers.
+NO_LOOP = {"build_info", "primal_table_shape", "rls_stride", "shared_ridge"}
+ENGINE = ("decide", "expect_pairs", "learn", "run", "value", "values")
+
+
+def compiled_loops():
+    """(where, name) of every compiled function, and of what the engine of completion does a trial with."""
+    for module in (_core, _linalg):
+        for name, function in list(vars(module).items()):
+            if callable(function) and not isinstance(function, type) and not name.startswith("_"):
+                yield module, name
+    yield from ((_core.Meg, name) for name in ENGINE)
+
+
+def test_small_hot_loops_give_their_answers_and_reach_every_compiled_loop(instructions, monkeypatch):
+    missing = set()
+
+    def watch(owner, name):
+        function = getattr(owner, name)
+        missing.add(name)
+
+        def call(*args, **kwargs):
+            missing.discard(name)
+            return function(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, call)
+
+    for owner, name in compiled_loops():
+        watch(owner, name)
     for case in instructions.hot.CASES.values():
         run, check = case.at("small")
         check(run())
         check(run())  # a second call starts from the same state
+    assert missing <= NO_LOOP, f"no case of bench/hot reaches {sorted(missing - NO_LOOP)}"

@@ -2,7 +2,8 @@
 
 `bench_hot_loops.py` times the cases, `instructions.py` counts the instructions of the small ones. A case is a function of
 its sizes that makes the data and returns the call (repeatable: it starts from the same state every time) and the check.
-Kernels of Gram matrices and their solvers are in `karma`, subspaces and regressions in `subspaces`, streams of pairs in `pairs`.
+One module a family: tables themselves in `tables`, Gram matrices and the engines over them in `karma`, what users fit in
+`estimators`, `subspaces`, `active`, `regressions`, `pairs` and `baselines`.
 """
 
 from collections.abc import Callable
@@ -37,4 +38,4 @@ def case(
     return enter
 
 
-from hot import karma, pairs, subspaces  # noqa: E402, F401  their import enters their cases
+from hot import active, baselines, estimators, karma, pairs, regressions, subspaces, tables  # noqa: E402, F401  their import enters their cases

@@ -6,7 +6,6 @@ import numpy as np
 
 from hot import case
 from hot.data import dense_and_mask, low_rank
-from lacunar import KarmaClassifier, KarmaRegressorCV, Observed
 from lacunar.features import KarmaFeatures
 from lacunar.karma.solvers import OnlineModel, PrimalModel, loo_path, solve_crammer_singer, solve_dual, solve_ridge
 from lacunar.kernels import KernelForm, karma_kernel
@@ -34,6 +33,30 @@ def gram(method, n, d, share=2):
 
 def same_gram(expected, found):
     np.testing.assert_allclose(found[: len(expected)], expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+@case("gram, CSR output", small={"n": 240, "d": 600, "observed": 5}, large={"n": 4000, "d": 8000, "observed": 20})
+def gram_csr(n, d, observed):
+    rows = low_rank(n, d, 5, observed)[0]
+
+    def check(found):
+        same_gram(raw_gram(rows), np.vstack([found[[i]].toarray() for i in range(SOME)]))
+
+    return partial(karma_kernel, rows, scale="raw", dense_output=False), check
+
+
+@case("gram, four gammas of other rows", small={"n": 200, "d": 60}, large={"n": 3000, "d": 400})
+def grams(n, d):
+    rows, others = low_rank(n, d, 5, d // 2)[0], low_rank(n, d, 5, d // 3, seed=1)[0]
+    gammas = [1, 2, 3, 4]
+
+    def check(found):
+        (values, seen), (theirs, there) = dense_and_mask(rows[:SOME]), dense_and_mask(others)
+        product, common = values @ theirs.T, seen @ there.T
+        for gamma, gram in zip(gammas, found, strict=True):
+            same_gram(product * sum(common**power for power in range(gamma)), gram)
+
+    return partial(karma_kernel, rows, others, gamma=gammas, scale="raw"), check
 
 
 def cosine_gram(n, d=200, observed=30):
@@ -73,9 +96,9 @@ def crammer_singer(n, C=1.0):
     return partial(solve_crammer_singer, gram, label, 3, np.full(n, C), tol=1e-3), check
 
 
-def streams(n, d, observed):
+def streams(n, d, observed, gamma=2):
     rows, y, _, _ = low_rank(n, d, 5, observed)
-    form = KernelForm.fit(rows, gamma=2, constant=1.0, normalize="trace")
+    form = KernelForm.fit(rows, gamma=gamma, constant=1.0, normalize="trace")
     return rows, y[:, None], partial(new_stream, form, d)
 
 
@@ -98,9 +121,69 @@ def same_stream(mine, other, rows, y):
 
 @case("primal pass", small={"n": 300, "d": 60}, large={"n": 50_000, "d": 200})
 @case("primal pass, wide", small={"n": 100, "d": 600}, large={"n": 5000, "d": 4000})
-def primal(n, d, observed=20):
-    rows, y, new = streams(n, d, observed)
+@case("primal pass, by blocks", small={"n": 2100, "d": 1100}, large={"n": 20_000, "d": 2000})
+@case(
+    "primal pass, gamma 3",
+    small={"n": 300, "d": 30, "observed": 8, "gamma": 3},
+    large={"n": 50_000, "d": 100, "observed": 15, "gamma": 3},
+)
+def primal(n, d, observed=20, gamma=2):
+    rows, y, new = streams(n, d, observed, gamma)
     return same_stream(partial(new, PrimalModel), partial(new, OnlineModel), rows, y)
+
+
+@case("primal pass, hashed", small={"n": 300, "d": 60}, large={"n": 50_000, "d": 2000})
+def hashed(n, d, observed=20):
+    """2^20 entries at most: a share of the errors of the whole table, as few entries collide."""
+    rows, y, new = streams(n, d, observed)
+
+    def check(found):
+        assert np.mean(found[n // 2 :] * y[n // 2 :] < 0) < 0.45
+        whole = new(PrimalModel).partial_fit(rows[:2000], y[:2000])
+        assert np.corrcoef(found[:2000, 0], whole[:, 0])[0, 1] > 0.8
+
+    return lambda: new(PrimalModel, hash_bits=20).partial_fit(rows, y), check
+
+
+@case("online, budget of 100", small={"n": 300, "d": 60}, large={"n": 5000, "d": 200}, counted=False)
+def budgeted(n, d, observed=20):
+    rows, y, new = streams(n, d, observed)
+
+    def run():
+        model = new(OnlineModel, max_support=100, block=32)
+        return model.partial_fit(rows, y), model
+
+    def check(made):
+        decisions, model = made
+        expected = new(OnlineModel).partial_fit(rows[:100], y[:100])
+        np.testing.assert_allclose(decisions[:100], expected, rtol=1e-6, atol=1e-8 * np.abs(expected).max())
+        assert len(model.coef()) <= 100
+
+    return run, check
+
+
+@case(
+    "decisions, primal",
+    small={"n": 300, "d": 60, "kind": PrimalModel},
+    large={"n": 50_000, "d": 200, "kind": PrimalModel},
+)
+@case(
+    "decisions, online",
+    small={"n": 300, "d": 60, "kind": OnlineModel},
+    large={"n": 5000, "d": 200, "kind": OnlineModel},
+)
+def decisions(n, d, kind, observed=20):
+    rows, y, new = streams(n, d, observed)
+    fitted, other = new(PrimalModel), new(OnlineModel)
+    for model in (fitted, other):
+        model.partial_fit(rows[:1000], y[:1000])
+    mine, theirs = (fitted, other) if kind is PrimalModel else (other, fitted)
+
+    def check(found):
+        expected = theirs.decide(rows[:500])
+        np.testing.assert_allclose(found[:500], expected, rtol=1e-6, atol=1e-8 * np.abs(expected).max())
+
+    return partial(mine.decide, rows), check
 
 
 @case("online block", small={"n": 300, "d": 60}, large={"n": 5000, "d": 200})
@@ -127,19 +210,6 @@ def ascent(n, d, observed=20):
     return run, check
 
 
-@case("columns", small={"n": 500, "d": 60}, large={"n": 200_000, "d": 500})
-def columns(n, d, observed=20):
-    made = low_rank(n, d, 5, observed)[0]
-    parts = made.indptr, made.indices, made.values
-
-    def check(found):
-        order = np.argsort(parts[1], kind="stable")
-        np.testing.assert_array_equal(found.positions, order)
-        np.testing.assert_array_equal(found.rows, order // observed)
-
-    return lambda: Observed(*parts, (n, d)).columns, check
-
-
 @case("features, exact", small={"n": 200, "d": 60}, large={"n": 5000, "d": 200})
 def features(n, d, observed=10):
     rows = low_rank(n, d, 5, observed)[0]
@@ -162,19 +232,3 @@ def loo(n, C=1.0):
         np.testing.assert_allclose(path.predictions[1, 0], gram[0, rest] @ without, rtol=1e-6)
 
     return partial(loo_path, gram, y[:, None], [C / 10, C, 10 * C]), check
-
-
-@case("fit, KarmaRegressorCV by LOO", small={"n": 120}, large={"n": 1500}, counted=False)
-def loo_search(n):
-    rows, _, codes, _ = low_rank(n, 60, 5, 20, dtype=np.float64)
-    return lambda: KarmaRegressorCV().fit(rows, codes[:, 0]), lambda m: at_least(0.8, m.score(rows, codes[:, 0]))
-
-
-@case("fit, KarmaClassifier", small={"n": 200}, large={"n": 3000}, counted=False)
-def classifier(n):
-    rows, y, _, _ = low_rank(n, 60, 5, 20)
-    return lambda: KarmaClassifier(loss="hinge").fit(rows, y), lambda m: at_least(0.8, m.score(rows, y))
-
-
-def at_least(bar, score):
-    assert score >= bar, f"{score} < {bar}"

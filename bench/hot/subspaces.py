@@ -1,4 +1,4 @@
-"""Subspaces and regressions through them: sums over pairs, codes of rows, trackers, POPCA, SLRM, active acquisition."""
+"""Subspaces: sums over pairs of columns, POPCA in all its forms, codes of rows."""
 
 from functools import partial
 
@@ -6,10 +6,7 @@ import numpy as np
 
 from hot import case
 from hot.data import dense_and_mask, low_rank
-from lacunar.active import MBEG
-from lacunar.regression import SLRMRegressor
-from lacunar.subspace import POPCA
-from lacunar.tracking import GROUSE, PETRELS
+from lacunar.subspace import POPCA, column_pair_sums
 
 
 def missed(components, basis):
@@ -39,6 +36,35 @@ def pair_sums(n, d, share=4):
     return lambda: made().fit(rows), check
 
 
+SCATTER = {"n": 400, "d": 120, "observed": 6}
+
+
+@case("pair sums, stripes", small=SCATTER, large={"n": 50_000, "d": 2000, "observed": 100})
+@case("pair sums, bits", small={"n": 400, "d": 60, "observed": 12}, large={"n": 50_000, "d": 300, "observed": 60})
+@case("pair sums, products", small={"n": 400, "d": 60, "observed": 30}, large={"n": 50_000, "d": 300, "observed": 150})
+@case(
+    "pair sums, by column", small={"n": 100, "d": 3200, "observed": 10}, large={"n": 20_000, "d": 8000, "observed": 80}
+)
+def sums(n, d, observed):
+    """Products, joint counts and sums across: by density and width."""
+    rows = low_rank(n, d, 3, observed, dtype=np.float64)[0]
+    shift = np.linspace(-1, 1, d)
+
+    def check(found):
+        seen = rows.to_scipy()
+        values, seen.data = seen.copy(), np.ones(rows.nnz)
+        values.data = rows.values - shift[rows.indices]
+        some = [0, d // 2, d - 1]
+        for table, left, right in (
+            (found.product, values, values),
+            (found.counts, seen, seen),
+            (found.cross, values, seen),
+        ):
+            np.testing.assert_allclose(table[some], (left[:, some].T @ right).toarray(), rtol=1e-9, atol=1e-9)
+
+    return partial(column_pair_sums, rows, shift, cross=True), check
+
+
 @case("fit, POPCA", small={"n": 400, "d": 40, "solver": "dense"}, large={"n": 20_000, "d": 300, "solver": "dense"})
 @case(
     "fit, POPCA matrix-free",
@@ -51,8 +77,81 @@ def popca(n, d, solver, share=4):
     return lambda: made().fit(rows), partial(close_to, basis, 0.01)
 
 
+CLOSED = {"refine": 0, "random_state": 0}
+
+
+@case("fit, POPCA closed form", small={"n": 400, "d": 40}, large={"n": 50_000, "d": 300}, counted=False)
+@case(
+    "fit, POPCA matrix-free closed form",
+    small={"n": 400, "d": 40, "solver": "matrix-free"},
+    large={"n": 20_000, "d": 5000, "solver": "matrix-free", "share": 50},
+)
+def closed(n, d, share=4, solver="dense"):
+    rows, _, _, basis = low_rank(n, d, 3, d // share, dtype=np.float64)
+    return lambda: POPCA(3, solver=solver, **CLOSED).fit(rows), partial(close_to, basis, 0.05)
+
+
+@case("fit, POPCA by holdout", small={"n": 400, "d": 30}, large={"n": 10_000, "d": 100}, counted=False)
+def holdout(n, d):
+    rows, _, _, basis = low_rank(n, d, 3, d // 3, dtype=np.float64)
+
+    def check(model):
+        assert model.n_components_ == 3
+        close_to(basis, 0.01, model)
+
+    return lambda: POPCA("holdout", random_state=0).fit(rows), check
+
+
+@case("fit, POPCA robust by rows", small={"n": 400, "d": 30}, large={"n": 20_000, "d": 200}, counted=False)
+def robust(n, d):
+    """Every fiftieth row is a hundred times too large."""
+    rows, _, _, basis = low_rank(n, d, 3, d // 3, dtype=np.float64)
+    loud = np.repeat(np.where(np.arange(n) % 50, 1.0, 100.0), rows.row_counts)
+    wrong = rows.with_values(rows.values * loud)
+    return lambda: POPCA(3, robust="rows", random_state=0).fit(wrong), partial(close_to, basis, 0.05)
+
+
+@case("stream, POPCA", small={"n": 1000, "d": 40, "batches": 4}, large={"n": 50_000, "d": 300}, counted=False)
+def popca_stream(n, d, batches=20):
+    """Batches, every other one to another model, and the two merged: the closed form of all rows."""
+    rows = low_rank(n, d, 3, d // 4, dtype=np.float64)[0]
+    parts = [rows[k::batches] for k in range(batches)]
+
+    def run():
+        left, right = POPCA(3, **CLOSED), POPCA(3, **CLOSED)
+        for k in range(0, batches, 2):
+            left.partial_fit(parts[k])
+            right.partial_fit(parts[k + 1])
+        return left.merge(right)
+
+    def check(model):
+        assert missed(model.components_, POPCA(3, **CLOSED).fit(rows).components_.T) < 1e-9
+
+    return run, check
+
+
+@case("POPCA imputes and scores", small={"n": 200, "d": 40}, large={"n": 20_000, "d": 300}, counted=False)
+def imputed(n, d, share=4):
+    rows, _, codes, basis = low_rank(n, d, 3, d // share, dtype=np.float64)
+    model = POPCA(3, random_state=0).fit(rows)
+
+    def check(found):
+        filled, score = found
+        whole = codes @ basis.T
+        assert np.mean((filled - whole) ** 2) < 0.1 * np.mean(whole**2)
+        assert np.isfinite(score)
+
+    return lambda: (model.impute(rows), model.score(rows)), check
+
+
 @case("row codes", small={"n": 200, "d": 60, "rank": 8}, large={"n": 20_000, "d": 400, "rank": 16})
-def row_codes(n, d, rank, share=2):
+@case(
+    "row codes beyond 64 directions",
+    small={"n": 3000, "d": 160, "rank": 70, "some": 50},
+    large={"n": 10_000, "d": 400, "rank": 70},
+    counted=False,
+)
+def row_codes(n, d, rank, share=2, some=None):
     rows = low_rank(n, d, rank, d // share, noise=0.0, dtype=np.float64)[0]
     model = POPCA(rank, center=False, codes="ls", random_state=0).fit(rows)
 
@@ -63,64 +162,4 @@ def row_codes(n, d, rank, share=2):
             expected = np.linalg.lstsq(model.components_[:, o].T, values[i, o], rcond=None)[0]
             np.testing.assert_allclose(codes[i], expected, rtol=1e-6, atol=1e-8)
 
-    return partial(model.transform, rows), check
-
-
-TRACKERS = {
-    "PETRELS per-row": partial(PETRELS, init="random", random_state=0),
-    "PETRELS shared": partial(PETRELS, state="shared", init="random", random_state=0),
-    "GROUSE": partial(GROUSE, init="random", random_state=0),
-}
-
-
-@case(
-    "RLS, per row (PETRELS)", small={"name": "PETRELS per-row"}, large={"name": "PETRELS per-row", "n": 6000, "d": 1000}
-)
-@case("RLS, shared (PETRELS)", small={"name": "PETRELS shared"}, large={"name": "PETRELS shared", "n": 6000, "d": 1000})
-@case("GROUSE step", small={"name": "GROUSE"}, large={"name": "GROUSE", "n": 6000, "d": 1000})
-def tracker(name, n=500, d=60, rank=4):
-    rows, _, _, basis = low_rank(n, d, rank, max(20, d // 10), noise=0.0, dtype=np.float64)
-    return lambda: TRACKERS[name](rank).partial_fit(rows), partial(close_to, basis, 0.02)
-
-
-SLRM = {
-    "paper": {"solver": "paper", "lam1": 10.0, "max_iter": 3, "center": False, "scale": False, "clip": None},
-    "stochastic": {"solver": "stochastic", "max_iter": 3},
-    "als": {"solver": "als", "ridge": 0.1, "max_iter": 5, "tol": 0.0},
-}
-
-
-@case("fit, SLRM as in the paper", small={"solver": "paper"}, large={"solver": "paper", "n": 6000, "d": 1000})
-@case("fit, SLRM stochastic", small={"solver": "stochastic"}, large={"solver": "stochastic", "n": 6000, "d": 1000})
-@case("fit, SLRM by ALS", small={"solver": "als"}, large={"solver": "als", "n": 3000, "d": 400})
-def slrm(solver, n=400, d=60, rank=4):
-    rows, _, codes, _ = low_rank(n, d, rank, max(30, d // 10), dtype=np.float64)
-    y = codes @ np.arange(1.0, rank + 1)
-
-    def check(model):
-        score = model.score(rows, y)
-        assert score > 0.8, f"R^2 {score}"
-
-    return lambda: SLRMRegressor(rank, random_state=0, **SLRM[solver]).fit(rows, y), check
-
-
-@case("MBEG lazy step", small={"d": 40, "m": 40}, large={"d": 200, "m": 640}, counted=False)
-def mbeg(d, m):
-    """Rows on one of two atoms, paid for two entries at a time; the atoms are found."""
-    basis = np.zeros((2, d))
-    basis[0, :2] = basis[1, 2:4] = 0.5**0.5
-
-    def run():
-        rng = np.random.default_rng(0)
-
-        def oracle(indices):
-            return (rng.choice([-1.0, 1.0]) * basis[rng.integers(2)])[indices]
-
-        return MBEG(d, 2, refresh=64, random_state=0).run(oracle, m)
-
-    def check(model):
-        assert model.n_told_ == m
-        weights = model.result().components_
-        np.testing.assert_allclose(weights @ weights.T, np.eye(2), atol=1e-9)
-
-    return run, check
+    return partial(model.transform, rows[:some]), check
