@@ -5,10 +5,14 @@ import re
 import sys
 from pathlib import Path
 
+from threadpoolctl import threadpool_limits
+
 import lacunar
 
-sys.path.insert(0, str(Path(__file__).parent))
 os.environ.setdefault("MPLBACKEND", "Agg")
+threadpool_limits(1)  # examples are small, and BLAS threads wait for one another on a busy machine
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 project, author, release = "lacunar", "the lacunar developers", lacunar.__version__
 extensions = [
@@ -21,6 +25,7 @@ extensions = [
 ]
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
+templates_path = ["_templates"]
 exclude_patterns = ["_build", "gallery/*.ipynb", "**/*.zip", "sg_execution_times.rst"]
 suppress_warnings = [
     "config.cache",
@@ -30,13 +35,39 @@ suppress_warnings = [
 ]
 
 autosummary_generate = True
+autodoc_member_order = "groupwise"
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
+_READING_ORDER = [
+    "who_answered",
+    "blocks_of_columns",
+    "either_way",
+    "completion_or_not",
+    "back_to_columns",
+    "components_of_a_table_with_holes",
+    "paying_for_entries",
+    "sensors_that_move",
+    "stream_of_rows",
+    "like_or_not",
+    "communities",
+]
+
+
+def reading_order(file):
+    """Place of an example in the gallery; new ones come last."""
+    name = Path(file).stem
+    return _READING_ORDER.index(name) if name in _READING_ORDER else len(_READING_ORDER)
+
+
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
+    "within_subsection_order": reading_order,
+    "backreferences_dir": "generated/backreferences",
+    "doc_module": ("lacunar",),
+    "inspect_global_variables": False,
     "filename_pattern": r"\.py$",
     "download_all_examples": False,
     "show_signature": False,
@@ -45,7 +76,15 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "lacunar"
-html_theme_options = {"show_toc_level": 2, "navigation_with_keys": False, "secondary_sidebar_items": ["page-toc"]}
+html_theme_options = {
+    "show_toc_level": 2,
+    "header_links_before_dropdown": 7,
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+}
+html_static_path = ["_static"]
+html_css_files = ["lacunar.css"]
+html_sidebars = {"index": [], "start": [], "changelog": []}
 html_show_sourcelink = False
 
 _HEAD = re.compile(r"[\w*,. ]+?( : |$)")  # a parameter's name in a numpydoc section, before its type
@@ -66,5 +105,11 @@ def _plain(app, what, name, obj, options, lines):
             lines[number] = line[:kept] + _escaped(line[kept:])
 
 
+def _skip(app, what, name, obj, skip, options):
+    """scikit-learn's requests for metadata are a dozen methods a class, the same for all."""
+    return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
+
+
 def setup(app):
+    app.connect("autodoc-skip-member", _skip)
     app.connect("autodoc-process-docstring", _plain, priority=1)  # before numpydoc
