@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
+from lacunar._parts import Parts
 from lacunar.observed import Observed
 
 _Floats = NDArray[np.float64]
@@ -29,15 +30,42 @@ def fit_columns(X: Observed, weight: _Floats, *, standardize: bool) -> ColumnSca
 
     A row of weight w counts as w equal rows. O(nnz).
     """
-    n_cols = X.shape[1]
     weight = np.ascontiguousarray(weight, dtype=np.float64)
-    total, center, variance = _core.column_moments(X.indptr, X.indices, X.values, weight, n_cols)
-    seen = total > 0
+    total, center, variance = _core.column_moments(X.indptr, X.indices, X.values, weight, X.shape[1])
     if not standardize:
-        return ColumnScale(np.zeros(n_cols), np.ones(n_cols), seen)
+        return ColumnScale(np.zeros(X.shape[1]), np.ones(X.shape[1]), total > 0)
+    return _scaled(total, center, variance)
+
+
+def fit_columns_over(parts: Parts) -> ColumnScale:
+    """`fit_columns` of rows that all weigh 1, from sums over their parts: squares about the means of a part, then of the means."""
+    moments = parts.map(_moments)
+    counts, sums = moments.total(_sums)
+    center = sums / np.maximum(counts, 1)
+    squares = moments.total(_squares, center)[0]
+    return _scaled(counts, center, squares / np.maximum(counts, 1))
+
+
+def _moments(X: Observed) -> tuple[_Floats, _Floats, _Floats]:
+    made: tuple[_Floats, _Floats, _Floats] = _core.column_moments(
+        X.indptr, X.indices, X.values, np.ones(X.shape[0]), X.shape[1]
+    )
+    return made
+
+
+def _sums(moments: tuple[_Floats, _Floats, _Floats]) -> tuple[_Floats, _Floats]:
+    return moments[0], moments[0] * moments[1]
+
+
+def _squares(moments: tuple[_Floats, _Floats, _Floats], center: _Floats) -> tuple[_Floats]:
+    total, own, variance = moments
+    return (total * (variance + (own - center) ** 2),)
+
+
+def _scaled(total: _Floats, center: _Floats, variance: _Floats) -> ColumnScale:
     scale = np.sqrt(variance)
     scale[scale <= _CONSTANT * np.hypot(scale, center)] = 1.0
-    return ColumnScale(center, scale, seen)
+    return ColumnScale(center, scale, total > 0)
 
 
 def scale_columns(X: Observed, columns: ColumnScale) -> Observed:

@@ -2,7 +2,7 @@
 
 A message says the argument, what it should be, what came (and in which row and column) and the remedy.
 `_entries` the format itself, `_tables` what becomes an `Observed`, `_estimators` X and y of fit and predict, `_pairs`
-pairs of ids and their labels, `_options` other arguments.
+pairs of ids and their labels, `_shards` whether shards agree, `_options` other arguments.
 """
 
 from lacunar._check._entries import check_entries, float_dtype
@@ -23,6 +23,7 @@ from lacunar._check._options import (
     refuse_range,
 )
 from lacunar._check._pairs import read_id, read_ids, read_labels, read_pairs
+from lacunar._check._shards import adopt_columns, agree_targets, columns_of
 from lacunar._check._tables import (
     SparseMissing,
     check_dense,
@@ -36,6 +37,8 @@ from lacunar._check._tables import (
 
 __all__ = [
     "SparseMissing",
+    "adopt_columns",
+    "agree_targets",
     "as_observed",
     "check_composition",
     "check_dense",
@@ -52,6 +55,7 @@ __all__ = [
     "check_sparse_output",
     "check_target",
     "check_triplets",
+    "columns_of",
     "float_dtype",
     "read_id",
     "read_ids",

@@ -13,10 +13,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
 from lacunar._check import validate_X
-from lacunar._columns import ColumnScale, fit_columns, scale_columns
+from lacunar._columns import ColumnScale, fit_columns_over
 from lacunar._factor import row_codes
+from lacunar._parts import Parts, Whole, in_parts
 from lacunar.observed import Observed
-from lacunar.regression._label import fit_labels
+from lacunar.regression._label import fit_labels_over
+from lacunar.regression._rows import code_labelled, codes_and_labels, label_sums, standardised
 from lacunar.regression._solvers import Subspace
 
 _Floats = NDArray[np.float64]
@@ -68,49 +70,46 @@ class SubspaceRegression(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regr
         self.n_components_ = min(int(self.n_components), D)
         return self.n_components_
 
-    def _fit_columns(self, rows: Observed) -> None:
-        found = fit_columns(rows, np.ones(rows.shape[0]), standardize=True)
-        zero, one = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
+    def _fit_columns(self, rows: Observed | Parts) -> None:
+        found = fit_columns_over(in_parts(rows))
+        zero, one = np.zeros_like(found.center), np.ones_like(found.center)
         self.center_ = found.center if self.center else zero
         self.scale_ = found.scale if self.scale else one
         self.observed_columns_ = found.seen
 
     def _standardised(self, rows: Observed) -> Observed:
-        made = scale_columns(rows, ColumnScale(self.center_, self.scale_, self.observed_columns_))
-        if self.clip is None or not made.nnz or np.abs(made.values).max() <= self.clip:
-            return made
-        return made.with_values(np.clip(made.values, -self.clip, self.clip))
+        return standardised(rows, ColumnScale(self.center_, self.scale_, self.observed_columns_), self.clip)
 
     def _adopt(self, found: Subspace, rows: Observed, labels: _Floats, alpha: Any, l1_ratio: float) -> None:
-        """Store the subspace, and label weights: those of the factorisation, or a regression on the codes."""
+        self._adopt_over(found, Whole((rows, labels)), alpha, l1_ratio)
+
+    def _adopt_over(self, found: Subspace, parts: Parts, alpha: Any, l1_ratio: float) -> None:
+        """Store the subspace, and label weights: those of the factorisation, or a regression on the codes.
+
+        Parts are pairs of standardised rows and centred labels.
+        """
         self.basis_, self.ridge_, self.tau_ = found.basis, float(found.ridge), float(found.tau)
         self.sigma2_ = None if found.sigma2 is None else float(found.sigma2)
         self.n_iter_, self.converged_, self.n_singular_ = found.n_iter, found.converged, found.n_singular
         sizes = np.linalg.norm(found.basis, axis=0)
         self.sizes_ = np.where(sizes > 0, sizes, 1.0)  # of the columns of the basis, whose directions are U
         self.U_ = found.basis / self.sizes_
-        if found.mean.any():
-            self.center_ = self.center_ + self.scale_ * found.mean
-            rows = rows.with_values(rows.values - found.mean[rows.indices])
-        codes = row_codes(rows, self.basis_, self.ridge_, inverse=self.sigma2_ is not None, n_jobs=self.n_jobs)
-        mean = self.label_mean_
-        if found.weights is None:
-            fit = fit_labels(codes.code, labels, alpha, l1_ratio)
+        self.center_ = self.center_ + self.scale_ * found.mean
+        coded = parts.map(code_labelled, found.mean, self.basis_, self.ridge_, self.sigma2_ is not None, self.n_jobs)
+        weights, shift = found.weights, np.zeros_like(self.label_mean_)
+        if weights is None:
+            fit = fit_labels_over(coded.map(codes_and_labels), alpha, l1_ratio)
             weights, shift = fit.weights, np.nan_to_num(fit.intercept)
-        else:
-            weights, shift = found.weights, np.zeros(labels.shape[1])
-        self.weights_, self.intercepts_ = weights, mean + shift
+        self.weights_, self.intercepts_ = weights, self.label_mean_ + shift
         coef = weights / self.sizes_[:, None]
         self.coef_ = coef[:, 0] if self.one_target_ else coef
         self.intercept_ = float(self.intercepts_[0]) if self.one_target_ else self.intercepts_
-        left = labels - shift - codes.code @ weights
-        self.label_variance_ = np.array([np.nanmean(np.square(c)) if (~np.isnan(c)).any() else np.nan for c in left.T])
-        if self.sigma2_ is not None:
-            spread = self._spread(codes.inverse, weights)
-            for t in range(labels.shape[1]):
-                known = ~np.isnan(labels[:, t])
-                if known.any():
-                    self.label_variance_[t] = max(self.label_variance_[t] - spread[known, t].mean(), 0.0)
+        known, left, inverse = coded.total(label_sums, weights, shift)
+        with np.errstate(invalid="ignore"):  # a target without labels has no variance
+            self.label_variance_ = left / known
+            if self.sigma2_ is not None:
+                open_still = np.einsum("tt->t", self._spread(inverse, weights)) / known
+                self.label_variance_ = np.maximum(self.label_variance_ - open_still, 0.0)
 
     def _spread(self, inverse: _Floats, weights: _Floats) -> _Floats:
         """Variance (n, targets) of w z that the missing entries leave: sigma^2 w M^-1 w."""

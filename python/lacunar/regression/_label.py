@@ -1,60 +1,142 @@
-"""Label weights: regression of y on the codes of its rows."""
+"""Label weights: regression of y on the codes of its rows, by sums over the rows."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
+
+from lacunar._parts import Parts, Whole
 
 _Floats = NDArray[np.float64]
 Alpha = float | Literal["auto"]
+CodesAndLabels = tuple[_Floats, _Floats]  # (n, d) and (n, targets), NaN where unknown
 
 _RIDGES = np.logspace(-6, 4, 21)  # of alpha="auto", in units of the mean square of a code
+_TIED = 1e-9  # relative difference of leave-one-out errors that is rounding: of two rows all ridges are as good
+_CHUNK = 2**16  # rows whose leave-one-out errors are held at once
 
 
 class LabelFit(NamedTuple):
-    """Weights (d, targets), intercepts and residual variances (targets,)."""
+    """Weights (d, targets) and intercepts (targets,)."""
 
     weights: _Floats
     intercept: _Floats
-    variance: _Floats
+
+
+class _Centred(NamedTuple):
+    """Of the rows that have a target: number, means, and sums about the means."""
+
+    n: _Floats  # (targets,)
+    code: _Floats  # (targets, d)
+    label: _Floats  # (targets,)
+    second: _Floats  # (targets, d, d)
+    product: _Floats  # (targets, d)
+
+    def units(self) -> _Floats:
+        """Sums of squares of a code, in the mean over its coordinates (targets,)."""
+        about = np.einsum("tkk->t", self.second) / self.code.shape[1]
+        made: _Floats = np.maximum(about + self.n * np.mean(self.code**2, axis=1), 1e-300)
+        return made
 
 
 def fit_labels(codes: _Floats, y: _Floats, alpha: Alpha, l1_ratio: float) -> LabelFit:
-    """Elastic net of every target (n, targets) on codes (n, d), over the rows where it is known.
+    """`fit_labels_over` codes (n, d) and labels (n, targets) that are here."""
+    return fit_labels_over(Whole((codes, y)), alpha, l1_ratio)
 
-    `alpha="auto"` is a ridge chosen by exact leave-one-out. A target without a known row gets zeros, and NaN as intercept.
+
+def fit_labels_over(parts: Parts, alpha: Alpha, l1_ratio: float) -> LabelFit:
+    """Elastic net of every target on codes, over the rows where it is known; parts are `CodesAndLabels`.
+
+    `alpha="auto"` is a ridge chosen by exact leave-one-out, whose errors are sums over rows too. A target without a known row
+    gets zeros, and NaN as intercept. O(n targets d^2).
     """
-    d, targets = codes.shape[1], y.shape[1]
-    made = LabelFit(np.zeros((d, targets)), np.full(targets, np.nan), np.full(targets, np.nan))
-    for t in range(targets):
-        known = ~np.isnan(y[:, t])
-        if known.any():
-            weights, made.intercept[t] = _one(codes[known], y[known, t], alpha, l1_ratio)
-            made.weights[:, t] = weights
-            made.variance[t] = np.mean((y[known, t] - made.intercept[t] - codes[known] @ weights) ** 2)
+    count, code, label = parts.total(_first)
+    rows = np.maximum(count, 1)
+    code, label = code / rows[:, None], label / rows
+    sums = _Centred(count, code, label, *parts.total(_second, code, label))
+    ridges = _RIDGES * sums.units()[:, None]
+    chosen = _left_out(parts, sums, ridges) if alpha == "auto" else None
+    made = LabelFit(np.zeros((code.shape[1], len(count))), np.where(count > 0, label, np.nan))
+    for t in np.flatnonzero((count > 1) & _vary(parts)):
+        if chosen is not None:
+            weights = _ridge(sums.second[t], sums.product[t], chosen[t])
+        elif l1_ratio == 0:
+            weights = _ridge(sums.second[t], sums.product[t], max(float(alpha) * count[t], 1e-6 * ridges[t, 0]))
+        else:
+            least = max(float(alpha), 1e-12)
+            penalty = (2 * least * l1_ratio, least * (1 - l1_ratio))
+            start = np.zeros(code.shape[1])
+            weights = lasso_on_sums(sums.second[t], sums.product[t], count[t], *penalty, start, sweeps=10_000)
+        made.weights[:, t] = weights
+        made.intercept[t] -= code[t] @ weights
     return made
 
 
-def _one(codes: _Floats, y: _Floats, alpha: Alpha, l1_ratio: float) -> tuple[_Floats, float]:
-    from sklearn.linear_model import ElasticNet, Ridge, RidgeCV
+def _ridge(second: _Floats, product: _Floats, ridge: float) -> _Floats:
+    return np.asarray(np.linalg.solve(second + ridge * np.eye(len(product)), product))
 
-    if len(y) < 2 or np.ptp(y) == 0:
-        return np.zeros(codes.shape[1]), float(y.mean())
-    unit = max(float(np.mean(np.square(codes))), 1e-300) * len(y)
-    if alpha == "auto":
-        model = RidgeCV(alphas=_RIDGES * unit)
-    elif l1_ratio == 0:
-        model = Ridge(alpha=max(alpha * len(y), 1e-12 * unit))
-    else:
-        model = ElasticNet(alpha=max(alpha, 1e-12), l1_ratio=l1_ratio, precompute=True, max_iter=10_000, tol=1e-6)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(codes, y)
-    return np.asarray(model.coef_, dtype=np.float64), float(model.intercept_)
+
+def _left_out(parts: Parts, sums: _Centred, ridges: _Floats) -> _Floats:
+    """The ridge (targets,), the first of those given for each with the least squared error on a row left out."""
+    values, axes = np.linalg.eigh(sums.second)
+    shrunk = 1 / (np.maximum(values, 0.0)[:, None, :] + ridges[:, :, None])  # (targets, ridges, d)
+    weights = np.einsum("tkl,tk->tl", axes, sums.product)[:, None, :] * shrunk  # along the axes
+    errors = parts.total(_errors, sums.n, sums.code, sums.label, axes, shrunk, weights)[0]
+    as_good = errors <= (1 + _TIED) * errors.min(axis=1, keepdims=True)
+    best: _Floats = ridges[np.arange(len(ridges)), np.argmax(as_good, axis=1)]
+    return best
+
+
+def _errors(
+    part: CodesAndLabels,
+    count: _Floats,
+    code: _Floats,
+    label: _Floats,
+    axes: _Floats,
+    shrunk: _Floats,
+    weights: _Floats,
+) -> tuple[_Floats]:
+    """Sums (targets, ridges) of squared leave-one-out errors e / (1 - h), h the leverage with that of the intercept."""
+    codes, y = part
+    made = np.zeros(shrunk.shape[:2])
+    for t in np.flatnonzero(count > 1):
+        known = np.flatnonzero(~np.isnan(y[:, t]))
+        for start in range(0, len(known), _CHUNK):
+            rows = known[start : start + _CHUNK]
+            z = (codes[rows] - code[t]) @ axes[t]
+            left = (y[rows, t] - label[t])[:, None] - z @ weights[t].T
+            made[t] += np.sum((left / (1 - 1 / count[t] - z**2 @ shrunk[t].T)) ** 2, axis=0)
+    return (made,)
+
+
+def _first(part: CodesAndLabels) -> tuple[_Floats, _Floats, _Floats]:
+    codes, y = part
+    known = ~np.isnan(y)
+    return known.sum(axis=0, dtype=np.float64), known.T.astype(np.float64) @ codes, np.nansum(y, axis=0)
+
+
+def _second(part: CodesAndLabels, code: _Floats, label: _Floats) -> tuple[_Floats, _Floats]:
+    codes, y = part
+    second, product = np.zeros((*code.shape, code.shape[1])), np.zeros_like(code)
+    for t in range(len(label)):
+        known = ~np.isnan(y[:, t])
+        away = codes[known] - code[t]
+        second[t], product[t] = away.T @ away, (y[known, t] - label[t]) @ away
+    return second, product
+
+
+def _vary(parts: Parts) -> NDArray[np.bool_]:
+    """Whether known labels differ (targets,)."""
+    lowest, highest = (np.array(each) for each in zip(*parts.each(_span), strict=True))
+    made: NDArray[np.bool_] = lowest.min(axis=0) < highest.max(axis=0)
+    return made
+
+
+def _span(part: CodesAndLabels) -> tuple[_Floats, _Floats]:
+    """Smallest and largest known label (targets,)."""
+    return np.fmin.reduce(part[1], axis=0, initial=np.inf), np.fmax.reduce(part[1], axis=0, initial=-np.inf)
 
 
 def lasso_on_sums(

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from lacunar._parts import Whole
 from lacunar._random import generator
 from lacunar.regression._base import SubspaceRegression
 from lacunar.regression._solvers import fit_batch, fit_paper
@@ -138,8 +139,7 @@ class MPCRRegressor(_TwoSteps):
         """
         rows, labels, d = self._prepare(X, y)
         found = fit_batch(
-            rows,
-            labels,
+            Whole((rows, labels)),
             d,
             solver="als",
             lam1=np.inf,

@@ -13,9 +13,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from lacunar._one_pass import labelled, one_pass
+from lacunar._parts import Whole
 from lacunar._random import generator
 from lacunar.regression._base import SubspaceRegression
-from lacunar.regression._solvers import fit_batch
+from lacunar.regression._batch import BatchFits
 from lacunar.regression._streams import StreamedFits
 
 _Floats = NDArray[np.float64]
@@ -29,7 +30,7 @@ def _streams(estimator: SLRMRegressor) -> bool:
     return True
 
 
-class SLRMRegressor(StreamedFits, SubspaceRegression):
+class SLRMRegressor(BatchFits, StreamedFits, SubspaceRegression):
     """Linear regression through a low-dimensional subspace that rows with holes share.
 
     Rows are x = U a + noise, seen in part, and labels y = w a + noise. Subspace, weights and the ridge that codes need are
@@ -241,6 +242,9 @@ class SLRMRegressor(StreamedFits, SubspaceRegression):
         -------
         self
         """
+        if self.solver in ("em", "als"):
+            self._fit_parts(Whole((X, y)))
+            return self
         rows = self._check_rows(X, reset=True)
         labels, self.one_target_ = self._check_labels(y, rows)
         d = self._check_rank(rows.shape[1])
@@ -250,24 +254,8 @@ class SLRMRegressor(StreamedFits, SubspaceRegression):
         labels = labels - self.label_mean_
         if self.solver == "stochastic":
             self._fit_stream(rows, labels)
-        elif self.solver == "paper":
-            self._fit_paper(rows, labels, d)
         else:
-            found = fit_batch(
-                rows,
-                labels,
-                d,
-                solver=self.solver,
-                lam1=float(self.lam1),
-                ridge=None if self.ridge == "auto" else float(self.ridge),
-                max_iter=self.max_iter,
-                tol=self.tol,
-                mean=self.center,
-                rng=generator(self.random_state),
-                n_jobs=self.n_jobs,
-                progress=self._progress(),
-            )
-            self._adopt(found, rows, labels, self.alpha, self.l1_ratio)
+            self._fit_paper(rows, labels, d)
         return self
 
     def _center_labels(self, labels: _Floats) -> None:

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar._factor import NotFiniteError, PerColumnRls, SharedRls, first_basis, fit_als, fit_em, forgetting, row_codes
+from lacunar._parts import Parts
 from lacunar.observed import Observed
 from lacunar.regression._label import lasso_on_sums
+from lacunar.regression._rows import Labelled, rows_of
 
 _Floats = NDArray[np.float64]
 Progress = Callable[[int, float], None]
@@ -40,8 +42,13 @@ class Subspace(NamedTuple):
         return self._replace(basis=u * signs * s, weights=weights)
 
 
-def append_labels(rows: Observed, y: _Floats, weight: float) -> Observed:
+def _targets(part: Labelled) -> int:
+    return int(part[1].shape[1])
+
+
+def append_labels(part: Labelled, weight: float) -> Observed:
     """Rows with the known labels, times `weight`, as further columns: (5) is the factorisation of that table."""
+    rows, y = part
     n, D = rows.shape
     known = ~np.isnan(y)
     counts = np.diff(rows.indptr) + known.sum(axis=1)
@@ -58,8 +65,7 @@ def append_labels(rows: Observed, y: _Floats, weight: float) -> Observed:
 
 
 def fit_batch(
-    rows: Observed,
-    y: _Floats,
+    parts: Parts,
     d: int,
     *,
     solver: str,
@@ -72,10 +78,10 @@ def fit_batch(
     n_jobs: int | None,
     progress: Progress | None,
 ) -> Subspace:
-    """EM or ALS; with finite lam1 the labels are columns of weight 1 / sqrt(lam1)."""
-    D, joint = rows.shape[1], np.isfinite(lam1)
+    """EM or ALS over parts of rows and labels; with finite lam1 the labels are columns of weight 1 / sqrt(lam1)."""
+    joint = np.isfinite(lam1)
     weight = 1 / np.sqrt(lam1) if joint else 0.0
-    table = append_labels(rows, y, weight) if joint else rows
+    tables = parts.map(append_labels, weight) if joint else parts.map(rows_of)
     options: dict[str, Any] = {
         "rng": rng,
         "max_iter": max_iter,
@@ -84,7 +90,8 @@ def fit_batch(
         "n_jobs": n_jobs,
         "progress": progress,
     }
-    model = fit_em(table, d, **options) if solver == "em" else fit_als(table, d, ridge=ridge, **options)
+    model = fit_em(tables, d, **options) if solver == "em" else fit_als(tables, d, ridge=ridge, **options)
+    D = len(model.basis) - (parts.each(_targets)[0] if joint else 0)
     # ALS codes of rows with a label have seen it: weights that fit them overstate what a code without one tells.
     weights = model.basis[D:].T / weight if joint and solver == "em" else None
     found = Subspace(
@@ -98,7 +105,7 @@ def fit_batch(
         model.converged,
         model.n_singular,
     )
-    return found.rotated()
+    return found.rotated() if solver == "em" else found  # the columns of ALS are all of length 1
 
 
 def start_stream(
