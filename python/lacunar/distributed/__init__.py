@@ -8,5 +8,6 @@ from lacunar.distributed._apply import apply, gram
 from lacunar.distributed._karma import fit_karma
 from lacunar.distributed._popca import fit_popca
 from lacunar.distributed._shards import shards
+from lacunar.distributed._slrm import fit_slrm
 
-__all__ = ["apply", "fit_karma", "fit_popca", "gram", "shards"]
+__all__ = ["apply", "fit_karma", "fit_popca", "fit_slrm", "gram", "shards"]
