@@ -8,6 +8,8 @@ from typing import Any, NoReturn
 
 from numpy.typing import NDArray
 
+_BUFFER = 65_536  # bytes read at a time of every column
+
 
 def record_batches(source: Any, lines: int, columns: Sequence[str] | None = None) -> Iterator[Any]:
     """Record batches of at most `lines` lines, in order; of a folder, file after file by name.
@@ -23,10 +25,11 @@ def record_batches(source: Any, lines: int, columns: Sequence[str] | None = None
             "reading Parquet and Arrow needs pyarrow, which is not installed: pip install pyarrow"
         ) from None
     if isinstance(source, str | os.PathLike):
-        source = dataset.dataset(source, format="parquet")
-    if isinstance(source, dataset.Dataset):
-        yield from _scanned(source, lines, columns)
+        yield from _of_files(dataset.dataset(source, format="parquet"), lines, columns)
         return
+    if isinstance(source, dataset.Dataset):
+        _check_names(columns or (), source.schema.names)
+        source = source.to_batches(columns=None if columns is None else list(columns), batch_size=lines)
     pieces = [source] if isinstance(source, pa.Table | pa.RecordBatch) else source
     if not isinstance(pieces, Iterable):
         _refuse(source)
@@ -40,19 +43,17 @@ def record_batches(source: Any, lines: int, columns: Sequence[str] | None = None
         yield from table.to_batches(max_chunksize=lines)
 
 
-def _scanned(source: Any, lines: int, columns: Sequence[str] | None) -> Iterator[Any]:
-    """A file at a time, through a small buffer: Arrow's default reads row groups ahead, whatever their size."""
-    import pyarrow.dataset as dataset
+def _of_files(files: Any, lines: int, columns: Sequence[str] | None) -> Iterator[Any]:
+    """A file at a time, through small buffers: a scan of the folder holds whole row groups, and reads others ahead."""
+    import pyarrow.parquet as parquet
 
-    if columns is not None:
-        _check_names(columns, source.schema.names)
-    options: dict[str, Any] = {"batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
-    if isinstance(source, dataset.FileSystemDataset) and isinstance(source.format, dataset.ParquetFileFormat):
-        options["fragment_scan_options"] = dataset.ParquetFragmentScanOptions(
-            use_buffered_stream=True, pre_buffer=False
-        )
-    names = None if columns is None else list(columns)
-    yield from source.to_batches(columns=names, batch_size=lines, **options)
+    names = list(files.schema.names if columns is None else columns)
+    for path in files.files:
+        with files.filesystem.open_input_file(path) as stream:
+            file = parquet.ParquetFile(stream, pre_buffer=False, buffer_size=_BUFFER)
+            _check_names(names, file.schema_arrow.names)
+            for batch in file.iter_batches(batch_size=lines, columns=names, use_threads=False):
+                yield batch.select(names)
 
 
 def as_table(piece: Any) -> Any:

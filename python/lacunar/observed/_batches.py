@@ -62,7 +62,8 @@ def read_batches(
 
     Notes
     -----
-    Memory is a few times that of a batch: of `size` dense rows where rows are wide, of their entries elsewhere.
+    Memory is a few times that of a batch: of `size` dense rows where rows are wide, of their entries elsewhere. Reading a Parquet row
+    group holds up to 2 MiB a column on top: write wide tables with row groups of about a batch.
 
     Examples
     --------
