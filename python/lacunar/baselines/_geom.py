@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._check import validate_X, validate_X_y
 from lacunar._columns import ColumnScale, fit_columns, scale_columns
 from lacunar._dual import solve_dual
+from lacunar._undo import all_or_nothing
 from lacunar.baselines._subspaces import linear_norms, poly_norms
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
@@ -161,6 +162,7 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
     def fit(self, X: Any, y: ArrayLike) -> GeomClassifier:
         """Fit to rows with absent features.
 

@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
 from lacunar._check import check_partial_labels, validate_X
+from lacunar._undo import all_or_nothing
 from lacunar.baselines._completion import MatrixCompletion, hidden_rows
 from lacunar.baselines._stacked import Loss
 
@@ -24,6 +25,7 @@ class CompletionClassifier(ClassifierMixin, MatrixCompletion):  # type: ignore[m
     _loss: ClassVar[Loss] = "logistic"
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
     def fit(self: _Self, X: Any, y: ArrayLike) -> _Self:
         """Complete a table and its labels.
 

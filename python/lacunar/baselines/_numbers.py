@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils.validation import check_consistent_length
 
 from lacunar._check import check_partial_targets, validate_X
+from lacunar._undo import all_or_nothing
 from lacunar.baselines._completion import MatrixCompletion, hidden_rows
 from lacunar.baselines._stacked import Loss
 
@@ -23,6 +24,7 @@ class CompletionRegressor(RegressorMixin, MatrixCompletion):  # type: ignore[mis
     _loss: ClassVar[Loss] = "squared"
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
     def fit(self: _Self, X: Any, y: ArrayLike) -> _Self:
         """Complete a table and its targets.
 

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar._check import read_ids, read_labels, read_pairs
+from lacunar._undo import all_or_nothing
 from lacunar.completion._batches import PairBatches
 from lacunar.completion._labels import read_y
 from lacunar.completion._model import Pairs, Trials
@@ -156,6 +157,7 @@ class OnlineMatrixClassifier(PairBatches, OneByOne, ClassifierMixin, BaseEstimat
 
     # -- learning -----------------------------------------------------------------------------------------------------
 
+    @all_or_nothing
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Start afresh and learn pairs once, in their order.
 
@@ -181,14 +183,9 @@ class OnlineMatrixClassifier(PairBatches, OneByOne, ClassifierMixin, BaseEstimat
             raise ValueError("X must hold at least one pair; got none (0 samples). Pass observations.")
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        before = {name: self.__dict__.pop(name) for name in LEARNED if name in self.__dict__}
-        try:
-            self._learn(*pairs, y, None, values=False)
-        except BaseException:
-            for name in LEARNED:
-                self.__dict__.pop(name, None)
-            self.__dict__.update(before)
-            raise
+        for name in LEARNED:
+            self.__dict__.pop(name, None)
+        self._learn(*pairs, y, None, values=False)
         return self
 
     def partial_fit(

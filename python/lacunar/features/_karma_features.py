@@ -14,6 +14,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from lacunar._check import validate_X
 from lacunar._columns import ColumnScale, fit_columns, scale_columns
 from lacunar._random import generator
+from lacunar._undo import all_or_nothing
 from lacunar.features._exact import exact_features, n_bytes, n_features
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
@@ -137,6 +138,7 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> KarmaFeatures:
         """Learn columns, kernel and landmarks.
 

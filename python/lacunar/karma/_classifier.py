@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from lacunar._check import validate_X_y
+from lacunar._undo import SavePoint
 from lacunar.karma._classifier_stream import ClassifierStream
 from lacunar.karma._probabilities import Probabilities
 from lacunar.karma._solve import one_vs_rest, solve_classes
@@ -243,7 +244,17 @@ class KarmaClassifier(Probabilities, ClassifierMixin, ClassifierStream):  # type
         Returns
         -------
         self : KarmaClassifier
+            After an error the model is as before the call; an interrupt keeps the last full block of "primal" and "online".
         """
+        point = SavePoint(self)
+        try:
+            self._fit(X, y, sample_weight, point)
+        except BaseException as error:
+            point.undo(error)
+            raise
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, point: SavePoint) -> None:
         table, target = validate_X_y(self, X, y, sparse_missing=self.sparse_missing)
         check_classification_targets(target)
         weight = row_weights(sample_weight, table)
@@ -259,13 +270,12 @@ class KarmaClassifier(Probabilities, ClassifierMixin, ClassifierStream):  # type
             self._refuse_solver("gram" if self.solver == "auto" else self.solver)
             self.solver_, self.n_iter_ = "gram", 1
             self._keep_classes(rows, np.zeros((len(codes), 1)), codes, index)
-            return self
+            return
         self.solver_ = self._choose_solver(rows, 1 if n_classes == 2 else n_classes)
         if self.solver_ == "gram":
             self._keep_classes(rows, self._solve(self._fit_gram(rows), codes, self.C * weight), codes, index)
         else:
-            self._fit_engine(self.solver_, rows, one_vs_rest(codes, n_classes), weight)
-        return self
+            self._fit_engine(self.solver_, rows, one_vs_rest(codes, n_classes), weight, point)
 
     def _keep_classes(
         self, rows: Observed, coef: NDArray[np.float64], codes: NDArray[np.intp], index: NDArray[np.intp]

@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from lacunar._check import validate_X_y
+from lacunar._undo import all_or_nothing
 from lacunar.karma._base_cv import DEFAULT_CS, KarmaSearch
 from lacunar.karma._classifier import LOSSES, KarmaClassifier
 from lacunar.karma._final_loss import choose_C
@@ -174,6 +175,7 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> KarmaClassifierCV:
         """Search, then fit the best kernels to all rows.
 

@@ -60,6 +60,8 @@ class ClassifierStream(StreamFits):
         Returns
         -------
         self
+            After an error, of the iterable too, the model is that of the batches before it; where there is none, as before
+            the call.
         """
         self._fit_batches(batches, classes)
         return self

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -13,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from lacunar._random import generator
 from lacunar._threads import thread_count
+from lacunar._undo import SavePoint
 from lacunar.karma._auto import Shape, choose_solver, gram_bytes
 from lacunar.karma._base import KarmaBase
 from lacunar.karma._map import has_map
@@ -127,13 +126,14 @@ class EngineFits(KarmaBase):
         fine = exact and (self.tol < _FINE_TOL or self.loss == "squared")
         return "float64" if fine else "float32"
 
-    def _fit_engine(self, solver: str, rows: Observed, targets: _Floats, weight: _Floats) -> None:
+    def _fit_engine(self, solver: str, rows: Observed, targets: _Floats, weight: _Floats, point: SavePoint) -> None:
         """Fit all rows; an interrupt leaves the model of the last full block."""
         exact = solver == "primal" and self.passes is None
         rho = self.rho or 1 / (self.C * len(targets))
         dtype = self._own_dtype(exact=exact)
         engine = self._make_engine(solver, targets.shape[1], rho, dtype, iterate="last" if exact else self.iterate)
         self._adopt_engine(engine)
+        point.keeps_interrupted = True
         try:
             if exact:
                 self._ascend(engine, rows, targets, weight)
@@ -203,16 +203,6 @@ class EngineFits(KarmaBase):
         old = ("state_", "_engine", "gap_", "n_rows_seen_", "n_iter_", "support_", "support_rows_", "dual_coef_")
         for name in (*old, "n_support_"):
             self.__dict__.pop(name, None)
-
-    @contextmanager
-    def _unchanged_if_it_fails(self) -> Iterator[None]:
-        before = dict(self.__dict__)
-        try:
-            yield
-        except Exception:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _stream_solver(self) -> str:
         """The engine of a stream: the table where the kernel has one, else stored rows."""

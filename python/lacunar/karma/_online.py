@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -106,6 +108,7 @@ class OnlineModel:
         *,
         n_threads: int = 1,
         order: NDArray[np.int64] | None = None,
+        undo: bool = True,
     ) -> _Floats:
         """One step for every row, in order; the values (n, outputs) of the rows before their own steps.
 
@@ -123,16 +126,28 @@ class OnlineModel:
         lesson["weight"] = None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
         quadratic = self.loss in ("squared", "squared_hinge")
         lesson["curvature"] = self.form.diagonal(data) if quadratic else _NONE
-        saved, start = self._kept, 0
-        while start < len(order):
-            part = order[start : start + self._rows_at_once()]
-            bad = self._learn(lesson, part, data)
-            if bad >= 0:
-                self._kept = saved
-                raise diverged(int(part[bad]), self.eta, self.eta0, self.rho)
-            self._drop_beyond_budget()
-            start += len(part)
+        with self.undone(rows) if undo else nullcontext():
+            start = 0
+            while start < len(order):
+                part = order[start : start + self._rows_at_once()]
+                bad = self._learn(lesson, part, data)
+                if bad >= 0:
+                    raise diverged(int(part[bad]), self.eta, self.eta0, self.rho)
+                self._drop_beyond_budget()
+                start += len(part)
         return decisions
+
+    @contextmanager
+    def undone(self, rows: Observed) -> Iterator[None]:
+        """A block that learns rows; its exception takes them back, an interrupt keeps the last full block."""
+        saved = self._kept
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
+            self._kept = saved
+            raise
 
     def _readable(self, rows: Observed) -> Observed:
         """Rows in the model's precision; every kernel value between rows that pass is finite, by Cauchy and Schwarz."""

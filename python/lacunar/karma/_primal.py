@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -90,6 +91,7 @@ class PrimalModel:
         *,
         n_threads: int = 1,
         order: NDArray[np.int64] | None = None,
+        undo: bool = True,
     ) -> _Floats:
         """One step of Algorithm 1 for every row, in order; the values (n, outputs) of the rows before their own steps.
 
@@ -104,19 +106,27 @@ class PrimalModel:
         data = rows.astype(self.dtype)
         decisions = np.zeros((rows.shape[0], self.n_outputs))
         self._served = None
-        saved = self._save(rows)
-        try:
+        with self.undone(rows) if undo else nullcontext():
             if self.pending is not None:
                 bad = descend_by_blocks(self, data, targets, weight, order, decisions, n_threads)
             else:
                 bad = self._descend(data, np.ascontiguousarray(targets), weight, order, decisions)
             if bad >= 0:
                 raise diverged(bad, self.eta, self.eta0, self.rho)
-        except BaseException as error:
-            if not isinstance(error, KeyboardInterrupt):  # an interrupt keeps the model of the last full slice
-                self._restore(saved)
-            raise
         return decisions
+
+    @contextmanager
+    def undone(self, rows: Observed) -> Iterator[None]:
+        """A block that learns these rows; its exception takes them back, an interrupt keeps the last full slice."""
+        saved = self._save(rows)
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise
+        except BaseException:
+            self._served = None
+            self._restore(saved)
+            raise
 
     def step_rule(self) -> dict[str, Any]:
         """Loss and step sizes, as the core names them."""

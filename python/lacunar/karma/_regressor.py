@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from lacunar._check import validate_X_y
+from lacunar._undo import SavePoint
 from lacunar.karma._ridge import solve_ridge
 from lacunar.karma._stream import StreamFits, StreamScore, can_stream
 from lacunar.karma._weights import row_weights
@@ -230,7 +231,17 @@ class KarmaRegressor(RegressorMixin, StreamFits):  # type: ignore[misc]
         Returns
         -------
         self : KarmaRegressor
+            After an error the model is as before the call; an interrupt keeps the last full block of "primal" and "online".
         """
+        point = SavePoint(self)
+        try:
+            self._fit(X, y, sample_weight, point)
+        except BaseException as error:
+            point.undo(error)
+            raise
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, point: SavePoint) -> None:
         table, target = validate_X_y(self, X, y, sparse_missing=self.sparse_missing, y_numeric=True, multi_output=True)
         weight = row_weights(sample_weight, table)
         index = np.flatnonzero(weight)
@@ -243,12 +254,11 @@ class KarmaRegressor(RegressorMixin, StreamFits):  # type: ignore[misc]
         centred = self._targets(target)
         self.solver_ = self._choose_solver(rows, centred.shape[1])
         if self.solver_ != "gram":
-            self._fit_engine(self.solver_, rows, centred, weight)
-            return self
+            self._fit_engine(self.solver_, rows, centred, weight, point)
+            return
         coef = solve_ridge(self._fit_gram(rows), centred, 1.0, self.C * weight)
         self._keep_rows(rows, coef, index)
         self.n_support_, self.n_iter_ = len(self.support_), 1
-        return self
 
     @available_if(can_stream)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> KarmaRegressor:
@@ -272,7 +282,10 @@ class KarmaRegressor(RegressorMixin, StreamFits):  # type: ignore[misc]
 
     @available_if(can_stream)  # type: ignore[untyped-decorator]
     def fit_batches(self, batches: Iterable[Any]) -> KarmaRegressor:
-        """Fit in one pass over an iterable of (X, y) or (X, y, sample_weight), in the memory of model and batch."""
+        """Fit in one pass over an iterable of (X, y) or (X, y, sample_weight), in the memory of model and batch.
+
+        After an error, of the iterable too, the model is that of the batches before it; where there is none, as before the call.
+        """
         self._fit_batches(batches, None)
         return self
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin, _fit_context
 
 from lacunar._check import validate_X_y
+from lacunar._undo import all_or_nothing
 from lacunar.karma._base_cv import DEFAULT_CS, KarmaSearch
 from lacunar.karma._regressor import KarmaRegressor
 from lacunar.karma._weights import row_weights
@@ -131,6 +132,7 @@ class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> KarmaRegressorCV:
         """Search, then fit the best kernels to all rows.
 

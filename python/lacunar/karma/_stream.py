@@ -14,6 +14,7 @@ from lacunar._columns import ColumnScale, fit_columns, scale_columns
 from lacunar._one_pass import labelled, one_pass
 from lacunar._random import generator
 from lacunar._threads import thread_count
+from lacunar._undo import SavePoint
 from lacunar.karma._engine import EngineFits
 from lacunar.karma._kernel_form import fit_form
 from lacunar.karma._loss_values import loss_values
@@ -67,7 +68,8 @@ class StreamFits(EngineFits):
 
     def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Observed, _Floats, _Floats]:
         """One batch: its standardised rows, targets (n, outputs) and values before the steps."""
-        with self._unchanged_if_it_fails():
+        point = SavePoint(self)
+        try:
             self._validate_params()
             begun = hasattr(self, "kernel_")
             if begun and not hasattr(self, "state_"):
@@ -85,11 +87,16 @@ class StreamFits(EngineFits):
             weight = weight * self._balance(target)
             rows = scale_columns(table, self._columns())
             engine = self._live_engine()
-            try:
-                values = engine.partial_fit(rows, targets, weight, n_threads=thread_count(self.n_jobs))
-            finally:
-                self._adopt_engine(engine)
+            point.keeps_interrupted = True
+            with engine.undone(rows):
+                try:
+                    values = engine.partial_fit(rows, targets, weight, n_threads=thread_count(self.n_jobs), undo=False)
+                finally:
+                    self._adopt_engine(engine)
             return rows, targets, values
+        except BaseException as error:
+            point.undo(error)
+            raise
 
     def _read_batch(self, X: Any, y: Any, *, reset: bool) -> tuple[Observed, NDArray[Any]]:
         raise NotImplementedError

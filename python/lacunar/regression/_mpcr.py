@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from lacunar._parts import Whole
 from lacunar._random import generator
+from lacunar._undo import all_or_nothing
 from lacunar.regression._base import SubspaceRegression
 from lacunar.regression._solvers import fit_batch, fit_paper
 
@@ -124,6 +125,7 @@ class MPCRRegressor(_TwoSteps):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> MPCRRegressor:
         """Fit the subspace to all rows and the lasso to those with a label.
 
@@ -270,6 +272,7 @@ class SMPCRRegressor(_TwoSteps):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> SMPCRRegressor:
         """Pass over the rows until held-out errors stop falling.
 

@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from lacunar._one_pass import labelled, one_pass
 from lacunar._parts import Whole
 from lacunar._random import generator
+from lacunar._undo import all_or_nothing
 from lacunar.regression._base import SubspaceRegression
 from lacunar.regression._batch import BatchFits
 from lacunar.regression._streams import StreamedFits
@@ -229,6 +230,7 @@ class SLRMRegressor(BatchFits, StreamedFits, SubspaceRegression):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> SLRMRegressor:
         """Fit to rows and labels, both with holes.
 
@@ -277,6 +279,7 @@ class SLRMRegressor(BatchFits, StreamedFits, SubspaceRegression):
 
     @available_if(_streams)  # type: ignore[untyped-decorator]
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any) -> SLRMRegressor:
         """Follow further rows; only with `solver="stochastic"`.
 
@@ -293,13 +296,7 @@ class SLRMRegressor(BatchFits, StreamedFits, SubspaceRegression):
         self
             After an error the model is as before the call.
         """
-        before = dict(self.__dict__)
-        try:
-            self._add_batch(X, y, first=not hasattr(self, "tracker_"))
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+        self._add_batch(X, y, first=not hasattr(self, "tracker_"))
         return self
 
     @available_if(_streams)  # type: ignore[untyped-decorator]

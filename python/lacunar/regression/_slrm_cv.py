@@ -13,6 +13,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from lacunar._random import generator
+from lacunar._undo import all_or_nothing
 from lacunar.observed import Observed
 from lacunar.regression._base import SubspaceRegression
 from lacunar.regression._label import fit_labels
@@ -139,6 +140,7 @@ class SLRMRegressorCV(SubspaceRegression):
         self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
     def fit(self, X: Any, y: Any) -> SLRMRegressorCV:
         """Search, then fit to all rows.
 

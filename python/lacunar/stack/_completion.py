@@ -15,6 +15,7 @@ from lacunar._check import validate_X
 from lacunar._columns import ColumnScale, fit_columns, scale_columns
 from lacunar._factor import fit_em, row_codes
 from lacunar._random import generator
+from lacunar._undo import all_or_nothing
 from lacunar.stack._rank import choose_rank, largest_rank
 
 
@@ -90,6 +91,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> LowRankImputer:
         """Learn the low-rank model.
 

@@ -11,6 +11,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar import KarmaClassifierCV, KarmaRegressorCV
+from lacunar._undo import all_or_nothing
 from lacunar.stack._members import DefaultMembers, completed, dense
 
 
@@ -80,6 +81,7 @@ class KarmaStackClassifier(DefaultMembers, StackingClassifier):  # type: ignore[
 
         return [("karma", KarmaClassifierCV()), ("completion", completed(LogisticRegression(max_iter=1000)))]
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, **fit_params: Any) -> KarmaStackClassifier:
         """Fit the members, and the combination on their out-of-fold predictions.
 
@@ -170,6 +172,7 @@ class KarmaStackRegressor(DefaultMembers, StackingRegressor):  # type: ignore[mi
 
         self._clone_final_estimator(default=LinearRegression(positive=True))
 
+    @all_or_nothing
     def fit(self, X: Any, y: Any, **fit_params: Any) -> KarmaStackRegressor:
         """Fit the members, and the combination on their out-of-fold predictions.
 

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from lacunar._check import validate_X
 from lacunar._random import generator
+from lacunar._undo import all_or_nothing
 from lacunar.observed import Observed
 from lacunar.subspace import _closed
 from lacunar.subspace._diagnostics import probe_rows, warn_dependent
@@ -167,6 +168,7 @@ class POPCA(StreamedSubspace):
         self.n_jobs = n_jobs
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> POPCA:
         """Fit to the rows of X, afresh.
 

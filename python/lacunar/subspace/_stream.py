@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.base import _fit_context
 from lacunar._check import validate_X
 from lacunar._moments import Sums, moved
 from lacunar._one_pass import one_pass, rows_of
+from lacunar._undo import SavePoint, all_or_nothing
 from lacunar.subspace import _closed
 from lacunar.subspace._diagnostics import Probe, describe, probe_tables, warn
 from lacunar.subspace._model import Model
@@ -38,6 +39,7 @@ class StreamedSubspace(FittedSubspace):
     shift_: _Floats
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None, *, shift: Any = None) -> Any:
         """Add rows to the tables of sums and take the closed form of all of them; there is no refinement.
 
@@ -70,7 +72,7 @@ class StreamedSubspace(FittedSubspace):
                 "partial_fit continues from tables of sums, and this model was fitted matrix-free without any. Fit with "
                 "solver='dense', or start from a clone."
             )
-        return self._or_as_before(lambda: self._add_batch(X, shift, first=not hasattr(self, "tables_")))
+        return self._add_batch(X, shift, first=not hasattr(self, "tables_"))
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit_batches(self, batches: Iterable[Any], *, shift: Any = None) -> Any:
@@ -101,20 +103,29 @@ class StreamedSubspace(FittedSubspace):
 
         def learn(batch: Any) -> None:
             first = not hasattr(self, "tables_")
-            self._or_as_before(lambda: self._add_sums(rows_of(batch), shift if first else None, first=first))
+            self._add_sums(rows_of(batch), shift if first else None, first=first)
 
-        seen = self.__dict__.get("tables_")
+        seen, point = self.__dict__.get("tables_"), SavePoint(self)
         try:
             one_pass(self, batches, learn)
         finally:
             if self.__dict__.get("tables_") is not seen:
-                self._from_stream()
+                self._conclude(point)
         return self
+
+    def _conclude(self, point: SavePoint) -> None:
+        """The closed form of what a stream has summed, or all as before it."""
+        try:
+            self._from_stream()
+        except BaseException as error:
+            point.undo(error)
+            raise
 
     def _add_batch(self, X: Any, shift: Any, *, first: bool) -> Any:
         self._add_sums(X, shift, first=first)
         return self._from_stream()
 
+    @all_or_nothing
     def _add_sums(self, X: Any, shift: Any, *, first: bool) -> None:
         rows = validate_X(self, X, reset=first, sparse_missing=self.sparse_missing)
         d = rows.shape[1]
@@ -131,6 +142,7 @@ class StreamedSubspace(FittedSubspace):
         made = pair_sums(rows, self.shift_, self.n_jobs)
         self.tables_ = (made if first else added(Sums(**self.tables_), made))._asdict()
 
+    @all_or_nothing
     def merge(self, other: Any) -> Any:
         """Add the rows that another model has seen, whatever its shift; exact.
 
@@ -150,22 +162,9 @@ class StreamedSubspace(FittedSubspace):
             it was.
         """
         check_alike(self, other)
-        return self._or_as_before(lambda: self._add_tables(other))
-
-    def _add_tables(self, other: Any) -> Any:
         sums, more = Sums(**self.tables_), Sums(**other.tables_)
         self.tables_ = added_across(sums, self.shift_, more, other.shift_)._asdict()
         return self._from_stream()
-
-    def _or_as_before(self, step: Callable[[], Any]) -> Any:
-        """What a step returns; a step that raises leaves the model as it was. Steps replace arrays, and write to none."""
-        before = dict(self.__dict__)
-        try:
-            return step()
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
 
     def _from_stream(self) -> Any:
         sums = Sums(**self.tables_)

@@ -16,6 +16,7 @@ from lacunar._check import validate_X
 from lacunar._factor import Codes, Tracker, first_basis, row_codes
 from lacunar._one_pass import RowBatches
 from lacunar._random import generator
+from lacunar._undo import all_or_nothing
 from lacunar.observed import Observed
 
 _Floats = NDArray[np.float64]
@@ -50,6 +51,7 @@ class SubspaceTracker(RowBatches, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return float(tracker.options["ridge"])
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> SubspaceTracker:
         """Follow the rows of X from a fresh start, `max_passes` times, the later passes in random order.
 
@@ -70,6 +72,7 @@ class SubspaceTracker(RowBatches, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> SubspaceTracker:
         """Follow further rows; the first call makes the start from its own rows.
 
@@ -88,17 +91,11 @@ class SubspaceTracker(RowBatches, ClassNamePrefixFeaturesOutMixin, TransformerMi
         ValueError
             For another number of columns, infinite entries, or values that overflow: the model is then as it was.
         """
-        before = dict(self.__dict__)
-        try:
-            first = not hasattr(self, "tracker_")
-            rows = validate_X(self, X, reset=first, sparse_missing=self.sparse_missing)
-            if first:
-                self._reset(rows, generator(self.random_state))
-            self._follow(rows, None, undo=True)
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+        first = not hasattr(self, "tracker_")
+        rows = validate_X(self, X, reset=first, sparse_missing=self.sparse_missing)
+        if first:
+            self._reset(rows, generator(self.random_state))
+        self._follow(rows, None, undo=True)
         return self
 
     @property

@@ -1,0 +1,135 @@
+"""What the tests of faults share: every public learner in its variants, one small problem, the whole state of a model."""
+
+import contextlib
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import lacunar
+from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
+from lacunar.active import MBEG, ActivePOPCA
+from lacunar.baselines import GeomClassifier, MC1Classifier, MC1Regressor, MCBClassifier, MCBRegressor
+from lacunar.completion import OnlineMatrixClassifier
+from lacunar.features import KarmaFeatures
+from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
+from lacunar.stack import KarmaStackClassifier, KarmaStackRegressor, LowRankImputer
+from lacunar.subspace import POPCA
+from lacunar.tracking import GROUSE, PETRELS
+
+LIBRARY = str(Path(lacunar.__file__).parent)
+# Learners of tables, by name.
+LEARNERS = {
+    "karma": KarmaClassifier(),
+    "karma-primal": KarmaClassifier(loss="hinge", solver="primal", random_state=0),
+    "karma-passes": KarmaClassifier(loss="hinge", solver="primal", passes=2, random_state=0),
+    "karma-online": KarmaClassifier(2.5, loss="hinge", solver="online", random_state=0),
+    "karma-cv": KarmaClassifierCV(),
+    "karma-auto": KarmaClassifierCV(options="auto", random_state=0),
+    "karma-regressor": KarmaRegressor(),
+    # In float32 the solver stops elsewhere, and the distance to the optimum goes with the root of the gap.
+    "karma-regressor-primal": KarmaRegressor(solver="primal", tol=1e-8, random_state=0),
+    "karma-regressor-online": KarmaRegressor(2.5, loss="absolute", solver="online", random_state=0),
+    "karma-regressor-cv": KarmaRegressorCV(),
+    "features": KarmaFeatures(),
+    "features-nystroem": KarmaFeatures(3, n_components=8, random_state=0),
+    "popca": POPCA(1, random_state=0),
+    "popca-tables": POPCA(2, refine=0, random_state=0),
+    "popca-free": POPCA(2, solver="matrix-free", random_state=0),
+    "petrels": PETRELS(1, random_state=0),
+    "petrels-shared": PETRELS(1, state="shared", random_state=0),
+    "grouse": GROUSE(1, random_state=0),
+    "slrm": SLRMRegressor(1, random_state=0),
+    "slrm-als": SLRMRegressor(1, solver="als", lam1=1.0, random_state=0),
+    "slrm-stream": SLRMRegressor(1, solver="stochastic", random_state=0),
+    "slrm-paper": SLRMRegressor(1, solver="paper", lam1=10.0, random_state=0),
+    "slrm-cv": SLRMRegressorCV([1, 2], cv=2, random_state=0),
+    "mpcr": MPCRRegressor(1, random_state=0),
+    "smpcr": SMPCRRegressor(1, random_state=0),
+    "geom": GeomClassifier(),
+    "mc1": MC1Classifier(lam=1.0, mu=1e-2, random_state=0),
+    "mcb": MCBClassifier(lam=1.0, mu=1e-2, random_state=0),
+    "mc1-regressor": MC1Regressor(lam=1.0, mu=1e-2, random_state=0),
+    "mcb-regressor": MCBRegressor(lam=1.0, mu=1e-2, random_state=0),
+    "imputer": LowRankImputer(random_state=0),
+    "stack": KarmaStackClassifier([("karma", KarmaClassifier()), ("geom", GeomClassifier())], cv=2),
+    "stack-regressor": KarmaStackRegressor([("karma", KarmaRegressor()), ("slrm", SLRMRegressor(1))], cv=2),
+}
+# Not learners of tables: pairs of ids, and rows that are asked for.
+OTHERS = {
+    "pairs": OnlineMatrixClassifier(random_state=0),
+    "active": ActivePOPCA(6, 2, budget=3, random_state=0),
+    "mbeg": MBEG(6, 2, budget=4, refresh=8, random_state=0),
+}
+CLASSIFIERS = {name for name, model in LEARNERS.items() if hasattr(model, "classes_") or "Classifier" in repr(model)}
+ANSWERS = ("decision_function", "predict", "transform")
+
+
+def problem(seed=0, n=40, d=6):
+    """Rows of rank two, a third of the entries missing, and labels."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2)) @ rng.normal(size=(2, d)) + 0.1 * rng.normal(size=(n, d))
+    y = (X[:, 0] > 0).astype(int)
+    X[rng.random(X.shape) < 0.3] = np.nan
+    return X, y
+
+
+def answer(model, X):
+    """What a fitted model says of rows, as one array."""
+    made = next(getattr(model, name) for name in ANSWERS if hasattr(model, name))(X)
+    return np.asarray(made.toarray() if hasattr(made, "toarray") else made, dtype=float)
+
+
+@contextlib.contextmanager
+def quiet():
+    """Without warnings: constant columns and no convergence are not the subject here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+class Fault:
+    """An exception at the n-th Python call inside the package."""
+
+    def __init__(self, number, error=MemoryError):
+        self.left, self.error, self.where = number, error, None
+
+    def __enter__(self):
+        self.old = sys.gettrace()
+        sys.settrace(self.trace)
+        return self
+
+    def __exit__(self, *raised):
+        sys.settrace(self.old)
+
+    def trace(self, frame, event, argument):
+        # NumPy swallows what is raised in a generator before its first step.
+        if frame.f_code.co_filename.startswith(LIBRARY) and frame.f_code.co_name != "<genexpr>":
+            self.left -= 1
+            if self.left == 0:
+                self.where = frame.f_code.co_qualname
+                raise self.error
+
+
+def calls_of(act):
+    """How many Python calls inside the package `act` makes."""
+    with Fault(10**9) as count:
+        act()
+    return 10**9 - count.left
+
+
+def state(value):
+    """A value as text that tells any two apart, arrays by their bytes, whatever the order of attributes."""
+    if isinstance(value, np.ndarray) and value.dtype != object:
+        return f"{value.dtype}{value.shape}{value.tobytes().hex()}"
+    if isinstance(value, dict):
+        return json.dumps({repr(key): state(each) for key, each in value.items()}, sort_keys=True)
+    if isinstance(value, list | tuple | np.ndarray):
+        return json.dumps([state(each) for each in value])
+    if hasattr(value, "get_params") and hasattr(value, "__getstate__"):
+        return type(value).__name__ + state(value.__getstate__())
+    if hasattr(value, "__dict__") and not callable(value):
+        return type(value).__name__ + state(vars(value))
+    return repr(value)
