@@ -2,6 +2,7 @@
 
 from lacunar._factor._codes import Codes, row_codes, transposed
 from lacunar._factor._fit import Factors, first_basis, fit_als, fit_em
+from lacunar._factor._sums import gram_product
 from lacunar._factor._trackers import Grouse, NotFiniteError, PerColumnRls, SharedRls, Tracker, forgetting
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "fit_als",
     "fit_em",
     "forgetting",
+    "gram_product",
     "row_codes",
     "transposed",
 ]

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar._moments import Sums, expected_counts, joint_counts, kappa_of
+from lacunar._parts import Parts, in_parts
 from lacunar.observed import Observed
+from lacunar.subspace._rows import count
 from lacunar.subspace._solve import Spectrum
 
 _Floats = NDArray[np.float64]
@@ -35,30 +37,32 @@ class Probe(NamedTuple):
         return bool(gap <= _DEPENDENT**2 * np.sum(self.expected**2))
 
 
-def probe_rows(rows: Observed, rng: np.random.Generator) -> Probe:
+def probe_rows(rows: Observed | Parts, rng: np.random.Generator) -> Probe:
     """The pairs of 64 random columns. O(nnz)."""
-    m, d = rows.shape
-    chosen = np.sort(rng.choice(d, size=min(_PROBED, d), replace=False))
-    place = np.full(d, -1)
+    parts = in_parts(rows)
+    m, n, nn, paired, _ = count(parts)
+    chosen = np.sort(rng.choice(len(n), size=min(_PROBED, len(n)), replace=False))
+    joint = parts.total(_joint_counts, chosen)[0]
+    side = expected_counts("kappa", n, nn, m).pair[chosen]
+    upper = np.triu_indices(len(chosen), 1)
+    return Probe(joint[upper], np.outer(side, side)[upper], kappa_of(n, nn, m), paired, float(np.median(n)))
+
+
+def _joint_counts(rows: Observed, chosen: NDArray[np.int64]) -> tuple[_Floats]:
+    """Rows with both of every two columns (chosen, chosen)."""
+    place = np.full(rows.shape[1], -1)
     place[chosen] = np.arange(len(chosen))
     at = np.flatnonzero(place[rows.indices] >= 0)
     row = np.searchsorted(rows.indptr, at, side="right") - 1
-    mask = np.zeros((len(chosen), len(chosen)))
+    made = np.zeros((len(chosen), len(chosen)))
     index, each = np.unique(row, return_inverse=True)
     step = 2**16  # rows of zeros and ones at once
     for start in range(0, len(index), step):
         part = (each >= start) & (each < start + step)
         ones = np.zeros((min(step, len(index) - start), len(chosen)))
         ones[each[part] - start, place[rows.indices[at[part]]]] = 1.0
-        mask += ones.T @ ones
-    n = np.bincount(rows.indices, minlength=d).astype(np.float64)
-    entries = rows.row_counts.astype(np.float64)
-    nn = float(np.sum(entries * (entries - 1)))
-    side = expected_counts("kappa", n, nn, m).pair[chosen]
-    upper = np.triu_indices(len(chosen), 1)
-    return Probe(
-        mask[upper], np.outer(side, side)[upper], kappa_of(n, nn, m), int(np.sum(entries > 1)), float(np.median(n))
-    )
+        made += ones.T @ ones
+    return (made,)
 
 
 def probe_tables(sums: Sums) -> Probe:

@@ -7,10 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar import _core
+from lacunar._factor import gram_product
 from lacunar._moments import Expected, expected_counts, own_freedom
-from lacunar._threads import thread_count
+from lacunar._parts import Parts, in_parts
 from lacunar.observed import Observed
+from lacunar.subspace._rows import count, squares
 
 _Floats = NDArray[np.float64]
 _NODES = 32  # values of a count that the division by counts is interpolated from
@@ -20,19 +21,18 @@ _LEFT_OUT = 1e-5  # of that division, relative to its largest eigenvalue
 class Implicit(NamedTuple):
     """The matrix sum_r sign_r diag(side_r) X'X diag(side_r) + diag(rest), X the rows with 0 where nothing is observed."""
 
-    rows: Observed  # about their means, where centred
+    parts: Parts  # of rows about their means, where centred
     sides: _Floats  # (d, r)
     signs: _Floats  # (r,)
     rest: _Floats  # (d,)
     diagonal: _Floats  # (d,)
-    threads: int
+    n_jobs: int | None
 
     def times(self, V: _Floats) -> _Floats:
         """Product (d, v) with a block (d, v). O(nnz r v)."""
         d, v = V.shape
         block = np.ascontiguousarray((self.sides[:, :, None] * V[:, None, :]).reshape(d, -1))
-        rows = self.rows
-        found = _core.column_gram_product(rows.indptr, rows.indices, rows.values, block, self.threads)
+        found = self.parts.total(gram_product, block, self.n_jobs)[0]
         made: _Floats = np.einsum("dr,drv->dv", self.sides * self.signs, found.reshape(d, -1, v))
         return made + self.rest[:, None] * V
 
@@ -43,7 +43,13 @@ class Implicit(NamedTuple):
 
 
 def implicit_covariance(
-    rows: Observed, *, weights: str, p: _Floats | None, center: bool, pseudo_count: float, n_jobs: int | None
+    rows: Observed | Parts,
+    *,
+    weights: str,
+    p: _Floats | None,
+    center: bool,
+    pseudo_count: float,
+    n_jobs: int | None,
 ) -> Implicit:
     """What `_moments.covariance` (or `second_moment`) gives for rows about their means, for any weights but "pairwise".
 
@@ -53,12 +59,11 @@ def implicit_covariance(
     products stands for it: one or two for counts that are alike (to 1e-6), some fifteen for counts that span four orders of
     magnitude (to 2e-3). O(nnz) to make.
     """
-    m, d = rows.shape
-    n = np.bincount(rows.indices, minlength=d).astype(np.float64)
-    q = np.bincount(rows.indices, rows.values.astype(np.float64) ** 2, minlength=d)
-    entries = rows.row_counts.astype(np.float64)
+    parts = in_parts(rows)
+    m, n, nn, _, _ = count(parts)
+    d, q = len(n), parts.total(squares)[0]
     how = "kappa" if weights == "auto" else weights
-    expected = expected_counts(how, n, float(np.sum(entries * (entries - 1))), m, p)
+    expected = expected_counts(how, n, nn, m, p)
     usable = n > (1 if center else 0)
     freedom = own_freedom(n, m) if center else np.ones(d)
     sides, signs = _inverse_counts(expected, pseudo_count)
@@ -66,7 +71,7 @@ def implicit_covariance(
     own = expected.own * ((1 - 1 / np.maximum(n, 1)) if center else 1.0)
     diagonal = np.divide(q, own, out=np.zeros(d), where=usable)
     rest = diagonal - (sides**2 @ signs) * q
-    return Implicit(rows, np.ascontiguousarray(sides), signs, rest, diagonal, thread_count(n_jobs))
+    return Implicit(parts, np.ascontiguousarray(sides), signs, rest, diagonal, n_jobs)
 
 
 def _inverse_counts(expected: Expected, pseudo_count: float) -> tuple[_Floats, _Floats]:

@@ -6,10 +6,12 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from sklearn.base import _fit_context
+from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from lacunar._check import validate_X
+from lacunar._check import adopt_columns, validate_X
+from lacunar._moments import Sums
+from lacunar._parts import Parts, Whole
 from lacunar._random import generator
 from lacunar._undo import all_or_nothing
 from lacunar.observed import Observed
@@ -20,9 +22,10 @@ from lacunar.subspace._operator import Implicit, implicit_covariance
 from lacunar.subspace._options import check_options, check_seen
 from lacunar.subspace._refine import refinable, refined
 from lacunar.subspace._robust import tamed
+from lacunar.subspace._rows import centred, count, found_columns, means_over, opened, rows_of, standardised
 from lacunar.subspace._solve import dense_spectrum, free_spectrum
 from lacunar.subspace._stream import StreamedSubspace
-from lacunar.subspace._sums import centred, column_means, pair_sums
+from lacunar.subspace._sums import column_means, pair_sums
 
 _MOST_TRIED = 20  # components that "holdout" tries
 _HIDDEN = 0.1  # share of entries that "holdout" hides
@@ -182,31 +185,62 @@ class POPCA(StreamedSubspace):
         self
         """
         rows = validate_X(self, X, reset=True, sparse_missing=self.sparse_missing)
-        d = rows.shape[1]
-        check_options(self, d)
-        rows = rows if self.robust is None else tamed(rows, self.robust)
-        rng = generator(self.random_state)
-        n = np.bincount(rows.indices, minlength=d).astype(np.float64)
-        check_seen(n, self.unseen)
-        probe = probe_rows(rows, rng) if _closed.probed(self, d) else None
+        check_options(self, rows.shape[1])
+        return self._fit_over(Whole(rows if self.robust is None else tamed(rows, self.robust)))
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit_parts(self, parts: Any) -> POPCA:
+        """Fit to rows in parts that may lie on other machines; only sums over the rows of a part leave it.
+
+        Parameters
+        ----------
+        parts : object with methods map, each and total
+            Of pairs (X, anything), as `SLRMRegressor.fit_parts` has them. `lacunar.distributed.fit_popca` passes parts that are
+            Dask's.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As `fit`; parts of other columns; `robust` or n_components="holdout", which are not sums over rows.
+        """
+        if self.robust is not None or self.n_components == "holdout":
+            raise ValueError(
+                "rows in parts are known by sums, so robust must be None and n_components no 'holdout'; got "
+                f"{self.robust!r} and {self.n_components!r}. Change them, or use fit."
+            )
+        tables = parts.map(opened, clone(self))
+        check_options(self, adopt_columns(self, tables.each(found_columns)))
+        return self._fit_over(tables.map(rows_of))
+
+    def _fit_over(self, parts: Parts) -> POPCA:
+        rng, counts = generator(self.random_state), count(parts)
+        check_seen(counts.n, self.unseen)
+        d = len(counts.n)
+        probe = probe_rows(parts, rng) if _closed.probed(self, d) else None
         for name in ("tables_", "shift_", "holdout_errors_"):
             if hasattr(self, name):
                 delattr(self, name)
-        shift = column_means(rows) if self.center else np.zeros(d)
-        k: Any = self._held_out(rows, probe, rng) if self.n_components == "holdout" else self.n_components
+        shift = means_over(parts, counts.n) if self.center else np.zeros(d)
+        k: Any = self.n_components
+        if k == "holdout" and isinstance(parts, Whole):
+            k = self._held_out(parts.part, probe, rng)
         if _closed.matrix_free(self, d, k, probe):
-            model = self._without_table(centred(rows, shift), int(k), probe, rng)
+            model = self._without_table(parts.map(centred, shift), int(k), probe, rng)
         else:
-            self.shift_, self.tables_ = shift, pair_sums(rows, shift, self.n_jobs)._asdict()
+            self.shift_, self.tables_ = shift, Sums(*parts.total(pair_sums, shift, self.n_jobs))._asdict()
             model = self._from_tables(k)
         if self.refine and refinable(model):
-            table = rows.with_values((rows.values.astype(np.float64) - shift[rows.indices]) / self.scale_[rows.indices])
+            table = parts.map(standardised, shift, self.scale_)
             model = refined(model, table, self.refine, centre=self.center, n_jobs=self.n_jobs)
         self._publish(model, shift)
-        self.n_seen_per_feature_, self.n_samples_seen_ = n, rows.shape[0]
+        self.n_seen_per_feature_, self.n_samples_seen_ = counts.n, counts.m
         return self
 
-    def _without_table(self, table: Observed, k: int, probe: Any, rng: np.random.Generator) -> Model:
+    def _without_table(self, table: Parts, k: int, probe: Any, rng: np.random.Generator) -> Model:
         """The closed form of centred rows by products with them; sets what `_from_tables` sets."""
         C = self._implicit(table)
         self.scale_ = _closed.scale_of(C.diagonal) if self.scale else np.ones(len(C.rest))
@@ -214,9 +248,9 @@ class POPCA(StreamedSubspace):
         warn_dependent(probe)
         self._describe(probe, spectrum, expected=True)
         self.solver_ = "matrix-free"
-        return _closed.model_of(spectrum, k, np.bincount(table.indices, minlength=len(C.rest)))
+        return _closed.model_of(spectrum, k, count(table).n)
 
-    def _implicit(self, table: Observed) -> Implicit:
+    def _implicit(self, table: Observed | Parts) -> Implicit:
         how = {"weights": self.weights, "p": self.p, "center": self.center, "pseudo_count": self.pseudo_count}
         return implicit_covariance(table, n_jobs=self.n_jobs, **how)
 

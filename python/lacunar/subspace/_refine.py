@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
+from lacunar._parts import Parts, in_parts
 from lacunar._threads import thread_count
 from lacunar.observed import Observed
 from lacunar.subspace._model import Model
+from lacunar.subspace._rows import Counts, count, squares
 from lacunar.subspace._solve import signed
 
 _Floats = NDArray[np.float64]
@@ -36,7 +38,7 @@ def refinable(model: Model) -> bool:
     return 0 < k < d and k <= _MOST and float(model.values[0]) > 0
 
 
-def refined(model: Model, rows: Observed, steps: int, *, centre: bool, n_jobs: int | None) -> Model:
+def refined(model: Model, rows: Observed | Parts, steps: int, *, centre: bool, n_jobs: int | None) -> Model:
     """At most `steps` of variational EM from this model (about mean 0) on rows; means are parameters where `centre`.
 
     Rows of components have a normal prior whose variance is learned and a normal posterior, as in the variational PCA of
@@ -44,15 +46,17 @@ def refined(model: Model, rows: Observed, steps: int, *, centre: bool, n_jobs: i
     values", JMLR 2010); plain EM (Tipping and Bishop 1999) is the same without spread and prior, and overfits columns seen
     rarely. Codes are whitened and rotated to the axes after every step. O(nnz k^2 + (n + d) k^3) a step, 12 d k^2 numbers.
     """
-    seen = np.bincount(rows.indices, minlength=rows.shape[1]) > 0
+    parts = in_parts(rows)
+    counts = count(parts)
+    seen = counts.n > 0
     strength = np.maximum(model.values - model.noise, _FAINT * model.noise)
     basis = model.components.T * np.sqrt(strength)
     d, k = basis.shape
     prior = np.sum(basis**2, axis=0) / max(int(seen.sum()), 1)
     state = _State(basis, np.zeros((d, k, k)), model.mean, model.noise, prior)
-    size = float(np.sum(np.square(rows.values, dtype=np.float64)))
+    size = float(np.sum(parts.total(squares)[0]))
     for _ in range(steps):
-        axes, state = _axes(state), _step(state, rows, seen, size, centre=centre, n_jobs=n_jobs)
+        axes, state = _axes(state), _step(state, parts, counts, size, centre=centre, n_jobs=n_jobs)
         if 1 - np.sum((axes.T @ _axes(state)) ** 2) / k < _SETTLED:
             break
     values = np.sum(state.basis**2, axis=0) + state.noise
@@ -64,11 +68,9 @@ def _axes(state: _State) -> _Floats:
     return made
 
 
-def _step(
-    state: _State, rows: Observed, seen: NDArray[np.bool_], size: float, *, centre: bool, n_jobs: int | None
-) -> _State:
-    k = state.basis.shape[1]
-    grams, products, moment = _expectations(state, rows, n_jobs)
+def _step(state: _State, parts: Parts, counts: Counts, size: float, *, centre: bool, n_jobs: int | None) -> _State:
+    k, seen, nnz = state.basis.shape[1], counts.n > 0, max(float(counts.n.sum()), 1.0)
+    grams, products, moment = _expectations(state, parts, counts.used, n_jobs)
     free = k + 1 if centre else k  # the mean is a direction more, whose code is 1 for certain
     grams, products = grams[:, :free, :free], products[:, :free]
     ridge = np.zeros(free)
@@ -80,22 +82,27 @@ def _step(
     # E|x - v u|^2 = |x|^2 - 2 w b + w G w + tr(spread G), and (G + ridge) w = b
     left = size - float(np.sum(made * products)) - float(np.sum(made**2 * ridge))
     left += float(np.einsum("jkl,jkl->", spread, grams[:, :k, :k]))
-    noise = max(left / max(rows.nnz, 1), _LEAST * size / max(rows.nnz, 1), 1e-300)
+    noise = max(left / nnz, _LEAST * size / nnz, 1e-300)
     mean = made[:, k] if centre else state.mean
     return _on_axes(made[:, :k], spread, mean, noise, moment, int(seen.sum()))
 
 
-def _expectations(state: _State, rows: Observed, n_jobs: int | None) -> tuple[_Floats, _Floats, _Floats]:
+def _expectations(state: _State, parts: Parts, used: int, n_jobs: int | None) -> tuple[_Floats, _Floats, _Floats]:
     """Sums by column of E u u^T (d, k + 1, k + 1) and x E u (d, k + 1), u = (z, 1), and the mean of E z z^T (k, k)."""
-    d, k = state.basis.shape
+    k = state.basis.shape[1]
     second = state.basis[:, :, None] * state.basis[:, None, :] + state.spread
     model = np.concatenate([second[:, *np.tril_indices(k)], state.basis, state.mean[:, None]], axis=1)
     pairs = (k + 1) * (k + 2) // 2
-    sums, moment = np.zeros((d, pairs + k + 1)), np.zeros(k * (k + 1) // 2)
-    data = (rows.indptr, rows.indices, rows.values, np.ascontiguousarray(model), k, state.noise)
+    sums, moment = parts.total(_factor_sums, np.ascontiguousarray(model), k, state.noise, n_jobs)
+    return _unpacked(sums[:, :pairs], k + 1), sums[:, pairs:], _unpacked(moment[None], k)[0] / max(used, 1)
+
+
+def _factor_sums(rows: Observed, model: _Floats, k: int, noise: float, n_jobs: int | None) -> tuple[_Floats, _Floats]:
+    """What `_expectations` unpacks, of some of the rows."""
+    sums, moment = np.zeros((rows.shape[1], (k + 1) * (k + 2) // 2 + k + 1)), np.zeros(k * (k + 1) // 2)
+    data = (rows.indptr, rows.indices, rows.values, model, k, noise)
     _core.factor_sums(*data, sums, moment, thread_count(n_jobs))
-    used = max(int(np.sum(rows.row_counts > 0)), 1)
-    return _unpacked(sums[:, :pairs], k + 1), sums[:, pairs:], _unpacked(moment[None], k)[0] / used
+    return sums, moment
 
 
 def _unpacked(packed: _Floats, k: int) -> _Floats:

@@ -10,9 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from lacunar import _core
 from lacunar._check import SparseMissing, as_observed
 from lacunar._moments import Sums, moved
+from lacunar._parts import Whole
 from lacunar._threads import thread_count
 from lacunar.observed import Observed
 from lacunar.subspace._options import check_shift
+from lacunar.subspace._rows import means_over
 
 _Floats = NDArray[np.float64]
 _DENSE = 0.35  # density above which zero-filled products beat scattering: .4 measured at 200 columns, .3 at 2,000
@@ -25,15 +27,7 @@ _CHUNK, _FEWEST = 2**18, 512  # numbers of a zero-filled block of rows, but at l
 
 def column_means(rows: Observed) -> _Floats:
     """Mean (d,) of the observed entries of each column, 0 where there is none. O(nnz)."""
-    d = rows.shape[1]
-    total = np.bincount(rows.indices, rows.values.astype(np.float64), minlength=d)
-    made: _Floats = total / np.maximum(np.bincount(rows.indices, minlength=d), 1)
-    return made
-
-
-def centred(rows: Observed, shift: _Floats) -> Observed:
-    """Rows minus the shift, on observed entries only, in float64."""
-    return rows.with_values(rows.values.astype(np.float64) - shift[rows.indices])
+    return means_over(Whole(rows), np.bincount(rows.indices, minlength=rows.shape[1]).astype(np.float64))
 
 
 class PairSums(NamedTuple):
