@@ -9,8 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from lacunar._threads import available_cpus, thread_count
+from lacunar._threads import available_cpus, one_blas_thread, thread_count
+from lacunar.karma import KarmaRegressorCV
 from lacunar.kernels import karma_kernel
 
 SETTINGS = {"gamma": 2, "constant": 1.0}
@@ -96,3 +98,32 @@ def test_thread_count_follows_n_jobs():
     assert [thread_count(n) for n in (None, 1, 5, -1, -cpus - 5)] == [1, 1, 5, cpus, 1]
     with pytest.raises(ValueError, match="n_jobs"):
         thread_count(0)
+
+
+def _blas_threads():
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+def test_blas_gets_its_threads_back():
+    with threadpool_limits(2, user_api="blas"):
+        with one_blas_thread(), one_blas_thread():
+            assert _blas_threads() == {1}
+        assert _blas_threads() == {2}
+        with pytest.raises(KeyError), one_blas_thread():
+            raise KeyError
+        assert _blas_threads() == {2}
+
+
+@pytest.mark.parametrize("n_jobs", [2, 5])
+@pytest.mark.parametrize("cv", ["loo", 3])
+def test_a_search_does_not_depend_on_threads_of_ours_or_of_blas(n_jobs, cv):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 8))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    y = np.nan_to_num(X).sum(axis=1)
+
+    def scores(n_jobs, blas):
+        with threadpool_limits(blas, user_api="blas"):
+            return KarmaRegressorCV(cv=cv, random_state=0, n_jobs=n_jobs).fit(X, y).cv_results_["mean_test_score"]
+
+    np.testing.assert_array_equal(scores(n_jobs, 3), scores(None, 1))

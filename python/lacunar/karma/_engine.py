@@ -23,7 +23,7 @@ from lacunar.observed import Observed
 _Floats = NDArray[np.float64]
 Engine = PrimalModel | OnlineModel
 _STREAM_STRENGTH = 1e-4  # rho * C of partial_fit, where the number of rows is not known
-_FINE_TOL = 1e-4  # a float32 table stalls at relative gaps of 1e-6 to 1e-5 (design page "karma", section 4)
+_FINE_TOL = 1e-4  # a float32 table stalls at relative gaps of 1e-6 to 1e-5
 
 
 class EngineFits(KarmaBase):

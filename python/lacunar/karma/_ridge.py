@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from lacunar import _linalg
 
 _Floats = NDArray[np.float64]
 
 # Above this C * (largest eigenvalue), fitted values of a float32 Cholesky are wrong in their second digit
-# (design page "karma-accuracy", section 8: off by 1e-4 at C = 10, by 1e-2 at C = 1000).
+#: off by 1e-4 at C = 10, by 1e-2 at C = 1000.
 _FLOAT32_LIMIT = 1e4
 _BLOCK_ROWS = 256  # rows of Q squared at a time by the leave-one-out diagonals
 
@@ -154,8 +154,7 @@ def loo_path(gram: _Floats, Y: _Floats, Cs: Sequence[float] | _Floats, weight: A
     Cs = np.asarray(Cs, dtype=np.float64)
     root = _weight_root(len(gram), weight)
     target = _scale_rows(Y, root)
-    driver = "evd" if len(gram) > 1 else "ev"  # SciPy 1.13 asks LAPACK for too little room for the evd of one number
-    eigenvalues, basis = eigh(_weighted_copy(gram, root).T, overwrite_a=True, driver=driver)
+    eigenvalues, basis = _eigen(np.asarray_chkfinite(_weighted_copy(gram, root), dtype=np.float64))
     np.maximum(eigenvalues, 0, out=eigenvalues)  # rounding below zero would outweigh 1/(2C) at large C
     projected = basis.T @ target
     inverse = 1 / (eigenvalues[:, None] + 1 / (2 * Cs))  # (n, g)
@@ -164,6 +163,13 @@ def loo_path(gram: _Floats, Y: _Floats, Cs: Sequence[float] | _Floats, weight: A
     step = beta / _inverse_diagonals(basis, inverse)[:, :, None]
     predictions = _leave_out(gram, Y, beta, step, root)
     return LooPath(Cs, predictions, predictions - Y, eigenvalues, basis, projected, root)
+
+
+def _eigen(system: _Floats) -> tuple[_Floats, _Floats]:
+    """Eigenvalues and eigenvectors of a C-contiguous symmetric matrix, which is overwritten."""
+    basis, values = system.T, np.empty(len(system))
+    _linalg.symmetric_eigen(basis, values)
+    return values, basis
 
 
 def _leave_out(gram: _Floats, Y: _Floats, beta: _Floats, step: _Floats, root: _Floats | None) -> _Floats:
