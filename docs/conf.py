@@ -44,6 +44,7 @@ _READING_ORDER = [
     "who_answered",
     "blocks_of_columns",
     "either_way",
+    "more_holes",
     "completion_or_not",
     "back_to_columns",
     "components_of_a_table_with_holes",

@@ -3,7 +3,8 @@ Columns missing in blocks
 =========================
 
 Every row shows one, two or three of three blocks of columns, as when tests are ordered together. Nothing is imputed: rows are
-compared on what both show, and a longer gamma tells the blocks apart (Figure 3 of the KARMA paper).
+compared on what both show, and a longer gamma tells the blocks apart (Figure 3 of the KARMA paper). Above: what is seen, dark.
+Below: KARMA does not mind how much of a row is missing, mean imputation does.
 """
 
 import matplotlib.pyplot as plt
@@ -25,7 +26,7 @@ made = {"KARMA": karma.predict(X[~train]), "mean + ridge": imputed.predict(X[~tr
 for name, values in made.items():
     print(f"{name:13s} squared error {np.mean((values - y[~train]) ** 2):.4f}")
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.6), layout="constrained")
-MissingnessDisplay.from_table(X).plot(left)
-CoverageDisplay.from_predictions(X[~train], y[~train], made, regression=True, n_bins=3).plot(right)
+figure, (above, below) = plt.subplots(2, 1, figsize=(7, 5.2), layout="constrained")
+MissingnessDisplay.from_table(X, ax=above)
+CoverageDisplay.from_predictions(X[~train], y[~train], made, regression=True, n_bins=3, ax=below)
 plt.show()

@@ -2,14 +2,17 @@
 Who belongs together?
 =====================
 
-Communities of a graph, asked for pair by pair: section 4.2 of Herbster, Pasteris and Tse.
+Communities of a graph, asked for pair by pair (section 4.2 of Herbster, Pasteris and Tse). Every answer is predicted before it is
+seen; told the network of friends, the learner makes a quarter of the mistakes.
 """
 
 import warnings
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from lacunar.completion import Graph, Identity, Mix, OnlineMatrixClassifier, predictiveness
+from lacunar.plotting import RegretDisplay
 
 
 def friends(sizes=(15, 15, 15), near=0.4, far=0.05, seed=0):
@@ -19,12 +22,6 @@ def friends(sizes=(15, 15, 15), near=0.4, far=0.05, seed=0):
     likely = np.where(community[:, None] == community, near, far)
     edges = np.triu(rng.random(likely.shape) < likely, 1)
     return (edges | edges.T).astype(float), community
-
-
-def pairs(community, count, seed=1):
-    """Random pairs, and whether they are of one community: what a stream of questions would reveal."""
-    i, j = np.random.default_rng(seed).integers(0, len(community), (2, count))
-    return i, j, community[i] == community[j]
 
 
 def main():
@@ -37,18 +34,25 @@ def main():
         adjacency = nx.to_scipy_sparse_array(graph)
     except ImportError:
         adjacency, community = friends()
-    i, j, together = pairs(community, 800)
+    i, j = np.random.default_rng(1).integers(0, len(community), (2, 800))
+    together = community[i] == community[j]
     print(f"{len(community)} people, {together.mean():.0%} of the pairs of one community")
     known = {
         "nothing": Identity(len(community)),
         "the network, L^+": Mix(Graph(adjacency)),
         "the network, diffusion": Mix(Graph(adjacency, "spectral")),
     }
+    wrong = {}
     for name, side in known.items():
         model = OnlineMatrixClassifier(side, side)
         score = model.score_stream(i, j, together)  # every pair is predicted, then learned
+        wrong[name] = np.diff(score.running_mistakes, prepend=0)
         found = predictiveness(side, i[:200], j[:200], together[:200])
         print(f"{name:24s} {score.error:.1%} mistakes; after 200 pairs its correlation was {found.correlation:.2f}")
+    order = ["the network, diffusion", "the network, L^+", "nothing"]
+    display = RegretDisplay({name: wrong[name] for name in order})
+    display.plot(plt.subplots(figsize=(7, 3.8), layout="constrained")[1]).ax_.set(ylim=(0, 0.5), xlabel="pairs seen")
+    plt.show()
 
 
 if __name__ == "__main__":

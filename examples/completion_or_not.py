@@ -26,13 +26,15 @@ karma = KarmaClassifier(gamma=1, C=10, standardize=False)
 print("Figure 1:", karma.fit(X, label).score(X, label), "right without completion")
 
 onto = np.repeat(np.nansum(X, axis=1)[:, None], 2, axis=1)
-color = np.where(label > 0, "tab:green", "tab:red")
-ax = plt.subplots(figsize=(4.5, 4.5), layout="constrained")[1]
-ax.axline((0, 0), slope=1, color="hotpink", lw=1)
-ax.quiver(*full.T, *(onto - full).T, angles="xy", scale_units="xy", scale=1, width=0.002, color="0.7")
-ax.scatter(*full.T, c=color, label="complete: separable")
-ax.scatter(*onto.T, marker="x", c=color, label="completed: not")
-ax.legend(loc="upper left", bbox_to_anchor=(0.0, 0.45), fontsize=8)
+ax = plt.subplots(figsize=(7, 5.4), layout="constrained")[1]
+ax.axline((0, 0), slope=1, color="0.6", lw=1)
+ax.quiver(*full.T, *(onto - full).T, angles="xy", scale_units="xy", scale=1, width=0.002, color="0.75")
+for side, color, shape in ((1, "#0b7a75", "o"), (-1, "#d55e00", "s")):
+    ax.scatter(*full[label == side].T, c=color, marker=shape, label=f"label {side:+d}: separable")
+    ax.scatter(*onto[label == side].T, edgecolors=color, facecolors="none", marker=shape, label="completed: mixed")
+ax.set(xlabel="first coordinate", ylabel="second coordinate", aspect="equal")
+ax.spines[["top", "right"]].set_visible(False)
+ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=10)
 plt.show()
 
 # %%

@@ -2,16 +2,19 @@
 Who will like which film?
 =========================
 
-Answers come one by one; every one is predicted before it is seen, new people and films at any time.
+Answers come one by one; every one is predicted before it is seen, new people and films at any time. One answer in ten is a whim, so
+.1 is the floor; knowing the genres saves nearly half of the mistakes.
 """
 
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from lacunar.completion import Features, Mix, OnlineMatrixClassifier
 from lacunar.persistence import load_model, save_model
+from lacunar.plotting import RegretDisplay
 
 GENRES = ("war", "love", "space")
 
@@ -33,19 +36,20 @@ def main():
         "genres": OnlineMatrixClassifier(cols=Mix(known)),
         "a hedge over both": OnlineMatrixClassifier(cols=Mix(known), experts="auto"),
     }
+    wrong = {}
     for name, model in learners.items():
         score = model.score_stream(people, films, likes, comparator="majority")
-        print(
-            f"{name:>20s}: {score.error:.1%} wrong, log loss {score.log_loss:.3f}, {-score.regret:.0f} fewer mistakes than 'nobody likes it'"
-        )
+        wrong[name] = np.diff(score.running_mistakes, prepend=0)
+        print(f"{name:>20s}: {score.error:.1%} wrong, log loss {score.log_loss:.3f}")
+    ax = plt.subplots(figsize=(7, 3.8), layout="constrained")[1]
+    RegretDisplay(dict(reversed(wrong.items()))).plot(ax).ax_.set(ylim=(0, 0.5), xlabel="answers seen")
+    plt.show()
 
     model = learners["genres"]
-    print("a new film:", end=" ")
     model.add_col("film 80", {"genre": "space"})
     for fan in (f"person {(taste == k).argmax()}" for k in (2, 0)):
         print(f"{fan} likes it with probability {model.predict_proba_one(fan, 'film 80')[True]:.2f}", end="; ")
     print("\nfor person 3:", ", ".join(film for film, _ in model.recommend("person 3", 3)))
-
     model.learn_one("someone new", "film 80", True)
     file = Path(tempfile.mkdtemp()) / "likes.lacunar"
     save_model(model, file)

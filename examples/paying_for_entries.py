@@ -24,15 +24,18 @@ def oracle(indices):
 
 
 rows = [250, 500, 1000, 2000, 4000]
-ax = plt.subplots(figsize=(7.2, 3.6), layout="constrained")[1]
+ax = plt.subplots(figsize=(7, 3.8), layout="constrained")[1]
 best = np.sort(np.linalg.eigvalsh(covariance))[-2:].sum()
-for strategy in ("uniform", "adaptive"):
+for strategy, colour in ("uniform", "#d55e00"), ("adaptive", "#0b7a75"):
     sampler, missed = ActivePOPCA(32, 2, 2, strategy=strategy, random_state=0), []
     for seen, total in zip([0, *rows], rows, strict=False):
         found = sampler.run(oracle, total - seen).result().components_
         missed.append(1 - np.trace(found @ covariance @ found.T) / best)
     print(f"{strategy:9s} variance missed after {rows[0]} and {rows[-1]} rows: {missed[0]:.3f}, {missed[-1]:.4f}")
-    ax.loglog(rows, missed, "-o", label=strategy)
+    ax.loglog(rows, missed, "-o" if strategy == "adaptive" else "--s", color=colour, lw=2, label=strategy)
 ax.set(xlabel="rows, two attributes each", ylabel="share of the variance missed")
-ax.legend(frameon=False)
+ax.set_xticks(rows, [str(m) for m in rows])
+ax.minorticks_off()
+ax.spines[["top", "right"]].set_visible(False)
+ax.legend(frameon=False, fontsize=11)
 plt.show()

@@ -3,7 +3,8 @@ Sensors with gaps, and a subspace that jumps
 ============================================
 
 Forty sensors move together in three directions, each reports a third of the time, and half-way the directions change. `PETRELS` and
-`GROUSE` take a reading at a time, at a cost that does not grow with the number of readings.
+`GROUSE` take a reading at a time, at a cost that does not grow with the number of readings. Both find the new directions within some
+hundred readings; PETRELS gets lower.
 """
 
 import matplotlib.pyplot as plt
@@ -21,11 +22,10 @@ X[rng.random(X.shape) < 2 / 3] = np.nan
 
 truth = np.repeat([before, after], 40, axis=0)  # the subspace of every window of 50 readings
 trackers = {"PETRELS": PETRELS(3, random_state=0), "GROUSE": GROUSE(3, random_state=0)}
-display = TrackingErrorDisplay.from_estimator(trackers, X, basis=truth)
+ax = plt.subplots(figsize=(7, 3.8), layout="constrained")[1]
+display = TrackingErrorDisplay.from_estimator(trackers, X, basis=truth, ax=ax)
 for name, errors in display.errors.items():
     print(
         f"{name:8s} error before the jump {errors[39]:.1e}, right after {errors[40]:.2f}, at the end {errors[-1]:.1e}"
     )
-
-display.plot(plt.subplots(figsize=(8.2, 3.6), layout="constrained")[1])
 plt.show()

@@ -2,12 +2,15 @@
 A stream of rows
 ================
 
-A million rows are never in memory: learn from batches, watch the mistakes, ask about single rows.
+A million rows are never in memory: learn from batches, watch the mistakes, ask about single rows. The picture counts mistakes on rows
+that were predicted before they were learned.
 """
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from lacunar import KarmaClassifier
+from lacunar.plotting import RegretDisplay
 
 COLUMNS, OBSERVED = 30, 12
 
@@ -28,11 +31,16 @@ def main():
     stream = batches(10)
     X, y = next(stream)
     model.partial_fit(X, y, classes=["down", "up"])  # settles the scale of the columns
+    wrong = []
     for X, y in stream:
         score = model.score_stream(X, y)  # predicts every row, then learns it
+        wrong.append(model.classes_[(score.values[:, 0] > 0).astype(int)] != y)
         print(
             f"{model.n_rows_seen_:6d} rows: {score.mistakes / score.n_rows:.1%} mistakes, hinge loss {score.loss:.3f}"
         )
+    display = RegretDisplay({"KarmaClassifier": np.concatenate(wrong)})
+    display.plot(plt.subplots(figsize=(7, 3.6), layout="constrained")[1])
+    plt.show()
 
     row = {3: 1.2, 7: -0.4, 20: 2.0}  # column number (or name): value; the other columns are missing
     print("one row:", model.predict_one(row))

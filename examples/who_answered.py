@@ -3,7 +3,7 @@ When holes say something
 ========================
 
 People with high values answer less often. `KarmaClassifierCV` tries kernels with indicators, which compare who answered what, and
-says by leave-one-out whether that is worth it.
+says by leave-one-out whether that is worth it: it is where high values are hidden, and not where chance hides them.
 """
 
 import matplotlib.pyplot as plt
@@ -31,6 +31,6 @@ for kind, hidden in [("at random", hide_mcar(complete, 0.3, random_state=0)),
 
 spread = [np.sqrt(e * (1 - e) / 300) for e in errors]
 ScoresDisplay(names, errors, spread, ["with " in name for name in names], "error rate").plot(
-    plt.subplots(figsize=(8.2, 2.6), layout="constrained")[1]
+    plt.subplots(figsize=(7, 3), layout="constrained")[1]
 )
 plt.show()

@@ -1,4 +1,6 @@
-"""Pictures hold the numbers they claim to show; drawing them is checked by looking, here only that it works."""
+"""Pictures show the numbers they claim to show, on light and dark grounds, in colours that all eyes tell apart."""
+
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
@@ -7,18 +9,29 @@ import scipy.sparse as sp
 from sklearn.linear_model import LinearRegression
 
 from lacunar import KarmaClassifier, KarmaRegressor, Observed
+from lacunar.completion import OnlineMatrixClassifier
 from lacunar.plotting import (
     CoefficientDisplay,
     CoverageDisplay,
     MissingnessDisplay,
     RegretDisplay,
     ScoresDisplay,
+    ShareCurveDisplay,
     TrackingErrorDisplay,
 )
+from lacunar.plotting._style import HOLE, OURS, PEERS, SEEN, line_styles
 from lacunar.regression import SLRMRegressor
 from lacunar.tracking import GROUSE, PETRELS
 
-pytest.importorskip("matplotlib")
+plt = pytest.importorskip("matplotlib.pyplot")
+from matplotlib.colors import to_rgb  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _headless():
+    plt.switch_backend("agg")
+    yield
+    plt.close("all")
 
 
 def holes(n=300, d=8, seed=0, rank=2):
@@ -110,3 +123,135 @@ def test_regret_is_a_difference_of_sums():
 def test_scores_are_drawn_best_first():
     display = ScoresDisplay(["a", "b"], [0.1, 0.2], [0.01, np.nan], [True, False], "error rate").plot()
     assert [label.get_text() for label in display.ax_.get_yticklabels()] == ["a", "b"]
+    bar, point = display.ax_.get_lines()[:2]
+    np.testing.assert_allclose(bar.get_xdata(), [0.09, 0.11])
+    np.testing.assert_allclose(point.get_xdata(), [0.1])
+
+
+def test_what_is_drawn_is_what_is_held():
+    X, code, basis = holes(n=500)
+    y = (code > 0).astype(int)
+    frame = pd.DataFrame(X, columns=list("abcdefgh"))
+    drawn = MissingnessDisplay.from_table(frame, alpha=0.9)
+    np.testing.assert_array_equal(drawn.image_.get_array(), drawn.image)
+    assert drawn.image_.get_alpha() == 0.9
+    assert [label.get_text() for label in drawn.ax_.get_xticklabels()] == list("abcdefgh")
+
+    model = SLRMRegressor(2, random_state=0).fit(frame, code)
+    bars = CoefficientDisplay.from_estimator(model, n_shown=3, edgecolor="k").bars_
+    np.testing.assert_allclose([bar.get_width() for bar in bars], CoefficientDisplay.from_estimator(model).coef[
+        np.argsort(-np.abs(np.ravel(model.feature_coef_)))[:3]])  # fmt: skip
+
+    made = {"right": y, "wrong": 1 - y}
+    cover = CoverageDisplay.from_predictions(X, y, made, n_bins=3)
+    assert set(cover.lines_["right"].get_ydata()) == {0.0}
+    assert set(cover.lines_["wrong"].get_ydata()) == {1.0}
+    assert [text.get_text() for text in cover.ax_.get_legend().get_texts()] == ["right", "wrong"]
+
+    track = TrackingErrorDisplay.from_estimator(PETRELS(2, random_state=0), X, basis=basis, linewidth=5)
+    np.testing.assert_allclose(track.lines_["PETRELS"].get_ydata(), np.maximum(track.errors["PETRELS"], 1e-16))
+    assert track.lines_["PETRELS"].get_linewidth() == 5
+
+    regret = RegretDisplay.from_predictions(y, made, comparator=y)
+    np.testing.assert_array_equal(regret.lines_["wrong"].get_ydata(), np.arange(1, 501))
+
+
+@pytest.mark.parametrize("form", [np.asarray, Observed.from_dense, lambda X: Observed.from_dense(X).to_scipy()])
+def test_share_curves_fall_with_the_share_and_are_the_same_from_every_form(form):
+    X, code, _ = holes()
+    one = ShareCurveDisplay.from_estimator(KarmaRegressor(), form(X), code, shares=[0.3, 1.0], n_repeats=2)
+    np.testing.assert_allclose(one.shares, np.array([0.3, 1.0]) * np.isfinite(X).mean())
+    assert one.losses["KarmaRegressor"].shape == (2, 2)
+    mean = one.losses["KarmaRegressor"].mean(axis=1)
+    assert mean[0] > mean[1]
+    np.testing.assert_allclose(one.lines_["KarmaRegressor"].get_ydata(), mean)
+    again = ShareCurveDisplay.from_estimator({"a": KarmaRegressor()}, X, code, shares=[1.0], n_repeats=2)
+    np.testing.assert_allclose(again.losses["a"][0], one.losses["KarmaRegressor"][1])
+
+
+def test_pairs_of_a_matrix_have_a_regret_curve():
+    rng = np.random.default_rng(0)
+    pairs = rng.integers(0, 6, size=(80, 2))
+    likes = (pairs.sum(axis=1) % 2).astype(bool)
+    display = RegretDisplay.from_estimator(OnlineMatrixClassifier(), pairs, likes, comparator=np.zeros(80, bool))
+    score = OnlineMatrixClassifier().score_stream(list(pairs[:, 0]), list(pairs[:, 1]), likes)
+    assert display.curves()["OnlineMatrixClassifier"][-1] == score.mistakes - likes.sum()
+
+
+def test_one_row_nothing_seen_and_ten_billion_cells():
+    one = np.array([[1.0, np.nan, 0.0]])
+    assert MissingnessDisplay.from_table(one).image.tolist() == [[1, 0, 1]]
+    assert MissingnessDisplay.from_table(np.full((5, 4), np.nan)).image_.get_clim() == (0, 1)
+    assert CoverageDisplay.from_predictions(one, [1], {"a": [0]}).lines_["a"].get_ydata().tolist() == [1.0]
+    nothing = CoverageDisplay.from_predictions(np.full((3, 2), np.nan), [1, 0, 1], {"a": [0, 0, 0]})
+    np.testing.assert_allclose(nothing.lines_["a"].get_xdata(), [0])
+    assert RegretDisplay.from_predictions([1], {"a": [0]}).lines_["a"].get_ydata().tolist() == [1.0]
+    rng = np.random.default_rng(0)
+    rows, cols = rng.integers(0, 10**6, 200_000), rng.integers(0, 10**4, 200_000)
+    wide = sp.coo_array((np.ones(200_000), (rows, cols)), shape=(10**6, 10**4)).tocsr()
+    display = MissingnessDisplay.from_table(wide)
+    np.testing.assert_allclose(display.image.mean(), wide.nnz / 1e10)
+    assert "darkest" in display.ax_.get_xlabel()  # a scale that shows so few
+
+
+def test_what_cannot_be_drawn_is_refused():
+    with pytest.raises(ValueError, match="needs 2 windows of rows, 100; got 60 rows"):
+        TrackingErrorDisplay.from_estimator(PETRELS(2), np.ones((60, 3)))
+    with pytest.raises(ValueError, match="at least one; got shape"):
+        CoverageDisplay([], {"a": []}, "error rate")
+    with pytest.raises(ValueError, match="a number for each of 1 names"):
+        CoefficientDisplay(["a"], [1.0, 2.0])
+
+
+def lightness_and_colour(colour, eyes):
+    """CIE Lab of a colour as seen by eyes of one kind (Machado et al. 2009, severity 1)."""
+    rgb = np.asarray(to_rgb(colour))
+    linear = np.where(rgb > 0.04045, ((rgb + 0.055) / 1.055) ** 2.4, rgb / 12.92)
+    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ (eyes @ linear)
+    x, y, z = np.cbrt(np.maximum(xyz / [0.9505, 1, 1.089], 1e-4))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+EYES = {
+    "usual": np.eye(3),
+    "no red": np.array([[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]),
+    "no green": np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]]),
+    "no blue": np.array([[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("eyes", EYES)
+def test_all_eyes_tell_the_colours_apart(eyes):
+    far = [
+        np.linalg.norm(lightness_and_colour(a, EYES[eyes]) - lightness_and_colour(b, EYES[eyes]))
+        for a, b in [(OURS, PEERS), (HOLE, SEEN)]
+    ]
+    assert min(far) > 15
+    lines = line_styles([*"abcdefg"], strong="ab")
+    for a, b in combinations(lines, 2):
+        colours = [lightness_and_colour(each["color"], EYES[eyes]) for each in (a, b)]
+        assert np.linalg.norm(colours[0] - colours[1]) > 10 or a["linestyle"] != b["linestyle"]
+
+
+@pytest.mark.parametrize("style", ["default", "dark_background"])
+def test_words_stand_out_from_the_ground(style):
+    def luminance(colour):
+        rgb = np.asarray(to_rgb(colour))
+        return np.where(rgb > 0.04045, ((rgb + 0.055) / 1.055) ** 2.4, rgb / 12.92) @ [0.2126, 0.7152, 0.0722]
+
+    with plt.style.context(style):
+        displays = [
+            ScoresDisplay(["a"], [0.1], [0.01], [True], "error rate").plot(),
+            CoverageDisplay([0.1, 0.9], {"a": [0, 1]}, "error rate").plot(),
+            CoefficientDisplay(["a"], [1.0]).plot(),
+            MissingnessDisplay.from_table([[1.0, np.nan]]),
+        ]
+        for display in displays:
+            ax = display.ax_
+            words = [ax.xaxis.label, *ax.get_xticklabels(), *ax.get_yticklabels()]
+            if ax.get_legend():
+                words += ax.get_legend().get_texts()
+            ground = luminance(display.figure_.get_facecolor()[:3])
+            for word in words:
+                light, dark = sorted([luminance(word.get_color()), ground], reverse=True)
+                assert (light + 0.05) / (dark + 0.05) > 4.5, (type(display).__name__, word)

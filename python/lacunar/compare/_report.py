@@ -118,12 +118,12 @@ def _draw(comparison: Comparison, scores: list[Score]) -> list[tuple[str, str, s
     shown = [s for s in scores if not s.learner.baseline]  # it would stretch the axis
     if shown:
         means, errors, ours = zip(*((s.mean, s.error, s.learner.ours) for s in shown), strict=True)
-        bars = ScoresDisplay([s.learner.name for s in shown], means, errors, ours, comparison.measure).plot()
+        bars = ScoresDisplay([s.learner.name for s in shown], means, errors, ours, comparison.measure)
         text = "KARMA in green, what people use today in grey. The line without columns is left out of the picture."
-        drawn.append(("Scores", text, svg_of(bars.figure_)))
-    holes = MissingnessDisplay.from_array(problem.X, problem.encoder.output_names_)
+        drawn.append(("Scores", text, svg_of(bars.plot(_axes(0.42 * len(shown) + 0.7)).figure_)))
+    holes = MissingnessDisplay.from_array(problem.X, problem.encoder.output_names_, ax=_axes(3.6))
     text = "Dark is observed, light is missing. Rows with the same pattern lie together, the most complete at the top."
-    drawn.append(("What is missing", text, svg_of(holes.plot().figure_)))
+    drawn.append(("What is missing", text, svg_of(holes.figure_)))
     share = 1 - np.isnan(problem.X).mean(axis=1)
     if shown and np.ptp(share) > 0:
         place = {id(learner): k for k, learner in enumerate(comparison.learners)}
@@ -132,8 +132,17 @@ def _draw(comparison: Comparison, scores: list[Score]) -> list[tuple[str, str, s
             share, losses, comparison.measure, strong=[s.learner.name for s in shown if s.learner.ours]
         )
         text = f"{comparison.measure[0].upper()}{comparison.measure[1:]} on test rows, grouped by how much of the row is observed."
-        drawn.append(("Where the errors are", text, svg_of(lines.plot().figure_)))
+        drawn.append(("Where the errors are", text, svg_of(lines.plot(_axes(3.6)).figure_)))
     return drawn
+
+
+def _axes(height: float) -> Any:
+    """Axes of a figure that no window shows and nobody has to close."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("pictures need matplotlib, which is not installed: pip install 'lacunar[plot]'") from None
+    return Figure(figsize=(8.2, height), layout="constrained").subplots()
 
 
 def svg_of(figure: Any) -> str:

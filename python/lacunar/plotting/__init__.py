@@ -5,6 +5,7 @@ from lacunar.plotting._coverage import CoverageDisplay
 from lacunar.plotting._missingness import MissingnessDisplay
 from lacunar.plotting._regret import RegretDisplay
 from lacunar.plotting._scores import ScoresDisplay
+from lacunar.plotting._share_curve import ShareCurveDisplay
 from lacunar.plotting._tracking import TrackingErrorDisplay
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "MissingnessDisplay",
     "RegretDisplay",
     "ScoresDisplay",
+    "ShareCurveDisplay",
     "TrackingErrorDisplay",
 ]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lacunar.plotting._style import INK, OURS, PEERS, QUIET, RULE, axes_for, quiet
+from lacunar.plotting._style import OURS, PEERS, axes_for, inks, quiet
 
 
 class CoefficientDisplay:
@@ -19,6 +19,7 @@ class CoefficientDisplay:
     names : sequence of str
         Of the columns.
     coef : array-like of shape (d,)
+        One number a column.
     n_shown : int, default=20
         At most so many, those of largest size.
 
@@ -26,6 +27,17 @@ class CoefficientDisplay:
     ----------
     ax_, figure_ : matplotlib Axes and Figure
         After `plot`.
+    bars_ : matplotlib BarContainer
+        After `plot`, from the top.
+
+    Raises
+    ------
+    ValueError
+        When there are not as many names as coefficients.
+
+    See Also
+    --------
+    lacunar.regression.SLRMRegressor : Its `feature_coef_` is drawn.
 
     Examples
     --------
@@ -38,21 +50,44 @@ class CoefficientDisplay:
         self.names = [str(name) for name in names]
         self.coef = np.asarray(coef, dtype=float)
         self.n_shown = n_shown
+        if self.coef.shape != (len(self.names),):
+            raise ValueError(
+                f"coef must hold a number for each of {len(self.names)} names; got shape {self.coef.shape}. For a model with "
+                "several targets, choose a row of its coefficients."
+            )
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, names: Sequence[str] | None = None, target: int = 0, n_shown: int = 20
+        cls,
+        estimator: Any,
+        *,
+        names: Sequence[str] | None = None,
+        target: int = 0,
+        n_shown: int = 20,
+        ax: Any = None,
+        **bar_kw: Any,
     ) -> CoefficientDisplay:
-        """From a fitted `SLRMRegressor`, `MPCRRegressor` (their `feature_coef_`) or any linear model (`coef_`).
+        """Draw a fitted `SLRMRegressor`, `MPCRRegressor` (their `feature_coef_`) or any linear model (`coef_`).
 
         Parameters
         ----------
         estimator : fitted estimator
+            With `feature_coef_` or `coef_`.
         names : sequence of str, optional
             Default `feature_names_in_`, else x0, x1, ...
         target : int, default=0
             Row of coefficients where there are several.
         n_shown : int, default=20
+            At most so many, those of largest size.
+        ax : matplotlib Axes, optional
+            Where to draw; default a new figure.
+        **bar_kw : dict
+            For matplotlib's `barh`.
+
+        Returns
+        -------
+        display : CoefficientDisplay
+            Drawn.
 
         Raises
         ------
@@ -70,27 +105,48 @@ class CoefficientDisplay:
         coef = np.atleast_2d(np.asarray(found, dtype=float))[target]
         if names is None:
             names = list(getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(len(coef))]))
-        return cls(names, coef, n_shown=n_shown)
+        return cls(names, coef, n_shown=n_shown).plot(ax, **bar_kw)
 
     def _order(self) -> Any:
         return np.argsort(-np.abs(self.coef), kind="stable")[: self.n_shown]
 
     def shown(self) -> list[str]:
-        """Names from the top."""
+        """Read the names from the top.
+
+        Returns
+        -------
+        names : list of str
+            At most `n_shown`.
+        """
         return [self.names[j] for j in self._order()]
 
-    def plot(self, ax: Any = None) -> CoefficientDisplay:
-        """Draw into `ax` or a new figure."""
+    def plot(self, ax: Any = None, **bar_kw: Any) -> CoefficientDisplay:
+        """Draw the bars, positive ones in green, negative ones in grey.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; default a new figure.
+        **bar_kw : dict
+            For matplotlib's `barh`.
+
+        Returns
+        -------
+        display : CoefficientDisplay
+            This one, with `ax_`, `figure_` and `bars_`.
+        """
         order = self._order()
         ax = axes_for(ax, (6.4, 0.3 * len(order) + 0.9))
         quiet(ax)
         ax.set_axisbelow(True)
-        ax.grid(axis="x", color=RULE, linewidth=0.8)
+        words = inks(ax)
+        ax.grid(axis="x", color=words.rule, linewidth=0.8)
         values = self.coef[order]
-        ax.barh(np.arange(len(order)), values, color=[OURS if v > 0 else PEERS for v in values], height=0.66)
-        ax.axvline(0, color=QUIET, linewidth=0.8)
-        ax.set_yticks(np.arange(len(order)), self.shown(), fontsize=9, color=INK)
+        drawn = {"color": [OURS if v > 0 else PEERS for v in values], "height": 0.66} | bar_kw
+        self.bars_ = ax.barh(np.arange(len(order)), values, **drawn)
+        ax.axvline(0, color=words.quiet, linewidth=0.8)
+        ax.set_yticks(np.arange(len(order)), self.shown(), fontsize=10, color=words.ink)
         ax.set_ylim(len(order) - 0.5, -0.5)
-        ax.set_xlabel("coefficient, in units of the column", color=QUIET, fontsize=9)
+        ax.set_xlabel("coefficient, in units of the column", color=words.quiet, fontsize=10)
         self.ax_, self.figure_ = ax, ax.figure
         return self

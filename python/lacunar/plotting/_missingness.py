@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lacunar.observed import Observed
-from lacunar.plotting._style import HOLE, QUIET, SEEN, axes_for
+from lacunar.plotting._style import HOLE, SEEN, axes_for, inks
 from lacunar.plotting._table import table_of
 
 _PICTURE = 400  # rows and columns of the picture; more are averaged
@@ -32,6 +32,16 @@ class MissingnessDisplay:
     ----------
     ax_, figure_ : matplotlib Axes and Figure
         After `plot`.
+    image_ : matplotlib AxesImage
+        After `plot`.
+
+    See Also
+    --------
+    CoverageDisplay : What the holes cost a learner.
+
+    Notes
+    -----
+    O(nnz) time and memory beside the table: a sparse table never becomes dense.
 
     Examples
     --------
@@ -49,23 +59,73 @@ class MissingnessDisplay:
         self.names = names
 
     @classmethod
-    def from_table(cls, X: Any, names: Sequence[str] | None = None) -> MissingnessDisplay:
-        """From any table, of any size: an array with NaN, a frame, a sparse matrix or `Observed`. O(nnz + cells sorted).
+    def from_table(
+        cls, X: Any, names: Sequence[str] | None = None, *, ax: Any = None, **image_kw: Any
+    ) -> MissingnessDisplay:
+        """Draw any table, of any size: an array with NaN, a frame, a sparse matrix or `Observed`. O(nnz + cells sorted).
 
         Rows are sorted by pattern, most complete first; beyond 2^26 cells by their number of entries only. Neighbours are
         averaged into at most 400 x 400 cells; columns keep their order.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+            What a sparse matrix does not store is missing.
+        names : sequence of str, optional
+            Of the columns. Default those of a frame.
+        ax : matplotlib Axes, optional
+            Where to draw; default a new figure.
+        **image_kw : dict
+            For matplotlib's `imshow`.
+
+        Returns
+        -------
+        display : MissingnessDisplay
+            Drawn.
         """
         table = table_of(X)
         names = list(X.columns) if names is None and hasattr(X, "columns") and not isinstance(X, Observed) else names
-        return cls(_image(table), table.shape, names)
+        return cls(_image(table), table.shape, names).plot(ax, **image_kw)
 
     @classmethod
-    def from_array(cls, X: ArrayLike, names: Sequence[str] | None = None) -> MissingnessDisplay:
-        """From an array (n, d) with NaN."""
-        return cls.from_table(np.asarray(X, dtype=float), names)
+    def from_array(
+        cls, X: ArrayLike, names: Sequence[str] | None = None, *, ax: Any = None, **image_kw: Any
+    ) -> MissingnessDisplay:
+        """Draw an array.
 
-    def plot(self, ax: Any = None) -> MissingnessDisplay:
-        """Draw into `ax` or a new figure."""
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            NaN where missing.
+        names : sequence of str, optional
+            Of the columns.
+        ax : matplotlib Axes, optional
+            Where to draw; default a new figure.
+        **image_kw : dict
+            For matplotlib's `imshow`.
+
+        Returns
+        -------
+        display : MissingnessDisplay
+            Drawn.
+        """
+        return cls.from_table(np.asarray(X, dtype=float), names, ax=ax, **image_kw)
+
+    def plot(self, ax: Any = None, **image_kw: Any) -> MissingnessDisplay:
+        """Draw the map: dark where seen, light where missing.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; default a new figure.
+        **image_kw : dict
+            For matplotlib's `imshow`.
+
+        Returns
+        -------
+        display : MissingnessDisplay
+            This one, with `ax_`, `figure_` and `image_`.
+        """
         ax = axes_for(ax, (8.2, 3.6))
         from matplotlib.colors import LinearSegmentedColormap
 
@@ -75,28 +135,32 @@ class MissingnessDisplay:
         darkest = (
             1.0 if largest > 0.5 or largest == 0 else largest
         )  # a sparse table would look empty on the scale of a full one
-        ax.imshow(
-            self.image,
-            cmap=colours,
-            vmin=0,
-            vmax=darkest,
-            aspect="auto",
-            interpolation="nearest",
-            extent=(0, max(d, 1), max(n, 1), 0),
-        )
+        extent = (0, max(d, 1), max(n, 1), 0)
+        drawn = {
+            "cmap": colours,
+            "vmin": 0,
+            "vmax": darkest,
+            "aspect": "auto",
+            "interpolation": "nearest",
+            "extent": extent,
+        }
+        self.image_ = ax.imshow(self.image, **(drawn | image_kw))
         for side in ax.spines.values():
             side.set_visible(False)
-        ax.tick_params(colors=QUIET, labelsize=9, length=0)
+        words = inks(ax)
+        ax.tick_params(colors=words.quiet, labelsize=9, length=0)
         if d <= 60:
-            ax.vlines(np.arange(1, d), 0, n, color="white", linewidth=0.8)
+            ax.vlines(np.arange(1, d), 0, n, color=ax.get_facecolor(), linewidth=0.8)
         if self.names is not None and d <= 40:
             short = [str(name) if len(str(name)) <= 20 else str(name)[:19] + "…" for name in self.names]
             ax.set_xticks(np.arange(d) + 0.5, short, rotation=90 if d > 8 else 0, fontsize=8)
         else:
             more = "" if darkest == 1 else f" (darkest: {100 * darkest:.2g} % seen)"
-            ax.set_xlabel("column" + more, color=QUIET, fontsize=9)
+            ax.set_xlabel("column" + more, color=words.quiet, fontsize=10)
         ax.set_yticks([0, n], ["1", str(n)])
-        ax.set_ylabel("rows, ordered by pattern" if n * d <= _PATTERNS else "rows, most complete first", color=QUIET)
+        ax.set_ylabel(
+            "rows, ordered by pattern" if n * d <= _PATTERNS else "rows, most complete first", color=words.quiet
+        )
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
