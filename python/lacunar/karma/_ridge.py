@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,12 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from lacunar import _linalg
+from lacunar._threads import one_blas_thread
 
 _Floats = NDArray[np.float64]
 
 # Above this C * (largest eigenvalue), fitted values of a float32 Cholesky are wrong in their second digit
 #: off by 1e-4 at C = 10, by 1e-2 at C = 1000.
 _FLOAT32_LIMIT = 1e4
+_SMALL = 2048  # rows up to which threads of BLAS save 50 ms at most, and cost seconds on a busy machine
 _BLOCK_ROWS = 256  # rows of Q squared at a time by the leave-one-out diagonals
 
 
@@ -63,7 +66,11 @@ def solve_ridge(gram: NDArray[np.floating], Y: _Floats, C: float, weight: ArrayL
     array([[2.],
            [4.]])
     """
-    root = _weight_root(len(gram), weight)
+    with one_blas_thread() if len(gram) <= _SMALL else nullcontext():
+        return _solve(gram, Y, C, _weight_root(len(gram), weight))
+
+
+def _solve(gram: NDArray[np.floating], Y: _Floats, C: float, root: _Floats | None) -> _Floats:
     system = _weighted_copy(gram, root)
     if system.dtype != np.float64 and C * np.abs(system).sum(axis=1, dtype=np.float64).max(initial=0) >= _FLOAT32_LIMIT:
         system = _weighted_copy(np.asarray(gram, dtype=np.float64), root)
