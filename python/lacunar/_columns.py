@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
+from lacunar._check import check_variances
 from lacunar._parts import Parts
 from lacunar.observed import Observed
 
@@ -63,6 +64,7 @@ def _squares(moments: tuple[_Floats, _Floats, _Floats], center: _Floats) -> tupl
 
 
 def _scaled(total: _Floats, center: _Floats, variance: _Floats) -> ColumnScale:
+    check_variances(variance)
     scale = np.sqrt(variance)
     scale[scale <= _CONSTANT * np.hypot(scale, center)] = 1.0
     return ColumnScale(center, scale, total > 0)

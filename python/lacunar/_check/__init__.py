@@ -23,6 +23,7 @@ from lacunar._check._options import (
     refuse_range,
 )
 from lacunar._check._pairs import read_id, read_ids, read_labels, read_pairs
+from lacunar._check._ranges import check_codes, check_magnitude, check_sums, check_variances
 from lacunar._check._shards import adopt_columns, agree_targets, columns_of
 from lacunar._check._tables import (
     SparseMissing,
@@ -40,6 +41,7 @@ __all__ = [
     "adopt_columns",
     "agree_targets",
     "as_observed",
+    "check_codes",
     "check_composition",
     "check_dense",
     "check_duplicates_policy",
@@ -47,14 +49,17 @@ __all__ = [
     "check_frame_columns",
     "check_ids",
     "check_kernel_options",
+    "check_magnitude",
     "check_out",
     "check_partial_labels",
     "check_partial_targets",
     "check_same_columns",
     "check_sparse",
     "check_sparse_output",
+    "check_sums",
     "check_target",
     "check_triplets",
+    "check_variances",
     "columns_of",
     "float_dtype",
     "read_id",

@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
 from lacunar._check._entries import FLOATS, float_dtype
+from lacunar._check._ranges import check_magnitude
 from lacunar._check._tables import SparseMissing, check_sparse_missing, check_stored, refuse_sparse_format
 
 if TYPE_CHECKING:
@@ -131,6 +132,8 @@ def check_target(y: Any, *, y_numeric: bool = False, multi_output: bool = False)
             f"Input y contains NaN or infinity: y must be known and finite; got {target[row]} in row {row}. "
             "Drop the rows without a label, or let lacunar.regression.SLRMRegressor learn from them too."
         )
+    if y_numeric:
+        check_magnitude(target, "y")
     if target.dtype.kind == "O":
         holes = [k for k, label in enumerate(target.ravel()) if label is None or label != label]
         if holes:
@@ -189,4 +192,5 @@ def check_partial_targets(y: Any) -> NDArray[np.float64]:
             f"Input y contains NaN in {where}: at least one value must be known; got {len(target)} unknown ones. "
             "Give the targets of some rows, or drop that target."
         )
+    check_magnitude(target, "y")
     return target

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from lacunar import _core
+from lacunar._check import check_codes
 from lacunar._threads import thread_count
 from lacunar.observed import Observed
 
@@ -45,7 +46,7 @@ def row_codes(
     made = (np.zeros((n, d)), np.zeros(n if left else 0), np.zeros((n if inverse else 0, d * (d + 1) // 2)))
     each = None if np.ndim(ridge) == 0 else np.ascontiguousarray(ridge, dtype=np.float64)
     if d > LARGEST_CORE_RANK:
-        return _large_codes(rows, basis, ridge, *made)
+        return _checked(_large_codes(rows, basis, ridge, *made))
     singular = _core.row_codes(
         rows.indptr,
         rows.indices,
@@ -58,7 +59,12 @@ def row_codes(
         made[2] if inverse else None,
         thread_count(n_jobs),
     )
-    return Codes(*made, int(singular))
+    return _checked(Codes(*made, int(singular)))
+
+
+def _checked(codes: Codes) -> Codes:
+    check_codes(codes.code)
+    return codes
 
 
 def _large_codes(

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lacunar._check import check_sums
 from lacunar._factor._sums import Table, als_sums, em_sums, gram_product, sizes, solve_columns
 from lacunar._parts import Parts, in_parts
 from lacunar.observed import Observed
@@ -60,7 +61,9 @@ def first_basis(
     basis = np.linalg.qr(rng.normal(size=(D, min(k + _SPARE, D))))[0]
     for _ in range(_PRODUCTS - 1):
         basis = np.linalg.qr(parts.total(gram_product, basis, n_jobs)[0])[0]
-    left, squares, _ = np.linalg.svd(parts.total(gram_product, basis, n_jobs)[0], full_matrices=False)
+    products = parts.total(gram_product, basis, n_jobs)[0]
+    check_sums(products, "squares")
+    left, squares, _ = np.linalg.svd(products, full_matrices=False)
     found = left[:, : min(k, int(np.sum(squares > _SAME_RANK * squares[0])))]
     if found.shape[1] < d:  # fewer rows than directions: the others are any that are orthogonal
         rest = rng.normal(size=(D, d - found.shape[1]))

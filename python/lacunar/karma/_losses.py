@@ -7,6 +7,14 @@ class DivergedError(ValueError):
     """Values of an online model left the finite numbers; the model is as it was before the call."""
 
 
+def overflowed(row: int) -> DivergedError:
+    """The error of an ascent, which has no step to choose, that left the finite numbers at a row."""
+    return DivergedError(
+        f"the kernel must keep values finite; those of row {row} overflow. Use standardize=True, normalize='cosine', a smaller C, "
+        "or dtype='float64'."
+    )
+
+
 def diverged(row: int, eta: str, eta0: float, rho: float) -> DivergedError:
     """The error of a step that left the finite numbers at a row of the batch."""
     step = "eta='theory'" if eta == "theory" else f"eta={eta!r} with eta0={eta0:g}"

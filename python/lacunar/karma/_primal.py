@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
-from lacunar.karma._losses import diverged
+from lacunar.karma._losses import diverged, overflowed
 from lacunar.karma._map import FeatureMap, aligned_copy, aligned_zeros, choose_map
 from lacunar.karma._support import Support
 from lacunar.karma._wide import descend_by_blocks, is_wide, nothing_pending, with_pending
@@ -273,7 +273,7 @@ class PrimalModel:
                 part = order[start : start + _SLICE]
                 bad = _core.primal_ascend(*entries, part, self.loss, self.epsilon, self.first, beta, idle, sweep, met)
                 if bad >= 0:
-                    raise diverged(int(bad), "theory", 0.0, 0.0)
+                    raise overflowed(int(bad))
             if progress is not None:
                 progress(sweep, float(met.max()))
             # The gap after a sweep is what the sweep met, less about what it gained on the one before.

@@ -31,6 +31,10 @@ def row_weights(sample_weight: ArrayLike | None, X: Observed) -> _Floats:
             "Sample weights must not all be zero: at least one must be > 0; got zeros only. "
             "Leave sample_weight out to weigh all rows alike."
         )
+    if not np.isfinite(weight.sum()):
+        raise ValueError(
+            f"sample_weight must have a finite sum; that of weights up to {weight.max():.3g} overflows. Divide them by their mean."
+        )
     return weight
 
 

@@ -12,7 +12,7 @@ from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
-from lacunar._check import validate_X
+from lacunar._check import check_magnitude, validate_X
 from lacunar._columns import ColumnScale, fit_columns_over
 from lacunar._factor import row_codes
 from lacunar._parts import Parts, Whole, in_parts
@@ -59,6 +59,7 @@ class SubspaceRegression(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regr
             )
         labels = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
         check_consistent_length(rows, labels)
+        check_magnitude(labels, "y")
         if labels.ndim > 2:
             raise ValueError(f"y must have shape (n,) or (n, targets); got {labels.shape}. Flatten it.")
         if labels.ndim == 2 and labels.shape[1] == 1 and not get_tags(self).target_tags.multi_output:

@@ -20,6 +20,7 @@ _MOST = 64  # components that are refined: a step takes their square in memory, 
 _SETTLED = 1e-5  # mean squared sine between the subspaces of two steps that ends the refinement
 _LEAST = 1e-12  # of noise, in units of the mean square of an entry; of a column's sums, in units of their diagonal
 _FAINT = 1e-6  # of a component's variance at the start, in units of the noise: none starts, and so stays, at 0
+_NOTHING = 1e-200  # a variance whose quotients would leave float64
 
 
 class _State(NamedTuple):
@@ -35,7 +36,7 @@ class _State(NamedTuple):
 def refinable(model: Model) -> bool:
     """Whether there is noise beside few enough components, and variance."""
     k, d = model.components.shape
-    return 0 < k < d and k <= _MOST and float(model.values[0]) > 0
+    return 0 < k < d and k <= _MOST and float(model.values[0]) > _NOTHING
 
 
 def refined(model: Model, rows: Observed | Parts, steps: int, *, centre: bool, n_jobs: int | None) -> Model:

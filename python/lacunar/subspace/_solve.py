@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from lacunar._check import check_sums
 from lacunar.subspace._operator import Implicit
 
 _Floats = NDArray[np.float64]
@@ -35,6 +36,7 @@ def signed(vectors: _Floats) -> _Floats:
 
 def dense_spectrum(C: _Floats, k: int) -> Spectrum:
     """All eigenvalues of C (d, d). O(d^3)."""
+    check_sums(C, "covariances")
     values, vectors = eigh(C)
     top = np.ascontiguousarray(vectors[:, ::-1][:, :k].T)
     return Spectrum(values[::-1][:k].copy(), signed(top), float(np.trace(C)), float(values[0]), int(np.sum(values < 0)))
@@ -48,6 +50,9 @@ def free_spectrum(C: Implicit, k: int, rng: np.random.Generator) -> Spectrum:
     from scipy.sparse.linalg import LinearOperator, eigsh
 
     d = len(C.rest)
+    check_sums(C.diagonal, "covariances")
+    if not C.diagonal.any():  # Lanczos has nothing to start from
+        return Spectrum(np.zeros(k), np.eye(k, d), 0.0, 0.0, -1)
     operator = LinearOperator((d, d), matvec=lambda v: C.times(v.reshape(d, 1)).ravel(), dtype=np.float64)
     start = rng.normal(size=d)
     values, vectors = eigsh(operator, k=k, which="LA", tol=_TOL, v0=start, ncv=min(d, max(2 * k + 1, 20)))

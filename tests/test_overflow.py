@@ -1,0 +1,196 @@
+"""Numbers that leave float64 on the way: an error that says what to do and leaves the model as it was, or finite answers."""
+
+import numpy as np
+import pytest
+from faulty import LEARNERS, OTHERS, answer, problem, quiet, state
+from sklearn.base import clone
+
+from lacunar import KarmaClassifier, KarmaRegressor, Observed
+from lacunar.baselines import GeomClassifier
+from lacunar.completion import KernelFunction, OnlineMatrixClassifier
+from lacunar.subspace import POPCA
+
+X, Y = problem()
+
+
+def with_column(factor):
+    table = X.copy()
+    table[:, 1] *= factor
+    return table
+
+
+def with_cell(value):
+    table = X.copy()
+    table[np.flatnonzero(~np.isnan(X[:, 2]))[3], 2] = value
+    return table
+
+
+TABLES = {
+    "large": X * 1e300,
+    "squares overflow": X * 1e160,
+    "one column": with_column(1e300),
+    "one cell": with_cell(1.7e308),
+    "the largest": np.where(np.isnan(X), X, np.sign(X) * 1.7e308),
+    "tiny": X * 1e-300,
+    "squares underflow": X * 1e-160,
+}
+REMEDIES = ("Use ", "use ", "Scale ", "Divide ", "Leave ", "leave ", "lower C", "Check ")
+
+
+def attributes(model):
+    """Float arrays that a model holds, in dicts too."""
+    for value in vars(model).values():
+        for each in value.values() if isinstance(value, dict) else [value]:
+            if isinstance(each, np.ndarray) and each.dtype.kind == "f":
+                yield each
+
+
+def check_words(error):
+    """A message that names a remedy."""
+    assert any(word in str(error) for word in REMEDIES), str(error)
+
+
+def is_sound(model, rows):
+    """Whether answers and what was learned are finite; `cv_results_` and the like may say NaN."""
+    return np.isfinite(answer(model, rows)).all() and all(np.isfinite(each).all() for each in attributes(model))
+
+
+def sound_or_refused(model, act, before, rows=X):
+    with quiet(), np.errstate(all="ignore"):
+        try:
+            act()
+        except (ValueError, FloatingPointError) as error:
+            assert state(model) == before
+            check_words(error)
+        else:
+            assert is_sound(model, rows)
+
+
+@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("name", [name for name in LEARNERS if "auto" not in name])
+def test_fit(name, kind):
+    model = clone(LEARNERS[name])
+    sound_or_refused(model, lambda: model.fit(TABLES[kind], Y), state(model), TABLES[kind])
+
+
+@pytest.mark.parametrize("name", [name for name in LEARNERS if "regressor" in name or "slrm" in name or "mpcr" in name])
+@pytest.mark.parametrize("factor", [1e160, 1e300])
+def test_targets(name, factor):
+    model = clone(LEARNERS[name])
+    sound_or_refused(model, lambda: model.fit(X, (Y - 0.3) * factor), state(model))
+
+
+STREAMS = [
+    name
+    for name, model in LEARNERS.items()
+    if hasattr(model, "partial_fit") and name not in ("karma", "karma-regressor", "popca-free")
+]
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_a_later_batch(name):
+    model = clone(LEARNERS[name])
+    options = {"classes": [0, 1]} if isinstance(model, KarmaClassifier) else {}
+    with quiet():
+        model.partial_fit(X, Y, **options)
+    before = state(model)
+    for table in TABLES.values():
+        sound_or_refused(model, lambda table=table: model.partial_fit(table, Y), before)
+        before = state(model)
+
+
+@pytest.mark.parametrize("name", [name for name in LEARNERS if "auto" not in name])
+def test_large_rows_to_answer(name):
+    with quiet(), np.errstate(all="ignore"):
+        model = clone(LEARNERS[name]).fit(X, Y)
+        before = state(model)
+        for table in TABLES.values():
+            try:
+                assert np.isfinite(answer(model, table)).all()
+            except (ValueError, FloatingPointError) as error:
+                check_words(error)
+    assert state(model) == before
+
+
+OPTIONS = {
+    "constant step": lambda: KarmaClassifier(
+        loss="squared_hinge", solver="primal", passes=3, eta="constant", eta0=1e300
+    ),
+    "constant step, rows": lambda: KarmaClassifier(2.5, loss="hinge", solver="online", eta="constant", eta0=1e300),
+    "falling step": lambda: KarmaRegressor(2.5, loss="squared", solver="online", eta="invscaling", eta0=1e300),
+    "gamma 50": lambda: KarmaClassifier(50, loss="hinge", scale="raw", normalize=None),
+    "gamma 1000": lambda: KarmaClassifier(1000, scale="raw", normalize=None),
+    "degree": lambda: KarmaClassifier(degree=200, scale="raw", normalize=None),
+    "geom": lambda: GeomClassifier(kernel="poly", degree=300),
+    "raw primal": lambda: KarmaClassifier(
+        loss="hinge", solver="primal", standardize=False, scale="raw", normalize=None
+    ),
+    "C": lambda: KarmaClassifier(C=1e300, loss="hinge", solver="primal"),
+    "small C": lambda: KarmaRegressor(C=1e-300),
+    "petrels": lambda: clone(LEARNERS["petrels"]).set_params(delta=1e300),
+    "slrm": lambda: clone(LEARNERS["slrm-stream"]).set_params(delta=1e300),
+    "rho": lambda: clone(LEARNERS["smpcr"]).set_params(rho=1e6),
+    "mc1": lambda: clone(LEARNERS["mc1"]).set_params(lam=1e300, mu=1e-300),
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options_that_overflow(name):
+    model = OPTIONS[name]()
+    before = state(model)
+    sound_or_refused(model, lambda: model.fit(10 * X, Y), before)
+
+
+@pytest.mark.parametrize("weight", [1e300, 1.7e308])
+@pytest.mark.parametrize("name", ["karma", "karma-primal", "karma-regressor", "karma-cv"])
+def test_weights(name, weight):
+    model = clone(LEARNERS[name])
+    sound_or_refused(model, lambda: model.fit(X, Y, np.full(len(Y), weight)), state(model))
+
+
+PAIRS = np.random.default_rng(0).integers(20, size=(150, 2))
+SIGNS = np.random.default_rng(1).choice([-1, 1], 150)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"step": 1.0, "step_scale": 1e300},
+        {"step_scale": 1e6},
+        {"gamma": 1e-300},
+        {"prior": 1e300},
+        {"experts": "auto", "step_scale": 1e5},
+        {"rows": KernelFunction(lambda a, b: 1e308 * (a == b) + (1e308 * a if a > 10 else 0.0))},
+    ],
+    ids=str,
+)
+def test_pairs(options):
+    model = OnlineMatrixClassifier(random_state=0, **options).partial_fit([1], [1], [1])
+    before = model.decision_function(PAIRS[:1] * 0 + 1)
+    try:
+        model.partial_fit(*PAIRS.T, SIGNS)
+    except (ValueError, FloatingPointError) as error:
+        check_words(error)
+        assert model.n_seen_ == 1
+        np.testing.assert_array_equal(model.decision_function(PAIRS[:1] * 0 + 1), before)
+    else:
+        assert np.isfinite(model.decision_function(PAIRS)).all()
+        assert np.isfinite(model.predict_proba(PAIRS)).all()
+
+
+@pytest.mark.parametrize("name", ["active", "mbeg"])
+@pytest.mark.parametrize("size", [1e100, 1e-300])
+def test_asked_rows(name, size):
+    rng = np.random.default_rng(0)
+    found = clone(OTHERS[name]).run(lambda indices: size * rng.choice([-1.0, 1.0], len(indices)), 100).result()
+    for each in (found.components_, found.explained_variance_, found.covariance_, found.noise_variance_):
+        assert np.isfinite(each).all()
+
+
+def test_a_table_without_variance():
+    """Lanczos has nothing to start from."""
+    found = POPCA(2, solver="matrix-free", center=False, random_state=0)
+    with quiet():
+        found.fit(Observed.from_dense(np.zeros((10, 6))))
+    np.testing.assert_array_equal(found.explained_variance_, 0)
+    np.testing.assert_array_equal(found.components_ @ found.components_.T, np.eye(2))
