@@ -89,6 +89,20 @@ def test_shards_average_and_rounds_help():
         fit_karma(KarmaClassifier(2.5, loss="hinge"), cut(X), cut(y), classes=["down", "up"])
 
 
+def test_karma_of_every_kind_of_shard(tmp_path):
+    X, y, number = problem(1000)
+    options = {"loss": "hinge", "rho": 1e-2}
+    listed = fit_karma(KarmaClassifier(**options), cut(X), cut(y), classes=["down", "up"], first_rows=50)
+    value = fit_karma(KarmaRegressor(rho=1e-2), cut(X), cut(number), first_rows=50)
+    for source in sources(X, tmp_path):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of names of columns that predict does not get
+            fitted = fit_karma(KarmaClassifier(**options), source, cut(y), classes=["down", "up"], first_rows=50)
+            np.testing.assert_array_equal(fitted.decision_function(X), listed.decision_function(X))
+            numbers = fit_karma(KarmaRegressor(rho=1e-2), source, cut(number), first_rows=50)
+            np.testing.assert_array_equal(numbers.predict(X), value.predict(X))
+
+
 def test_predictions_and_kernel_blocks_are_those_of_one_machine():
     X, y, _ = problem(600)
     model = KarmaClassifier().fit(X, y)
@@ -111,10 +125,47 @@ def test_what_cannot_be_cut_is_refused(tmp_path):
         shards(3)
     with pytest.raises(ValueError, match="must name a column"):
         dask.compute(shards(cut(X), "y"))
+    with pytest.raises(ValueError, match="X must come in pieces; got one ndarray"):
+        shards(X)
     frame = pd.DataFrame(X).add_prefix("c").assign(y=y)
     table, labels = dask.compute(shards([frame], "y")[0])[0]
     assert list(labels) == list(y)
     assert table.shape == X.shape
+    with pytest.raises(ValueError, match="shard 1, a DataFrame, has no such column"):
+        dask.compute(shards([frame, table], "y"))
+    for fit in (lambda *data: fit_karma(KarmaClassifier(loss="hinge"), *data, classes=["down", "up"]), shards):
+        with pytest.raises(ValueError, match="shard 2 has 10 rows and 9 labels"):
+            dask.compute(fit(cut(X), [*cut(y)[:2], cut(y)[2][:9], *cut(y)[3:]]))
+        with pytest.raises(ValueError, match="shard 1 has none"):
+            dask.compute(fit([cut(X)[0], X[:0]], [cut(y)[0], y[:0]]))
+    with pytest.raises(ValueError, match="shard 1: X has 11 features"):
+        apply(KarmaRegressor().fit(X, np.arange(50.0)), [X, X[:, 1:]])
+
+
+def test_folders_of_parquet_files(tmp_path):
+    X, _, number = problem(60)
+    frame = pd.DataFrame(X).add_prefix("c").assign(y=pd.array(number, dtype="Float64"))
+    frame.loc[3, "y"] = pd.NA
+    for name, part in zip(("2024/b", "2024/a", "2023/z", "top"), cut(np.arange(60), 4), strict=True):
+        path = tmp_path / f"{name}.parquet"
+        path.parent.mkdir(exist_ok=True)
+        frame.iloc[part].to_parquet(path)
+    (tmp_path / "_temporary.parquet").write_text("not one of them")
+    pairs = dask.compute(shards(tmp_path, "y"))[0]
+    order = np.concatenate([cut(np.arange(60), 4)[k] for k in (2, 1, 0, 3)])
+    np.testing.assert_array_equal(np.concatenate([table.to_numpy() for table, _ in pairs]), X[order])
+    labels = np.concatenate([labels for _, labels in pairs])
+    assert labels.dtype == np.float64
+    np.testing.assert_array_equal(labels, np.where(order == 3, np.nan, number[order]))
+    for one in (tmp_path / "top.parquet", str(tmp_path / "top.parquet")):
+        assert dask.compute(shards(one))[0][0][0].shape == (15, 13)
+        assert dask.compute(shards([one], "y"))[0][0][0].shape == (15, 12)
+    (tmp_path / "year=2025").mkdir()
+    frame.to_parquet(tmp_path / "year=2025" / "a.parquet")
+    with pytest.raises(
+        ValueError, match=r"must not be partitioned by a column; got 'year=2025'.*dask\.dataframe\.read_parquet"
+    ):
+        shards(tmp_path, "y")
 
 
 def test_states_that_began_apart_do_not_average():

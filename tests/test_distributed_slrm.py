@@ -162,10 +162,10 @@ def test_bad_shards_are_named():
     refused("shard 2 has 13, shard 0 has 14", [*parts[:2], parts[2][:, 1:], parts[3]])
     refused("column 0 of shard 3 is 'c13', of shard 0 'c0'", [*frames[:3], frames[3].iloc[:, ::-1]])
     refused(
-        r"shard 1: Found input variables with inconsistent numbers of samples: \[20, 19\]",
+        "shard 1 has 20 rows and 19 labels",
         y=[labels[0], labels[1][1:], *labels[2:]],
     )
-    refused(r"shard 3: Found array with 0 sample\(s\)", [*parts[:3], parts[3][:0]], [*labels[:3], labels[3][:0]])
+    refused("shard 3 has none", [*parts[:3], parts[3][:0]], [*labels[:3], labels[3][:0]])
     refused("shard 2: .*requires y to be passed", y=[*labels[:2], None, labels[3]])
     refused(
         r"y must have the same targets in every shard; it has shape \(n,\) in shard 1 and \(n, 2\) in shard 0",

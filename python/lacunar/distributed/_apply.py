@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar.distributed._shards import dask_module, shards
+from lacunar.distributed._shards import dask_module, numbered, shards
 from lacunar.kernels import karma_kernel
 
 
@@ -43,7 +43,11 @@ def apply(model: Any, X: Any, method: str = "predict") -> list[NDArray[Any]]:
     dask = dask_module()
     getattr(model, method)  # refused here, not by a worker
     sent = dask.delayed(model)
-    return list(dask.compute(*[dask.delayed(_call)(sent, shard, method) for shard in shards(X)]))
+    return list(
+        dask.compute(
+            *[dask.delayed(numbered)(_call, number, sent, shard, method) for number, shard in enumerate(shards(X))]
+        )
+    )
 
 
 def _call(model: Any, shard: tuple[Any, Any], method: str) -> NDArray[Any]:

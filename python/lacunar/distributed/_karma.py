@@ -5,7 +5,7 @@ from __future__ import annotations
 from copy import deepcopy
 from typing import Any
 
-from lacunar.distributed._shards import dask_module, shards
+from lacunar.distributed._shards import dask_module, numbered, shards
 from lacunar.karma.solvers import average_states
 
 
@@ -52,10 +52,13 @@ def fit_karma(model: Any, X: Any, y: Any, *, classes: Any = None, rounds: int = 
     """
     dask = dask_module()
     pieces = shards(X, y)
-    begin = dask.delayed(_begin)(model, pieces[0], classes, first_rows)
+    begin = dask.delayed(numbered)(_begin, 0, model, pieces[0], classes, first_rows)
     for number in range(rounds):
         skip = [first_rows if number == 0 and k == 0 else 0 for k in range(len(pieces))]
-        passed = [dask.delayed(_learn)(begin, piece, past) for piece, past in zip(pieces, skip, strict=True)]
+        passed = [
+            dask.delayed(numbered)(_learn, k, begin, piece, past)
+            for k, (piece, past) in enumerate(zip(pieces, skip, strict=True))
+        ]
         begin = dask.delayed(_average)(begin, passed)
     return dask.compute(begin)[0]
 

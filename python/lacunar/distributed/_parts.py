@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lacunar.distributed._shards import dask_module
+from lacunar.distributed._shards import dask_module, numbered
 
 Step = Callable[..., Any]
 
@@ -50,11 +50,7 @@ def tree(tasks: list[Any], join: Callable[[Any, Any], Any]) -> Any:
 
 
 def _run(step: Step, number: int, part: Any, given: tuple[Any, ...]) -> Any:
-    try:
-        return step(part, *given)
-    except (ValueError, TypeError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"shard {number}: {error}") from error
+    return numbered(step, number, part, *given)
 
 
 def _added(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:

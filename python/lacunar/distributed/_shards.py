@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,10 @@ def shards(X: Any, y: Any = None) -> list[Any]:
 
     Parameters
     ----------
-    X : dask array (n, d), dask dataframe, folder of Parquet files with wide rows, or iterable of tables or delayed tables
-        Tables are arrays with NaN, frames, sparse matrices, `Observed` or paths (str) of its files. An array is cut by rows only.
+    X : dask array (n, d), dask dataframe, path of a folder of Parquet files with wide rows, or iterable of tables or delayed tables
+        Tables are arrays with NaN, frames, sparse matrices, `Observed` or paths: of a Parquet file where it ends in .parquet, of an
+        `Observed` file otherwise. An array is cut by rows only. Of a folder all .parquet files in it and in folders below are
+        shards, in the order of their paths; what begins with "." or "_" is left out.
     y : None, str, dask array or series, or iterable with as many pieces
         A str names the column of a frame or Parquet file that holds the labels.
 
@@ -38,7 +40,8 @@ def shards(X: Any, y: Any = None) -> list[Any]:
     Raises
     ------
     ValueError
-        As many pieces of y as of X are not there, or none; a column name for what has no columns.
+        Here: as many pieces of y as of X are not there, or none; folders named column=value, whose column no file holds. When a
+        pair is computed, with its number: no rows, other than one label a row, a column name for what has no such column.
 
     Examples
     --------
@@ -48,22 +51,24 @@ def shards(X: Any, y: Any = None) -> list[Any]:
     2
     """
     delayed = dask_module().delayed
+    if hasattr(X, "shape") and not hasattr(X, "to_delayed"):
+        raise ValueError(f"X must come in pieces; got one {type(X).__name__}. Wrap it in a list, or cut it.")
     pieces = _pieces(X)
     if not pieces:
         raise ValueError("X must have at least one shard; got none. Check the folder or the iterable.")
     if y is None or isinstance(y, str):
-        return [delayed(_read)(piece, y) for piece in pieces]
+        return [delayed(_read)(piece, y, number) for number, piece in enumerate(pieces)]
     labels = _pieces(y)
     if len(labels) != len(pieces):
         raise ValueError(
             f"y must come in as many pieces as X; got {len(labels)} and {len(pieces)}. Rechunk one like the other."
         )
-    return [delayed(_pair)(piece, label) for piece, label in zip(pieces, labels, strict=True)]
+    return [delayed(_pair)(*pair, number) for number, pair in enumerate(zip(pieces, labels, strict=True))]
 
 
 def _pieces(X: Any) -> list[Any]:
     if isinstance(X, str | Path):
-        return sorted(Path(X).glob("*.parquet"))
+        return _files(Path(X)) if Path(X).is_dir() else [X]
     if hasattr(X, "to_delayed"):
         if getattr(X, "ndim", 1) == 2 and hasattr(X, "rechunk"):
             X = X.rechunk({1: -1})
@@ -77,25 +82,74 @@ def _pieces(X: Any) -> list[Any]:
     )
 
 
-def _read(piece: Any, target: str | None) -> tuple[Any, Any]:
-    if isinstance(piece, Path):
-        import pandas as pd
+def _files(folder: Path) -> list[Any]:
+    """Parquet files below a folder."""
+    found = []
+    for path in sorted(folder.rglob("*.parquet")):
+        parts = path.relative_to(folder).parts
+        split = next((part for part in parts[:-1] if "=" in part), None)
+        if split is not None:
+            raise ValueError(
+                f"folders of Parquet files must not be partitioned by a column; got {split!r} in {folder}. Read them with "
+                "dask.dataframe.read_parquet, which makes a column of it, and choose the columns to learn from."
+            )
+        if not any(part.startswith((".", "_")) for part in parts):
+            found.append(path)
+    return found
 
-        piece = pd.read_parquet(piece)
+
+def _read(piece: Any, target: str | None, number: int) -> tuple[Any, Any]:
+    table = _table(piece)
     if target is None:
-        return _table(piece), None
-    if not hasattr(piece, "drop"):
+        return _checked(table, None, number)
+    if not hasattr(table, "drop") or target not in getattr(table, "columns", ()):
         raise ValueError(
-            f"y={target!r} must name a column of X; got a {type(piece).__name__}, which has none. Pass labels."
+            f"y={target!r} must name a column of every shard; shard {number}, a {type(table).__name__}, has no such column. Pass "
+            "labels, or the name of a column."
         )
-    return _table(piece.drop(columns=[target])), piece[target].to_numpy()
+    return _checked(table.drop(columns=[target]), _values(table[target]), number)
 
 
-def _pair(piece: Any, labels: Any) -> tuple[Any, Any]:
-    if isinstance(piece, Path):
-        piece, _ = _read(piece, None)
-    return _table(piece), labels
+def _pair(piece: Any, labels: Any, number: int) -> tuple[Any, Any]:
+    return _checked(_table(piece), labels, number)
+
+
+def _checked(table: Any, labels: Any, number: int) -> tuple[Any, Any]:
+    rows = table.shape[0] if hasattr(table, "shape") else len(table)
+    if rows == 0:
+        raise ValueError(f"every shard must have rows; shard {number} has none. Leave it out, or repartition.")
+    if labels is not None and len(labels) != rows:
+        raise ValueError(
+            f"y must have a label for every row; shard {number} has {rows} rows and {len(labels)} labels. Cut both alike, and "
+            "pass NaN for a row without a label."
+        )
+    return table, labels
+
+
+def _values(column: Any) -> Any:
+    """Labels of a column of a frame; nulls of numbers as NaN."""
+    from pandas.api.types import is_extension_array_dtype, is_numeric_dtype
+
+    if is_extension_array_dtype(column.dtype) and is_numeric_dtype(column.dtype):
+        return column.to_numpy(dtype="float64", na_value=float("nan"))
+    return column.to_numpy()
 
 
 def _table(piece: Any) -> Any:
-    return Observed.load(piece) if isinstance(piece, str) else piece  # the path of an `Observed` file
+    """What is at a path; other tables as they are."""
+    if not isinstance(piece, str | Path):
+        return piece
+    if Path(piece).suffix != ".parquet":
+        return Observed.load(piece)
+    import pandas as pd
+
+    return pd.read_parquet(piece)
+
+
+def numbered(step: Callable[..., Any], number: int, *given: Any) -> Any:
+    """What step(*given) gives; errors about its input say the number of the shard."""
+    try:
+        return step(*given)
+    except (ValueError, TypeError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"shard {number}: {error}") from error
