@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from lacunar import Observed
 
 SLACK, EXTRA = 1.2, 4.0
-FILES = 5  # of a folder
+PER_FILE = 2  # batches in a file of a folder
 HERE = str(Path(__file__).parent)
 
 ROWS = {  # and what it learns from: words, numbers or nothing
@@ -88,29 +88,29 @@ def write_rows(folder, n, size):
     np.save(folder / "labels.npy", y.astype(np.int64))
     for name in ("wide", "triplets"):
         (folder / name).mkdir()
-    for k, start in enumerate(range(0, n, n // FILES)):
-        part = rows[start : start + n // FILES]
-        where, file = np.repeat(np.arange(len(part)), part.row_counts), f"{k}.parquet"
+    for k, start in enumerate(range(0, n, PER_FILE * size)):
+        part = rows[start : start + PER_FILE * size]
+        where, file = np.repeat(np.arange(len(part)), part.row_counts), f"{k:04}.parquet"
         lines = {"row": start + where, "col": part.indices, "value": part.values}
         pq.write_table(pa.table(lines), folder / "triplets" / file)
-        labels = y[start : start + n // FILES].astype(np.int64)
+        labels = y[start : start + PER_FILE * size].astype(np.int64)
         columns = {f"c{j}": pa.array(each, from_pandas=True) for j, each in enumerate(part.to_dense().T)}
         pq.write_table(
             pa.table(columns | {"classes": labels, "numbers": labels}), folder / "wide" / file, row_group_size=size
         )
 
 
-def write_pairs(folder, n):
+def write_pairs(folder, n, size):
     """Noisy labels of random pairs of 200 + 200 ids, in time order; and a table of n labels, 20 a row."""
     rng = np.random.default_rng(2)
     side = np.random.default_rng(1).normal(size=(200, 20))
     (folder / "pairs").mkdir()
-    for k in range(FILES):
-        row, col = rng.integers(200, size=(2, n // FILES))
+    for k in range(n // (PER_FILE * size)):
+        row, col = rng.integers(200, size=(2, PER_FILE * size))
         label = np.where((side[row] * side[col]).sum(axis=1) + 2 * rng.normal(size=len(row)) > 0, 1, -1)
         when = np.arange(len(row)) + k * len(row)
         made = {"row": row, "col": col, "label": label, "when": when}
-        pq.write_table(pa.table(made), folder / "pairs" / f"{k}.parquet")
+        pq.write_table(pa.table(made), folder / "pairs" / f"{k:04}.parquet")
     columns = np.sort(rng.random((n // 20, 200)).argsort(axis=1)[:, :20], axis=1).astype(np.int32).ravel()
     values = rng.choice([-1.0, 1.0], size=len(columns))
     Observed(np.arange(0, n + 1, 20), columns, values, (n // 20, 200)).save(folder / "pairs.observed")
@@ -169,7 +169,7 @@ def main():
         for n, folder in folders.items():
             folder.mkdir()
             write_rows(folder, n, size)
-            write_pairs(folder, n)
+            write_pairs(folder, n, size)
             print(f"{n} rows: {(folder / 'rows.observed').stat().st_size / 2**20:.0f} MiB of entries", flush=True)
         for name, model, target, source, how in cases:
             (few_mib, few_s), (many_mib, many_s) = (

@@ -16,7 +16,7 @@ import tempfile
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
@@ -44,13 +44,17 @@ def write_archive(
         if not _NAME.fullmatch(name) or array.dtype.kind not in _KINDS:
             raise TypeError(f"an archive holds named arrays of numbers or text; got {name!r} of dtype {array.dtype}.")
     listing = {name: _describe(array) for name, array in packed.items()}
-    text = json.dumps(
-        {"format_version": FORMAT_VERSION, "kind": kind, "arrays": listing, "content": dict(header)}, allow_nan=False
-    )
+    text = header_text(kind, listing, header)
     if as_folder:
         _write_folder(target, text, packed)
     else:
-        _write_file(target, text, packed)
+        replace_file(target, lambda stream: _write_members(stream, text, packed))
+
+
+def header_text(kind: str, listing: Mapping[str, Any], content: Mapping[str, Any]) -> str:
+    """What header.json says: the arrays, and whatever else the kind wants."""
+    whole = {"format_version": FORMAT_VERSION, "kind": kind, "arrays": dict(listing), "content": dict(content)}
+    return json.dumps(whole, allow_nan=False)
 
 
 def _describe(array: NDArray[Any]) -> dict[str, Any]:
@@ -61,15 +65,20 @@ def _checksum(array: NDArray[Any]) -> int:
     return zlib.crc32(array.view(np.uint8).data if array.ndim and array.size else array.tobytes())
 
 
-def _write_file(target: Path, text: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+def _write_members(stream: BinaryIO, text: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as members:
+        members.writestr("header.json", text)
+        for name, array in arrays.items():
+            with members.open(aligned_member(name, stream.tell()), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+def replace_file(target: Path, write: Callable[[BinaryIO], None]) -> None:
+    """A file written under another name beside `target` takes its place at the end."""
     descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
     try:
         with os.fdopen(descriptor, "wb") as stream:
-            with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as members:
-                members.writestr("header.json", text)
-                for name, array in arrays.items():
-                    with members.open(_aligned_member(name, stream.tell()), "w", force_zip64=True) as member:
-                        np.lib.format.write_array(member, array, allow_pickle=False)
+            write(stream)
             stream.flush()
             os.fsync(stream.fileno())  # or the new name could reach the disk before the bytes
         os.chmod(temporary, _usual_mode(0o666))  # mkstemp keeps a file to its owner
@@ -91,7 +100,7 @@ def _to_disk(path: Path) -> None:
         os.close(descriptor)
 
 
-def _aligned_member(name: str, position: int) -> zipfile.ZipInfo:
+def aligned_member(name: str, position: int) -> zipfile.ZipInfo:
     """A member whose bytes start at a multiple of 64, padded by an extra field, so that a map of them is aligned."""
     info = zipfile.ZipInfo(f"{name}.npy")
     fixed = position + 30 + len(info.filename) + 20 + 4  # local header, name, zip64 field, head of the padding field
@@ -107,28 +116,38 @@ def _usual_mode(mode: int) -> int:
 
 
 def _write_folder(target: Path, text: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-    if target.is_dir() and any(target.iterdir()) and not (target / "header.json").is_file():
-        raise FileExistsError(f"{target} is a folder with other content. Choose another path.")
+    check_folder(target)
     temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=target.name, suffix=".part"))
     try:
         for name, array in arrays.items():
             np.save(temporary / f"{name}.npy", array, allow_pickle=False)
-        (temporary / "header.json").write_text(text, encoding="utf-8")
-        for part in [*temporary.iterdir(), temporary]:
-            _to_disk(part)
-        os.chmod(temporary, _usual_mode(0o777))
-        if target.is_dir():  # a folder cannot be replaced in one step: the old one is moved aside, never lost
-            aside = Path(f"{temporary}.old")
-            os.replace(target, aside)
-            os.replace(temporary, target)
-            _to_disk(target.parent)
-            shutil.rmtree(aside)
-        else:
-            os.replace(temporary, target)
-            _to_disk(target.parent)
+        replace_folder(temporary, target, text)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def check_folder(target: Path) -> None:
+    """A folder that is no archive is not overwritten."""
+    if target.is_dir() and any(target.iterdir()) and not (target / "header.json").is_file():
+        raise FileExistsError(f"{target} is a folder with other content. Choose another path.")
+
+
+def replace_folder(temporary: Path, target: Path, text: str) -> None:
+    """A folder of arrays gets its header and takes the place of an archive, or of nothing."""
+    (temporary / "header.json").write_text(text, encoding="utf-8")
+    for part in [*temporary.iterdir(), temporary]:
+        _to_disk(part)
+    os.chmod(temporary, _usual_mode(0o777))
+    if target.is_dir():  # a folder cannot be replaced in one step: the old one is moved aside, never lost
+        aside = Path(f"{temporary}.old")
+        os.replace(target, aside)
+        os.replace(temporary, target)
+        _to_disk(target.parent)
+        shutil.rmtree(aside)
+    else:
+        os.replace(temporary, target)
+        _to_disk(target.parent)
 
 
 def read_archive(
