@@ -105,3 +105,17 @@ def test_oldest_versions_are_those_promised(project):
     assert floors.keys() <= oldest.keys()
     for name, floor in floors.items():
         assert oldest[name] == floor or oldest[name].startswith(f"{floor}."), name
+
+
+def test_families_are_there_on_first_use():
+    code = "import lacunar, sys; a = 'lacunar.subspace' in sys.modules; lacunar.subspace.POPCA; print(a, 'tracking' in dir(lacunar))"
+    made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert made.stdout.split() == ["False", "True"]
+    with pytest.raises(AttributeError, match="nothing_of_the_kind"):
+        lacunar.nothing_of_the_kind  # noqa: B018
+
+
+def test_every_family_is_listed():
+    folder = Path(lacunar.__file__).parent
+    found = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    assert set(lacunar._FAMILIES) == {name for name in found if not name.startswith("_") and name != "cli"}

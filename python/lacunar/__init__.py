@@ -4,6 +4,9 @@ Estimators that fit partially observed tables directly: NaN in an array, null in
 matrix does not store, is *missing*, and nothing is imputed before learning.
 """
 
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
 from lacunar._config import __version__, show_config
 from lacunar.karma import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
 from lacunar.observed import Observed
@@ -17,3 +20,18 @@ __all__ = [
     "__version__",
     "show_config",
 ]
+_FAMILIES = (
+    "active", "baselines", "compare", "completion", "datasets", "distributed", "features", "karma", "kernels",
+    "model_selection", "observed", "persistence", "plotting", "regression", "stack", "subspace", "tracking",
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> _Any:
+    """Families on first use: `lacunar.subspace.POPCA` needs no import of its own, and nobody waits for the others."""
+    if name in _FAMILIES:
+        return _import_module(f"lacunar.{name}")
+    raise AttributeError(f"module 'lacunar' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_FAMILIES} - {"_import_module", "_Any"})

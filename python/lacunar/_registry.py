@@ -13,6 +13,7 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.KarmaRegressorCV": ("lacunar.karma", "KarmaRegressorCV"),
     "lacunar.LowRankImputer": ("lacunar.stack", "LowRankImputer"),
     "lacunar.KarmaFeatures": ("lacunar.features", "KarmaFeatures"),
+    "lacunar.CategoryEncoder": ("lacunar.features", "CategoryEncoder"),
     "lacunar.SLRMRegressor": ("lacunar.regression", "SLRMRegressor"),
     "lacunar.SLRMRegressorCV": ("lacunar.regression", "SLRMRegressorCV"),
     "lacunar.MPCRRegressor": ("lacunar.regression", "MPCRRegressor"),

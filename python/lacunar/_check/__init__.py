@@ -11,6 +11,7 @@ from lacunar._check._estimators import (
     check_partial_labels,
     check_partial_targets,
     check_target,
+    is_hole,
     validate_X,
     validate_X_y,
 )
@@ -62,6 +63,7 @@ __all__ = [
     "check_variances",
     "columns_of",
     "float_dtype",
+    "is_hole",
     "read_id",
     "read_ids",
     "read_labels",

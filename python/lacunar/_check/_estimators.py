@@ -68,18 +68,42 @@ def validate_X(estimator: Any, X: Any, *, reset: bool, sparse_missing: SparseMis
         check_stored(X)
         if sparse_missing == "absent":
             warn_if_counts(X)
-    table = validate_data(
-        estimator,
-        X,
-        reset=reset,
-        accept_sparse="csr",
-        dtype=list(FLOATS),
-        ensure_all_finite=False,
-        ensure_min_samples=1,
-    )
+    try:
+        table = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=list(FLOATS),
+            ensure_all_finite=False,
+            ensure_min_samples=1,
+        )
+    except ValueError as error:
+        text = _first_text(X) if "convert string" in str(error) else None
+        if text is None:
+            raise
+        raise ValueError(
+            f"X must hold numbers; {error}: {text}. Encode such columns: lacunar.features.CategoryEncoder leaves "
+            "holes as they are."
+        ) from None
     return (
         Observed.from_scipy(table, sparse_missing=sparse_missing) if sp.issparse(table) else Observed.from_dense(table)
     )
+
+
+def _first_text(X: Any) -> str | None:
+    """Where the first value is that is no number, column by column."""
+    names = getattr(X, "columns", None)
+    table = np.asarray(X, dtype=object)
+    if table.ndim != 2:
+        return None
+    for j, column in enumerate(table.T):
+        for row, value in enumerate(column):
+            try:
+                float(value) if isinstance(value, str) else None
+            except ValueError:
+                return f"{value!r} in row {row}, column {j if names is None else repr(names[j])}"
+    return None
 
 
 def _check_width(estimator: Any, X: Observed, reset: bool) -> None:
@@ -157,7 +181,7 @@ def check_partial_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
                 "Use NaN for unknown labels."
             )
     elif target.dtype.kind == "O":
-        known = np.array([not _is_hole(label) for label in target], dtype=bool)
+        known = np.array([not is_hole(label) for label in target], dtype=bool)
         known_labels = np.array(target[known].tolist())
         if known_labels.dtype.kind == "U" and not all(isinstance(label, str) for label in target[known]):
             raise TypeError(
@@ -174,7 +198,8 @@ def check_partial_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     return target, known
 
 
-def _is_hole(label: object) -> bool:
+def is_hole(label: object) -> bool:
+    """None, NaN, NA or NaT."""
     return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label != label)
 
 
