@@ -71,7 +71,7 @@ def read_pairs(X: Any) -> tuple[list[Hashable], list[Hashable]]:
 def _from_list(X: Any) -> tuple[list[Hashable], list[Hashable]]:
     if sp.issparse(X):
         raise TypeError(
-            "X must be pairs (row id, column id): sparse input is not supported. Pass the tuple (X.row, X.col) of X.tocoo()."
+            "X must be pairs (row id, column id): sparse input is not supported. Use pairs, y = lacunar.completion.table_pairs(X)."
         )
     if isinstance(X, np.ndarray) or hasattr(X, "__array__"):
         X = np.asarray(X)

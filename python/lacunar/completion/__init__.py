@@ -7,6 +7,7 @@ algorithm in kernel form. `_side` is what is known of rows and columns, `_theory
 from lacunar.completion._batches import read_pair_batches
 from lacunar.completion._classifier import OnlineMatrixClassifier
 from lacunar.completion._side import Features, Graph, Identity, Kernel, KernelFunction, Mix
+from lacunar.completion._table import table_pairs
 from lacunar.completion._theory import (
     Predictiveness,
     max_norm,
@@ -33,4 +34,5 @@ __all__ = [
     "quasi_dimension_bound",
     "read_pair_batches",
     "regret_bound",
+    "table_pairs",
 ]
