@@ -51,6 +51,7 @@ _READING_ORDER = [
     "paying_for_entries",
     "sensors_that_move",
     "stream_of_rows",
+    "rows_on_many_machines",
     "like_or_not",
     "communities",
 ]

@@ -24,8 +24,8 @@ def fit_popca(model: POPCA, X: Any, *, keep: bool = True) -> POPCA:
         robust=None, and n_components not "holdout". It is not changed.
     X : as in `shards`
     keep : bool, default=True
-        Whether workers hold rows between steps, some three times, or read shards again: for refine=0 and a table that is two
-        more times, otherwise every step.
+        Whether workers hold rows between steps, in float64 beside what they read, or read shards again: four times for a table,
+        and at every step of refinement or product.
 
     Returns
     -------
@@ -42,8 +42,7 @@ def fit_popca(model: POPCA, X: Any, *, keep: bool = True) -> POPCA:
     -----
     Once, 24 d^2 bytes for the table from every shard, and from every sum of two; or 8 d bytes both ways some 40 times without a
     table (times the width of the weights' division, one or two for columns seen alike). Then for k components, a step of refinement
-    sends 4 d (k + 1) (k + 2) bytes both ways and 8 d k more. Time as of `fit`, divided by the workers, and on one of them the
-    decomposition.
+    sends at most 4 d (k + 1) (k + 4) bytes both ways. Time as of `fit`, divided by the workers; the decomposition is made here.
 
     Examples
     --------

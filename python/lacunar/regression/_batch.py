@@ -75,6 +75,7 @@ class BatchFits:
         self.labelled_, self.label_mean_ = known > 0, total / np.maximum(known, 1)
         scale = ColumnScale(self.center_, self.scale_, self.observed_columns_)
         table = tables.map(ready, scale, self.clip, self.label_mean_)
+        del tables  # the rows as they came are not needed again
         found = fit_batch(
             table,
             d,

@@ -1,0 +1,136 @@
+"""Fits over Dask worker processes beside fits on one machine: seconds, bytes between workers, and what averages cost KARMA.
+
+    OMP_NUM_THREADS=1 python bench/bench_distributed.py [--rows N] [--quick] [--json FILE]
+
+The rows of `bench_million` (200 columns, 30 observed, rank 5, a tenth of the labels wrong) as files of `Observed` in 16 shards, which
+the workers of one machine, a thread each, read. One machine is `fit` of the same rows, also with one thread. Medians of
+three interleaved runs (the machine's cores are the limit: a worker more than cores brings nothing). POPCA and SLRM over shards are
+asserted to be those of one machine; KARMA's held-out errors are printed by passes and shards.
+"""
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+import warnings
+from itertools import pairwise
+from pathlib import Path
+
+import bench_million
+import distributed
+import numpy as np
+
+from lacunar import KarmaClassifier, Observed
+from lacunar.distributed import fit_karma, fit_popca, fit_slrm
+from lacunar.regression import SLRMRegressor
+from lacunar.subspace import POPCA
+
+SHARDS, WORKERS, REPEATS, STEPS = 16, (1, 2, 4), 3, 20
+TOL = 1e-8
+
+
+def cut(table, k=SHARDS):
+    ends = np.linspace(0, len(table), k + 1).astype(int)
+    return [table[a:b] for a, b in pairwise(ends)]
+
+
+def fits(rows, numbers, files):
+    """Name, one machine's fit, the fit over shards, and what must be the same of both."""
+    slrm = SLRMRegressor(5, random_state=0, max_iter=STEPS, tol=0.0)
+    popca = {
+        "table": POPCA(5, refine=0),
+        "refined": POPCA(5),
+        "matrix-free": POPCA(5, refine=0, solver="matrix-free", random_state=0),
+    }
+    yield (
+        f"SLRM, {STEPS} steps",
+        lambda: slrm.fit(rows, numbers),
+        lambda: fit_slrm(slrm, files, cut(numbers)),
+        "feature_coef_",
+    )
+    for name, model in popca.items():
+        yield f"POPCA, {name}", lambda m=model: m.fit(rows), lambda m=model: fit_popca(m, files), "components_"
+
+
+def sent(client):
+    """Bytes that workers have sent to each other and to us."""
+    return sum(client.run(lambda dask_worker: dask_worker.transfer_outgoing_bytes_total).values())
+
+
+def timed(fit):
+    start = time.perf_counter()
+    model = fit()
+    return time.perf_counter() - start, model
+
+
+def compare(clients, rows, numbers, files):
+    for name, alone, over, learned in fits(rows, numbers, files):
+        seconds, moved, worst = {k: [] for k in (0, *WORKERS)}, {}, 0.0
+        for _ in range(REPEATS):
+            took, model = timed(alone)
+            seconds[0].append(took)
+            whole = getattr(model, learned).copy()
+            for k, client in clients.items():
+                with client.as_current():
+                    before = sent(client)
+                    took, model = timed(over)
+                    seconds[k].append(took)
+                    moved[k] = sent(client) - before
+                worst = max(worst, float(np.abs(getattr(model, learned) - whole).max() / np.abs(whole).max()))
+        assert worst < TOL, (name, worst)
+        median = {k: statistics.median(each) for k, each in seconds.items()}
+        parts = [f"{k} workers {median[k]:.2f} s, {moved[k] / 2**20:.1f} MiB" for k in WORKERS]
+        print(f"{name}: one machine {median[0]:.2f} s; {'; '.join(parts)}; difference {worst:.0e}", flush=True)
+        yield name, {"seconds": seconds, "bytes": moved, "difference": worst}
+
+
+def averages(client, rows, labels, test, n):
+    """Held-out error of KARMA by shards and passes."""
+    model = KarmaClassifier(loss="hinge", solver="primal", rho=1 / n)
+    for k in (1, 4, SHARDS):
+        for rounds in (1, 2, 4):
+            with client.as_current():
+                took, fitted = timed(
+                    lambda k=k, r=rounds: fit_karma(
+                        model, cut(rows, k), cut(labels, k), classes=[False, True], rounds=r
+                    )
+                )
+            error = float(np.mean(fitted.predict(test[0]) != test[1]))
+            print(f"KARMA, {k} shards, {rounds} passes: error {error:.4f}, {took:.2f} s", flush=True)
+            yield f"KARMA, {k} shards, {rounds} passes", {"error": error, "seconds": took}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json")
+    options = parser.parse_args()
+    n = 4000 if options.quick else options.rows
+    table, labels = bench_million.problem(n + 20_000)
+    table = table.astype(np.float64)
+    rows, test = table[:n], (table[n:], labels[n:])
+    rng = np.random.default_rng(1)
+    numbers = np.where(rng.random(n) < 0.5, labels[:n] + 0.1 * rng.normal(size=n), np.nan)
+    found = {}
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        files = [str(Path(folder) / f"{k}.observed") for k in range(SHARDS)]
+        for path, part in zip(files, cut(rows), strict=True):
+            part.save(path)
+        clusters = [
+            distributed.LocalCluster(n_workers=k, threads_per_worker=1, dashboard_address=None) for k in WORKERS
+        ]
+        clients = {k: distributed.Client(cluster) for k, cluster in zip(WORKERS, clusters, strict=True)}
+        found.update(compare(clients, Observed.vstack([rows]), numbers, files))
+        found.update(averages(clients[WORKERS[-1]], rows, labels[:n], test, n))
+        for client, cluster in zip(clients.values(), clusters, strict=True):
+            client.close()
+            cluster.close()
+    if options.json:
+        Path(options.json).write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
