@@ -47,7 +47,7 @@ class BatchFits:
         Parameters
         ----------
         parts : object with methods map, each and total
-            Of pairs (X, y) as in `fit`. `map(step, *given)` gives parts made by step(part, *given), `each` a list of what it
+            Of pairs (X, y) as in `fit`. `map(step, *given)` gives parts made by `step(part, *given)`, `each` a list of what it
             makes of every part, `total` the sums of the tuples it makes. `lacunar.distributed.fit_slrm` passes parts that are Dask's.
 
         Returns
