@@ -7,7 +7,7 @@ import pytest
 
 from lacunar import KarmaClassifier, Observed
 from lacunar.completion import read_pair_batches
-from lacunar.observed import Triplets, read_batches
+from lacunar.observed import Triplets, read_batches, read_svmlight
 from lacunar.subspace import POPCA
 
 pa = pytest.importorskip("pyarrow")
@@ -213,3 +213,33 @@ def test_without_pyarrow(monkeypatch):
     for read in (read_batches, read_pair_batches):
         with pytest.raises(ImportError, match="pip install pyarrow"):
             list(read("somewhere.parquet"))
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_lines_of_text_come_in_batches(size, tmp_path):
+    X, y = table(60)
+    whole = Observed.from_dense(X)
+    path = tmp_path / "rows.svm"
+    with open(path, "w", encoding="utf-8") as text:
+        text.write("# nothing yet\n\n")
+        for row, label in zip(X, y, strict=True):
+            text.write(
+                f"{label} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row.tolist()) if v == v) + " # row\n"
+            )
+    made = list(read_svmlight(path, n_features=7, size=size))
+    assert [len(labels) for _, labels in made] == [min(size, 60 - k) for k in range(0, 60, size)]
+    rows, labels = stacked(made)
+    assert rows == whole
+    np.testing.assert_array_equal(labels, y)
+    found, at_once = Observed.from_svmlight(path, n_features=7, batch_rows=size)
+    assert found == whole
+    np.testing.assert_array_equal(at_once, y)
+    with pytest.raises(ValueError, match="size must be at least 1 row; got 0"):
+        read_svmlight(path, n_features=7, size=0)
+    with pytest.raises(ValueError, match="col must hold numbers 0 to 4"):
+        list(read_svmlight(path, n_features=5, size=size))
+    path.write_text("1 1:2\n1 2:x\n", encoding="utf-8")
+    batches = read_svmlight(path, n_features=7, size=1)
+    next(batches)
+    with pytest.raises(ValueError, match=r"line 2 must be 'label column:value"):
+        next(batches)

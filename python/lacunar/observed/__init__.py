@@ -5,7 +5,8 @@
 
 from lacunar.observed._batches import read_batches
 from lacunar.observed._format import Columns, Observed, Summary
+from lacunar.observed._readers import read_svmlight
 from lacunar.observed._triplets import Triplets
 from lacunar.observed._write import write_batches
 
-__all__ = ["Columns", "Observed", "Summary", "Triplets", "read_batches", "write_batches"]
+__all__ = ["Columns", "Observed", "Summary", "Triplets", "read_batches", "read_svmlight", "write_batches"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -11,6 +12,8 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from lacunar.observed._construct import Duplicates
     from lacunar.observed._format import Observed
+
+_Piece = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
 
 
 def from_svmlight(
@@ -44,16 +47,27 @@ def from_svmlight(
     ValueError
         For a line that is not of that form; the message names it.
     """
+    n_rows, parts = 0, [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))]
+    for row, col, value, y in _svmlight_pieces(path, batch_rows, zero_based):
+        parts.append((row + n_rows, col, value, y))
+        n_rows += len(y)
+    rows, columns, values, labels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    width = n_features if n_features is not None else int(columns.max(initial=-1)) + 1
+    return cls.from_triplets(rows, columns, values, shape=(n_rows, width)), labels
+
+
+def _svmlight_pieces(path: str | os.PathLike[str], batch_rows: int, zero_based: bool) -> Iterator[_Piece]:
+    """Rows (from 0 in each piece), columns, values and labels of `batch_rows` lines at a time."""
     labels: list[float] = []
-    parts: list[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
     rows: list[int] = []
     columns: list[int] = []
     values: list[float] = []
 
-    def flush() -> None:
-        parts.append((np.array(rows, np.int64), np.array(columns, np.int64), np.array(values, np.float64)))
-        for batch in (rows, columns, values):
-            batch.clear()
+    def piece() -> _Piece:
+        made = np.array(rows, np.int64), np.array(columns, np.int64), np.array(values), np.array(labels)
+        for each in (labels, rows, columns, values):
+            each.clear()
+        return made
 
     with open(path, encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
@@ -61,12 +75,56 @@ def from_svmlight(
             if not tokens:
                 continue
             _read_line(path, number, tokens, len(labels), zero_based, labels, rows, columns, values)
-            if len(labels) % batch_rows == 0:
-                flush()
-    flush()
-    row, col, value = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    width = n_features if n_features is not None else int(col.max(initial=-1)) + 1
-    return cls.from_triplets(row, col, value, shape=(len(labels), width)), np.array(labels)
+            if len(labels) == batch_rows:
+                yield piece()
+    if labels:
+        yield piece()
+
+
+def read_svmlight(
+    path: str | os.PathLike[str], *, n_features: int, size: int = 10_000, zero_based: bool = False
+) -> Iterator[tuple[Observed, NDArray[np.float64]]]:
+    """Walk the rows of an svmlight / libsvm text file that need not fit in memory, `size` at a time.
+
+    Parameters
+    ----------
+    path : path-like
+        Lines ``label column:value column:value ... # comment``; a written zero is observed.
+    n_features : int
+        Number of columns.
+    size : int, default=10000
+        Rows of a batch, at least 1; only the last is shorter.
+    zero_based : bool, default=False
+        Whether columns count from 0.
+
+    Yields
+    ------
+    table : Observed, shape (at most size, n_features)
+    y : ndarray of float64, shape (at most size,)
+
+    Raises
+    ------
+    ValueError
+        size below 1; a line that is not of that form, which the message names; a column beyond `n_features`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from lacunar.observed import read_svmlight
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".svm") as file:
+    ...     text = file.write("1 1:0.5 3:2\\n-1 2:0\\n")
+    ...     file.flush()
+    ...     [(table.nnz, y.tolist()) for table, y in read_svmlight(file.name, n_features=3, size=1)]
+    [(2, [1.0]), (1, [-1.0])]
+    """
+    from lacunar.observed._format import Observed
+
+    if size < 1:
+        raise ValueError(f"size must be at least 1 row; got {size}.")
+    return (
+        (Observed.from_triplets(row, col, value, shape=(len(y), n_features)), y)
+        for row, col, value, y in _svmlight_pieces(path, size, zero_based)
+    )
 
 
 def _read_line(
