@@ -21,13 +21,14 @@ _SETTLED = 1e-5  # mean squared sine between the subspaces of two steps that end
 _LEAST = 1e-12  # of noise, in units of the mean square of an entry; of a column's sums, in units of their diagonal
 _FAINT = 1e-6  # of a component's variance at the start, in units of the noise: none starts, and so stays, at 0
 _NOTHING = 1e-200  # a variance whose quotients would leave float64
+_BLOCK = 2**22  # numbers of unpacked matrices of columns held at once
 
 
 class _State(NamedTuple):
     """x_j = mean_j + v_j z + noise, z of unit covariance, v_j normal about basis_j."""
 
     basis: _Floats  # (d, k), orthogonal columns
-    spread: _Floats  # (d, k, k), covariances of v_j
+    spread: _Floats  # (d, k (k + 1) / 2), covariances of v_j, packed
     mean: _Floats  # (d,)
     noise: float
     prior: _Floats  # (k,): variance of an entry of v_j before it is seen
@@ -45,7 +46,7 @@ def refined(model: Model, rows: Observed | Parts, steps: int, *, centre: bool, n
     Rows of components have a normal prior whose variance is learned and a normal posterior, as in the variational PCA of
     Bishop (1999) with holes (Ilin and Raiko, "Practical approaches to principal component analysis in the presence of missing
     values", JMLR 2010); plain EM (Tipping and Bishop 1999) is the same without spread and prior, and overfits columns seen
-    rarely. Codes are whitened and rotated to the axes after every step. O(nnz k^2 + (n + d) k^3) a step, 12 d k^2 numbers.
+    rarely. Codes are whitened and rotated to the axes after every step. O(nnz k^2 + (n + d) k^3) a step, 2 d k^2 numbers.
     """
     parts = in_parts(rows)
     counts = count(parts)
@@ -54,7 +55,7 @@ def refined(model: Model, rows: Observed | Parts, steps: int, *, centre: bool, n
     basis = model.components.T * np.sqrt(strength)
     d, k = basis.shape
     prior = np.sum(basis**2, axis=0) / max(int(seen.sum()), 1)
-    state = _State(basis, np.zeros((d, k, k)), model.mean, model.noise, prior)
+    state = _State(basis, np.zeros((d, k * (k + 1) // 2)), model.mean, model.noise, prior)
     size = float(np.sum(parts.total(squares)[0]))
     for _ in range(steps):
         axes, state = _axes(state), _step(state, parts, counts, size, centre=centre, n_jobs=n_jobs)
@@ -70,32 +71,51 @@ def _axes(state: _State) -> _Floats:
 
 
 def _step(state: _State, parts: Parts, counts: Counts, size: float, *, centre: bool, n_jobs: int | None) -> _State:
-    k, seen, nnz = state.basis.shape[1], counts.n > 0, max(float(counts.n.sum()), 1.0)
+    d, k = state.basis.shape
+    seen, nnz = counts.n > 0, max(float(counts.n.sum()), 1.0)
     grams, products, moment = _expectations(state, parts, counts.used, n_jobs)
     free = k + 1 if centre else k  # the mean is a direction more, whose code is 1 for certain
-    grams, products = grams[:, :free, :free], products[:, :free]
     ridge = np.zeros(free)
     ridge[:k] = state.noise / state.prior
-    least = _LEAST * np.einsum("jkk->j", grams)[:, None] + 1e-300
-    inverse = np.linalg.inv(grams + (ridge + least)[:, :, None] * np.eye(free))
-    made = np.einsum("jkl,jl->jk", inverse, products)
-    spread = np.where(seen[:, None, None], state.noise * inverse[:, :k, :k], 0.0)
-    # E|x - v u|^2 = |x|^2 - 2 w b + w G w + tr(spread G), and (G + ridge) w = b
-    left = size - float(np.sum(made * products)) - float(np.sum(made**2 * ridge))
-    left += float(np.einsum("jkl,jkl->", spread, grams[:, :k, :k]))
+    made, spread, left = np.empty((d, free)), np.empty_like(state.spread), size
+    for some in _blocks(d, k):
+        full = _unpacked(grams[some], k + 1)[:, :free, :free]
+        made[some], inverse, explained = _column_posteriors(full, products[some, :free], ridge, k)
+        spread[some] = _packed(np.where(seen[some, None, None], state.noise * inverse, 0.0))
+        left -= explained - float(np.sum(_unpacked(spread[some], k) * full[:, :k, :k]))
     noise = max(left / nnz, _LEAST * size / nnz, 1e-300)
     mean = made[:, k] if centre else state.mean
     return _on_axes(made[:, :k], spread, mean, noise, moment, int(seen.sum()))
 
 
+def _column_posteriors(grams: _Floats, products: _Floats, ridge: _Floats, k: int) -> tuple[_Floats, _Floats, float]:
+    """Means w (m, free), inverses (m, k, k) of G + ridge, and what w explains.
+
+    E|x - v u|^2 = |x|^2 - 2 w b + w G w + tr(spread G), and (G + ridge) w = b.
+    """
+    least = _LEAST * np.einsum("jkk->j", grams)[:, None] + 1e-300
+    inverse = np.linalg.inv(grams + (ridge + least)[:, :, None] * np.eye(len(ridge)))
+    made = np.einsum("jkl,jl->jk", inverse, products)
+    return made, inverse[:, :k, :k], float(np.sum(made * products)) + float(np.sum(made**2 * ridge))
+
+
+def _blocks(d: int, k: int) -> list[slice]:
+    """Columns whose matrices are unpacked together."""
+    step = max(_BLOCK // (k + 1) ** 2, 1)
+    return [slice(start, min(start + step, d)) for start in range(0, d, step)]
+
+
 def _expectations(state: _State, parts: Parts, used: int, n_jobs: int | None) -> tuple[_Floats, _Floats, _Floats]:
-    """Sums by column of E u u^T (d, k + 1, k + 1) and x E u (d, k + 1), u = (z, 1), and the mean of E z z^T (k, k)."""
-    k = state.basis.shape[1]
-    second = state.basis[:, :, None] * state.basis[:, None, :] + state.spread
-    model = np.concatenate([second[:, *np.tril_indices(k)], state.basis, state.mean[:, None]], axis=1)
+    """Sums by column of E u u^T, packed, and x E u (d, k + 1), u = (z, 1), and the mean of E z z^T (k, k)."""
+    d, k = state.basis.shape
+    row, column = np.tril_indices(k)
+    model = np.empty((d, len(row) + k + 1))
+    for some in _blocks(d, k):
+        model[some, : len(row)] = state.basis[some][:, row] * state.basis[some][:, column] + state.spread[some]
+    model[:, len(row) : -1], model[:, -1] = state.basis, state.mean
     pairs = (k + 1) * (k + 2) // 2
-    sums, moment = parts.total(_factor_sums, np.ascontiguousarray(model), k, state.noise, n_jobs)
-    return _unpacked(sums[:, :pairs], k + 1), sums[:, pairs:], _unpacked(moment[None], k)[0] / max(used, 1)
+    sums, moment = parts.total(_factor_sums, model, k, state.noise, n_jobs)
+    return sums[:, :pairs], sums[:, pairs:], _unpacked(moment[None], k)[0] / max(used, 1)
 
 
 def _factor_sums(rows: Observed, model: _Floats, k: int, noise: float, n_jobs: int | None) -> tuple[_Floats, _Floats]:
@@ -115,14 +135,23 @@ def _unpacked(packed: _Floats, k: int) -> _Floats:
     return full
 
 
+def _packed(full: _Floats) -> _Floats:
+    """Lower triangles by rows (n, k (k + 1) / 2) of symmetric matrices (n, k, k)."""
+    made: _Floats = full[:, *np.tril_indices(full.shape[1])]
+    return made
+
+
 def _on_axes(basis: _Floats, spread: _Floats, mean: _Floats, noise: float, moment: _Floats, n_seen: int) -> _State:
-    """The same model with codes of unit covariance and orthogonal columns of the basis."""
+    """The same model with codes of unit covariance and orthogonal columns of the basis; `spread` is turned in its place."""
     values, vectors = np.linalg.eigh(moment)
     root = vectors * np.sqrt(np.maximum(values, 1e-12 * max(float(values[-1]), 1e-300)))
     left, size, right = np.linalg.svd(basis @ root, full_matrices=False)
     size = np.maximum(size, 1e-12 * max(float(size[0]), 1e-150))
     turn = root @ right.T
-    spread = turn.T @ spread @ turn
+    k = len(turn)
+    for some in _blocks(len(basis), k):
+        spread[some] = _packed(turn.T @ _unpacked(spread[some], k) @ turn)
     basis = left * size
-    prior = (np.sum(basis**2, axis=0) + np.einsum("jkk->k", spread)) / max(n_seen, 1)
+    diagonal = np.cumsum(np.arange(1, k + 1)) - 1
+    prior = (np.sum(basis**2, axis=0) + spread[:, diagonal].sum(axis=0)) / max(n_seen, 1)
     return _State(basis, spread, mean, noise, prior)
