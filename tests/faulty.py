@@ -55,7 +55,9 @@ LEARNERS = {
     "mcb-regressor": MCBRegressor(lam=1.0, mu=1e-2, random_state=0),
     "imputer": LowRankImputer(random_state=0),
     "stack": KarmaStackClassifier([("karma", KarmaClassifier()), ("geom", GeomClassifier())], cv=2),
-    "stack-regressor": KarmaStackRegressor([("karma", KarmaRegressor()), ("slrm", SLRMRegressor(1))], cv=2),
+    "stack-regressor": KarmaStackRegressor(
+        [("karma", KarmaRegressor()), ("slrm", SLRMRegressor(1, random_state=0))], cv=2
+    ),
 }
 # Not learners of tables: pairs of ids, and rows that are asked for.
 OTHERS = {

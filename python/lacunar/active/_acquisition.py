@@ -13,8 +13,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
 from lacunar._random import generator, resumed, state_of
+from lacunar._undo import SavePoint, all_or_nothing
 from lacunar.active._result import ActiveSubspace
-from lacunar.active._tables import Floats, Ints, add_rows, empty_tables
+from lacunar.active._tables import Cells, Floats, Ints, add_rows, empty_tables
 
 Oracle = Callable[[Ints], ArrayLike]
 _LARGEST = 1e100  # squares and their sums stay finite
@@ -73,6 +74,7 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
         """The subspace found so far."""
         raise NotImplementedError
 
+    @all_or_nothing
     def _start(self) -> None:
         """Check the parameters and begin, unless begun."""
         if hasattr(self, "tables_"):
@@ -113,6 +115,7 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
         self.n_asked_ += n
         return drawn
 
+    @all_or_nothing
     def ask(self, n: int = 1) -> list[Request]:
         """Requests for `n` new rows, drawn by what is known now; their indices and probabilities are frozen.
 
@@ -132,9 +135,9 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
         drawn, probability = self._drawn(n)
         requests = []
         for i in range(n):
-            self.pending_[first + i] = (drawn[i], probability[i])
             indices = np.unique(drawn[i])
             requests.append(Request(first + i, indices, float(self.costs_[indices].sum())))
+        self.pending_.update({first + i: (drawn[i], probability[i]) for i in range(n)})
         return requests
 
     def tell(self, request: Request | int, values: ArrayLike | Mapping[int, float]) -> None:
@@ -196,13 +199,24 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
         return drawn, probability
 
     def _take(self, drawn: Ints, probability: Floats, values: Floats) -> None:
+        """Learn rows, or be as before."""
         distinct = _distinct(drawn)
-        self._learn(drawn, probability, values)
-        add_rows(self.tables_, distinct, values)
-        paid = (distinct >= 0) & ~np.isnan(values)
-        self.spent_ += float(self.costs_[distinct[paid]].sum())
-        self.n_told_ += len(drawn)
-        self._told()
+        point, cells = SavePoint(self), Cells(self._sums(), drawn)
+        try:
+            self._learn(drawn, probability, values)
+            add_rows(self.tables_, distinct, values)
+            paid = (distinct >= 0) & ~np.isnan(values)
+            self.spent_ += float(self.costs_[distinct[paid]].sum())
+            self.n_told_ += len(drawn)
+            self._told()
+        except BaseException as error:
+            cells.restore()
+            point.undo(error)
+            raise
+
+    def _sums(self) -> list[Floats]:
+        """Tables (d, d) that rows are added to in place."""
+        return list(self.tables_.values())
 
     def _told(self) -> None:
         """Renew what is drawn from, when due. `n_told_` and `tables_` are up to date."""

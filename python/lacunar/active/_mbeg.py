@@ -202,13 +202,16 @@ class MBEG(Acquisition):
         np.add.at(self.potential_, (drawn[:, one], drawn[:, two]), part)
         np.add.at(self.potential_, (drawn[:, two], drawn[:, one]), part)
 
+    def _sums(self) -> list[Floats]:
+        return [*super()._sums(), self.potential_]
+
     def _told(self) -> None:
         if self._rows_in_force() <= 0 or not self.lazy:
             self._renew()
 
     def _renew(self) -> None:
         """Equation (6), in logarithms throughout: O(d^3)."""
-        self.W_sum_ += (self.n_told_ - self.renewed_at_) * self.W_
+        self.W_sum_ = self.W_sum_ + (self.n_told_ - self.renewed_at_) * self.W_
         self.renewed_at_ = self.n_told_
         logs, V = np.linalg.eigh(self._step() * self.potential_ if self.lazy else self.potential_)
         logs = project_logs(logs, self.n_components)

@@ -27,6 +27,20 @@ def add_rows(tables: dict[str, Floats], indices: Ints, values: Floats) -> None:
     np.add.at(tables["A"].reshape(-1), cell, np.broadcast_to(x[:, :, None], both.shape)[both])
 
 
+class Cells:
+    """Copies of the cells that rows with the attributes `drawn` (n, r) can change, of tables (d, d): O(n r^2)."""
+
+    def __init__(self, tables: list[Floats], drawn: Ints) -> None:
+        d = len(tables[0])
+        self._at = (drawn[:, :, None] * d + drawn[:, None, :]).ravel()
+        self._kept = [(table, table.reshape(-1)[self._at]) for table in tables]
+
+    def restore(self) -> None:
+        """The tables as they were."""
+        for table, cells in self._kept:
+            table.reshape(-1)[self._at] = cells
+
+
 def means(tables: dict[str, Floats]) -> Floats:
     """Mean (d,) of each attribute over the rows that have it; 0 where none has."""
     mean: Floats = np.diag(tables["A"]) / np.maximum(np.diag(tables["N"]), 1)

@@ -67,7 +67,15 @@ class IdTable:
 
     def add(self, name: Hashable, value: Any) -> int:
         """A vertex for an unseen id with what the side information wants of it: a point, a row of features."""
-        return self._register(name, self.side.grow(value))
+        vertex = self.side.size
+        self._register(name, vertex)  # before the side grows: a vertex without a name could not be saved
+        try:
+            self.side.grow(value)
+        except BaseException:
+            if self.side.size == vertex:  # else it has grown all the same
+                self._forget(name, vertex)
+            raise
+        return vertex
 
     def counts(self, vertices: Vertices) -> Vertices:
         """`n_learned` at each of the observations to come, the current one included: (n,)."""
@@ -98,21 +106,28 @@ class IdTable:
         if name in self.number:  # twice in one batch
             return self.number[name]
         if self.spare != UNKNOWN:
-            vertex, self.spare = self.spare, UNKNOWN
-        else:
-            try:
-                vertex = self.side.grow(name)
-            except (TypeError, ValueError) as error:
-                raise ValueError(
-                    f"{self.name} must be ids that {type(self.described).__name__} knows or can take; got {name!r}: {error} "
-                    f"Or call add_{self.name[:3]}(id, value) with what it needs."
-                ) from None
-        return self._register(name, vertex)
+            self._register(name, self.spare)
+            self.spare = UNKNOWN
+            return self.number[name]
+        try:
+            return self.add(name, name)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"{self.name} must be ids that {type(self.described).__name__} knows or can take; got {name!r}: {error} "
+                f"Or call add_{self.name[:3]}(id, value) with what it needs."
+            ) from error
 
-    def _register(self, name: Hashable, vertex: int) -> int:
-        self.number[name] = vertex
-        self.fresh.add(vertex)
-        return vertex
+    def _register(self, name: Hashable, vertex: int) -> None:
+        try:
+            self.fresh.add(vertex)
+            self.number[name] = vertex
+        except BaseException:
+            self._forget(name, vertex)
+            raise
+
+    def _forget(self, name: Hashable, vertex: int) -> None:
+        self.number.pop(name, None)
+        self.fresh.discard(vertex)
 
     # -- state ----------------------------------------------------------------------------------------------------
 

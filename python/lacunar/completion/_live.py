@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -13,6 +14,7 @@ from lacunar.completion._labels import Coding, read_thresholds
 from lacunar.completion._model import Model
 from lacunar.completion._side import Identity, SideInformation
 
+_RESUMING = threading.RLock()
 AUTO_SCALES = (0.5, 2.0)  # times step_scale; see docs/completion-measured.md
 
 
@@ -86,15 +88,19 @@ class Live:
     def _live(self) -> Model:
         """The model at work; begun if nothing was learned yet, or from `state_` after loading."""
         if "_engine" not in self.__dict__:
-            if "state_" in self.__dict__:
-                self._engine = self._resumed(self.state_)
-                del self.state_
-            else:
-                self._adopt(*self._begin())
+            with _RESUMING:  # several threads may ask a model that was just loaded
+                if "_engine" in self.__dict__:
+                    pass
+                elif "state_" in self.__dict__:
+                    self._engine = self._resumed(self.state_)
+                    del self.state_
+                else:
+                    self._adopt(*self._begin())
         return self._engine
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "_engine" in self.__dict__ or "state_" in self.__dict__
+        # In this order: a thread that resumes sets the one before it drops the other.
+        return "state_" in self.__dict__ or "_engine" in self.__dict__
 
     # -- state ------------------------------------------------------------------------------------------------------
 

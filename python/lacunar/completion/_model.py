@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from functools import wraps
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +31,21 @@ class Trials(NamedTuple):
     wrong: NDArray[np.bool_]
 
 
+_Given = ParamSpec("_Given")
+_Made = TypeVar("_Made")
+
+
+def in_turn(method: Callable[Concatenate[Model, _Given], _Made]) -> Callable[Concatenate[Model, _Given], _Made]:
+    """One thread at a time: a question about a new id makes tables and engines grow."""
+
+    @wraps(method)
+    def alone(model: Model, /, *args: _Given.args, **kwargs: _Given.kwargs) -> _Made:
+        with model.turn:
+            return method(model, *args, **kwargs)
+
+    return alone
+
+
 class Model:
     """Tasks (thresholds) times experts, sharing ids and side information.
 
@@ -39,6 +56,7 @@ class Model:
     def __init__(
         self, experts: Sequence[Any], n_tasks: int, *, tol: float, state: Mapping[str, Any] | None = None
     ) -> None:
+        self.turn = threading.RLock()
         tables: dict[tuple[int, str], IdTable] = {}
         saved = None if state is None else state["tables"]
 
@@ -88,15 +106,18 @@ class Model:
         mixed: Floats = self.gammas[0] * (margins(scores, self.gammas) @ self.hedges[task].weights)
         return mixed
 
+    @in_turn
     def expert_scores(self, pairs: Pairs, policy: str) -> list[Floats]:
         """y_bar of every expert, (n, E), for every task."""
         at = self._vertices(pairs, policy)
         return [np.stack([m.scores(at[id(m.rows)], at[id(m.cols)]) for m in task], axis=1) for task in self.members]
 
+    @in_turn
     def scores(self, pairs: Pairs, policy: str) -> Floats:
         """y_bar of every task, (n, L)."""
         return np.stack([self.combine(each, k) for k, each in enumerate(self.expert_scores(pairs, policy))], axis=1)
 
+    @in_turn
     def ranking(self, pairs: Pairs, policy: str) -> tuple[Floats, NDArray[np.intp]]:
         """Mean y_bar of the tasks, (n,), and its order, highest first; ties of a mixture at its margin by the scores behind it."""
         every = self.expert_scores(pairs, policy)
@@ -104,10 +125,12 @@ class Model:
         behind = np.mean([each @ self.hedges[k].weights for k, each in enumerate(every)], axis=0)
         return score, np.lexsort((-behind, -score))
 
+    @in_turn
     def score_one(self, pair: tuple[Hashable, Hashable], policy: str) -> Floats:
         """Experts' scores of every task for one pair, (L, E)."""
         return self._scores_at(self._vertices(([pair[0]], [pair[1]]), policy))
 
+    @in_turn
     def sign_one(self, pair: tuple[Hashable, Hashable], policy: str) -> Floats | None:
         """Signs of y_bar (L,) without their values, which cost three to five times as much; None for a mixture."""
         if len(self.gammas) > 1:
@@ -122,6 +145,7 @@ class Model:
 
     # -- learning -------------------------------------------------------------------------------------------------------
 
+    @in_turn
     def place(self, pair: tuple[Hashable, Hashable]) -> Vertices:
         """Vertices for a pair about to be learned."""
         return self._vertices(([pair[0]], [pair[1]]), "learn")
@@ -132,6 +156,7 @@ class Model:
             return self.asked[2]
         return self._scores_at(at)
 
+    @in_turn
     def learn_one(self, at: Vertices, y: Floats, scores: Floats, calibrate: bool, predicted: Predicted) -> bool:
         """One placed pair with labels y (L,) and the scores (L, E) of the present state: nothing in here can fail."""
         mixed = np.array([[self.combine(scores[k : k + 1], k)[0] for k in range(len(scores))]])
@@ -145,6 +170,7 @@ class Model:
         self._count(at, 1, int(updated), int(wrong))
         return updated
 
+    @in_turn
     def add(self, name: str, each: Hashable, value: Any) -> None:
         """A new id with its features or point, in every table of this side that wants one."""
         tables = [table for table in self.tables if table.name == name]
@@ -156,40 +182,39 @@ class Model:
         for table in wanting:
             table.add(each, value)
 
+    @in_turn
     def learn(self, pairs: Pairs, y: Floats, calibrate: bool, predicted: Predicted, *, values: bool) -> Trials:
-        """A stream with labels y (n, L), in order. After an error the model is as before, after an interrupt as before or after."""
+        """A stream with labels y (n, L), in order. After an exception no trial was learned; new ids are known, as if asked about."""
         at = self._vertices(pairs, "learn")
         values = values or calibrate or len(self.gammas) > 1  # else signs are enough, and cheaper
-        scores, updated = self._run_members(at, y, values)
-        before = self._light()
+        before, fresh = self._light(), [set(table.fresh) for table in self.tables]
+        begun: list[tuple[Member, dict[str, Any]]] = []
         try:
-            trials = self._commit(at, scores, y, updated, calibrate, predicted)
-        except BaseException:  # an interrupt: the members have learned, and the rest follows them
-            self._set_light(before)
-            self._commit(at, scores, y, updated, calibrate, predicted)
-            raise
-        return trials
-
-    def _run_members(self, at: Vertices, y: Floats, values: bool) -> tuple[list[Floats], NDArray[np.bool_]]:
-        """Scores (n, E) of every task, and where any member updated; all members learn, or none."""
-        updated = np.zeros(len(y), dtype=bool)
-        done: list[tuple[Member, dict[str, Any]]] = []
-        scores, last = [], self.members[-1][-1]
-        try:
-            for k, task in enumerate(self.members):
-                columns = []
-                for member in task:
-                    if member is not last:  # whose own run is whole or not at all
-                        done.append((member, member.state()))
-                    i, j = at[id(member.rows)], at[id(member.cols)]
-                    out, changed = member.run(i, j, np.ascontiguousarray(y[:, k]), self.n_seen, values=values)
-                    columns.append(out)
-                    updated |= changed
-                scores.append(np.stack(columns, axis=1))
+            scores, updated = self._run_members(at, y, values, begun)
+            return self._commit(at, scores, y, updated, calibrate, predicted)
         except BaseException:
-            for member, state in done:
+            for member, state in begun:
                 member.undo(state)
+            for table, kept in zip(self.tables, fresh, strict=True):
+                table.fresh = kept
+            self._set_light(before)
             raise
+
+    def _run_members(
+        self, at: Vertices, y: Floats, values: bool, begun: list[tuple[Member, dict[str, Any]]]
+    ) -> tuple[list[Floats], NDArray[np.bool_]]:
+        """Scores (n, E) of every task, and where any member updated; members go to `begun` with their states before they learn."""
+        updated = np.zeros(len(y), dtype=bool)
+        scores = []
+        for k, task in enumerate(self.members):
+            columns = []
+            for member in task:
+                begun.append((member, member.state()))  # about the work of one trial
+                i, j = at[id(member.rows)], at[id(member.cols)]
+                out, changed = member.run(i, j, np.ascontiguousarray(y[:, k]), self.n_seen, values=values)
+                columns.append(out)
+                updated |= changed
+            scores.append(np.stack(columns, axis=1))
         return scores, updated
 
     def _commit(
@@ -228,6 +253,7 @@ class Model:
 
     # -- state --------------------------------------------------------------------------------------------------------
 
+    @in_turn
     def state(self) -> dict[str, Any]:
         """All that has to be stored, as plain data."""
         return {
