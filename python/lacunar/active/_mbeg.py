@@ -222,6 +222,11 @@ class MBEG(Acquisition):
     def result(self) -> ActiveSubspace:
         """The subspace found so far, by `output`; `weights_` is the averaged W. The same at every call. O(d^3).
 
+        Returns
+        -------
+        result : ActiveSubspace
+            A copy: what is told later does not change it.
+
         Raises
         ------
         ValueError

@@ -179,6 +179,11 @@ class ActivePOPCA(Acquisition):
     def result(self) -> ActiveSubspace:
         """The subspace found so far, with the fitted attributes of scikit-learn's PCA. O(d^3).
 
+        Returns
+        -------
+        result : ActiveSubspace
+            A copy: what is told later does not change it.
+
         Raises
         ------
         ValueError

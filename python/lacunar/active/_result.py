@@ -45,7 +45,12 @@ class ActiveSubspace:
     weights_: Floats | None = None
 
     def get_covariance(self) -> Floats:
-        """Model of the covariance (d, d): components and isotropic noise, positive semi-definite."""
+        """Model of the covariance (d, d): components and isotropic noise, positive semi-definite.
+
+        Returns
+        -------
+        covariance : ndarray of shape (d, d)
+        """
         strength = np.maximum(self.explained_variance_ - self.noise_variance_, 0)
         made: Floats = (self.components_.T * strength) @ self.components_
         made.flat[:: len(made) + 1] += self.noise_variance_
@@ -57,6 +62,10 @@ class ActiveSubspace:
         Parameters
         ----------
         X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+
+        Returns
+        -------
+        codes : ndarray of shape (n, k)
         """
         rows = as_observed(X)
         if rows.shape[1] != len(self.mean_):
@@ -70,7 +79,17 @@ class ActiveSubspace:
         return codes
 
     def inverse_transform(self, X: ArrayLike) -> Floats:
-        """Complete rows (n, d) of codes (n, k)."""
+        """Complete rows (n, d) of codes (n, k).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, k)
+            Codes.
+
+        Returns
+        -------
+        rows : ndarray of shape (n, d)
+        """
         made: Floats = np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_
         return made
 

@@ -181,7 +181,17 @@ class MatrixCompletion(BaseEstimator):  # type: ignore[misc]
         return made
 
     def impute(self, X: Any) -> _Floats:
-        """Rows (n, d) with what is missing completed against the learned row space; observed entries stay."""
+        """Rows (n, d) with what is missing completed against the learned row space; observed entries stay.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+            Rows.
+
+        Returns
+        -------
+        rows : ndarray of shape (n, d)
+        """
         table, codes = self._codes(X)
         made: _Floats = codes @ self.basis_.T * self.scale_ + self.center_
         made[np.repeat(np.arange(table.shape[0]), table.row_counts), table.indices] = table.values

@@ -68,6 +68,7 @@ class Comparison:
 
     @property
     def measure(self) -> str:
+        """Name of the score: "error rate" or "RMSE"."""
         return "error rate" if self.problem.task == "classification" else "RMSE"
 
     def split_scores(self, k: int) -> dict[int, float]:

@@ -34,15 +34,19 @@ class Table:
 
     @property
     def n_rows(self) -> int:
+        """Number of rows."""
         return len(self.columns[0]) if self.columns else 0
 
     def column(self, name: str) -> NDArray[Any]:
+        """Values of the column of this name, (n,)."""
         return self.columns[self.names.index(name)]
 
     def rows(self, keep: NDArray[Any]) -> Table:
+        """The rows that `keep` selects: a mask or row numbers."""
         return Table(self.names, [column[keep] for column in self.columns], self.source, self.target)
 
     def without(self, name: str) -> Table:
+        """All columns but the one of this name."""
         kept = [(n, c) for n, c in zip(self.names, self.columns, strict=True) if n != name]
         return Table([n for n, _ in kept], [c for _, c in kept], self.source)
 

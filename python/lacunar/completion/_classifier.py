@@ -298,7 +298,16 @@ class OnlineMatrixClassifier(PairBatches, OneByOne, ClassifierMixin, BaseEstimat
         return self._live().scores(read_pairs(X), self.unseen)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Labels of pairs, as in `fit`; with thresholds, how many each pair reaches. Shape (n,)."""
+        """Labels of pairs, as in `fit`; with thresholds, how many each pair reaches. Shape (n,).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, 2)
+
+        Returns
+        -------
+        labels : ndarray of shape (n,)
+        """
         scores = self._scores(X)
         return self._coding().labels(self._signs(scores, self._live().n_seen))
 
@@ -307,12 +316,33 @@ class OnlineMatrixClassifier(PairBatches, OneByOne, ClassifierMixin, BaseEstimat
 
         From the logistic curve fitted online; with calibrate=False from the randomised rule, (gamma + y_bar) / (2 gamma) cut to
         [0, 1], which is no calibrated probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, 2)
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n, 2) or (n, L + 1)
         """
         scores = self._scores(X)
         return class_probabilities(self._reached(self._live(), scores))
 
     def score(self, X: Any, y: ArrayLike, sample_weight: Any = None) -> float:
-        """Share of pairs predicted rightly; ratings count as the thresholds they reach."""
+        """Share of pairs predicted rightly; ratings count as the thresholds they reach.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, 2)
+        y : array-like of shape (n,)
+            Their labels.
+        sample_weight : array-like of shape (n,), optional
+            Weights of the pairs.
+
+        Returns
+        -------
+        score : float
+        """
         coded = self._coding().coded(read_labels(y, len(read_pairs(X)[0])))
         return float(np.average(self.predict(X) == coded, weights=sample_weight))
 

@@ -84,6 +84,10 @@ def mistake_bound(quasi_dimension: float, gamma: float, m: int, n: int) -> float
     m, n : int
         Numbers of rows and columns, at least 3 together.
 
+    Returns
+    -------
+    bound : float
+
     Raises
     ------
     ValueError
@@ -112,6 +116,10 @@ def regret_bound(quasi_dimension: float, gamma: float, m: int, n: int, n_trials:
     n_trials : int
         T, at least 1.
 
+    Returns
+    -------
+    bound : float
+
     Raises
     ------
     ValueError
@@ -138,6 +146,10 @@ def pd_laplacian(adjacency: Any) -> NDArray[np.float64]:
     ----------
     adjacency : array-like or sparse matrix of shape (m, m), pandas DataFrame, or networkx graph
         Symmetric, not negative, connected; at most 4000 vertices.
+
+    Returns
+    -------
+    laplacian : ndarray of shape (m, m)
 
     Raises
     ------

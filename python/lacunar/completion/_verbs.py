@@ -59,6 +59,16 @@ class OneByOne(Live):
 
         With randomized=True the draw belongs to the trial: asking again gives the same answer until something is learned. With
         calibrate=False and no experts the value is not computed, only on which side of 0 it lies: a third to a fifth of the work.
+
+        Parameters
+        ----------
+        row, col : hashable
+            Ids, seen before or not.
+
+        Returns
+        -------
+        label : object
+            One of `classes_`, or how many thresholds are reached.
         """
         if not (self.randomized or self.calibrate):  # else a `learn_one` that follows wants the value
             signs = self._live().sign_one((read_id(row, "row"), read_id(col, "col")), self.unseen)
@@ -68,7 +78,17 @@ class OneByOne(Live):
         return self._coding().labels(self._signs(scores, self._live().n_seen))[0].item()
 
     def predict_proba_one(self, row: Hashable, col: Hashable) -> dict[Any, float]:
-        """P(label) of one pair by label, as `predict_proba`."""
+        """P(label) of one pair by label, as `predict_proba`.
+
+        Parameters
+        ----------
+        row, col : hashable
+            Ids, seen before or not.
+
+        Returns
+        -------
+        probabilities : dict of label to float
+        """
         scores = self._decide_one(row, col)[None]
         made = class_probabilities(self._reached(self._live(), scores))[0]
         return dict(zip(self.classes_.tolist(), made.tolist(), strict=True))
@@ -107,6 +127,17 @@ class OneByOne(Live):
     def add_row(self, row: Hashable, value: Any) -> Self:
         """Make an unseen row known by what the side information wants of it: features, or a point of the kernel's domain.
 
+        Parameters
+        ----------
+        row : hashable
+            A new id.
+        value : object
+            Features by name, or a point.
+
+        Returns
+        -------
+        self
+
         Raises
         ------
         ValueError
@@ -116,7 +147,19 @@ class OneByOne(Live):
         return self
 
     def add_col(self, col: Hashable, value: Any) -> Self:
-        """Make an unseen column known; see `add_row`."""
+        """Make an unseen column known; see `add_row`.
+
+        Parameters
+        ----------
+        col : hashable
+            A new id.
+        value : object
+            What the side information of columns wants of it.
+
+        Returns
+        -------
+        self
+        """
         self._live().add("cols", read_id(col, "col"), value)
         return self
 

@@ -245,7 +245,17 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return exact_features(self.kernel_, rows)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the features: "x_k [x_j]" for a value where a column is seen, "karmafeatures0" and so on for landmarks."""
+        """Names of the features: "x_k [x_j]" for a value where a column is seen, "karmafeatures0" and so on for landmarks.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of the columns; default those of `fit`.
+
+        Returns
+        -------
+        names : ndarray of str
+        """
         check_is_fitted(self, "method_")
         if self.method_ == "nystroem":
             return np.array([f"karmafeatures{k}" for k in range(self.whitening_.shape[1])], dtype=object)

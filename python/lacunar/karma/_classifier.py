@@ -63,6 +63,8 @@ class KarmaClassifier(Probabilities, ClassifierMixin, ClassifierStream):  # type
         Relative duality gap at which the iterative losses stop.
     max_iter : int, default=1000
         Limit of the iterative losses, in passes over the rows.
+    sparse_missing : {"absent", "nan"}, default="absent"
+        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
     solver : {"auto", "gram", "primal", "online"}, default="auto"
         "gram" solves over the n x n Gram; "primal" on a weight table, for gamma 1, 2 or 3, in O(o^2) a row of o entries;
         "online" is Algorithm 1 over stored rows, for any gamma. "auto" picks by rows, columns, observed entries, gamma
@@ -89,8 +91,6 @@ class KarmaClassifier(Probabilities, ClassifierMixin, ClassifierStream):  # type
         Of the weight table; "auto" is float64 for the squared loss to `tol` and tol < 1e-4, else float32.
     random_state : int, RandomState or None, default=None
         Order of the rows of "primal" and "online" in `fit`.
-    sparse_missing : {"absent", "nan"}, default="absent"
-        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
     n_jobs : int, default=None
         Threads of the kernel. None is 1, -1 all processors.
     verbose : int, default=0

@@ -60,12 +60,12 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
     max_search_rows : int, default=2000
         Above it the search reads this many rows, drawn at random by class; the model is fitted to all.
         Where their Gram would exceed 2 GiB (11,585 rows), only kernels of gamma 1, 2 and 3 are tried, which "primal" fits.
+    average : int, default=1
+        Number of best kernels whose decision values are averaged.
     options : {"auto"} or None, default=None
         "auto" adds kernels whose columns are expanded, holes kept: a Gaussian of every column's values, and one indicator
         a level where a column has at most 8; the squares of kernels of gamma 1 and 2; and averages at least the best 5.
         `chosen_` says which.
-    average : int, default=1
-        Number of best kernels whose decision values are averaged.
     refit_loss : {"squared", "hinge", "squared_hinge", "logistic", "crammer_singer"} or None, default=None
         Loss of the final model; C is then chosen anew by the error of 5 folds. None is "squared".
     random_state : int, RandomState or None, default=None

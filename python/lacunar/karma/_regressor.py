@@ -55,6 +55,8 @@ class KarmaRegressor(RegressorMixin, StreamFits):  # type: ignore[misc]
         Weight of lower degrees, >= 0.
     options : {"paper"}, default=None
         "paper" sets `scale="raw"`, `normalize=None`, `indicators=False`, `constant=True`.
+    sparse_missing : {"absent", "nan"}, default="absent"
+        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
     tol : float, default=1e-3
         Relative duality gap at which dual coordinate ascent stops.
     max_iter : int, default=1000
@@ -85,8 +87,6 @@ class KarmaRegressor(RegressorMixin, StreamFits):  # type: ignore[misc]
         Of the weight table; "auto" is float64 for the squared loss to `tol` and tol < 1e-4, else float32.
     random_state : int, RandomState or None, default=None
         Order of the rows of "primal" and "online" in `fit`.
-    sparse_missing : {"absent", "nan"}, default="absent"
-        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
     n_jobs : int, default=None
         Threads of the kernel. None is 1, -1 all processors.
     verbose : int, default=0

@@ -193,7 +193,17 @@ class StreamFits(EngineFits):
         return self
 
     def predict_one(self, x: Mapping[Any, float]) -> Any:
-        """Prediction for one row given as a dict; see `learn_one`."""
+        """Prediction for one row given as a dict; see `learn_one`.
+
+        Parameters
+        ----------
+        x : mapping of column name or number to value
+            Columns that are left out are missing.
+
+        Returns
+        -------
+        prediction : label or float
+        """
         return self.predict(self._row_of(x))[0]  # type: ignore[attr-defined]
 
     def _row_of(self, x: Mapping[Any, float]) -> Observed:

@@ -21,6 +21,18 @@ _ROWS = 4096  # rows whose squares are held at once
 def series(counts: NDArray[Any], gamma: float) -> NDArray[np.float64]:
     """g(u) = 1 + u + ... + u^(gamma - 1), continued to (u^gamma - 1) / (u - 1) where gamma is no integer.
 
+    Parameters
+    ----------
+    counts : array-like
+        u, of any shape.
+    gamma : float
+        At least 1.
+
+    Returns
+    -------
+    values : ndarray
+        Of the shape of `counts`.
+
     Examples
     --------
     >>> series(np.array([0.0, 1.0, 3.0]), 3)

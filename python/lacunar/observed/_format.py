@@ -175,7 +175,12 @@ class Observed:
         return self._columns
 
     def describe(self) -> Summary:
-        """Count what users debug first: holes, stored zeros, empty rows and columns. O(nnz + n + d)."""
+        """Count what users debug first: holes, stored zeros, empty rows and columns. O(nnz + n + d).
+
+        Returns
+        -------
+        summary : Summary
+        """
         counts = self.row_counts
         per_column = np.bincount(self.indices, minlength=self.shape[1])
         return Summary(
@@ -259,7 +264,16 @@ class Observed:
 
     @staticmethod
     def vstack(tables: Iterable[Observed]) -> Observed:
-        """Stack tables of the same number of columns, in order. O(total nnz)."""
+        """Stack tables of the same number of columns, in order. O(total nnz).
+
+        Parameters
+        ----------
+        tables : iterable of Observed
+
+        Returns
+        -------
+        table : Observed
+        """
         parts: Sequence[Observed] = list(tables)
         if not parts:
             raise ValueError("tables must hold at least one Observed to stack; got none.")
@@ -278,19 +292,47 @@ class Observed:
     # -- conversions ----------------------------------------------------------------------------------------------
 
     def with_values(self, values: ArrayLike) -> Observed:
-        """The same pattern of observed cells with other values, shape (nnz,); they are checked to be finite."""
+        """The same pattern of observed cells with other values, shape (nnz,); they are checked to be finite.
+
+        Parameters
+        ----------
+        values : array-like of shape (nnz,)
+
+        Returns
+        -------
+        table : Observed
+        """
         return Observed(self.indptr, self.indices, np.asarray(values), self.shape)
 
     def astype(self, dtype: DTypeLike) -> Observed:
-        """The same entries in float32 or float64."""
+        """The same entries in float32 or float64.
+
+        Parameters
+        ----------
+        dtype : dtype
+
+        Returns
+        -------
+        table : Observed
+        """
         return self if np.dtype(dtype) == self.dtype else self.with_values(self.values.astype(dtype))
 
     def to_scipy(self) -> sp.csr_array:
-        """A `scipy.sparse.csr_array` whose stored entries, zeros included, are the observed ones."""
+        """A `scipy.sparse.csr_array` whose stored entries, zeros included, are the observed ones.
+
+        Returns
+        -------
+        matrix : csr_array of shape (n, d)
+        """
         return sp.csr_array((self.values, self.indices, self.indptr), shape=self.shape)
 
     def to_dense(self) -> NDArray[Any]:
-        """An array of shape (n, d) with NaN where nothing was observed."""
+        """An array of shape (n, d) with NaN where nothing was observed.
+
+        Returns
+        -------
+        array : ndarray of shape (n, d)
+        """
         dense = np.full(self.shape, np.nan, dtype=self.dtype)
         dense[np.repeat(np.arange(self.shape[0]), self.row_counts), self.indices] = self.values
         return dense

@@ -179,19 +179,49 @@ class SubspaceRegression(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regr
         return passes
 
     def transform(self, X: Any) -> _Floats:
-        """Codes (m, n_components) of rows in the coordinates of `U_`: posterior means; zeros for an empty row."""
+        """Codes (m, n_components) of rows in the coordinates of `U_`: posterior means; zeros for an empty row.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, D)
+            Rows.
+
+        Returns
+        -------
+        codes : ndarray of shape (m, n_components)
+        """
         codes: _Floats = self._codes(X)[1].code * self.sizes_
         return codes
 
     def inverse_transform(self, X: Any) -> _Floats:
-        """Complete rows (m, D), in the units of the data, of codes (m, n_components)."""
+        """Complete rows (m, D), in the units of the data, of codes (m, n_components).
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n_components)
+            Codes.
+
+        Returns
+        -------
+        rows : ndarray of shape (m, D)
+        """
         check_is_fitted(self, "basis_")
         codes = check_array(X, dtype=np.float64)
         made: _Floats = (codes @ self.U_.T) * self.scale_ + self.center_
         return made
 
     def impute(self, X: Any) -> _Floats:
-        """Rows (m, D) with what is missing filled in; observed entries stay."""
+        """Rows (m, D) with what is missing filled in; observed entries stay.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, D)
+            Rows.
+
+        Returns
+        -------
+        rows : ndarray of shape (m, D)
+        """
         check_is_fitted(self, "basis_")
         rows = self._check_rows(X, reset=False)
         made = self.inverse_transform(self.transform(rows))

@@ -122,7 +122,17 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Complete rows (m, d)."""
+        """Complete rows (m, d).
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+            Rows.
+
+        Returns
+        -------
+        rows : ndarray of shape (m, d)
+        """
         check_is_fitted(self)
         table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
         rows = scale_columns(table, ColumnScale(self.mean_, self.scale_, self.observed_columns_))

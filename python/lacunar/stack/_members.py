@@ -67,13 +67,28 @@ class DefaultMembers:
         return self._explicit().named_estimators if self.estimators is None else super().named_estimators  # type: ignore[misc]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        """Names of the columns of `transform`: class and member, and the number of the class where there are more than two."""
+        """Names of the columns of `transform`: class and member, and the number of the class where there are more than two.
+
+        Parameters
+        ----------
+        input_features : object
+            Ignored.
+
+        Returns
+        -------
+        names : ndarray of str
+        """
         if self.estimators is None:
             return np.asarray(self._explicit().get_feature_names_out(input_features))
         return np.asarray(super().get_feature_names_out(input_features))  # type: ignore[misc]
 
     def get_metadata_routing(self) -> Any:
-        """Routing of the members; see scikit-learn's user guide."""
+        """Routing of the members; see scikit-learn's user guide.
+
+        Returns
+        -------
+        routing : MetadataRouter
+        """
         if self.estimators is None:
             return self._explicit().get_metadata_routing()
         return super().get_metadata_routing()  # type: ignore[misc]

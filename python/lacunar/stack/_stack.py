@@ -89,6 +89,8 @@ class KarmaStackClassifier(DefaultMembers, StackingClassifier):  # type: ignore[
         ----------
         X : array-like with NaN, frame, or Observed, shape (n, d)
         y : array-like of shape (n,)
+        **fit_params : dict
+            Routed to the members.
 
         Returns
         -------
@@ -100,12 +102,34 @@ class KarmaStackClassifier(DefaultMembers, StackingClassifier):  # type: ignore[
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Members' predictions (m, members or members x classes)."""
+        """Members' predictions (m, members or members x classes).
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+            Rows.
+
+        Returns
+        -------
+        predictions : ndarray of shape (m, members) or (m, members x classes)
+        """
         made: NDArray[np.float64] = super().transform(dense(X))
         return made
 
     def predict(self, X: Any, **predict_params: Any) -> NDArray[Any]:
-        """Label of every row."""
+        """Label of every row.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+            Rows.
+        **predict_params : dict
+            For the combination.
+
+        Returns
+        -------
+        labels : ndarray of shape (m,)
+        """
         check_is_fitted(self)
         made: NDArray[Any] = super().predict(dense(X), **predict_params)
         return made
@@ -180,6 +204,8 @@ class KarmaStackRegressor(DefaultMembers, StackingRegressor):  # type: ignore[mi
         ----------
         X : array-like with NaN, frame, or Observed, shape (n, d)
         y : array-like of shape (n,)
+        **fit_params : dict
+            Routed to the members.
 
         Returns
         -------
@@ -189,12 +215,34 @@ class KarmaStackRegressor(DefaultMembers, StackingRegressor):  # type: ignore[mi
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
-        """Members' predictions (m, members)."""
+        """Members' predictions (m, members).
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+            Rows.
+
+        Returns
+        -------
+        predictions : ndarray of shape (m, members)
+        """
         made: NDArray[np.float64] = super().transform(dense(X))
         return made
 
     def predict(self, X: Any, **predict_params: Any) -> NDArray[np.float64]:
-        """Predicted number of every row."""
+        """Predicted number of every row.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+            Rows.
+        **predict_params : dict
+            For the combination.
+
+        Returns
+        -------
+        values : ndarray of shape (m,)
+        """
         check_is_fitted(self)
         made: NDArray[np.float64] = super().predict(dense(X), **predict_params)
         return made

@@ -79,7 +79,17 @@ class FittedSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return Z / unit, np.sqrt(model.noise * found.inverse[:, diagonal]) * size / unit
 
     def inverse_transform(self, X: ArrayLike) -> _Floats:
-        """Complete rows (m, d) of codes (m, k)."""
+        """Complete rows (m, d) of codes (m, k).
+
+        Parameters
+        ----------
+        X : array-like of shape (m, k)
+            Codes.
+
+        Returns
+        -------
+        rows : ndarray of shape (m, d)
+        """
         check_is_fitted(self, "components_")
         Z = check_array(X, dtype=np.float64)
         if Z.shape[1] != len(self.components_):
@@ -90,7 +100,17 @@ class FittedSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return made
 
     def impute(self, X: Any) -> _Floats:
-        """Rows (m, d) with what is missing filled in from their codes; observed entries stay."""
+        """Rows (m, d) with what is missing filled in from their codes; observed entries stay.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+            Rows.
+
+        Returns
+        -------
+        rows : ndarray of shape (m, d)
+        """
         rows, _ = self._rows(X)
         made = self.inverse_transform(self.transform(X))
         made[np.repeat(np.arange(rows.shape[0]), rows.row_counts), rows.indices] = rows.values
@@ -100,6 +120,17 @@ class FittedSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """Minus the root mean squared error, in units of `scale_`, at a tenth of the entries, hidden and then imputed.
 
         Which are hidden is drawn from `random_state`. An error on entries that were used would be 0 for short rows.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+            Rows.
+        y : object
+            Ignored.
+
+        Returns
+        -------
+        score : float
         """
         _, table = self._rows(X)
         seen, hidden = hidden_cells(table, _HIDDEN, generator(self.random_state))
@@ -110,14 +141,24 @@ class FittedSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return -float(np.sqrt(np.mean(hidden_errors(self._model(), table, seen, hidden, self.n_jobs))))
 
     def get_covariance(self) -> _Floats:
-        """Model covariance (d, d) of raw columns: components' variances plus noise. Positive definite; O(d^2 k)."""
+        """Model covariance (d, d) of raw columns: components' variances plus noise. Positive definite; O(d^2 k).
+
+        Returns
+        -------
+        covariance : ndarray of shape (d, d)
+        """
         model = self._model()
         basis = model.basis()
         made: _Floats = (basis @ basis.T + model.noise * np.eye(len(basis))) * np.outer(self.scale_, self.scale_)
         return made
 
     def get_precision(self) -> _Floats:
-        """Inverse (d, d) of `get_covariance()`, by the k x k identity of Woodbury."""
+        """Inverse (d, d) of `get_covariance()`, by the k x k identity of Woodbury.
+
+        Returns
+        -------
+        precision : ndarray of shape (d, d)
+        """
         model = self._model()
         basis, noise = model.basis(), model.noise
         inner = np.linalg.solve(basis.T @ basis + noise * np.eye(basis.shape[1]), basis.T)

@@ -174,7 +174,17 @@ class SubspaceTracker(RowBatches, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return codes
 
     def inverse_transform(self, X: ArrayLike) -> _Floats:
-        """Complete rows (m, D) of codes (m, n_components)."""
+        """Complete rows (m, D) of codes (m, n_components).
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n_components)
+            Codes.
+
+        Returns
+        -------
+        rows : ndarray of shape (m, D)
+        """
         components, codes = self.components_, check_array(X, dtype=np.float64)
         if codes.shape[1] != len(components):
             raise ValueError(
@@ -184,7 +194,17 @@ class SubspaceTracker(RowBatches, ClassNamePrefixFeaturesOutMixin, TransformerMi
         return made
 
     def impute(self, X: Any) -> _Floats:
-        """Rows (m, D) with what is missing filled in from their codes; observed entries stay."""
+        """Rows (m, D) with what is missing filled in from their codes; observed entries stay.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, D)
+            Rows.
+
+        Returns
+        -------
+        rows : ndarray of shape (m, D)
+        """
         rows, found, components = self._codes(X)
         made: _Floats = found.code @ components
         made[np.repeat(np.arange(rows.shape[0]), rows.row_counts), rows.indices] = rows.values
@@ -194,6 +214,15 @@ class SubspaceTracker(RowBatches, ClassNamePrefixFeaturesOutMixin, TransformerMi
         """Relative residual |x - U a|^2 / |x|^2 of every row on its observed entries; 0 for an empty row.
 
         A value that stays high says that the subspace has changed.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, D)
+            Rows.
+
+        Returns
+        -------
+        residuals : ndarray of shape (m,)
         """
         rows, found, _ = self._codes(X, left=True)
         index = np.repeat(np.arange(rows.shape[0]), rows.row_counts)
