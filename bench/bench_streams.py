@@ -38,6 +38,7 @@ ROWS = {  # and what it learns from: words, numbers or nothing
     "PETRELS": ("PETRELS(5)", None),
     "PETRELS, shared": ("PETRELS(5, state='shared')", None),
     "GROUSE": ("GROUSE(5)", None),
+    "write_batches": ("Writer()", None),
 }
 PAIRS = {  # the mapped table names a cell once, so that ids come with its entries: only features keep the model's size
     "OnlineMatrixClassifier, features": (
@@ -60,7 +61,7 @@ import sys, time
 import numpy as np, pyarrow.dataset, pyarrow.parquet
 from lacunar import KarmaClassifier, KarmaRegressor
 from lacunar.completion import Features, OnlineMatrixClassifier, read_pair_batches
-from lacunar.observed import Observed, Triplets, read_batches
+from lacunar.observed import Observed, Triplets, read_batches, write_batches
 from lacunar.subspace import POPCA
 from lacunar.regression import SLRMRegressor
 from lacunar.tracking import GROUSE, PETRELS
@@ -68,6 +69,10 @@ from lacunar.tracking import GROUSE, PETRELS
 folder, size, n = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 SIDE = np.random.default_rng(1).normal(size=(25_000, 20))
 target = {target!r}
+class Writer:
+    def fit_batches(self, batches):
+        write_batches(folder + '/written.observed', batches)
+
 labels = None if target is None else np.load(folder + '/labels.npy', mmap_mode='r')
 options = dict(classes=[0, 1]) if target == 'classes' else dict()
 batches = {source}
