@@ -120,7 +120,7 @@ def test_selected_inversion_with_any_dense_tail(tail, monkeypatch):
 def test_a_large_dense_tail_is_chosen_by_itself():
     A = neighbours(900, dim=6, k=10, weights=False)
     inverse = SparseInverse(sp.csc_array(sp.diags_array(A.sum(axis=1)) - A + sp.eye_array(900)))
-    counts = np.diff(sp.tril(inverse._lu.L, -1, format="csc").indptr)
+    counts = np.diff(inverse._lower[0])
     assert 0 < _sparse_inverse._dense_from(counts) <= 400
     np.testing.assert_allclose(inverse.diagonal(), np.diag(inverse.solve(np.eye(900))), rtol=1e-12)
 
@@ -134,6 +134,25 @@ def test_sizes_of_the_compiled_function_are_checked():
         _core.selected_inverse(*L, np.ones(2), np.ones((1, 2)))
     with pytest.raises(ValueError, match="tail is not a square block"):
         _core.selected_inverse(*L, np.ones(2), np.eye(3))
+    place = np.array([1, 0], np.int32)  # A = [[1.5, 1], [1, 2]]
+    solved = _core.factor_solve(*L, np.array([2.0, 1.0]), place, np.eye(2))
+    np.testing.assert_allclose(solved, np.linalg.inv([[1.5, 1.0], [1.0, 2.0]]))
+    with pytest.raises(ValueError, match="place has 2 elements, not 1"):
+        _core.factor_solve(np.zeros(2, np.int64), *L[1:], np.ones(1), place, np.eye(1))
+    with pytest.raises(ValueError, match="right is not a table"):
+        _core.factor_solve(*L, np.ones(2), place, np.eye(3))
+
+
+def test_solves_are_exact_and_do_not_depend_on_the_columns_beside():
+    M = sp.csc_array(slow.laplacian(neighbours(200, dim=2).toarray()) + 0.01 * np.eye(200))
+    inverse = SparseInverse(M)
+    V = np.random.default_rng(0).normal(size=(200, 7))
+    together = inverse.solve(V)
+    np.testing.assert_allclose(together, np.linalg.solve(M.toarray(), V), rtol=1e-10, atol=1e-10)
+    for k in range(7):
+        np.testing.assert_array_equal(inverse.solve(V[:, k]), together[:, k])
+    np.testing.assert_array_equal(inverse.solve(np.asfortranarray(V[:, :5])), together[:, :5])
+    assert inverse.solve(V[:, :0]).shape == (200, 0)
 
 
 def test_matrices_that_are_not_positive_definite_are_refused():

@@ -64,6 +64,14 @@ def selected_inverse(
     pivots: NDArray[np.float64],
     tail: NDArray[np.float64],
 ) -> NDArray[np.float64]: ...
+def factor_solve(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: NDArray[np.float64],
+    pivots: NDArray[np.float64],
+    place: NDArray[np.int32],
+    right: NDArray[np.float64],
+) -> NDArray[np.float64]: ...
 def factor_sums(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],

@@ -1,4 +1,5 @@
 #include "arrays.hpp"
+#include "lacunar/factor_solve.hpp"
 #include "lacunar/selected_inverse.hpp"
 
 namespace lacunar::bind {
@@ -22,6 +23,24 @@ Array<double> selected_inverse_of(const Array<Offset>& indptr, const Array<Index
   return diagonal;
 }
 
+Array<double> factor_solve_of(const Array<Offset>& indptr, const Array<Index>& indices, const Array<double>& values,
+                              const Array<double>& pivots, const Array<Index>& place, const Array<double>& right) {
+  const Offset n = pivots.size();
+  expect_size(indptr, n + 1, "indptr");
+  expect_size(place, n, "place");
+  if (right.ndim() != 2 || right.shape(0) != n) throw std::invalid_argument("right is not a table of a row a pivot");
+  const auto lower = rows_of(indptr, indices, values, n);
+  Array<double> out({right.shape(0), right.shape(1)});
+  {
+    const double *p = pivots.data(), *b = right.data();
+    const Index* at = place.data();
+    double* to = out.mutable_data();
+    const py::gil_scoped_release nogil;
+    factor_solve(lower, p, at, b, right.shape(1), to);
+  }
+  return out;
+}
+
 }  // namespace
 
 void bind_selected_inverse(py::module_& m) {
@@ -29,6 +48,9 @@ void bind_selected_inverse(py::module_& m) {
   m.def("selected_inverse", &selected_inverse_of, arg("indptr").noconvert(), arg("indices").noconvert(),
         arg("values").noconvert(), arg("pivots").noconvert(), arg("tail").noconvert(),
         "Diagonal of the inverse of L diag(pivots) L^T; L by columns below its diagonal, tail the inverse's last block.");
+  m.def("factor_solve", &factor_solve_of, arg("indptr").noconvert(), arg("indices").noconvert(),
+        arg("values").noconvert(), arg("pivots").noconvert(), arg("place").noconvert(), arg("right").noconvert(),
+        "A^-1 right (n, k) by L diag(pivots) L^T, whose row place[i] is row i of A; L by columns below its diagonal.");
 }
 
 }  // namespace lacunar::bind

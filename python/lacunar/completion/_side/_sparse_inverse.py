@@ -25,38 +25,34 @@ class SparseInverse:
 
     def __init__(self, M: Any) -> None:
         options = {"SymmetricMode": True}
-        self._lu = splu(sp.csc_array(M), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
-        self._pivots: Floats = self._lu.U.diagonal()
+        lu = splu(sp.csc_array(M), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+        self._pivots: Floats = lu.U.diagonal()
         # Without exchanges of rows U is D L^T, and positive pivots are what makes M positive definite.
-        if not (np.array_equal(self._lu.perm_r, self._lu.perm_c) and (self._pivots > 0).all()):
+        if not (np.array_equal(lu.perm_r, lu.perm_c) and (self._pivots > 0).all()):
             raise ValueError("the graph's matrix must be positive definite to rounding; it is not. Use regularization.")
+        L = sp.csc_array(sp.tril(lu.L, -1, format="csc"))
+        L.sort_indices()
+        self._lower = L.indptr.astype(np.int64), L.indices.astype(np.int32), np.ascontiguousarray(L.data, dtype=np.float64)
+        self._place = lu.perm_c.astype(np.int32)
 
     @property
     def fill(self) -> int:
         """Entries of the factor."""
-        return int(self._lu.nnz) // 2
+        return len(self._lower[1]) + len(self._pivots)
 
     def solve(self, V: Floats) -> Floats:
         """M^-1 V for V of shape (n,) or (n, k)."""
-        if V.size == 0:
-            return np.zeros_like(V)
-        solved: Floats = self._lu.solve(np.asfortranarray(V))
-        return solved
+        right = np.ascontiguousarray(V, dtype=np.float64).reshape(len(V), -1)
+        return _core.factor_solve(*self._lower, self._pivots, self._place, right).reshape(V.shape)
 
     def diagonal(self) -> Floats:
         """diag(M^-1), shape (n,): exact, from the entries of M^-1 on the pattern of L only."""
-        L = sp.csc_array(sp.tril(self._lu.L, -1, format="csc"))
-        L.sort_indices()
-        start = _dense_from(np.diff(L.indptr))
-        selected = _core.selected_inverse(
-            L.indptr.astype(np.int64),
-            L.indices.astype(np.int32),
-            np.ascontiguousarray(L.data, dtype=np.float64),
-            self._pivots,
-            _dense_inverse(L[start:, start:].toarray(), self._pivots[start:]),
-        )
-        diagonal: Floats = selected[self._lu.perm_c]
-        return diagonal
+        start = _dense_from(np.diff(self._lower[0]))
+        n = len(self._pivots)
+        L = sp.csc_array((self._lower[2], self._lower[1], self._lower[0]), shape=(n, n))
+        tail = _dense_inverse(L[start:, start:].toarray(), self._pivots[start:])
+        selected: Floats = _core.selected_inverse(*self._lower, self._pivots, tail)[self._place]
+        return selected
 
 
 def _dense_from(counts: NDArray[Any]) -> int:
