@@ -77,7 +77,7 @@ def step_ratio(d, repeats, literal_rows=6, lazy_rows=640):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--quick", action="store_true", help="fewer repeats and seeds")
     quick = parser.parse_args().quick
     ms = step_ratio(200, 3 if quick else 9)
     print(

@@ -84,7 +84,7 @@ def whole(arguments):
     print(
         f"{'n':>4} {'beta':>5} {'updates':>8} {'ours':>8} {'values':>8} {'eigh':>9} {'ratio':>6} {'authors':>9} {'ratio':>6}"
     )
-    for n in (100, 200):
+    for n in (24,) if arguments.quick else (100, 200):
         for noise in (0.0, 0.125):
             problem = Problem(n, noise)
             times = {"decide": [], "values": [], "eigh": [], "authors": []}
@@ -122,7 +122,7 @@ def sampled(problem, peer, run, samples, offset):
 
 def growth(arguments):
     print(f"\ngrowth: CPU microseconds a trial, the first {arguments.share:.0%} of all, beta = 0")
-    sizes, found = (100, 200, 400, 800), {"decide": [], "values": []}
+    sizes, found = (20, 40) if arguments.quick else (100, 200, 400, 800), {"decide": [], "values": []}
     for n in sizes:
         problem = Problem(n, 0.0)
         count = round(arguments.share * n * n)  # of every size the same share: a matrix seldom seen is cheaper
@@ -134,13 +134,14 @@ def growth(arguments):
         print(f"n = {n:3}: decide {1e6 * seconds / count:7.1f}, values {1e6 * took / count:7.1f} over {count} trials")
     for name, each in found.items():
         print(f"exponent of {name}: {np.polyfit(np.log(sizes), np.log(each), 1)[0]:.2f}")
-    seconds, model = Problem(400, 0.0).decide()
-    print(f"n = 400, all 160,000 trials: {seconds:.1f} s, {model.n_updates_} updates")
+    n = 40 if arguments.quick else 400
+    seconds, model = Problem(n, 0.0).decide()
+    print(f"n = {n}, all {n * n:,} trials: {seconds:.1f} s, {model.n_updates_} updates")
 
 
 def inductive(arguments):
     print("\ninductive against transductive: Gaussian kernel of points in the plane, all n^2 trials")
-    for n in (100, 200):
+    for n in (20,) if arguments.quick else (100, 200):
         rng = np.random.default_rng(0)
         points, pillars = ([tuple(p) for p in rng.normal(size=(n, 2))] for _ in range(2))
         order = rng.permutation(n * n)
@@ -175,7 +176,7 @@ def neighbours(n, seed):
 
 def sparse(arguments):
     print("\nsparse graphs: 2-D nearest neighbours, 10 observations a row")
-    for n in (10_000, 100_000):
+    for n in (1_000,) if arguments.quick else (10_000, 100_000):
         (points, rows), (pillars, cols) = neighbours(n, 0), neighbours(n, 1)
         model = OnlineMatrixClassifier(Graph(rows), Graph(cols), calibrate=False)
         start = time.process_time()
@@ -197,10 +198,10 @@ def sparse(arguments):
 
 def features(arguments):
     print("\nfeatures: 30 a side, the state 60 x 60")
-    for n in (1_000, 10_000, 100_000):
+    for n in (1_000,) if arguments.quick else (1_000, 10_000, 100_000):
         rng = np.random.default_rng(0)
         X, Z = rng.normal(size=(2, n, 30))
-        count = 20_000
+        count = 500 if arguments.quick else 20_000
         i, j = rng.integers(n, size=(2, count))
         y = np.sign((X[i] * Z[j]).sum(axis=1) + rng.normal(size=count))
         model = OnlineMatrixClassifier(Features(X, standardize=False), Features(Z, standardize=False), calibrate=False)
@@ -214,12 +215,15 @@ PARTS = {part.__name__: part for part in (whole, growth, inductive, sparse, feat
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], default=list(PARTS))
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []])
     parser.add_argument("--authors", help="folder of a clone of github.com/lisatse/mcsi")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--samples", type=int, default=30, help="trials of the slow peers that are timed")
     parser.add_argument("--share", type=float, default=0.25, help="share of all n^2 trials that `growth` times")
     parser.add_argument("--learned", type=int, default=1_000, help="trials learned by `sparse`")
+    parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, decides no bar")
     chosen = parser.parse_args()
-    for name in chosen.parts:
+    if chosen.quick:
+        chosen.repeats, chosen.samples, chosen.learned = 1, 5, 50
+    for name in chosen.parts or PARTS:
         PARTS[name](chosen)

@@ -82,5 +82,8 @@ if __name__ == "__main__":
     parser.add_argument("--tol", type=float, default=1e-3, help="our relative gap")
     parser.add_argument("--svc-tol", type=float, default=1e-3, help="SVC's own stopping tolerance")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, decides no bar")
     arguments = parser.parse_args()
+    if arguments.quick:
+        arguments.n, arguments.repeats = 500, 1
     compare(arguments.n, arguments.C, arguments.tol, arguments.svc_tol, arguments.repeats)

@@ -79,6 +79,12 @@ CASES = {
 }
 
 
+QUICK = {
+    "800x50, 70 %": (partial(dense_table, 800, 50, 0.7), TwoGemms),
+    "604x395, power law": (partial(movielens_like, 604, 395, 18), TwoSparseProducts),
+}
+
+
 def observed(X):
     return Observed.from_scipy(X) if sp.issparse(X) else Observed.from_dense(X)
 
@@ -108,7 +114,7 @@ def write_floor(out):
 
 
 def compare(name, repeats, method):
-    make, peer_of = CASES[name]
+    make, peer_of = (CASES | QUICK)[name]
     X = make()
     table, peer = observed(X), peer_of(X)
     out = np.zeros((table.shape[0], table.shape[0]), np.float32)
@@ -128,7 +134,8 @@ if __name__ == "__main__":
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--method", default="auto")
     parser.add_argument("--case", choices=list(CASES), action="append")
+    parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, decides no bar")
     arguments = parser.parse_args()
     with threadpool_limits(1):
-        for case in arguments.case or CASES:
-            compare(case, arguments.repeats, arguments.method)
+        for case in QUICK if arguments.quick else arguments.case or CASES:
+            compare(case, 1 if arguments.quick else arguments.repeats, arguments.method)

@@ -102,7 +102,10 @@ def main():
     parser.add_argument("--long", type=int, default=100_000)
     parser.add_argument("--calls", type=int, default=10_000, help="rows learned by a call each")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, decides no bar")
     options = parser.parse_args()
+    if options.quick:
+        options.rows, options.long, options.calls, options.repeats = 500, 2000, 200, 1
     for gamma in (2.0, 2.5):
         beside_numpy(gamma, options.rows, options.repeats)
     rows, y = stream(options.long)

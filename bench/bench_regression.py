@@ -89,11 +89,10 @@ def tracker_time(rows, tracker, passes=3):
     return max(fit(1 + passes) - fit(1), 1e-9) / (passes * rows.shape[0])
 
 
-def speed(repeats):
+def speed(repeats, shapes, n=6000):
     print("us a row, process CPU; x: literal NumPy over ours, in the same run (medians)")
-    for D, d, observed in SHAPES:
-        n = 3000 if D > 10_000 else 6000
-        rows, y, U = stream(n, D, d, observed)
+    for D, d, observed in shapes:
+        rows, y, U = stream(min(n, 3000) if D > 10_000 else n, D, d, observed)
         steps = 40 if D > 10_000 else 400
         runs = {
             "literal NumPy": lambda rows=rows, y=y, U=U, steps=steps: literal_time(rows, y, U, steps),
@@ -173,9 +172,11 @@ def test_slrm(benchmark, solver):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--quick", action="store_true", help="one repeat, without the million columns")
+    parser.add_argument(
+        "--quick", action="store_true", help="the smallest shape once: shows that it runs, decides no bar"
+    )
     options = parser.parse_args()
-    speed(1 if options.quick else options.repeats)
+    speed(1, SHAPES[:1], 1000) if options.quick else speed(options.repeats, SHAPES)
     sweeps(1 if options.quick else options.repeats)
     if not options.quick:
         memory()

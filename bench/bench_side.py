@@ -45,7 +45,7 @@ def neighbours(n, dim, k=10, seed=0):
 
 def graphs(arguments):
     print("\nnearest-neighbour graphs, k = 10, kind='regularized'")
-    for n, dim in ((10_000, 2), (10_000, 3), (100_000, 2), (10_000, 5)):
+    for n, dim in ((500, 2), (500, 3)) if arguments.quick else ((10_000, 2), (10_000, 3), (100_000, 2), (10_000, 5)):
         A = neighbours(n, dim)
         begin, side = clock(lambda A=A: Graph(A, "regularized").begin())
         v = np.random.default_rng(1).normal(size=n)
@@ -64,7 +64,7 @@ def graphs(arguments):
 
 def dense(arguments):
     print("\nsolves against K in memory, 2-D neighbours, kind='pinv'")
-    for n in (1_000, 3_000):
+    for n in (200,) if arguments.quick else (1_000, 3_000):
         A = neighbours(n, 2)
         times = {}
         products = {}
@@ -90,7 +90,7 @@ def error(rows, cols, i, j, y):
 def centred(A):
     """corr(L^+) of every piece by itself, nothing added: what not to do."""
     A = A.toarray()
-    K = np.linalg.pinv(np.diag(A.sum(axis=1)) - A, hermitian=True)
+    K = np.linalg.pinv(np.diag(A.sum(axis=1)) - A, rcond=1e-10, hermitian=True)
     alone = A.sum(axis=1) == 0
     K[alone, alone] = 1.0
     root = np.sqrt(np.diag(K))
@@ -99,7 +99,7 @@ def centred(A):
 
 def pieces(arguments):
     print("\ngraphs in pieces: error over all entries, mean of 3 seeds")
-    n, k = 60, 9
+    n, k = (20, 3) if arguments.quick else (60, 9)
     sides = {
         "nothing": lambda A: Identity(n),
         "L^+ centred by pieces": centred,
@@ -124,17 +124,18 @@ def pieces(arguments):
 
 
 def noise(arguments):
-    print("\nAppendix A, n = 80, defaults: error over all entries, mean of 3 seeds")
-    sides = {"nothing": lambda A: Identity(80)}
+    n, betas = (24, (0.125,)) if arguments.quick else (80, (0.0, 0.03125, 0.125, 0.5))
+    sides = {"nothing": lambda A: Identity(n)}
     for kind in ("pinv", "regularized", "spectral"):
         sides[kind] = lambda A, kind=kind: Graph(A, kind)
         sides[f"Mix {kind}"] = lambda A, kind=kind: Mix(Graph(A, kind))
     sides["pd, raw"] = lambda A: Graph(A, "pd", normalize=False)
-    for beta in (0.0, 0.03125, 0.125, 0.5):
+    print(f"\nAppendix A, n = {n}, defaults: error over all entries, mean of 3 seeds")
+    for beta in betas:
         found = {name: [] for name in sides}
         for seed in range(3):
-            data = make_biclustered((80, 80), graph_noise=beta, random_state=seed)
-            i, j = np.divmod(data.order, 80)
+            data = make_biclustered((n, n), graph_noise=beta, random_state=seed)
+            i, j = np.divmod(data.order, n)
             for name, make in sides.items():
                 found[name].append(error(make(data.row_graph), make(data.column_graph), i, j, data.labels[i, j]))
         print(f"beta {beta:<7}: " + ", ".join(f"{m} {np.mean(e):.3f}" for m, e in found.items()), flush=True)
@@ -148,7 +149,8 @@ def networks(arguments):
     from load import load
 
     print("\ncommunity membership: error over random pairs, every pair predicted before it is learned")
-    for name, count in (("karate", 1_100), ("polbooks", 3_000), ("email_eu", 4_000), ("polblogs", 4_000)):
+    every = (("karate", 1_100), ("polbooks", 3_000), ("email_eu", 4_000), ("polblogs", 4_000))
+    for name, count in (("karate", 100),) if arguments.quick else every:
         A, community, _ = load(name)
         labelled = np.flatnonzero(community >= 0)
         i, j = labelled[np.random.default_rng(0).integers(0, len(labelled), (2, count))]
@@ -171,6 +173,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="parts to run")
     parser.add_argument("--data", default=os.environ.get("LACUNAR_DATA"), help="folder of the networks and load.py")
+    parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, decides no bar")
     arguments = parser.parse_args()
     for part in arguments.parts or PARTS:
         PARTS[part](arguments)

@@ -29,6 +29,7 @@ from lacunar.subspace import POPCA, column_pair_sums
 BARS = {(1000, 0.1): 0.08, (1000, 0.5): 0.010, (1000, 0.05): 0.50}
 CELLS = [*BARS, (1000, 0.2), (1000, 0.9), (100, 0.05), (100, 0.1), (100, 0.2), (100, 0.3), (100, 0.5), (10_000, 0.05)]
 SHAPES = [(50_000, 200, 0.05), (10_000, 2000, 0.05), (20_000, 20_000, 0.01)]  # rows, columns, density
+QUICK = [(2000, 200, 0.05), (200, 2000, 0.05)]
 
 
 def spiked(n, p, seed, d=50, k=3):
@@ -98,8 +99,8 @@ def same(ours, X, rows=50):
     np.testing.assert_allclose(ours[:rows], (X[:, :rows].T @ X).toarray(), rtol=1e-9, atol=1e-9)
 
 
-def accumulation(repeats):
-    for n, d, density in SHAPES:
+def accumulation(repeats, shapes):
+    for n, d, density in shapes:
         X, rows = sparse(n, d, density)
         same(column_pair_sums(rows, counts=False).product, X)
         calls = [partial(column_pair_sums, rows, counts=False), lambda X=X: X.T @ X]
@@ -119,9 +120,9 @@ def accumulation(repeats):
         )
 
 
-def density_rule(repeats):
+def density_rule(repeats, sizes):
     """Both sides of the switch, S alone, as the rule takes them; the seconds cross where it should be."""
-    for d, n in ((200, 50_000), (2000, 3000)):
+    for d, n in sizes:
         for density in (0.1, 0.2, 0.3, 0.34, 0.36, 0.5):
             X, rows = sparse(n, d, density)
             chunks = [X[a : a + 2000] for a in range(0, n, 2000)]
@@ -210,14 +211,15 @@ def in_memory(gib, n):
     import resource
 
     resource.setrlimit(resource.RLIMIT_AS, (gib * 2**30, gib * 2**30))
-    rows, basis = rows_of(n, 100_000, 20)
+    d = min(100_000, n // 10)
+    rows, basis = rows_of(n, d, 20)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     for refine in (0, 10):
         start = time.perf_counter()
         spent, model = taken(lambda refine=refine: POPCA(8, refine=refine, random_state=0).fit(rows))
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
         print(
-            f"{n} x 100,000, 20 entries a row, refine={refine}: {spent:.1f} s CPU, {time.perf_counter() - start:.1f} s wall, missed "
+            f"{n} x {d}, 20 entries a row, refine={refine}: {spent:.1f} s CPU, {time.perf_counter() - start:.1f} s wall, missed "
             f"{missed(model.components_, basis):.4f}, peak {peak:.2f} GiB (the rows' making {before:.2f})",
             flush=True,
         )
@@ -245,9 +247,9 @@ def test_fit(benchmark, how):
 
 
 PARTS = {
-    "accuracy": lambda o: accuracy(10 if o.quick else 60),
-    "accumulation": lambda o: accumulation(o.repeats),
-    "density": lambda o: density_rule(o.repeats),
+    "accuracy": lambda o: accuracy(2 if o.quick else 60),
+    "accumulation": lambda o: accumulation(o.repeats, QUICK if o.quick else SHAPES),
+    "density": lambda o: density_rule(o.repeats, ((200, 2000),) if o.quick else ((200, 50_000), (2000, 3000))),
     "fit": lambda o: fit_time(o.repeats, o.rows),
     "stream": lambda o: stream(),
     "memory": lambda o: memory(o.rows),
@@ -259,10 +261,10 @@ if __name__ == "__main__":
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--quick", action="store_true", help="fewer seeds and repeats, 100,000 rows")
+    parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, decides no bar")
     options = parser.parse_args()
     if options.quick:
-        options.repeats, options.rows = 2, 100_000
+        options.repeats, options.rows = 1, 10_000
     warnings.simplefilter("ignore", UserWarning)
     for part in options.parts or [name for name in PARTS if name != "in-memory"]:
         PARTS[part](options)

@@ -57,7 +57,9 @@ def errors(make, d, p, noise, seeds):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, default=5)
-    seeds = parser.parse_args().seeds
+    parser.add_argument("--quick", action="store_true", help="one stream of each setting")
+    options = parser.parse_args()
+    seeds = 1 if options.quick else options.seeds
     worst = 0.0
     for d, p, noise in SETTINGS:
         print(f"d={d} p={p} noise={noise}; rows {MARKS}, change at 1500")

@@ -70,6 +70,7 @@ def sums(n, d, observed):
     "fit, POPCA matrix-free",
     small={"n": 400, "d": 40, "solver": "matrix-free"},
     large={"n": 20_000, "d": 3000, "solver": "matrix-free"},
+    counted=False,  # how often the rows are read is SciPy's: 2 % fewer instructions with 1.13 than with 1.17
 )
 def popca(n, d, solver, share=4):
     rows, _, _, basis = low_rank(n, d, 3, d // share, dtype=np.float64)
@@ -83,7 +84,7 @@ CLOSED = {"refine": 0, "random_state": 0}
 @case("fit, POPCA closed form", small={"n": 400, "d": 40}, large={"n": 50_000, "d": 300}, counted=False)
 @case(
     "fit, POPCA matrix-free closed form",
-    small={"n": 400, "d": 40, "solver": "matrix-free"},
+    small={"n": 2000, "d": 12, "share": 2, "solver": "matrix-free"},  # so few columns that no iteration restarts
     large={"n": 20_000, "d": 5000, "solver": "matrix-free", "share": 50},
 )
 def closed(n, d, share=4, solver="dense"):

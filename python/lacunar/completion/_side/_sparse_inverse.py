@@ -32,7 +32,11 @@ class SparseInverse:
             raise ValueError("the graph's matrix must be positive definite to rounding; it is not. Use regularization.")
         L = sp.csc_array(sp.tril(lu.L, -1, format="csc"))
         L.sort_indices()
-        self._lower = L.indptr.astype(np.int64), L.indices.astype(np.int32), np.ascontiguousarray(L.data, dtype=np.float64)
+        self._lower = (
+            L.indptr.astype(np.int64),
+            L.indices.astype(np.int32),
+            np.ascontiguousarray(L.data, dtype=np.float64),
+        )
         self._place = lu.perm_c.astype(np.int32)
 
     @property
