@@ -56,7 +56,7 @@ def test_missingness_is_the_same_from_every_form(form):
 
 def test_missingness_of_a_large_sparse_table_is_its_shares():
     rng = np.random.default_rng(0)
-    table = sp.random_array((20_000, 5_000), density=2e-3, rng=rng, format="csr")
+    table = sp.random_array((20_000, 5_000), density=2e-3, random_state=rng, format="csr")
     display = MissingnessDisplay.from_table(table)
     assert display.image.shape == (400, 400)
     np.testing.assert_allclose(display.image.mean(), table.nnz / (20_000 * 5_000), rtol=1e-3)

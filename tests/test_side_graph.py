@@ -309,7 +309,7 @@ def test_spectral_of_pieces_keeps_everybody_alive():
 def test_a_factor_that_fills_up_is_written_out():
     """1010 vertices, 1 pair in 20 an edge at random: the factor is full, a product with K cheaper."""
     rng = np.random.default_rng(0)
-    A = sp.random_array((1010, 1010), density=0.025, rng=rng, format="csr")
+    A = sp.random_array((1010, 1010), density=0.025, random_state=rng, format="csr")
     crowded = Graph(A.maximum(A.T), "regularized")
     written, sparse = crowded.begin(), clone(crowded).set_params(method="sparse").begin()
     assert (written.kind, sparse.kind) == ("dense", "operator")

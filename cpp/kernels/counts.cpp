@@ -8,7 +8,7 @@ void count_common(const std::uint64_t* one, const std::uint64_t* others, Offset 
 namespace {
 
 inline std::uint64_t ones(std::uint64_t word) {
-#if defined(__GNUC__)
+#if defined(LACUNAR_VECTORS)
   return static_cast<std::uint64_t>(__builtin_popcountll(word));
 #else
   word -= word >> 1 & 0x5555555555555555u;

@@ -19,7 +19,7 @@ constexpr int kBytes = 32, kTileRows = 6;
 constexpr int kBytes = 16, kTileRows = 4;
 #endif
 
-#if defined(__GNUC__)
+#if defined(LACUNAR_VECTORS)
 template <class T>
 struct VectorOf {
   typedef T type __attribute__((vector_size(kBytes), aligned(alignof(T)), may_alias));
@@ -173,7 +173,7 @@ void finish(const T* s, const std::int32_t* n, Offset count, const Form<T>& form
       out[j] = (on_sum * s[j] + (on_count * static_cast<T>(n[j]) + constant)) * table[n[j]] * row_scale;
 }
 
-#if defined(__has_builtin)
+#if defined(LACUNAR_VECTORS) && defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
 #define LACUNAR_HAS_SHUFFLE
 #endif

@@ -16,7 +16,7 @@ constexpr int kBytes = 32;
 constexpr int kBytes = 16;
 #endif
 
-#if defined(__GNUC__)
+#if defined(LACUNAR_VECTORS)
 template <class T>
 constexpr int kWidth = kBytes / static_cast<int>(sizeof(T));
 template <class T>

@@ -12,7 +12,7 @@ constexpr int kBytes = 32;
 constexpr int kBytes = 16;
 #endif
 
-#if defined(__GNUC__)
+#if defined(LACUNAR_VECTORS)
 template <class T>
 struct LaneOf {
   typedef T type __attribute__((vector_size(kBytes), aligned(alignof(T)), may_alias));

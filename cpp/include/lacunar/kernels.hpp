@@ -5,6 +5,11 @@
 
 #include "lacunar/types.hpp"
 
+// Vector extensions are GCC's and Clang's; -DLACUNAR_PLAIN builds the loops that other compilers (MSVC) get, for testing.
+#if defined(__GNUC__) && !defined(LACUNAR_PLAIN)
+#define LACUNAR_VECTORS
+#endif
+
 namespace lacunar {
 
 // One output of a pass over pairs: k = (on_sum s + on_count n + constant) table[n], with s the sum and n the number of

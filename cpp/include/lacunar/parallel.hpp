@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -12,6 +13,25 @@
 #include "lacunar/types.hpp"
 
 namespace lacunar {
+
+// Threads that are joined when it goes out of scope, however it does: std::jthread, which libc++ (macOS) keeps experimental.
+class Team {
+ public:
+  explicit Team(int size) { threads_.reserve(static_cast<std::size_t>(size)); }
+  ~Team() {
+    for (std::thread& thread : threads_) thread.join();
+  }
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  template <class Run>
+  void start(const Run& run, int thread) {
+    threads_.emplace_back(std::cref(run), thread);
+  }
+
+ private:
+  std::vector<std::thread> threads_;
+};
 
 // Calls work(thread, task) for every task in [0, n_tasks), handing tasks out in increasing order.
 template <class Work>
@@ -33,11 +53,11 @@ void parallel_tasks(int n_threads, Offset n_tasks, Work&& work) {
       next = n_tasks;
     }
   };
-  std::vector<std::jthread> others;
-  others.reserve(static_cast<std::size_t>(team - 1));
-  for (int thread = 1; thread < team; ++thread) others.emplace_back(run, thread);
-  run(0);
-  others.clear();  // joins
+  {
+    Team others(team - 1);
+    for (int thread = 1; thread < team; ++thread) others.start(run, thread);
+    run(0);
+  }  // joined
   if (error) std::rethrow_exception(error);
 }
 

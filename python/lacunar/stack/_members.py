@@ -94,4 +94,8 @@ class DefaultMembers:
         return super().get_metadata_routing()  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
-        return self._explicit().__sklearn_tags__() if self.estimators is None else super().__sklearn_tags__()  # type: ignore[misc]
+        if self.estimators is not None:
+            return super().__sklearn_tags__()  # type: ignore[misc]
+        tags = self._explicit().__sklearn_tags__()
+        tags.input_tags.sparse = True  # the default members take it, which scikit-learn 1.6.0 does not ask them
+        return tags
