@@ -99,7 +99,10 @@ def test_oldest_versions_are_those_promised(project):
         pytest.skip("the constraint file is not beside the tests")
     lines = [line.split("==") for line in pinned.read_text(encoding="utf-8").splitlines() if "==" in line]
     extras = project["project"]["optional-dependencies"]
-    promised = [*project["project"]["dependencies"], *(line for name in ("plot", "frames", "distributed", "test") for line in extras[name])]
+    promised = [
+        *project["project"]["dependencies"],
+        *(line for name in ("plot", "frames", "distributed", "test") for line in extras[name]),
+    ]
     floors = dict(re.sub(r"\[.*]", "", line).split(">=") for line in promised if ">=" in line)
     oldest = dict(lines)  # and what others' old releases need besides
     assert floors.keys() <= oldest.keys()

@@ -109,7 +109,9 @@ class _Kernel:
             step = max(1, _BLOCK // max(1, self._state.size))
             for block in (strangers[k : k + step] for k in range(0, len(strangers), step)):
                 columns = 0.5 * self._state.columns(vertices[block])
-                f = sla.solve_triangular(self._triangle, columns[self._seats[self._pivots]], lower=True).T
+                f = columns[self._seats[self._pivots]].T
+                if f.size:  # SciPy 1.13 refuses an empty triangle
+                    f = sla.solve_triangular(self._triangle, f.T, lower=True).T
                 own = columns[vertices[block], np.arange(len(block))]
                 p[block], rest[block] = f @ vectors, np.maximum(own - np.einsum("ik,ik->i", f, f), 0)
             return p, rest
