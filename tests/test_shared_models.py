@@ -23,13 +23,13 @@ RNG = np.random.default_rng(0)
 X = RNG.normal(size=(160, 3)) @ RNG.normal(size=(3, 14)) + 0.1 * RNG.normal(size=(160, 14))
 Y = X[:, 0].copy()
 X[RNG.random(X.shape) < 0.3] = np.nan
-I, J = RNG.integers(0, 25, size=(2, 160))
+ROWS, COLS = RNG.integers(0, 25, size=(2, 160))
 NEAR = Kernel(np.exp(-0.1 * np.abs(np.subtract.outer(np.arange(25), np.arange(25)))))
 
 
 def completion(**options):
     model = OnlineMatrixClassifier(NEAR, NEAR, **options)
-    return model.fit(np.column_stack([I, J]), np.where(I > J, 1, -1))
+    return model.fit(np.column_stack([ROWS, COLS]), np.where(ROWS > COLS, 1, -1))
 
 
 # What is asked of a fitted model, by name: the answer of one thread is the one expected.
@@ -69,7 +69,7 @@ def test_threads_share_a_model_and_a_table(name):
 
 @pytest.mark.parametrize("what", ["decision_function", "predict", "predict_proba"])
 def test_threads_share_a_completion(what):
-    model, pairs = completion(), np.column_stack([J, I])
+    model, pairs = completion(), np.column_stack([COLS, ROWS])
     expected = getattr(completion(), what)(pairs)
     for answer in at_once(lambda: getattr(model, what)(pairs), rounds=2):
         np.testing.assert_array_equal(answer, expected)
@@ -77,8 +77,10 @@ def test_threads_share_a_completion(what):
 
 def test_threads_ask_single_pairs_of_one_completion():
     model = completion()
-    expected = [completion().decision_one(i, j) for i, j in zip(J[:10], I[:10], strict=True)]
-    for answer in at_once(lambda: [model.decision_one(i, j) for i, j in zip(J[:10], I[:10], strict=True)], rounds=2):
+    expected = [completion().decision_one(i, j) for i, j in zip(COLS[:10], ROWS[:10], strict=True)]
+    for answer in at_once(
+        lambda: [model.decision_one(i, j) for i, j in zip(COLS[:10], ROWS[:10], strict=True)], rounds=2
+    ):
         assert answer == expected
 
 
