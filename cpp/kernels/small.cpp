@@ -1,7 +1,7 @@
 // Compiled once per instruction set into its own namespace: products of matrices of some tens of columns, and the rank-one
 // update of a symmetric matrix kept as blocks of eight columns on and below the diagonal. Rows of matrices are a multiple
 // of eight apart and padded with zeros. Raw pointers, no std:: templates; everything but the table is internal.
-#include <cmath>  // the sqrt of C: nothing inline
+#include <math.h>  // the sqrt of C, which MSVC lacks as a builtin
 
 #include "lacunar/kernels.hpp"
 
@@ -190,7 +190,7 @@ void rls_update(double* matrix, int d, const double* code, double grow, double* 
     gain[k] *= grow;
     beta += code[k] * gain[k];
   }
-  const double root = 1 / std::sqrt(beta);
+  const double root = 1 / sqrt(beta);
   for (int k = 0; k < d; ++k) gain[k] *= root;
   for (int first = 0; first < d; matrix += 8 * (first + 8), first += 8) {
     const int count = d - first < 8 ? d - first : 8;
