@@ -1,5 +1,6 @@
 """Ctrl-C in every long loop: it comes back soon, and what is left is whole."""
 
+import itertools
 import signal
 import time
 import warnings
@@ -7,11 +8,13 @@ import warnings
 import numpy as np
 import pytest
 
-from lacunar import KarmaClassifier, KarmaClassifierCV, Observed
-from lacunar.baselines import GeomClassifier, MC1Classifier
+from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressorCV, Observed
+from lacunar.active import MBEG, ActivePOPCA
+from lacunar.baselines import GeomClassifier, MC1Classifier, MCBRegressor
 from lacunar.completion import OnlineMatrixClassifier
-from lacunar.regression import SLRMRegressor
-from lacunar.stack import KarmaStackClassifier
+from lacunar.features import KarmaFeatures
+from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
+from lacunar.stack import KarmaStackClassifier, LowRankImputer
 from lacunar.subspace import POPCA
 from lacunar.tracking import GROUSE, PETRELS
 
@@ -30,6 +33,14 @@ def table(n, d, share, seed=0):
 SMALL, LARGE, MANY = table(400, 30, 0.3), table(4000, 100, 0.15), table(2500, 20, 0.5)
 PAIRS = np.random.default_rng(0).integers(200, size=(60_000, 2))
 ANSWERS = np.random.default_rng(1).choice([-1, 1], size=60_000)
+NUMBERS = LARGE[1].astype(float)
+ASKED = OnlineMatrixClassifier().partial_fit(*PAIRS[:300].T, ANSWERS[:300])
+
+
+def oracle(indices):
+    return 1.0 + indices % 3
+
+
 LOOPS = {
     "dual ascent on the table": lambda: KarmaClassifier(
         loss="hinge", solver="primal", tol=1e-12, max_iter=10**6, C=100
@@ -47,6 +58,23 @@ LOOPS = {
     "completion": lambda: OnlineMatrixClassifier().partial_fit(*PAIRS.T, ANSWERS),
     "continuation": lambda: [MC1Classifier().fit(SMALL[0].to_dense(), SMALL[1].astype(float)) for _ in range(1000)],
     "geom": lambda: [GeomClassifier().fit(*SMALL) for _ in range(1000)],
+    "ALS": lambda: SLRMRegressor(10, solver="als", lam1=1.0, max_iter=10**6, tol=0).fit(LARGE[0], NUMBERS),
+    "SLRM's stream": lambda: [SLRMRegressor(10, solver="stochastic").fit(LARGE[0], NUMBERS) for _ in range(1000)],
+    "Algorithm 1 of SLRM": lambda: SLRMRegressor(10, solver="paper", lam1=10.0, max_iter=10**6).fit(LARGE[0], NUMBERS),
+    "SLRM's search": lambda: SLRMRegressorCV([1, 2, 3, 4, 5], lam1=[1, 10, 100], cv=100).fit(LARGE[0], NUMBERS),
+    "MPCR": lambda: MPCRRegressor(10, max_iter=10**6, tol=0).fit(LARGE[0], NUMBERS),
+    "SMPCR": lambda: [SMPCRRegressor(10).fit(LARGE[0], NUMBERS) for _ in range(1000)],
+    "search of regressors": lambda: [KarmaRegressorCV(cv=5).fit(SMALL[0], 1.0 * SMALL[1]) for _ in range(1000)],
+    "ranks": lambda: [LowRankImputer(max_iter=10**6, tol=0).fit(LARGE[0]) for _ in range(1000)],
+    "landmarks": lambda: [KarmaFeatures(3, n_components=2000).fit(LARGE[0]) for _ in range(1000)],
+    "stacked matrix": lambda: [MCBRegressor().fit(SMALL[0], 1.0 * SMALL[1]) for _ in range(1000)],
+    "experts": lambda: OnlineMatrixClassifier(experts="auto").partial_fit(*PAIRS.T, ANSWERS),
+    "pairs asked": lambda: [ASKED.decision_function(PAIRS) for _ in range(10**5)],
+    "rows asked for": lambda: ActivePOPCA(50, 3, budget=10).run(oracle, 10**9),
+    "pairs of attributes": lambda: MBEG(50, 3, budget=10, lazy=False).run(oracle, 10**9),
+    "batches": lambda: KarmaClassifier(loss="hinge", solver="primal").fit_batches(
+        itertools.repeat(SMALL), classes=[0, 1]
+    ),
     "stack": lambda: [KarmaStackClassifier().fit(*SMALL) for _ in range(1000)],
 }
 

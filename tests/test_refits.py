@@ -11,6 +11,8 @@ from sklearn.exceptions import NotFittedError
 X, Y = problem()
 OTHER, OTHER_Y = problem(seed=1, n=50, d=5)
 MOMENTS = 8
+# An interrupt leaves what was learned so far: see test_faults.py.
+KEEPS_BLOCKS = {"karma-primal", "karma-passes", "karma-online", "karma-regressor-primal", "karma-regressor-online"}
 
 
 def moments(name, X, y, count):
@@ -45,6 +47,17 @@ def test_a_failed_refit_leaves_the_old_model(name, fitted):
                 model = copy.deepcopy(fitted[name])
     assert failed >= MOMENTS // 2
     np.testing.assert_array_equal(answer(model, X), said)
+
+
+@pytest.mark.parametrize("name", [name for name in LEARNERS if name not in KEEPS_BLOCKS])
+def test_an_interrupted_refit_leaves_the_old_model(name, fitted):
+    model = copy.deepcopy(fitted[name])
+    before = state(model)
+    with quiet():
+        for number in moments(name, OTHER, OTHER_Y, 4)[:-1]:
+            with pytest.raises(KeyboardInterrupt), Fault(number, KeyboardInterrupt) as fault:
+                model.fit(OTHER, OTHER_Y)
+            assert state(model) == before, fault.where
 
 
 @pytest.mark.parametrize("name", LEARNERS)
