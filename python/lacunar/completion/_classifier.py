@@ -240,10 +240,8 @@ class OnlineMatrixClassifier(PairBatches, OneByOne, ClassifierMixin, BaseEstimat
         running = np.cumsum(wrong)
         mistakes, regret = int(wrong.sum()), None
         if comparator is not None:
-            coding = self._coding()
-            regret = np.cumsum(wrong - comparator_mistakes(comparator, read_labels(y, len(wrong)), coding)).astype(
-                float
-            )
+            others = comparator_mistakes(comparator, read_labels(y, len(wrong)), self._coding())
+            regret = np.cumsum(wrong - others).astype(float)
         loss = None if trials.probabilities is None else mean_log_loss(trials.probabilities, signs)
         last = None if regret is None else float(regret[-1]) if len(regret) else 0.0
         values, reached = (None if v is None else v[:, 0] if v.shape[1] == 1 else v for v in trials[:2])
@@ -335,9 +333,7 @@ class OnlineMatrixClassifier(PairBatches, OneByOne, ClassifierMixin, BaseEstimat
         ----------
         X : array-like of shape (n, 2)
         y : array-like of shape (n,)
-            Their labels.
         sample_weight : array-like of shape (n,), optional
-            Weights of the pairs.
 
         Returns
         -------
