@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar._check import read_ids, read_labels, read_pairs
-from lacunar._undo import SavePoint, all_or_nothing
+from lacunar._undo import all_or_nothing
 from lacunar.completion._batches import PairBatches
 from lacunar.completion._labels import read_y
 from lacunar.completion._model import Pairs, Trials
@@ -261,15 +261,8 @@ class OnlineMatrixClassifier(PairBatches, OneByOne, ClassifierMixin, BaseEstimat
         model, coding = (self._live(), self._coding()) if self.__sklearn_is_fitted__() else self._begin()
         known = coding if coding.settled or model.n_seen else None
         signs, coding = read_y(y, len(rows), known, coding.thresholds, classes)
-        point = SavePoint(self)
-        try:
-            if not self.__sklearn_is_fitted__():
-                self._adopt(model, coding)
-            self._adopt_coding(coding)
-            trials = model.learn((rows, cols), signs, self.calibrate, self._signs, values=values or self.randomized)
-        except BaseException as error:
-            point.undo(error)
-            raise
+        stream = (rows, cols), signs, self.calibrate, self._signs
+        trials = self._adopted(model, coding, lambda: model.learn(*stream, values=values or self.randomized))
         if self.verbose:
             print(f"{model.n_seen} pairs: {model.n_mistakes} mistakes, {model.n_updates} updates", flush=True)
         return trials, signs

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lacunar._random import generator
+from lacunar._undo import all_or_nothing
 from lacunar.completion._labels import Coding, read_thresholds
-from lacunar.completion._model import Model
+from lacunar.completion._model import Model, Trials
 from lacunar.completion._side import Identity, SideInformation
 
 _RESUMING = threading.RLock()
@@ -78,6 +79,14 @@ class Live:
         self._engine = model
         self.seed_ = int(generator(self.random_state).integers(2**31)) if seed is None else seed
         self._adopt_coding(coding)
+
+    @all_or_nothing
+    def _adopted(self, model: Model, coding: Coding, learn: Callable[[], Trials]) -> Trials:
+        """What `learn` returns, model and coding adopted before; where it fails they are not."""
+        if not self.__sklearn_is_fitted__():
+            self._adopt(model, coding)
+        self._adopt_coding(coding)
+        return learn()
 
     def _adopt_coding(self, coding: Coding) -> None:
         self.classes_, self.settled_ = coding.classes, coding.settled
