@@ -110,10 +110,10 @@ def write_pairs(folder, n, size):
     rng = np.random.default_rng(2)
     side = np.random.default_rng(1).normal(size=(200, 20))
     (folder / "pairs").mkdir()
-    for k in range(n // (PER_FILE * size)):
-        row, col = rng.integers(200, size=(2, PER_FILE * size))
+    for k, start in enumerate(range(0, n, PER_FILE * size)):
+        row, col = rng.integers(200, size=(2, min(PER_FILE * size, n - start)))
         label = np.where((side[row] * side[col]).sum(axis=1) + 2 * rng.normal(size=len(row)) > 0, 1, -1)
-        when = np.arange(len(row)) + k * len(row)
+        when = start + np.arange(len(row))
         made = {"row": row, "col": col, "label": label, "when": when}
         pq.write_table(pa.table(made), folder / "pairs" / f"{k:04}.parquet")
     columns = np.sort(rng.random((n // 20, 200)).argsort(axis=1)[:, :20], axis=1).astype(np.int32).ravel()
