@@ -13,7 +13,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 LONGEST = 180 * float(os.environ.get("LACUNAR_SLOW", "1"))  # seconds
-ELSEWHERE = {"bench_hot_loops"}
+ELSEWHERE = {"bench_hot_loops", "bench_distributed"}  # tests run the ones, and start the others' clusters
 SMALLER = {"bench_streams": ["--rows", "4000", "--size", "100", "--only", "POPCA"]}  # than its --quick
 
 
