@@ -52,6 +52,8 @@ def test_it_predicts_better_than_imputing_means(name):
     assert error < 0.7 * np.mean((plain.predict(X_new) - y_new) ** 2)
     assert np.abs(model.U_.T @ model.U_ - np.eye(5)).max() < 1e-8
     complete = model.inverse_transform(model.transform(X_new))
+    with pytest.raises(ValueError, match="one column a component"):
+        model.inverse_transform(np.zeros_like(X_new))
     from_features = model.intercept_ + (complete - model.center_) @ model.feature_coef_
     np.testing.assert_allclose(from_features, model.predict(X_new), atol=1e-6)
 

@@ -207,6 +207,10 @@ class SubspaceRegression(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regr
         """
         check_is_fitted(self, "basis_")
         codes = check_array(X, dtype=np.float64)
+        if codes.shape[1] != self.U_.shape[1]:
+            raise ValueError(
+                f"X must have one column a component, {self.U_.shape[1]}; got {codes.shape[1]}. Pass what transform returned."
+            )
         made: _Floats = (codes @ self.U_.T) * self.scale_ + self.center_
         return made
 
