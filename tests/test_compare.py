@@ -1,6 +1,7 @@
 """The comparison: one set of folds, honest errors, results kept after Ctrl-C, and a page that stands alone."""
 
 import builtins
+import csv
 import re
 from html.parser import HTMLParser
 
@@ -10,7 +11,8 @@ from scipy import stats
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.tree import DecisionTreeClassifier
 
-from lacunar.compare import Learner, UserError, evaluate, learners, load_problem, write_report
+from lacunar.cli import main
+from lacunar.compare import Learner, UserError, evaluate, learners, load_problem, print_table, write_report
 from lacunar.compare._evaluate import paired_p_value, standard_error
 from lacunar.plotting import CoverageDisplay, MissingnessDisplay
 
@@ -204,3 +206,53 @@ def test_pictures_show_what_they_say():
     share = np.repeat([0.2, 0.5, 1.0], [40, 40, 40])
     groups = CoverageDisplay(share, {}, "error rate").groups()
     assert [len(rows) for rows in groups] == [40, 40, 40]
+
+
+HOSTILE = [
+    "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "\"'><svg/onload=1>", "[bold red]x[/bold red][link=file:///etc/passwd]",
+    "\x1b[2J\x1b]0;owned\x07", "\u202eevil\u2066", "$\\frac{1", "$x$", "${title}$", "](javascript:alert(1))", "a\nb\r\x85\u2028c", "--><!--", "]]>", "a\x9b31m",
+]  # fmt: skip
+
+
+@pytest.fixture(params=range(0, len(HOSTILE), 5))
+def hostile(request, tmp_path):
+    """A table whose name, columns, categories and labels come from somebody with bad intentions."""
+    names = HOSTILE[request.param : request.param + 5]
+    rows = [[str(k), *(f"{name}{k % 2}" for name in names)] for k in range(40)]
+    place = tmp_path / "<b onclick=1>\x1b[31m\u202e.csv"
+    with place.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([["number", *names], *rows])
+    return place, names
+
+
+def test_a_hostile_table_is_shown_and_obeyed_nowhere(hostile, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    place, names = hostile
+    broken = learner(names[-1], type("Loud", (Broken,), {"fit": lambda self, X, y: _raise(names[0])}))
+    problem = load_problem(str(place), names[0])
+    comparison = evaluate(problem, [COMMON, broken], folds=3, repeats=1)
+    write_report(comparison, tmp_path / "r.html")
+    print_table(comparison)
+    text = (tmp_path / "r.html").read_text(encoding="utf-8")
+    page = Page()
+    page.feed(text)
+    assert page.open == []
+    assert all(link.startswith(("#", "data:")) for link in page.fetched)
+    assert not re.search(r"<script|<img|<b onclick|<!--(?!.*-->)|onload=1>", text)
+    for said in (text, *capsys.readouterr()):
+        assert not {c for c in said if not c.isprintable()} - {"\n", "\xa0"}
+
+
+def _raise(reason):
+    raise ValueError(reason)
+
+
+def test_the_command_says_hostile_names_harmlessly(hostile, tmp_path, capsys):
+    place, names = hostile
+    for wanted in (["--target", names[0]], ["--target", "\x1b[2J"], []):
+        assert main(["fit", str(place), *wanted, "--output", str(tmp_path / "m")]) in {0, 1, 2}
+        said = "".join(capsys.readouterr())
+        assert not {c for c in said if not c.isprintable()} - {"\n"}
+    assert main(["predict", str(tmp_path / "m"), str(place), "--output", str(tmp_path / "p.csv")]) == 0
+    with (tmp_path / "p.csv").open(encoding="utf-8", newline="") as file:
+        assert next(csv.reader(file)) == [names[-1].strip()]  # a file keeps every character

@@ -63,8 +63,8 @@ bool TridiagonalExponential::diagonalise(int k) {
 
 double TridiagonalExponential::log_first(const double* a, const double* b, int k) {
   d_.assign(a, a + k);
-  e_.assign(b, b + k - 1);
-  e_.push_back(0);
+  e_.assign(k, 0);
+  std::copy_n(b, k - 1, e_.begin());  // b may be null where k is 1
   z_.assign(k, 0);
   z_[0] = 1;
   // A NaN makes every comparison false and would pass for converged.

@@ -13,15 +13,16 @@ import re
 import shutil
 import struct
 import tempfile
-import tokenize
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
+
+from lacunar._npy import MAX_DIMENSIONS, read_header, refuse_impossible
 
 FORMAT_VERSION = 1
 _MAX_HEADER = 16 * 2**20
@@ -158,43 +159,46 @@ def read_archive(
     if not source.exists():
         raise FileNotFoundError(f"no such file or folder: {os.fspath(path)!r}.")
     try:
-        if source.is_dir():
-            header = _parse(source, kind, (source / "header.json").read_bytes()[: _MAX_HEADER + 1])
-            return header["content"], {n: _load(source / f"{n}.npy", 0, s, mmap) for n, s in header["arrays"].items()}
-        return _read_file(source, kind, mmap)
-    except (
-        zipfile.BadZipFile,
-        OSError,
-        EOFError,
-        RuntimeError,
-        MemoryError,
-        struct.error,
-        OverflowError,
-        NotImplementedError,
-        KeyError,
-        TypeError,
-    ) as error:
-        _refuse(source, str(error))
+        return _read_folder(source, kind, mmap) if source.is_dir() else _read_file(source, kind, mmap)
+    except MemoryError:
+        raise  # the file does hold what is asked for
+    except Exception as error:  # the parsers of zip and npy headers raise whatever a damaged byte leads them to
+        raise ValueError(f"{str(source)!r} is not a sound lacunar file: {error}. Write it again with save.") from None
 
 
-def _refuse(source: Path, reason: str) -> NoReturn:
-    raise ValueError(f"{str(source)!r} is not a sound lacunar file: {reason}. Write it again with save.") from None
+class _UnsoundError(Exception):
+    """The reason why an archive is refused."""
+
+
+def _read_folder(source: Path, kind: str, mmap: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    with _opened(source / "header.json") as stream:
+        size = os.fstat(stream.fileno()).st_size
+        header = _parse(kind, stream.read(min(size, _MAX_HEADER + 1)))  # what is asked for is allocated, there or not
+    return header["content"], {n: _load(source / f"{n}.npy", 0, s, mmap) for n, s in header["arrays"].items()}
 
 
 def _read_file(source: Path, kind: str, mmap: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    with zipfile.ZipFile(source) as members:
+    with _opened(source) as stream, zipfile.ZipFile(stream) as members:
         infos = {info.filename: info for info in members.infolist()}
         if any(info.compress_type != zipfile.ZIP_STORED for info in infos.values()):
-            _refuse(source, "it has compressed members")
-        if "header.json" not in infos or infos["header.json"].file_size > _MAX_HEADER:
-            _refuse(source, "it has no header, or one beyond 16 MiB")
-        header = _parse(source, kind, members.read("header.json"))
+            raise _UnsoundError("it has compressed members")
+        if "header.json" not in infos:
+            raise _UnsoundError("it has no header")
+        with members.open("header.json") as member:
+            header = _parse(kind, member.read(_MAX_HEADER + 1))
         if set(infos) != {"header.json"} | {f"{name}.npy" for name in header["arrays"]}:
-            _refuse(source, "its members are not those its header lists")
+            raise _UnsoundError("its members are not those its header lists")
     arrays = {}
     for name, spec in header["arrays"].items():
         arrays[name] = _load(source, _data_offset(source, infos[f"{name}.npy"]), spec, mmap)
     return header["content"], arrays
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A plain file: to open a pipe would wait for somebody who writes."""
+    if not path.is_file():
+        raise _UnsoundError(f"{path.name} is not there or no plain file")
+    return open(path, "rb")
 
 
 def _data_offset(source: Path, info: zipfile.ZipInfo) -> int:
@@ -203,66 +207,62 @@ def _data_offset(source: Path, info: zipfile.ZipInfo) -> int:
         stream.seek(info.header_offset)
         fixed = stream.read(30)
         if len(fixed) < 30 or fixed[:4] != b"PK\x03\x04":
-            _refuse(source, f"member {info.filename} has no local header")
+            raise _UnsoundError(f"member {info.filename} has no local header")
         name_length, extra_length = struct.unpack("<HH", fixed[26:30])
     return info.header_offset + 30 + int(name_length) + int(extra_length)
 
 
-def _parse(source: Path, kind: str, raw: bytes) -> dict[str, Any]:
+def _parse(kind: str, raw: bytes) -> dict[str, Any]:
+    if len(raw) > _MAX_HEADER:
+        raise _UnsoundError("its header is beyond 16 MiB")
     try:
         header = json.loads(raw.decode("utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        _refuse(source, f"its header is no JSON ({type(error).__name__})")
+    except (ValueError, RecursionError) as error:  # no UTF-8, no JSON, numbers of too many digits
+        raise _UnsoundError(f"its header is no JSON ({type(error).__name__})") from None
     if not isinstance(header, dict) or set(header) != {"format_version", "kind", "arrays", "content"}:
-        _refuse(source, "its header has other keys than format_version, kind, arrays, content")
+        raise _UnsoundError("its header has other keys than format_version, kind, arrays, content")
     if header["format_version"] != FORMAT_VERSION:
-        _refuse(source, f"it is of format version {header['format_version']!r} and this lacunar reads {FORMAT_VERSION}")
+        came = str(header["format_version"])[:20]
+        raise _UnsoundError(f"it is of format version {came!r} and this lacunar reads {FORMAT_VERSION}")
     if header["kind"] != kind:
-        _refuse(source, f"it holds {header['kind']!r}, not {kind!r}")
+        raise _UnsoundError(f"it holds {str(header['kind'])[:80]!r}, not {kind!r}")
     if not isinstance(header["arrays"], dict) or not isinstance(header["content"], dict):
-        _refuse(source, "its header lists no arrays or no content")
+        raise _UnsoundError("its header lists no arrays or no content")
     for name, spec in header["arrays"].items():
-        _check_spec(source, name, spec)
+        _check_spec(name, spec)
     return header
 
 
-def _check_spec(source: Path, name: str, spec: Any) -> None:
+def _check_spec(name: str, spec: Any) -> None:
     sound = (
         _NAME.fullmatch(name)
         and isinstance(spec, dict)
         and set(spec) == {"dtype", "shape", "crc32"}
         and isinstance(spec["dtype"], str)
-        and re.fullmatch(r"[<|>][biufU]\d{1,6}", spec["dtype"])
+        and re.fullmatch(r"[<|][biufU]\d{1,6}", spec["dtype"])
         and isinstance(spec["shape"], list)
+        and len(spec["shape"]) <= MAX_DIMENSIONS
         and all(type(size) is int and 0 <= size < 2**62 for size in spec["shape"])
     )
     if not sound:
-        _refuse(source, f"the header's entry for array {name!r} is not understood")
+        raise _UnsoundError(f"the header's entry for array {name[:80]!r} is not understood")
 
 
 def _load(source: Path, offset: int, spec: Mapping[str, Any], mmap: bool) -> NDArray[Any]:
     dtype, shape = np.dtype(spec["dtype"]), tuple(spec["shape"])
-    with open(source, "rb") as stream:
+    with _opened(source) as stream:
         stream.seek(offset)
-        _match_npy_header(source, stream, dtype, shape)
+        head = read_header(stream)
+        if head.dtype != dtype or head.shape != shape or (head.fortran and len(shape) > 1):
+            raise _UnsoundError(f"an array is {head.dtype} {head.shape} and the header says {dtype} {shape}")
         start = stream.tell()
-        n_bytes = math.prod(shape) * dtype.itemsize
-        if start + n_bytes > os.fstat(stream.fileno()).st_size:
-            _refuse(source, f"it ends before the array of shape {shape} does")
-        if mmap and n_bytes and start % dtype.alignment == 0:  # the core must not read misaligned numbers
+        if start + head.n_bytes > os.fstat(stream.fileno()).st_size:
+            raise _UnsoundError(f"it ends before the array of shape {shape} does")
+        # The core must not read misaligned numbers; truth values and text are looked at anyway, and small.
+        if mmap and head.n_bytes and start % dtype.alignment == 0 and dtype.kind not in "bU":
             return np.memmap(source, dtype=dtype, mode="r", offset=start, shape=shape)
         array = np.fromfile(stream, dtype=dtype, count=math.prod(shape)).reshape(shape)
     if _checksum(array) != spec["crc32"]:
-        _refuse(source, "an array does not match its checksum")
+        raise _UnsoundError("an array does not match its checksum")
+    refuse_impossible(array)
     return array
-
-
-def _match_npy_header(source: Path, stream: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...]) -> None:
-    try:
-        version = np.lib.format.read_magic(stream)
-        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        found_shape, fortran, found_dtype = read(stream)
-    except (ValueError, SyntaxError, tokenize.TokenError, RecursionError, Warning) as error:
-        _refuse(source, f"an array's header is damaged ({error})")
-    if found_dtype != dtype or tuple(found_shape) != shape or (fortran and len(shape) > 1):
-        _refuse(source, f"an array is {found_dtype} {found_shape} and the header says {dtype} {shape}")

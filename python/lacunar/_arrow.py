@@ -4,11 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from numpy.typing import NDArray
 
 _BUFFER = 65_536  # bytes read at a time of every column
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Whatever a damaged or unsuitable file leads to becomes a ValueError that names it."""
+    try:
+        yield
+    except (FileNotFoundError, ImportError, MemoryError):
+        raise
+    except Exception as error:
+        reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise ValueError(f"{os.fspath(path)!r} cannot be read: {reason}") from None
 
 
 def record_batches(source: Any, lines: int, columns: Sequence[str] | None = None) -> Iterator[Any]:

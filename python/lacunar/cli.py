@@ -79,12 +79,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 done, 1 could not, 130 interrupted. Wrong usage is 2 (argparse leaves by SystemExit).
     """
     wanted = parser().parse_args(argv)
-    from lacunar.compare import UserError
+    from lacunar.compare import UserError, visible
 
     try:
         return {"compare": _compare, "fit": _fit, "predict": _predict, "config": _config}[wanted.command](wanted)
     except UserError as error:
-        print(f"lacunar: {error}", file=sys.stderr)
+        print(f"lacunar: {visible(str(error))}", file=sys.stderr)
         return error.code
     except KeyboardInterrupt:
         print("lacunar: interrupted", file=sys.stderr)
@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (OSError, MemoryError) as error:
-        print(f"lacunar: {error or 'not enough memory'}", file=sys.stderr)
+        print(f"lacunar: {visible(str(error)) or 'not enough memory'}", file=sys.stderr)
         return 1
 
 
@@ -111,9 +111,11 @@ def check_writable(path: str | None) -> None:
 
 
 def _say(wanted: argparse.Namespace, *lines: str) -> None:
+    from lacunar.compare import visible
+
     if not wanted.quiet:
         for line in lines:
-            print(line, file=sys.stderr)
+            print(visible(line), file=sys.stderr)
 
 
 def _compare(wanted: argparse.Namespace) -> int:
@@ -177,10 +179,20 @@ def _predict(wanted: argparse.Namespace) -> int:
     writer.writerow([model.target_])
     writer.writerows([value] for value in predicted.tolist())
     if wanted.output is None:
-        sys.stdout.write(text.getvalue())
+        _to_stdout(text.getvalue())
     else:
         write_whole(wanted.output, text.getvalue())
     return 0
+
+
+def _to_stdout(text: str) -> None:
+    """A pipe gets every character; a terminal would obey some of them."""
+    from lacunar.compare import visible
+
+    if sys.stdout.isatty():
+        text = "".join(f"{visible(line)}\n" for line in text.splitlines())
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def _config(wanted: argparse.Namespace) -> int:

@@ -96,15 +96,10 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     See `save_model`.
     """
     shown = os.fspath(path)
-    try:
-        header, arrays = read_archive(path, kind="model", mmap=False)
-    except (ValueError, FileNotFoundError):
-        raise
-    except Exception as error:  # the parsers of zip and npy headers raise whatever a damaged byte leads them to
-        raise ValueError(f"{shown!r} is not a sound model file: {type(error).__name__}: {error}.") from None
+    header, arrays = read_archive(path, kind="model", mmap=False)
     if header.get("model_version") != MODEL_VERSION or set(header) != _HEADER:
         raise ValueError(
-            f"{shown!r} must be a model file of version {MODEL_VERSION}; got version {header.get('model_version')!r} "
+            f"{shown!r} must be a model file of version {MODEL_VERSION}; got version {str(header.get('model_version'))[:20]!r} "
             f"written by lacunar {str(header.get('lacunar'))[:20]!r}. Load it with that version or fit again."
         )
     try:
@@ -119,16 +114,38 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     return model
 
 
+# What a loaded model is asked at once. Only predict answers every row; of the others a ValueError may be their way to refuse one.
+_VERBS = ("predict", "predict_proba", "decision_function", "transform", "impute", "score_samples")
+
+
 def _try_out(model: Any) -> None:
-    """One row with nothing observed through `predict`: parts that do not fit together show here, not in use."""
+    """A row with nothing and one with two entries observed: parts that do not fit together show here, not in use."""
     n_features = getattr(model, "n_features_in_", None)
-    if n_features is None or not hasattr(model, "predict"):
+    if n_features is None:
         return
-    empty = np.zeros(0)
-    row = Observed(np.zeros(2, dtype=np.int64), empty.astype(np.int32), empty, (1, int(n_features)))
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # the rows have no feature names
+        for row in _trial_rows(int(n_features)):
+            for verb in _VERBS:
+                _ask(model, verb, row)
+
+
+def _trial_rows(n_features: int) -> list[Observed]:
+    columns = sorted({0, n_features - 1} - {-1})
+    return [
+        Observed.from_triplets([0] * len(some), some, [0.5] * len(some), shape=(1, n_features))
+        for some in ([], columns)
+    ]
+
+
+def _ask(model: Any, verb: str, row: Observed) -> None:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the row has no feature names
-            model.predict(row)
+        if hasattr(model, verb):
+            getattr(model, verb)(row)
+    except (MemoryError, ImportError):  # of this machine, not of the file
+        raise
     except Exception as error:
-        raise ValueError(f"the parts of the model do not fit together ({type(error).__name__}: {error})") from None
+        if verb == "predict" or not isinstance(error, ValueError):
+            raise ValueError(
+                f"the parts of the model do not fit together ({verb}: {type(error).__name__}: {str(error)[:200]})"
+            ) from None

@@ -120,10 +120,28 @@ class Tracker:
     def restored(cls, state: dict[str, Any]) -> Tracker:
         """The tracker whose `state` this is, on the same arrays where they can be written to."""
         made = cls.__new__(cls)
+        cls._refuse_foreign(state)
         for name, value in state.items():
             shared = isinstance(value, dict) or value.flags.writeable
             setattr(made, name, value if shared else value.copy())
         return made
+
+    @classmethod
+    def _refuse_foreign(cls, state: dict[str, Any]) -> None:
+        """The state may come out of a file, and the core trusts what it is given a size for."""
+        arrays = {*cls.by_column, *cls.whole}
+        sound = set(state) == arrays | {"options"} and isinstance(state["options"], dict)
+        if not sound or any(np.asarray(state[name]).dtype.kind not in "fi" for name in arrays):
+            raise ValueError(
+                f"the state must be that of {cls.__name__}; got {sorted(map(str, state))[:20]}. Fit again."
+            )
+        if len({np.shape(state[name])[:1] for name in cls.by_column}) > 1 or np.ndim(state["v"]) != 2:
+            raise ValueError(
+                f"the state of {cls.__name__} must have one row a column in {', '.join(cls.by_column)}. Fit again."
+            )
+        slot = np.asarray(state.get("slot", -1))
+        if "slot" in state and not (slot.min(initial=-1) >= -1 and slot.max(initial=-1) < len(state["pool"])):
+            raise ValueError(f"the state of {cls.__name__} must have its slots inside the pool. Fit again.")
 
 
 class PerColumnRls(Tracker):

@@ -80,6 +80,20 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
         if hasattr(self, "tables_"):
             return
         self._validate_params()
+        self._check_sizes()
+        d = self.n_features
+        costs = np.ones(d) if self.costs is None else np.array(self.costs, dtype=np.float64)
+        if costs.shape != (d,) or not np.all(np.isfinite(costs) & (costs > 0)):
+            raise ValueError(
+                f"costs must be {d} positive numbers, one an attribute; got shape {costs.shape}. Pass None for equal costs."
+            )
+        self.rng_ = state_of(generator(self.random_state))
+        self.costs_, self.tables_ = costs, empty_tables(d)
+        self.pending_: dict[int, tuple[Ints, Floats]] = {}
+        self.n_asked_, self.n_told_, self.spent_ = 0, 0, 0.0
+        self._begin()
+
+    def _check_sizes(self) -> None:
         d, r = self.n_features, self.budget
         if r < 2:
             raise ValueError(
@@ -91,16 +105,28 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
                 f"budget and n_components must be at most n_features={d}; got {r} and {self.n_components}. Lower them."
             )
         self._check()
-        costs = np.ones(d) if self.costs is None else np.array(self.costs, dtype=np.float64)
-        if costs.shape != (d,) or not np.all(np.isfinite(costs) & (costs > 0)):
-            raise ValueError(
-                f"costs must be {d} positive numbers, one an attribute; got shape {costs.shape}. Pass None for equal costs."
-            )
-        self.rng_ = state_of(generator(self.random_state))
-        self.costs_, self.tables_ = costs, empty_tables(d)
-        self.pending_: dict[int, tuple[Ints, Floats]] = {}
-        self.n_asked_, self.n_told_, self.spent_ = 0, 0, 0.0
-        self._begin()
+
+    def _check_loaded(self) -> None:
+        """State out of a model file: of this many attributes, finite, with requests that were possible."""
+        if not hasattr(self, "tables_"):
+            return
+        self._check_sizes()
+        d, r = self.n_features, self.budget
+        arrays = [self.costs_, *(self.tables_[name] for name in "SNA"), *self._learned()]
+        if any(array.shape not in ((d,), (2, d), (d, d)) or not np.isfinite(array).all() for array in arrays):
+            raise ValueError(f"the sampler's state is not of {d} attributes")
+        if self.costs_.shape != (d,) or (self.costs_ <= 0).any() or any(self.tables_[n].shape != (d, d) for n in "SNA"):
+            raise ValueError("the sampler's costs or tables are of another shape")
+        asked = [drawn for drawn, _ in self.pending_.values()]
+        if any(
+            drawn.shape != (r,) or drawn.dtype.kind != "i" or drawn.min() < 0 or drawn.max() >= d for drawn in asked
+        ):
+            raise ValueError("a pending request asks for attributes that are not there")
+        resumed(self.rng_)
+
+    def _learned(self) -> list[Floats]:
+        """Arrays of the strategy itself: (d,), (2, d) or (d, d)."""
+        return []
 
     def _check(self) -> None:
         """Parameters of the strategy that exclude each other."""

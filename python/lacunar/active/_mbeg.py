@@ -156,6 +156,9 @@ class MBEG(Acquisition):
             return _ANYTIME * self._theory(max(self.n_told_, 1))
         return float(self.eta)
 
+    def _learned(self) -> list[Floats]:
+        return [self.W_, self.potential_, self.W_sum_]
+
     def _rows_in_force(self) -> int:
         return self.renewed_at_ + self.refresh - self.n_told_ if self.lazy else 1
 

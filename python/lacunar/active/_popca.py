@@ -12,6 +12,8 @@ from lacunar.active._acquisition import Acquisition
 from lacunar.active._result import ActiveSubspace, leading, subspace_of
 from lacunar.active._tables import Floats, Ints, covariance, designed_moment, means, second_moment
 
+_DRAWS = 10_000  # of one attribute, before a law is taken for one that never gives another
+
 
 class ActivePOPCA(Acquisition):
     """The leading subspace of rows of which only `budget` attributes can be looked at, chosen row by row.
@@ -125,6 +127,9 @@ class ActivePOPCA(Acquisition):
         self.renew_at_ = 4 * d if self.warmup is None else int(self.warmup)
         self.laws_ = np.full((2, d), 1.0 / d)
 
+    def _learned(self) -> list[Floats]:
+        return [self.laws_.reshape(2, self.n_features)]
+
     def _rows_in_force(self) -> int:
         return self.renew_at_ - self.n_told_ if self.strategy == "adaptive" else 1 << 30
 
@@ -137,10 +142,16 @@ class ActivePOPCA(Acquisition):
         sums = np.cumsum(self.laws_, axis=1)
         for slot in range(r):  # strong, weak, strong ...; what the row already has is drawn again
             law, again = sums[slot % 2], np.arange(n)
-            while len(again):
+            for _ in range(_DRAWS):
                 found = np.searchsorted(law, rng.random(len(again)) * law[-1], side="right")
                 drawn[again, slot] = np.minimum(found, d - 1)
                 again = again[(drawn[again, :slot] == drawn[again, slot, None]).any(axis=1)]
+                if not len(again):
+                    break
+            else:
+                raise ValueError(
+                    f"budget must be at most the number of attributes with a chance to be drawn; got {r}. Raise alpha or lower budget."
+                )
         return drawn, none
 
     def _learn(self, drawn: Ints, probability: Floats, values: Floats) -> None:

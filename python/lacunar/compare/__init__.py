@@ -8,6 +8,7 @@ from lacunar.compare._problem import Problem, load_problem
 from lacunar.compare._progress import print_table, run
 from lacunar.compare._report import write_report, write_whole
 from lacunar.compare._tables import Table, UserError, read_table
+from lacunar.compare._text import visible
 
 __all__ = [
     "Comparison",
@@ -27,6 +28,7 @@ __all__ = [
     "print_table",
     "read_table",
     "run",
+    "visible",
     "write_report",
     "write_whole",
 ]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from lacunar.compare._tables import Table, UserError, column_of_text, missing
+from lacunar.compare._tables import Table, UserError, column_of_text
 
 TARGET_NAMES = ("target", "class", "y", "label")
 MAX_LEVELS = 20  # whole numbers with no more values than this are taken for classes
@@ -42,13 +42,11 @@ def guess_task(target: NDArray[np.generic]) -> tuple[str, str]:
     return "regression", f"the target has {len(values)} numeric values"
 
 
-def as_text(column: NDArray[np.generic]) -> NDArray[np.str_]:
+def as_text(column: NDArray[np.generic]) -> list[str]:
     """Text of a column; 1.0 reads "1", a hole ""."""
     if column.dtype.kind != "f":
-        return np.asarray(column, dtype=np.str_)
-    return np.array(
-        ["" if np.isnan(v) else str(int(v)) if v == int(v) else repr(float(v)) for v in column.tolist()], dtype=np.str_
-    )
+        return [str(cell) for cell in column.tolist()]
+    return ["" if np.isnan(v) else str(int(v)) if v == int(v) else repr(float(v)) for v in column.tolist()]
 
 
 class TableEncoder(BaseEstimator):  # type: ignore[misc]
@@ -90,7 +88,7 @@ class TableEncoder(BaseEstimator):  # type: ignore[misc]
         for name, column in zip(table.names, table.columns, strict=True):
             categories = None
             if column.dtype.kind != "f":
-                categories = np.unique(column[column != ""])
+                categories = np.array(sorted(set(column.tolist()) - {""}), dtype=object)
                 if len(categories) > min(self.max_categories, max(table.n_rows // 2, 2)):
                     self.left_out_.append(name)
                     continue
@@ -107,12 +105,12 @@ class TableEncoder(BaseEstimator):  # type: ignore[misc]
 
     def transform(self, table: Table) -> tuple[NDArray[np.float64], list[str]]:
         """Array (n, outputs) with NaN for holes, and notes on what did not fit. O(n d)."""
-        if not set(self.names_) & set(table.names):
+        if not table.places.keys() & set(self.names_):
             raise UserError(
                 f"{table.source}: none of the model's columns is there; it wants {', '.join(self.names_[:12])}."
             )
         blocks, notes = [], []
-        absent = [name for name in self.names_ if name not in table.names]
+        absent = {name: None for name in self.names_ if name not in table.places}
         if absent:
             notes.append(f"not in the table, taken as missing: {', '.join(absent)}")
         for name, categories in zip(self.names_, self.categories_, strict=True):
@@ -141,11 +139,12 @@ def _numbers(column: NDArray[np.generic], name: str, notes: list[str]) -> NDArra
     return numbers
 
 
-def _one_hot(text: NDArray[np.str_], categories: NDArray[np.str_], name: str, notes: list[str]) -> NDArray[np.float64]:
-    block: NDArray[np.float64] = (text[:, None] == categories[None, :]).astype(float)
-    seen = block.any(axis=1)
-    block[~seen] = np.nan
-    unknown = np.unique(text[~seen & ~missing(text)])
-    if len(unknown):
-        notes.append(f"{name}: unseen categories taken as missing: {', '.join(unknown[:5].tolist())}")
+def _one_hot(text: list[str], categories: NDArray[np.str_], name: str, notes: list[str]) -> NDArray[np.float64]:
+    place = {category: k for k, category in enumerate(categories.tolist())}
+    codes = np.array([place.get(cell, -1) for cell in text], dtype=np.intp)
+    block: NDArray[np.float64] = (codes[:, None] == np.arange(len(place))).astype(float)
+    block[codes < 0] = np.nan
+    unknown = sorted({cell for cell in text if cell and cell not in place})
+    if unknown:
+        notes.append(f"{name}: unseen categories taken as missing: {', '.join(unknown[:5])}")
     return block

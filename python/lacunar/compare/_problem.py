@@ -12,6 +12,8 @@ from lacunar.compare._encode import TableEncoder, as_text, choose_target, guess_
 from lacunar.compare._tables import Table, UserError, missing, read_table
 from lacunar.datasets import load_breast_panels
 
+MAX_LABEL = 1000  # characters of a class
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -70,10 +72,16 @@ def load_problem(path: str | None, target: str | None = None, task: str | None =
 
 def _target_values(y: NDArray[Any], task: str, name: str, source: str) -> NDArray[Any]:
     if task == "classification":
-        y = as_text(y)
-        if len(np.unique(y)) == 1:
-            raise UserError(f"{source}: the target {name!r} has one class only, {y[0]!r}; there is nothing to learn.")
-        return y
+        labels = as_text(y)
+        if len(set(labels)) == 1:
+            raise UserError(
+                f"{source}: the target {name!r} has one class only, {labels[0]!r}; there is nothing to learn."
+            )
+        if (longest := max(map(len, labels))) > MAX_LABEL:
+            raise UserError(
+                f"{source}: the target {name!r} holds a text of {longest} characters, which is no class. Choose another."
+            )
+        return np.array(labels)
     if y.dtype.kind != "f":
         raise UserError(
             f"{source}: the target {name!r} is text; regression needs numbers. Use --task classification.", 2

@@ -12,7 +12,7 @@ from lacunar.compare._evaluate import Comparison, Run, evaluate
 from lacunar.compare._learners import Learner, learners
 from lacunar.compare._problem import Problem
 from lacunar.compare._report import seconds
-from lacunar.compare._text import caveats, summary
+from lacunar.compare._text import caveats, summary, visible
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def progress(competitors: list[Learner], n_splits: int, quiet: bool) -> Iterator
     console = Console(stderr=True)
     left = TimeRemainingColumn()
     columns = [
-        TextColumn("{task.description:<22}"),
+        TextColumn("{task.description:<22}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
@@ -50,7 +50,7 @@ def progress(competitors: list[Learner], n_splits: int, quiet: bool) -> Iterator
             done.add((run.learner, run.split))
             if run.error:  # its later splits will not come
                 done.update((run.learner, s) for s in range(n_splits))
-            bar.update(task, completed=len(done), description=competitors[run.learner].name)
+            bar.update(task, completed=len(done), description=visible(competitors[run.learner].name))
 
         yield step
 
@@ -68,6 +68,7 @@ def print_table(comparison: Comparison) -> None:
     """The table on stdout, and what to know about it."""
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     regression = comparison.problem.task == "regression"
     scores = comparison.scores()
@@ -80,14 +81,16 @@ def print_table(comparison: Comparison) -> None:
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("")
     for s in scores:
+        learner = Text(visible(s.learner.name))  # plain text: in a str rich would look for markup
         if s.failure:
-            table.add_row(s.learner.name, *["-"] * len(heads), f"failed: {s.failure}")
+            why = Text(f"failed: {visible(s.failure)}")
+            table.add_row(learner, *["-"] * len(heads), why)
             continue
         error = "" if np.isnan(s.error) else f"{s.error:.2g}" if regression else f"{s.error:.3f}"
         numbers = [f"{s.mean:.4g}" if regression else f"{s.mean:.3f}", error, *([f"{s.r2:.3f}"] if regression else [])]
         mark = {"best": "* lowest", "tied": "= not distinguishable from it", "": ""}[s.mark]
         table.add_row(
-            s.learner.name,
+            learner,
             *numbers,
             seconds(s.fit_seconds),
             seconds(s.predict_seconds),
@@ -97,4 +100,4 @@ def print_table(comparison: Comparison) -> None:
     console.print(table)
     console.print()
     for line in [summary(comparison, scores), *caveats(comparison, scores)]:
-        console.print(line, soft_wrap=True, markup=False)
+        console.print(visible(line), soft_wrap=True, markup=False)

@@ -14,7 +14,7 @@ import numpy as np
 from lacunar import __version__
 from lacunar.compare._evaluate import Comparison, Score
 from lacunar.compare._style import PAGE
-from lacunar.compare._text import caveats, measured, summary
+from lacunar.compare._text import caveats, measured, summary, visible
 from lacunar.plotting import CoverageDisplay, MissingnessDisplay, ScoresDisplay
 
 _SHOWN = 6  # learners in the picture of score against share observed
@@ -41,10 +41,15 @@ def write_whole(path: str | os.PathLike[str], text: str) -> None:
     place = Path(path)
     draft = place.with_name(f".{place.name}.{os.getpid()}")
     try:
-        draft.write_text(text, encoding="utf-8")
+        draft.write_text(text, encoding="utf-8", errors="backslashreplace")  # half characters out of a forged file
         draft.replace(place)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def shown(text: str) -> str:
+    """Text inside HTML: it starts no element and turns no line around."""
+    return escape(visible(text))
 
 
 def page(comparison: Comparison) -> str:
@@ -61,32 +66,32 @@ def page(comparison: Comparison) -> str:
     if problem.task == "classification":
         facts.append(("classes", str(len(np.unique(problem.y)))))
     return PAGE.substitute(
-        title=escape(f"lacunar compare: {Path(problem.source).name}"),
-        source=escape(Path(problem.source).name),
-        summary=escape(summary(comparison, scores)),
-        caveats="".join(f'<p class="caveat">{escape(line)}</p>' for line in caveats(comparison, scores)),
-        facts="".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in facts),
+        title=shown(f"lacunar compare: {Path(problem.source).name}"),
+        source=shown(Path(problem.source).name),
+        summary=shown(summary(comparison, scores)),
+        caveats="".join(f'<p class="caveat">{shown(line)}</p>' for line in caveats(comparison, scores)),
+        facts="".join(f"<div><dt>{shown(k)}</dt><dd>{shown(v)}</dd></div>" for k, v in facts),
         head=_head(comparison),
         rows="".join(_row(comparison, score) for score in scores),
         pictures=_pictures(comparison, [s for s in scores if not s.failure]),
-        read="".join(f"<li>{escape(note)}</li>" for note in problem.notes),
-        measured=escape(measured(comparison)),
-        learners="".join(f"<li><b>{escape(x.name)}</b>: {escape(x.about)}</li>" for x in comparison.learners),
-        versions=escape(_versions()),
+        read="".join(f"<li>{shown(note)}</li>" for note in problem.notes),
+        measured=shown(measured(comparison)),
+        learners="".join(f"<li><b>{shown(x.name)}</b>: {shown(x.about)}</li>" for x in comparison.learners),
+        versions=shown(_versions()),
     )
 
 
 def _head(comparison: Comparison) -> str:
     names = ["learner", comparison.measure, "± s.e."]
     names += ["R²"] if comparison.problem.task == "regression" else []
-    return "".join(f"<th>{escape(name)}</th>" for name in [*names, "fit", "predict", ""])
+    return "".join(f"<th>{shown(name)}</th>" for name in [*names, "fit", "predict", ""])
 
 
 def _row(comparison: Comparison, score: Score) -> str:
-    name = f'<td class="name">{escape(score.learner.name)}</td>'
+    name = f'<td class="name">{shown(score.learner.name)}</td>'
     regression = comparison.problem.task == "regression"
     if score.failure:
-        return f'<tr class="failed">{name}<td colspan="{5 + regression}">failed: {escape(score.failure)}</td></tr>'
+        return f'<tr class="failed">{name}<td colspan="{5 + regression}">failed: {shown(score.failure)}</td></tr>'
     cells = [f"{score.mean:.4g}" if regression else f"{score.mean:.3f}"]
     cells += ["" if np.isnan(score.error) else f"{score.error:.2g}" if regression else f"{score.error:.3f}"]
     cells += [f"{score.r2:.3f}"] if regression else []
@@ -105,9 +110,9 @@ def _pictures(comparison: Comparison, scores: list[Score]) -> str:
     try:
         drawn = _draw(comparison, scores)
     except ImportError as error:
-        return f"<section><p class='caveat'>{escape(f'No pictures: {error}')}</p></section>"
+        return f"<section><p class='caveat'>{shown(f'No pictures: {error}')}</p></section>"
     return "".join(
-        f"<section><h2>{escape(title)}</h2><p>{escape(text)}</p><figure>{svg}</figure></section>"
+        f"<section><h2>{shown(title)}</h2><p>{shown(text)}</p><figure>{svg}</figure></section>"
         for title, text, svg in drawn
     )
 
@@ -121,7 +126,9 @@ def _draw(comparison: Comparison, scores: list[Score]) -> list[tuple[str, str, s
         bars = ScoresDisplay([s.learner.name for s in shown], means, errors, ours, comparison.measure)
         text = "KARMA in green, what people use today in grey. The line without columns is left out of the picture."
         drawn.append(("Scores", text, svg_of(bars.plot(_axes(0.42 * len(shown) + 0.7)).figure_)))
-    holes = MissingnessDisplay.from_array(problem.X, problem.encoder.output_names_, ax=_axes(3.6))
+    holes = MissingnessDisplay.from_array(
+        problem.X, [visible(name) for name in problem.encoder.output_names_], ax=_axes(3.6)
+    )
     text = "Dark is observed, light is missing. Rows with the same pattern lie together, the most complete at the top."
     drawn.append(("What is missing", text, svg_of(holes.figure_)))
     share = 1 - np.isnan(problem.X).mean(axis=1)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lacunar._npz import read_npz as arrays_of
+
 MISSING = frozenset({"", "na", "nan", "n/a", "#n/a", "null", "?", "."})
 MAX_DENSE = 10**8  # values of a sparse file held as a dense table
+MAX_HOLES = 10**4  # cells for each that is stored, so that one column number does not ask for all the memory
 
 
 class UserError(Exception):
@@ -28,7 +33,9 @@ class Table:
     """Columns by name, all of one length; `target` is set where the format itself says which column to predict."""
 
     names: list[str]
-    columns: list[NDArray[Any]]  # float64 with NaN, or str with ""
+    columns: list[
+        NDArray[Any]
+    ]  # float64 with NaN, or strings (objects: one long text must not widen all cells) with ""
     source: str
     target: str | None = None
 
@@ -37,9 +44,14 @@ class Table:
         """Number of rows."""
         return len(self.columns[0]) if self.columns else 0
 
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where the column of a name stands."""
+        return {name: k for k, name in enumerate(self.names)}
+
     def column(self, name: str) -> NDArray[Any]:
         """Values of the column of this name, (n,)."""
-        return self.columns[self.names.index(name)]
+        return self.columns[self.places[name]]
 
     def rows(self, keep: NDArray[Any]) -> Table:
         """The rows that `keep` selects: a mask or row numbers."""
@@ -65,7 +77,7 @@ def column_of_text(cells: Iterable[Any], name: str, source: str) -> NDArray[Any]
             raise ValueError
         numbers = np.array([float(s) if s else np.nan for s in text], dtype=float)
     except ValueError:
-        return np.array(text, dtype=np.str_)
+        return np.array(text, dtype=object)
     return finite(numbers, name, source)
 
 
@@ -81,11 +93,15 @@ def finite(numbers: NDArray[Any], name: str, source: str) -> NDArray[Any]:
 def table_of_rows(rows: list[list[str]], names: list[str], source: str) -> Table:
     if not rows:
         raise UserError(f"{source}: there are names of columns but no rows.")
-    if len(set(names)) < len(names):
-        twice = next(n for n in names if names.count(n) > 1)
-        raise UserError(f"{source}: the column name {twice!r} occurs more than once. Rename one of them.")
+    refuse_twice(names, source)
     columns = [column_of_text(cells, name, source) for name, cells in zip(names, zip(*rows, strict=True), strict=True)]
     return Table(names, columns, source)
+
+
+def refuse_twice(names: list[str], source: str) -> None:
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise UserError(f"{source}: the column name {twice[0]!r} occurs more than once. Rename one of them.")
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -164,6 +180,7 @@ def read_parquet(path: Path) -> Table:
     except ImportError:
         raise UserError("reading Parquet needs pyarrow: pip install pyarrow") from None
     found = pq.read_table(path)
+    refuse_twice(found.column_names, str(path))
     columns = []
     for name, column in zip(found.column_names, found.columns, strict=True):
         if pa.types.is_floating(column.type) or pa.types.is_integer(column.type) or pa.types.is_boolean(column.type):
@@ -178,7 +195,7 @@ def read_parquet(path: Path) -> Table:
 
 
 def _with_target(X: NDArray[Any], y: NDArray[Any] | None, names: list[str], path: Path) -> Table:
-    if X.ndim != 2 or (y is not None and y.shape != (len(X),)):
+    if X.ndim != 2 or not len(X) or (y is not None and y.shape != (len(X),)):
         raise UserError(f"{path}: X must be (n, d) and y (n,); got {X.shape} and {None if y is None else y.shape}.")
     if len(names) != X.shape[1] or len({*names, "y"}) <= len(names):
         names = [f"x{j + 1}" for j in range(X.shape[1])]
@@ -193,22 +210,22 @@ def _with_target(X: NDArray[Any], y: NDArray[Any] | None, names: list[str], path
 
 def _dense(matrix: Any, path: Path) -> NDArray[np.float64]:
     """What is not stored is missing."""
-    if np.prod(matrix.shape, dtype=float) > MAX_DENSE:
+    from lacunar import Observed
+
+    cells = matrix.shape[0] * matrix.shape[1]
+    if cells > MAX_DENSE or cells > MAX_HOLES * max(matrix.nnz, 100):
         raise UserError(
-            f"{path}: {matrix.shape[0]} x {matrix.shape[1]} is too large here. Use lacunar.Observed from Python."
+            f"{path}: {matrix.shape[0]} x {matrix.shape[1]} with {matrix.nnz} stored is too large and too empty here. Use "
+            "lacunar.Observed from Python."
         )
-    coo = matrix.tocoo()
-    X = np.full(matrix.shape, np.nan)
-    X[coo.row, coo.col] = coo.data
-    return X
+    return Observed.from_scipy(matrix).to_dense()  # which looks at every index: SciPy's own converters trust them
 
 
 def read_npz(path: Path) -> Table:
     """Arrays X (n, d) and y (n,); or CSR as indptr, indices, values and shape, where what is not stored is missing."""
     from scipy.sparse import csr_array
 
-    with np.load(path, allow_pickle=False) as file:
-        arrays = {key: file[key] for key in file.files}
+    arrays = arrays_of(path)
     if "X" in arrays:
         X = arrays["X"]
     elif {"indptr", "indices", "values", "shape"} <= arrays.keys():

@@ -5,6 +5,29 @@ from __future__ import annotations
 from lacunar.compare._evaluate import Comparison, Score
 
 
+def visible(text: str) -> str:
+    r"""Text that does nothing but show: what is not printable stands as its escape.
+
+    Names of columns, labels and files come from strangers. A terminal obeys control characters, and marks of writing direction turn
+    the rest of a line around; line breaks forge lines. To put it into HTML escape it besides.
+
+    Parameters
+    ----------
+    text : str
+
+    Returns
+    -------
+    text : str
+
+    Examples
+    --------
+    >>> from lacunar.compare import visible
+    >>> print(visible("age\x1b[2J\u202e"))
+    age\x1b[2J\u202e
+    """
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
 def summary(comparison: Comparison, scores: list[Score]) -> str:
     """One sentence on who predicts best."""
     good = [s for s in scores if not s.failure]

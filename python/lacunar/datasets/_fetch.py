@@ -7,6 +7,8 @@ import os
 import tempfile
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from lacunar._npz import read_npz
 from lacunar.datasets._parse import Arrays
 from lacunar.datasets._sets import SETS, Source
 
 SECONDS = 60  # without an answer from a publisher
+MAX_ANSWER = 64 * 2**20  # bytes; the largest set has 6 MB
 
 
 def dataset_names(*, downloadable: bool = False) -> list[str]:
@@ -89,7 +93,7 @@ def fetch_dataset(
     Raises
     ------
     ValueError
-        When the set or the target is unknown, or a download differs from its checksum.
+        When the set or the target is unknown, a download differs from its checksum, or a local copy is damaged or another file.
     FileNotFoundError
         When there is no local copy and it may not, or cannot, be downloaded.
     OSError
@@ -110,9 +114,14 @@ def fetch_dataset(
         if not download_if_missing:
             raise FileNotFoundError(f"{name} is not in {_places(data_home)}. {_remedy(name)}")
         path = _downloaded(name, SETS[name], Path(data_home) if data_home is not None else _cache())
-    with np.load(path, allow_pickle=False) as file:
-        arrays = {key: file[key] for key in file.files}
-    found = _bunch(arrays, name, target)
+    arrays = read_npz(path)
+    with _sound(f"{os.fspath(path)!r} is no copy of {name}", "Remove it, or name another folder."):
+        tasks = {str(t): str(task) for t, task in zip(arrays["targets"], arrays["tasks"], strict=True)}
+        first = next(iter(tasks))
+    if target not in {None, "all", *tasks}:
+        raise ValueError(f"target of {name} must be one of {', '.join(tasks)} or 'all'; got {target!r}.")
+    with _sound(f"{os.fspath(path)!r} is no copy of {name}", "Remove it, or name another folder."):
+        found = _bunch(arrays, name, tasks, first if target is None else target)
     return (found.data, found.target) if return_X_y else found
 
 
@@ -151,10 +160,12 @@ def _downloaded(name: str, source: Source, folder: Path) -> Path:
         raise ValueError(
             f"{name}: {source.urls[0]} should have SHA-256 {source.files[0]}; got {sums[0]}. {_remedy(name)}"
         )
-    arrays = source.read(raw)
-    if digest(arrays) != source.content:
+    with _sound(f"{name}: what {source.urls[0]} sent is not this set", _remedy(name)):
+        arrays = source.read(raw)
+        content = digest(arrays)
+    if content != source.content:
         raise ValueError(
-            f"{name}: the content behind {source.urls[0]} should have SHA-256 {source.content}; got {digest(arrays)}. The "
+            f"{name}: the content behind {source.urls[0]} should have SHA-256 {source.content}; got {content}. The "
             f"publisher changed it, or the download is damaged. {_remedy(name)}"
         )
     folder.mkdir(parents=True, exist_ok=True)
@@ -167,9 +178,12 @@ def _downloaded(name: str, source: Source, folder: Path) -> Path:
 def _bytes(name: str, url: str) -> bytes:
     try:
         with urllib.request.urlopen(url, timeout=SECONDS) as answer:
-            return bytes(answer.read())
+            body = bytes(answer.read(MAX_ANSWER + 1))
     except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
         raise OSError(f"{name} could not be downloaded from {url}: {error}. {_remedy(name)}") from error
+    if len(body) > MAX_ANSWER:
+        raise ValueError(f"{name}: {url} sent more than {MAX_ANSWER} bytes, which no set has. {_remedy(name)}")
+    return body
 
 
 def digest(arrays: Arrays) -> str:
@@ -192,12 +206,19 @@ def digest(arrays: Arrays) -> str:
     return found.hexdigest()
 
 
-def _bunch(arrays: Arrays, name: str, target: str | None) -> Bunch:
-    tasks = {str(t): str(task) for t, task in zip(arrays["targets"], arrays["tasks"], strict=True)}
+@contextmanager
+def _sound(complaint: str, remedy: str) -> Iterator[None]:
+    """What a damaged or foreign file leads to becomes a ValueError that says so."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise ValueError(f"{complaint}: {type(error).__name__}: {str(error)[:200]}. {remedy}") from None
+
+
+def _bunch(arrays: Arrays, name: str, tasks: dict[str, str], chosen: str) -> Bunch:
     first = next(iter(tasks))
-    if target not in {None, "all", *tasks}:
-        raise ValueError(f"target of {name} must be one of {', '.join(tasks)} or 'all'; got {target!r}.")
-    chosen = first if target is None else target
 
     def values(t: str) -> NDArray[Any]:
         return arrays["y" if t == first else f"y_{t}"].astype(np.float64 if tasks[t] == "regression" else np.int64)
@@ -225,4 +246,6 @@ def _csr(arrays: Arrays, prefix: str) -> sp.csr_array:
     parts = tuple(
         arrays[prefix + key].astype(t) for key, t in (("values", float), ("indices", np.int32), ("indptr", np.int32))
     )
-    return sp.csr_array(parts, shape=tuple(int(v) for v in arrays[prefix + "shape"]))
+    matrix = sp.csr_array(parts, shape=tuple(int(v) for v in arrays[prefix + "shape"]))
+    matrix.check_format(full_check=True)
+    return matrix

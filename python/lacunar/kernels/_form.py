@@ -16,6 +16,8 @@ Normalize = Literal["cosine", "trace"] | None
 Method = Literal["auto", "dense", "spmm", "inverted"]
 
 _ROWS = 4096  # rows whose squares are held at once
+_HORNER = 10_000  # terms that are summed; more are as good as infinitely many but where u is near 1
+_STEEPEST = 1000  # degree of a composition: beyond it floats keep nothing of the kernel but its diagonal
 
 
 def series(counts: NDArray[Any], gamma: float) -> NDArray[np.float64]:
@@ -39,7 +41,7 @@ def series(counts: NDArray[Any], gamma: float) -> NDArray[np.float64]:
     array([ 1.,  3., 13.])
     """
     u = np.asarray(counts, dtype=np.float64)
-    if float(gamma).is_integer():
+    if float(gamma).is_integer() and gamma <= _HORNER:
         total = np.ones_like(u)  # Horner on floats: exact where the result is, no quotient near u = 1
         for _ in range(int(gamma) - 1):
             total = total * u + 1.0
@@ -83,6 +85,15 @@ class KernelForm:
     trace: float = 1.0
     degree: int = 1
     coef0: float = 1.0
+
+    def __post_init__(self) -> None:
+        # By any way to a form, a model file included.
+        if not all(isinstance(value, int | float | np.number | np.bool_) for value in vars(self).values()):
+            raise TypeError(f"a kernel's constants must be numbers; got {str(vars(self))[:200]}.")
+        if self.degree > _STEEPEST:
+            raise ValueError(
+                f"degree must be at most {_STEEPEST}; got {self.degree}. A float keeps nothing of such a power."
+            )
 
     @classmethod
     def fit(

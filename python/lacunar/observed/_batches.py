@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from lacunar._arrow import as_table, record_batches, values_of
+from lacunar._arrow import as_table, naming, record_batches, values_of
 from lacunar.observed._construct import frame_values
 from lacunar.observed._format import Observed
 from lacunar.observed._triplets import LINES, Triplets, rows_of_triplets
@@ -58,7 +59,10 @@ def read_batches(
     TypeError
         A source of another kind.
     ValueError
-        size below 1; a target that is no column, or not one label a row; triplets that go back to an earlier row.
+        size below 1; a target that is no column, or not one label a row; triplets that go back to an earlier row, or ten million
+        rows ahead; a file that is no Parquet of numbers. Of a path the message names it.
+    FileNotFoundError
+        When there is no such file or folder.
 
     Notes
     -----
@@ -88,7 +92,14 @@ def read_batches(
     if drop_unlabelled:
         pieces = (labelled for labelled in map(_known, pieces) if labelled[0].shape[0])
     made = _of_size(pieces, size)
+    if isinstance(source, str | os.PathLike):
+        made = _named(source, made)
     return made if dtype is None else ((rows.astype(dtype), labels) for rows, labels in made)
+
+
+def _named(path: str | os.PathLike[str], batches: Iterator[Batch]) -> Iterator[Batch]:
+    with naming(path):
+        yield from batches
 
 
 def _pieces(source: Any, size: int, target: Any, triplets: Triplets | None) -> Iterator[Batch]:

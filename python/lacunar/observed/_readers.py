@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from lacunar._arrow import naming
+from lacunar._check import check_duplicates_policy
+
 if TYPE_CHECKING:
     from lacunar.observed._construct import Duplicates
     from lacunar.observed._format import Observed
 
+_FREE_ROWS, _EMPTY_PER_ENTRY = 10**6, 1000  # rows that may be empty without a word: 8 bytes each
 _Piece = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
 
 
@@ -45,7 +49,7 @@ def from_svmlight(
     Raises
     ------
     ValueError
-        For a line that is not of that form; the message names it.
+        For a line that is not of that form, or a column beyond `n_features`; the message names file and line.
     """
     n_rows, parts = 0, [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))]
     for row, col, value, y in _svmlight_pieces(path, batch_rows, zero_based):
@@ -53,7 +57,8 @@ def from_svmlight(
         n_rows += len(y)
     rows, columns, values, labels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     width = n_features if n_features is not None else int(columns.max(initial=-1)) + 1
-    return cls.from_triplets(rows, columns, values, shape=(n_rows, width)), labels
+    with naming(path):
+        return cls.from_triplets(rows, columns, values, shape=(n_rows, width)), labels
 
 
 def _svmlight_pieces(path: str | os.PathLike[str], batch_rows: int, zero_based: bool) -> Iterator[_Piece]:
@@ -69,7 +74,7 @@ def _svmlight_pieces(path: str | os.PathLike[str], batch_rows: int, zero_based: 
             each.clear()
         return made
 
-    with open(path, encoding="utf-8") as lines:
+    with open(path, encoding="utf-8", errors="surrogateescape") as lines:  # a comment may be of any encoding
         for number, line in enumerate(lines, start=1):
             tokens = line.partition("#")[0].split()
             if not tokens:
@@ -117,14 +122,20 @@ def read_svmlight(
     ...     [(table.nnz, y.tolist()) for table, y in read_svmlight(file.name, n_features=3, size=1)]
     [(2, [1.0]), (1, [-1.0])]
     """
-    from lacunar.observed._format import Observed
-
     if size < 1:
         raise ValueError(f"size must be at least 1 row; got {size}.")
-    return (
-        (Observed.from_triplets(row, col, value, shape=(len(y), n_features)), y)
-        for row, col, value, y in _svmlight_pieces(path, size, zero_based)
-    )
+    return _svmlight_tables(path, n_features, size, zero_based)
+
+
+def _svmlight_tables(
+    path: str | os.PathLike[str], n_features: int, size: int, zero_based: bool
+) -> Iterator[tuple[Observed, NDArray[np.float64]]]:
+    from lacunar.observed._format import Observed
+
+    for row, col, value, y in _svmlight_pieces(path, size, zero_based):
+        with naming(path):
+            table = Observed.from_triplets(row, col, value, shape=(len(y), n_features))
+        yield table, y
 
 
 def _read_line(
@@ -190,15 +201,33 @@ def from_parquet(
     ------
     ImportError
         Without pyarrow.
+    FileNotFoundError
+        When there is no such file or folder.
+    ValueError
+        When it is no Parquet file of such triplets, a cell comes twice, or row numbers leave nearly all rows empty while no
+        `shape` says that this is meant; the message names the file.
     """
     try:
         import pyarrow.dataset as dataset
     except ImportError:
         raise ImportError("reading Parquet needs pyarrow, which is not installed. Run: pip install pyarrow") from None
+    check_duplicates_policy(duplicates)
     found: list[list[NDArray[Any]]] = []
-    for batch in dataset.dataset(path, format="parquet").to_batches(columns=[row, col, value], batch_size=batch_rows):
-        known = batch.filter(batch.column(2).is_valid())
-        found.append([known.column(k).to_numpy(zero_copy_only=False) for k in range(3)])
-    empty: list[NDArray[Any]] = [np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)]
-    rows, cols, values = (np.concatenate(arrays) for arrays in zip(*(found or [empty]), strict=True))
-    return cls.from_triplets(rows, cols, values, shape=shape, duplicates=duplicates)
+    with naming(path):
+        batches = dataset.dataset(path, format="parquet").to_batches(columns=[row, col, value], batch_size=batch_rows)
+        for batch in batches:
+            known = batch.filter(batch.column(2).is_valid())
+            found.append([known.column(k).to_numpy(zero_copy_only=False) for k in range(3)])
+        empty: list[NDArray[Any]] = [np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)]
+        rows, cols, values = (np.concatenate(arrays) for arrays in zip(*(found or [empty]), strict=True))
+        if shape is None:
+            _refuse_desert(rows, row)
+        return cls.from_triplets(rows, cols, values, shape=shape, duplicates=duplicates)
+
+
+def _refuse_desert(rows: NDArray[Any], name: str) -> None:
+    """Memory is spent on every row up to the last: one number must not ask for all there is."""
+    if rows.dtype.kind in "iu" and rows.size and rows.max() >= max(_FREE_ROWS, _EMPTY_PER_ENTRY * rows.size):
+        raise ValueError(
+            f"{name} reaches {rows.max()} in {rows.size} triplets; nearly all rows would be empty. Renumber the rows, or pass shape."
+        )

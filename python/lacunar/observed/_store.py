@@ -42,6 +42,9 @@ def load(cls: type[Observed], path: str | os.PathLike[str], *, mmap: bool = True
     sizes_known = isinstance(shape, list) and len(shape) == 2 and all(type(size) is int and size >= 0 for size in shape)
     if shape is None or not sizes_known or set(arrays) != {"indptr", "indices", "values"}:
         raise ValueError(
-            f"{os.fspath(path)!r} must hold indptr, indices, values and a shape; got {sorted(arrays)}, {shape}."
+            f"{os.fspath(path)!r} must hold indptr, indices, values and a shape; got {sorted(arrays)[:5]}, {str(shape)[:80]}."
         )
-    return cls(arrays["indptr"], arrays["indices"], arrays["values"], (shape[0], shape[1]))
+    try:
+        return cls(arrays["indptr"], arrays["indices"], arrays["values"], (shape[0], shape[1]))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{os.fspath(path)!r} breaks the contract of the format: {error}") from None

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from lacunar.observed._format import Observed
 
 LINES = 65_536  # read at a time: 1.5 MiB of numbers
+MAX_GAP = 10**7  # rows without entries in a row: one number must not ask for batches without end
 
 
 class Triplets(NamedTuple):
@@ -97,6 +98,12 @@ def _check_ascending(row: NDArray[Any], reached: int, names: Triplets) -> None:
         raise ValueError(
             f"triplets must come by ascending row; row {row[back[0]]} comes after a later one. Sort the file by "
             f"{names.row!r}, or read it whole with Observed.from_parquet."
+        )
+    ahead = np.flatnonzero(np.diff(np.concatenate([[reached], row])) > MAX_GAP)
+    if len(ahead):
+        raise ValueError(
+            f"triplets must come row after row; row {row[ahead[0]]} comes more than {MAX_GAP} rows after the one before. Renumber the "
+            "rows."
         )
     if names.n_rows is not None and row[-1] >= names.n_rows:
         raise ValueError(

@@ -153,7 +153,7 @@ class MissingnessDisplay:
             ax.vlines(np.arange(1, d), 0, n, color=ax.get_facecolor(), linewidth=0.8)
         if self.names is not None and d <= 40:
             short = [str(name) if len(str(name)) <= 20 else str(name)[:19] + "…" for name in self.names]
-            ax.set_xticks(np.arange(d) + 0.5, short, rotation=90 if d > 8 else 0, fontsize=8)
+            ax.set_xticks(np.arange(d) + 0.5, short, rotation=90 if d > 8 else 0, fontsize=8, parse_math=False)
         else:
             more = "" if darkest == 1 else f" (darkest: {100 * darkest:.2g} % seen)"
             ax.set_xlabel("column" + more, color=words.quiet, fontsize=10)

@@ -130,6 +130,7 @@ class GraphState(BaseState):
         """The state that was saved: the factor is made again."""
         indptr = np.asarray(field(state, "indptr"))
         A = sp.csr_array((field(state, "data"), field(state, "indices"), indptr), shape=(len(indptr) - 1,) * 2)
+        A.check_format(full_check=True)  # out of a file, and SciPy's own routines trust every index
         how = {name: field(state, name) for name in ("kind", "regularization", "normalize")}
         return cls.of(A, how, field(state, "ids"), method="sparse")
 
