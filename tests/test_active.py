@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from lacunar.active import ActivePOPCA
+from lacunar.active import MBEG, ActivePOPCA
 from lacunar.active._tables import add_rows, covariance, empty_tables, means
 from lacunar.persistence import load_model, save_model
 
@@ -237,3 +237,29 @@ def test_requests_may_be_given_up(tmp_path):
             call()
     save_model(model, tmp_path / "m.lacunar")
     assert list(load_model(tmp_path / "m.lacunar").pending_) == [third.id]
+
+
+@pytest.mark.parametrize("kind", [OSError, KeyboardInterrupt])
+@pytest.mark.parametrize("rows", [0, 1, 56, 300])
+@pytest.mark.parametrize("make", [lambda: ActivePOPCA(6, 2, 3, random_state=0), lambda: MBEG(6, 2, random_state=0)])
+def test_an_oracle_that_fails_keeps_what_was_answered(make, rows, kind):
+    steady, answered = pairs_oracle(6, 1, 0.1), []
+
+    def failing(indices):
+        if len(answered) == rows:
+            raise kind("the sensor is off")
+        answered.append((indices, steady(indices)))
+        return answered[-1][1]
+
+    model = make()
+    with pytest.raises(kind, match="the sensor is off"):
+        model.run(failing, 1000)
+    assert model.n_told_ == rows
+    assert model.spent_ == sum(len(indices) for indices, _ in answered)
+    counts, squares = np.zeros((6, 6)), np.zeros(6)
+    for indices, values in answered:
+        counts[np.ix_(indices, indices)] += 1
+        squares[indices] += values**2
+    np.testing.assert_array_equal(model.tables_["N"], counts)
+    np.testing.assert_allclose(np.diag(model.tables_["S"]), squares, rtol=1e-12)
+    assert model.run(steady, 40).n_told_ == rows + 40
