@@ -23,6 +23,18 @@ bool asks_update(const MegMargin& margin, double log_score) {
   return margin.y > 0 ? log_score <= at : log_score >= at;
 }
 
+// The pair that is asked about, closed again whatever happens.
+class Opened {
+ public:
+  Opened(MegForm& form, Index i, Index j) : form_(form) { form_.open(i, j); }
+  ~Opened() { form_.close(); }
+  Opened(const Opened&) = delete;
+  Opened& operator=(const Opened&) = delete;
+
+ private:
+  MegForm& form_;
+};
+
 }  // namespace
 
 MegAnswer Meg::ask(const MegMargin* margin) {
@@ -41,17 +53,13 @@ MegAnswer Meg::ask(const MegMargin* margin) {
 }
 
 MegAnswer Meg::value(Index i, Index j) {
-  form_->open(i, j);
-  const MegAnswer answer = ask(nullptr);
-  form_->close();
-  return answer;
+  const Opened pair(*form_, i, j);
+  return ask(nullptr);
 }
 
 MegAnswer Meg::decide(Index i, Index j, const MegMargin& margin) {
-  form_->open(i, j);
-  const MegAnswer answer = ask(&margin);
-  form_->close();
-  return answer;
+  const Opened pair(*form_, i, j);
+  return ask(&margin);
 }
 
 // low <= log(y_bar + 1) <= high of the open pair before the change.
@@ -75,15 +83,13 @@ bool Meg::add(double change, double low, double high) {
 bool Meg::learn(Index i, Index j, double change, double log_score) {
   constexpr double kSlack = 1e-9;
   const bool known = !std::isnan(log_score);
-  form_->open(i, j);
-  const bool added = add(change, known ? log_score - kSlack : -kInfinity, known ? log_score + kSlack : kInfinity);
-  form_->close();
-  return added;
+  const Opened pair(*form_, i, j);
+  return add(change, known ? log_score - kSlack : -kInfinity, known ? log_score + kSlack : kInfinity);
 }
 
 MegStatus Meg::trial(const MegStream& stream, Offset t) {
   const MegMargin margin{stream.y[t], stream.gamma, stream.strict};
-  form_->open(stream.i[t], stream.j[t]);
+  const Opened pair(*form_, stream.i[t], stream.j[t]);
   MegAnswer answer = ask(stream.values ? nullptr : &margin);
   if (answer.status == MegStatus::ok) {
     answer.update = asks_update(margin, answer.log_score);
@@ -93,7 +99,6 @@ MegStatus Meg::trial(const MegStream& stream, Offset t) {
     if (answer.update && !add(stream.step[t] * stream.y[t], answer.log_score - tol_, high + tol_))
       answer.status = MegStatus::not_finite;
   }
-  form_->close();
   return answer.status;
 }
 

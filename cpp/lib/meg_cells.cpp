@@ -1,6 +1,8 @@
 #include "lacunar/meg_cells.hpp"
 
 #include <algorithm>
+#include <new>
+#include <utility>
 
 #include "lacunar/kernels.hpp"
 #include "lacunar/meg_sides.hpp"
@@ -43,32 +45,37 @@ void MegCells::set(Index row, Index col, double value) {
       ++count_;
     }
   }
-  if (!is_table_ && static_cast<double>(count_) > kTableShare * static_cast<double>(rows_ * cols_)) keep_as(true);
+  if (!is_table_ && static_cast<double>(count_) > kTableShare * static_cast<double>(rows_ * cols_)) try {
+      keep_as(true);
+    } catch (const std::bad_alloc&) {  // slower, and as right
+    }
 }
 
 // A table that would be nearly empty is given up before it is made.
 void MegCells::reach(Offset rows, Offset cols) {
+  if (rows == rows_ && cols == cols_) return;
   const bool nearly_empty = static_cast<double>(count_) < kListShare * static_cast<double>(rows * cols);
   if (is_table_ && rows * cols > kSmallTable && nearly_empty) keep_as(false);
+  make_room(rows, cols);
   rows_ = rows;
   cols_ = cols;
-  make_room();
 }
 
-void MegCells::make_room() {
+// Extents change only behind what holds them, so that a lack of memory changes nothing.
+void MegCells::make_room(Offset rows, Offset cols) {
   if (!is_table_) {
-    lists_.resize(std::max<Offset>(lists_.size(), rows_));
+    lists_.resize(std::max<Offset>(lists_.size(), rows));
     return;
   }
-  if (cols_ > leading_) {
-    const Offset wider = padded(std::max(cols_, 2 * leading_));
-    std::vector<double> moved(padded(rows_) * wider, 0.0);
+  if (cols > leading_) {
+    const Offset wider = padded(std::max(cols, 2 * leading_));
+    std::vector<double> moved(padded(rows) * wider, 0.0);
     const Offset held = leading_ == 0 ? 0 : static_cast<Offset>(table_.size()) / leading_;
     for (Offset i = 0; i < held; ++i) std::copy_n(&table_[i * leading_], leading_, &moved[i * wider]);
     table_.swap(moved);
     leading_ = wider;
   }
-  if (static_cast<Offset>(table_.size()) < padded(rows_) * leading_) table_.resize(padded(rows_) * leading_, 0.0);
+  if (static_cast<Offset>(table_.size()) < padded(rows) * leading_) table_.resize(padded(rows) * leading_, 0.0);
 }
 
 void MegCells::keep_as(bool table) {
@@ -76,17 +83,18 @@ void MegCells::keep_as(bool table) {
   std::vector<Index> rows, cols;
   std::vector<double> values;
   list(rows, cols, values);
-  is_table_ = table;
-  count_ = static_cast<Offset>(values.size());
-  leading_ = 0;
-  table_ = {};
-  lists_ = {};
-  make_room();
+  MegCells made;
+  made.is_table_ = table;
+  made.count_ = static_cast<Offset>(values.size());
+  made.make_room(rows_, cols_);
+  made.rows_ = rows_;
+  made.cols_ = cols_;
   for (std::size_t k = 0; k < values.size(); ++k)
     if (table)
-      *cell(rows[k], cols[k]) = values[k];
+      *made.cell(rows[k], cols[k]) = values[k];
     else
-      lists_[rows[k]].push_back({cols[k], values[k]});
+      made.lists_[rows[k]].push_back({cols[k], values[k]});
+  *this = std::move(made);
 }
 
 void MegCells::multiply(const double* x_rows, const double* x_cols, double* to_rows, double* to_cols) const {

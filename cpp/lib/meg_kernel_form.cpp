@@ -20,11 +20,18 @@ void MegKernelForm::fit_sums() {
 }
 
 Offset MegKernelForm::open(Index i, Index j) {
-  row_is_new_ = rows_->find(i) < 0;
-  col_is_new_ = cols_->find(j) < 0;
-  row_ = rows_->seat(i);
-  col_ = cols_->seat(j);
-  fit_sums();
+  const bool row_is_new = rows_->find(i) < 0, col_is_new = cols_->find(j) < 0;
+  row_is_new_ = col_is_new_ = false;
+  try {
+    row_ = rows_->seat(i);
+    row_is_new_ = row_is_new;
+    col_ = cols_->seat(j);
+    col_is_new_ = col_is_new;
+    fit_sums();
+  } catch (...) {
+    close();
+    throw;
+  }
   return length();
 }
 
@@ -86,7 +93,8 @@ void MegKernelForm::rollback() {
   // Seats taken since stay taken, with sums of zero.
   for (; !changes_.empty(); changes_.pop_back()) {
     const Change& last = changes_.back();
-    cells_.set(last.row, last.col, last.cell);
+    // A cell that could not be made is still absent, and is not made now: this takes no memory.
+    if (cells_.get(last.row, last.col) != last.cell) cells_.set(last.row, last.col, last.cell);
     row_sums_[last.row] = last.row_sum;
     col_sums_[last.col] = last.col_sum;
     row_touched_[last.row] = last.row_touched;

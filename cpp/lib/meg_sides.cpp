@@ -8,12 +8,18 @@
 
 namespace lacunar {
 
+// Without memory for it nobody is seated.
 Index MegSide::seat(Index vertex) {
   Index& seat = seat_of_[vertex];
   if (seat < 0) {
-    seat = static_cast<Index>(vertex_at_.size());
     vertex_at_.push_back(vertex);
-    seated(vertex);
+    try {
+      seated(vertex);
+    } catch (...) {
+      vertex_at_.pop_back();
+      throw;
+    }
+    seat = static_cast<Index>(vertex_at_.size()) - 1;
   }
   return seat;
 }

@@ -16,7 +16,7 @@ struct MegCell {
 class MegCells {
  public:
   double get(Index row, Index col) const;
-  // Sets a cell; the extents grow to hold it. O(cells of the row) as lists, O(1) as a table.
+  // Sets a cell; the extents grow to hold it, or nothing changes. O(cells of the row) as lists, O(1) as a table.
   void set(Index row, Index col, double value);
 
   // to_rows += Y x_cols and to_cols += Y^T x_rows, vectors padded with zeros to a multiple of eight.
@@ -30,7 +30,7 @@ class MegCells {
 
  private:
   void reach(Offset rows, Offset cols);
-  void make_room();
+  void make_room(Offset rows, Offset cols);
   double* cell(Index row, Index col) { return table_.data() + row * leading_ + col; }
 
   Offset rows_ = 0, cols_ = 0, count_ = 0;  // extents, and cells touched
