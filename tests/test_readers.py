@@ -23,6 +23,7 @@ from lacunar.datasets import fetch_dataset
 from lacunar.kernels import KernelForm
 from lacunar.observed import Triplets, read_batches
 from lacunar.persistence import load_model, save_model
+from lacunar.regression import SLRMRegressor
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -308,3 +309,17 @@ def test_downloads_of_something_else_are_refused_by_name(tmp_path):
     (tmp_path / "hepatitis").write_bytes(json.dumps({"error": 404}).encode())
     with pytest.raises(ValueError, match="hepatitis: what https"):
         download("hepatitis", tmp_path / "hepatitis")
+
+
+@pytest.mark.parametrize("width", [True, 3, -1])
+def test_a_model_whose_parts_do_not_fit_is_refused(tmp_path, width):
+    """Wider rows than the basis has, which the core would read beyond it; found by fuzzing."""
+    X = np.arange(40.0).reshape(10, 4) % 7
+    model = SLRMRegressor(2).fit(X, X[:, 0])
+    model.n_features_in_ = width
+    if width == 3:  # and columns to suit
+        for name in ("center_", "scale_", "observed_columns_"):
+            setattr(model, name, getattr(model, name)[:3])
+    save_model(model, tmp_path / "forged")
+    with pytest.raises(ValueError, match="not a sound model file"):
+        load_model(tmp_path / "forged")

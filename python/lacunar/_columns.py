@@ -72,9 +72,13 @@ def _scaled(total: _Floats, center: _Floats, variance: _Floats) -> ColumnScale:
 
 def scale_columns(X: Observed, columns: ColumnScale) -> Observed:
     """The same rows standardised, without the columns that were never observed in fit. O(nnz)."""
-    indptr, indices, values = X.indptr, X.indices, X.values
-    if not columns.seen.all():
-        kept = columns.seen[indices]
+    indptr, indices, values, seen = X.indptr, X.indices, X.values, np.asarray(columns.seen, dtype=bool)
+    if any(np.shape(part) != (X.shape[1],) for part in columns):  # of a model file, which may say anything
+        raise ValueError(
+            f"columns must be described by {X.shape[1]} numbers each; got {[np.shape(part) for part in columns]}"
+        )
+    if not seen.all():
+        kept = seen[indices]
         indptr = np.concatenate([[0], np.cumsum(kept)])[indptr].astype(np.int64)
         indices, values = indices[kept], values[kept]
     center, scale = (np.ascontiguousarray(part, dtype=np.float64) for part in (columns.center, columns.scale))

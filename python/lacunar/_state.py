@@ -218,7 +218,8 @@ def check_fitted_state(model: Any) -> None:
         model._check_loaded()
     n_features = getattr(model, "n_features_in_", None)
     if n_features is not None:
-        if not isinstance(n_features, int | np.integer) or not 0 <= n_features < 2**31:
+        whole = isinstance(n_features, int | np.integer) and not isinstance(n_features, bool)
+        if not whole or not 0 <= n_features < 2**31:
             raise ValueError(f"the model file gives n_features_in_={str(n_features)[:80]}")
         names = getattr(model, "feature_names_in_", None)
         if names is not None and np.shape(names) != (n_features,):

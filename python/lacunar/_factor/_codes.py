@@ -43,6 +43,10 @@ def row_codes(
     O(o d^2 + d^3) a row of o entries; the same for any number of threads.
     """
     n, d = rows.shape[0], basis.shape[1]
+    if rows.shape[1] != len(basis) or np.ndim(ridge) > 1 or np.size(ridge) not in (1, n):
+        raise ValueError(  # a model file may say anything, and the core reads without a look
+            f"a basis of {len(basis)} columns and ridges of shape {np.shape(ridge)} do not fit rows of shape {rows.shape}"
+        )
     made = (np.zeros((n, d)), np.zeros(n if left else 0), np.zeros((n if inverse else 0, d * (d + 1) // 2)))
     each = None if np.ndim(ridge) == 0 else np.ascontiguousarray(ridge, dtype=np.float64)
     if d > LARGEST_CORE_RANK:

@@ -79,6 +79,11 @@ def read_movielens_1m(raw: Sequence[bytes]) -> Arrays:
 
 def _ratings(ratings: NDArray[np.int64], shape: tuple[int, int]) -> Arrays:
     """CSR of (user, item, rating, time), both numbered from 1."""
+    numbers = ratings[:, :2] - 1
+    if (numbers < 0).any() or (numbers >= shape).any():
+        raise ValueError(
+            f"users and items must be numbered 1 to {shape[0]} and 1 to {shape[1]}; the ratings name others"
+        )
     ratings = ratings[np.lexsort((ratings[:, 1], ratings[:, 0]))]
     counts = np.bincount(ratings[:, 0] - 1, minlength=shape[0])
     return {
