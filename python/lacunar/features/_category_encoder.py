@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from lacunar._check import is_hole
 
@@ -136,14 +136,7 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names : ndarray of shape (outputs,)
         """
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        if input_features is not None:
-            given = np.asarray(input_features, dtype=object)
-            if len(given) != self.n_features_in_ or (names is not None and not np.array_equal(names, given)):
-                raise ValueError(f"input_features is not equal to feature_names_in_; got {len(given)} names.")
-            names = given
-        if names is None:
-            names = [f"x{j}" for j in range(self.n_features_in_)]
+        names = _check_feature_names_in(self, input_features)
         made = []
         for name, categories in zip(names, self.categories_, strict=True):
             made += [name] if categories is None else [f"{name}_{category}" for category in self._shown(categories)]
@@ -163,8 +156,8 @@ class CategoryEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 )
             return [(name, _frame_column(frame.get_column(name), name)) for name in frame.columns]
         numeric = sp.issparse(X) or np.asarray(X).dtype.kind not in "OUST"
-        options: dict[str, Any] = {"dtype": np.float64 if numeric else object, "ensure_all_finite": "allow-nan"}
-        table = validate_data(self, X, reset=reset, **(options if numeric else options | {"ensure_all_finite": False}))
+        kind: Any = np.float64 if numeric else object
+        table = validate_data(self, X, reset=reset, dtype=kind, ensure_all_finite="allow-nan" if numeric else False)
         return [(j, _column(column, j)) for j, column in enumerate(table.T)]
 
     def _categories(self, labels: NDArray[np.str_], name: Any) -> NDArray[np.str_]:
