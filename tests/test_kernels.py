@@ -11,7 +11,7 @@ from reference.karma import embedding, karma_gram
 from sklearn.svm import SVC
 
 from lacunar import Observed
-from lacunar.kernels import KernelForm, karma_kernel, pair_sums
+from lacunar.kernels import KernelForm, karma_embedding, karma_kernel, karma_kernel_sum, pair_sums, series
 
 METHODS = ["dense", "spmm", "inverted"]
 TOLERANCE = {np.float32: 2e-5, np.float64: 1e-12}
@@ -35,6 +35,55 @@ def test_theorem_4_is_the_product_of_the_embeddings():
     for gamma in (1, 2, 3):
         features = np.array([embedding(x, gamma) for x in X])
         np.testing.assert_allclose(karma_kernel(X, gamma=gamma, scale="raw"), features @ features.T, atol=1e-12)
+
+
+@pytest.mark.parametrize("gamma", [1, 2, 3, 4, 0.5, 2.25, 3.5])
+def test_the_public_definitions_are_the_kernel(gamma):
+    X, Y = holes(7, 4, 0.6), holes(5, 4, 0.6, seed=1)
+    X[2] = np.nan
+    across = karma_kernel(X, Y, gamma=gamma, scale="raw")
+    np.testing.assert_allclose(karma_embedding(X, gamma) @ karma_embedding(Y, gamma).T, across, rtol=1e-12, atol=1e-12)
+    if gamma == int(gamma):
+        np.testing.assert_array_equal(karma_embedding(X, gamma), [embedding(x, gamma) for x in X])
+        np.testing.assert_allclose(karma_kernel_sum(X, Y, gamma=gamma), across, rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(karma_kernel_sum(X, gamma=gamma), karma_kernel_sum(X, X, gamma=gamma))
+
+
+def test_the_public_definitions_refuse_what_they_cannot_write_out():
+    with pytest.raises(ValueError, match="at most 134217728 numbers; got gamma=9 with 3 rows of 12 columns"):
+        karma_embedding(holes(3, 12, 0.5), 9)
+    with pytest.raises(ValueError, match="gamma must be positive; got 0"):
+        karma_embedding(holes(3, 4, 0.5), 0)
+    with pytest.raises(ValueError, match=r"whole number >= 1; got 1\.5"):
+        karma_kernel_sum(holes(3, 4, 0.5), gamma=1.5)
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_every_gamma_gives_a_positive_semi_definite_kernel(seed):
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(2, 60)), int(rng.integers(1, 30))
+    X = holes(n, d, rng.uniform(0.05, 1), seed) * 10 ** rng.uniform(-2, 2, d)
+    options = {
+        "scale": rng.choice(["mean", "raw"]),
+        "constant": float(rng.integers(2)),
+        "indicators": float(rng.integers(2)),
+        "normalize": rng.choice([None, "trace", "cosine"]),
+        "degree": int(rng.integers(1, 3)),
+    }
+    for gamma in (0.5, 1.5, 2.5, *rng.uniform(0.01, 9, 5), *rng.integers(1, 9, 2)):
+        eigenvalues = np.linalg.eigvalsh(karma_kernel(X, gamma=gamma, **options))
+        assert eigenvalues[0] >= -1e-14 * n * max(eigenvalues[-1], 0), (gamma, options)
+
+
+def test_between_integers_the_kernel_is_the_mixture_and_continuous():
+    X = holes(20, 8, 0.6)
+    low, high, between = (karma_kernel(X, gamma=gamma, scale=3.0) for gamma in (2, 3, 2.25))
+    np.testing.assert_allclose(between, 0.75 * low + 0.25 * high, rtol=1e-13)
+    counts = np.array([0.0, 0.5, 1.0, 1.5])
+    for gamma in (20_000.5, 9_999.5):  # summed or by the closed form, where it converges and where it grows
+        expected = 0.5 * series(counts[:3], gamma - 0.5) + 0.5 * series(counts[:3], gamma + 0.5)
+        np.testing.assert_allclose(series(counts[:3], gamma), expected, rtol=1e-12)
+    assert series(counts[3:], 20_000.5) == np.inf
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 3), (5, 1, 40), (65, 33, 31), (193, 70, 65), (200, 385, 7), (390, 391, 100)])

@@ -12,9 +12,8 @@ def karma_gram(X, Y, gamma, count_scale=1.0, constant=0.0, indicators=0.0):
     s = np.nan_to_num(X) @ np.nan_to_num(Y).T
     n = (~np.isnan(X)).astype(float) @ (~np.isnan(Y)).T.astype(float)
     u = n / count_scale
-    g = sum(u**power for power in range(int(gamma))) if gamma == int(gamma) else np.where(
-        u == 1, gamma, (u**gamma - 1) / np.where(u == 1, 1, u - 1)
-    )  # fmt: skip
+    whole = int(gamma)  # between integers the mixture of the two neighbours
+    g = sum(u**power for power in range(whole)) + (gamma - whole) * u**whole
     return (s + indicators * n) * g
 
 

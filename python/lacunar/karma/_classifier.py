@@ -31,7 +31,8 @@ class KarmaClassifier(Probabilities, ClassifierMixin, ClassifierStream):  # type
     Parameters
     ----------
     gamma : float, default=2
-        Longest sequence of observed columns the embedding distinguishes, >= 1; 1 to 4 are useful.
+        Longest sequence of observed columns the embedding distinguishes, >= 1; 1 to 4 are useful. Between integers the
+        kernel is the mixture of the two neighbours (`lacunar.kernels.series`).
     C : float, default=1.0
         Weight of the summed loss against 1/2 ||v||^2, > 0. It is not divided by n or by the weights. With
         `normalize="trace"` the best values lie between 1e-3 and 1e3.

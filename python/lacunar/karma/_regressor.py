@@ -29,7 +29,8 @@ class KarmaRegressor(RegressorMixin, StreamFits):  # type: ignore[misc]
     Parameters
     ----------
     gamma : float, default=2
-        Longest sequence of observed columns the embedding distinguishes, >= 1; 1 to 4 are useful.
+        Longest sequence of observed columns the embedding distinguishes, >= 1; 1 to 4 are useful. Between integers the
+        kernel is the mixture of the two neighbours (`lacunar.kernels.series`).
     C : float, default=1.0
         Weight of the summed squared loss against 1/2 ||v||^2, > 0. The fit is linear in y, so the best C does not
         depend on the unit of y; with `normalize="trace"` it lies between 1e-3 and 1e3 (to 1e6 for targets without

@@ -53,7 +53,8 @@ def karma_kernel(
     Y : like X, of shape (m, d), optional
         Default X. When given, these are the reference rows (the training rows) that scales refer to.
     gamma : float or sequence of float, default=2
-        Longest sequence of columns in the embedding; 1 is 0-imputation. A sequence gives all kernels from one pass.
+        Longest sequence of columns in the embedding; 1 is 0-imputation. Between integers it is the mixture of the two
+        neighbours, which is positive semi-definite too (proof: `series`). A sequence gives all kernels from one pass.
     scale : {"mean", "raw"} or float, default="mean"
         The c that counts are divided by: the mean number of observed columns of the reference rows, 1 (the paper's raw
         form), or a number. With "mean" good regularisation hardly depends on gamma or the data set.
@@ -88,7 +89,7 @@ def karma_kernel(
     Raises
     ------
     ValueError
-        For infinite entries, differing numbers of columns, gamma below 0 or a kernel beyond the largest float.
+        For infinite entries, differing numbers of columns, gamma <= 0 or a kernel beyond the largest float.
 
     Notes
     -----
