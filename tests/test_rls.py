@@ -84,6 +84,22 @@ def test_slrm_is_the_literal_algorithm(shape, orthonormal):
         np.testing.assert_allclose(ours.U.T @ ours.U, np.eye(d), atol=1e-12)
 
 
+@pytest.mark.parametrize("orthonormal", [True, False])
+@pytest.mark.parametrize("seed", range(50))
+def test_rows_with_fewer_entries_than_directions_get_the_shortest_code(seed, orthonormal):
+    """The shortest code that step 5 allows, in U's coordinates: U = V T is kept with any T."""
+    rng = np.random.default_rng(seed)
+    D, d, n = rng.integers((15, 3, 80), (60, 13, 200))
+    X, y, _, start = table(n, D, d, min(1.2 * d / D, 0.9), seed=seed)
+    assert ((~np.isnan(X)).sum(axis=1) < d).any()
+    w, R = rng.normal(size=d), np.tile(DELTA * np.eye(d), (D, 1, 1))
+    U, w_end, _ = slrm(X, y, start, w, R, **SLRM, constant_until=100, orthonormalize=orthonormal)
+    ours = Pass(start, w, **SLRM, constant_until=100, orthonormal=orthonormal)
+    assert ours.run(X, y) == -1
+    np.testing.assert_allclose(ours.U, U, atol=1e-8 * np.abs(U).max())
+    np.testing.assert_allclose(ours.w, w_end, atol=1e-8 * np.abs(w_end).max())
+
+
 @pytest.mark.parametrize(("schedule", "continuous"), [("mairal", True), ("literal", False)])
 def test_step_sizes_of_the_label_weights(schedule, continuous):
     X, y, _, start = table(200, 40, 5, 0.6)

@@ -43,7 +43,7 @@ def missed(U, V):
 
 
 @pytest.mark.parametrize("damping", [1.0, 0.2])
-@pytest.mark.parametrize("shape", [(400, 60, 6, 0.5), (500, 300, 10, 0.15), (200, 20, 5, 0.8)])
+@pytest.mark.parametrize("shape", [(400, 60, 6, 0.5), (500, 300, 10, 0.15), (200, 20, 5, 0.8), (300, 60, 6, 0.12)])
 def test_grouse_is_the_greedy_step(shape, damping):
     X, _, _, start = table(*shape)
     U, residual, stopped = run_grouse(X, start, damping)

@@ -80,6 +80,10 @@ void LazyBasis::to_u(const double* x, double* out) const {
   small_kernels().project(t_inverse_.data(), x, leading_, leading_, out);
 }
 
+void LazyBasis::from_u(const double* x, double* out) const {
+  small_kernels().project(t_.data(), x, leading_, leading_, out);
+}
+
 void LazyBasis::to_v(const double* x, double* out) const {
   small_kernels().combine(t_inverse_.data(), x, leading_, leading_, out);
 }

@@ -58,8 +58,9 @@ class Pass {
   bool step(Offset row, const RlsTrace& trace);
 
  private:
-  void load(Offset row);
-  double find_codes(double label, double* prediction);
+  bool load(Offset row);
+  void solve_codes(double label, double* prediction);
+  void shortest_codes(double label, double* prediction);
   bool residuals();
   void update_columns();
   void move_weights(double label);
@@ -76,9 +77,9 @@ class Pass {
   std::vector<double> next_, change_, t_gram_, unpacked_;
 };
 
-// The row's normal equations in V, factored; the ridge is on codes in U's coordinates.
+// The row's normal equations in V; the ridge is on codes in U's coordinates. False when they have no factor to trust.
 template <class P, class T>
-void Pass<P, T>::load(Offset row) {
+bool Pass<P, T>::load(Offset row) {
   const Offset first = rows_.offsets[row];
   const int m = static_cast<int>(rows_.offsets[row + 1] - first);
   seen_ = rows_.indices + first;
@@ -89,12 +90,12 @@ void Pass<P, T>::load(Offset row) {
     small_kernels().gram(basis_.t_inverse().data(), d_, row_.leading, t_gram_.data());
     inner = t_gram_.data();
   }
-  if (!row_.factorise(rule_.ridge, inner)) s_.clock[kSingular] += 1;
+  return row_.factorise(rule_.ridge, inner, rule_.ridge > 0 ? kSingular : kExact);
 }
 
-// code: a0, label_code: a0 + c g of step 5, in V's coordinates; the prediction w a0. Returns |x - V a0|^2 / |x|^2.
+// code: a0, label_code: a0 + c g of step 5, in V's coordinates; the prediction w a0.
 template <class P, class T>
-double Pass<P, T>::find_codes(double label, double* prediction) {
+void Pass<P, T>::solve_codes(double label, double* prediction) {
   row_.solve(row_.right, code_);
   if (rule_.orthonormal)
     basis_.to_v(w_.data(), inner_.data());
@@ -107,7 +108,28 @@ double Pass<P, T>::find_codes(double label, double* prediction) {
     const double c = (label - *prediction) / (rule_.lam1 + dot(inner_.data(), gain_.data(), d_));
     for (std::size_t k = 0; k < code_.size(); ++k) label_code_[k] += c * gain_[k];
   }
-  return row_.size > 0 ? row_.left(code_) / row_.size : 0.0;
+}
+
+// The same for a row with fewer entries than directions, or nearly so: of all codes that step 5 allows the shortest in U's
+// coordinates, which no choice of V and T changes.
+template <class P, class T>
+void Pass<P, T>::shortest_codes(double label, double* prediction) {
+  const double* t = rule_.orthonormal ? basis_.t().data() : nullptr;
+  const auto turned = [&](std::vector<double>& code) {
+    if (rule_.orthonormal)
+      basis_.from_u(inner_.data(), code.data());
+    else
+      code = inner_;
+  };
+  s_.clock[kSingularRows] += row_.shortest(t, nullptr, 0, inner_) < d_ ? 1 : 0;
+  *prediction = dot(w_.data(), inner_.data(), d_);
+  turned(code_);
+  label_code_ = code_;
+  if (std::isnan(label) || !std::isfinite(rule_.lam1)) return;
+  const double weight = 1 / std::sqrt(rule_.lam1);
+  for (std::size_t k = 0; k < gain_.size(); ++k) gain_[k] = weight * w_[k];
+  row_.shortest(t, gain_.data(), weight * label, inner_);
+  turned(label_code_);
 }
 
 // The row's x becomes x - V_O label_code; false when that is not finite.
@@ -171,8 +193,11 @@ bool Pass<P, T>::step(Offset row, const RlsTrace& trace) {
   const double label = label_ == nullptr ? std::numeric_limits<double>::quiet_NaN() : label_[row];
   double prediction = 0, relative = 0;
   if (rows_.offsets[row + 1] > rows_.offsets[row]) {
-    load(row);
-    relative = find_codes(label, &prediction);
+    if (load(row))
+      solve_codes(label, &prediction);
+    else
+      shortest_codes(label, &prediction);
+    relative = row_.size > 0 ? row_.left(code_) / row_.size : 0.0;
     if (!residuals() || !std::isfinite(relative) || !std::isfinite(prediction)) return false;
     if (rule_.orthonormal) basis_.to_u(label_code_.data(), inner_.data());
     s_.clock[kSteps] += 1;

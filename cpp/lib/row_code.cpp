@@ -9,7 +9,7 @@
 namespace lacunar {
 namespace {
 
-constexpr double kPivot = 1e-13, kRescue = 1e-8;  // relative to the mean diagonal
+constexpr double kRescue = 1e-8;  // relative to the mean diagonal
 
 }  // namespace
 
@@ -43,21 +43,35 @@ double RowCode::gram_trace() const {
   return trace;
 }
 
-bool RowCode::factorise(double ridge, const double* inner) {
-  const auto add = [this](double amount) {
-    for (int i = 0; i < d; ++i) factor_[static_cast<std::size_t>(i * leading + i)] += amount;
-  };
-  const double mean = gram_trace() / d;
+bool RowCode::factorise(double ridge, const double* inner, double least) {
   factor_ = gram;
   if (inner == nullptr)
-    add(ridge);
+    for (int i = 0; i < d; ++i) factor_[static_cast<std::size_t>(i * leading + i)] += ridge;
   else
     for (std::size_t i = 0; i < factor_.size(); ++i) factor_[i] += ridge * inner[i];
-  if (cholesky(factor_.data(), d, leading, kPivot * mean)) return true;
+  return cholesky(factor_.data(), d, leading, least * gram_trace() / d);
+}
+
+void RowCode::rescue(double ridge) {
+  const double mean = gram_trace() / d, amount = std::max(ridge, kRescue * (mean > 0 ? mean : 1));
   factor_ = gram;
-  add(std::max(ridge, kRescue * (mean > 0 ? mean : 1)));
+  for (int i = 0; i < d; ++i) factor_[static_cast<std::size_t>(i * leading + i)] += amount;
   cholesky(factor_.data(), d, leading, std::numeric_limits<double>::min());
-  return false;
+}
+
+int RowCode::shortest(const double* t, const double* along, double label, std::vector<double>& code) {
+  const std::size_t entries = static_cast<std::size_t>(m), side = static_cast<std::size_t>(leading);
+  tall_.resize(std::max(tall_.size(), (entries + 1) * side));
+  aim_.assign(x.begin(), x.begin() + m);
+  if (t == nullptr)
+    std::copy_n(rows.begin(), entries * side, tall_.begin());
+  else
+    small_kernels().multiply(rows.data(), t, m, leading, tall_.data());
+  if (along != nullptr) {
+    std::copy_n(along, side, tall_.begin() + static_cast<Offset>(entries * side));
+    aim_.push_back(label);
+  }
+  return least_norm(tall_.data(), aim_.data(), static_cast<int>(aim_.size()), d, leading, code.data(), work_);
 }
 
 void RowCode::solve(const std::vector<double>& of, std::vector<double>& out) const {

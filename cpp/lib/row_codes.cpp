@@ -30,7 +30,8 @@ Offset row_codes(const Rows<T>& rows, const double* basis, int d, double ridge_o
       const int m = static_cast<int>(rows.offsets[i + 1] - rows.offsets[i]);
       gather_rows(basis, d, rows.indices + rows.offsets[i], m, row.leading, row.rows.data());
       row.load(rows.values + rows.offsets[i], m);
-      if (!row.factorise(ridge == nullptr ? ridge_of_all : ridge[i], nullptr)) ++rescued;
+      const double own = ridge == nullptr ? ridge_of_all : ridge[i];
+      if (!row.factorise(own, nullptr, kSingular)) row.rescue(own), ++rescued;
       row.solve(row.right, code);
       if (out.code != nullptr) std::copy_n(code.begin(), d, out.code + i * d);
       if (out.left != nullptr) out.left[i] = row.left(code);

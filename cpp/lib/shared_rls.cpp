@@ -151,7 +151,7 @@ bool Shared<T>::step(Offset row, const RlsTrace& trace) {
     gather_rows(s_.v, d_, seen, m, row_.leading, row_.rows.data());
     row_.load(rows_.values + first, m);
     ridge_ = rule_.automatic ? ridge_of(s_.sums, d_, rule_.ridge) : rule_.ridge;
-    if (!row_.factorise(ridge_, nullptr)) s_.clock[kSingular] += 1;
+    if (!row_.factorise(ridge_, nullptr, kSingular)) row_.rescue(ridge_), s_.clock[kSingularRows] += 1;
     row_.solve(row_.right, code_);
     prediction = dot(w_.data(), code_.data(), d_);
     left_ = row_.left(code_);

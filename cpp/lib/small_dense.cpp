@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kSeriesReach = 0.25;  // beyond this norm the series needs more products than rotations cost
 constexpr int kMaxSweeps = 40;
+constexpr double kSameRank = 1e-10;  // of a direction's length, in units of the longest row
 
 // (I + delta)^(-1/2) = sum_k C(-1/2, k) delta^k, by Horner; the rest after `order` terms is below norm^(order + 1).
 void series(const double* delta, int d, int leading, double norm, double* root, double* product) {
@@ -63,6 +64,73 @@ void jacobi(double* a, double* vectors, int d, int leading) {
   }
 }
 
+void subtract(double factor, const double* from, int count, double* x) {
+  for (int k = 0; k < count; ++k) x[k] -= factor * from[k];
+}
+
+void divide(double by, int count, double* x) {
+  for (int k = 0; k < count; ++k) x[k] /= by;
+}
+
+int longest(const double* rows, int m, int leading, double* length) {
+  int found = 0;
+  *length = 0;
+  for (int i = 0; i < m; ++i) {
+    const double size = dot(rows + i * leading, rows + i * leading, leading);
+    if (size > *length) *length = size, found = i;
+  }
+  *length = std::sqrt(*length);
+  return found;
+}
+
+// rows ~ columns^T axes with orthonormal axes (rank, leading) and columns (rank, m): the longest row that is left gives the
+// next axis, made orthogonal twice.
+int row_axes(double* rows, int m, int d, int leading, LeastNormWork& work) {
+  double first = 0, length = 0;
+  int rank = 0;
+  for (; rank < std::min(m, d); ++rank) {
+    const int pivot = longest(rows, m, leading, &length);
+    if (rank == 0) first = length;
+    if (!(length > kSameRank * first)) break;
+    double* axis = work.axes.data() + rank * leading;
+    std::copy_n(rows + static_cast<Offset>(pivot) * leading, leading, axis);
+    for (int again = 0; again < 2; ++again)
+      for (int k = 0; k < rank; ++k) {
+        const double* before = work.axes.data() + k * leading;
+        subtract(dot(before, axis, leading), before, leading, axis);
+      }
+    divide(std::sqrt(dot(axis, axis, leading)), leading, axis);
+    double* column = work.columns.data() + static_cast<Offset>(rank) * m;
+    for (int i = 0; i < m; ++i) {
+      double* row = rows + static_cast<Offset>(i) * leading;
+      column[i] = dot(row, axis, leading);
+      subtract(column[i], axis, leading, row);
+    }
+  }
+  return rank;
+}
+
+// The z that minimises |columns^T z - right|, left in the diagonal of `triangle` (rank, rank).
+void solve_axes(int rank, int m, double* right, LeastNormWork& work) {
+  double* triangle = work.triangle.data();
+  std::vector<double>& columns = work.columns;
+  for (int k = 0; k < rank; ++k) {
+    double* column = columns.data() + static_cast<Offset>(k) * m;
+    const double length = std::sqrt(dot(column, column, m));
+    divide(length, m, column);
+    for (int l = k + 1; l < rank; ++l) {
+      double* other = columns.data() + static_cast<Offset>(l) * m;
+      triangle[k * rank + l] = dot(column, other, m) / length;
+      subtract(triangle[k * rank + l] * length, column, m, other);
+    }
+    const double along = dot(column, right, m);
+    subtract(along, column, m, right);
+    triangle[k * rank + k] = along / length;
+  }
+  for (int k = rank - 2; k >= 0; --k)
+    for (int l = k + 1; l < rank; ++l) triangle[k * rank + k] -= triangle[k * rank + l] * triangle[l * rank + l];
+}
+
 }  // namespace
 
 double dot(const double* x, const double* y, Offset count) {
@@ -97,6 +165,19 @@ void cholesky_solve(const double* factor, int d, int leading, double* x) {
     x[i] /= factor[i * leading + i];
     for (int k = 0; k < i; ++k) x[k] -= factor[i * leading + k] * x[i];
   }
+}
+
+int least_norm(double* rows, double* right, int m, int d, int leading, double* out, LeastNormWork& work) {
+  const auto side = static_cast<std::size_t>(leading), tall = static_cast<std::size_t>(std::max(m, 1));
+  work.axes.resize(std::max(work.axes.size(), side * side));
+  work.columns.resize(std::max(work.columns.size(), side * tall));
+  work.triangle.resize(std::max(work.triangle.size(), side * side));
+  const int rank = row_axes(rows, m, d, leading, work);
+  solve_axes(rank, m, right, work);
+  std::fill(out, out + leading, 0.0);
+  for (int k = 0; k < rank; ++k)
+    subtract(-work.triangle[static_cast<std::size_t>(k * rank + k)], work.axes.data() + k * leading, leading, out);
+  return rank;
 }
 
 bool inverse_root(const double* delta, int d, int leading, double* root, double* work) {

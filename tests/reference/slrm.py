@@ -10,11 +10,13 @@ def inverse_root(gram):
 
 
 def code(U, seen, x, ridge=0.0, label=None, w=None, lam1=np.inf):
-    """Step 5: argmin_a lam1 (|x_O - U_O a|^2 + ridge |a|^2) + (label - w a)^2; without a label the first part alone."""
-    G, b = U[seen].T @ U[seen] + ridge * np.eye(U.shape[1]), U[seen].T @ x[seen]
-    if label is None or np.isnan(label) or np.isinf(lam1):
-        return np.linalg.solve(G, b)
-    return np.linalg.solve(lam1 * G + np.outer(w, w), lam1 * b + label * w)
+    """Step 5: argmin_a |x_O - U_O a|^2 + ridge |a|^2 + (label - w a)^2 / lam1, the last for a label; the shortest of several."""
+    A, b = U[seen], x[seen]
+    if ridge > 0:
+        A, b = np.vstack([A, np.sqrt(ridge) * np.eye(U.shape[1])]), np.append(b, np.zeros(U.shape[1]))
+    if label is not None and not np.isnan(label) and np.isfinite(lam1):
+        A, b = np.vstack([A, w / np.sqrt(lam1)]), np.append(b, label / np.sqrt(lam1))
+    return np.linalg.lstsq(A, b, rcond=1e-10)[0]
 
 
 def modified_petrels(U, R_inv, seen, x, a):
@@ -33,10 +35,17 @@ def step_size(rho, t, constant_until, schedule):
 def slrm(
     X, y, U, w, R_inv, *, lam1, lam2, lam3, rho, constant_until, schedule="mairal", ridge=0.0, orthonormalize=True
 ):
-    """Algorithm 1, steps 4 to 8, one pass; returns U, w and the label-free predictions made before every step."""
-    U, w, R_inv, before = U.copy(), w.copy(), R_inv.copy(), []
-    for t, (x, label) in enumerate(zip(X, y, strict=True), start=1):
+    """Algorithm 1, steps 4 to 8, one pass; returns U, w and the label-free predictions made before every step.
+
+    A row with nothing observed is no step: the paper has none.
+    """
+    U, w, R_inv, before, t = U.copy(), w.copy(), R_inv.copy(), [], 0
+    for x, label in zip(X, y, strict=True):
         seen = ~np.isnan(x)
+        if not seen.any():
+            before.append(0.0)
+            continue
+        t += 1
         before.append(code(U, seen, x, ridge) @ w)
         a = code(U, seen, x, ridge, label, w, lam1)
         modified_petrels(U, R_inv, seen, x, a)

@@ -23,14 +23,16 @@ class LazyBasis {
   LazyBasis& operator=(const LazyBasis&) = delete;
 
   int leading() const { return leading_; }
+  const std::vector<double>& t() const { return t_; }
   const std::vector<double>& t_inverse() const { return t_inverse_; }
 
   // rows (m, leading) = rows of V.
   void gather(const Index* seen, int m, double* rows) const;
   void scatter(const Index* seen, int m, const double* rows);
 
-  // out = T^-1 x, or T^-T x.
+  // out = T^-1 x, T x, or T^-T x.
   void to_u(const double* x, double* out) const;
+  void from_u(const double* x, double* out) const;
   void to_v(const double* x, double* out) const;
 
   // U <- U (U^T U)^(-1/2) after m rows of V changed from ones of Gram `before` (leading, leading) to `rows`, when U was

@@ -57,7 +57,7 @@ struct LabelSums {
 };
 void remember_label(const LabelSums& sums, int d, double kept, double label, const double* code);
 
-enum RlsClock { kSteps, kLogDiscount, kAge, kFast, kSlow, kSingular, kLazySteps, kRlsClock };
+enum RlsClock { kSteps, kLogDiscount, kAge, kFast, kSlow, kSingularRows, kLazySteps, kRlsClock };
 
 // Elements of one stored inverse correlation: blocks of eight columns for double, the packed triangle for float.
 template <class P>

@@ -3,9 +3,14 @@
 
 #include <vector>
 
+#include "lacunar/small_dense.hpp"
 #include "lacunar/types.hpp"
 
 namespace lacunar {
+
+// Least pivots of a factor, in units of the mean diagonal: below the first a matrix is singular; below the second its inverse
+// has lost digits that `shortest` keeps.
+constexpr double kSingular = 1e-13, kExact = 1e-5;
 
 class RowCode {
  public:
@@ -15,9 +20,16 @@ class RowCode {
   template <class T>
   void load(const T* entries, int m);
 
-  // Factor of gram + ridge inner, where inner (leading, leading) is null for the identity. False when a ridge of its own
-  // had to rescue a singular one. d^3 / 3.
-  bool factorise(double ridge, const double* inner);
+  // Factor of gram + ridge inner, where inner (leading, leading) is null for the identity. False, and no factor, when a
+  // pivot falls below `least` in units of the mean diagonal. d^3 / 3.
+  bool factorise(double ridge, const double* inner, double least);
+
+  // Factor of gram with a small ridge of its own, after `factorise` said that it is singular.
+  void rescue(double ridge);
+
+  // Without a factor: the shortest code in the coordinates of U = V T, T (leading, leading) or null for V itself, among those
+  // that minimise |x - U_O a|^2 + (label - along a)^2; `along` (leading) may be null. Returns the rank. O(m d^2).
+  int shortest(const double* t, const double* along, double label, std::vector<double>& code);
 
   // out = (gram + ridge inner)^-1 of `of`. 2 d^2.
   void solve(const std::vector<double>& of, std::vector<double>& out) const;
@@ -38,7 +50,8 @@ class RowCode {
   double size = 0;
 
  private:
-  std::vector<double> factor_, scratch_, inverse_root_;
+  std::vector<double> factor_, scratch_, inverse_root_, tall_, aim_;
+  LeastNormWork work_;
 };
 
 }  // namespace lacunar

@@ -2,6 +2,8 @@
 // Their products come per instruction set; see SmallKernels.
 #pragma once
 
+#include <vector>
+
 #include "lacunar/types.hpp"
 
 namespace lacunar {
@@ -24,6 +26,16 @@ bool cholesky(double* matrix, int d, int leading, double smallest);
 
 // x = (L L^T)^-1 x. 2 d^2.
 void cholesky_solve(const double* factor, int d, int leading, double* x);
+
+// Room for `least_norm`; it grows as rows need.
+struct LeastNormWork {
+  std::vector<double> axes, columns, triangle;  // (d, leading), (d, m), (d, d)
+};
+
+// out (leading) = the shortest x among those that minimise |rows x - right|, for rows (m, leading) and right (m), which are
+// overwritten. Returns the rank: directions below 1e-10 of the longest row count as none. Gram-Schmidt by rows with pivots
+// and then by columns (a complete orthogonal decomposition): no normal equations, so no squared condition. 6 m d^2.
+int least_norm(double* rows, double* right, int m, int d, int leading, double* out, LeastNormWork& work);
 
 // root = (I + delta)^(-1/2) for symmetric delta, by its binomial series where that converges fast and by Jacobi rotations
 // elsewhere; work holds 3 matrices. False when I + delta is not positive definite.
