@@ -150,7 +150,8 @@ def test_sparse_encoding_gives_the_same_fit(estimator, container, width):
 
 @every
 def test_weights_are_repeats(estimator):
-    if getattr(estimator, "passes", None) or getattr(estimator, "solver", "auto") == "online":
+    algorithm_1 = getattr(estimator, "options", None) == "paper" and hasattr(estimator, "passes")
+    if algorithm_1 or getattr(estimator, "passes", None) or getattr(estimator, "solver", "auto") == "online":
         pytest.skip("a pass of Algorithm 1 takes one step of weight 2 where two rows take two steps of weight 1")
     X, y = problem(estimator)
     weight = np.random.default_rng(1).integers(0, 3, len(y))

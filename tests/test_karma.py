@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from reference.online import as_printed
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
@@ -128,12 +130,69 @@ def test_unfinished_solver_warns_with_its_gap():
 
 def test_paper_options():
     X, y = table()
-    model = KarmaClassifier(gamma=3, options="paper", loss="hinge", indicators=True, C=1e-3).fit(X, y > 0)
+    exact = {"options": "paper", "solver": "gram"}
+    model = KarmaClassifier(gamma=3, indicators=True, C=1e-3, **exact).fit(X, y > 0)
     form = model.kernel_
     assert (form.count_scale, form.trace, form.indicators, form.cosine, form.constant) == (1, 1, 0, False, 1)
-    many = KarmaClassifier(options="paper", loss="hinge", C=1e-2).fit(X, np.digitize(y, [-2, 2]))
-    multi = KarmaClassifier(options="paper", loss="crammer_singer", C=1e-2).fit(X, np.digitize(y, [-2, 2]))
+    hinge = KarmaClassifier(gamma=3, scale="raw", normalize=None, loss="hinge", C=1e-3, solver="gram").fit(X, y > 0)
+    np.testing.assert_array_equal(model.decision_function(X), hinge.decision_function(X))
+    classes = np.digitize(y, [-2, 2])
+    many = KarmaClassifier(options="paper", C=1e-2).fit(X, classes)
+    multi = KarmaClassifier(options="paper", loss="crammer_singer", C=1e-2).fit(X, classes)
+    assert many.solver_ == "gram"
     np.testing.assert_array_equal(many.decision_function(X), multi.decision_function(X))
+    ridge = KarmaRegressor(C=1e-3, **exact).fit(X, y)
+    assert ridge.intercept_ == y.mean()
+    np.testing.assert_array_equal(
+        ridge.predict(X), KarmaRegressor(C=1e-3, scale="raw", normalize=None).fit(X, y).predict(X)
+    )
+
+
+@pytest.mark.parametrize("gamma", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("solver", ["auto", "primal"])
+@pytest.mark.parametrize("loss", ["squared", "hinge", "squared_hinge", "logistic", "absolute", "epsilon_insensitive"])
+def test_paper_is_algorithm_1_to_the_letter(loss, solver, seed, gamma):
+    X, y = table(n=40, d=4, seed=seed)
+    X_new, _ = table(n=15, d=4, seed=seed + 50)
+    y = y + 3  # a bias, which the constant feature has to learn
+    constant = [np.column_stack([Z, np.ones(len(Z))]) for Z in (X, X_new)]
+    labels = loss in ("hinge", "squared_hinge", "logistic")
+    rho = float(2 * np.diag(karma_kernel(constant[0], gamma=gamma, scale="raw")).max())
+    options = {
+        "options": "paper",
+        "solver": solver,
+        "standardize": False,
+        "rho": rho,
+        "loss": loss,
+        "random_state": seed,
+    }
+    model = (KarmaClassifier if labels else KarmaRegressor)(gamma, **options)
+    target = np.where(y > 3, 1.0, -1.0) if labels else y
+    values, expected = as_printed(constant[0], target, constant[1], gamma, rho, loss)
+    model.fit(X, target)
+    assert model.solver_ == ("online" if solver == "auto" else "primal")
+    made = model.decision_function(X_new) if labels else model.predict(X_new)
+    np.testing.assert_allclose(made, expected, rtol=1e-8, atol=1e-10 * np.abs(expected).max())
+    again = clone(model)
+    options = {"classes": [-1, 1]} if labels else {}
+    score = again.score_stream(X, target, **options)
+    np.testing.assert_allclose(score.values[:, 0], values, rtol=1e-8, atol=1e-10 * np.abs(values).max())
+    streamed = again.decision_function(X_new) if labels else again.predict(X_new)
+    np.testing.assert_allclose(streamed, expected, rtol=1e-8, atol=1e-10 * np.abs(expected).max())
+
+
+def test_paper_alone_has_the_papers_loss_rho_and_solver():
+    X, y = table(n=40, d=4)
+    model = KarmaClassifier(options="paper", standardize=False, C=0.1).fit(X, y > 0)
+    assert (model.solver_, model.state_["loss"], model.state_["rho"]) == ("online", "hinge", 1 / (0.1 * 40))
+    constant = np.column_stack([X, np.ones(len(X))])
+    _, expected = as_printed(constant, np.where(y > 0, 1.0, -1.0), constant, 2, 0.25, "hinge")
+    np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-10, atol=1e-12 * np.abs(expected).max())
+    with pytest.raises(
+        ValueError, match=r"1 / \(rho t\) with rho=0\.00025 and no cap, overflows at row 107 of the batch"
+    ):
+        KarmaRegressor(options="paper", C=10).fit(np.tile(X, (10, 1)), np.tile(y, 10))
 
 
 @pytest.mark.parametrize("model", EVERY)

@@ -42,13 +42,18 @@ def holdout(seed: int) -> StratifiedShuffleSplit:
 
 def paper_labels(gammas: tuple[int, ...], X: Any, y: Any, X_new: Any, seed: int) -> Any:
     grid = [{"gamma": [g], "C": capped(raw_kernel(X, X, X, g))} for g in gammas]
-    return GridSearchCV(KarmaClassifier(options="paper", loss="hinge"), grid, cv=holdout(seed)).fit(X, y).predict(X_new)
+    return (
+        GridSearchCV(KarmaClassifier(options="paper", solver="gram"), grid, cv=holdout(seed)).fit(X, y).predict(X_new)
+    )
 
 
 def paper_numbers(gammas: tuple[int, ...], X: Any, y: Any, X_new: Any, seed: int) -> Any:
     split = ShuffleSplit(1, test_size=0.25, random_state=seed)
     search = GridSearchCV(
-        KarmaRegressor(options="paper"), {"gamma": gammas, "C": CS}, cv=split, scoring="neg_mean_squared_error"
+        KarmaRegressor(options="paper", solver="gram"),
+        {"gamma": gammas, "C": CS},
+        cv=split,
+        scoring="neg_mean_squared_error",
     )
     return search.fit(X, y).predict(X_new)
 

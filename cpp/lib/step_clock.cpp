@@ -29,9 +29,9 @@ void StepClock::folded() {
 
 double StepClock::rate(double t, double curvature) const {
   double eta = rule_.eta0;
-  if (rule_.kind == StepRule::Kind::theory) eta = 1 / (rule_.rho * t);
+  if (rule_.kind == StepRule::Kind::theory || rule_.kind == StepRule::Kind::printed) eta = 1 / (rule_.rho * t);
   if (rule_.kind == StepRule::Kind::inverse) eta = rule_.eta0 / std::pow(t, rule_.power);
-  if (is_quadratic(rule_.loss)) eta = std::min(eta, 1 / (rule_.rho + 2 * curvature));
+  if (capped()) eta = std::min(eta, 1 / (rule_.rho + 2 * curvature));
   return eta;
 }
 

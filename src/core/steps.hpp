@@ -20,6 +20,7 @@ inline PointLoss loss_of(const std::string& name) {
 
 inline StepRule::Kind kind_of(const std::string& eta) {
   if (eta == "theory") return StepRule::Kind::theory;
+  if (eta == "printed") return StepRule::Kind::printed;
   if (eta == "constant") return StepRule::Kind::constant;
   if (eta == "inverse") return StepRule::Kind::inverse;
   throw std::invalid_argument("unknown eta " + eta);

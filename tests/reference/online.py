@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from reference.karma import embedding
+
 
 def slope(loss, f, y, epsilon=0.1):
     """(Sub)gradient of the loss in f."""
@@ -16,9 +18,9 @@ def slope(loss, f, y, epsilon=0.1):
 
 
 def rate(loss, t, k, rho, eta, eta0, power):
-    """eta_t, capped by the curvature where the slope is not bounded."""
-    plain = {"theory": 1 / (rho * t), "constant": eta0, "invscaling": eta0 / t**power}[eta]
-    return min(plain, 1 / (rho + 2 * k)) if loss in ("squared", "squared_hinge") else plain
+    """eta_t, capped by the curvature where the slope is not bounded; "printed" is 1 / (rho t) for every loss."""
+    plain = {"theory": 1 / (rho * t), "printed": 1 / (rho * t), "constant": eta0, "invscaling": eta0 / t**power}[eta]
+    return min(plain, 1 / (rho + 2 * k)) if loss in ("squared", "squared_hinge") and eta != "printed" else plain
 
 
 def algorithm_1(gram, y, rho, *, loss="hinge", eta="theory", eta0=0.1, power=0.5, weight=None):
@@ -45,3 +47,16 @@ def iterate_of(iterates, kind):
         if kind == "average"
         else np.average(iterates[1:], axis=0, weights=np.arange(1, T + 1))
     )
+
+
+def as_printed(X, y, X_new, gamma, rho, loss):
+    """Algorithm 1 with eta_t = 1 / (rho t) on the features of Definition 4 themselves: the values of v_t at row t, and those of
+    the plain mean of v_1, ..., v_T at new rows (Theorem 2, item 2). X (n, d) with NaN, as it enters the kernel."""
+    features, new = (np.array([embedding(x, gamma) for x in Z]) for Z in (X, X_new))
+    v, total, values = np.zeros(features.shape[1]), np.zeros(features.shape[1]), []
+    for t, (phi, target) in enumerate(zip(features, y, strict=True), 1):
+        total += v
+        values.append(v @ phi)
+        step = 1 / (rho * t)
+        v = (1 - step * rho) * v - step * slope(loss, values[-1], target) * phi
+    return np.array(values), new @ total / len(y)

@@ -9,7 +9,7 @@ struct StepRule {
   PointLoss loss;
   double epsilon;
   double rho;                // 1/2 rho |v|^2 + mean loss
-  enum class Kind { theory, constant, inverse } kind;
+  enum class Kind { theory, printed, constant, inverse } kind;  // printed: 1 / (rho t) for every loss; theory: capped
   double eta0, power;        // constant and inverse: eta0, eta0 / t^power
   bool averaging_by_step;    // of the second table: iterate t weighs t ("weighted"), or Theorem 2's mean of v_1 .. v_T
 };
@@ -39,7 +39,8 @@ class StepClock {
  private:
   double rate(double t, double curvature) const;
   double shrink(double t, double curvature) const { return 1 - rate(t, curvature) * rule_.rho; }
-  bool keeps_slopes() const { return rule_.kind == StepRule::Kind::theory && !is_quadratic(rule_.loss); }
+  bool capped() const { return is_quadratic(rule_.loss) && rule_.kind != StepRule::Kind::printed; }
+  bool keeps_slopes() const { return rule_.kind == StepRule::Kind::printed || (rule_.kind == StepRule::Kind::theory && !capped()); }
 
   const StepRule& rule_;
   double* clock_;

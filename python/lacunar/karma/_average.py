@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from lacunar.karma._losses import keeps_slopes
 from lacunar.karma._primal import PrimalModel
 
-_QUADRATIC = ("squared", "squared_hinge")
 _SAME = (
     "loss",
     "rho",
@@ -76,9 +76,7 @@ def average_states(states: Sequence[dict[str, Any]], common: int = 0) -> dict[st
     last = sum(w * model.weights("last").astype(np.float64) for w, model in zip(share, models, strict=True))
     mean = sum(w * model.weights().astype(np.float64) for w, model in zip(share, models, strict=True))
     t = common + own.sum()
-    slopes = (
-        first["eta"] == "theory" and first["loss"] not in _QUADRATIC
-    )  # the clock then knows the scale from t: 1 / (rho t)
+    slopes = keeps_slopes(first["eta"], first["loss"])  # the clock then knows the scale from t: 1 / (rho t)
     scale = 1 / (first["rho"] * max(t, 1)) if slopes else 1.0
     weighted = first["iterate"] == "weighted"
     total = t * (t + 1) / 2 if weighted else t

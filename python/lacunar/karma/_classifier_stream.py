@@ -22,6 +22,10 @@ class ClassifierStream(StreamFits):
     class_weight: Any
     classes_: NDArray[Any]
 
+    def _own_loss(self) -> str:
+        """The squared loss is the paper's for numbers only; labels have the hinge (section 5)."""
+        return "hinge" if self.options == "paper" and self.loss == "squared" else self.loss
+
     @available_if(can_stream)  # type: ignore[untyped-decorator]
     def partial_fit(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None

@@ -67,18 +67,28 @@ class EngineFits(KarmaBase):
     random_state: Any
     verbose: int
 
+    def _own_loss(self) -> str:
+        """The loss of the engines and of `fit`; classifiers have the paper's own."""
+        return self.loss
+
+    def _own_iterate(self) -> Any:
+        return "average" if self.options == "paper" else self.iterate
+
     def _choose_solver(self, X: Observed, n_outputs: int) -> str:
         """The solver of `fit`, refused where it cannot be."""
-        wide_only = self.loss in ("absolute", "epsilon_insensitive")
+        loss = self._own_loss()
+        wide_only = loss in ("absolute", "epsilon_insensitive")
         if self.solver != "auto":
             self._refuse_solver(self.solver, wide_only)
             return self.solver
-        if self.loss == "crammer_singer":
+        if loss == "crammer_singer":
             return "gram"
+        if self.options == "paper":
+            return "online"
         if wide_only:
             return "primal" if has_map(self.kernel_) else "online"
         mean = X.nnz / max(X.shape[0], 1)
-        shape = Shape(*X.shape, mean, n_outputs, self.loss == "squared")
+        shape = Shape(*X.shape, mean, n_outputs, loss == "squared")
         return choose_solver(self.kernel_, shape, int(self.memory_limit))
 
     def _refuse_solver(self, solver: str, wide_only: bool = False) -> None:
@@ -113,7 +123,14 @@ class EngineFits(KarmaBase):
 
     def _make_engine(self, solver: str, n_outputs: int, rho: float, dtype: Any, *, iterate: str) -> Engine:
         n_features = len(self.center_)
-        shared: dict[str, Any] = {"loss": self.loss, "rho": rho, "eta": self.eta, "eta0": self.eta0, "dtype": dtype}
+        paper = self.options == "paper"
+        shared: dict[str, Any] = {
+            "loss": self._own_loss(),
+            "rho": rho,
+            "eta": "printed" if paper else self.eta,
+            "eta0": self.eta0,
+            "dtype": dtype,
+        }
         shared |= {"power_t": self.power_t, "epsilon": getattr(self, "epsilon", 0.1), "iterate": iterate}
         if solver == "primal":
             return PrimalModel(self.kernel_, n_features, n_outputs, memory_limit=int(self.memory_limit), **shared)
@@ -123,15 +140,19 @@ class EngineFits(KarmaBase):
     def _own_dtype(self, *, exact: bool) -> str:
         if self.dtype != "auto":
             return self.dtype
+        if self.options == "paper":
+            return "float64"
         fine = exact and (self.tol < _FINE_TOL or self.loss == "squared")
         return "float64" if fine else "float32"
 
     def _fit_engine(self, solver: str, rows: Observed, targets: _Floats, weight: _Floats, point: SavePoint) -> None:
         """Fit all rows; an interrupt leaves the model of the last full block."""
-        exact = solver == "primal" and self.passes is None
+        exact = solver == "primal" and self.passes is None and self.options != "paper"
         rho = self.rho or 1 / (self.C * len(targets))
         dtype = self._own_dtype(exact=exact)
-        engine = self._make_engine(solver, targets.shape[1], rho, dtype, iterate="last" if exact else self.iterate)
+        engine = self._make_engine(
+            solver, targets.shape[1], rho, dtype, iterate="last" if exact else self._own_iterate()
+        )
         self._adopt_engine(engine)
         point.keeps_interrupted = True
         try:
@@ -159,13 +180,13 @@ class EngineFits(KarmaBase):
             progress=report,
         )
         self.n_iter_, self.gap_ = int(result.n_iter), float(result.gap)
-        warn_if_unfinished([result], self.loss, self.tol)
+        warn_if_unfinished([result], self._own_loss(), self.tol)
 
     def _pass_over(self, engine: Engine, rows: Observed, targets: _Floats, weight: _Floats) -> None:
         rng = generator(self.random_state)
         self.n_iter_ = 0
         for number in range(1, (self.passes or 1) + 1):
-            order = rng.permutation(len(targets))
+            order = np.arange(len(targets)) if self.options == "paper" else rng.permutation(len(targets))
             engine.partial_fit(rows, targets, weight, order=order, n_threads=thread_count(self.n_jobs))
             self.n_iter_ = number
             if self.verbose:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
-from lacunar.karma._losses import diverged, overflowed
+from lacunar.karma._losses import diverged, keeps_slopes, overflowed
 from lacunar.karma._map import FeatureMap, aligned_copy, aligned_zeros, choose_map
 from lacunar.karma._support import Support
 from lacunar.karma._wide import descend_by_blocks, is_wide, nothing_pending, with_pending
@@ -18,7 +18,7 @@ from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 
 _Floats = NDArray[np.float64]
-Eta = Literal["theory", "constant", "invscaling"]
+Eta = Literal["theory", "printed", "constant", "invscaling"]
 Iterate = Literal["weighted", "average", "last"]
 
 _SLICE = 2**17  # rows between two chances to interrupt
@@ -181,7 +181,7 @@ class PrimalModel:
 
     def _may_fold(self, n_rows: int) -> bool:
         """Whether so many steps may rescale the tables, of which a fold touches every row: see step_clock.cpp."""
-        if self.eta == "theory" and self.loss not in ("squared", "squared_hinge"):
+        if keeps_slopes(self.eta, self.loss):
             return False  # eta_t = 1 / (rho t): the scale is known from t
         t, scale, reach = self.clock
         eta = {"theory": 1 / (self.rho * (t + 1)), "constant": self.eta0}.get(

@@ -55,7 +55,10 @@ class KarmaRegressor(RegressorMixin, StreamFits):  # type: ignore[misc]
     coef0 : float, default=1.0
         Weight of lower degrees, >= 0.
     options : {"paper"}, default=None
-        "paper" sets `scale="raw"`, `normalize=None`, `indicators=False`, `constant=True`.
+        "paper" is Algorithm 1 of [1]_ to the letter, on the kernel of Theorem 4: it sets `scale="raw"`, `normalize=None`,
+        `indicators=False`, `constant=True`, `eta="theory"` without a cap, `iterate="average"` (Theorem 2), float64 and
+        `intercept_` 0, and takes rows in the order given. `solver="auto"` then means "online"; `solver="gram"` minimises the
+        objective of (3) exactly, for y less its mean as in section 5. The squared loss without a cap diverges unless rho is near 2 k(x, x). docs/as-printed.md.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
     tol : float, default=1e-3
@@ -96,7 +99,7 @@ class KarmaRegressor(RegressorMixin, StreamFits):  # type: ignore[misc]
     Attributes
     ----------
     intercept_ : float or ndarray of shape (t,)
-        Weighted mean of y, taken off before the fit and added to predictions.
+        Weighted mean of y, taken off before the fit and added to predictions; 0 in Algorithm 1 of `options="paper"`.
     solver_ : str
         "gram", "primal" or "online". The attributes of kept rows are those of "gram" only.
     state_ : dict
@@ -250,7 +253,7 @@ class KarmaRegressor(RegressorMixin, StreamFits):  # type: ignore[misc]
             table, target, weight = table[index], target[index], weight[index]
         self._forget()
         target = target.astype(np.float64)
-        self.intercept_ = np.average(target, axis=0, weights=weight)
+        self.intercept_ = self._offset(target, weight)
         rows = self._fit_rows(table, weight)
         centred = self._targets(target)
         self.solver_ = self._choose_solver(rows, centred.shape[1])
@@ -316,8 +319,13 @@ class KarmaRegressor(RegressorMixin, StreamFits):  # type: ignore[misc]
         return table, target.astype(np.float64)
 
     def _first_targets(self, target: NDArray[Any], classes: Any, weight: NDArray[np.float64]) -> NDArray[np.float64]:
-        self.intercept_ = np.average(target, axis=0, weights=weight)
+        self.intercept_ = self._offset(target, weight)
         return self._targets(target)
+
+    def _offset(self, target: NDArray[Any], weight: NDArray[np.float64]) -> Any:
+        """What is taken off the targets: their mean, as in section 5 of the paper; nothing in its Algorithm 1."""
+        mean = np.average(target, axis=0, weights=weight)
+        return mean * 0.0 if self.options == "paper" and self.solver != "gram" else mean
 
     def _targets(self, target: NDArray[Any]) -> NDArray[np.float64]:
         if target.shape[1:] != np.shape(self.intercept_):

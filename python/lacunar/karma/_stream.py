@@ -127,7 +127,9 @@ class StreamFits(EngineFits):
         self.kernel_ = fit_form(scale_columns(table, self._columns()), weight, self._kernel_options())
         self.solver_ = self._stream_solver()
         dtype = self._own_dtype(exact=False)
-        self._adopt_engine(self._make_engine(self.solver_, n_outputs, self._stream_rho(), dtype, iterate=self.iterate))
+        self._adopt_engine(
+            self._make_engine(self.solver_, n_outputs, self._stream_rho(), dtype, iterate=self._own_iterate())
+        )
 
     # -- public ---------------------------------------------------------------------------------------------------
 
@@ -152,7 +154,7 @@ class StreamFits(EngineFits):
         return StreamScore(len(values), self._count_mistakes(values, targets), loss, gained, values)
 
     def _mean_loss(self, values: _Floats, targets: _Floats, weight: _Floats) -> float:
-        each = loss_values(self.loss, values, targets, getattr(self, "epsilon", 0.1)).sum(axis=1)
+        each = loss_values(self._own_loss(), values, targets, getattr(self, "epsilon", 0.1)).sum(axis=1)
         return float(np.average(each, weights=weight))
 
     def _best_loss(self, rows: Observed, targets: _Floats, weight: _Floats) -> float:
