@@ -87,7 +87,7 @@ def test_zero_gram_predicts_zero():
 
 
 def test_indefinite_gram_is_named():
-    with pytest.raises(np.linalg.LinAlgError, match=r"C=10 .*lower C"):
+    with pytest.raises(np.linalg.LinAlgError, match=r"C=10 .*Lower C"):
         solve_ridge(-np.eye(3), np.ones((3, 1)), 10.0)
 
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._check import validate_X
 from lacunar._columns import ColumnScale, fit_columns, scale_columns
 from lacunar._factor import row_codes
-from lacunar._random import generator
+from lacunar._random import fixed_seed, generator
 from lacunar.baselines._continuation import (
     Solution,
     Steps,
@@ -101,7 +101,7 @@ class MatrixCompletion(BaseEstimator):  # type: ignore[misc]
         columns = fit_columns(table, np.ones(table.shape[0]), standardize=self.standardize)
         self.center_, self.scale_, self.observed_columns_ = columns.center, columns.scale, columns.seen
         stacked = Stacked(scale_columns(table, columns), labels, self._loss, self._ones, 1.0)
-        rng = generator(self.random_state)
+        rng = generator(fixed_seed(self.random_state))
         self.lam_, self.mu_ = self._choose(stacked, hide, score, rng)
         final = Stacked(stacked.rows, labels, self._loss, self._ones, self.lam_)
         solution = list(self._walk(final, self.mu_, rng))[-1]
@@ -217,7 +217,9 @@ def hidden_rows(
     stratified = codes is not None and bool(
         np.bincount(codes[index]).min() >= 2 and min(count, len(index) - count) > codes.max()
     )
-    splitter = (StratifiedShuffleSplit if stratified else ShuffleSplit)(1, test_size=count, random_state=random_state)
+    splitter = (StratifiedShuffleSplit if stratified else ShuffleSplit)(
+        1, test_size=count, random_state=fixed_seed(random_state)
+    )
     _, test = next(splitter.split(index, codes[index] if codes is not None else None))
     hide = np.zeros(len(known), dtype=bool)
     hide[index[test]] = True

@@ -45,7 +45,7 @@ class MCBClassifier(CompletionClassifier):
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
-        Which labels are hidden, and where block iteration starts.
+        Which labels are hidden, and where block iteration starts. None is a fixed draw.
     n_jobs : int, default=None
         Threads of the codes of unseen rows.
     verbose : int, default=0
@@ -163,7 +163,7 @@ class MCBRegressor(CompletionRegressor):
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
-        Which labels are hidden, and where block iteration starts.
+        Which labels are hidden, and where block iteration starts. None is a fixed draw.
     n_jobs : int, default=None
         Threads of the codes of unseen rows.
     verbose : int, default=0

@@ -149,7 +149,8 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
     def _model_params(self, options: KernelOptions) -> dict[str, Any]:
         """Parameters of the refitted model that this search shares with it."""
         shared = {
-            name: getattr(self, name) for name in ("scale", "standardize", "constant", "sparse_missing", "n_jobs")
+            name: getattr(self, name)
+            for name in ("scale", "standardize", "constant", "sparse_missing", "random_state", "n_jobs")
         }
         if options.expand is not None:  # columns are standardised before they are expanded, and not after
             shared["standardize"] = False

@@ -67,9 +67,10 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
         a level where a column has at most 8; the squares of kernels of gamma 1 and 2; and averages at least the best 5.
         `chosen_` says which.
     refit_loss : {"squared", "hinge", "squared_hinge", "logistic", "crammer_singer"} or None, default=None
-        Loss of the final model; C is then chosen anew by the error of 5 folds. None is "squared".
+        Loss of the final model; C is then chosen anew on 5 folds, by log loss for "logistic" and by the error for the others.
+        None is "squared".
     random_state : int, RandomState or None, default=None
-        Draws the rows of "holdout", folds and the subsample.
+        Draws the rows of "holdout", folds and the subsample, and orders those of "primal". None is a fixed draw.
     verbose : int, default=0
         1 prints every kernel with its score and the time left.
 

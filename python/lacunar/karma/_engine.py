@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from lacunar._random import generator
+from lacunar._random import fixed_seed, generator
 from lacunar._threads import thread_count
 from lacunar._undo import SavePoint
 from lacunar.karma._auto import Shape, choose_solver, gram_bytes
@@ -175,7 +175,7 @@ class EngineFits(KarmaBase):
             self.C * weight,
             tol=self.tol,
             max_iter=self.max_iter,
-            rng=generator(self.random_state),
+            rng=generator(fixed_seed(self.random_state)),
             n_threads=thread_count(self.n_jobs),
             progress=report,
         )
@@ -183,7 +183,7 @@ class EngineFits(KarmaBase):
         warn_if_unfinished([result], self._own_loss(), self.tol)
 
     def _pass_over(self, engine: Engine, rows: Observed, targets: _Floats, weight: _Floats) -> None:
-        rng = generator(self.random_state)
+        rng = generator(fixed_seed(self.random_state))
         self.n_iter_ = 0
         for number in range(1, (self.passes or 1) + 1):
             order = np.arange(len(targets)) if self.options == "paper" else rng.permutation(len(targets))

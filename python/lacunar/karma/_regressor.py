@@ -90,7 +90,7 @@ class KarmaRegressor(RegressorMixin, StreamFits):  # type: ignore[misc]
     dtype : {"auto", "float32", "float64"}, default="auto"
         Of the weight table; "auto" is float64 for the squared loss to `tol` and tol < 1e-4, else float32.
     random_state : int, RandomState or None, default=None
-        Order of the rows of "primal" and "online" in `fit`.
+        Order of the rows of "primal" and "online" in `fit`. None is a fixed one.
     n_jobs : int, default=None
         Threads of the kernel. None is 1, -1 all processors.
     verbose : int, default=0

@@ -46,7 +46,7 @@ class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
         a level where a column has at most 8; the squares of kernels of gamma 1 and 2; and averages at least the best 5.
         `chosen_` says which.
     random_state : int, RandomState or None, default=None
-        Draws the rows of "holdout", folds and the subsample.
+        Draws the rows of "holdout", folds and the subsample, and orders those of "primal". None is a fixed draw.
     verbose : int, default=0
         1 prints every kernel with its score and the time left.
 

@@ -79,10 +79,11 @@ def _solve(gram: NDArray[np.floating], Y: _Floats, C: float, root: _Floats | Non
     try:
         factor = cho_factor(system.T, lower=True, overwrite_a=True)  # .T: Fortran order, factorised in place
     except LinAlgError as error:
+        largest = C if root is None else C * float(np.max(root)) ** 2
         raise LinAlgError(
-            f"C={C:g} with this Gram: the ridge system K + I/(2C) should be positive definite, but its Cholesky "
-            f"factorisation failed in {system.dtype} ({error}); lower C, or check that the kernel is symmetric and "
-            "positive semi-definite"
+            f"C must leave the ridge system K + I/(2C) positive definite; with C={largest:g} (times the largest sample weight) its "
+            f"Cholesky factorisation fails in {system.dtype} ({error}). Lower C, or check that the kernel is symmetric and "
+            "positive semi-definite."
         ) from error
     solution = cho_solve(factor, target.astype(system.dtype, copy=False), check_finite=False)
     return _scale_rows(np.asarray(solution, dtype=np.float64), root)

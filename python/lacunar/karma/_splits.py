@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lacunar._random import fixed_seed
+
 _Ints = NDArray[np.intp]
 Split = tuple[_Ints, _Ints]
 HOLDOUT = 0.25  # share of rows the paper holds out
@@ -16,7 +18,9 @@ def search_rows(index: _Ints, codes: _Ints | None, limit: int, random_state: Any
     """At most `limit` of the rows, stratified by class where every class has two members; sorted."""
     if len(index) <= limit:
         return index
-    splitter = _shuffle(None if codes is None else codes[index], train_size=limit, random_state=random_state)
+    splitter = _shuffle(
+        None if codes is None else codes[index], train_size=limit, random_state=fixed_seed(random_state)
+    )
     chosen, _ = next(splitter.split(index, None if codes is None else codes[index]))
     return np.sort(index[chosen])
 
@@ -41,6 +45,8 @@ def make_splits(cv: Any, y: NDArray[Any], codes: _Ints | None, kept: _Ints, rand
     if isinstance(cv, str) and cv == "loo":
         return None
     from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+
+    random_state = fixed_seed(random_state)
 
     if isinstance(cv, str):
         splitter = _shuffle(codes, test_size=HOLDOUT, random_state=random_state)

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from lacunar._columns import ColumnScale, fit_columns, scale_columns
 from lacunar._one_pass import labelled, one_pass
-from lacunar._random import generator
+from lacunar._random import fixed_seed, generator
 from lacunar._threads import thread_count
 from lacunar._undo import SavePoint
 from lacunar.karma._engine import EngineFits
@@ -167,7 +167,7 @@ class StreamFits(EngineFits):
         best = self._make_engine("primal", targets.shape[1], self._stream_rho(), "float64", iterate="last")
         assert isinstance(best, PrimalModel)
         upper = weight / (self._stream_rho() * len(weight))
-        rng = generator(self.random_state)
+        rng = generator(fixed_seed(self.random_state))
         best.ascend(rows, targets, upper, tol=self.tol, max_iter=self.max_iter, rng=rng)
         return self._mean_loss(best.decide(rows), targets, weight)
 

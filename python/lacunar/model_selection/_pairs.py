@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import BaseCrossValidator
 
 from lacunar._check import read_pairs
-from lacunar._random import generator
+from lacunar._random import fixed_seed, generator
 
 _Ints = NDArray[np.intp]
 
@@ -63,7 +63,7 @@ class _PairFolds(BaseCrossValidator):  # type: ignore[misc]
             )
         order = np.arange(len(counts))
         if self.shuffle:
-            order = generator(self.random_state).permutation(order)
+            order = generator(fixed_seed(self.random_state)).permutation(order)
         order = order[np.argsort(-counts[order], kind="stable")]
         loads = [(0, k) for k in range(self.n_splits)]
         fold_of_key = np.empty(len(counts), dtype=np.intp)
@@ -87,6 +87,7 @@ class EntryKFold(_PairFolds):
     shuffle : bool, default=True
         Draw the folds; False assigns cells in the order of their first observation.
     random_state : int, RandomState or None, default=None
+        Order that folds are filled in. None is a fixed draw.
 
     Raises
     ------
@@ -122,6 +123,7 @@ class ColdRowKFold(_PairFolds):
     shuffle : bool, default=True
         Break ties among rows of the same number of observations by lot.
     random_state : int, RandomState or None, default=None
+        Order that folds are filled in. None is a fixed draw.
 
     Raises
     ------
@@ -156,6 +158,7 @@ class ColdColumnKFold(_PairFolds):
     shuffle : bool, default=True
         Break ties among columns of the same number of observations by lot.
     random_state : int, RandomState or None, default=None
+        Order that folds are filled in. None is a fixed draw.
 
     Raises
     ------

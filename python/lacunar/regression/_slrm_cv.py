@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from lacunar._random import generator
+from lacunar._random import fixed_seed, generator
 from lacunar._undo import all_or_nothing
 from lacunar.observed import Observed
 from lacunar.regression._base import SubspaceRegression
@@ -61,6 +61,7 @@ class SLRMRegressorCV(SubspaceRegression):
     clip : float or None, default=8.0
     sparse_missing : {"absent", "nan"}, default="absent"
     random_state : int, RandomState or None, default=None
+        Draws folds of cells and the start of every fit. None is a fixed draw.
     n_jobs : int, default=None
     verbose : int, default=0
 
@@ -163,7 +164,7 @@ class SLRMRegressorCV(SubspaceRegression):
                 f"{_listed(self.n_components)}. Add a smaller one."
             )
         grid, alphas = list(product(ranks, _listed(self.lam1))), _listed(self.alpha)
-        seeds = generator(self.random_state).integers(2**31 - 1, size=2)
+        seeds = generator(fixed_seed(self.random_state)).integers(2**31 - 1, size=2)
         units = rows.nnz if self.over == "cells" else int((~np.isnan(labels)).any(axis=1).sum())
         if units < 2:
             raise ValueError(

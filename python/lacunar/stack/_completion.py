@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._check import validate_X
 from lacunar._columns import ColumnScale, fit_columns, scale_columns
 from lacunar._factor import fit_em, row_codes
-from lacunar._random import generator
+from lacunar._random import fixed_seed, generator
 from lacunar._undo import all_or_nothing
 from lacunar.stack._rank import choose_rank, largest_rank
 
@@ -34,6 +34,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
+        Draws hidden cells and the start of the fit. None is a fixed draw.
     n_jobs : int, default=None
 
     Attributes
@@ -108,7 +109,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         columns = fit_columns(table, np.ones(table.shape[0]), standardize=True)
         rows = scale_columns(table, columns)
         self.scale_, self.observed_columns_ = columns.scale, columns.seen
-        rng = generator(self.random_state)
+        rng = generator(fixed_seed(self.random_state))
         options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "n_jobs": self.n_jobs}
         tried: dict[int, float] = {}
         if self.n_components == "auto":

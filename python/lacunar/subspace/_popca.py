@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from lacunar._check import adopt_columns, validate_X
 from lacunar._moments import Sums
 from lacunar._parts import Parts, Whole
-from lacunar._random import generator
+from lacunar._random import fixed_seed, generator
 from lacunar._undo import all_or_nothing
 from lacunar.observed import Observed
 from lacunar.subspace import _closed
@@ -71,7 +71,7 @@ class POPCA(StreamedSubspace):
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
-        Draws hidden entries and the start of the matrix-free solver.
+        Draws hidden entries and the start of the matrix-free solver. None is a fixed draw.
     n_jobs : int, default=None
         Threads.
 
@@ -217,7 +217,7 @@ class POPCA(StreamedSubspace):
         return self._fit_over(tables.map(rows_of))
 
     def _fit_over(self, parts: Parts) -> POPCA:
-        rng, counts = generator(self.random_state), count(parts)
+        rng, counts = generator(fixed_seed(self.random_state)), count(parts)
         check_seen(counts.n, self.unseen)
         d = len(counts.n)
         probe = probe_rows(parts, rng) if _closed.probed(self, d) else None

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from lacunar._check import validate_X
 from lacunar._factor import row_codes
-from lacunar._random import generator
+from lacunar._random import fixed_seed, generator
 from lacunar.observed import Observed
 from lacunar.subspace._model import Model, hidden_cells, hidden_errors, posterior
 
@@ -133,7 +133,7 @@ class FittedSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         score : float
         """
         _, table = self._rows(X)
-        seen, hidden = hidden_cells(table, _HIDDEN, generator(self.random_state))
+        seen, hidden = hidden_cells(table, _HIDDEN, generator(fixed_seed(self.random_state)))
         if not hidden.any():
             raise ValueError(
                 f"X must have entries to hide a tenth of; got {table.nnz} observed entries. Score more rows."
