@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from lacunar.cli import main
 from lacunar.compare import Learner, UserError, evaluate, learners, load_problem, print_table, write_report
-from lacunar.compare._evaluate import paired_p_value, standard_error
+from lacunar.compare.evaluate import paired_p_value, standard_error
 from lacunar.plotting import CoverageDisplay, MissingnessDisplay
 
 

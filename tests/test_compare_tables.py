@@ -1,12 +1,14 @@
 """Every kind of file reads to the same table, and what is no table is refused with a place and a remedy."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
-from lacunar.compare import Table, TableEncoder, UserError, choose_target, guess_task, load_problem, read_table
+from lacunar.compare import Table, TableModel, UserError, choose_target, guess_task, load_problem, read_table
 from lacunar.datasets import load_breast_panels
+from lacunar.karma import KarmaClassifier
 
 NAN = np.nan
 TEXT = "a,colour,y\n1.5,red,0\n?,,1\n-2, blue ,0\nNA,null,1\n"
@@ -47,10 +49,13 @@ def test_parquet(tmp_path):
 def test_arff(tmp_path):
     file = tmp_path / "t.arff"
     head = "% comment\n@RELATION r\n@attribute a numeric\n@attribute 'colour' {red, blue}\n@ATTRIBUTE y {0,1}\n@DATA\n"
-    file.write_text(head + "1.5,'red',0\n\n% more\n?,?,1\n-2, blue,0\n?,?,1\n")
-    check_small(read_table(str(file)))
+    file.write_text(head + "1.5,'red',0\n\n% more\n?,?,1\n-2,blue,0\n?,?,1\n")
+    table = read_table(str(file))
+    np.testing.assert_array_equal(table.column("a"), [1.5, NAN, -2, NAN])
+    assert table.column("colour").tolist() == ["red", "", "blue", ""]
+    assert table.column("y").tolist() == ["0", "1", "0", "1"]  # the file says that these are names of classes
     file.write_text(head + "{0 1.5}\n")
-    with pytest.raises(UserError, match=r"line 7 is sparse ARFF"):
+    with pytest.raises(UserError, match=r"cannot be read as \.arff"):
         read_table(str(file))
 
 
@@ -65,29 +70,29 @@ def test_npz_and_svmlight(tmp_path):
     for name in ("dense.npz", "sparse.npz", "t.svmlight"):
         table = read_table(str(tmp_path / name))
         assert table.target == "y"
-        np.testing.assert_array_equal(np.column_stack(table.columns), np.column_stack([X, y]))
+        np.testing.assert_array_equal(table.frame, np.column_stack([X, y]))
 
 
 def test_svmlight_round_trip(tmp_path):
     X = np.array([[1.0, 2.5], [-3.0, 4.0]])
     dump_svmlight_file(X, [1, 2], str(tmp_path / "t.svm"))
     table = read_table(str(tmp_path / "t.svm"))
-    np.testing.assert_array_equal(np.column_stack(table.columns[:2]), X)
+    np.testing.assert_array_equal(table.frame.iloc[:, :2], X)
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t.csv", "a,y\n1,2\n1,2,3\n", "line 3 has 3 cells where 2"),
+        ("t.csv", "a,y\n1,2\n1,2,3\n", "line 3, saw 3"),
+        ("t.csv", "a,y\n1,2,3\n4,5,6\n", "ParserWarning"),
         ("t.csv", "a,a\nx,2\n", "'a' occurs more than once"),
         ("t.csv", "", "empty"),
         ("t.csv", "a,b\n", "no rows"),
-        ("t.csv", "a,b\n1,2\ninf,3\n", r"column 'a' has an infinite number in data row 2"),
         ("t.csv", "\0\1\2", "not text"),
         ("t.npz", "no archive", "cannot be read as .npz"),
         ("t.parquet", "no parquet", "cannot be read as .parquet"),
         ("t.svm", "x y z", "cannot be read as .svm"),
-        ("t.arff", "1,2,3\n", "no ARFF file"),
+        ("t.arff", "1,2,3\n", "no ARFF file|cannot be read"),
         ("t.xlsx", "x", "Endings read: .csv"),
     ],
 )
@@ -104,7 +109,7 @@ def test_pickled_npz_is_refused(tmp_path):
 
 
 def test_target_and_task():
-    table = Table(["Class", "x", "age"], [np.zeros(3)] * 3, "here")
+    table = Table(pd.DataFrame(np.zeros((3, 3)), columns=["Class", "x", "age"]), "here")
     assert choose_target(table, None)[0] == "Class"
     assert choose_target(table, "x")[0] == "x"
     with pytest.raises(UserError, match="did you mean 'age'"):
@@ -115,26 +120,53 @@ def test_target_and_task():
     assert guess_task(np.arange(40.0))[0] == "regression"
 
 
-def test_encoder_keeps_holes_and_names_what_is_new():
-    table = Table(["c", "v"], [np.array(["b", "", "a", "b", "a"]), np.array([1.0, NAN, 3, 4, 5])], "here")
-    encoder = TableEncoder().fit(table)
-    assert encoder.output_names_ == ["c=a", "c=b", "v"]
-    X, notes = encoder.transform(table)
-    np.testing.assert_array_equal(X[:3], [[0, 1, 1], [NAN, NAN, NAN], [1, 0, 3]])
+def test_a_model_finds_its_columns_by_name_and_says_what_is_new(tmp_path):
+    lines = [f"{'abc'[k % 3]},{k},2026-03-{k + 1:02},{'uv'[k % 2]}" for k in range(12)]
+    (tmp_path / "t.csv").write_text("c,v,day,y\n" + "\n".join(lines))
+    problem = load_problem(str(tmp_path / "t.csv"))
+    assert problem.encoder.kinds_ == ["category", "number", "date"]
+    model = TableModel(KarmaClassifier()).fit(problem)
+    whole, notes = model.predict(read_table(str(tmp_path / "t.csv")))
+    np.testing.assert_array_equal(whole, model.estimator.predict(problem.X))
     assert notes == []
-    X, notes = encoder.transform(Table(["c"], [np.array(["new", "a"])], "there"))
-    np.testing.assert_array_equal(X, [[NAN] * 3, [1, 0, NAN]])
-    assert "v" in notes[0]
+    (tmp_path / "n.csv").write_text("v,c,extra\n7,new,1\nseven,a,2\n")
+    _, notes = model.predict(read_table(str(tmp_path / "n.csv")))
+    assert [note.partition(":")[0] for note in notes] == ["not in the table, taken as missing", "c", "v"]
     assert "new" in notes[1]
-    X, notes = encoder.transform(Table(["v"], [np.array(["7", "seven"])], "there"))
-    np.testing.assert_array_equal(X[:, 2], [7, NAN])
+    assert "1 cells are no numbers (first 'seven')" in notes[2]
+    (tmp_path / "n.csv").write_text("day\nsome day\n2026-03-31 12:00\n")
+    assert any("1 cells are no dates" in note for note in model.predict(read_table(str(tmp_path / "n.csv")))[1])
+    (tmp_path / "n.csv").write_text("z\n1\n")
     with pytest.raises(UserError, match="none of the model's columns"):
-        encoder.transform(Table(["z"], [np.zeros(2)], "there"))
+        model.predict(read_table(str(tmp_path / "n.csv")))
 
 
-def test_identifiers_are_left_out():
-    table = Table(["id", "v"], [np.array([f"p{i}" for i in range(30)]), np.arange(30.0)], "here")
-    assert TableEncoder().fit(table).left_out_ == ["id"]
+def test_identifiers_are_left_out(tmp_path):
+    (tmp_path / "t.csv").write_text("id,v,y\n" + "".join(f"p{k},{k},{k % 2}\n" for k in range(30)))
+    problem = load_problem(str(tmp_path / "t.csv"))
+    assert problem.encoder.kinds_ == ["dropped", "number"]
+    assert any("identifiers" in note for note in problem.notes)
+
+
+def test_words_for_text_files_reach_pandas(tmp_path):
+    (tmp_path / "t.csv").write_bytes("größe|y\n1,5|u\n-99|v\n".encode("latin-1"))
+    table = read_table(str(tmp_path / "t.csv"), sep="|", decimal=",", encoding="latin-1", na_values=["-99"])
+    np.testing.assert_array_equal(table.column("größe"), [1.5, NAN])
+    with pytest.raises(UserError, match="cannot be read"):
+        read_table(str(tmp_path / "t.csv"))
+
+
+@pytest.mark.parametrize(("cell", "place"), [("inf,u", "row 1, column 'a'"), ("3,u", None)])
+def test_infinite_numbers_are_refused(tmp_path, cell, place):
+    (tmp_path / "t.csv").write_text(f"a,y\n1,u\n{cell}\n2,v\n")
+    if place is None:
+        assert load_problem(str(tmp_path / "t.csv")).X.shape == (3, 1)
+    else:
+        with pytest.raises(UserError, match=place):
+            load_problem(str(tmp_path / "t.csv"))
+    (tmp_path / "t.csv").write_text("a,y\n1,0.5\n1,inf\n2,3\n")
+    with pytest.raises(UserError, match="infinite"):
+        load_problem(str(tmp_path / "t.csv"))
 
 
 def test_rows_without_target_are_left_out(tmp_path):

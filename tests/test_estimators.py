@@ -16,7 +16,8 @@ from sklearn.utils.fixes import parse_version
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
 from lacunar.baselines import GeomClassifier, MC1Classifier, MC1Regressor, MCBClassifier, MCBRegressor
 from lacunar.completion import OnlineMatrixClassifier
-from lacunar.features import CategoryEncoder, KarmaFeatures
+from lacunar.encode import TableEncoder
+from lacunar.features import KarmaFeatures
 from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
 from lacunar.stack import KarmaStackClassifier, KarmaStackRegressor, LowRankImputer
 from lacunar.subspace import POPCA
@@ -49,7 +50,8 @@ ESTIMATORS = [
 STACKS = [KarmaStackClassifier(), KarmaStackRegressor()]
 TRANSFORMERS = [
     LowRankImputer(random_state=0),
-    CategoryEncoder(),
+    TableEncoder(),
+    TableEncoder(categories="ordinal"),
     KarmaFeatures(),
     KarmaFeatures(3, n_components=20, random_state=0),
     PETRELS(1, random_state=0),

@@ -21,7 +21,7 @@ __all__ = [
     "show_config",
 ]
 _FAMILIES = (
-    "active", "baselines", "compare", "completion", "datasets", "distributed", "features", "karma", "kernels",
+    "active", "baselines", "compare", "completion", "datasets", "distributed", "encode", "features", "karma", "kernels",
     "model_selection", "observed", "persistence", "plotting", "regression", "stack", "subspace", "tracking",
 )  # fmt: skip
 

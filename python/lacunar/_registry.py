@@ -13,7 +13,7 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.KarmaRegressorCV": ("lacunar.karma", "KarmaRegressorCV"),
     "lacunar.LowRankImputer": ("lacunar.stack", "LowRankImputer"),
     "lacunar.KarmaFeatures": ("lacunar.features", "KarmaFeatures"),
-    "lacunar.CategoryEncoder": ("lacunar.features", "CategoryEncoder"),
+    "lacunar.TableEncoder": ("lacunar.encode", "TableEncoder"),
     "lacunar.SLRMRegressor": ("lacunar.regression", "SLRMRegressor"),
     "lacunar.SLRMRegressorCV": ("lacunar.regression", "SLRMRegressorCV"),
     "lacunar.MPCRRegressor": ("lacunar.regression", "MPCRRegressor"),
@@ -33,7 +33,6 @@ CLASSES: dict[str, tuple[str, str]] = {
         for name in ("Identity", "Kernel", "KernelFunction", "Features", "Graph", "Mix")
     },
     "lacunar.OnlineMatrixClassifier": ("lacunar.completion", "OnlineMatrixClassifier"),
-    "lacunar.TableEncoder": ("lacunar.compare", "TableEncoder"),
     "lacunar.TableModel": ("lacunar.compare", "TableModel"),
 }
 # Frozen dataclasses of plain fields: they check themselves in __post_init__, or hold numbers only.

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lacunar import _registry
+from lacunar._v1 import of_version_1
 from lacunar.observed import Observed
 
 MAX_DEPTH = 40
@@ -114,8 +115,9 @@ def _unstorable(where: str, value: object, reason: str) -> NoReturn:
 class Decoder:
     """Turns nodes back into values, trusting nothing: every mismatch is a ValueError."""
 
-    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def __init__(self, arrays: Mapping[str, NDArray[Any]], version: int) -> None:
         self._arrays = dict(arrays)
+        self._version = version
         self._kinds: dict[str, Callable[..., Any]] = {
             "float": self._float, "array": self._array, "scalar": self._scalar, "list": self._list,
             "tuple": self._tuple, "dict": self._dict, "observed": self._observed, "sparse": self._sparse, "type": self._type,
@@ -196,16 +198,20 @@ class Decoder:
         return cls(**{key: self.decode(value, depth) for key, value in fields.items()})
 
     def _estimator(self, depth: int, class_name: str, params: dict[str, Any], state: dict[str, Any]) -> Any:
+        given = {key: self.decode(value, depth) for key, value in params.items()}
+        learned = {key: self.decode(value, depth) for key, value in state.items()}
+        if self._version == 1:
+            class_name, given, learned = of_version_1(class_name, given, learned)
         cls = _registry.class_of(class_name, _registry.CLASSES)
         if cls is None:
             raise ValueError(
                 f"this lacunar knows no class {str(class_name)[:80]!r}; the file may be of a newer version"
             )
-        model: Any = cls(**{key: self.decode(value, depth) for key, value in params.items()})
-        for key, value in state.items():
-            if not _is_state(key) or hasattr(cls, key) or key in params:
+        model: Any = cls(**given)
+        for key, value in learned.items():
+            if not _is_state(key) or hasattr(cls, key) or key in given:
                 raise ValueError(f"the model file sets {key[:80]!r}, which is no learned attribute of {cls.__name__}")
-            setattr(model, key, self.decode(value, depth))
+            setattr(model, key, value)
         check_fitted_state(model)
         return model
 

@@ -1,4 +1,4 @@
-"""The `lacunar` command: compare learners on a table, keep a model, predict with it."""
+"""The `lacunar` command (extra `cli`): compare learners on a table, keep a model, predict with it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from lacunar import __version__, show_config
 
@@ -17,7 +18,7 @@ INTERRUPTED = 130
 
 def parser() -> argparse.ArgumentParser:
     """The arguments of the command."""
-    top = argparse.ArgumentParser(prog="lacunar", description="Learn from tables with holes.")
+    top = argparse.ArgumentParser(prog="lacunar", description="Learn from tables with missing entries.")
     top.add_argument("--version", action="version", version=f"lacunar {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     compare = commands.add_parser("compare", help="which learner predicts a column best, with a report")
@@ -39,17 +40,23 @@ def parser() -> argparse.ArgumentParser:
     fit.add_argument(
         "--learner", choices=["karma", "karma-2"], default="karma", help="karma chooses its kernel, karma-2 is fixed"
     )
+    predict = commands.add_parser("predict", help="predict the rows of a table with a model file")
+    predict.add_argument("model")
+    predict.add_argument("table")
+    predict.add_argument("--output", metavar="OUT.csv", help="default: the terminal")
     for command in (compare, fit):
         command.add_argument(
             "--target", metavar="COLUMN", help="default: a column named target, class, y or label, or the last"
         )
         command.add_argument("--task", choices=["classification", "regression"], help="default: guessed, and said")
         command.add_argument("--seed", type=_at_least(0), default=0)
-    predict = commands.add_parser("predict", help="predict the rows of a table with a model file")
-    predict.add_argument("model")
-    predict.add_argument("table")
-    predict.add_argument("--output", metavar="OUT.csv", help="default: the terminal")
     for command in (compare, fit, predict):
+        command.add_argument("--sep", help="what separates cells of text; default: the commonest of , ; and tab")
+        command.add_argument("--decimal", default=".", help="the decimal mark in text")
+        command.add_argument("--encoding", default="utf-8", help="of text")
+        command.add_argument(
+            "--na-values", action="append", default=[], metavar="WORD", help="one more word that means missing"
+        )
         command.add_argument("--quiet", action="store_true", help="results and errors only")
     commands.add_parser("config", help="versions, compiler, threads: what a bug report needs")
     return top
@@ -92,9 +99,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output left, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except ModuleNotFoundError as error:
+        if error.name not in {"pandas", "pyarrow", "rich"}:
+            raise
+        print(f"lacunar: {error.name} is not installed: pip install 'lacunar[cli]'", file=sys.stderr)
+        return 1
     except (OSError, MemoryError) as error:
         print(f"lacunar: {visible(str(error)) or 'not enough memory'}", file=sys.stderr)
         return 1
+
+
+def _reading(wanted: argparse.Namespace) -> dict[str, Any]:
+    """How text is read."""
+    return {name: getattr(wanted, name) for name in ("sep", "decimal", "encoding", "na_values")}
 
 
 def check_writable(path: str | None) -> None:
@@ -125,11 +142,13 @@ def _compare(wanted: argparse.Namespace) -> int:
     check_writable(wanted.report)
     if wanted.n_jobs == 0:
         raise UserError("--n-jobs must be a number of processes or -1 for all; got 0.", 2)
-    problem = compare.load_problem(wanted.table, wanted.target, wanted.task)
+    problem = compare.load_problem(wanted.table, wanted.target, wanted.task, **_reading(wanted))
     n, d = problem.X.shape
     if n < 2 * wanted.folds:
         raise UserError(f"{problem.source}: {n} rows are too few for {wanted.folds} folds. Lower --folds.")
-    _say(wanted, f"{problem.source}: {n} rows, {d} columns, {100 * problem.holes:.0f} % missing.", *problem.notes)
+    _say(
+        wanted, f"{problem.source}: {n} rows, {d} columns, {100 * problem.missing_share:.0f} % missing.", *problem.notes
+    )
     comparison = compare.run(
         problem, wanted.folds, wanted.repeats, wanted.seed, wanted.n_jobs, wanted.quiet, wanted.also or ()
     )
@@ -147,7 +166,7 @@ def _fit(wanted: argparse.Namespace) -> int:
     from lacunar.persistence import save_model
 
     check_writable(wanted.output)
-    problem = load_problem(wanted.table, wanted.target, wanted.task)
+    problem = load_problem(wanted.table, wanted.target, wanted.task, **_reading(wanted))
     _say(wanted, *problem.notes)
     try:
         model = TableModel(own_learner(problem.task, wanted.learner).make(wanted.seed)).fit(problem)
@@ -172,7 +191,7 @@ def _predict(wanted: argparse.Namespace) -> int:
         model.check()
     except ValueError as error:
         raise UserError(str(error)) from None
-    predicted, notes = model.predict(read_table(wanted.table))
+    predicted, notes = model.predict(read_table(wanted.table, **_reading(wanted)))
     _say(wanted, *notes)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

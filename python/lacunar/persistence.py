@@ -21,7 +21,7 @@ from lacunar.observed import Observed
 
 __all__ = ["load_model", "save_model"]
 
-MODEL_VERSION = 1
+MODEL_VERSION = 2  # files of version 1 load too: `lacunar._v1`
 _HEADER = {"model_version", "lacunar", "sklearn", "model"}
 
 
@@ -97,13 +97,13 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     """
     shown = os.fspath(path)
     header, arrays = read_archive(path, kind="model", mmap=False)
-    if header.get("model_version") != MODEL_VERSION or set(header) != _HEADER:
+    if header.get("model_version") not in (1, MODEL_VERSION) or set(header) != _HEADER:
         raise ValueError(
-            f"{shown!r} must be a model file of version {MODEL_VERSION}; got version {str(header.get('model_version'))[:20]!r} "
+            f"{shown!r} must be a model file of version 1 or {MODEL_VERSION}; got version {str(header.get('model_version'))[:20]!r} "
             f"written by lacunar {str(header.get('lacunar'))[:20]!r}. Load it with that version or fit again."
         )
     try:
-        decoder = Decoder(arrays)
+        decoder = Decoder(arrays, header["model_version"])
         model = decoder.decode(header["model"])
         decoder.finish()
         if _registry.name_of(type(model), _registry.CLASSES) is None:

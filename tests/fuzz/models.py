@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from lacunar import Observed
 from lacunar.active import MBEG, ActivePOPCA
@@ -139,7 +140,8 @@ def use(model: Any) -> None:
             model.result()
     elif isinstance(model, TableModel):
         model.check()
-        model.predict(Table(model.encoder_.names_[:2], [np.array([1.0, np.nan]), np.array(["x", ""])], "table"))
+        names = model.encoder_.feature_names_in_[:2]
+        model.predict(Table(pd.DataFrame({names[0]: [1.0, np.nan], names[1]: ["x", None]}), "table"))
     elif hasattr(model, "begin"):
         with learning():  # settings only: `begin` is where they are checked
             side = model.begin()

@@ -138,7 +138,7 @@ def download(name: str, place: Path) -> Any:
 
 OBSERVED = ("_archive.py", "observed/_store.py", "_check/_entries.py")
 MODEL = ("_archive.py", "persistence.py", "_state.py", "_registry.py")
-TABLES = ("compare/_tables.py",)
+TABLES = ("compare/tables.py",)
 MODEL_USE = (ValueError, FloatingPointError)  # the second is OnlineMatrixClassifier's word for steps that are too large
 
 TARGETS = {

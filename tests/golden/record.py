@@ -31,7 +31,8 @@ CLASSES = {
     **{name: f"lacunar.karma.{name}" for name in (
         "KarmaClassifier", "KarmaRegressor", "KarmaClassifierCV", "KarmaRegressorCV",
         "KarmaOnlineClassifier", "KarmaOnlineRegressor")},
-    **{name: f"lacunar.features.{name}" for name in ("KarmaFeatures", "CategoryEncoder")},
+    "KarmaFeatures": "lacunar.features.KarmaFeatures",
+    "CategoryEncoder": "lacunar.encode.TableEncoder",
     **{name: f"lacunar.stack.{name}" for name in ("KarmaStackClassifier", "KarmaStackRegressor", "LowRankImputer")},
     "POPCA": "lacunar.subspace.POPCA",
     **{name: f"lacunar.tracking.{name}" for name in ("PETRELS", "GROUSE")},

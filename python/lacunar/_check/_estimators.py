@@ -83,8 +83,8 @@ def validate_X(estimator: Any, X: Any, *, reset: bool, sparse_missing: SparseMis
         if text is None:
             raise
         raise ValueError(
-            f"X must hold numbers; {error}: {text}. Encode such columns: lacunar.features.CategoryEncoder leaves "
-            "holes as they are."
+            f"X must hold numbers; {error}: {text}. Encode such columns: lacunar.encode.TableEncoder leaves "
+            "missing entries missing."
         ) from None
     return (
         Observed.from_scipy(table, sparse_missing=sparse_missing) if sp.issparse(table) else Observed.from_dense(table)

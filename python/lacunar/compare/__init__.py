@@ -1,14 +1,10 @@
-"""The main job: which learner predicts a column of a table with holes best, and a model of it in a file."""
+"""The main job: which learner predicts a column of a table with missing entries best, and a model of it in a file."""
 
-from lacunar.compare._encode import TableEncoder, choose_target, guess_task
-from lacunar.compare._evaluate import Comparison, Score, evaluate
-from lacunar.compare._learners import Learner, learners, own_learner
-from lacunar.compare._model import TableModel
-from lacunar.compare._problem import Problem, load_problem
-from lacunar.compare._progress import print_table, run
-from lacunar.compare._report import write_report, write_whole
-from lacunar.compare._tables import Table, UserError, read_table
-from lacunar.compare._text import visible
+from lacunar.compare.evaluate import Comparison, Learner, Score, evaluate, learners, own_learner
+from lacunar.compare.problem import Problem, TableModel, choose_target, guess_task, load_problem
+from lacunar.compare.report import visible, write_report, write_whole
+from lacunar.compare.tables import Table, UserError, read_table
+from lacunar.compare.terminal import print_table, run
 
 __all__ = [
     "Comparison",
@@ -16,7 +12,6 @@ __all__ = [
     "Problem",
     "Score",
     "Table",
-    "TableEncoder",
     "TableModel",
     "UserError",
     "choose_target",

@@ -1,4 +1,4 @@
-"""CategoryEncoder: categories as columns, holes as holes, the same from every kind of table."""
+"""TableEncoder: categories as columns, holes as holes, the same from every kind of table."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,7 @@ import pytest
 from sklearn.pipeline import make_pipeline
 
 from lacunar import KarmaClassifier
-from lacunar.features import CategoryEncoder
+from lacunar.encode import TableEncoder
 from lacunar.persistence import load_model, save_model
 
 DATA = {"n": [1.5, None, 3.0, 4.0], "two": ["u", "v", None, "u"], "three": ["c", None, "a", "b"]}
@@ -36,50 +36,50 @@ TABLES = {
 @pytest.mark.parametrize("kind", TABLES)
 def test_every_kind_of_table_gives_the_same(kind):
     X = TABLES[kind]()
-    np.testing.assert_array_equal(CategoryEncoder().fit_transform(X), EXPECTED)
+    np.testing.assert_array_equal(TableEncoder().fit_transform(X), EXPECTED)
 
 
 def test_names_go_with_the_columns():
-    encoder = CategoryEncoder().fit(pd.DataFrame(DATA))
+    encoder = TableEncoder().fit(pd.DataFrame(DATA))
     assert list(encoder.get_feature_names_out()) == ["n", "two_v", "three_a", "three_b", "three_c"]
-    every = CategoryEncoder(drop_binary=False).fit(TABLES["lists"]())
+    every = TableEncoder(drop_binary=False).fit(TABLES["lists"]())
     assert list(every.get_feature_names_out()) == ["x0", "x1_u", "x1_v", "x2_a", "x2_b", "x2_c"]
     assert list(every.get_feature_names_out(["n", "two", "three"]))[1] == "two_u"
     with pytest.raises(ValueError, match="input_features"):
         encoder.get_feature_names_out(["a", "b", "c"])
-    frame = CategoryEncoder().set_output(transform="pandas").fit_transform(pd.DataFrame(DATA))
+    frame = TableEncoder().set_output(transform="pandas").fit_transform(pd.DataFrame(DATA))
     assert list(frame.columns) == list(encoder.get_feature_names_out())
 
 
 def test_numbers_and_booleans_are_numbers_and_empty_text_is_a_hole():
     X = pd.DataFrame({"b": [True, False, None], "i": [1, 2, 3], "t": ["x", "", "y"], "none": [None, None, None]})
-    table = CategoryEncoder().fit_transform(X)
+    table = TableEncoder().fit_transform(X)
     np.testing.assert_array_equal(table, [[1, 1, 0, NAN], [0, 2, NAN, NAN], [NAN, 3, 1, NAN]])
 
 
 def test_unseen_categories_are_holes_or_errors():
     X, new = pd.DataFrame({"c": ["a", "b", "c"]}), pd.DataFrame({"c": ["a", "d"]})
-    np.testing.assert_array_equal(CategoryEncoder().fit(X).transform(new), [[1, 0, 0], [NAN, NAN, NAN]])
+    np.testing.assert_array_equal(TableEncoder().fit(X).transform(new), [[1, 0, 0], [NAN, NAN, NAN]])
     with pytest.raises(ValueError, match="got 'd' in row 1, column 'c'"):
-        CategoryEncoder(handle_unknown="error").fit(X).transform(new)
+        TableEncoder(handle_unknown="error").fit(X).transform(new)
 
 
 def test_a_batch_whose_categories_look_like_numbers():
-    encoder = CategoryEncoder().fit(np.array([["1"], ["2"], ["x"]], dtype=object))
+    encoder = TableEncoder().fit(np.array([["1"], ["2"], ["x"]], dtype=object))
     np.testing.assert_array_equal(encoder.transform(np.array([[2], [None]], dtype=object)), [[0, 1, 0], [NAN] * 3])
 
 
 def test_what_is_refused():
     with pytest.raises(ValueError, match=r"column 'id'.*Drop it"):
-        CategoryEncoder(max_categories=3).fit(pd.DataFrame({"id": list("abcd")}))
-    numbers = CategoryEncoder().fit(pd.DataFrame({"n": [1.0, 2.0]}))
+        TableEncoder(max_categories=3).fit(pd.DataFrame({"id": list("abcd")}))
+    numbers = TableEncoder().fit(pd.DataFrame({"n": [1.0, 2.0]}))
     with pytest.raises(ValueError, match="got 'many' in row 1"):
         numbers.transform(pd.DataFrame({"n": ["1", "many"]}))
     np.testing.assert_array_equal(numbers.transform(pd.DataFrame({"n": ["1", ""]})), [[1], [NAN]])
     with pytest.raises(ValueError, match="row 1, column 'n'"):
-        CategoryEncoder().fit(pd.DataFrame({"n": [1.0, np.inf]}))
+        TableEncoder().fit(pd.DataFrame({"n": [1.0, np.inf]}))
     with pytest.raises(ValueError, match="rows and columns"):
-        CategoryEncoder().fit(pd.DataFrame({"n": []}))
+        TableEncoder().fit(pd.DataFrame({"n": []}))
 
 
 def test_in_front_of_a_learner_and_in_a_file(tmp_path):
@@ -87,7 +87,7 @@ def test_in_front_of_a_learner_and_in_a_file(tmp_path):
     X = pd.DataFrame({"x": rng.normal(size=200), "c": rng.choice(["a", "b", "c"], 200)})
     y = (X["c"] == "b").to_numpy()
     X = X.mask(rng.random(X.shape) < 0.1)
-    model = make_pipeline(CategoryEncoder(), KarmaClassifier()).fit(X, y)
+    model = make_pipeline(TableEncoder(), KarmaClassifier()).fit(X, y)
     assert model.score(X, y) > 0.9
     save_model(model[0], tmp_path / "encoder")
     np.testing.assert_array_equal(load_model(tmp_path / "encoder").transform(X), model[0].transform(X))
@@ -97,5 +97,5 @@ def test_in_front_of_a_learner_and_in_a_file(tmp_path):
 def test_learners_say_which_column_holds_text(as_array):
     X = pd.DataFrame({"n": [1.0, None], "c": [None, "red"]}).astype(object)
     place = "column 1" if as_array else "column 'c'"
-    with pytest.raises(ValueError, match=f"'red' in row 1, {place}.*CategoryEncoder"):
+    with pytest.raises(ValueError, match=f"'red' in row 1, {place}.*TableEncoder"):
         KarmaClassifier().fit(X.to_numpy() if as_array else X, [0, 1])

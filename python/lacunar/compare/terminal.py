@@ -8,11 +8,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from lacunar.compare._evaluate import Comparison, Run, evaluate
-from lacunar.compare._learners import Learner, learners
-from lacunar.compare._problem import Problem
-from lacunar.compare._report import seconds
-from lacunar.compare._text import caveats, summary, visible
+from lacunar.compare.evaluate import Comparison, Learner, Run, evaluate, learners
+from lacunar.compare.problem import Problem
+from lacunar.compare.report import caveats, seconds, summary, visible
 
 
 @contextmanager
@@ -32,14 +30,13 @@ def progress(competitors: list[Learner], n_splits: int, quiet: bool) -> Iterator
     )
 
     console = Console(stderr=True)
-    left = TimeRemainingColumn()
     columns = [
         TextColumn("{task.description:<22}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("left"),
-        left,
+        TimeRemainingColumn(),
     ]
     total = len(competitors) * n_splits
     with Progress(*columns, console=console, transient=True) as bar:

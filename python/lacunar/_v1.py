@@ -1,0 +1,55 @@
+"""Model files of version 0.1.0 (model version 1): what each stored class has become.
+
+A function takes the parameters and the learned attributes as the file gives them, and returns the name of today's class in
+`lacunar._registry` with its parameters and attributes. Classes that are not named here are stored as they were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Values = dict[str, Any]
+Stored = tuple[str, Values, Values]  # name of the class, parameters, learned attributes
+
+
+def of_version_1(name: str, params: Values, state: Values) -> Stored:
+    """Today's class, parameters and attributes of a stored object of model version 1."""
+    change = _CHANGES.get(name)
+    return (name, params, state) if change is None else change(params, state)
+
+
+def _category_encoder(params: Values, state: Values) -> Stored:
+    return "lacunar.TableEncoder", params, state | _kinds(state)
+
+
+def _table_encoder(params: Values, state: Values) -> Stored:
+    """The encoder of `lacunar compare`: a column for each of two categories, columns of free text left out."""
+    if "names_" not in state:
+        return "lacunar.TableEncoder", {**params, "drop_binary": False, "text": "drop"}, {}
+    names, left_out = list(state["names_"]), list(state["left_out_"])
+    found = _kinds(state)
+    learned = {
+        "kinds_": [*found["kinds_"], *["dropped"] * len(left_out)],
+        "categories_": [*found["categories_"], *[None] * len(left_out)],
+        "n_features_in_": len(names) + len(left_out),
+        "feature_names_in_": np.array([*names, *left_out], dtype=object),
+    }
+    return "lacunar.TableEncoder", {**params, "drop_binary": False, "text": "drop"}, learned
+
+
+def _kinds(state: Values) -> Values:
+    """Kinds of columns where a file has categories only: a text column without any saw nothing in `fit`."""
+    if "categories_" not in state:
+        return {}
+    known = [None if each is None or not len(each) else np.asarray(each, dtype=object) for each in state["categories_"]]
+    kinds = ["number" if each is None else "category" for each in known]
+    return {"kinds_": kinds, "categories_": known}
+
+
+_CHANGES: dict[str, Callable[[Values, Values], Stored]] = {
+    "lacunar.CategoryEncoder": _category_encoder,
+    "lacunar.TableEncoder": _table_encoder,
+}

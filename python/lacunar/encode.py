@@ -1,0 +1,410 @@
+"""Tables of numbers, categories and dates as numbers; what is missing stays missing."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime
+from numbers import Integral, Number
+from typing import Any, ClassVar, Literal
+
+import narwhals.stable.v1 as nw
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+
+from lacunar._check import is_hole
+
+__all__ = ["TableEncoder"]
+
+_Floats = NDArray[np.float64]
+_Column = NDArray[Any]  # numbers (float64), dates (datetime64[us]) or text (objects, as one long text would widen all)
+
+_KINDS = ("number", "category", "date", "datetime", "empty", "dropped")
+_DATE_PARTS = ("days", "month", "day", "weekday")
+_ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?")
+_DAY = np.timedelta64(1, "D")
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Numbers, categories, yes/no answers and dates as columns of numbers; missing entries stay missing.
+
+    `sklearn.preprocessing.OneHotEncoder` makes a category of what is missing; here all columns made of a missing entry are NaN,
+    as the estimators of this package expect.
+
+    Parameters
+    ----------
+    categories : {"onehot", "ordinal"}, default="onehot"
+        "onehot": a column of 0 and 1 for every category. "ordinal": one column with the number of the category in sorted order,
+        for learners that split categories themselves; `is_categorical_` says which columns those are.
+    drop_binary : bool, default=True
+        Whether a column with two categories becomes one column, 1 for the second, rather than two that say the same.
+    max_categories : int, default=100
+        A text column with more categories than this is taken for identifiers or free text.
+    text : {"error", "drop"}, default="error"
+        What happens to such a column: an error that names it, or it is left out.
+    handle_unknown : {"missing", "error"}, default="missing"
+        What a category means that `fit` did not see: a missing entry, or an error.
+
+    Attributes
+    ----------
+    kinds_ : list of str
+        What every column holds: "number", "category", "date", "datetime" (a date with a time of day), "empty" (nothing was
+        observed in `fit`) or "dropped".
+    categories_ : list of ndarray or None
+        Sorted categories of every column as text, None for a column of another kind.
+    is_categorical_ : ndarray of shape (outputs,), bool
+        Which columns of `transform` hold numbers of categories: `categorical_features` of
+        `sklearn.ensemble.HistGradientBoostingClassifier`.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (d,)
+        Only when X has column names.
+
+    Raises
+    ------
+    ValueError
+        Too many categories, infinite numbers, text in a column that had numbers or dates in `fit`, unknown categories with
+        `handle_unknown="error"`. The message names the column and the row.
+
+    See Also
+    --------
+    lacunar.KarmaClassifier : Learns from the result, missing entries included.
+    sklearn.preprocessing.OneHotEncoder : Makes a category of what is missing.
+
+    Notes
+    -----
+    Booleans are numbers 0 and 1. A column is one of dates when its type says so or when all of its text is of the form
+    2026-03-31 or 2026-03-31 12:30; it becomes the days since 1970, the month, the day of the month, the weekday (0 is Monday) and,
+    when `fit` saw a time of day, the hour; times with an offset are taken to UTC. Categories are compared as text, and empty text
+    is missing. A column of which `fit` saw nothing passes numbers on, and whatever else it holds later is missing. O(n d) and one
+    sort a column.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from lacunar.encode import TableEncoder
+    >>> X = pd.DataFrame({"age": [31, None, 58], "member": ["yes", None, "no"]})
+    >>> encoder = TableEncoder().fit(X)
+    >>> encoder.get_feature_names_out()
+    array(['age', 'member_yes'], dtype=object)
+    >>> encoder.transform(X)
+    array([[31.,  1.],
+           [nan, nan],
+           [58.,  0.]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "categories": [StrOptions({"onehot", "ordinal"})],
+        "drop_binary": ["boolean"],
+        "max_categories": [Interval(Integral, 1, None, closed="left")],
+        "text": [StrOptions({"error", "drop"})],
+        "handle_unknown": [StrOptions({"missing", "error"})],
+    }
+
+    def __init__(
+        self,
+        *,
+        categories: Literal["onehot", "ordinal"] = "onehot",
+        drop_binary: bool = True,
+        max_categories: int = 100,
+        text: Literal["error", "drop"] = "error",
+        handle_unknown: Literal["missing", "error"] = "missing",
+    ) -> None:
+        self.categories = categories
+        self.drop_binary = drop_binary
+        self.max_categories = max_categories
+        self.text = text
+        self.handle_unknown = handle_unknown
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any = None) -> TableEncoder:
+        """Learn what every column holds, and its categories.
+
+        Parameters
+        ----------
+        X : frame (pandas, polars, Arrow) or array-like, shape (n, d)
+            NaN, None and NA are missing.
+        y : ignored
+
+        Returns
+        -------
+        self : TableEncoder
+        """
+        self.kinds_: list[str] = []
+        self.categories_: list[NDArray[np.object_] | None] = []
+        for name, column in self._columns(X, reset=True):
+            kind, known = self._learned(column, name)
+            self.kinds_.append(kind)
+            self.categories_.append(known)
+        if all(kind == "dropped" for kind in self.kinds_):
+            raise ValueError(
+                f"X must have a column of numbers, dates or at most max_categories={self.max_categories} categories; got "
+                f"{len(self.kinds_)} columns of free text. Make numbers of the text, or raise max_categories."
+            )
+        return self
+
+    def transform(self, X: Any) -> _Floats:
+        """Every column as numbers.
+
+        Parameters
+        ----------
+        X : as in `fit`
+
+        Returns
+        -------
+        table : ndarray of shape (m, outputs)
+            NaN where X has a missing entry.
+        """
+        check_is_fitted(self)
+        columns = zip(self._columns(X, reset=False), self.kinds_, self.categories_, strict=True)
+        return np.hstack([self._block(column, name, kind, known) for (name, column), kind, known in columns])
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Names of the columns of `transform`: the column's, with the category or the part of the date behind an underscore.
+
+        Parameters
+        ----------
+        input_features : sequence of d str, default=None
+            Names of columns for an X that had none; x0, x1 ... otherwise.
+
+        Returns
+        -------
+        names : ndarray of shape (outputs,)
+        """
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        made: list[str] = []
+        for name, kind, known in zip(names, self.kinds_, self.categories_, strict=True):
+            made += [f"{name}_{part}" if part else str(name) for part in self._parts(kind, known)]
+        return np.array(made, dtype=object)
+
+    @property
+    def is_categorical_(self) -> NDArray[np.bool_]:
+        """Which columns of `transform` hold numbers of categories."""
+        ordinal = self.categories == "ordinal"
+        flags = [
+            ordinal and kind == "category"
+            for kind, known in zip(self.kinds_, self.categories_, strict=True)
+            for _ in self._parts(kind, known)
+        ]
+        return np.array(flags, dtype=bool)
+
+    def _parts(self, kind: str, known: NDArray[np.object_] | None) -> list[str]:
+        """What distinguishes the columns made of one column; "" for one that keeps its name."""
+        if kind == "dropped":
+            return []
+        if kind in ("date", "datetime"):
+            return [*_DATE_PARTS, *(["hour"] if kind == "datetime" else [])]
+        if known is None or self.categories == "ordinal":
+            return [""]
+        return [str(category) for category in self._shown(known)]
+
+    def _shown(self, known: NDArray[np.object_]) -> NDArray[np.object_]:
+        return known[1:] if self.drop_binary and len(known) == 2 else known
+
+    def _columns(self, X: Any, *, reset: bool) -> list[tuple[Any, _Column]]:
+        """Names and values of every column."""
+        if nw.dependencies.is_into_dataframe(X):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            frame = nw.from_native(X, eager_only=True)
+            if 0 in frame.shape:
+                raise ValueError(
+                    f"X must have rows and columns; got a frame of shape {frame.shape}. Check how it was made."
+                )
+            return [(name, _frame_column(frame.get_column(name), name)) for name in frame.columns]
+        kind = "f" if sp.issparse(X) else np.asarray(X).dtype.kind
+        if kind == "M":  # objects of a finer unit than microseconds would be integers
+            X = np.asarray(X).astype("datetime64[us]").astype(object)
+        numeric = kind not in "OUSTM"
+        table = validate_data(
+            self,
+            X,
+            reset=reset,
+            dtype=np.float64 if numeric else object,
+            ensure_all_finite="allow-nan" if numeric else False,
+        )
+        return [(j, _column(column, j)) for j, column in enumerate(table.T)]
+
+    def _learned(self, column: _Column, name: Any) -> tuple[str, NDArray[np.object_] | None]:
+        """The kind of a column, and its categories."""
+        if column.dtype == object:
+            if not any(column):
+                return "empty", None
+            dates = _dates_of_text(column)
+            if dates is None:
+                return self._categories(column, name)
+            column = dates
+        if column.dtype.kind == "M":
+            seen = column[~np.isnat(column)]
+            return "datetime" if np.any(seen != seen.astype("datetime64[D]")) else "date", None
+        return "empty" if np.isnan(column).all() else "number", None
+
+    def _categories(self, labels: NDArray[np.object_], name: Any) -> tuple[str, NDArray[np.object_] | None]:
+        known = np.array(sorted(set(labels) - {""}), dtype=object)
+        if len(known) <= self.max_categories:
+            return "category", known
+        if self.text == "drop":
+            return "dropped", None
+        raise ValueError(
+            f"a text column must have at most max_categories={self.max_categories} categories; got {len(known)} in column "
+            f"{name!r}, {str(known[0])!r} among them. Drop it if it holds identifiers (text='drop' does so), make numbers of free text "
+            "with sklearn.feature_extraction.text, parse dates with pandas.to_datetime, or raise max_categories."
+        )
+
+    def _block(self, column: _Column, name: Any, kind: str, known: NDArray[np.object_] | None) -> _Floats:
+        """The columns (m, outputs) made of one column."""
+        if kind == "dropped":
+            return np.empty((len(column), 0))
+        if kind == "empty":
+            return (column if column.dtype == np.float64 else np.full(len(column), np.nan))[:, None]
+        if kind == "number":
+            return _as_numbers(column, name)[:, None]
+        if kind in ("date", "datetime"):
+            return _date_numbers(_as_dates(column, name), with_hour=kind == "datetime")
+        assert known is not None
+        codes = self._codes(_as_labels(column), known, name)
+        if self.categories == "ordinal":
+            return np.where(codes < 0, np.nan, codes)[:, None]
+        shown = np.arange(len(known) - len(self._shown(known)), len(known))
+        return np.where(codes[:, None] < 0, np.nan, codes[:, None] == shown)
+
+    def _codes(self, labels: NDArray[np.object_], known: NDArray[np.object_], name: Any) -> NDArray[np.intp]:
+        """Numbers of the categories; -1 where missing or unknown."""
+        places = {category: k for k, category in enumerate(known)}
+        codes = np.array([places.get(label, -1) for label in labels], dtype=np.intp)
+        unknown = np.flatnonzero((codes < 0) & (labels != ""))
+        if self.handle_unknown == "error" and unknown.size:
+            raise ValueError(
+                f"categories must be those of fit; got {str(labels[unknown[0]])!r} in row {unknown[0]}, column {name!r}. "
+                "Use handle_unknown='missing' to take new ones as missing."
+            )
+        return codes
+
+    def _check_loaded(self) -> None:
+        """Refuse a model file whose kinds and categories do not belong together."""
+        if "kinds_" not in vars(self):
+            return
+        if not len(self.kinds_) == len(self.categories_) == self.n_features_in_:
+            raise ValueError("the model file's kinds_ and categories_ are not one for each column")
+        for kind, known in zip(self.kinds_, self.categories_, strict=True):
+            sound = known is None or (isinstance(known, np.ndarray) and known.ndim == 1 and known.dtype == object)
+            if kind not in _KINDS or not sound or (kind == "category") != (known is not None):
+                raise ValueError("the model file's kinds_ and categories_ contradict each other")
+            if known is not None and (not len(known) or np.any(known[1:] <= known[:-1])):
+                raise ValueError("the model file's categories_ are not sorted and distinct")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def _frame_column(series: Any, name: Any) -> _Column:
+    if series.dtype.is_numeric() or series.dtype == nw.Boolean:
+        return _column(series.cast(nw.Float64).to_numpy(), name)
+    return _column(np.array([*series.to_list(), None], dtype=object)[:-1], name)  # never two-dimensional
+
+
+def _column(values: NDArray[Any], name: Any) -> _Column:
+    """Numbers as float64 with NaN, dates as datetime64[us] with NaT; anything else as text, "" where missing."""
+    if values.dtype.kind in "UST":
+        return values.astype(str).astype(object)
+    if values.dtype.kind == "O":
+        seen = [v for v in values if not is_hole(v)]
+        if seen and all(isinstance(v, date) for v in seen):
+            return np.array(["NaT" if is_hole(v) else _plain_date(v) for v in values], dtype="datetime64[us]")
+        if not all(isinstance(v, Number) for v in seen):
+            return np.array(["" if is_hole(v) else str(v) for v in values], dtype=object)
+        values = np.array([np.nan if is_hole(v) else v for v in values], dtype=np.float64)
+    numbers: _Floats = values.astype(np.float64)
+    infinite = np.flatnonzero(np.isinf(numbers))
+    if infinite.size:
+        raise ValueError(
+            f"X must be finite where observed; got {numbers[infinite[0]]} in row {infinite[0]}, column {name!r}. "
+            "Replace infinities by a number, or by NaN if they mean missing."
+        )
+    return numbers
+
+
+def _plain_date(value: date) -> date:
+    """A date or a time without an offset: times with one are taken to UTC."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC).replace(tzinfo=None)
+    return value
+
+
+def _dates_of_text(column: NDArray[np.object_]) -> NDArray[np.datetime64] | None:
+    """Dates, if all text that is there reads as such."""
+    texts = column.tolist()
+    if not all(_ISO.fullmatch(text) for text in texts if text):
+        return None
+    try:
+        return np.array(
+            [_plain_date(datetime.fromisoformat(text)) if text else "NaT" for text in texts], dtype="datetime64[us]"
+        )
+    except ValueError:  # a month 13
+        return None
+
+
+def _as_dates(column: _Column, name: Any) -> NDArray[np.datetime64]:
+    """A column that had dates in `fit`."""
+    if column.dtype.kind == "M":
+        return column
+    if column.dtype == np.float64 and np.isnan(column).all():
+        return np.full(len(column), "NaT", dtype="datetime64[us]")
+    labels = _as_labels(column)
+    dates = _dates_of_text(labels)
+    if dates is None:
+        row = next(
+            i for i, text in enumerate(labels) if text and _dates_of_text(np.array([text], dtype=object)) is None
+        )
+        raise ValueError(
+            f"column {name!r} had dates in fit; got {str(labels[row])!r} in row {row}. Write it as 2026-03-31, or leave it empty "
+            "if it is not known."
+        )
+    return dates
+
+
+def _date_numbers(dates: NDArray[np.datetime64], *, with_hour: bool) -> _Floats:
+    """Days since 1970, month, day of the month, weekday and, with it, hour: (m, 4) or (m, 5)."""
+    day, month = dates.astype("datetime64[D]"), dates.astype("datetime64[M]")
+    parts = [
+        (dates - np.datetime64(0, "us")) / _DAY,
+        month.astype(np.int64) % 12 + 1,
+        (day - month) / _DAY + 1,
+        (day.astype(np.int64) + 3) % 7,  # 1970 began on a Thursday
+    ]
+    if with_hour:
+        parts.append((dates - day) / np.timedelta64(1, "h"))
+    return np.where(np.isnat(dates)[:, None], np.nan, np.column_stack(parts))
+
+
+def _as_numbers(column: _Column, name: Any) -> _Floats:
+    """A column that had numbers in `fit`."""
+    if column.dtype == np.float64:
+        return column
+    numbers = np.full(len(column), np.nan)
+    for row, text in enumerate(_as_labels(column).tolist()):
+        try:
+            numbers[row] = float(text or "nan")
+        except ValueError:
+            raise ValueError(
+                f"column {name!r} had numbers in fit; got {text!r} in row {row}. Convert it to numbers, NaN where unknown."
+            ) from None
+    return numbers
+
+
+def _as_labels(column: _Column) -> NDArray[np.object_]:
+    """A column as text, "" where missing; a batch of a column of categories may hold numbers only."""
+    if column.dtype.kind == "M":
+        return np.where(np.isnat(column), "", column.astype(str)).astype(object)
+    if column.dtype != np.float64:
+        return column
+    return np.array(
+        ["" if np.isnan(v) else str(int(v)) if v == int(v) else str(v) for v in column.tolist()], dtype=object
+    )
