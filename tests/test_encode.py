@@ -99,3 +99,86 @@ def test_learners_say_which_column_holds_text(as_array):
     place = "column 1" if as_array else "column 'c'"
     with pytest.raises(ValueError, match=f"'red' in row 1, {place}.*TableEncoder"):
         KarmaClassifier().fit(X.to_numpy() if as_array else X, [0, 1])
+
+
+DATES = ["2026-03-31", None, "2024-02-29"]
+DAYS = np.array([[20543, 3, 31, 1], [NAN] * 4, [19782, 2, 29, 3]])  # days since 1970, month, day, weekday from Monday
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: pd.DataFrame({"d": DATES}),
+        lambda: pd.DataFrame({"d": pd.to_datetime(DATES)}),
+        lambda: pd.DataFrame({"d": pd.to_datetime(DATES).tz_localize("UTC")}),
+        lambda: pl.DataFrame({"d": DATES}).with_columns(pl.col("d").str.to_date()),
+        lambda: pl.DataFrame({"d": DATES}).with_columns(pl.col("d").str.to_date()).to_arrow(),
+        lambda: np.array([DATES], dtype="datetime64[ns]").T,
+    ],
+)
+def test_dates_are_several_numbers(made):
+    encoder = TableEncoder().fit(made())
+    np.testing.assert_array_equal(encoder.transform(made()), DAYS)
+    assert [name.partition("_")[2] for name in encoder.get_feature_names_out()] == ["days", "month", "day", "weekday"]
+    assert encoder.kinds_ == ["date"]
+
+
+def test_times_of_day_are_hours_in_utc():
+    X = pd.DataFrame({"t": ["2026-03-31T12:30", "2026-03-31T14:30+02:00", ""]})
+    encoder = TableEncoder().fit(X)
+    assert list(encoder.get_feature_names_out())[-1] == "t_hour"
+    np.testing.assert_array_equal(encoder.transform(X)[:, -1], [12.5, 12.5, NAN])
+    np.testing.assert_array_equal(encoder.transform(X)[0], encoder.transform(X)[1])
+    with pytest.raises(ValueError, match=r"column 't' had dates in fit; got 'soon' in row 1"):
+        encoder.transform(pd.DataFrame({"t": ["2026-03-31", "soon"]}))
+    assert TableEncoder().fit(pd.DataFrame({"t": ["2026-13-31", "2026-01-01"]})).kinds_ == ["category"]  # no month 13
+
+
+@pytest.mark.parametrize("lost", [[None, None], [np.nan, np.nan], ["", None]])
+def test_a_column_missing_in_fit_takes_whatever_comes(lost):
+    encoder = TableEncoder().fit(pd.DataFrame({"a": [1.0, 2.0], "c": lost}))
+    assert encoder.kinds_ == ["number", "empty"]
+    for later, found in ((["Y", None], NAN), ([pd.Timestamp("2026-01-01")] * 2, NAN), ([5.0, 5.0], 5)):
+        np.testing.assert_array_equal(encoder.transform(pd.DataFrame({"a": [1.0, 2.0], "c": later}))[:, 1], [found] * 2)
+
+
+def test_ordinal_categories_are_for_trees():
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    X = pd.DataFrame({"n": np.arange(60.0), "c": ["b", "a", "c"] * 20})
+    encoder = TableEncoder(categories="ordinal").fit(X)
+    made = encoder.transform(X.mask(X == "c"))
+    np.testing.assert_array_equal(made[:3], [[0, 1], [1, 0], [2, NAN]])
+    np.testing.assert_array_equal(encoder.is_categorical_, [False, True])
+    np.testing.assert_array_equal(TableEncoder().fit(X).is_categorical_, [False] * 4)
+    assert list(encoder.get_feature_names_out()) == ["n", "c"]
+    trees = HistGradientBoostingClassifier(categorical_features=encoder.is_categorical_)
+    assert trees.fit(encoder.transform(X), X["c"] == "a").score(encoder.transform(X), X["c"] == "a") == 1.0
+
+
+def test_text_is_refused_or_left_out():
+    X = pd.DataFrame({"note": [f"note {k}" for k in range(5)], "n": np.arange(5.0)})
+    with pytest.raises(ValueError, match=r"5 in column 'note'.*text='drop'"):
+        TableEncoder(max_categories=4).fit(X)
+    encoder = TableEncoder(max_categories=4, text="drop").fit(X)
+    assert encoder.kinds_ == ["dropped", "number"]
+    assert list(encoder.get_feature_names_out()) == ["n"]
+    np.testing.assert_array_equal(encoder.transform(X), X[["n"]])
+    with pytest.raises(ValueError, match="1 columns of free text"):
+        TableEncoder(max_categories=4, text="drop").fit(X[["note"]])
+
+
+def test_yes_and_no_are_one_column_like_booleans():
+    X = pd.DataFrame({"word": ["yes", "no", None], "bool": pd.array([True, False, None], dtype="boolean")})
+    np.testing.assert_array_equal(TableEncoder().fit_transform(X), [[1, 1], [0, 0], [NAN, NAN]])
+
+
+@pytest.mark.parametrize(
+    "change", [{"kinds_": ["number"]}, {"kinds_": ["number", "number"]}, {"kinds_": ["number", "x"]}]
+)
+def test_files_whose_parts_contradict_each_other_are_refused(change, tmp_path):
+    encoder = TableEncoder().fit(pd.DataFrame({"n": [1.0, 2.0], "c": ["u", "v"]}))
+    vars(encoder).update(change)
+    save_model(encoder, tmp_path / "m")
+    with pytest.raises(ValueError, match="kinds_"):
+        load_model(tmp_path / "m")
