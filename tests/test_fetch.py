@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from lacunar.datasets import _fetch, dataset_names, fetch_dataset
-from lacunar.datasets._sets import SETS
+from lacunar.datasets import dataset_names, fetch, fetch_dataset
+from lacunar.datasets.sets import SETS
 
 real = pytest.mark.skipif("LACUNAR_DATA" not in os.environ, reason="no local copies of the public sets")
 
@@ -27,7 +27,7 @@ def home(tmp_path, monkeypatch):
     def refuse(url, timeout):
         raise urllib.error.URLError("no network here")
 
-    monkeypatch.setattr(_fetch.urllib.request, "urlopen", refuse)
+    monkeypatch.setattr(fetch.urllib.request, "urlopen", refuse)
     return tmp_path
 
 
@@ -39,14 +39,14 @@ def serve(monkeypatch, files):
         asked.append(url)
         return io.BytesIO(next(body for name, body in files.items() if url.endswith(name)))
 
-    monkeypatch.setattr(_fetch.urllib.request, "urlopen", answer)
+    monkeypatch.setattr(fetch.urllib.request, "urlopen", answer)
     return asked
 
 
 def accept(monkeypatch, name, raw):
     """Let the digest of this content be the registered one."""
     source = SETS[name]
-    monkeypatch.setitem(SETS, name, replace(source, files=(), content=_fetch.digest(source.read(raw))))
+    monkeypatch.setitem(SETS, name, replace(source, files=(), content=fetch.digest(source.read(raw))))
 
 
 def table(path, name, X=((1.0, np.nan), (3.0, 4.0))):
@@ -188,7 +188,7 @@ def test_digest_is_of_content_not_of_dtype():
     }
     same = {**arrays, "X": arrays["X"].astype(np.float32), "y": np.array([1], dtype=np.int8)}
     other = {**arrays, "X": np.array([[1.0, 2.0]])}
-    assert _fetch.digest(arrays) == _fetch.digest(same) != _fetch.digest(other)
+    assert fetch.digest(arrays) == fetch.digest(same) != fetch.digest(other)
 
 
 @real
@@ -202,4 +202,4 @@ def test_local_copies_are_what_is_registered(name):
     source = SETS[name]
     if source.content and name != "horses":  # whose copy there rounds the identifier
         with np.load(Path(os.environ["LACUNAR_DATA"]) / f"{name}.npz", allow_pickle=False) as file:
-            assert _fetch.digest({key: file[key] for key in file.files}) == source.content
+            assert fetch.digest({key: file[key] for key in file.files}) == source.content

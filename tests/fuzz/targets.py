@@ -16,7 +16,7 @@ from fuzz import archives, models, mutate
 from fuzz.oracle import Target
 from lacunar import Observed
 from lacunar.compare import UserError, load_problem, read_table
-from lacunar.datasets import _fetch, _sets, fetch_dataset
+from lacunar.datasets import fetch, fetch_dataset, sets
 from lacunar.observed import Triplets, read_batches, read_svmlight
 from lacunar.persistence import load_model
 
@@ -128,12 +128,12 @@ def movielens_files() -> list[bytes]:
 
 def download(name: str, place: Path) -> Any:
     """What a publisher's server may answer. Sums of files are not looked at, so that the parser is reached."""
-    source = dataclasses.replace(_sets.SETS[name], files=())
-    real, _fetch._bytes = _fetch._bytes, lambda name, url: place.read_bytes()
+    source = dataclasses.replace(sets.SETS[name], files=())
+    real, fetch._bytes = fetch._bytes, lambda name, url: place.read_bytes()
     try:
-        return _fetch._downloaded(name, source, place.parent / "cache")
+        return fetch._downloaded(name, source, place.parent / "cache")
     finally:
-        _fetch._bytes = real
+        fetch._bytes = real
 
 
 OBSERVED = ("_archive.py", "observed/_store.py", "_check/_entries.py")
@@ -158,8 +158,8 @@ TARGETS = {
         Target("table-svmlight", lambda: SVMLIGHT, mutate.text, lambda place: read_table(str(place)), (UserError,), file="hostile.svmlight", claim=dense_claim, sources=TABLES),
         Target("table-npz", npz_files, archives.change_npz, lambda place: read_table(str(place)), (UserError,), file="hostile.npz", sources=TABLES),
         Target("table-parquet", parquet_files, mutate.raw, lambda place: read_table(str(place)), (UserError,), file="hostile.parquet", sources=TABLES),
-        Target("local-set", npz_files, archives.change_npz, lambda place: fetch_dataset(DOWNLOAD, data_home=place.parent), (ValueError,), file=f"{DOWNLOAD}.npz", sources=("datasets/_fetch.py",)),
-        Target("download", lambda: [b"2,30,2,?,1\n1,4,2,1,0\n"], mutate.text, lambda place: download(place.stem, place), (ValueError,), file=DOWNLOAD, sources=("datasets/_fetch.py", "datasets/_parse.py")),
-        Target("download-zip", movielens_files, archives.change_zip, lambda place: download(place.name, place), (ValueError,), file="movielens100k", sources=("datasets/_fetch.py", "datasets/_parse.py")),
+        Target("local-set", npz_files, archives.change_npz, lambda place: fetch_dataset(DOWNLOAD, data_home=place.parent), (ValueError,), file=f"{DOWNLOAD}.npz", sources=("datasets/fetch.py",)),
+        Target("download", lambda: [b"2,30,2,?,1\n1,4,2,1,0\n"], mutate.text, lambda place: download(place.stem, place), (ValueError,), file=DOWNLOAD, sources=("datasets/fetch.py", "datasets/sets.py")),
+        Target("download-zip", movielens_files, archives.change_zip, lambda place: download(place.name, place), (ValueError,), file="movielens100k", sources=("datasets/fetch.py", "datasets/sets.py")),
     ]
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""K folds of (row, column) pairs that do not leak: whole cells, whole rows or whole columns are held out."""
+"""Folds for completion that do not leak: over entries, over rows never seen before, over columns never seen before."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from sklearn.model_selection import BaseCrossValidator
 
 from lacunar._check import read_pairs
 from lacunar._random import fixed_seed, generator
+
+__all__ = ["ColdColumnKFold", "ColdRowKFold", "EntryKFold"]
 
 _Ints = NDArray[np.intp]
 

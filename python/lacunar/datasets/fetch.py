@@ -1,4 +1,8 @@
-"""`fetch_dataset`: a public set from a local copy, the user's cache or its publisher, in this order."""
+"""`fetch_dataset`: a public set from a local copy, the user's cache or its publisher, in this order.
+
+A copy is an .npz of `X` (n, d) with NaN, or `indptr`, `indices`, `values` and `shape` of a CSR matrix of observed entries; `targets` and
+`tasks` (names, and "binary", "multiclass" or "regression"); `y` and, for further targets, `y_<name>`; `feature_names`; `side_<name>`.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +22,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from lacunar._npz import read_npz
-from lacunar.datasets._parse import Arrays
-from lacunar.datasets._sets import SETS, Source
+from lacunar.datasets.sets import SETS, Arrays, Source
 
 SECONDS = 60  # without an answer from a publisher
 MAX_ANSWER = 64 * 2**20  # bytes; the largest set has 6 MB
@@ -54,7 +57,7 @@ def fetch_dataset(
     download_if_missing: bool = True,
     return_X_y: bool = False,
 ) -> Any:
-    """A public set with holes: a table with NaN, or a sparse matrix whose stored entries are the observed ones.
+    """A public set with missing entries: a table with NaN, or a sparse matrix whose stored entries are the observed ones.
 
     `<name>.npz` is looked for in `data_home`, or else in the folder named by the environment variable LACUNAR_DATA and in
     `~/lacunar_data`. What is found nowhere is downloaded from its publisher, compared with a checksum of its content and kept in

@@ -11,7 +11,7 @@ def check_rate(name: str, value: Any, *, low: float = 0.0, high: float = 1.0, cl
     """A number in the interval; `closed` is "both", "left", "right" or "neither"."""
     brackets = ("[" if closed in {"both", "left"} else "(") + f"{low:g}, {high:g}"
     brackets += "]" if closed in {"both", "right"} else ")"
-    number = as_number(name, value, f"a number in {brackets}")
+    number = check_number(name, value, f"a number in {brackets}")
     above = number >= low if closed in {"both", "left"} else number > low
     below = number <= high if closed in {"both", "right"} else number < high
     if not (above and below):
@@ -35,7 +35,7 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     return str(value)
 
 
-def as_number(name: str, value: Any, wish: str) -> float:
+def check_number(name: str, value: Any, wish: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.number):
         raise TypeError(f"{name} must be {wish}; got {value!r}.")
     return float(value)
