@@ -56,6 +56,38 @@ def test_every_step_is_that_of_the_paper(m, loss, ones):
 
 
 @every
+@pytest.mark.parametrize("svd_solver", ["full", "truncated"])
+@pytest.mark.parametrize(("lam", "mu"), [(1.0, 1e-2), (0.1, 1e-3), (0.01, 1e-2)])
+def test_the_tolerance_bounds_the_distance_to_the_solution(kind, svd_solver, lam, mu):
+    """1e-7 for the scores of all rows at tol=1e-10; what is left of the bound at coarser tolerances."""
+    X, y, _ = problem(kind, n=40, known=26)
+    X = (X - np.nanmean(X, axis=0)) / np.nanstd(X, axis=0)
+    Y = y[:, None] if is_classifier(kind()) else ((y - np.nanmean(y)) / np.nanstd(y))[:, None]
+    Z, b = twin.solution(X, Y, lam, mu, is_classifier(kind()), kind._ones)
+    stacked = Stacked(Observed.from_dense(X), Y, kind._loss, kind._ones, lam)
+    mus = [0.1, 1e-2, mu][2 - int(np.log10(0.1 / mu)) :]
+    threshold = make_threshold(stacked.shape, svd_solver, None, np.random.default_rng(0))
+    for tol in (1e-4, 1e-7, 1e-10):
+        *_, last = continuation(stacked, iter(mus), threshold, Steps(not kind._ones, tol, 20_000, True))
+        assert last.converged
+        off = np.abs(values_of(stacked, last)[:, 0] - Z[:, 8] - b).max()
+        assert off <= 1e3 * tol, (tol, off)
+
+
+@every
+def test_as_printed(kind):
+    """Plain steps on the columns as they are, by full decompositions, ending on the change of a step; parameters stay."""
+    X, y, _ = problem(kind)
+    paper = made(kind, options="paper", svd_solver="truncated", max_rank=2).fit(X, y)
+    assert paper.max_rank == 2
+    assert paper.rank_ > 2
+    plain = made(kind, accelerate=False, standardize=False, svd_solver="full", tol=1e-9, max_iter=100_000).fit(X, y)
+    assert paper.n_iter_ < plain.n_iter_
+    np.testing.assert_array_equal(paper.scale_, 1.0)
+    np.testing.assert_allclose(paper._values(X), plain._values(X), atol=0.05)
+
+
+@every
 def test_unseen_rows_agree_with_the_transduction(kind):
     """An unlabelled row of `fit`, given again, gets its own completion: the extension is the fixed point's own."""
     X, y, _ = problem(kind)

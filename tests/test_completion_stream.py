@@ -117,7 +117,7 @@ def test_the_papers_tuning_keeps_the_mistake_bound():
     )
     score = model.score_stream(i, j, U)
     D = quasi_dimension_bound(*sides.values(), *classes)
-    assert model._engine.members[0][0].tuning == (0.5, np.log(D / 80), "constant", 0.5, True)
+    assert model._engine.members[0][0].tuning == (0.5, np.log(D / 80), "constant", 0.5, True, False)
     assert score.mistakes <= mistake_bound(D, 0.5, 40, 40)
     assert model.n_updates_ >= score.mistakes
 

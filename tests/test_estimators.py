@@ -1,18 +1,22 @@
 """One contract for every estimator: scikit-learn's checks, sparse containers, index widths, weights, pickles."""
 
+import importlib
+import inspect
 import pickle
+import pkgutil
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.fixes import parse_version
 
+import lacunar
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
 from lacunar.baselines import GeomClassifier, MC1Classifier, MC1Regressor, MCBClassifier, MCBRegressor
 from lacunar.completion import OnlineMatrixClassifier
@@ -108,6 +112,51 @@ def expected_failures(estimator):
 )
 def test_sklearn_contract(estimator, check):
     check(estimator)
+
+
+def public_estimators():
+    """Every class with `fit` that a public module of the package exports, by name."""
+    modules = [lacunar, *(importlib.import_module(f"lacunar.{name}") for name in public_modules())]
+    exported = [getattr(module, name) for module in modules for name in getattr(module, "__all__", ())]
+    classes = [each for each in exported if inspect.isclass(each) and issubclass(each, BaseEstimator)]
+    return sorted({each for each in classes if hasattr(each, "fit")}, key=lambda each: each.__name__)
+
+
+def public_modules():
+    return [name for _, name, _ in pkgutil.iter_modules(lacunar.__path__) if not name.startswith("_")]
+
+
+NO_ARRAYS = {
+    "TableEncoder": "takes a table of named columns of text and numbers as the shell reads it, no array",
+    "TableModel": "as TableEncoder, and learners by name",
+    "OnlineMatrixClassifier": "takes pairs of ids; test_sklearn_contract_of_pairs runs every check on it",
+}
+UNLABELLED = "NaN in y is an unlabelled row, and fit without any label learns the subspace alone"
+DEFAULT_FAILURES = {
+    "SLRMRegressor": {"check_supervised_y_no_nan": UNLABELLED},
+    "MPCRRegressor": {"check_supervised_y_no_nan": UNLABELLED},
+    "SMPCRRegressor": {"check_supervised_y_no_nan": UNLABELLED},
+}
+
+
+def default_failures(estimator):
+    """Checks that contradict what a class is for: no others may fail on an instance without arguments."""
+    return DEFAULT_FAILURES.get(type(estimator).__name__, {})
+
+
+@parametrize_with_checks(
+    [each() for each in public_estimators() if each.__name__ not in NO_ARRAYS], expected_failed_checks=default_failures
+)
+def test_sklearn_contract_of_defaults(estimator, check):
+    check(estimator)
+
+
+def test_exceptions_name_public_estimators():
+    names = {each.__name__ for each in public_estimators()}
+    assert {*NO_ARRAYS, *DEFAULT_FAILURES} <= names
+    assert {
+        type(each).__name__ for each in (*ESTIMATORS, *TRANSFORMERS, *STACKS, *SUBSPACE_REGRESSORS, *BASELINES)
+    } <= names
 
 
 def table(seed=0, n=60, d=6):

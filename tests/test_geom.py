@@ -45,6 +45,14 @@ def test_rounds_are_those_of_the_paper(kernel, phi, n_rounds, C):
     np.testing.assert_allclose(model.subspace_scale_, s, atol=5e-3)
 
 
+def test_as_printed():
+    X, y = table()
+    printed = made(options="paper", standardize=True, n_rounds=1).fit(X, y)
+    same = made(n_rounds=5).fit(X, y)
+    np.testing.assert_array_equal(printed.decision_function(X), same.decision_function(X))
+    assert printed.n_iter_ == same.n_iter_ > 1
+
+
 @pytest.mark.parametrize("C", [0.1, 10.0])
 def test_without_holes_it_is_the_support_vector_machine(C):
     X, y = table(missing=0.0)

@@ -40,6 +40,30 @@ def test_literal_steps_are_those_of_the_paper(r):
     np.testing.assert_allclose(model.result().weights_, total / m, atol=1e-9)
 
 
+def test_one_word_gives_algorithm_2():
+    """Weights after every row by formula, alpha = eta d^2, and the projection drawn by Algorithm 3."""
+    d, k, r, m = 3, 1, 2, 2000
+    model = MBEG(d, k, r, horizon=m, options="paper", lazy=True, pairs="all", eta=3.0, output="topk", random_state=0)
+    eta = np.sqrt(r * np.log(d) / (2 * m * (d + r)))
+    W, total, rng = np.eye(d) * k / d, np.zeros((d, d)), np.random.default_rng(4)
+    for _ in range(50):
+        request = model.ask()[0]
+        pairs = model.pending_[request.id][0].reshape(-1, 2)
+        p = mbeg.law(W, k, eta * d**2)
+        np.testing.assert_allclose(model.pending_[request.id][1], p[tuple(pairs.T)], rtol=1e-9)
+        x = rng.normal(size=d)
+        model.tell(request, x[request.indices])
+        total += W
+        W = mbeg.step(W, mbeg.estimate(pairs, x, p), eta, k)
+    np.testing.assert_allclose(model.result().weights_, total / 50, atol=1e-9)
+    basis = np.linalg.eigh(total)[1]
+    assert np.isclose(np.abs(model.result().components_ @ basis), 1, atol=1e-6).any()
+    with pytest.raises(ValueError, match="costs must be None as printed"):
+        MBEG(d, k, r, horizon=m, options="paper", costs=[1.0, 2.0, 3.0]).ask()
+    with pytest.raises(ValueError, match="horizon must be"):
+        MBEG(d, k, r, options="paper").ask()
+
+
 def test_lazy_and_literal_agree_until_something_is_capped():
     d, k, m = 8, 2, 30
     literal, lazy = (MBEG(d, k, eta=1e-4, lazy=lz, refresh=1, random_state=3).run(signed(0, np.full(d, d**-0.5)), m)

@@ -30,6 +30,23 @@ def test_algorithm_1_as_printed():
     np.testing.assert_allclose(np.abs(np.sum(made.components_ * components, axis=1)), 1, rtol=1e-10)
 
 
+@pytest.mark.parametrize("p", [0.5, None])
+def test_one_word_gives_algorithm_1(p):
+    X, _, _ = table(offset=3.0)
+    C, components = algorithm1(X, np.mean(~np.isnan(X)) if p is None else p, 2)
+    given = {"scale": True, "robust": "rows", "center": True, "whiten": False}
+    for made in (
+        POPCA(2, p=p, options="paper", **given).fit(X),
+        POPCA(2, p=p, options="paper", scale=True).partial_fit(X[:100]).partial_fit(X[100:]),
+    ):
+        np.testing.assert_allclose(made._covariance(0.0), C, rtol=1e-10)
+        np.testing.assert_allclose(np.abs(np.sum(made.components_ * components, axis=1)), 1, rtol=1e-9)
+        np.testing.assert_allclose(made.explained_variance_, np.linalg.eigvalsh(C)[::-1][:2], rtol=1e-9)
+        assert not made.mean_.any()
+    whole = np.nan_to_num(X)
+    np.testing.assert_allclose(made.transform(whole), whole @ made.components_.T, atol=1e-9)
+
+
 def test_centred_covariance_is_that_of_available_cases():
     X, _, _ = table(offset=30.0)
     sums = pair_sums(Observed.from_dense(X), np.full(8, 3.0))

@@ -72,6 +72,11 @@ def test_unseen_columns_by_parameter():
     )
     assert (dropped.components_[:, 3] == 0).all()
     assert dropped.n_seen_per_feature_[3] == 0
+    filled = dropped.impute(X)
+    assert np.isnan(filled[:, 3]).all()
+    assert np.isfinite(filled[:, kept]).all()
+    seen_now = np.full((1, 6), 2.5)
+    np.testing.assert_array_equal(dropped.impute(seen_now), seen_now)
     with pytest.warns(UserWarning, match="so far"):
         stream = POPCA(2).partial_fit(X)
     assert (stream.components_[:, 3] == 0).all()
@@ -139,3 +144,15 @@ def test_centering_may_be_turned_off_in_a_stream():
     model.set_params(center=False).partial_fit(X)
     np.testing.assert_allclose(model.components_, plain.components_, atol=1e-10)
     assert (model.mean_ == 0).all()
+
+
+def test_long_rows_are_shortened_whatever_their_length():
+    X = table()
+    X[7, 2], one = 1e200, X.copy()
+    one[7, 2] = 1e140
+    far, near = (POPCA(2, robust="rows", refine=0).fit(each) for each in (X, one))
+    np.testing.assert_allclose(np.abs(far.components_), np.abs(near.components_), rtol=1e-9)
+    X[:, 2] = np.linspace(0.0, 1e-3, len(X))
+    X[7, 2] = 1e308
+    with pytest.raises(ValueError, match=r"robust='rows' .* got 1e\+308 in row 7, column 2\. Correct it"):
+        POPCA(2, robust="rows").fit(X)

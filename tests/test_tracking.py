@@ -130,3 +130,11 @@ def test_bad_parameters_are_named(options, message):
 def test_more_directions_than_the_core_takes():
     with pytest.raises(ValueError, match="at most 64"):
         PETRELS(65).fit(np.random.default_rng(0).normal(size=(100, 80)))
+
+
+@pytest.mark.parametrize("make", [PETRELS, GROUSE])
+def test_the_default_dimension_fits_the_table(make):
+    rng = np.random.default_rng(0)
+    for D, k in ((1, 1), (4, 3), (11, 10), (30, 10)):
+        assert make(random_state=0).fit(rng.normal(size=(40, D))).components_.shape == (k, D)
+    assert make(init=np.eye(2, 6), random_state=0).fit(rng.normal(size=(40, 6))).components_.shape == (2, 6)

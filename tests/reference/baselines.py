@@ -55,6 +55,29 @@ def mcb(X, Y, lam, mus, n_steps, logistic=True):
     return Z, b
 
 
+def solution(X, Y, lam, mu, logistic, ones):
+    """The least of the objective to rounding: (Z, b), by full decompositions with momentum that starts afresh where it points back.
+
+    The column of ones is observed with weight 1 / tau_Z, the problem whose steps `mc1` makes.
+    """
+    (tau, tau_b), d = steps(X, Y, lam, logistic), X.shape[1]
+    step, bias_step = (tau, 0.0) if ones else (tau / 2, tau_b / 2)
+    Z, b, t, calm = np.zeros((len(X), d + Y.shape[1] + ones)), np.zeros(Y.shape[1]), 1.0, 0
+    P, c = Z, b
+    while calm < 200:
+        G = slopes(P, c, X, Y, lam, logistic)
+        if ones:
+            G[:, -1] = (P[:, -1] - 1) / tau
+        new, new_b = shrink(P - step * G, step * mu), c - bias_step * G[:, d : d + Y.shape[1]].sum(axis=0)
+        if np.sum((P - new) * (new - Z)) + (c - new_b) @ (new_b - b) > 0:
+            t = 1.0
+        calm = calm + 1 if np.linalg.norm(new - Z) < 4e-15 * max(np.linalg.norm(Z), 1) else 0
+        after = (1 + np.sqrt(1 + 4 * t * t)) / 2
+        share, t = (t - 1) / after, after
+        P, c, Z, b = new + share * (new - Z), new_b + share * (new_b - b), new, new_b
+    return Z, b
+
+
 def hinge_box(K, y, C):
     """argmax_a sum a - a y K y a / 2 over 0 <= a <= C, by projected coordinate steps until nothing moves."""
     Q, a = np.outer(y, y) * K, np.zeros(len(y))

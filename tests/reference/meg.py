@@ -61,3 +61,38 @@ def inductive(M, N, trials, D, gamma, step):
             updates.append(t)
             seen_rows, seen_cols = at_rows, at_cols
     return y_bar, updated
+
+
+def printed(M, N, trials, D, gamma, step, draws=None):
+    """Algorithm 1 to the letter: y_bar, predictions and updates; draws (T,) of Y_t in (-gamma, gamma), None for conservative updates.
+
+    Ties: sign(0) = +1. Below the margin, not at it, there is an update; conservative ones are at y y_bar <= 0, which every mistake
+    is, as Lemma 25 needs.
+    """
+    rows, cols = embedding(M, N, M.diagonal().max(), N.diagonal().max())
+    log_w = np.log(D / (len(M) + len(N))) * np.eye(len(M) + len(N))
+    y_bar, predicted, updated = np.zeros(len(trials)), np.zeros(len(trials)), np.zeros(len(trials), bool)
+    for t, (i, j, y) in enumerate(trials):
+        x = rows[:, i] + cols[:, j]
+        y_bar[t] = score(log_w, x)
+        predicted[t] = 1 if y_bar[t] >= (0 if draws is None else draws[t]) else -1
+        updated[t] = y * y_bar[t] <= 0 if draws is None else y * y_bar[t] < gamma
+        if updated[t]:
+            log_w = log_w + step * y * np.outer(x, x)
+    return y_bar, predicted, updated
+
+
+def star_of_cliques(classes):
+    """Adjacency of section 4.1: a clique for every class, one vertex of each joined to one of the first."""
+    A = (classes[:, None] == classes).astype(float)
+    np.fill_diagonal(A, 0)
+    first = [np.flatnonzero(classes == k)[0] for k in np.unique(classes)]
+    for v in first[1:]:
+        A[first[0], v] = A[v, first[0]] = 1
+    return A
+
+
+def pd_laplacian(A):
+    """L + (1/m)(1/m)^T / R_L of section 2."""
+    L = np.diag(A.sum(axis=0)) - A
+    return L + 1 / (len(A) ** 2 * np.linalg.pinv(L).diagonal().max())

@@ -15,14 +15,15 @@ from lacunar.active._entropy import decompose, project_logs
 from lacunar.active._result import ActiveSubspace, leading, subspace_of
 from lacunar.active._tables import Floats, Ints, second_moment
 
+_PRINTED = {"eta": "theory", "alpha": "theory", "lazy": False, "pairs": "half", "output": "sampled"}
 _ANYTIME = 10.0  # times the step of the theorem for the rows so far
 
 
 class MBEG(Acquisition):
     """Matrix Bandit Exponentiated Gradient, Algorithm 2 of the paper: pairs drawn by a weight matrix that learns.
 
-    `MBEG(d, k, r, eta="theory", alpha="theory", lazy=False, output="sampled", horizon=m)` is the algorithm as printed. The
-    defaults change what can be changed without losing the unbiased estimate (8).
+    `MBEG(d, k, r, horizon=m, options="paper")` is the algorithm as printed. The defaults change what can be changed without
+    losing the unbiased estimate (8).
 
     Parameters
     ----------
@@ -46,7 +47,10 @@ class MBEG(Acquisition):
         "topk": leading eigenvectors of the averaged W. "sampled": a projection drawn by Algorithm 3, as the theorem
         wants. "erm": PCA of the second moment of all that was told. "average": as "topk" and `weights_` is meant.
     horizon : int or None, default=None
-        m, rows planned; needed by "theory" only.
+        m, rows planned; needed by "theory" and `options="paper"`.
+    options : {"paper"}, default=None
+        "paper" is Algorithm 2 as printed: it sets `eta="theory"`, `alpha="theory"`, `lazy=False`, `pairs="half"`, `output="sampled"`,
+        and refuses costs.
     costs, random_state : see `ActivePOPCA`
         Both laws that pairs are drawn from are tilted by 1 / sqrt(cost), which the estimate allows for. Equal costs are equation
         (7); Theorem 7 is about these.
@@ -78,6 +82,7 @@ class MBEG(Acquisition):
         "pairs": [StrOptions({"half", "all"})],
         "output": [StrOptions({"topk", "erm", "sampled", "average"})],
         "horizon": [Interval(Integral, 1, None, closed="left"), None],
+        "options": [StrOptions({"paper"}), None],
     }
 
     def __init__(
@@ -93,6 +98,7 @@ class MBEG(Acquisition):
         refresh: int = 64,
         output: str = "topk",
         horizon: int | None = None,
+        options: str | None = None,
         costs: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -106,16 +112,23 @@ class MBEG(Acquisition):
         self.refresh = refresh
         self.output = output
         self.horizon = horizon
+        self.options = options
         self.costs = costs
         self.random_state = random_state
+
+    def _how(self, name: str) -> Any:
+        """A parameter, as printed or as it is."""
+        return _PRINTED[name] if self.options == "paper" else getattr(self, name)
 
     def _check(self) -> None:
         if self.budget % 2:
             raise ValueError(
                 f"budget must be even: MBEG draws pairs; got {self.budget}. Use {self.budget - 1}, or ActivePOPCA for any."
             )
-        if "theory" in (self.eta, self.alpha) and self.horizon is None:
+        if "theory" in (self._how("eta"), self._how("alpha")) and self.horizon is None:
             raise ValueError("horizon must be the number of rows planned for 'theory'; got None. Pass horizon=m.")
+        if self.options == "paper" and self.costs is not None:
+            raise ValueError("costs must be None as printed; got others. Leave out options='paper'.")
 
     def _begin(self) -> None:
         d, k = self.n_features, self.n_components
@@ -125,12 +138,12 @@ class MBEG(Acquisition):
         self.share_ = self._share()
         self.W_ = np.eye(d) * (k / d)
         # Literal: log W plus the steps since; lazy: the plain sum of the estimates.
-        self.potential_ = np.zeros((d, d)) if self.lazy else np.eye(d) * np.log(k / d)
+        self.potential_ = np.zeros((d, d)) if self._how("lazy") else np.eye(d) * np.log(k / d)
         self.W_sum_, self.renewed_at_ = np.zeros((d, d)), 0
 
     def _share(self) -> float:
-        if self.alpha != "theory":
-            return float(self.alpha)
+        if self._how("alpha") != "theory":
+            return float(self._how("alpha"))
         wanted = self._theory(self.horizon) * self.n_features**2
         if wanted > 0.5:
             d, r = self.n_features, self.budget
@@ -150,17 +163,17 @@ class MBEG(Acquisition):
 
     def _step(self) -> float:
         """eta for the rows told so far."""
-        if self.eta == "theory":
+        if self._how("eta") == "theory":
             return self._theory(self.horizon)
-        if self.eta == "anytime":
+        if self._how("eta") == "anytime":
             return _ANYTIME * self._theory(max(self.n_told_, 1))
-        return float(self.eta)
+        return float(self._how("eta"))
 
     def _learned(self) -> list[Floats]:
         return [self.W_, self.potential_, self.W_sum_]
 
     def _rows_in_force(self) -> int:
-        return self.renewed_at_ + self.refresh - self.n_told_ if self.lazy else 1
+        return self.renewed_at_ + self.refresh - self.n_told_ if self._how("lazy") else 1
 
     def _laws(self) -> tuple[Floats, Floats]:
         """Strong and weak law (d,) of an attribute: diag(W) / k and uniform, tilted by 1 / sqrt(cost)."""
@@ -179,7 +192,7 @@ class MBEG(Acquisition):
         strong, weak = self._laws()
         s = np.where(rng.random((n, h)) < self.share_, _drawn_by(weak, rng, (n, h)), _drawn_by(strong, rng, (n, h)))
         q = _drawn_by(weak, rng, (n, h))
-        if self.pairs == "all":
+        if self._how("pairs") == "all":
             mixed = (1 - self.share_) * strong + self.share_ * weak
             drawn = np.concatenate([s, q], axis=1)
             one, two = (drawn[:, side] for side in np.triu_indices(self.budget, 1))
@@ -193,12 +206,12 @@ class MBEG(Acquisition):
     def _learn(self, drawn: Ints, probability: Floats, values: Floats) -> None:
         """Equation (8), averaged over the pairs of a row, or the sum over all pairs by what is expected: O(r^2) a row."""
         r = drawn.shape[1]
-        one, two = np.triu_indices(r, 1) if self.pairs == "all" else (np.arange(0, r, 2), np.arange(1, r, 2))
+        one, two = np.triu_indices(r, 1) if self._how("pairs") == "all" else (np.arange(0, r, 2), np.arange(1, r, 2))
         products = values[:, one] * values[:, two]
         told = ~np.isnan(products)
-        share = (len(one) if self.pairs == "all" else 0.5) / np.maximum(told.sum(axis=1, keepdims=True), 1)
+        share = (len(one) if self._how("pairs") == "all" else 0.5) / np.maximum(told.sum(axis=1, keepdims=True), 1)
         part = np.where(told, products, 0.0) * share / probability
-        if not self.lazy:
+        if not self._how("lazy"):
             self.n_told_ += 1  # the step of row i is that of i rows
             part = part * self._step()
             self.n_told_ -= 1
@@ -209,17 +222,17 @@ class MBEG(Acquisition):
         return [*super()._sums(), self.potential_]
 
     def _told(self) -> None:
-        if self._rows_in_force() <= 0 or not self.lazy:
+        if self._rows_in_force() <= 0 or not self._how("lazy"):
             self._renew()
 
     def _renew(self) -> None:
         """Equation (6), in logarithms throughout: O(d^3)."""
         self.W_sum_ = self.W_sum_ + (self.n_told_ - self.renewed_at_) * self.W_
         self.renewed_at_ = self.n_told_
-        logs, V = np.linalg.eigh(self._step() * self.potential_ if self.lazy else self.potential_)
+        logs, V = np.linalg.eigh(self._step() * self.potential_ if self._how("lazy") else self.potential_)
         logs = project_logs(logs, self.n_components)
         self.W_ = (V * np.exp(logs)) @ V.T
-        if not self.lazy:
+        if not self._how("lazy"):
             self.potential_ = (V * logs) @ V.T
 
     def result(self) -> ActiveSubspace:
@@ -239,9 +252,9 @@ class MBEG(Acquisition):
             raise ValueError("result() needs rows; got none told. Call run(), or ask() and tell(), first.")
         k, C = self.n_components, second_moment(self.tables_)
         average = (self.W_sum_ + (self.n_told_ - self.renewed_at_) * self.W_) / self.n_told_
-        if self.output == "erm":
+        if self._how("output") == "erm":
             basis = leading(C, k)
-        elif self.output == "sampled":
+        elif self._how("output") == "sampled":
             lam, V = np.linalg.eigh(average)
             terms = decompose(np.clip(lam, 0, 1) * (k / np.clip(lam, 0, 1).sum()), k)
             chosen = resumed(self.output_rng_).choice(len(terms), p=[beta for beta, _ in terms])

@@ -21,6 +21,7 @@ from lacunar._random import fixed_seed, generator
 from lacunar.baselines._continuation import (
     Solution,
     Steps,
+    SvdSolver,
     continuation,
     largest_mu,
     make_threshold,
@@ -55,6 +56,7 @@ class MatrixCompletion(BaseEstimator):  # type: ignore[misc]
         "max_rank": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "options": [StrOptions({"paper"}), None],
         "sparse_missing": [StrOptions({"absent", "nan"})],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -75,6 +77,7 @@ class MatrixCompletion(BaseEstimator):  # type: ignore[misc]
         accelerate: bool = True,
         tol: float = 1e-5,
         max_iter: int = 1000,
+        options: str | None = None,
         sparse_missing: Any = "absent",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -91,6 +94,7 @@ class MatrixCompletion(BaseEstimator):  # type: ignore[misc]
         self.accelerate = accelerate
         self.tol = tol
         self.max_iter = max_iter
+        self.options = options
         self.sparse_missing = sparse_missing
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -98,7 +102,7 @@ class MatrixCompletion(BaseEstimator):  # type: ignore[misc]
 
     def _complete(self, table: Observed, labels: _Floats, hide: NDArray[np.bool_] | None, score: Score) -> _Floats:
         """Fit to a table and labels (n, m) with NaN where unknown; `hide` (n,) are the rows to choose lambda and mu on."""
-        columns = fit_columns(table, np.ones(table.shape[0]), standardize=self.standardize)
+        columns = fit_columns(table, np.ones(table.shape[0]), standardize=self.standardize and not self._as_printed)
         self.center_, self.scale_, self.observed_columns_ = columns.center, columns.scale, columns.seen
         stacked = Stacked(scale_columns(table, columns), labels, self._loss, self._ones, 1.0)
         rng = generator(fixed_seed(self.random_state))
@@ -106,26 +110,34 @@ class MatrixCompletion(BaseEstimator):  # type: ignore[misc]
         final = Stacked(stacked.rows, labels, self._loss, self._ones, self.lam_)
         solution = list(self._walk(final, self.mu_, rng))[-1]
         if not solution.converged:
+            far = f"{solution.left:.2g} of its norm"
+            left = f"its last step was {far}" if self._as_printed else f"the matrix is about {far} from the solution"
             warnings.warn(
-                f"{type(self).__name__} stopped at max_iter={self.max_iter} for mu={self.mu_:.3g}: the last step changed the "
-                f"matrix by {solution.change:.2g} of its norm, tol={self.tol:g}. Raise max_iter or tol.",
+                f"{type(self).__name__} stopped at max_iter={self.max_iter} for mu={self.mu_:.3g}: {left}, "
+                f"tol={self.tol:g}. Raise max_iter or tol.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
         self._keep(final, solution)
         return values_of(final, solution)
 
+    @property
+    def _as_printed(self) -> bool:
+        return bool(self.options == "paper")
+
     def _walk(self, stacked: Stacked, smallest: float, rng: np.random.Generator) -> Iterator[Solution]:
         """Solutions down to mu = `smallest`."""
-        first = largest_mu(stacked, make_threshold(stacked.shape, self.svd_solver, 1, rng))
-        threshold = make_threshold(stacked.shape, self.svd_solver, self.max_rank, rng)
-        options = Steps(not self._ones, self.tol, self.max_iter, self.accelerate)
+        solver: SvdSolver = "full" if self._as_printed else self.svd_solver
+        first = largest_mu(stacked, make_threshold(stacked.shape, solver, 1, rng))
+        threshold = make_threshold(stacked.shape, solver, None if self._as_printed else self.max_rank, rng)
+        printed = self._as_printed
+        options = Steps(not self._ones, self.tol, self.max_iter, self.accelerate and not printed, printed)
         for found in continuation(stacked, mu_path(first, smallest, self.eta), threshold, options):
             if self.verbose:
                 shown = (
                     f"lambda {stacked.lam:g}, mu {found.mu:.3g}: rank {len(found.matrix.sizes)}, {found.n_iter} steps"
                 )
-                print(f"[lacunar] {type(self).__name__} {shown}, change {found.change:.2g}", flush=True)
+                print(f"[lacunar] {type(self).__name__} {shown}, {found.left:.2g} left", flush=True)
             yield found
 
     def _choose(

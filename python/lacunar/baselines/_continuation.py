@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar.baselines._stacked import Stacked
-from lacunar.baselines._threshold import Factored, Moved, Threshold, threshold_exactly, threshold_truncated
+from lacunar.baselines._threshold import Factored, Moved, Threshold, cores, threshold_exactly, threshold_truncated
 
 _Floats = NDArray[np.float64]
 SvdSolver = Literal["auto", "full", "truncated"]
@@ -21,6 +21,9 @@ _FULL_WORK = 2e8  # n D min(n, D) up to which "auto" decomposes the whole matrix
 # is found again from where it stopped.
 _SHARE, _LOOSEST = 0.1, 1e-2
 
+_RESOLVED = 1e-6  # relative change down to which inner products of factors tell it to a few digits
+_WINDOW = 5  # steps whose largest change is compared with that of as many before, at least
+
 
 class Steps(NamedTuple):
     """How steps are made and when they end."""
@@ -29,6 +32,7 @@ class Steps(NamedTuple):
     tol: float
     max_iter: int
     accelerate: bool
+    printed: bool = False  # end on the change of a step, as Goldberg et al. and Hazan et al. do
 
 
 class Iterate(NamedTuple):
@@ -63,7 +67,7 @@ class Solution(NamedTuple):
     matrix: Factored
     bias: _Floats  # (m,)
     n_iter: int
-    change: float  # relative, of the last step
+    left: float  # relative: distance to the fixed point as estimated, or the change of the last step as printed
     converged: bool
 
 
@@ -118,21 +122,35 @@ def continuation(stacked: Stacked, mus: Iterator[float], threshold: Threshold, o
 
 def _settle(stacked: Stacked, start: Solution, mu: float, threshold: Threshold, options: Steps) -> Solution:
     before = here = point = Iterate.of(stacked, start.matrix, start.bias)
-    momentum, n_iter, change = 1.0, 0, np.inf
-    while n_iter < options.max_iter and change > options.tol:
+    momentum, change, changes, left = 1.0, np.inf, list[float](), np.inf
+    while len(changes) < options.max_iter and left > options.tol:
         accuracy = _SHARE * min(max(change, options.tol), _LOOSEST)
         after = _step(stacked, point, mu, threshold, accuracy, options)
-        change, n_iter = _change(here, after), n_iter + 1
+        changes.append(change := _change(here, after))
+        left = change if options.printed else distance_left(changes)
         before, here = here, after
         if not options.accelerate:
             point = here
             continue
-        if _turns_back(point, here, before):
+        if _turns_back(point, here, before, change):
             momentum = 1.0
         following = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
         share, momentum = (momentum - 1) / following, following
         point = here.beyond(before, share)
-    return Solution(mu, here.matrix, here.bias, n_iter, change, change <= options.tol)
+    return Solution(mu, here.matrix, here.bias, len(changes), left, left <= options.tol)
+
+
+def distance_left(changes: list[float]) -> float:
+    """What the changes to come add up to, from those of the steps so far: an estimate of the distance to the fixed point.
+
+    Changes fall like a geometric series in the end, though not from step to step under momentum: the largest of the last
+    quarter of the steps is compared with the largest of the quarter before. Infinite while they do not fall.
+    """
+    window = max(len(changes) // 4, _WINDOW)
+    if len(changes) < 2 * window:
+        return np.inf if changes[-1] > 0 else 0.0
+    now, then = max(changes[-window:]), max(changes[-2 * window : -window])
+    return now if now == 0 else window * now * now / (then - now) if now < then else np.inf
 
 
 def _step(
@@ -149,13 +167,19 @@ def _step(
 
 
 def _change(before: Iterate, after: Iterate) -> float:
-    """Relative change of matrix or bias, to about 1e-8."""
-    size = float(np.sum(before.matrix.sizes**2))
-    moved = size + float(np.sum(after.matrix.sizes**2)) - 2 * before.matrix.inner(after.matrix)
+    """Relative change of matrix or bias."""
+    size = max(float(np.linalg.norm(before.matrix.sizes)), 1.0)
+    squared = float(np.sum(before.matrix.sizes**2)) + float(np.sum(after.matrix.sizes**2))
+    moved = float(np.sqrt(max(squared - 2 * before.matrix.inner(after.matrix), 0.0)))
+    if moved < _RESOLVED * size:
+        moved = before.matrix.distance(after.matrix)
     shift, bias = (float(np.abs(b).max(initial=0.0)) for b in (after.bias - before.bias, before.bias))
-    return max(float(np.sqrt(max(moved, 0.0))) / max(float(np.sqrt(size)), 1.0), shift / max(bias, 1.0))
+    return max(moved / size, shift / max(bias, 1.0))
 
 
-def _turns_back(point: Iterate, here: Iterate, before: Iterate) -> bool:
+def _turns_back(point: Iterate, here: Iterate, before: Iterate, change: float) -> bool:
     """Whether <point - here, here - before> > 0: momentum points away from where the gradient leads [O'Donoghue, Candes]."""
-    return point.inner(here) - point.inner(before) - here.inner(here) + here.inner(before) > 0
+    if change >= _RESOLVED:
+        return point.inner(here) - point.inner(before) - here.inner(here) + here.inner(before) > 0
+    A, B, C = cores(point.matrix, here.matrix, before.matrix)
+    return float(np.sum((A - B) * (B - C))) + float((point.bias - here.bias) @ (here.bias - before.bias)) > 0

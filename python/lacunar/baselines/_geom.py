@@ -55,6 +55,8 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Relative duality gap of a round.
     max_iter : int, default=1000
         Most passes of a round.
+    options : {"paper"}, default=None
+        "paper" sets `standardize=False`, `n_rounds=5`, as [2]_ ran it.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     n_jobs : int, default=None
@@ -127,6 +129,7 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "constant": ["boolean"],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "options": [StrOptions({"paper"}), None],
         "sparse_missing": [StrOptions({"absent", "nan"})],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
@@ -144,6 +147,7 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         constant: bool = True,
         tol: float = 1e-3,
         max_iter: int = 1000,
+        options: Literal["paper"] | None = None,
         sparse_missing: Literal["absent", "nan"] = "absent",
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -157,6 +161,7 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.constant = constant
         self.tol = tol
         self.max_iter = max_iter
+        self.options = options
         self.sparse_missing = sparse_missing
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -184,7 +189,8 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"Only binary classification is supported. The type of the target is {type_of_target(target)}. "
                 "Use sklearn.multiclass.OneVsRestClassifier, or lacunar.KarmaClassifier."
             )
-        columns = fit_columns(table, np.ones(table.shape[0]), standardize=self.standardize)
+        standardize = self.standardize and self.options != "paper"
+        columns = fit_columns(table, np.ones(table.shape[0]), standardize=standardize)
         self.center_, self.scale_, self.observed_columns_ = columns.center, columns.scale, columns.seen
         rows = scale_columns(table, columns)
         dual = np.zeros(table.shape[0])
@@ -199,7 +205,7 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Coefficients (n,) of the rows in w."""
         gram, path = self._kernel(rows), []
         scale, dual = np.ones(len(sign)), np.zeros(len(sign))
-        for n_iter in range(1, self.n_rounds + 1):
+        for n_iter in range(1, (5 if self.options == "paper" else self.n_rounds) + 1):
             dual = self._solve((gram / np.outer(scale, scale)).astype(np.float32), sign) / scale
             before, (scale, size) = scale, self._scales(rows, dual)
             losses = np.maximum(0.0, 1.0 - sign * (gram @ dual) / scale)

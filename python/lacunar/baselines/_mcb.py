@@ -39,9 +39,13 @@ class MCBClassifier(CompletionClassifier):
         Nesterov's momentum, reset where it points back: the same fixed point in five to twenty times fewer steps. False
         steps as printed in [1]_.
     tol : float, default=1e-5
-        Relative change of the matrix in a step at which the steps at one mu end.
+        Distance to the solution, relative to the norm of the matrix, at which the steps at one mu end: what the changes of steps
+        to come add up to, estimated from how fast those so far fell.
     max_iter : int, default=1000
         Most steps at one mu.
+    options : {"paper"}, default=None
+        "paper" sets `accelerate=False`, `standardize=False`, `svd_solver="full"`, `max_rank=None`, and `tol` is then the relative
+        change of the matrix in a step, as [1]_ and [2]_ print it, which says nothing of the distance to the solution.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
@@ -157,9 +161,13 @@ class MCBRegressor(CompletionRegressor):
         Nesterov's momentum, reset where it points back: the same fixed point in five to twenty times fewer steps. False
         steps as printed in [1]_.
     tol : float, default=1e-5
-        Relative change of the matrix in a step at which the steps at one mu end.
+        Distance to the solution, relative to the norm of the matrix, at which the steps at one mu end: what the changes of steps
+        to come add up to, estimated from how fast those so far fell.
     max_iter : int, default=1000
         Most steps at one mu.
+    options : {"paper"}, default=None
+        "paper" sets `accelerate=False`, `standardize=False`, `svd_solver="full"`, `max_rank=None`, and `tol` is then the relative
+        change of the matrix in a step, as [1]_ and [2]_ print it, which says nothing of the distance to the solution.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None

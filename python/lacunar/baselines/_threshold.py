@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -52,10 +53,28 @@ class Factored(NamedTuple):
         """Sum of products of the entries. O((n + D) r^2)."""
         return float(np.sum((self.left.T @ other.left) * (self.right.T @ other.right)))
 
+    def distance(self, other: Factored) -> float:
+        """Frobenius norm of the difference, to rounding of the norms themselves. O((n + D) r^2)."""
+        here, there = cores(self, other)
+        return float(np.linalg.norm(here - there))
+
     def beyond(self, before: Factored, share: float) -> Factored:
         """self + share (self - before); its `sizes` are those of self."""
         left = np.hstack([(1 + share) * self.left, -share * before.left])
         return Factored(left, np.hstack([self.right, before.right]), self.sizes, self.start)
+
+
+def cores(*matrices: Factored) -> list[_Floats]:
+    """Small matrices A_i with matrix_i = P A_i Q', P and Q orthonormal and common to all.
+
+    Differences of the small ones are exact to rounding; inner products of the factors lose half of the digits.
+    """
+    ends = np.cumsum([0, *(each.left.shape[1] for each in matrices)])
+    left, right = (
+        qr(np.hstack(sides), mode="r", check_finite=False)[0]
+        for sides in ([each.left for each in matrices], [each.right for each in matrices])
+    )
+    return [left[:, a:b] @ right[:, a:b].T for a, b in pairwise(ends)]
 
 
 class Moved:
@@ -92,17 +111,30 @@ Threshold = Callable[[Moved, float, float], Factored]  # of a matrix, a level an
 
 
 def threshold_exactly(matrix: Moved, level: float, accuracy: float, *, max_rank: int) -> Factored:
-    """Singular values less `level`, from the eigenvectors of the smaller Gram. O(n D min(n, D))."""
+    """Singular values less `level`. O(n D min(n, D)).
+
+    From the eigenvectors of the smaller Gram, where the digits that lie between the largest singular value and `level` leave
+    enough for `accuracy` (relative to the largest), else from a singular value decomposition, some five times the work.
+    """
     full = matrix.dense()
     tall = full.shape[0] >= full.shape[1]
     gram = full.T @ full if tall else full @ full.T
     values, vectors = eigh(gram, check_finite=False)
     sizes = np.sqrt(np.maximum(values, 0.0))[::-1][:max_rank]
+    if np.finfo(float).eps * sizes[0] > accuracy * level:
+        return _by_svd(full, level, max_rank)
     kept = sizes > level
     sizes, vectors = sizes[kept], vectors[:, ::-1][:, : len(kept)][:, kept]
     if tall:
         return Factored(full @ vectors * (1 - level / sizes), vectors, sizes - level, None)
     return Factored(vectors * (sizes - level), full.T @ vectors / sizes, sizes - level, None)
+
+
+def _by_svd(full: _Floats, level: float, max_rank: int) -> Factored:
+    left, sizes, right = svd(full, full_matrices=False, check_finite=False)
+    kept = sizes[:max_rank] > level
+    left, sizes, right = left[:, : len(kept)][:, kept], sizes[: len(kept)][kept], right[: len(kept)][kept].T
+    return Factored(left * (sizes - level), right, sizes - level, None)
 
 
 def threshold_truncated(

@@ -37,7 +37,7 @@ class OnlineMatrixClassifier(PairBatches, OneByOne, ClassifierMixin, BaseEstimat
         `Identity`, `Kernel`, `KernelFunction`, `Features`, `Graph` or `Mix`; None is `Identity()`, which knows nothing and takes any id.
     gamma : float in (0, 1] or "theory", default=1/3
         Margin: pairs right by more than gamma are not learned. "theory": 1/sqrt(min(k, l)) of `blocks`.
-    step : {"anytime", "fixed", "theory"} or float in (0, 1], default="anytime"
+    step : {"anytime", "fixed", "theory"} or float in (0, 1], any positive one as printed, default="anytime"
         "anytime": min(1, step_scale sqrt(N log N / (2 t))) at trial t with N ids. "fixed": the same with `horizon` for t.
         "theory": sqrt(D log N / (2 horizon)) of Theorem 1, or gamma when conservative.
     step_scale : float, default=1.0
@@ -62,6 +62,13 @@ class OnlineMatrixClassifier(PairBatches, OneByOne, ClassifierMixin, BaseEstimat
     unseen : {"grow", "raise", "prior"}, default="grow"
         Cold start: what predictions about ids without observations or side information do. "grow": use what the side
         information says of them, an error where it says nothing; "raise": ValueError; "prior": the prior.
+    options : {"paper"}, default=None
+        "paper" is Algorithm 1 (2 where ids come) as printed: `step` a number or "theory", uncapped; `d` a number or "theory"; sign(y_bar - Y)
+        with Y uniform, or 0 when conservative. Exact ties: updates at y y_bar < gamma as printed, but at y y_bar <= 0 when conservative:
+        the proof of (6) needs one at every mistake, and sign(0) counts as +1. docs/as-printed.md lists what else differs.
+    n_ids : (int, int), default=None
+        Rows m and columns n at most, as Algorithm 2 wants them: the N = m + n of `d` and of "fixed" and "theory" steps. None: those that
+        the side information knows at the beginning.
     tol : float, default=1e-10
         Relative error of y_bar + 1.
     verbose : int, default=0
@@ -97,7 +104,7 @@ class OnlineMatrixClassifier(PairBatches, OneByOne, ClassifierMixin, BaseEstimat
         "rows": [SideInformation, None],
         "cols": [SideInformation, None],
         "gamma": [Interval(Real, 0, 1, closed="right"), StrOptions({"theory"})],
-        "step": [StrOptions({"anytime", "fixed", "theory"}), Interval(Real, 0, 1, closed="right")],
+        "step": [StrOptions({"anytime", "fixed", "theory"}), Interval(Real, 0, None, closed="neither")],
         "step_scale": [Interval(Real, 0, None, closed="neither")],
         "d": [StrOptions({"neutral", "theory"}), Interval(Real, 1, None, closed="left")],
         "prior": [Interval(Real, -1, None, closed="neither")],
@@ -109,6 +116,8 @@ class OnlineMatrixClassifier(PairBatches, OneByOne, ClassifierMixin, BaseEstimat
         "experts": [StrOptions({"auto"}), list, None],
         "calibrate": ["boolean"],
         "unseen": [StrOptions({"grow", "raise", "prior"})],
+        "options": [StrOptions({"paper"}), None],
+        "n_ids": [tuple, None],
         "tol": [Interval(Real, 0, 1e-2, closed="neither")],
         "verbose": ["verbose"],
         "random_state": ["random_state"],
@@ -132,6 +141,8 @@ class OnlineMatrixClassifier(PairBatches, OneByOne, ClassifierMixin, BaseEstimat
         experts: Any = None,
         calibrate: bool = True,
         unseen: str = "grow",
+        options: str | None = None,
+        n_ids: tuple[int, int] | None = None,
         tol: float = 1e-10,
         verbose: int = 0,
         random_state: Any = None,
@@ -151,6 +162,8 @@ class OnlineMatrixClassifier(PairBatches, OneByOne, ClassifierMixin, BaseEstimat
         self.experts = experts
         self.calibrate = calibrate
         self.unseen = unseen
+        self.options = options
+        self.n_ids = n_ids
         self.tol = tol
         self.verbose = verbose
         self.random_state = random_state
@@ -262,7 +275,7 @@ class OnlineMatrixClassifier(PairBatches, OneByOne, ClassifierMixin, BaseEstimat
         known = coding if coding.settled or model.n_seen else None
         signs, coding = read_y(y, len(rows), known, coding.thresholds, classes)
         stream = (rows, cols), signs, self.calibrate, self._signs
-        trials = self._adopted(model, coding, lambda: model.learn(*stream, values=values or self.randomized))
+        trials = self._adopted(model, coding, lambda: model.learn(*stream, values=values or self._draws))
         if self.verbose:
             print(f"{model.n_seen} pairs: {model.n_mistakes} mistakes, {model.n_updates} updates", flush=True)
         return trials, signs

@@ -28,6 +28,9 @@ class Live:
     thresholds: Any
     tol: float
     step_scale: float
+    options: str | None
+    conservative: bool
+    randomized: bool
     random_state: Any
     classes_: NDArray[Any]
     settled_: bool
@@ -61,6 +64,8 @@ class Live:
                     raise TypeError(
                         f"experts must be {type(self).__name__} without experts of their own; got {each!r} at position {k}."
                     )
+        if self.options == "paper" and self.experts is not None:
+            raise ValueError(f"experts must be None as printed; got {self.experts!r}. Leave out options='paper'.")
         none = Identity()
         return [Options(each, none) for each in made]
 
@@ -180,6 +185,11 @@ class Live:
             kept = {"classes": self.classes_, "settled": self.settled_, "seed": self.seed_}
             self.resume(kept | self.state_)
 
+    @property
+    def _draws(self) -> bool:
+        """Whether predictions are against a random threshold: as printed, unless updates are conservative."""
+        return not self.conservative if self.options == "paper" else self.randomized
+
     # -- counts -----------------------------------------------------------------------------------------------------
 
     @property
@@ -204,10 +214,16 @@ class Live:
 
 
 class Options:
-    """Parameters of a classifier with side information filled in: what a learner reads."""
+    """Parameters of a classifier with side information filled in: what a learner reads.
+
+    As printed, what has no place in the paper gives way to the theorem's value: the step of any time and the neutral D.
+    """
 
     def __init__(self, given: Any, none: SideInformation) -> None:
         self._given = given
+        paper = given.options == "paper"
+        self.step = "theory" if paper and given.step in ("anytime", "fixed") else given.step
+        self.d = "theory" if paper and given.d == "neutral" else given.d
         self.rows: SideInformation = none if given.rows is None else given.rows
         self.cols: SideInformation = none if given.cols is None else given.cols
 

@@ -73,7 +73,8 @@ class Member:
     def update(self, i: int, j: int, y: float, score: float, n_seen: int) -> bool:
         """One trial whose score is known already; whether it changed anything."""
         margin = y * score
-        if margin > 0 if self.tuning.conservative else margin > self.tuning.gamma:
+        bound = 0.0 if self.tuning.conservative else self.tuning.gamma
+        if margin > bound or (self.tuning.strict and margin == bound):
             return False
         step = self.steps(n_seen, np.array([i]), np.array([j]))[0]
         self._grown()
@@ -87,7 +88,8 @@ class Member:
         steps = self.steps(n_seen, i, j)
         self._grown()
         tuning = self.tuning
-        out, updated = self.engine.run(i, j, y, steps, tuning.gamma, conservative=tuning.conservative, values=values)
+        rule = {"conservative": tuning.conservative, "strict": tuning.strict}
+        out, updated = self.engine.run(i, j, y, steps, tuning.gamma, **rule, values=values)
         return out, updated
 
     def undo(self, state: Mapping[str, Any]) -> None:

@@ -17,7 +17,8 @@ Floats = NDArray[np.float64]
 class Tuning(NamedTuple):
     """What the engine is told.
 
-    schedule: "anytime" (number times the step for the trials so far), "constant" (number).
+    schedule: "anytime" (number times the step for the trials so far), "constant" (number). strict: update below the margin only,
+    not at it.
     """
 
     gamma: float
@@ -25,6 +26,7 @@ class Tuning(NamedTuple):
     schedule: str
     number: float
     conservative: bool
+    strict: bool = False
 
     def steps(self, n_seen: int, sizes: NDArray[np.int64]) -> Floats:
         """Steps (n,) of the trials after the first `n_seen`, `sizes` (n,) the N of each; at most 1."""
@@ -38,20 +40,22 @@ class Tuning(NamedTuple):
 def tune(options: Any, rows: SideState, cols: SideState) -> Tuning:
     """The numbers behind the options of a classifier (its parameters of the same names)."""
     check_together(options)
-    size = rows.size + cols.size
+    size = sum(options.n_ids) if options.n_ids else rows.size + cols.size
     blocks = _blocks(options.blocks)
     gamma = 1.0 / math.sqrt(min(blocks)) if options.gamma == "theory" else float(options.gamma)
     quasi_dimension = _quasi_dimension(options, rows, cols, size)
     if quasi_dimension is not None:
         if size == 0:
             raise ValueError(
-                f"d must be 'neutral' where ids are not known at the beginning; got {options.d!r}. Use prior=, or Identity(n)."
+                f"n_ids must be given for d={options.d!r} where ids are not known at the beginning; got None. Pass the most rows and "
+                "columns that may come, or use d='neutral' with prior=."
             )
         log_scale = math.log(quasi_dimension / size)
     else:
         log_scale = math.log1p(options.prior) - math.log(_mean_square(rows, cols))
     schedule, number = _steps(options, gamma, quasi_dimension or float(size), size)
-    return Tuning(gamma, log_scale, schedule, number, bool(options.conservative))
+    strict = options.options == "paper" and not options.conservative
+    return Tuning(gamma, log_scale, schedule, number, bool(options.conservative), strict)
 
 
 def check_together(options: Any) -> None:
@@ -59,6 +63,14 @@ def check_together(options: Any) -> None:
     planned = options.step == "fixed" or (options.step == "theory" and not options.conservative)
     if planned and options.horizon is None:
         raise ValueError(f"horizon must be the number of trials planned for step={options.step!r}; got None.")
+    if options.options != "paper" and not isinstance(options.step, str) and options.step > 1:
+        raise ValueError(
+            f"step must be at most 1, where the defaults were measured; got {options.step}. Pass options='paper' for a larger one."
+        )
+    if options.n_ids is not None and not (
+        len(options.n_ids) == 2 and all(_is_count(n) and n >= 1 for n in options.n_ids)
+    ):
+        raise ValueError(f"n_ids must be (rows, columns), two whole numbers of at least 1; got {options.n_ids!r}.")
     blocks = options.blocks
     if isinstance(blocks, tuple) and not (len(blocks) == 2 and all(_is_part(part) for part in blocks)):
         raise ValueError(f"blocks must be (k, l) or (row_classes, col_classes); got {blocks!r}.")
@@ -112,7 +124,7 @@ def _mean_square(rows: SideState, cols: SideState) -> float:
 
 
 def _steps(options: Any, gamma: float, quasi_dimension: float, size: int) -> tuple[str, float]:
-    """Schedule and its number; the theory's step is cut to 1, where its proof has long stopped to hold."""
+    """Schedule and its number; but as printed, the theory's step is cut to 1, where its proof has long stopped to hold."""
     if options.step == "anytime":
         return "anytime", float(options.step_scale)
     if options.step not in ("fixed", "theory"):
@@ -121,10 +133,13 @@ def _steps(options: Any, gamma: float, quasi_dimension: float, size: int) -> tup
         return "constant", gamma
     if size == 0:
         raise ValueError(
-            f"step must be 'anytime' or a number where ids are not known at the beginning; got {options.step!r}."
+            f"n_ids must be given for step={options.step!r} where ids are not known at the beginning; got None. Pass the most rows "
+            "and columns that may come, or use step='anytime' or a number."
         )
     scale = 1.0 if options.step == "theory" else float(options.step_scale)
     number = scale * math.sqrt(max(quasi_dimension, 1.0) * math.log(max(size, 3)) / (2.0 * options.horizon))
+    if options.options == "paper":
+        return "constant", number
     if number > 1:
         warnings.warn(
             f"the step for horizon={options.horizon} would be {number:.3g}; cut to 1. Theorem 1 says nothing for so few "

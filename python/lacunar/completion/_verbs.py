@@ -23,7 +23,6 @@ class OneByOne(Live):
 
     unseen: str
     calibrate: bool
-    randomized: bool
 
     def decision_one(self, row: Hashable, col: Hashable) -> Any:
         """y_bar of one pair, before or after any learning.
@@ -70,7 +69,7 @@ class OneByOne(Live):
         label : object
             One of `classes_`, or how many thresholds are reached.
         """
-        if not (self.randomized or self.calibrate):  # else a `learn_one` that follows wants the value
+        if not (self._draws or self.calibrate):  # else a `learn_one` that follows wants the value
             signs = self._live().sign_one((read_id(row, "row"), read_id(col, "col")), self.unseen)
             if signs is not None:
                 return self._coding().labels(signs[None])[0].item()
@@ -208,7 +207,7 @@ class OneByOne(Live):
     def _signs(self, scores: Floats, first: int) -> Floats:
         """Predicted signs of scores (n, L) answered as trials first, first + 1, ...; a score of 0 is positive."""
         bar = np.zeros((len(scores), 1))
-        if self.randomized:
+        if self._draws:
             bar = self._live().gammas[0] * trial_draws(self.seed_, first, len(scores))[:, None]
         return np.where(scores >= bar, 1.0, -1.0)
 

@@ -11,6 +11,20 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 
+class Printed:
+    """Parameters of a POPCA as Algorithm 1 has them: second moments by equation (4), with the rate `p` or the one observed."""
+
+    center, scale, robust, codes = False, False, None, "ls"
+    pseudo_count, refine = 0, 0
+
+    def __init__(self, given: Any) -> None:
+        self._given = given
+        self.weights = "global" if given.p is None else "known"
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._given, name)
+
+
 def check_options(model: Any, d: int) -> None:
     """Refuse options of a POPCA for d columns that do not go together."""
     k, how = model.n_components, model.robust
@@ -76,9 +90,9 @@ def check_alike(one: Any, other: Any) -> None:
             raise ValueError(
                 "merge needs models with tables; got one fitted matrix-free. Use partial_fit or solver='dense'."
             )
-        if model.robust is not None:
+        if model._how.robust is not None:
             raise ValueError(
-                f"merge adds sums of rows as they came; got robust={model.robust!r}, which changes rows by all rows of its own "
+                f"merge adds sums of rows as they came; got robust={model._how.robust!r}, which changes rows by all rows of its own "
                 "model. Fit on all rows at once, or with robust=None."
             )
     if one.n_features_in_ != other.n_features_in_ or not _same_names(one, other):
@@ -87,7 +101,7 @@ def check_alike(one: Any, other: Any) -> None:
             "Fit both on the same columns in the same order."
         )
     for name in ("center", "weights", "p", "scale"):
-        mine, theirs = getattr(one, name), getattr(other, name)
+        mine, theirs = getattr(one._how, name), getattr(other._how, name)
         if not np.array_equal(np.asarray(mine, dtype=object), np.asarray(theirs, dtype=object)):
             raise ValueError(
                 f"merge needs models of the same {name}; got {mine!r} and {theirs!r}. Fit both alike, or set_params."

@@ -52,8 +52,7 @@ class POPCA(StreamedSubspace):
         Rows without evidence added to the counts of pairs.
     refine : int, default=10
         Most steps of variational EM on the observed entries, from the closed form; fewer when the subspace has settled, none for
-        as many components as columns or more than 64. With refine=0, pseudo_count=0, center=False and weights "known" or "global"
-        this is Algorithm 1 of the paper.
+        as many components as columns or more than 64. `options="paper"` sets 0.
     scale : bool, default=False
         Standardise columns; components are then those of the correlation matrix.
     robust : None, "rows" or ("winsor", c), default=None
@@ -67,7 +66,10 @@ class POPCA(StreamedSubspace):
         without from 1,000 columns where that is possible and, under weights="auto", columns of a sample of pairs are seen
         independently of each other; it refuses to form tables beyond 8,000 columns.
     unseen : {"error", "drop"}, default="error"
-        What to do about columns without an observed entry; dropped ones have components 0.
+        What to do about columns without an observed entry; dropped ones have components 0 and stay missing in `impute`.
+    options : {"paper"}, default=None
+        "paper" is Algorithm 1 as printed: it sets `center=False`, `pseudo_count=0`, `refine=0`, `scale=False`, `robust=None`,
+        `codes="ls"`, and `weights="known"` where `p` = r / d is given, else "global", which measures it.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
@@ -130,6 +132,7 @@ class POPCA(StreamedSubspace):
         "codes": [StrOptions({"ridge", "ls"})],
         "solver": [StrOptions({"auto", "dense", "matrix-free"})],
         "unseen": [StrOptions({"error", "drop"})],
+        "options": [StrOptions({"paper"}), None],
         "sparse_missing": [StrOptions({"absent", "nan"})],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -150,6 +153,7 @@ class POPCA(StreamedSubspace):
         codes: Literal["ridge", "ls"] = "ridge",
         solver: Literal["auto", "dense", "matrix-free"] = "auto",
         unseen: Literal["error", "drop"] = "error",
+        options: Literal["paper"] | None = None,
         sparse_missing: Literal["absent", "nan"] = "absent",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -166,6 +170,7 @@ class POPCA(StreamedSubspace):
         self.codes = codes
         self.solver = solver
         self.unseen = unseen
+        self.options = options
         self.sparse_missing = sparse_missing
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -185,8 +190,8 @@ class POPCA(StreamedSubspace):
         self
         """
         rows = validate_X(self, X, reset=True, sparse_missing=self.sparse_missing)
-        check_options(self, rows.shape[1])
-        return self._fit_over(Whole(rows if self.robust is None else tamed(rows, self.robust)))
+        check_options(self._how, rows.shape[1])
+        return self._fit_over(Whole(rows if self._how.robust is None else tamed(rows, self._how.robust)))
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit_parts(self, parts: Any) -> POPCA:
@@ -207,35 +212,35 @@ class POPCA(StreamedSubspace):
         ValueError
             As `fit`; parts of other columns; `robust` or n_components="holdout", which are not sums over rows.
         """
-        if self.robust is not None or self.n_components == "holdout":
+        if self._how.robust is not None or self.n_components == "holdout":
             raise ValueError(
                 "rows in parts are known by sums, so robust must be None and n_components no 'holdout'; got "
-                f"{self.robust!r} and {self.n_components!r}. Change them, or use fit."
+                f"{self._how.robust!r} and {self.n_components!r}. Change them, or use fit."
             )
         tables = parts.map(opened, clone(self))
-        check_options(self, adopt_columns(self, tables.each(found_columns)))
+        check_options(self._how, adopt_columns(self, tables.each(found_columns)))
         return self._fit_over(tables.map(rows_of))
 
     def _fit_over(self, parts: Parts) -> POPCA:
         rng, counts = generator(fixed_seed(self.random_state)), count(parts)
         check_seen(counts.n, self.unseen)
         d = len(counts.n)
-        probe = probe_rows(parts, rng) if _closed.probed(self, d) else None
+        probe = probe_rows(parts, rng) if _closed.probed(self._how, d) else None
         for name in ("tables_", "shift_", "holdout_errors_"):
             if hasattr(self, name):
                 delattr(self, name)
-        shift = means_over(parts, counts.n) if self.center else np.zeros(d)
+        shift = means_over(parts, counts.n) if self._how.center else np.zeros(d)
         k: Any = self.n_components
         if k == "holdout" and isinstance(parts, Whole):
             k = self._held_out(parts.part, probe, rng)
-        if _closed.matrix_free(self, d, k, probe):
+        if _closed.matrix_free(self._how, d, k, probe):
             model = self._without_table(parts.map(centred, shift), int(k), probe, rng)
         else:
             self.shift_, self.tables_ = shift, Sums(*parts.total(pair_sums, shift, self.n_jobs))._asdict()
             model = self._from_tables(k)
-        if self.refine and refinable(model):
+        if self._how.refine and refinable(model):
             table = parts.map(standardised, shift, self.scale_)
-            model = refined(model, table, self.refine, centre=self.center, n_jobs=self.n_jobs)
+            model = refined(model, table, self._how.refine, centre=self._how.center, n_jobs=self.n_jobs)
         self._publish(model, shift)
         self.n_seen_per_feature_, self.n_samples_seen_ = counts.n, counts.m
         return self
@@ -243,7 +248,7 @@ class POPCA(StreamedSubspace):
     def _without_table(self, table: Parts, k: int, probe: Any, rng: np.random.Generator) -> Model:
         """The closed form of centred rows by products with them; sets what `_from_tables` sets."""
         C = self._implicit(table)
-        self.scale_ = _closed.scale_of(C.diagonal) if self.scale else np.ones(len(C.rest))
+        self.scale_ = _closed.scale_of(C.diagonal) if self._how.scale else np.ones(len(C.rest))
         spectrum = free_spectrum(C.divided(self.scale_), k, rng)
         warn_dependent(probe)
         self._describe(probe, spectrum, expected=True)
@@ -251,7 +256,12 @@ class POPCA(StreamedSubspace):
         return _closed.model_of(spectrum, k, count(table).n)
 
     def _implicit(self, table: Observed | Parts) -> Implicit:
-        how = {"weights": self.weights, "p": self.p, "center": self.center, "pseudo_count": self.pseudo_count}
+        how = {
+            "weights": self._how.weights,
+            "p": self._how.p,
+            "center": self._how.center,
+            "pseudo_count": self._how.pseudo_count,
+        }
         return implicit_covariance(table, n_jobs=self.n_jobs, **how)
 
     def _held_out(self, rows: Observed, probe: Any, rng: np.random.Generator) -> int:
@@ -259,15 +269,20 @@ class POPCA(StreamedSubspace):
         d = rows.shape[1]
         most = max(min(_MOST_TRIED, d - 1), 1)
         seen, hidden = hidden_cells(rows, _HIDDEN, rng)
-        mean = column_means(seen) if self.center else np.zeros(d)
-        if _closed.matrix_free(self, d, most, probe):
+        mean = column_means(seen) if self._how.center else np.zeros(d)
+        if _closed.matrix_free(self._how, d, most, probe):
             implicit = self._implicit(centred(seen, mean))
-            scale = _closed.scale_of(implicit.diagonal) if self.scale else np.ones(d)
+            scale = _closed.scale_of(implicit.diagonal) if self._how.scale else np.ones(d)
             spectrum = free_spectrum(implicit.divided(scale), most, rng)
         else:
-            how = {"center": self.center, "weights": self.weights, "p": self.p, "pseudo_count": self.pseudo_count}
+            how = {
+                "center": self._how.center,
+                "weights": self._how.weights,
+                "p": self._how.p,
+                "pseudo_count": self._how.pseudo_count,
+            }
             C = _closed.covariance_of(pair_sums(seen, mean, self.n_jobs), **how)
-            scale = _closed.scale_of(np.diag(C)) if self.scale else np.ones(d)
+            scale = _closed.scale_of(np.diag(C)) if self._how.scale else np.ones(d)
             spectrum = dense_spectrum(C / np.outer(scale, scale), d)
         tables = [t.with_values((t.values - mean[t.indices]) / scale[t.indices]) for t in (rows, seen)]
         n = np.bincount(seen.indices, minlength=d)

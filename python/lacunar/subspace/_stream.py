@@ -129,16 +129,16 @@ class StreamedSubspace(FittedSubspace):
     def _add_sums(self, X: Any, shift: Any, *, first: bool) -> None:
         rows = validate_X(self, X, reset=first, sparse_missing=self.sparse_missing)
         d = rows.shape[1]
-        check_options(self, d)
-        _closed.check_stream(self.solver, d)
-        if self.robust is not None or self.n_components == "holdout" or self.solver == "matrix-free":
+        check_options(self._how, d)
+        _closed.check_stream(self._how.solver, d)
+        if self._how.robust is not None or self.n_components == "holdout" or self._how.solver == "matrix-free":
             raise ValueError(
                 "partial_fit keeps sums, not rows, so robust must be None, n_components a number and solver not 'matrix-free'; "
-                f"got {self.robust!r}, {self.n_components!r} and {self.solver!r}. Change them, or use fit."
+                f"got {self._how.robust!r}, {self.n_components!r} and {self._how.solver!r}. Change them, or use fit."
             )
         given = check_shift(shift, d)
         if first:
-            self.shift_ = given if given is not None else column_means(rows) if self.center else np.zeros(d)
+            self.shift_ = given if given is not None else column_means(rows) if self._how.center else np.zeros(d)
         made = pair_sums(rows, self.shift_, self.n_jobs)
         self.tables_ = (made if first else added(Sums(**self.tables_), made))._asdict()
 
@@ -170,7 +170,7 @@ class StreamedSubspace(FittedSubspace):
         sums = Sums(**self.tables_)
         n = np.diag(sums.N).copy()
         model = self._from_tables(self.n_components)
-        mean = self.shift_ + np.diag(sums.A) / np.maximum(n, 1) if self.center else np.zeros(len(n))
+        mean = self.shift_ + np.diag(sums.A) / np.maximum(n, 1) if self._how.center else np.zeros(len(n))
         self._publish(model, mean)
         self.n_seen_per_feature_, self.n_samples_seen_ = n, sums.m
         warn_unseen(n)
@@ -178,20 +178,20 @@ class StreamedSubspace(FittedSubspace):
 
     def _covariance(self, pseudo_count: float) -> _Floats:
         sums = Sums(**self.tables_)
-        if not self.center and self.shift_.any():
+        if not self._how.center and self.shift_.any():
             sums = moved(sums, -self.shift_)
-        how = {"center": self.center, "weights": self.weights, "p": self.p}
+        how = {"center": self._how.center, "weights": self._how.weights, "p": self._how.p}
         return _closed.covariance_of(sums, pseudo_count=pseudo_count, **how)  # type: ignore[arg-type]
 
     def _from_tables(self, n_components: Any) -> Model:
         """The closed form in standardised columns; sets `scale_`, `solver_`, `diagnostics_`, `total_variance_`."""
-        C = self._covariance(self.pseudo_count)
+        C = self._covariance(self._how.pseudo_count)
         d, sums = len(C), Sums(**self.tables_)
-        self.scale_ = _closed.scale_of(np.diag(C)) if self.scale else np.ones(d)
+        self.scale_ = _closed.scale_of(np.diag(C)) if self._how.scale else np.ones(d)
         C = C / np.outer(self.scale_, self.scale_)
         k = _closed.number_of_components(n_components, C, sums.m)
         spectrum = dense_spectrum(C, k)
-        self._describe(probe_tables(sums), spectrum, expected=self.weights not in ("auto", "pairwise"))
+        self._describe(probe_tables(sums), spectrum, expected=self._how.weights not in ("auto", "pairwise"))
         self.solver_ = "dense"
         return _closed.model_of(spectrum, k, np.diag(sums.N))
 

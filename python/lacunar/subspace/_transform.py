@@ -14,6 +14,7 @@ from lacunar._factor import row_codes
 from lacunar._random import fixed_seed, generator
 from lacunar.observed import Observed
 from lacunar.subspace._model import Model, hidden_cells, hidden_errors, posterior
+from lacunar.subspace._options import Printed
 
 _Floats = NDArray[np.float64]
 _HIDDEN = 0.1  # share of observed entries that score hides
@@ -27,11 +28,17 @@ class FittedSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     scale_: _Floats
     explained_variance_: _Floats
     noise_variance_: float
+    n_seen_per_feature_: NDArray[np.float64]
     sparse_missing: Any
     whiten: bool
-    codes: str
+    options: Any
     random_state: Any
     n_jobs: int | None
+
+    @property
+    def _how(self) -> Any:
+        """The parameters, as printed or as they are."""
+        return Printed(self) if self.options == "paper" else self
 
     @property
     def _n_features_out(self) -> int:
@@ -71,7 +78,7 @@ class FittedSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         found = posterior(model, table, inverse=return_std, n_jobs=self.n_jobs)
         size = np.sqrt(np.maximum(model.values - model.noise, 0.0))
         Z = found.code * size
-        if self.codes == "ls":
+        if self._how.codes == "ls":
             Z = row_codes(table, model.components.T, 0.0, n_jobs=self.n_jobs).code
         if not return_std:
             return Z / unit
@@ -110,9 +117,11 @@ class FittedSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Returns
         -------
         rows : ndarray of shape (m, d)
+            NaN stays in a column without any observed entry in `fit` (`unseen="drop"`): nothing is known of it.
         """
         rows, _ = self._rows(X)
         made = self.inverse_transform(self.transform(X))
+        made[:, self.n_seen_per_feature_ == 0] = np.nan
         made[np.repeat(np.arange(rows.shape[0]), rows.row_counts), rows.indices] = rows.values
         return made
 

@@ -20,6 +20,7 @@ from lacunar._undo import all_or_nothing
 from lacunar.observed import Observed
 
 _Floats = NDArray[np.float64]
+_USUAL = 10  # components where their number is not given
 _RECENT = 0.05  # weight of a row in the running residual
 
 
@@ -27,7 +28,7 @@ class SubspaceTracker(RowBatches, ClassNamePrefixFeaturesOutMixin, TransformerMi
     """Base of the trackers: subclasses make the state and say which ridge its codes have."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "init": [StrOptions({"svd", "random"}), "array-like"],
         "max_passes": [Interval(Integral, 1, None, closed="left")],
         "ridge": [Interval(Real, 0, None, closed="left")],
@@ -35,7 +36,7 @@ class SubspaceTracker(RowBatches, ClassNamePrefixFeaturesOutMixin, TransformerMi
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }
-    n_components: int
+    n_components: int | None
     init: Any
     max_passes: int
     ridge: Any
@@ -120,7 +121,8 @@ class SubspaceTracker(RowBatches, ClassNamePrefixFeaturesOutMixin, TransformerMi
         self.n_samples_seen_, self.residual_ = 0, 1.0
 
     def _first_basis(self, rows: Observed, rng: np.random.Generator) -> _Floats:
-        D, k = rows.shape[1], self.n_components
+        D = rows.shape[1]
+        k = self._wanted(D)
         if k > D:
             raise ValueError(
                 f"n_components must be at most the number of columns; got {k} for {D} columns. Lower n_components."
@@ -136,6 +138,12 @@ class SubspaceTracker(RowBatches, ClassNamePrefixFeaturesOutMixin, TransformerMi
             )
         return np.asarray(np.linalg.qr(given.T)[0])
 
+    def _wanted(self, D: int) -> int:
+        """n_components for D columns: a subspace smaller than the whole space where the parameter is None."""
+        if self.n_components is not None:
+            return int(self.n_components)
+        return max(min(_USUAL, D - 1), 1) if isinstance(self.init, str) else max(len(self.init), 1)
+
     def _follow(self, rows: Observed, order: NDArray[np.int64] | None, *, undo: bool) -> None:
         tracker, counted = self._restored(), rows.row_counts > 0
         with tracker.undone(rows) if undo else nullcontext():
@@ -149,7 +157,7 @@ class SubspaceTracker(RowBatches, ClassNamePrefixFeaturesOutMixin, TransformerMi
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.n_components)
+        return len(self.components_)
 
     def _codes(self, X: Any, *, left: bool = False) -> tuple[Observed, Codes, _Floats]:
         check_is_fitted(self, "tracker_")

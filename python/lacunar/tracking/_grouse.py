@@ -22,8 +22,9 @@ class GROUSE(SubspaceTracker):
 
     Parameters
     ----------
-    n_components : int, default=10
-        Dimension of the subspace, 1 to 64.
+    n_components : int or None, default=None
+        Dimension of the subspace, 1 to 64. None: the rows of `init` where it is an array, else 10, or one less than there are
+        columns where these are fewer than 11.
     damping : float, default=1.0
         Factor of the greedy step's angle, in (0, 1].
     ridge : float, default=1e-3
@@ -75,7 +76,7 @@ class GROUSE(SubspaceTracker):
 
     def __init__(
         self,
-        n_components: int = 10,
+        n_components: int | None = None,
         *,
         damping: float = 1.0,
         ridge: float = 1e-3,
@@ -95,9 +96,9 @@ class GROUSE(SubspaceTracker):
         self.n_jobs = n_jobs
 
     def _start(self, basis: NDArray[np.float64]) -> Tracker:
-        if self.n_components > LARGEST_RANK:
+        if basis.shape[1] > LARGEST_RANK:
             raise ValueError(
-                f"n_components must be at most {LARGEST_RANK} for a stream; got {self.n_components}. Use fewer, or a batch "
+                f"n_components must be at most {LARGEST_RANK} for a stream; got {basis.shape[1]}. Use fewer, or a batch "
                 "method such as SLRMRegressor or POPCA."
             )
         return Grouse(basis, damping=float(self.damping), ridge=float(self.ridge))

@@ -23,8 +23,9 @@ class PETRELS(SubspaceTracker):
 
     Parameters
     ----------
-    n_components : int, default=10
-        Dimension of the subspace, 1 to 64.
+    n_components : int or None, default=None
+        Dimension of the subspace, 1 to 64. None: the rows of `init` where it is an array, else 10, or one less than there are
+        columns where these are fewer than 11.
     forget : "auto", "window" or float, default="auto"
         What a step multiplies the past by. "auto" is 1 - 3 / (age + 20) within [.9, .998], with age set back to 0 and a tenth kept when a
         fast average of the residuals exceeds three times a slow one: it follows abrupt changes. "window" is 1 - 3 / (t + 300),
@@ -95,7 +96,7 @@ class PETRELS(SubspaceTracker):
 
     def __init__(
         self,
-        n_components: int = 10,
+        n_components: int | None = None,
         *,
         forget: float | Literal["auto", "window"] = "auto",
         state: Literal["per-row", "shared"] = "per-row",
@@ -125,9 +126,9 @@ class PETRELS(SubspaceTracker):
         return SharedRls if self.state == "shared" else PerColumnRls
 
     def _start(self, basis: NDArray[np.float64]) -> Tracker:
-        if self.n_components > LARGEST_RANK:
+        if basis.shape[1] > LARGEST_RANK:
             raise ValueError(
-                f"n_components must be at most {LARGEST_RANK} for a stream; got {self.n_components}. Use fewer, or a batch "
+                f"n_components must be at most {LARGEST_RANK} for a stream; got {basis.shape[1]}. Use fewer, or a batch "
                 "method such as SLRMRegressor or POPCA."
             )
         keep = forgetting(self.forget)
