@@ -5,6 +5,7 @@ import pytest
 import scipy.linalg
 import scipy.sparse as sp
 from reference import side as slow
+from reference import theory as twin
 from sklearn.exceptions import ConvergenceWarning
 
 from lacunar.completion import (
@@ -14,10 +15,12 @@ from lacunar.completion import (
     Kernel,
     KernelFunction,
     Mix,
+    box_bound,
     max_norm,
     mistake_bound,
     pd_laplacian,
     predictiveness,
+    quasi_dimension,
     quasi_dimension_bound,
     regret_bound,
 )
@@ -266,3 +269,78 @@ def test_a_cell_seen_again_counts_with_its_mean():
 def test_predictiveness_refuses(index, other, y, message):
     with pytest.raises(ValueError, match=message):
         predictiveness(Identity(24), index, other, y)
+
+
+@pytest.mark.parametrize(("m", "n", "gamma"), [(2, 1, 0.6), (3, 2, 0.5), (3, 2, 0.7)])
+def test_quasi_dimension_is_the_least_over_factors(m, n, gamma):
+    rng = np.random.default_rng(m + n)
+    M, N = (A @ A.T + 0.3 * np.eye(len(A)) for A in (rng.normal(size=(m, m)), rng.normal(size=(n, n))))
+    U = np.where(rng.random((m, n)) < 0.5, 1.0, -1.0)
+    sides = [Kernel(each, normalize=False, precision=True) for each in (M, N)]
+    found = quasi_dimension(U, *sides, gamma, tol=1e-7)
+    assert found == pytest.approx(twin.quasi_dimension(U, M, N, gamma), rel=1e-5)
+
+
+def test_quasi_dimension_lies_below_theorem_3():
+    rng = np.random.default_rng(0)
+    A, classes = cliques([3, 3])
+    graph = Graph(A, kind="pd", normalize=False)
+    U = np.array([[1, -1], [-1, 1]])[classes][:, classes]
+    gamma = 1 / max_norm(U) * (1 - 1e-7)
+    assert 2 <= quasi_dimension(U, graph, graph, gamma) <= quasi_dimension_bound(graph, graph, classes, classes)
+    noise = np.where(rng.random((6, 6)) < 0.5, 1, -1)
+    assert quasi_dimension(noise, graph, graph, 0.3) > quasi_dimension(U, graph, graph, 0.3)
+
+
+def test_quasi_dimension_of_nothing_known_and_of_too_large_a_margin():
+    U = np.where(np.random.default_rng(1).random((4, 5)) < 0.5, 1, -1)
+    assert quasi_dimension(U, Identity(4), Identity(5), 0.3) == pytest.approx(9, rel=1e-6)
+    assert quasi_dimension(U, Identity(4), Identity(5), 1.0) == np.inf
+    assert quasi_dimension(U, Kernel(np.ones((4, 4))), Identity(5), 0.3) == np.inf
+    with pytest.raises(ValueError, match=r"U must have shape \(4, 5\)"):
+        quasi_dimension(U.T, Identity(4), Identity(5), 0.3)
+    with pytest.raises(ValueError, match="gamma must be"):
+        quasi_dimension(U, Identity(4), Identity(5), 1.5)
+    with pytest.warns(ConvergenceWarning, match="lies above"):
+        quasi_dimension(U[:3, :3], *[Kernel(np.eye(3) + 0.5)] * 2, 0.4, tol=1e-14, max_iter=50)
+
+
+def test_theorem_21_by_hand_and_below_equation_5():
+    D, gamma, m, n, T = 20.0, 0.5, 30, 20, 2000
+    cost = D * np.log(50)
+    assert regret_bound(D, gamma, m, n, T, theorem=21) == pytest.approx(4 * np.sqrt(2 * cost * T) + 4 * cost)
+    assert regret_bound(D, gamma, m, n, T, theorem=21) < regret_bound(D, gamma, m, n, T)
+    with pytest.raises(ValueError, match="for Theorem 21; got 100"):
+        regret_bound(D, gamma, m, n, 100, theorem=21)
+    with pytest.raises(ValueError, match="theorem must be 1 or 21"):
+        regret_bound(D, gamma, m, n, T, theorem=3)
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_proposition_5_bounds_the_energy_of_separated_boxes(d):
+    rng = np.random.default_rng(d)
+    lower = np.array([[-2.0, -2.0], [0.5, -1.5], [-1.0, 1.25]])[:, :d]
+    lower[:, 0] = [-2.0, -0.25, 1.5]
+    upper = lower + 0.5
+    X, box = twin.box_points(lower, upper, rng, 6)
+    R = (box[:, None] == np.arange(3)).astype(float)
+    energy = np.trace(R.T @ np.linalg.solve(twin.min_kernel(X, 2.0), R))
+    assert energy <= box_bound(lower, upper)
+    side = KernelFunction("min", r=2.0, points=list(X), normalize=False)
+    bound = quasi_dimension_bound(side, side, box, box)
+    assert bound <= 2 * 3 * 2.0**d * box_bound(lower, upper)
+    with pytest.raises(ValueError, match="boxes 0 and 1 touch"):
+        box_bound([[0.0], [1.0]], [[1.0], [2.0]])
+    with pytest.raises(ValueError, match="lower <= upper"):
+        box_bound([[1.0]], [[0.0]])
+
+
+def test_a_precision_is_the_inverse_of_its_kernel():
+    rng = np.random.default_rng(0)
+    M = rng.normal(size=(5, 7))
+    M = M @ M.T
+    given, inverse = Kernel(M, normalize=False, precision=True), Kernel(np.linalg.inv(M), normalize=False)
+    np.testing.assert_allclose(given.begin().dense(), inverse.begin().dense(), rtol=1e-9)
+    np.testing.assert_allclose(given.plain().begin().dense(), given.begin().dense(), rtol=0)
+    with pytest.raises(ValueError, match="positive definite for precision=True"):
+        Kernel(np.ones((2, 2)), precision=True).begin()

@@ -8,5 +8,6 @@ from lacunar.active._acquisition import Request
 from lacunar.active._mbeg import MBEG
 from lacunar.active._popca import ActivePOPCA
 from lacunar.active._result import ActiveSubspace
+from lacunar.active._theory import mbeg_error_bound, mbeg_sample_bound
 
-__all__ = ["MBEG", "ActivePOPCA", "ActiveSubspace", "Request"]
+__all__ = ["MBEG", "ActivePOPCA", "ActiveSubspace", "Request", "mbeg_error_bound", "mbeg_sample_bound"]

@@ -10,10 +10,12 @@ from lacunar.completion._side import Features, Graph, Identity, Kernel, KernelFu
 from lacunar.completion._table import table_pairs
 from lacunar.completion._theory import (
     Predictiveness,
+    box_bound,
     max_norm,
     mistake_bound,
     pd_laplacian,
     predictiveness,
+    quasi_dimension,
     quasi_dimension_bound,
     regret_bound,
 )
@@ -27,10 +29,12 @@ __all__ = [
     "Mix",
     "OnlineMatrixClassifier",
     "Predictiveness",
+    "box_bound",
     "max_norm",
     "mistake_bound",
     "pd_laplacian",
     "predictiveness",
+    "quasi_dimension",
     "quasi_dimension_bound",
     "read_pair_batches",
     "regret_bound",

@@ -1,4 +1,4 @@
-"""Theorems 1 and 3 as functions: the bounds that tune the algorithm, and what they say of side information."""
+"""Theorems 1, 3 and 21 and Proposition 5 as functions: the bounds that tune the algorithm, and what they say of side information."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lacunar.completion import _quasi_dimension
 from lacunar.completion._max_norm import max_norm
 from lacunar.completion._predictive import Predictiveness, predictiveness
 from lacunar.completion._side import SideInformation, SideState
@@ -17,13 +18,108 @@ from lacunar.completion._side._state import DENSE_LIMIT
 
 __all__ = [
     "Predictiveness",
+    "box_bound",
     "max_norm",
     "mistake_bound",
     "pd_laplacian",
     "predictiveness",
+    "quasi_dimension",
     "quasi_dimension_bound",
     "regret_bound",
 ]
+
+
+def quasi_dimension(
+    U: ArrayLike, rows: Any, cols: Any, gamma: float, *, tol: float = 1e-6, max_iter: int = 20_000
+) -> float:
+    """D^gamma_{M,N}(U) itself, equation (3): the least D that Theorem 1 allows for the comparator U.
+
+    min R_M tr(P^T M P) + R_N tr(Q^T N Q) over P Q^T = gamma U with rows of length 1, M = K^-1, R_M = max_i K_ii. With
+    G = [P; Q][P; Q]^T it is a semidefinite program, solved by alternating directions and bracketed by its dual.
+
+    Parameters
+    ----------
+    U : array-like of shape (m, n)
+        The comparator, signs usually.
+    rows, cols : side information, or its begun state
+        Of m rows and n columns.
+    gamma : float
+        The margin, in (0, 1]; at most 1 / `max_norm(U)`.
+    tol : float, default=1e-6
+        Relative distance of the value to a certified lower bound, and of G to a semidefinite matrix.
+    max_iter : int, default=20000
+        Most steps.
+
+    Returns
+    -------
+    float
+        Infinite where ||U||_max > 1 / gamma (to 1e-6) or a kernel is singular; m + n for `Identity` on both sides.
+
+    Raises
+    ------
+    ValueError
+        When U does not fit the number of ids, or gamma is out of range.
+
+    Warns
+    -----
+    ConvergenceWarning
+        When `max_iter` came before `tol`.
+
+    Notes
+    -----
+    O((m + n)^3) a step, tens to thousands of steps: for tens of rows and columns. `quasi_dimension_bound` is above it, and O(n^3)
+    in all.
+
+    Examples
+    --------
+    >>> from lacunar.completion import Kernel, quasi_dimension
+    >>> alike = Kernel([[1.0, 0.9], [0.9, 1.0]])
+    >>> round(quasi_dimension([[1, 1], [1, 1]], alike, alike, gamma=1.0), 4)
+    2.1053
+    """
+    return _quasi_dimension.minimum(U, _begun(rows, "rows"), _begun(cols, "cols"), gamma, tol, max_iter)
+
+
+def box_bound(lower: ArrayLike, upper: ArrayLike) -> float:
+    """Proposition 5: tr(R^T K^-1 R) <= k (4 / delta*)^d for points in k boxes under the min kernel.
+
+    delta* = min(2, delta / 4), delta the least distance between two boxes in the maximum norm. With r >= 2 bounding all coordinates,
+    `KernelFunction("min", r=r, normalize=False)` and l boxes of columns, equation (8) becomes
+    D <= k r^d box_bound(rows) + l r^d box_bound(columns). O(k^2 d).
+
+    Parameters
+    ----------
+    lower, upper : array-like of shape (k, d)
+        Corners of the boxes, lower <= upper.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        When corners are not finite, do not fit, or boxes touch.
+
+    Examples
+    --------
+    >>> from lacunar.completion import box_bound
+    >>> box_bound([[-2.0], [1.0]], [[-1.0], [2.0]])
+    16.0
+    """
+    low, high = (np.asarray(each, dtype=np.float64) for each in (lower, upper))
+    if low.ndim != 2 or low.shape != high.shape or low.size == 0:
+        raise ValueError(f"lower and upper must be of one shape (k, d); got {low.shape} and {high.shape}.")
+    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
+        raise ValueError("lower and upper must be finite, lower <= upper everywhere; they are not. Exchange corners.")
+    k, d = low.shape
+    between = np.maximum(low[:, None] - high[None], low[None] - high[:, None]).max(axis=2)
+    np.fill_diagonal(between, np.inf)
+    least = float(between.min())
+    if not least > 0:
+        first, second = (int(i) for i in np.unravel_index(between.argmin(), between.shape))
+        raise ValueError(f"boxes must be apart; boxes {first} and {second} touch. Proposition 5 says nothing of them.")
+    return float(k * (4 / min(2.0, least / 4)) ** d)
 
 
 def quasi_dimension_bound(rows: Any, cols: Any, row_classes: ArrayLike, col_classes: ArrayLike) -> float:
@@ -103,8 +199,10 @@ def mistake_bound(quasi_dimension: float, gamma: float, m: int, n: int) -> float
     return float(3.6 * quasi_dimension / gamma**2 * np.log(m + n))
 
 
-def regret_bound(quasi_dimension: float, gamma: float, m: int, n: int, n_trials: int) -> float:
+def regret_bound(quasi_dimension: float, gamma: float, m: int, n: int, n_trials: int, *, theorem: int = 1) -> float:
     """Expected mistakes beyond those of the best U, equation (5): 4 sqrt(2 D / gamma^2 log(m + n) T).
+
+    Theorem 21 has 2 sqrt(2 D log(m + n) T) / gamma + 2 D log(m + n) / gamma, less than (5) for T >= 2 D log(m + n), where it holds.
 
     For non-conservative updates with eta = sqrt(D log(m + n) / (2 T)) and randomised predictions, against every U with
     ||U||_max <= 1 / gamma. O(1).
@@ -115,6 +213,8 @@ def regret_bound(quasi_dimension: float, gamma: float, m: int, n: int, n_trials:
         As for `mistake_bound`.
     n_trials : int
         T, at least 1.
+    theorem : {1, 21}, default=1
+        Equation (5), or (28).
 
     Returns
     -------
@@ -123,7 +223,7 @@ def regret_bound(quasi_dimension: float, gamma: float, m: int, n: int, n_trials:
     Raises
     ------
     ValueError
-        When an argument is out of range.
+        When an argument is out of range, T below 2 D log(m + n) for Theorem 21.
 
     Examples
     --------
@@ -134,7 +234,16 @@ def regret_bound(quasi_dimension: float, gamma: float, m: int, n: int, n_trials:
     _check_bound(quasi_dimension, gamma, m, n)
     if not n_trials >= 1:
         raise ValueError(f"n_trials must be at least 1; got {n_trials}.")
-    return float(4 * np.sqrt(2 * quasi_dimension / gamma**2 * np.log(m + n) * n_trials))
+    if theorem not in (1, 21):
+        raise ValueError(f"theorem must be 1 or 21; got {theorem!r}.")
+    cost = quasi_dimension * float(np.log(m + n))
+    if theorem == 1:
+        return float(4 * np.sqrt(2 * cost * n_trials) / gamma)
+    if n_trials < 2 * cost:
+        raise ValueError(
+            f"n_trials must be at least 2 D log(m + n) = {2 * cost:.6g} for Theorem 21; got {n_trials}. Use theorem=1."
+        )
+    return float(2 * np.sqrt(2 * cost * n_trials) / gamma + 2 * cost / gamma)
 
 
 def pd_laplacian(adjacency: Any) -> NDArray[np.float64]:

@@ -97,6 +97,19 @@ class FunctionState(DenseState):
         return again
 
 
+def inverse_of(M: Floats) -> Floats:
+    """The kernel M^-1 (n, n), exactly symmetric, of a positive definite M. O(n^3)."""
+    values, vectors = np.linalg.eigh(M)
+    if values[0] <= len(M) * np.finfo(float).eps * values[-1]:
+        raise ValueError(
+            f"K must be positive definite for precision=True; its eigenvalues go from {values[0]:.3g} to {values[-1]:.3g}. Add a "
+            "multiple of the identity, or pass the kernel itself."
+        )
+    root = vectors / np.sqrt(values)
+    made: Floats = root @ root.T
+    return made
+
+
 def scale_kernel(K: Floats, *, normalize: bool) -> Floats:
     """K with unit diagonal, or K over its largest diagonal entry. A zero diagonal entry becomes 1: an id of its own."""
     diagonal = np.diagonal(K).copy()

@@ -9,7 +9,7 @@ import numpy as np
 
 from lacunar.completion._side._base import SideInformation
 from lacunar.completion._side._checks import check_ids, check_kernel, check_positive, check_weight, index_names
-from lacunar.completion._side._dense import DenseState, FunctionState, scale_kernel
+from lacunar.completion._side._dense import DenseState, FunctionState, inverse_of, scale_kernel
 from lacunar.completion._side._factor import FactorState, IdentityState
 from lacunar.completion._side._functions import NAMED, VECTORS, PointKernel
 from lacunar.completion._side._mixed import MixedState
@@ -59,12 +59,14 @@ class Kernel(SideInformation):
     ids : sequence of n hashable ids, optional
         Default: the index of a pandas DataFrame, else 0 to n - 1.
     normalize : bool, default=True
-        Unit diagonal, K_ij / sqrt(K_ii K_jj). False: K over its largest diagonal entry.
+        Unit diagonal, K_ij / sqrt(K_ii K_jj). False: K over its largest diagonal entry, R_M, as printed.
+    precision : bool, default=False
+        K is M itself, the positive definite side information matrix of the paper, and its inverse is the kernel.
 
     Notes
     -----
     `begin` is O(n^3 / 3), a Cholesky factorisation that shows K to be semidefinite, and raises ValueError for a K that
-    is not square, finite, symmetric and positive semidefinite, or does not fit its ids.
+    is not square, finite, symmetric and positive semidefinite (definite to rounding with `precision`), or does not fit its ids.
 
     Examples
     --------
@@ -73,8 +75,10 @@ class Kernel(SideInformation):
     [[1.0, 0.5], [0.5, 1.0]]
     """
 
-    def __init__(self, K: Any, ids: Sequence[Hashable] | None = None, *, normalize: bool = True) -> None:
-        self.K, self.ids, self.normalize = K, ids, normalize
+    def __init__(
+        self, K: Any, ids: Sequence[Hashable] | None = None, *, normalize: bool = True, precision: bool = False
+    ) -> None:
+        self.K, self.ids, self.normalize, self.precision = K, ids, normalize, precision
 
     def begin(self) -> SideState:
         """The state an engine reads, of kind "dense"."""
@@ -83,7 +87,8 @@ class Kernel(SideInformation):
             raise ValueError("the columns of K must be its index, in the same order; they differ. Use K.loc[K.index].")
         dense = check_kernel(self.K)
         ids = check_ids(self.ids if self.ids is not None else names, len(dense), "K")
-        scaled = scale_kernel(dense, normalize=bool(self.normalize))
+        kernel = inverse_of(dense) if self.precision else dense
+        scaled = scale_kernel(kernel, normalize=bool(self.normalize))
         return DenseState(scaled, ids, digest_of(kernel=scaled, ids=ids))
 
     def _plain_params(self) -> dict[str, Any]:
