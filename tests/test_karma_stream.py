@@ -7,9 +7,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from reference.online import rate, slope
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from lacunar import KarmaClassifier, KarmaRegressor, Observed, _core
+from lacunar._check import as_observed
+from lacunar._columns import scale_columns
 from lacunar.karma import _primal
 from lacunar.karma._losses import DivergedError
 
@@ -121,10 +125,51 @@ def test_gram_models_do_not_stream():
         with pytest.raises(AttributeError, match="partial_fit") as caught:
             KarmaClassifier(**options).partial_fit(X, y, classes=["no", "yes"])
         assert re.search("must have .* Set it, or call fit", str(caught.value.__cause__))
-    with pytest.raises(ValueError, match="must go on from a fit by"):
-        KarmaClassifier().fit(X, y).partial_fit(X, y)
+    many = KarmaClassifier(options="paper").fit(X, np.arange(120) % 3)
+    with pytest.raises(ValueError, match="the loss of fit, which was 'crammer_singer'"):
+        many.partial_fit(X, np.arange(120) % 3)
     goes_on = KarmaClassifier(solver="primal").fit(X, y).partial_fit(X, y)
     assert goes_on.n_rows_seen_ == 240
+
+
+STARTS = [
+    KarmaRegressor(C=10),
+    KarmaRegressor(C=10, iterate="average"),
+    KarmaRegressor(C=10, iterate="last"),
+    KarmaClassifier(loss="hinge", tol=1e-6),
+    KarmaClassifier(loss="hinge", tol=1e-6, iterate="average", normalize="cosine"),
+    KarmaClassifier(options="paper", solver="auto", C=1e-2),
+]
+
+
+@pytest.mark.parametrize("model", STARTS, ids=repr)
+def test_a_stream_goes_on_from_the_gram(model):
+    X, y = table(model)
+    exact = clone(model).set_params(solver="gram").fit(X, y).set_params(solver=model.solver)
+    before, kept, coef = values(exact, X), exact.support_rows_, exact.dual_coef_
+    assert exact.n_rows_seen_ == 120
+    new, labels = table(model, seed=5)
+    rows = scale_columns(as_observed(new[:3]), exact._columns())
+    exact.partial_fit(new[:3], labels[:3])
+    assert (exact.solver_, exact.n_rows_seen_, hasattr(exact, "dual_coef_")) == ("online", 123, False)
+    # The slow twin: three literal steps on the rows behind the exact solution.
+    gram = exact.kernel_.gram(Observed.vstack([kept, rows]))
+    own = exact._own_loss()
+    target = exact._targets(labels[:3])[:, 0]
+    alpha, rho, mean = np.append(coef[:, 0], np.zeros(3)), 1 / (model.C * 120), np.append(coef[:, 0], np.zeros(3))
+    for k, t in enumerate((121, 122, 123)):
+        at, previous = len(coef) + k, alpha
+        eta = "printed" if model.options == "paper" else "theory"
+        step = rate(own, t, gram[at, at], rho, eta, 0.1, 0.5)
+        alpha = (1 - step * rho) * alpha
+        alpha[at] -= step * slope(own, gram[at] @ previous, target[k])
+        iterate = "average" if model.options == "paper" else model.iterate
+        if iterate == "weighted":
+            mean = mean + (alpha - mean) * t / (t * (t + 1) / 2)
+        else:
+            mean = alpha if iterate == "last" else mean + (previous - mean) / t
+    made = exact._expansion(Observed.vstack([kept, rows]))[:, 0]
+    np.testing.assert_allclose(made, gram @ mean, rtol=1e-8, atol=1e-8 * np.abs(before).max())
 
 
 @pytest.mark.parametrize("gamma", [2, 2.5])

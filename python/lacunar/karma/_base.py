@@ -71,7 +71,7 @@ class KarmaBase(BaseEstimator):  # type: ignore[misc]
     def _keep_rows(self, rows: Observed, coef: _Floats, index: NDArray[np.intp]) -> None:
         """Store the rows with a coefficient that is not zero; index numbers them among the rows given to fit."""
         used = np.flatnonzero(np.any(coef != 0, axis=1))
-        self.support_ = index[used]
+        self.support_, self.n_rows_seen_ = index[used], len(index)
         self.support_rows_ = rows if len(used) == len(coef) else rows[used]
         self.dual_coef_ = coef[used]
 

@@ -71,6 +71,10 @@ class EngineFits(KarmaBase):
         """The loss of the engines and of `fit`; classifiers have the paper's own."""
         return self.loss
 
+    def _fit_loss(self) -> str:
+        """The loss of `fit`."""
+        return self._own_loss()
+
     def _own_iterate(self) -> Any:
         return "average" if self.options == "paper" else self.iterate
 
@@ -198,6 +202,20 @@ class EngineFits(KarmaBase):
         self.state_ = engine.state()
         self.n_rows_seen_ = engine.t
         self._engine = engine
+
+    def _begin_at_gram(self) -> Engine:
+        """An engine that goes on from the solution over the Gram, which counts as the mean of the iterates of its rows."""
+        rows, coef = self.support_rows_, self.dual_coef_
+        # A model file of version 0.1.0 has no number of rows; those kept are all of them but for the hinges and the weights of 0.
+        n_rows = getattr(self, "n_rows_seen_", max(len(coef), 1))
+        dtype = self.dtype if self.dtype != "auto" else rows.dtype
+        rho = self.rho or 1 / (self.C * n_rows)
+        engine = self._make_engine("online", coef.shape[1], rho, dtype, iterate=self._own_iterate())
+        assert isinstance(engine, OnlineModel)
+        engine.begin_at(rows, coef, n_rows)
+        self._forget()
+        self.solver_ = "online"
+        return engine
 
     def _live_engine(self) -> Engine:
         """The engine at work, or a new one from `state_` after loading."""

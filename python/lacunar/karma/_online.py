@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lacunar import _core
 from lacunar._check import refuse_range
-from lacunar.karma._losses import diverged
+from lacunar.karma._losses import diverged, keeps_slopes
 from lacunar.karma._support import Support, row_kernel, row_scales
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
@@ -99,6 +99,16 @@ class OnlineModel:
     def lost(self) -> float:
         """Sum over dropped rows of |coef| sqrt(k(x, x)), each at the time it was dropped."""
         return float(self.clock[3])
+
+    def begin_at(self, rows: Observed, coef: _Floats, t: int) -> None:
+        """Start from v = sum_i coef_i phi(x_i), coef (rows, outputs), as iterate and as mean of the first t."""
+        scale = 1 / (self.rho * t) if keeps_slopes(self.eta, self.loss) else 1.0
+        weighted = self.iterate == "weighted"
+        total, reach = (t * (t + 1) / 2, 0.0) if weighted else (t, scale)
+        self._kept = _Kept(
+            Support.of(rows.astype(self.dtype), coef / scale, -total * coef, self.form),
+            np.array([t, scale, reach, 0.0]),
+        )
 
     def partial_fit(
         self,

@@ -103,7 +103,10 @@ class KarmaRegressor(RegressorMixin, StreamFits):  # type: ignore[misc]
     solver_ : str
         "gram", "primal" or "online". The attributes of kept rows are those of "gram" only.
     state_ : dict
-        The weights of "primal" and "online", from which `partial_fit` goes on; `n_rows_seen_` counts its rows.
+        The weights of "primal" and "online", from which `partial_fit` goes on; after "gram" it goes on from the kept rows, by
+        "online".
+    n_rows_seen_ : int
+        Rows learned from.
     dual_coef_ : ndarray of shape (n_support, 1 or t)
         Coefficients of the kept rows.
     support_ : ndarray of shape (n_support,)

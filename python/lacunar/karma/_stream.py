@@ -72,10 +72,11 @@ class StreamFits(EngineFits):
         try:
             self._validate_params()
             begun = hasattr(self, "kernel_")
-            if begun and not hasattr(self, "state_"):
+            from_gram = begun and not hasattr(self, "state_")
+            if from_gram and self._fit_loss() != self._own_loss():
                 raise ValueError(
-                    "partial_fit must go on from a fit by solver='primal' or 'online'; this model was fitted by "
-                    f"solver={self.solver_!r}. Fit it with one of these, or start from a clone."
+                    f"partial_fit must go on with the loss of fit, which was {self._fit_loss()!r} and has no steps. Fit with "
+                    "solver='online', or start from a clone."
                 )
             table, target = self._read_batch(X, y, reset=not begun)
             weight = row_weights(sample_weight, table)
@@ -86,7 +87,7 @@ class StreamFits(EngineFits):
                 self._begin(table, weight, targets.shape[1])
             weight = weight * self._balance(target)
             rows = scale_columns(table, self._columns())
-            engine = self._live_engine()
+            engine = self._begin_at_gram() if from_gram else self._live_engine()
             point.keeps_interrupted = True
             with engine.undone(rows):
                 try:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from copy import copy
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
 
 from lacunar.observed import Observed
 
@@ -15,6 +17,18 @@ from lacunar.observed import Observed
 def dense(X: Any) -> Any:
     """What scikit-learn's folds can cut: an Observed becomes an array with NaN, anything else stays."""
     return X.to_dense() if isinstance(X, Observed) else X
+
+
+def weighted_rows(X: Any, y: Any, fit_params: dict[str, Any], cv: Any) -> tuple[Any, Any, dict[str, Any]]:
+    """Rows without those of weight 0, which would leave folds with one class; all where `cv` names rows by number."""
+    weight = fit_params.get("sample_weight")
+    if weight is None or not (cv is None or isinstance(cv, Integral)):
+        return X, y, fit_params
+    weight = np.asarray(weight)
+    if weight.shape != (len(y),) or weight.all() or not weight.any():
+        return X, y, fit_params  # what does not fit is refused by the members
+    kept = np.flatnonzero(weight)
+    return _safe_indexing(X, kept), _safe_indexing(y, kept), {**fit_params, "sample_weight": weight[kept]}
 
 
 class CompletedModel(Pipeline):  # type: ignore[misc]

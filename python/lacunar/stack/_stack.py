@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lacunar import KarmaClassifierCV, KarmaRegressorCV
 from lacunar._undo import all_or_nothing
-from lacunar.stack._members import DefaultMembers, completed, dense
+from lacunar.stack._members import DefaultMembers, completed, dense, weighted_rows
 
 
 class KarmaStackClassifier(DefaultMembers, StackingClassifier):  # type: ignore[misc]
@@ -98,7 +98,14 @@ class KarmaStackClassifier(DefaultMembers, StackingClassifier):  # type: ignore[
         """
         if y is not None:
             check_array(y, ensure_2d=False, dtype=None, input_name="y")
-        super().fit(dense(X), y, **fit_params)
+        given = y
+        X, y, fit_params = weighted_rows(dense(X), y, fit_params, self.cv)
+        if y is not given and len(np.unique(y)) == 1:
+            raise ValueError(
+                f"sample_weight must be positive in rows of at least two classes; got {np.unique(y)[0]!r} only. Give rows of another class a "
+                "weight, or use KarmaClassifierCV, which takes one class."
+            )
+        super().fit(X, y, **fit_params)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
@@ -211,7 +218,8 @@ class KarmaStackRegressor(DefaultMembers, StackingRegressor):  # type: ignore[mi
         -------
         self : KarmaStackRegressor
         """
-        super().fit(dense(X), y, **fit_params)
+        X, y, fit_params = weighted_rows(dense(X), y, fit_params, self.cv)
+        super().fit(X, y, **fit_params)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:
