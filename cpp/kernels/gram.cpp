@@ -173,6 +173,36 @@ void finish(const T* s, const std::int32_t* n, Offset count, const Form<T>& form
       out[j] = (on_sum * s[j] + (on_count * static_cast<T>(n[j]) + constant)) * table[n[j]] * row_scale;
 }
 
+template <class T>
+Offset meet(const Rows<T>& x, Offset i, const ByColumn<T>& y, Pair<T>* pairs, Index* touched) {
+  Offset n_touched = 0;
+  for (Offset p = x.offsets[i]; p < x.offsets[i + 1]; ++p) {
+    const Offset k = x.indices[p];
+    const T value = x.values[p];
+    for (Offset at = y.offsets[k], end = y.offsets[k + 1]; at < end; ++at) {
+      Pair<T>& pair = pairs[y.row[at]];
+      touched[n_touched] = y.row[at];  // written always, kept when the pair is new: no branch
+      n_touched += pair.n == 0;
+      pair.s += value * y.value[at];
+      ++pair.n;
+    }
+  }
+  return n_touched;
+}
+
+template <class T>
+void finish_pairs(const Pair<T>* pairs, const Index* touched, Offset count, const Form<T>& form, T row_scale,
+                  const T* col_scale, bool spread, T* out) {
+  const T on_sum = form.on_sum, on_count = form.on_count, constant = form.constant;
+  for (Offset t = 0; t < count; ++t) {
+    const Index j = touched[t];
+    const Pair<T> pair = pairs[j];
+    const T scale = col_scale ? row_scale * col_scale[j] : row_scale;
+    out[spread ? static_cast<Offset>(j) : t] =
+        (on_sum * pair.s + (on_count * static_cast<T>(pair.n) + constant)) * form.table[pair.n] * scale;
+  }
+}
+
 #if defined(LACUNAR_VECTORS) && defined(__has_builtin)
 #if __has_builtin(__builtin_shufflevector)
 #define LACUNAR_HAS_SHUFFLE
@@ -232,9 +262,9 @@ void stream(const T* from, T* to, Offset count) {
 extern const GramKernels<float> gram_f32;
 extern const GramKernels<double> gram_f64;
 
-const GramKernels<float> gram_f32{kTileRows, kTileCols<float>, kBytes, &dense_block<float>, &sparse_rows<float>,
-                                  &finish<float>, &transpose<float>, &stream<float>};
-const GramKernels<double> gram_f64{kTileRows, kTileCols<double>, kBytes, &dense_block<double>, &sparse_rows<double>,
-                                   &finish<double>, &transpose<double>, &stream<double>};
+const GramKernels<float> gram_f32{kTileRows, kTileCols<float>, kBytes, &dense_block<float>, &sparse_rows<float>, &meet<float>,
+                                  &finish_pairs<float>, &finish<float>, &transpose<float>, &stream<float>};
+const GramKernels<double> gram_f64{kTileRows, kTileCols<double>, kBytes, &dense_block<double>, &sparse_rows<double>, &meet<double>,
+                                   &finish_pairs<double>, &finish<double>, &transpose<double>, &stream<double>};
 
 }  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

@@ -13,6 +13,8 @@ namespace lacunar {
   extern const GramKernels<double> gram_f64;    \
   extern const SmallKernels small_kernels;      \
   extern const MegKernels meg_kernels;          \
+  extern const ProductKernels<float> product_f32; \
+  extern const ProductKernels<double> product_f64; \
   extern const PrimalKernels<float> primal_f32; \
   extern const PrimalKernels<double> primal_f64; \
   void add_scaled_f32(const float*, double, double*, Offset); \
@@ -103,6 +105,16 @@ const PrimalKernels<float>& primal_kernels() {
 template <>
 const PrimalKernels<double>& primal_kernels() {
   return LACUNAR_PICK(primal_f64);
+}
+
+template <>
+const ProductKernels<float>& product_kernels() {
+  return LACUNAR_PICK(product_f32);
+}
+
+template <>
+const ProductKernels<double>& product_kernels() {
+  return LACUNAR_PICK(product_f64);
 }
 
 template <>

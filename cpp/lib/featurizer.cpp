@@ -23,10 +23,12 @@ std::uint64_t mixed(std::uint64_t x) {
 template <class T>
 Featurizer<T>::Featurizer(const FeatureMap& map, const Rows<T>& rows, const double* row_scale)
     : map_(map), data_(rows), row_scale_(row_scale), width_(map.width()) {
-  const Offset each = (map.indicator != 0 ? 2 : 1);
-  const Offset mean = rows.n_rows > 0 ? each * rows.n_observed() / rows.n_rows : 0;
-  sparse_ = map.hash_bits > 0 || mean * kGatherShare < width_;
-  if (!sparse_) dense_.assign(static_cast<std::size_t>(width_), T{0});
+}
+
+// Decided by the row alone: its value must not depend on the rows that come with it.
+template <class T>
+bool Featurizer<T>::is_sparse(Offset entries) const {
+  return map_.hash_bits > 0 || entries * kGatherShare < width_;
 }
 
 template <class T>
@@ -57,6 +59,7 @@ void Featurizer<T>::load(Offset row) {
     for (Index place : places_) dense_[static_cast<std::size_t>(place)] = 0;
   const std::size_t given = static_cast<std::size_t>(last - first), seen = given + (map_.constant != 0);
   const std::size_t entries = map_.indicator != 0 ? 2 * seen : seen;
+  sparse_ = is_sparse(static_cast<Offset>(entries));
   seen_.resize(seen);
   places_.resize(entries);
   values_.resize(entries);
@@ -72,8 +75,10 @@ void Featurizer<T>::load(Offset row) {
     places_[e] = static_cast<Index>(map_.columns() + seen_[e - seen]);
     values_[e] = static_cast<T>(map_.indicator) * scale;
   }
-  if (!sparse_)
+  if (!sparse_) {
+    if (dense_.empty()) dense_.assign(static_cast<std::size_t>(width_), T{0});
     for (std::size_t i = 0; i < places_.size(); ++i) dense_[static_cast<std::size_t>(places_[i])] = values_[i];
+  }
 
   const Offset count = static_cast<Offset>(seen);
   ids_.resize(map_.gamma > 1 ? seen + 1 : 1);

@@ -11,13 +11,6 @@ namespace {
 
 constexpr Offset grain = 16;  // rows of a task
 
-// Sum and count of one column of the output row, side by side: one cache line serves both.
-template <class T>
-struct Pair {
-  T s;
-  std::int32_t n;
-};
-
 // The columns of a table: entry p of column k is row[p], value[p].
 template <class T>
 struct Inverted {
@@ -36,6 +29,8 @@ struct Inverted {
         value[slot] = y.values[p];
       }
   }
+
+  ByColumn<T> columns() const { return {offsets.data(), row.data(), value.data()}; }
 };
 
 // The pairs of one row that share a column.
@@ -49,18 +44,7 @@ struct InvertedRow {
       : pairs(static_cast<std::size_t>(n_y)), touched(static_cast<std::size_t>(n_y) + 1), line(pairs.size()) {}
 
   std::size_t gather(const GramTask<T>& task, const Inverted<T>& y, Offset i) {
-    std::size_t n_touched = 0;
-    for (Offset p = task.x.offsets[i]; p < task.x.offsets[i + 1]; ++p) {
-      const auto k = static_cast<std::size_t>(task.x.indices[p]);
-      for (auto at = static_cast<std::size_t>(y.offsets[k]); at < static_cast<std::size_t>(y.offsets[k + 1]); ++at) {
-        Pair<T>& pair = pairs[static_cast<std::size_t>(y.row[at])];
-        touched[n_touched] = y.row[at];  // written always, kept when the pair is new: no branch
-        n_touched += pair.n == 0;
-        pair.s += task.x.values[p] * y.value[at];
-        ++pair.n;
-      }
-    }
-    return n_touched;
+    return static_cast<std::size_t>(gram_kernels<T>().meet(task.x, i, y.columns(), pairs.data(), touched.data()));
   }
 
   void clear(std::size_t n_touched) {
@@ -68,24 +52,17 @@ struct InvertedRow {
   }
 };
 
-// form(s, n) row_scale col_scale[j] of one pair.
-template <class T>
-T finished(const Form<T>& form, const Pair<T>& pair, T scale) {
-  return (form.on_sum * pair.s + (form.on_count * static_cast<T>(pair.n) + form.constant)) * form.table[pair.n] * scale;
-}
-
 template <class T>
 void write_line(const GramTask<T>& task, InvertedRow<T>& w, std::size_t n_touched, Offset i, std::size_t q) {
   const Offset n_x = task.x.n_rows, n_y = task.y.n_rows, form_at = static_cast<Offset>(q);
   const Form<T>& form = task.forms[q];
   const T row_scale = task.row_scale ? task.row_scale[form_at * n_x + i] : T{1};
   const T* col_scale = task.col_scale ? task.col_scale + form_at * n_y : nullptr;
-  const T nothing_common = form.constant * form.table[0] * row_scale;
-  for (std::size_t j = 0; j < w.line.size(); ++j) w.line[j] = col_scale ? nothing_common * col_scale[j] : nothing_common;
-  for (std::size_t t = 0; t < n_touched; ++t) {
-    const auto j = static_cast<std::size_t>(w.touched[t]);
-    w.line[j] = finished(form, w.pairs[j], col_scale ? row_scale * col_scale[j] : row_scale);
-  }
+  const T nothing_common = form.constant * form.table[0];
+  for (std::size_t j = 0; j < w.line.size(); ++j)
+    w.line[j] = nothing_common * (col_scale ? row_scale * col_scale[j] : row_scale);
+  gram_kernels<T>().finish_pairs(w.pairs.data(), w.touched.data(), static_cast<Offset>(n_touched), form, row_scale, col_scale,
+                                 true, w.line.data());
   gram_kernels<T>().stream(w.line.data(), task.out + (form_at * n_x + i) * n_y, n_y);
 }
 
@@ -123,12 +100,11 @@ SparseGram<T> gram_sparse(const GramTask<T>& task, int n_threads) {
     for (Offset i = at * grain; i < std::min((at + 1) * grain, n_x); ++i) {
       const std::size_t n_touched = row->gather(task, y, i);
       const T row_scale = task.row_scale ? task.row_scale[i] : T{1};
-      for (std::size_t t = 0; t < n_touched; ++t) {
-        const Index j = row->touched[t];
-        const T scale = task.col_scale ? row_scale * task.col_scale[j] : row_scale;
-        part.indices.push_back(j);
-        part.values.push_back(finished(task.forms[0], row->pairs[static_cast<std::size_t>(j)], scale));
-      }
+      const std::size_t from = part.values.size();
+      part.indices.insert(part.indices.end(), row->touched.begin(), row->touched.begin() + static_cast<Offset>(n_touched));
+      part.values.resize(from + n_touched);
+      gram_kernels<T>().finish_pairs(row->pairs.data(), row->touched.data(), static_cast<Offset>(n_touched), task.forms[0],
+                                     row_scale, task.col_scale, false, part.values.data() + from);
       out.offsets[static_cast<std::size_t>(i) + 1] = static_cast<Offset>(n_touched);
       row->clear(n_touched);
     }

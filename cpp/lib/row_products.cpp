@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "lacunar/kernels.hpp"
 #include "lacunar/parallel.hpp"
 #include "lacunar/row_parts.hpp"
 
@@ -12,6 +13,9 @@ namespace {
 constexpr int kLargestBlock = 8;    // vectors whose running sums stay in registers
 constexpr Offset kMostParts = 16;
 constexpr Offset kEntriesAColumn = 16;  // of a part
+constexpr Offset kFewColumns = 2;       // of b, for which a panel would be mostly padding
+constexpr Offset kRowsATask = 96;       // share the panels of b: a multiple of every tile
+constexpr Offset kProductsForThreads = 1 << 20;  // that are worth waking threads for
 
 // W columns of v and out, whose rows lie `width` apart.
 template <int W, class T>
@@ -50,7 +54,33 @@ void add_part(const Rows<T>& rows, Offset begin, Offset end, const double* v, in
   }
 }
 
+// b (depth, width) as panels [panel][depth][columns], padded with zeros.
+std::vector<double> panels_of(const double* b, Offset depth, Offset width, Offset columns) {
+  const Offset n = (width + columns - 1) / columns;
+  std::vector<double> made(static_cast<std::size_t>(n * depth * columns), 0.0);
+  for (Offset panel = 0; panel < n; ++panel) {
+    const Offset from = panel * columns, wide = std::min(columns, width - from);
+    for (Offset k = 0; k < depth; ++k) std::copy_n(b + k * width + from, wide, made.data() + (panel * depth + k) * columns);
+  }
+  return made;
+}
+
 }  // namespace
+
+template <class T>
+void row_product(const T* a, Offset n, Offset depth, const double* b, Offset width, double* out, int n_threads) {
+  const auto& kernels = product_kernels<T>();
+  const bool few = width <= kFewColumns;  // decided by b alone
+  const auto laid = panels_of(b, depth, width, few ? 1 : kernels.panel);
+  const auto multiply = few ? kernels.dots : kernels.panels;
+  parallel_tasks(n * depth * width < kProductsForThreads ? 1 : n_threads, (n + kRowsATask - 1) / kRowsATask, [&](int, Offset task) {
+    const Offset first = task * kRowsATask;
+    multiply(a + first * depth, std::min(kRowsATask, n - first), depth, laid.data(), width, out + first * width);
+  });
+}
+
+template void row_product(const float*, Offset, Offset, const double*, Offset, double*, int);
+template void row_product(const double*, Offset, Offset, const double*, Offset, double*, int);
 
 template <class T>
 void column_gram_product(const Rows<T>& rows, const double* v, int width, double* out, int n_threads) {

@@ -57,6 +57,7 @@ def column_gram_product(
     v: NDArray[np.float64],
     n_threads: int,
 ) -> NDArray[np.float64]: ...
+def row_product(a: _Float, b: NDArray[np.float64], n_threads: int) -> NDArray[np.float64]: ...
 def selected_inverse(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],

@@ -22,11 +22,27 @@ Array<double> gram_product_of(const Array<Offset>& indptr, const Array<Index>& i
 }
 
 template <class T>
+Array<double> row_product_of(const Array<T>& a, const Array<double>& b, int n_threads) {
+  if (a.ndim() != 2 || b.ndim() != 2 || a.shape(1) != b.shape(0))
+    throw std::invalid_argument("a (n, depth) and b (depth, width) must have a depth in common");
+  Array<double> out({a.shape(0), b.shape(1)});
+  const T* from = a.data();
+  const double* with = b.data();
+  double* to = out.mutable_data();
+  const Offset n = a.shape(0), depth = a.shape(1), width = b.shape(1);
+  const py::gil_scoped_release nogil;
+  row_product(from, n, depth, with, width, to, n_threads);
+  return out;
+}
+
+template <class T>
 void bind_for(py::module_& m) {
   using py::arg;
   m.def("column_gram_product", &gram_product_of<T>, arg("indptr").noconvert(), arg("indices").noconvert(),
         arg("values").noconvert(), arg("v").noconvert(), arg("n_threads"),
         "X^T X v (n_cols, width) of the zero-filled rows, in one pass over them.");
+  m.def("row_product", &row_product_of<T>, arg("a").noconvert(), arg("b").noconvert(), arg("n_threads"),
+        "a b, every row by itself: its bits do not depend on the other rows.");
 }
 
 }  // namespace

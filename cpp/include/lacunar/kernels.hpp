@@ -20,6 +20,23 @@ struct Form {
   const T* table;  // (largest n + 1)
 };
 
+// Sum and count of one pair of rows, side by side: one cache line serves both.
+template <class T>
+struct Pair {
+  T s;
+  std::int32_t n;
+};
+
+// The columns of a table: rows and values of column k are [offsets[k], offsets[k + 1]).
+template <class T>
+struct ByColumn {
+  const Offset* offsets;
+  const Index* row;
+  const T* value;
+};
+
+// All paths add the products of a pair column by column, and each product by the same instruction: a kernel value has the
+// same bits on every path.
 template <class T>
 struct GramKernels {
   int tile_rows, tile_cols;  // register tile of the dense path
@@ -33,6 +50,14 @@ struct GramKernels {
   // s, n (last - first, lanes) of sparse rows against a block of columns: values[d][lanes] zero-filled, seen[d][lanes] 0/1.
   void (*sparse_rows)(const Rows<T>& x, Offset first, Offset last, const T* values, const std::uint8_t* seen, T* s,
                       std::int32_t* n);
+
+  // Adds row i of x to its pairs (n_y) with the rows of y that share a column; touched gets those whose count was 0, and is
+  // one place longer than pairs. Returns their number.
+  Offset (*meet)(const Rows<T>& x, Offset i, const ByColumn<T>& y, Pair<T>* pairs, Index* touched);
+
+  // out[t], or out[touched[t]] where spread, = form * row_scale * col_scale of pair touched[t]; col_scale may be null.
+  void (*finish_pairs)(const Pair<T>* pairs, const Index* touched, Offset count, const Form<T>& form, T row_scale,
+                       const T* col_scale, bool spread, T* out);
 
   // out[j] = form(s[j], n[j]) * row_scale * col_scale[j]; col_scale may be null.
   void (*finish)(const T* s, const std::int32_t* n, Offset count, const Form<T>& form, T row_scale, const T* col_scale,
@@ -104,6 +129,18 @@ struct OnlineKernels {
 };
 template <class T>
 const OnlineKernels<T>& online_kernels();
+
+// out (n, width) = a (n, depth) b. Every row of a by itself: its bits depend neither on n nor on its place.
+template <class T>
+struct ProductKernels {
+  int panel;  // columns of a panel of b
+  // b as panels [panel][depth][columns], padded with zeros.
+  void (*panels)(const T* a, Offset n, Offset depth, const double* b, Offset width, double* out);
+  // b by columns (width, depth), for few of them.
+  void (*dots)(const T* a, Offset n, Offset depth, const double* b, Offset width, double* out);
+};
+template <class T>
+const ProductKernels<T>& product_kernels();
 
 // Products of matrices of some tens of columns: rows `leading` = a multiple of eight apart, padded with zeros.
 struct SmallKernels {

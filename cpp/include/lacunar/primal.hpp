@@ -45,6 +45,7 @@ class Featurizer {
   struct Group {
     Offset first, count;
   };
+  bool is_sparse(Offset entries) const;
   double dot_group(const T* table, Offset stride, const Group& group) const;
   void hash_ids();
 
@@ -52,8 +53,8 @@ class Featurizer {
   const Rows<T>& data_;
   const double* row_scale_;  // (n_rows), or null
   Offset width_;
-  bool sparse_;  // few enough entries to gather
-  std::vector<T> dense_;        // (width), zero but for the entries
+  bool sparse_ = true;          // the row's entries are few enough to gather
+  std::vector<T> dense_;        // (width), zero but for the entries of a dense row; empty before the first
   std::vector<Index> places_;   // of the entries in x~
   std::vector<T> values_;       // of the entries
   std::vector<Index> seen_;     // observed columns, the constant's included

@@ -1,4 +1,4 @@
-// Products with the Gram matrix of the columns of a table that is never formed.
+// Products of rows with matrices: with one given, and with the Gram matrix of the rows' own columns, never formed.
 #pragma once
 
 #include "lacunar/types.hpp"
@@ -10,5 +10,9 @@ namespace lacunar {
 // an `out` of its own and parts are added in order: the same bits for any number of threads. O(n_observed width).
 template <class T>
 void column_gram_product(const Rows<T>& rows, const double* v, int width, double* out, int n_threads);
+
+// out (n, width) = a (n, depth) b (depth, width), all C ordered. The bits of a row of out are those of its row of a alone.
+template <class T>
+void row_product(const T* a, Offset n, Offset depth, const double* b, Offset width, double* out, int n_threads);
 
 }  // namespace lacunar

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lacunar._check import as_observed
 from lacunar._factor import row_codes
+from lacunar._products import row_product
 
 Floats = NDArray[np.float64]
 
@@ -90,7 +91,7 @@ class ActiveSubspace:
         -------
         rows : ndarray of shape (n, d)
         """
-        made: Floats = np.asarray(X, dtype=np.float64) @ self.components_ + self.mean_
+        made: Floats = row_product(np.asarray(X, dtype=np.float64), self.components_) + self.mean_
         return made
 
 

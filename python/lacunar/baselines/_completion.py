@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._check import validate_X
 from lacunar._columns import ColumnScale, fit_columns, scale_columns
 from lacunar._factor import row_codes
+from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar.baselines._continuation import (
     Solution,
@@ -189,7 +190,7 @@ class MatrixCompletion(BaseEstimator):  # type: ignore[misc]
 
     def _values(self, X: Any) -> _Floats:
         """Values (n, m) of the labels of unseen rows."""
-        made: _Floats = self._codes(X)[1] @ self.label_basis_.T + self.bias_
+        made: _Floats = row_product(self._codes(X)[1], self.label_basis_.T, self.n_jobs) + self.bias_
         return made
 
     def impute(self, X: Any) -> _Floats:
@@ -205,7 +206,7 @@ class MatrixCompletion(BaseEstimator):  # type: ignore[misc]
         rows : ndarray of shape (n, d)
         """
         table, codes = self._codes(X)
-        made: _Floats = codes @ self.basis_.T * self.scale_ + self.center_
+        made: _Floats = row_product(codes, self.basis_.T, self.n_jobs) * self.scale_ + self.center_
         made[np.repeat(np.arange(table.shape[0]), table.row_counts), table.indices] = table.values
         return made
 

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._check import validate_X, validate_X_y
 from lacunar._columns import ColumnScale, fit_columns, scale_columns
 from lacunar._dual import solve_dual
+from lacunar._products import row_product
 from lacunar._undo import all_or_nothing
 from lacunar.baselines._subspaces import linear_norms, poly_norms
 from lacunar.kernels import KernelForm
@@ -231,7 +232,11 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _kernel(self, rows: Observed, others: Observed | None = None) -> _Floats:
         form = KernelForm(gamma=1.0, constant=float(self.constant))
         made: _Floats = form.gram(rows, others, n_jobs=self.n_jobs)
-        return made if self.kernel == "linear" else made**self.degree
+        if self.kernel == "poly":
+            base = made.copy()
+            for _ in range(self.degree - 1):  # by products, whose bits do not depend on the place as those of a power may
+                made *= base
+        return made
 
     def _scales(self, rows: Observed, dual: _Floats) -> tuple[_Floats, float]:
         """s (n,) of the rows under w, and ||w||."""
@@ -261,7 +266,7 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not len(self.support_):
             return np.zeros(table.shape[0])
         rows = scale_columns(table, ColumnScale(self.center_, self.scale_, self.observed_columns_))
-        values: _Floats = self._kernel(rows, self.support_rows_) @ self.dual_coef_
+        values: _Floats = row_product(self._kernel(rows, self.support_rows_), self.dual_coef_, self.n_jobs)
         return values
 
     def predict(self, X: Any) -> NDArray[Any]:

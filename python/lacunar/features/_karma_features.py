@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from lacunar._check import validate_X
 from lacunar._columns import ColumnScale, fit_columns, scale_columns
+from lacunar._products import row_product
 from lacunar._random import generator
 from lacunar._undo import all_or_nothing
 from lacunar.features._exact import exact_features, n_bytes, n_features
@@ -215,9 +216,8 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         made = np.empty((rows.shape[0], self.whitening_.shape[1]))
         for start in range(0, rows.shape[0], _BLOCK):
             part = rows[start : start + _BLOCK]
-            made[start : start + _BLOCK] = (
-                self.kernel_.gram(part, self.landmarks_, dtype=np.float64, n_jobs=self.n_jobs) @ self.whitening_
-            )
+            gram = self.kernel_.gram(part, self.landmarks_, dtype=np.float64, n_jobs=self.n_jobs)
+            made[start : start + _BLOCK] = row_product(gram, self.whitening_, self.n_jobs)
         return made
 
     def transform(self, X: Any) -> Any:

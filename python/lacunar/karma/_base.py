@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar._check import validate_X
+from lacunar._products import row_product
 from lacunar._columns import ColumnScale, fit_columns, scale_columns
 from lacunar.karma._kernel_form import KernelOptions, fit_form, kernel_block
 from lacunar.observed import Observed
@@ -91,7 +92,7 @@ class KarmaBase(BaseEstimator):  # type: ignore[misc]
         for start in range(0, len(values), step):
             stop = start + step
             block = kernel_block(self.kernel_, rows[start:stop], self.support_rows_, dtype, self.n_jobs)
-            values[start:stop] = block @ self.dual_coef_
+            values[start:stop] = row_product(block, self.dual_coef_, self.n_jobs)
         return values
 
     def __sklearn_tags__(self) -> Any:

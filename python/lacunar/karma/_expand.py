@@ -63,7 +63,10 @@ def expand(rows: Observed, fitted: dict[str, Any] | None) -> Observed:
         column = rows.indices[part]
         off = rows.values[part].astype(np.float64)[:, None] - points[column]
         near = np.exp(-(off**2) / 2) if fitted["kind"] == "gaussian" else (np.abs(off) <= _SAME).astype(np.float64)
-        made[part, 1:] = np.einsum("em,emr->er", near, maps[column])
+        turned = near[:, :1] * maps[column, 0]
+        for m in range(1, width):  # in one order whatever the number of entries, which einsum does not promise
+            turned += near[:, m : m + 1] * maps[column, m]
+        made[part, 1:] = turned
     indices = (rows.indices.astype(np.int64) * (width + 1))[:, None] + np.arange(width + 1)
     shape = (rows.shape[0], rows.shape[1] * (width + 1))
     return Observed(rows.indptr * (width + 1), indices.ravel(), made.ravel(), shape)

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from lacunar._check import check_magnitude, validate_X
 from lacunar._columns import ColumnScale, fit_columns_over
 from lacunar._factor import row_codes
+from lacunar._products import row_product
 from lacunar._parts import Parts, Whole, in_parts
 from lacunar.observed import Observed
 from lacunar.regression._label import fit_labels_over
@@ -119,7 +120,7 @@ class SubspaceRegression(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regr
         twice = np.where(row == column, 1.0, 2.0)
         products = twice[:, None] * weights[row] * weights[column]
         assert self.sigma2_ is not None
-        spread: _Floats = self.sigma2_ * (inverse @ products)
+        spread: _Floats = self.sigma2_ * row_product(inverse, products, self.n_jobs)
         return spread
 
     @property
@@ -158,7 +159,7 @@ class SubspaceRegression(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regr
             raise ValueError(
                 "predict needs labels: y had no known value in fit. Fit again with the labels of some rows."
             )
-        made = self.intercepts_ + found.code @ self.weights_
+        made = self.intercepts_ + row_product(found.code, self.weights_, self.n_jobs)
         if self.gate is not None:
             made[~self._passes(rows)] = self.label_mean_
         if not return_std:
@@ -211,7 +212,7 @@ class SubspaceRegression(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regr
             raise ValueError(
                 f"X must have one column a component, {self.U_.shape[1]}; got {codes.shape[1]}. Pass what transform returned."
             )
-        made: _Floats = (codes @ self.U_.T) * self.scale_ + self.center_
+        made: _Floats = row_product(codes, self.U_.T, self.n_jobs) * self.scale_ + self.center_
         return made
 
     def impute(self, X: Any) -> _Floats:

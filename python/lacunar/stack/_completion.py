@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._check import validate_X
 from lacunar._columns import ColumnScale, fit_columns, scale_columns
 from lacunar._factor import fit_em, row_codes
+from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._undo import all_or_nothing
 from lacunar.stack._rank import choose_rank, largest_rank
@@ -138,7 +139,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
         rows = scale_columns(table, ColumnScale(self.mean_, self.scale_, self.observed_columns_))
         codes = row_codes(rows, self.components_.T, self.noise_variance_, n_jobs=self.n_jobs).code
-        made: NDArray[np.float64] = codes @ self.components_ * self.scale_ + self.mean_
+        made: NDArray[np.float64] = row_product(codes, self.components_, self.n_jobs) * self.scale_ + self.mean_
         made[np.repeat(np.arange(table.shape[0]), table.row_counts), table.indices] = table.values
         return made
 

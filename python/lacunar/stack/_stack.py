@@ -77,9 +77,17 @@ class KarmaStackClassifier(DefaultMembers, StackingClassifier):  # type: ignore[
     _parameter_constraints = {**StackingClassifier._parameter_constraints, "estimators": [list, None]}  # noqa: RUF012
 
     def _default_members(self) -> list[tuple[str, Any]]:
-        from sklearn.linear_model import LogisticRegression
+        from lacunar.stack._linear import RowLogistic
 
-        return [("karma", KarmaClassifierCV()), ("completion", completed(LogisticRegression(max_iter=1000)))]
+        return [("karma", KarmaClassifierCV()), ("completion", completed(RowLogistic(max_iter=1000)))]
+
+    def _validate_final_estimator(self) -> None:
+        from lacunar.stack._linear import RowLogistic
+
+        if self.final_estimator is None:
+            self._clone_final_estimator(default=RowLogistic())
+        else:
+            super()._validate_final_estimator()
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, **fit_params: Any) -> KarmaStackClassifier:
@@ -194,14 +202,14 @@ class KarmaStackRegressor(DefaultMembers, StackingRegressor):  # type: ignore[mi
     _parameter_constraints = {**StackingRegressor._parameter_constraints, "estimators": [list, None]}  # noqa: RUF012
 
     def _default_members(self) -> list[tuple[str, Any]]:
-        from sklearn.linear_model import RidgeCV
+        from lacunar.stack._linear import RowRidge
 
-        return [("karma", KarmaRegressorCV()), ("completion", completed(RidgeCV(np.logspace(-3, 4, 15))))]
+        return [("karma", KarmaRegressorCV()), ("completion", completed(RowRidge(np.logspace(-3, 4, 15))))]
 
     def _validate_final_estimator(self) -> None:
-        from sklearn.linear_model import LinearRegression
+        from lacunar.stack._linear import RowLeastSquares
 
-        self._clone_final_estimator(default=LinearRegression(positive=True))
+        self._clone_final_estimator(default=RowLeastSquares(positive=True))
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, **fit_params: Any) -> KarmaStackRegressor:

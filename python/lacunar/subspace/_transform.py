@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from lacunar._check import validate_X
 from lacunar._factor import row_codes
+from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar.observed import Observed
 from lacunar.subspace._model import Model, hidden_cells, hidden_errors, posterior
@@ -103,7 +104,8 @@ class FittedSubspace(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             raise ValueError(
                 f"X must have one column a component, {len(self.components_)}; got {Z.shape[1]}. Pass what transform returned."
             )
-        made: _Floats = (Z * self._unwhitened()) @ self.components_ * self.scale_ + self.mean_
+        rows = row_product(Z * self._unwhitened(), self.components_, self.n_jobs)
+        made: _Floats = rows * self.scale_ + self.mean_
         return made
 
     def impute(self, X: Any) -> _Floats:

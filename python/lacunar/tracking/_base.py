@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from lacunar._check import validate_X
 from lacunar._factor import Codes, Tracker, first_basis, row_codes
 from lacunar._one_pass import RowBatches
+from lacunar._products import row_product
 from lacunar._random import generator
 from lacunar._undo import all_or_nothing
 from lacunar.observed import Observed
@@ -198,7 +199,7 @@ class SubspaceTracker(RowBatches, ClassNamePrefixFeaturesOutMixin, TransformerMi
             raise ValueError(
                 f"X must have one column a component, {len(components)}; got {codes.shape[1]}. Pass what transform returned."
             )
-        made: _Floats = codes @ components
+        made: _Floats = row_product(codes, components, self.n_jobs)
         return made
 
     def impute(self, X: Any) -> _Floats:
@@ -214,7 +215,7 @@ class SubspaceTracker(RowBatches, ClassNamePrefixFeaturesOutMixin, TransformerMi
         rows : ndarray of shape (m, D)
         """
         rows, found, components = self._codes(X)
-        made: _Floats = found.code @ components
+        made: _Floats = row_product(found.code, components, self.n_jobs)
         made[np.repeat(np.arange(rows.shape[0]), rows.row_counts), rows.indices] = rows.values
         return made
 

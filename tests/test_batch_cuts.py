@@ -1,0 +1,215 @@
+"""A row's value does not depend on the rows that come with it: the same bits alone, in a batch and in the whole table."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone, is_classifier
+
+from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV, Observed
+from lacunar.active import ActivePOPCA
+from lacunar.baselines import GeomClassifier, MC1Classifier, MC1Regressor, MCBClassifier, MCBRegressor
+from lacunar.features import CategoryEncoder, KarmaFeatures
+from lacunar.kernels import KernelForm
+from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
+from lacunar.stack import KarmaStackClassifier, KarmaStackRegressor, LowRankImputer
+from lacunar.subspace import POPCA
+from lacunar.tracking import GROUSE, PETRELS
+
+CUTS = (1, 7, 64)
+METHODS = ("predict", "decision_function", "predict_proba", "transform", "impute", "score_samples")
+ROWS, COLUMNS = 150, 120
+
+
+def mixed_table(rows=ROWS, columns=COLUMNS, seed=0):
+    """Rows of low rank with noise, half of the entries observed in every other row and a fiftieth in the rest, and a label."""
+    rng = np.random.default_rng(seed)
+    codes = rng.normal(size=(rows, 3))
+    X = codes @ rng.normal(size=(3, columns)) + 0.1 * rng.normal(size=(rows, columns))
+    X[rng.random(X.shape) > np.where(np.arange(rows) % 2, 0.02, 0.5)[:, None]] = np.nan
+    return X, codes[:, 0] + 0.1 * rng.normal(size=rows)
+
+
+def labels_of(model, y, classes=2):
+    if not is_classifier(model):
+        return y
+    return np.digitize(y, np.quantile(y, np.arange(1, classes) / classes))
+
+
+@cache
+def fitted(name):
+    model = MODELS[name]
+    X, y = mixed_table()
+    classes = 3 if name.endswith("three classes") else 2
+    return clone(model).fit(X, labels_of(model, y, classes))
+
+
+def pieces(X, size):
+    return [X[start : start + size] for start in range(0, X.shape[0], size)]
+
+
+def joined(parts):
+    if sp.issparse(parts[0]):
+        return sp.vstack(parts).toarray()
+    return np.concatenate(parts)
+
+
+def assert_same(call, X):
+    whole = call(X)
+    whole = whole.toarray() if sp.issparse(whole) else whole
+    for size in CUTS:
+        np.testing.assert_array_equal(joined([call(part) for part in pieces(X, size)]), whole, err_msg=f"batches of {size}")
+
+
+MODELS = {
+    **{
+        f"classifier {name}": KarmaClassifier(random_state=0, **options)
+        for name, options in {
+            "gram": {"solver": "gram"},
+            "gram, three classes": {"solver": "gram"},
+            "gram, cosine": {"solver": "gram", "normalize": "cosine", "indicators": True},
+            "gram, gamma 1": {"solver": "gram", "gamma": 1},
+            "gram, degree 3": {"solver": "gram", "degree": 3},
+            "gram, hinge": {"solver": "gram", "loss": "hinge"},
+            "gram, logistic": {"solver": "gram", "loss": "logistic"},
+            "gram, logistic, three classes": {"solver": "gram", "loss": "logistic"},
+            "gram, crammer-singer": {"solver": "gram", "loss": "crammer_singer"},
+            "gram, as in the paper": {"solver": "gram", "options": "paper"},
+            "primal": {"solver": "primal"},
+            "primal, float32": {"solver": "primal", "dtype": "float32"},
+            "primal, float64": {"solver": "primal", "dtype": "float64"},
+            "primal, gamma 1": {"solver": "primal", "gamma": 1},
+            "primal, gamma 3": {"solver": "primal", "gamma": 3, "loss": "hinge", "passes": 1},
+            "primal, hashed": {"solver": "primal", "gamma": 3, "memory_limit": 2**16, "passes": 1},
+            "primal, three classes": {"solver": "primal", "loss": "logistic"},
+            "primal, cosine": {"solver": "primal", "normalize": "cosine", "indicators": True, "passes": 1},
+            "online": {"solver": "online", "gamma": 2.5},
+            "online, float64": {"solver": "online", "dtype": "float64", "normalize": "cosine"},
+            "online, budget": {"solver": "online", "max_support": 30, "budget": "project"},
+        }.items()
+    },
+    "regressor": KarmaRegressor(),
+    "regressor, primal": KarmaRegressor(solver="primal", random_state=0),
+    "regressor, online": KarmaRegressor(solver="online", gamma=2.5, loss="absolute", random_state=0),
+    "classifier CV": KarmaClassifierCV(gammas=(1, 2), Cs=(1.0, 10.0), cv=3, random_state=0),
+    "classifier CV, auto": KarmaClassifierCV(options="auto"),
+    "classifier CV, logistic": KarmaClassifierCV(gammas=(2,), Cs=(1.0,), refit_loss="logistic", random_state=0),
+    "classifier CV, average": KarmaClassifierCV(gammas=(1, 2), Cs=(1.0, 10.0), cv=3, average=2, random_state=0),
+    "regressor CV": KarmaRegressorCV(gammas=(1, 2), cv=3, random_state=0),
+    "regressor CV, auto": KarmaRegressorCV(options="auto"),
+    "features": KarmaFeatures(random_state=0),
+    "features, gamma 1": KarmaFeatures(1, normalize="cosine", indicators=True),
+    "features, landmarks": KarmaFeatures(3, n_components=40, random_state=0),
+    "stack classifier": KarmaStackClassifier(),
+    "stack regressor": KarmaStackRegressor(),
+    "imputer": LowRankImputer(3, random_state=0),
+    "imputer, rank 70": LowRankImputer(70, max_iter=2, random_state=0),
+    "POPCA": POPCA(3, random_state=0),
+    "POPCA, whitened": POPCA(3, whiten=True, random_state=0),
+    "POPCA, least squares": POPCA(2, codes="ls", random_state=0),
+    "SLRM": SLRMRegressor(3, random_state=0),
+    "SLRM, gated": SLRMRegressor(3, solver="paper", lam1=10.0, ridge=1.0, gate=0.9, random_state=0),
+    "SLRM, als": SLRMRegressor(3, solver="als", lam1=1.0, random_state=0),
+    "SLRM, stochastic": SLRMRegressor(3, solver="stochastic", random_state=0),
+    "SLRM CV": SLRMRegressorCV([1, 3], cv=3, random_state=0),
+    "MPCR": MPCRRegressor(3, random_state=0),
+    "SMPCR": SMPCRRegressor(3, ridge=1.0, random_state=0),
+    "PETRELS": PETRELS(3, random_state=0),
+    "PETRELS, shared": PETRELS(3, state="shared", random_state=0),
+    "GROUSE": GROUSE(3, random_state=0),
+    "geom": GeomClassifier(C=1e-3, min_scale=0.1),
+    "geom, poly": GeomClassifier(C=1e-6, kernel="poly", degree=3),
+    "mc-1": MC1Classifier(lam=1.0, mu=1e-2, random_state=0),
+    "mc-b, three classes": MCBClassifier(lam=1.0, mu=1e-2, random_state=0),
+    "mc-1 regressor": MC1Regressor(lam=1.0, mu=1e-3, random_state=0),
+    "mc-b regressor": MCBRegressor(lam=1.0, mu=1e-3, random_state=0),
+    "categories": CategoryEncoder(),
+}
+CASES = [(name, method) for name, model in MODELS.items() for method in METHODS if hasattr(model, method)]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize(("name", "method"), CASES)
+def test_a_row_alone_and_in_a_table(name, method, n_jobs):
+    model = fitted(name)
+    if not hasattr(model, method):
+        pytest.skip("not with these options")
+    if "n_jobs" in model.get_params():
+        model.set_params(n_jobs=n_jobs)
+    assert_same(getattr(model, method), mixed_table(seed=1)[0])
+
+
+@pytest.mark.parametrize("name", ["POPCA", "PETRELS", "SLRM", "MPCR"])
+def test_codes_turned_back(name):
+    model = fitted(name)
+    assert_same(model.inverse_transform, np.random.default_rng(0).normal(size=(ROWS, 3)))
+
+
+@pytest.mark.parametrize("part", [0, 1])
+@pytest.mark.parametrize("solver", ["em", "als"])
+def test_predictions_with_deviations(solver, part):
+    X, y = mixed_table()
+    model = SLRMRegressor(3, solver=solver, random_state=0).fit(X, y)
+    assert_same(lambda rows: model.predict(rows, return_std=True)[part], mixed_table(seed=1)[0])
+
+
+def test_deviations_of_codes():
+    assert_same(lambda rows: fitted("POPCA").transform(rows, return_std=True)[1], mixed_table(seed=1)[0])
+
+
+def test_active_subspace():
+    model = ActivePOPCA(6, 3, 2, random_state=0)
+    X, _ = mixed_table(columns=6)
+    filled = np.nan_to_num(X)
+    for row in filled:
+        for request in model.ask():
+            model.tell(request, row[request.indices])
+    found = model.result()
+    assert_same(found.transform, X)
+    assert_same(found.inverse_transform, np.random.default_rng(0).normal(size=(ROWS, 3)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("options", [{"gamma": 2.0}, {"gamma": 3.0, "constant": 1.0, "indicators": 0.5, "cosine": True}])
+def test_every_path_of_the_kernel_gives_the_same_bits(options, dtype):
+    rows, others = (Observed.from_dense(mixed_table(seed=seed)[0]) for seed in (0, 1))
+    form = KernelForm(**options)
+    for right in (None, others):
+        dense, *rest = (form.gram(rows, right, dtype=dtype, method=method) for method in ("dense", "spmm", "inverted"))
+        for other in rest:
+            np.testing.assert_array_equal(other, dense)
+
+
+STREAMS = {
+    "primal": (KarmaClassifier(solver="primal", loss="hinge"), "decision_function"),
+    "primal, float64": (KarmaClassifier(solver="primal", dtype="float64"), "decision_function"),
+    "primal, gamma 3": (KarmaRegressor(solver="primal", gamma=3), "predict"),
+    "primal, wide": (KarmaRegressor(solver="primal", loss="absolute"), "predict"),
+    "online": (KarmaClassifier(solver="online", gamma=2.5), "decision_function"),
+    "PETRELS": (PETRELS(3, random_state=0), "transform"),
+    "PETRELS, shared": (PETRELS(3, state="shared", random_state=0), "transform"),
+    "GROUSE": (GROUSE(3, random_state=0), "transform"),
+    "SLRM": (SLRMRegressor(3, solver="stochastic", random_state=0), "predict"),
+    "SLRM, sparse": (SLRMRegressor(3, solver="stochastic", alpha=0.1, l1_ratio=0.5, random_state=0), "predict"),
+    "SLRM, per row": (SLRMRegressor(3, solver="stochastic", state="per-row", random_state=0), "predict"),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_partial_fit_row_by_row_is_partial_fit_of_all(name):
+    """After a first batch, which settles columns and kernel."""
+    model, method = STREAMS[name]
+    X, y = mixed_table(columns=1600 if name.endswith("wide") else COLUMNS)
+    y = labels_of(model, y)
+    known = {"classes": np.unique(y)} if is_classifier(model) else {}
+
+    def learned(size):
+        twin = clone(model).partial_fit(X[:20], y[:20], **known)
+        for rows, labels in zip(pieces(X[20:], size), pieces(y[20:], size), strict=True):
+            twin.partial_fit(rows, labels)
+        return getattr(twin, method)(X)
+
+    whole = learned(len(X))
+    for size in (1, 7, 64):
+        np.testing.assert_array_equal(learned(size), whole, err_msg=f"batches of {size}")
