@@ -41,6 +41,8 @@ def labels_of(model, y, classes=2):
 def fitted(name):
     model = MODELS[name]
     X, y = mixed_table()
+    if name in LEARN_FROM_LONG_ROWS:
+        X, y = X[::2], y[::2]
     classes = 3 if name.endswith("three classes") else 2
     return clone(model).fit(X, labels_of(model, y, classes))
 
@@ -59,7 +61,9 @@ def assert_same(call, X):
     whole = call(X)
     whole = whole.toarray() if sp.issparse(whole) else whole
     for size in CUTS:
-        np.testing.assert_array_equal(joined([call(part) for part in pieces(X, size)]), whole, err_msg=f"batches of {size}")
+        np.testing.assert_array_equal(
+            joined([call(part) for part in pieces(X, size)]), whole, err_msg=f"batches of {size}"
+        )
 
 
 MODELS = {
@@ -126,6 +130,10 @@ MODELS = {
     "mc-b regressor": MCBRegressor(lam=1.0, mu=1e-3, random_state=0),
     "categories": CategoryEncoder(),
 }
+LEARN_FROM_LONG_ROWS = (
+    "SLRM, gated",
+    "SMPCR",
+)  # codes of rows with fewer entries than the rank swamp their first weights
 CASES = [(name, method) for name, model in MODELS.items() for method in METHODS if hasattr(model, method)]
 
 
@@ -171,7 +179,9 @@ def test_active_subspace():
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("options", [{"gamma": 2.0}, {"gamma": 3.0, "constant": 1.0, "indicators": 0.5, "cosine": True}])
+@pytest.mark.parametrize(
+    "options", [{"gamma": 2.0}, {"gamma": 3.0, "constant": 1.0, "indicators": 0.5, "cosine": True}]
+)
 def test_every_path_of_the_kernel_gives_the_same_bits(options, dtype):
     rows, others = (Observed.from_dense(mixed_table(seed=seed)[0]) for seed in (0, 1))
     form = KernelForm(**options)

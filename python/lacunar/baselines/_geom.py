@@ -234,7 +234,9 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         made: _Floats = form.gram(rows, others, n_jobs=self.n_jobs)
         if self.kernel == "poly":
             base = made.copy()
-            for _ in range(self.degree - 1):  # by products, whose bits do not depend on the place as those of a power may
+            for _ in range(
+                self.degree - 1
+            ):  # by products, whose bits do not depend on the place as those of a power may
                 made *= base
         return made
 

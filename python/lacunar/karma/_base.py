@@ -12,8 +12,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar._check import validate_X
-from lacunar._products import row_product
 from lacunar._columns import ColumnScale, fit_columns, scale_columns
+from lacunar._products import row_product
 from lacunar.karma._kernel_form import KernelOptions, fit_form, kernel_block
 from lacunar.observed import Observed
 

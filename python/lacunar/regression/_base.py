@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 from lacunar._check import check_magnitude, validate_X
 from lacunar._columns import ColumnScale, fit_columns_over
 from lacunar._factor import row_codes
-from lacunar._products import row_product
 from lacunar._parts import Parts, Whole, in_parts
+from lacunar._products import row_product
 from lacunar.observed import Observed
 from lacunar.regression._label import fit_labels_over
 from lacunar.regression._rows import code_labelled, codes_and_labels, label_sums, standardised

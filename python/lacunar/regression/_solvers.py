@@ -133,8 +133,11 @@ def stream_weights(tracker: PerColumnRls | SharedRls, lam1: float, lam2: float) 
     if not labels > 0:
         return None
     unit = float(np.trace(second)) / len(first) / labels
-    lam2, start = max(lam2, 1e-9 * unit), np.zeros(len(first))
-    if lam2 > 0:  # from the minimiser without |w|_1, not from the weights before: batches of other sizes must end at the same bits
+    start: _Floats = np.zeros(len(first))
+    lam2 = max(lam2, 1e-9 * unit)
+    if (
+        lam2 > 0
+    ):  # from the minimiser without |w|_1, not from the weights before: batches of other sizes must end at the same bits
         start = np.linalg.solve(second / labels + lam2 * np.eye(len(first)), first / labels)
     return lasso_on_sums(second, first, labels, lam1, lam2, start)
 

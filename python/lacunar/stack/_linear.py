@@ -16,7 +16,7 @@ class RowLogistic(LogisticRegression):  # type: ignore[misc]
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Values (m,), or (m, k) for more than two classes."""
-        values = row_product(np.asarray(X), self.coef_.T) + self.intercept_
+        values: NDArray[np.float64] = row_product(np.asarray(X), self.coef_.T) + self.intercept_
         return values[:, 0] if values.shape[1] == 1 else values
 
 
