@@ -11,7 +11,7 @@ MegFeatureForm::MegFeatureForm(MegSource rows, Offset d_rows, MegSource cols, Of
       scale_(std::sqrt(0.5)), matrix_(4 * length_ * (length_ / 8 + 1), 0.0), x_(length_, 0.0) {}
 
 MegFeatureForm::MegFeatureForm(const double* square, Offset leading, MegSource x, Offset d)
-    : MegFeatureForm(std::move(x), d, {}, 0) {
+    : MegFeatureForm(std::move(x), d, {nullptr, 1, 0, nullptr}, 0) {
   scale_ = 1;
   double* row = matrix_.data();
   for (Offset i = 0; i < d; row += i / 8 * 8 + 8, ++i)
@@ -49,9 +49,12 @@ bool MegFeatureForm::add(double change) {
   return true;
 }
 
-void MegFeatureForm::grow(MegSource rows, MegSource cols) {
+bool MegFeatureForm::grow(MegSource rows, MegSource cols) {
+  if (rows.vertices < rows_.vertices || cols.vertices < cols_.vertices) return false;
+  if (rows.leading != d_rows_ || cols.leading != d_cols_) return false;
   rows_ = std::move(rows);
   cols_ = std::move(cols);
+  return true;
 }
 
 }  // namespace lacunar

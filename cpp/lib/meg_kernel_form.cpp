@@ -6,6 +6,22 @@
 
 namespace lacunar {
 
+namespace {
+
+// Whether these could be the vertices in the seats of a side: those that have one first, every other once at most.
+bool could_seat(const MegSide& side, const std::vector<Index>& vertices) {
+  const auto& seated = side.vertex_at();
+  if (vertices.size() < seated.size() || !std::equal(seated.begin(), seated.end(), vertices.begin())) return false;
+  std::vector<char> named(static_cast<std::size_t>(side.vertices()), 0);
+  for (Index vertex : vertices) {
+    if (vertex < 0 || vertex >= side.vertices() || named[vertex]) return false;
+    named[vertex] = 1;
+  }
+  return true;
+}
+
+}  // namespace
+
 MegKernelForm::MegKernelForm(std::shared_ptr<MegSide> rows, std::shared_ptr<MegSide> cols)
     : rows_(std::move(rows)), cols_(std::move(cols)) {
   fit_sums();
@@ -108,10 +124,32 @@ void MegKernelForm::forget_mark() {
   marked_ = false;
 }
 
-void MegKernelForm::take_seats(const std::vector<Index>& rows, const std::vector<Index>& cols) {
-  for (Index vertex : rows) rows_->seat(vertex);
-  for (Index vertex : cols) cols_->seat(vertex);
+MegCellState MegKernelForm::state() const {
+  MegCellState made;
+  made.row_seats = rows_->vertex_at();
+  made.col_seats = cols_->vertex_at();
+  made.row_sums.assign(row_sums_.begin(), row_sums_.begin() + rows_->seats());
+  made.col_sums.assign(col_sums_.begin(), col_sums_.begin() + cols_->seats());
+  cells_.list(made.cell_rows, made.cell_cols, made.cells);
+  made.table = cells_.is_table();
+  return made;
+}
+
+bool MegKernelForm::take(const MegCellState& state) {
+  if (!could_seat(*rows_, state.row_seats) || !could_seat(*cols_, state.col_seats)) return false;
+  MegCells cells;
+  for (std::size_t t = 0; t < state.cells.size(); ++t) cells.set(state.cell_rows[t], state.cell_cols[t], state.cells[t]);
+  cells.keep_as(state.table);
+  for (Index vertex : state.row_seats) rows_->seat(vertex);
+  for (Index vertex : state.col_seats) cols_->seat(vertex);
+  for (auto* sums : {&row_sums_, &col_sums_}) std::fill(sums->begin(), sums->end(), 0.0);
+  for (auto* touched : {&row_touched_, &col_touched_}) std::fill(touched->begin(), touched->end(), 0);
   fit_sums();
+  std::copy(state.row_sums.begin(), state.row_sums.end(), row_sums_.begin());
+  std::copy(state.col_sums.begin(), state.col_sums.end(), col_sums_.begin());
+  for (std::size_t t = 0; t < state.cells.size(); ++t) touch(state.cell_rows[t], state.cell_cols[t]);
+  cells_ = std::move(cells);
+  return true;
 }
 
 }  // namespace lacunar

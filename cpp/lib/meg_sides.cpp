@@ -35,9 +35,11 @@ Offset MegDense::at(Offset row, Offset col) {
   return 32 * block * (block + 1) + row % 8 * (8 * block + 8) + col;
 }
 
-void MegDense::grow(MegSource kernel) {
+bool MegDense::grow(MegSource kernel) {
+  if (kernel.vertices < vertices() || kernel.leading < kernel.vertices) return false;
   resize(kernel.vertices);
   kernel_ = std::move(kernel);
+  return true;
 }
 
 void MegDense::seated(Index vertex) {
@@ -65,13 +67,15 @@ void MegDense::apply(const double* x, double* out) {
   small_kernels().symmetric(blocks_.data(), static_cast<int>(seats()), x, out);
 }
 
-MegFactor::MegFactor(MegSource phi, Offset d, double own, double constant)
-    : MegSide(phi.vertices), phi_(std::move(phi)), d_(d), leading_(padded(d)), own_(own / 2), constant_(constant / 2),
-      code_(leading_) {}
+MegFactor::MegFactor(MegSource phi, double own, double constant)
+    : MegSide(phi.vertices), phi_(std::move(phi)), d_(phi_.leading), leading_(padded(d_)), own_(own / 2),
+      constant_(constant / 2), code_(leading_) {}
 
-void MegFactor::grow(MegSource phi) {
+bool MegFactor::grow(MegSource phi) {
+  if (phi.vertices < vertices() || phi.leading != d_) return false;
   resize(phi.vertices);
   phi_ = std::move(phi);
+  return true;
 }
 
 void MegFactor::seated(Index vertex) {

@@ -22,7 +22,7 @@ py::tuple ascend_binary(const Array<float>& gram, const Array<double>& y, const 
                         const std::string& loss, Array<double> beta, Array<double> gradient, Array<double> logit,
                         Offset max_steps, double tol) {
   const Offset n = y.size();
-  expect_size(gram, n * n, "gram");
+  expect_size(gram, {n, n}, "gram");
   expect_size(upper, n, "upper");
   expect_size(beta, n, "beta");
   expect_size(gradient, n, "gradient");
@@ -40,10 +40,11 @@ py::tuple ascend_binary(const Array<float>& gram, const Array<double>& y, const 
 py::tuple ascend_multiclass(const Array<float>& gram, const Array<Offset>& label, const Array<double>& upper,
                             Array<double> tau, Array<double> score, Offset max_steps, double tol) {
   const Offset n = label.size();
-  expect_size(gram, n * n, "gram");
+  expect_size(gram, {n, n}, "gram");
   expect_size(upper, n, "upper");
   expect_size(score, tau.size(), "score");
   if (tau.ndim() != 2 || tau.shape(0) != n) throw std::invalid_argument("tau is not (n, k)");
+  expect_below(label, tau.shape(1), "label");
   const MulticlassProblem problem{gram.data(), label.data(), upper.data(), n, static_cast<Offset>(tau.shape(1))};
   double *t = tau.mutable_data(), *s = score.mutable_data();
   DualProgress progress;

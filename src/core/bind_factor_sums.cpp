@@ -4,15 +4,18 @@
 namespace lacunar::bind {
 namespace {
 
+constexpr int kMostFactors = 1 << 15;  // whose triangle is numbered in 31 bits
+
 template <class T>
 Offset sums_of(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
                const Array<double>& model, int k, double noise, Array<double> sums, Array<double> moment,
                int n_threads) {
-  if (model.ndim() != 2 || k < 1) throw std::invalid_argument("model must have two dimensions, k must be positive");
+  if (model.ndim() != 2 || k < 1 || k > kMostFactors)
+    throw std::invalid_argument("model must have two dimensions, k must be positive and at most " + std::to_string(kMostFactors));
   const Offset n_cols = model.shape(0);
   const auto rows = rows_of(indptr, indices, values, n_cols);
-  expect_size(model, n_cols * factor_width(k), "model");
-  expect_size(sums, n_cols * factor_sums_width(k), "sums");
+  expect_size(model, {n_cols, factor_width(k)}, "model");
+  expect_size(sums, {n_cols, factor_sums_width(k)}, "sums");
   expect_size(moment, static_cast<Offset>(k) * (k + 1) / 2, "moment");
   const double* from = model.data();
   double *to = sums.mutable_data(), *codes = moment.mutable_data();

@@ -27,13 +27,17 @@ GramTask<T> task_of(const Rows<T>& x, const Rows<T>& y, bool symmetric, const Ar
                     const std::optional<Array<T>>& row_scale, const std::optional<Array<T>>& col_scale) {
   GramTask<T> task{x, y, symmetric, {}, nullptr, nullptr, nullptr};
   const Offset q = forms.ndim() == 2 ? forms.shape(0) : 0;
-  expect_size(forms, 3 * q, "forms");
-  expect_size(tables, q * (tables.ndim() == 2 ? tables.shape(1) : 0), "tables");
-  if (row_scale) expect_size(*row_scale, q * x.n_rows, "row_scale"), task.row_scale = row_scale->data();
-  if (col_scale) expect_size(*col_scale, q * y.n_rows, "col_scale"), task.col_scale = col_scale->data();
+  const Offset width = tables.ndim() == 2 ? tables.shape(1) : 0;
+  expect_size(forms, {3, q}, "forms");
+  expect_size(tables, {q, width}, "tables");
+  if (width <= std::min(longest_of(x), longest_of(y))) throw std::invalid_argument("tables end before the longest row does");
+  if (symmetric && (x.n_rows != y.n_rows || x.indices != y.indices))
+    throw std::invalid_argument("symmetric, but the rows are not the same");
+  if (row_scale) expect_size(*row_scale, {q, x.n_rows}, "row_scale"), task.row_scale = row_scale->data();
+  if (col_scale) expect_size(*col_scale, {q, y.n_rows}, "col_scale"), task.col_scale = col_scale->data();
   for (Offset k = 0; k < q; ++k) {
     const T* form = forms.data() + 3 * k;
-    task.forms.push_back({form[0], form[1], form[2], tables.data() + k * tables.shape(1)});
+    task.forms.push_back({form[0], form[1], form[2], tables.data() + k * width});
   }
   return task;
 }
@@ -48,7 +52,7 @@ std::string gram(const Array<Offset>& x_indptr, const Array<Index>& x_indices, c
                  const Scale<T>& col_scale, Array<T>& out, const std::string& method, int n_threads) {
   auto task = task_of(rows_of(x_indptr, x_indices, x_values, n_cols), rows_of(y_indptr, y_indices, y_values, n_cols),
                       symmetric, forms, tables, row_scale, col_scale);
-  expect_size(out, static_cast<Offset>(task.forms.size()) * task.x.n_rows * task.y.n_rows, "out");
+  expect_size(out, {static_cast<Offset>(task.forms.size()), task.x.n_rows, task.y.n_rows}, "out");
   task.out = out.mutable_data();
   const py::gil_scoped_release nogil;
   const GramPath asked = path_of(method);
@@ -65,6 +69,7 @@ py::tuple gram_csr(const Array<Offset>& x_indptr, const Array<Index>& x_indices,
   const auto task = task_of(rows_of(x_indptr, x_indices, x_values, n_cols),
                             rows_of(y_indptr, y_indices, y_values, n_cols), false, forms, tables, row_scale, col_scale);
   if (task.forms.size() != 1) throw std::invalid_argument("a sparse result holds one form");
+  int_of(task.y.n_rows, "the rows of Y, columns of a sparse result,");
   SparseGram<T> made;
   {
     const py::gil_scoped_release nogil;

@@ -19,7 +19,7 @@ const char* name_of(Status status) {
 
 template <class T>
 py::object fault_of(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values, Offset n_cols) {
-  const auto rows = rows_of(indptr, indices, values, n_cols);
+  const auto rows = unchecked_rows_of(indptr, indices, values, n_cols);
   Failure failure;
   {
     const py::gil_scoped_release nogil;
@@ -30,7 +30,10 @@ py::object fault_of(const Array<Offset>& indptr, const Array<Index>& indices, co
 }
 
 py::tuple columns_of(const Array<Offset>& indptr, const Array<Index>& indices, Offset n_cols) {
-  const Rows<double> rows{indptr.data(), indices.data(), nullptr, static_cast<Offset>(indptr.size() - 1), n_cols};
+  if (indptr.size() < 1) throw std::invalid_argument("indptr is empty");
+  const Rows<double> rows{indptr.data(), indices.data(), nullptr, static_cast<Offset>(indptr.size() - 1),
+                          int_of(n_cols, "n_cols")};
+  expect_offsets(rows.offsets, rows.n_rows, static_cast<Offset>(indices.size()), "indptr");
   Array<Offset> offsets(n_cols + 1), row_of(indices.size()), positions(indices.size());
   {
     Offset *o = offsets.mutable_data(), *r = row_of.mutable_data(), *p = positions.mutable_data();

@@ -18,8 +18,10 @@ template <class T>
 using SupportTuple = std::tuple<Offset, Array<Offset>, Array<Index>, Array<T>, std::optional<Array<T>>, Array<double>, Array<double>>;
 
 template <class T>
-RowKernel<T> kernel_of(const KernelTuple<T>& t) {
+RowKernel<T> kernel_of(const KernelTuple<T>& t, const Rows<T>& rows) {
   const auto& table = std::get<3>(t);
+  if (int_of(table.size(), "the table of the kernel") <= longest_of(rows))
+    throw std::invalid_argument("the table of the kernel ends before the longest row does");
   return {{std::get<0>(t), std::get<1>(t), std::get<2>(t), table.data()}, static_cast<int>(table.size()),
           std::get<4>(t), std::get<5>(t), std::get<6>(t)};
 }
@@ -30,15 +32,17 @@ auto* room_in(A& made, Offset needed) {
   return made.mutable_data();
 }
 
-// Support rows with room for `more` rows of `entries` entries.
+// Support rows with room for `more` rows of `entries` entries. Their columns are looked at where a model is loaded: here that
+// would cost as much as the values of a single row do.
 template <class T>
 Support<T> support_of(SupportTuple<T>& t, Offset outputs, Offset more, Offset entries) {
   auto& [count, offsets, indices, values, scale, first, second] = t;
-  if (count < 0) throw std::invalid_argument("count is negative");
+  if (count < 0 || count >= offsets.size()) throw std::invalid_argument("count must lie within the offsets");
   Offset* starts = room_in(offsets, count + more + 1);
+  expect_offsets(starts, count, std::min(indices.size(), values.size()), "the offsets of the support rows");
   const Offset used = starts[count] + entries, rows = count + more;
   return {count, starts, room_in(indices, used), room_in(values, used), scale ? room_in(*scale, rows) : nullptr,
-          room_in(first, rows * outputs), room_in(second, rows * outputs)};
+          room_in(first, product_of({rows, outputs})), room_in(second, product_of({rows, outputs}))};
 }
 
 template <class T>
@@ -61,24 +65,21 @@ std::pair<Offset, Offset> descend(const KernelTuple<T>& kernel, Offset n_cols, c
   const StepRule rule{loss_of(loss), epsilon, rho, kind_of(eta), eta0, power, averaging_by_step};
   const auto rows = rows_of(indptr, indices, values, n_cols);
   const Offset n_order = static_cast<Offset>(order.size());
+  expect_below(order, rows.n_rows, "order");
   Offset entries = 0;
-  for (Offset k = 0; k < n_order; ++k) {
-    const Offset row = order.data()[k];
-    if (row < 0 || row >= rows.n_rows) throw std::invalid_argument("order names a row that is not there");
-    entries += rows.offsets[row + 1] - rows.offsets[row];
-  }
+  for (Offset k = 0; k < n_order; ++k) entries += rows.offsets[order.data()[k] + 1] - rows.offsets[order.data()[k]];
   auto kept = support_of(support, outputs, n_order, entries);
   expect_size(clock, kStepClock, "clock");
-  expect_size(target, rows.n_rows * outputs, "target");
-  expect_size(decisions, rows.n_rows * outputs, "decisions");
+  expect_size(target, {rows.n_rows, outputs}, "target");
+  expect_size(decisions, {rows.n_rows, outputs}, "decisions");
   if (weight) expect_size(*weight, rows.n_rows, "weight");
-  if (base) expect_size(*base, rows.n_rows * outputs, "base");
+  if (base) expect_size(*base, {rows.n_rows, outputs}, "base");
   if (is_quadratic(rule.loss)) expect_size(curvature, rows.n_rows, "curvature");
   if (block < 1) throw std::invalid_argument("block must be at least 1");
   const Lesson<T> lesson{rows, scale_of(scale, rows, kept.scale != nullptr), target.data(), weight ? weight->data() : nullptr,
                          is_quadratic(rule.loss) ? curvature.data() : nullptr, base ? base->data() : nullptr, outputs,
                          order.data(), n_order};
-  const auto form = kernel_of(kernel);
+  const auto form = kernel_of(kernel, rows);
   double *times = clock.mutable_data(), *f = decisions.mutable_data();
   const py::gil_scoped_release nogil;
   const Offset reached = online_descend(form, lesson, rule, block, kept, times, f, valued, n_threads);
@@ -92,10 +93,10 @@ void decide(const KernelTuple<T>& kernel, Offset n_cols, const Array<Offset>& in
   const Offset outputs = decisions.ndim() == 2 ? decisions.shape(1) : 1;
   const auto rows = rows_of(indptr, indices, values, n_cols);
   const auto kept = support_of(support, outputs, 0, 0);
-  expect_size(coef, kept.count * outputs, "coef");
-  expect_size(decisions, rows.n_rows * outputs, "decisions");
+  expect_size(coef, {kept.count, outputs}, "coef");
+  expect_size(decisions, {rows.n_rows, outputs}, "decisions");
   const T* scales = scale_of(scale, rows, kept.scale != nullptr);
-  const auto form = kernel_of(kernel);
+  const auto form = kernel_of(kernel, rows);
   double* f = decisions.mutable_data();
   const py::gil_scoped_release nogil;
   online_decide(form, rows, scales, kept, coef.data(), outputs, f, n_threads);

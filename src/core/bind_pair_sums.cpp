@@ -11,7 +11,7 @@ namespace {
 template <class N>
 N* table_of(std::optional<Array<N>>& table, Offset n_cols, const char* name) {
   if (!table) return nullptr;
-  expect_size(*table, n_cols * n_cols, name);
+  expect_size(*table, {n_cols, n_cols}, name);
   return table->mutable_data();  // which refuses what is not writeable
 }
 
@@ -21,11 +21,11 @@ void pair_sums_of(const Array<Offset>& indptr, const Array<Index>& indices, cons
                   std::optional<Array<double>> cross, Offset stripe, int n_threads) {
   const Offset n_cols = shift.size();
   const auto rows = rows_of(indptr, indices, values, n_cols);
-  expect_size(product, n_cols * n_cols, "product");
+  expect_size(product, {n_cols, n_cols}, "product");
   const PairTables out{product.mutable_data(), table_of(count, n_cols, "count"), table_of(cross, n_cols, "cross")};
   const double* c = shift.data();
   const py::gil_scoped_release nogil;
-  column_pair_sums(rows, c, stripe, out, n_threads);
+  column_pair_sums(rows, c, std::clamp<Offset>(stripe, 1, std::max<Offset>(n_cols, 1)), out, n_threads);
 }
 
 template <class T>
@@ -38,7 +38,8 @@ void sums_by_column_of(const Array<Offset>& indptr, const Array<Index>& indices,
   expect_size(column_offsets, n_cols + 1, "column_offsets");
   expect_size(column_rows, values.size(), "column_rows");
   expect_size(positions, values.size(), "positions");
-  expect_size(product, n_cols * n_cols, "product");
+  expect_offsets(column_offsets.data(), n_cols, values.size(), "column_offsets");
+  expect_size(product, {n_cols, n_cols}, "product");
   const ColumnView columns{column_offsets.data(), column_rows.data(), positions.data()};
   const PairTables out{product.mutable_data(), table_of(count, n_cols, "count"), table_of(cross, n_cols, "cross")};
   const double* c = shift.data();
@@ -50,7 +51,7 @@ template <class T>
 void counts_of(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values, Array<Offset> count,
                Offset n_cols, int n_threads) {
   const auto rows = rows_of(indptr, indices, values, n_cols);
-  expect_size(count, n_cols * n_cols, "count");
+  expect_size(count, {n_cols, n_cols}, "count");
   Offset* to = count.mutable_data();
   const py::gil_scoped_release nogil;
   column_pair_counts(rows, to, n_threads);
@@ -59,7 +60,7 @@ void counts_of(const Array<Offset>& indptr, const Array<Index>& indices, const A
 template <class N>
 void mirror(Array<N> table, int n_threads) {
   const Offset n = table.ndim() == 2 ? static_cast<Offset>(table.shape(0)) : 0;
-  expect_size(table, n * n, "table");
+  expect_size(table, {n, n}, "table");
   N* to = table.mutable_data();
   const py::gil_scoped_release nogil;
   mirror_upper(to, n, n_threads);

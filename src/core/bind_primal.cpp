@@ -18,8 +18,10 @@ FeatureMap map_of(const MapTuple& t) {
   const FeatureMap map{std::get<0>(t), std::get<1>(t), std::get<2>(t), std::get<3>(t),
                        {std::get<4>(t), std::get<5>(t), std::get<6>(t)}, std::get<7>(t)};
   if (map.gamma < 1 || map.gamma > 3) throw std::invalid_argument("gamma must be 1, 2 or 3");
-  if (map.n_cols < 0 || map.rows() >= (Offset{1} << 31)) throw std::invalid_argument("too many rows for the table");
+  int_of(map.n_cols, "n_cols");
+  if (map.rows() >= (Offset{1} << 31)) throw std::invalid_argument("too many rows for the table");
   if (map.hash_bits < 0 || map.hash_bits > 40) throw std::invalid_argument("hash_bits must lie between 0 and 40");
+  product_of({map.rows(), map.width()});
   return map;
 }
 
@@ -42,15 +44,15 @@ struct Call {
   }
 
   T* table(Array<T>& made) const {
-    expect_size(made, map.table_size() * outputs, "table");
+    expect_size(made, {map.table_size(), outputs}, "table");
     return made.mutable_data();
   }
   double* per_row(Array<double>& made, Offset each, const char* name) const {
-    expect_size(made, rows.n_rows * each, name);
+    expect_size(made, {rows.n_rows, each}, name);
     return made.mutable_data();
   }
   const double* per_row(const Array<double>& made, Offset each, const char* name) const {
-    expect_size(made, rows.n_rows * each, name);
+    expect_size(made, {rows.n_rows, each}, name);
     return made.data();
   }
 };
@@ -66,6 +68,7 @@ Offset descend(const MapTuple& form, const Array<Offset>& indptr, const Array<In
   const Call<T> call(form, indptr, indices, values, row_scale, outputs);
   const StepRule rule{loss_of(loss), epsilon, rho, kind_of(eta), eta0, power, averaging_by_step};
   expect_size(clock, kStepClock, "clock");
+  expect_below(order, call.rows.n_rows, "order");
   const double* y = call.per_row(target, outputs, "target");
   const double* k = is_quadratic(rule.loss) ? call.per_row(curvature, 1, "curvature") : nullptr;
   const double* mass = weight ? call.per_row(*weight, 1, "weight") : nullptr;
@@ -90,6 +93,7 @@ Offset ascend(const MapTuple& form, const Array<Offset>& indptr, const Array<Ind
   const double* most = call.per_row(upper, 1, "upper");
   double* b = call.per_row(beta, outputs, "beta");
   expect_size(gap, outputs, "gap");
+  expect_below(order, call.rows.n_rows, "order");
   T* weights = call.table(table);
   expect_size(idle, call.rows.n_rows, "idle");
   const Ascent ascent{k, y, most, b, idle.mutable_data(), sweep, gap.mutable_data()};
@@ -132,9 +136,9 @@ void add(const MapTuple& form, const Array<Offset>& indptr, const Array<Index>& 
 Array<double> gaps(const Array<double>& beta, const Array<double>& value, const Array<double>& target,
                    const Array<double>& upper, const std::string& loss, double epsilon) {
   const Offset n = static_cast<Offset>(upper.size()), outputs = n > 0 ? static_cast<Offset>(target.size()) / n : 1;
-  expect_size(beta, n * outputs, "beta");
-  expect_size(value, n * outputs, "value");
-  expect_size(target, n * outputs, "target");
+  expect_size(beta, {n, outputs}, "beta");
+  expect_size(value, {n, outputs}, "value");
+  expect_size(target, {n, outputs}, "target");
   return to_array(coordinate_sums(beta.data(), value.data(), target.data(), upper.data(), n, outputs, loss_of(loss), epsilon));
 }
 

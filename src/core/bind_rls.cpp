@@ -66,6 +66,17 @@ RlsState<P> state_of(Array<double>& v, Array<double>& t, Array<double>& t_invers
           labels.mutable_data()};
 }
 
+// Every column of the rows has a place in the pool.
+template <class T>
+void expect_slots(const Rows<T>& rows, const Array<Index>& slot, Offset places) {
+  for (Offset p = rows.offsets[0]; p < rows.offsets[rows.n_rows]; ++p) {
+    const Index j = rows.indices[p];
+    if (j < 0 || j >= rows.n_cols || slot.data()[j] < 0 || slot.data()[j] >= places)
+      throw std::invalid_argument("slot must place every column of the rows in the pool; column " + std::to_string(j) +
+                                  " has no place there");
+  }
+}
+
 template <class P, class T>
 Offset pass(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values, const Array<Offset>& order,
             const std::optional<Array<double>>& label, const py::dict& options, Array<double>& v, Array<double>& t,
@@ -74,6 +85,8 @@ Offset pass(const Array<Offset>& indptr, const Array<Index>& indices, const Arra
             Array<double>& labels, Array<double>& prediction, Array<double>& residual) {
   const auto rows = rows_of(indptr, indices, values, v.ndim() == 2 ? v.shape(0) : 0);
   const auto state = state_of(v, t, t_inverse, w, slot, pool, discount, clock, codes, labelled, labels);
+  expect_below(order, rows.n_rows, "order");
+  expect_slots(rows, slot, pool.shape(0));
   const auto rule = rule_of(options);
   if (label) expect_size(*label, rows.n_rows, "label");
   expect_size(prediction, rows.n_rows, "prediction");
@@ -87,7 +100,7 @@ Offset pass(const Array<Offset>& indptr, const Array<Index>& indices, const Arra
 Offset order_size(const Array<Offset>& order) { return static_cast<Offset>(order.size()); }
 
 double* matrix_of(Array<double>& matrix, Offset rows, Offset cols, const char* name) {
-  expect_size(matrix, rows * cols, name);
+  expect_size(matrix, {rows, cols}, name);
   return matrix.mutable_data();
 }
 
@@ -102,6 +115,7 @@ Offset shared(const Array<Offset>& indptr, const Array<Index>& indices, const Ar
   expect_rank(d);
   expect_size(w, d, "w");
   const auto rows = rows_of(indptr, indices, values, n_cols);
+  expect_below(order, rows.n_rows, "order");
   const SharedState state{n_cols, static_cast<int>(d), v.mutable_data(), matrix_of(inverse, d, d, "inverse"),
                           matrix_of(count, n_cols, 1, "count"), matrix_of(discount, n_cols, 1, "discount"),
                           matrix_of(sums, kSharedSum, 1, "sums"), matrix_of(codes, d, d, "codes"),
@@ -123,6 +137,7 @@ Offset grouse(const Array<Offset>& indptr, const Array<Index>& indices, const Ar
   const Offset n_cols = v.shape(0), d = v.shape(1);
   expect_rank(d);
   const auto rows = rows_of(indptr, indices, values, n_cols);
+  expect_below(order, rows.n_rows, "order");
   const GrouseState state{n_cols, static_cast<int>(d), v.mutable_data(), matrix_of(t, d, d, "t"),
                           matrix_of(t_inverse, d, d, "t_inverse"), matrix_of(clock, kRlsClock, 1, "clock")};
   const RlsTrace trace{nullptr, matrix_of(residual, rows.n_rows, 1, "residual")};

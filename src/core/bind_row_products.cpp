@@ -9,7 +9,7 @@ Array<double> gram_product_of(const Array<Offset>& indptr, const Array<Index>& i
                               const Array<double>& v, int n_threads) {
   if (v.ndim() != 2) throw std::invalid_argument("v must have two dimensions");
   const Offset n_cols = v.shape(0);
-  const int width = static_cast<int>(v.shape(1));
+  const int width = int_of(v.shape(1), "the width of v");
   const auto rows = rows_of(indptr, indices, values, n_cols);
   Array<double> out({v.shape(0), v.shape(1)});
   {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <vector>
 
 #include "arrays.hpp"
 #include "lacunar/meg_sides.hpp"
+#include "turn.hpp"
 
 namespace lacunar::bind {
 
@@ -15,8 +17,8 @@ using Indices = Array<Index>;
 
 // The array lives as long as the core borrows it, and is let go with the interpreter held.
 inline MegSource source_of(const Doubles& table, Offset vertices) {
-  if (table.ndim() != 2) throw std::invalid_argument("table is not a matrix");
-  if (vertices < 0 || vertices > table.shape(0)) throw std::invalid_argument("table has fewer rows");
+  expect_matrix(table, "table");
+  if (int_of(vertices, "vertices") > table.shape(0)) throw std::invalid_argument("table has fewer rows");
   const std::shared_ptr<const void> keeper(new Doubles(table), [](const Doubles* held) {
     const py::gil_scoped_acquire gil;
     delete held;
@@ -34,6 +36,32 @@ template <class T>
 std::vector<T> vector_of(const Array<T>& a) {
   return {a.data(), a.data() + a.size()};
 }
+
+// One side of one engine, read and changed in turns with what the engine does.
+class Side {
+ public:
+  explicit Side(std::shared_ptr<MegSide> held) : held_(std::move(held)), turn_(std::make_shared<Turn>()) {}
+  virtual ~Side() = default;
+
+  template <class F>
+  auto locked(F&& call) const {
+    const py::gil_scoped_release nogil;
+    const Turn::Hold mine(*turn_);
+    return call(*held_);
+  }
+
+  const std::shared_ptr<Turn>& turn() const { return turn_; }
+  // For the one engine that seats vertices on it.
+  std::shared_ptr<MegSide> give() {
+    if (given_.exchange(true)) throw std::invalid_argument("every engine needs sides of its own; one of these has an engine");
+    return held_;
+  }
+
+ private:
+  std::shared_ptr<MegSide> held_;
+  std::shared_ptr<Turn> turn_;
+  std::atomic<bool> given_{false};
+};
 
 // Classes of the ordinary metaclass, which stubs can name.
 inline py::metaclass plain_type() { return py::metaclass(reinterpret_cast<PyObject*>(&PyType_Type)); }

@@ -15,6 +15,7 @@ class MegForm {
  public:
   virtual ~MegForm() = default;
 
+  virtual bool knows(Index i, Index j) const = 0;  // whether there is such a pair
   // Makes room for the pair and says how long vectors are; `close` gives back what `open` took and nobody kept.
   virtual Offset open(Index i, Index j) = 0;
   virtual void close() = 0;
@@ -36,10 +37,22 @@ class MegForm {
   virtual void forget_mark() = 0;
 };
 
+// What a kernel form has learned: the vertices in their seats, the sums of their steps, and cells by seats.
+struct MegCellState {
+  std::vector<Index> row_seats, col_seats;
+  std::vector<double> row_sums, col_sums;
+  std::vector<Index> cell_rows, cell_cols;
+  std::vector<double> cells;
+  bool table;  // whether the cells are kept as one
+};
+
 // Any side information: A = [diag(r) Y; Y^T diag(q)] over the vertices seen, K by its products.
 class MegKernelForm final : public MegForm {
  public:
   MegKernelForm(std::shared_ptr<MegSide> rows, std::shared_ptr<MegSide> cols);
+  bool knows(Index i, Index j) const override {
+    return i >= 0 && i < rows_->vertices() && j >= 0 && j < cols_->vertices();
+  }
   Offset open(Index i, Index j) override;
   void close() override;
   double norm2() const override;
@@ -54,14 +67,10 @@ class MegKernelForm final : public MegForm {
   void rollback() override;
   void forget_mark() override;
 
-  const MegSide& rows() const { return *rows_; }
-  const MegSide& cols() const { return *cols_; }
-  MegCells& cells() { return cells_; }
-  std::vector<double>& row_sums() { return row_sums_; }
-  std::vector<double>& col_sums() { return col_sums_; }
-  // Seats for vertices in this order, with their sums: how a saved state comes back.
-  void take_seats(const std::vector<Index>& rows, const std::vector<Index>& cols);
-  void touch(Index row, Index col) { row_touched_[row] = col_touched_[col] = 1; }
+  MegCellState state() const;
+  // A state in place of what was learned. False, and nothing changed, where a vertex is named twice, is not there, or one with
+  // a seat already is not named first. Contract: sums as long as seats, cells by seats.
+  bool take(const MegCellState& state);
 
  private:
   struct Change {
@@ -70,6 +79,7 @@ class MegKernelForm final : public MegForm {
     char row_touched, col_touched;
   };
   void fit_sums();
+  void touch(Index row, Index col) { row_touched_[row] = col_touched_[col] = 1; }
 
   std::shared_ptr<MegSide> rows_, cols_;
   MegCells cells_;
@@ -87,6 +97,7 @@ class MegFeatureForm final : public MegForm {
   MegFeatureForm(MegSource rows, Offset d_rows, MegSource cols, Offset d_cols);
   // Over the first d rows and columns of a symmetric matrix, x given for every i (rows of d doubles) and none for j.
   MegFeatureForm(const double* square, Offset leading, MegSource x, Offset d);
+  bool knows(Index i, Index j) const override { return i >= 0 && i < rows_.vertices && j >= 0 && j < cols_.vertices; }
   Offset open(Index i, Index j) override;
   void close() override {}
   double norm2() const override;
@@ -101,7 +112,8 @@ class MegFeatureForm final : public MegForm {
   void rollback() override { matrix_.swap(kept_); }
   void forget_mark() override { kept_ = {}; }
 
-  void grow(MegSource rows, MegSource cols);
+  // Tables with as many rows or more and the same columns; false, and nothing changed, for others.
+  bool grow(MegSource rows, MegSource cols);
   std::vector<double>& matrix() { return matrix_; }  // lower triangle, rows i of 8 (i / 8 + 1) doubles
 
  private:

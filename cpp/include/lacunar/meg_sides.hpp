@@ -12,6 +12,15 @@ namespace lacunar {
 
 inline Offset padded(Offset length) { return (length + 7) / 8 * 8; }
 
+// A table borrowed for as long as `keeper` lives.
+struct MegSource {
+  const double* data = nullptr;
+  Offset vertices = 0, leading = 0;
+  std::shared_ptr<const void> keeper;
+
+  double at(Index i, Index j) const { return data[i * leading + j]; }
+};
+
 class MegSide {
  public:
   virtual ~MegSide() = default;
@@ -26,6 +35,8 @@ class MegSide {
   Index seat(Index vertex);
   // The last seat is given back.
   virtual void leave();
+  // A table over as many vertices or more in place of the one so far; false, and nothing changed, where it does not fit.
+  virtual bool grow(MegSource) { return false; }
 
   virtual double diagonal(Index seat) const = 0;           // K/2 at a seat
   virtual void column(Index seat, double* out) const = 0;  // out (stride) = K/2 e_seat
@@ -39,21 +50,12 @@ class MegSide {
   std::vector<Index> seat_of_, vertex_at_;
 };
 
-// A table borrowed for as long as `keeper` lives.
-struct MegSource {
-  const double* data = nullptr;
-  Offset vertices = 0, leading = 0;
-  std::shared_ptr<const void> keeper;
-
-  double at(Index i, Index j) const { return data[i * leading + j]; }
-};
-
 // K given whole (vertices, vertices). Over the seats its lower triangle is kept as rows i of 8 (i / 8 + 1) doubles with
 // full diagonal blocks: half the memory and one read of it a product.
 class MegDense final : public MegSide {
  public:
   explicit MegDense(MegSource kernel) : MegSide(kernel.vertices), kernel_(std::move(kernel)) {}
-  void grow(MegSource kernel);
+  bool grow(MegSource kernel) override;
   void leave() override;
   double diagonal(Index seat) const override { return blocks_[at(seat, seat)]; }
   void column(Index seat, double* out) const override;
@@ -70,8 +72,8 @@ class MegDense final : public MegSide {
 // K = Phi Phi^T + own I + constant 11^T with Phi (vertices, d).
 class MegFactor final : public MegSide {
  public:
-  MegFactor(MegSource phi, Offset d, double own, double constant);
-  void grow(MegSource phi);
+  MegFactor(MegSource phi, double own, double constant);
+  bool grow(MegSource phi) override;
   void leave() override;
   double diagonal(Index seat) const override;
   void column(Index seat, double* out) const override;

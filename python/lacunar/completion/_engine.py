@@ -171,7 +171,6 @@ class Engine:
             self._core.grow_features(*self._feature_tables())
         else:
             self._sources[side].grow()
-            self._core.resize(*(source.core.vertices for source in self._sources))
 
     @property
     def state_size(self) -> int:

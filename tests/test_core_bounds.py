@@ -1,0 +1,379 @@
+"""What the compiled core refuses, so that no file, view or thread makes it touch memory that is not its own."""
+
+import mmap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from lacunar import Observed, _core, _linalg
+from lacunar.kernels import karma_kernel
+
+
+def ints(values):
+    return np.ascontiguousarray(values, dtype=np.int32)
+
+
+def offsets(values):
+    return np.ascontiguousarray(values, dtype=np.int64)
+
+
+def dense_engine(n=4):
+    return _core.Meg.kernels(_core.MegDense(np.eye(n), n), _core.MegDense(np.eye(n), n), 0.0, 1e-10)
+
+
+def misaligned(array):
+    raw = np.zeros(array.nbytes + 3, np.uint8)
+    view = raw[3:].view(array.dtype)
+    view[:] = array
+    assert view.flags.c_contiguous
+    assert not view.flags.aligned
+    return view
+
+
+# -- the engine of completion -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seats", [[0, 0], [0, 4], [0, -1]], ids=["repeated", "beyond", "negative"])
+@pytest.mark.parametrize("side", [0, 1])
+def test_seats_name_every_vertex_once_at_most(seats, side):
+    engine, wrong, right = dense_engine(), ints(seats), ints([0, 1])
+    both = (wrong, right) if side == 0 else (right, wrong)
+    with pytest.raises(ValueError, match="every vertex once"):
+        engine.set_cells(*both, np.ones(2), np.ones(2), ints([1]), ints([1]), np.ones(1), True)
+    assert all(len(engine.cells()[name]) == 0 for name in ("row_seats", "col_seats", "row_sums", "cells"))
+
+
+def test_a_state_replaces_what_was_learned():
+    engine, taught = dense_engine(), dense_engine()
+    for i, j in [(2, 1), (0, 3)]:
+        assert taught.learn(i, j, 0.5, np.nan)
+    state = taught.cells()
+    assert engine.learn(2, 1, 7.0, np.nan)
+    engine.set_cells(**state)
+    for name, kept in engine.cells().items():
+        np.testing.assert_array_equal(kept, state[name], err_msg=name)
+    assert engine.value(2, 3) == taught.value(2, 3)
+    with pytest.raises(ValueError, match="those with seats first"):
+        engine.set_cells(ints([0]), ints([1]), np.ones(1), np.ones(1), ints([]), ints([]), np.ones(0), True)
+    assert engine.value(2, 3) == taught.value(2, 3)
+
+
+@pytest.mark.parametrize("cell", [-1, 1])
+def test_cells_lie_in_seats(cell):
+    with pytest.raises(ValueError, match="cell_cols must hold numbers from 0 to 0"):
+        dense_engine().set_cells(ints([0]), ints([0]), *np.ones((2, 1)), ints([0]), ints([cell]), np.ones(1), True)
+
+
+@pytest.mark.parametrize(
+    "make", [_core.MegDense, lambda K, n: _core.MegFactor(K, n, 0.0, 0.0)], ids=["dense", "factor"]
+)
+def test_sides_lose_no_vertex(make):
+    side = make(np.eye(4), 4)
+    with pytest.raises(ValueError, match="loses none"):
+        side.grow(np.eye(4), 3)
+    assert side.vertices == 4
+
+
+def test_features_keep_their_columns():
+    side = _core.MegFactor(np.ones((4, 3)), 4, 0.0, 0.0)
+    engine = _core.Meg.features(np.ones((4, 3)), 4, np.ones((4, 3)), 4, 0.0, 1e-10)
+    with pytest.raises(ValueError, match="keep their columns"):
+        side.grow(np.ones((5, 2)), 5)
+    with pytest.raises(ValueError, match="keep their columns"):
+        engine.grow_features(np.ones((5, 2)), 5, np.ones((4, 3)), 4)
+    with pytest.raises(ValueError, match="lose no row"):
+        engine.grow_features(np.ones((3, 3)), 3, np.ones((4, 3)), 4)
+
+
+def test_an_engine_has_sides_of_its_own():
+    side, other = (_core.MegDense(np.eye(4), 4) for _ in range(2))
+    _core.Meg.kernels(side, other, 0.0, 1e-10)
+    with pytest.raises(ValueError, match="sides of its own"):
+        _core.Meg.kernels(side, _core.MegDense(np.eye(4), 4), 0.0, 1e-10)
+    alone = _core.MegDense(np.eye(4), 4)
+    with pytest.raises(ValueError, match="sides of its own"):
+        _core.Meg.kernels(alone, alone, 0.0, 1e-10)
+
+
+def test_pairs_are_those_of_the_sides_as_they_are():
+    rows = _core.MegDense(np.eye(5), 4)
+    engine = _core.Meg.kernels(rows, _core.MegDense(np.eye(4), 4), 0.0, 1e-10)
+    with pytest.raises(IndexError, match="no such pair"):
+        engine.value(4, 0)
+    rows.grow(np.eye(5), 5)
+    assert engine.value(4, 0)[0] == _core.MEG_OK
+
+
+@pytest.mark.parametrize("kind", ["value", "column", "seats"])
+def test_a_product_that_asks_its_own_engine_is_an_error(kind):
+    """It would wait for itself for ever."""
+    n, engine = 6, None
+    calls = {"value": lambda: engine.value(0, 1), "column": lambda: engine.cells(), "seats": lambda: side.seats}
+
+    def apply(x):
+        if engine is not None:
+            calls[kind]()
+        return x.copy()
+
+    side = _core.MegOperator(np.ones(n), apply)
+    engine = _core.Meg.kernels(side, _core.MegDense(np.eye(n), n), 0.0, 1e-10)
+    found = []
+
+    def ask():
+        try:
+            engine.value(0, 0)
+        except RuntimeError as error:
+            found.append(str(error))
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert len(found) == 1
+    assert "asked the very engine that called it" in found[0]
+    calls["value"] = calls["column"] = calls["seats"] = lambda: None
+    assert engine.value(0, 0)[0] == _core.MEG_OK  # and the engine goes on
+
+
+def test_a_product_may_ask_another_engine():
+    other = dense_engine()
+    side = _core.MegOperator(np.ones(4), lambda x: x * (1 + 0 * other.value(0, 0)[1]))
+    engine = _core.Meg.kernels(side, _core.MegDense(np.eye(4), 4), 0.0, 1e-10)
+    assert engine.value(0, 0) == dense_engine().value(0, 0)
+
+
+@pytest.mark.parametrize("kind", ["dense", "factor", "features", "operator"])
+def test_threads_that_ask_and_grow_take_turns(kind):
+    """Growing frees the table that answers are read from, and a product takes the interpreter back: neither waits for ever."""
+    n, most, engine, sides = 200, 230, None, ()
+
+    def table(size):
+        return np.ascontiguousarray(np.eye(most)[:size] if kind in ("factor", "features") else np.eye(size))
+
+    if kind == "features":
+        engine = _core.Meg.features(table(n), n, table(n), n, 0.0, 1e-10)
+    else:
+        make = {"dense": lambda: _core.MegDense(table(n), n), "factor": lambda: _core.MegFactor(table(n), n, 0.0, 0.0),
+                "operator": lambda: _core.MegOperator(np.ones(n), lambda x: x.copy())}[kind]  # fmt: skip
+        sides = make(), make()
+        engine = _core.Meg.kernels(*sides, 0.0, 1e-10)
+    answers, stop = [], threading.Event()
+
+    def ask(seed):
+        rng = np.random.default_rng(seed)
+        while not stop.is_set():
+            i, j = (rng.integers(0, n, 50).astype(np.int32) for _ in range(2))
+            out = np.empty(50), np.empty(50, np.uint8)
+            answers.append(engine.run(i, j, np.ones(50), np.full(50, 0.01), 0.0, False, False, *out))
+
+    askers = [threading.Thread(target=ask, args=(seed,), daemon=True) for seed in range(2)]
+    for thread in askers:
+        thread.start()
+    end = time.monotonic() + 60
+    for size in range(n, most):
+        if kind == "features":
+            engine.grow_features(table(size), size, table(size), size)
+        for side in sides:
+            if kind != "operator":
+                side.grow(table(size), size)
+            assert len(side.seats) <= side.vertices
+    while len(answers) < 4 and time.monotonic() < end:
+        time.sleep(0.01)
+    stop.set()
+    for thread in askers:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in askers)
+    assert len(answers) >= 4
+    assert set(answers) == {(-1, _core.MEG_OK)}
+
+
+def test_tridiagonal_matrices_have_an_order():
+    with pytest.raises(ValueError, match="one column at least"):
+        _core.tridiagonal_log_first(np.zeros((3, 0)), np.zeros((3, 0)))
+
+
+def test_a_reduced_value_is_of_a_trial_that_is_there():
+    with pytest.raises(IndexError, match="no such trial"):
+        _core.meg_value_reduced(np.eye(2), np.ones((3, 2)), np.zeros(3), 3, 0.0, 1e-10)
+
+
+# -- memory that others can write to, or that is not aligned ----------------------------------------------------------
+
+
+def entries(n, column):
+    return np.arange(n + 1), column, np.ones(n), (n, 1)
+
+
+@pytest.mark.parametrize("part", ["indptr", "indices", "values"])
+@pytest.mark.parametrize("how", ["base", "earlier view", "flag turned back", "array interface"])
+def test_what_anyone_could_write_to_is_copied(part, how):
+    n = 50
+    arrays = {"indptr": offsets(range(n + 1)), "indices": ints(np.zeros(n)), "values": np.ones(n)}
+    own = arrays[part]
+    writable, given = own, own.view()
+    if how == "earlier view":
+        writable, given = own.view(), own
+    if how == "array interface":
+
+        class Holder:
+            __array_interface__ = own.__array_interface__
+
+        given = np.asarray(Holder())
+    given.flags.writeable = False
+    table = Observed(**{**arrays, part: given}, shape=(n, 1))
+    if how == "flag turned back":
+        own.flags.writeable = True
+    assert not np.shares_memory(own, getattr(table, part))
+    writable[:] = 2_000_000_000
+    assert karma_kernel(table, gamma=2).sum() == 2 * n * n
+
+
+def test_mapped_and_frozen_memory_is_shared(tmp_path):
+    np.ones(50).tofile(tmp_path / "values")
+    mapped = np.memmap(tmp_path / "values", mode="r")
+    for buffer in (mapped, np.ones(50).tobytes()):
+        values = np.frombuffer(buffer)
+        table = Observed(*entries(50, ints(np.zeros(50)))[:2], values, (50, 1))
+        assert np.shares_memory(values, table.values)
+    changed = table.with_values(np.full(50, 2.0))
+    assert np.shares_memory(changed.indices, table.indices)
+    assert np.shares_memory(changed.indptr, table.indptr)
+
+
+@pytest.mark.parametrize("part", [0, 1, 2])
+def test_misaligned_entries_are_copied(part):
+    arrays = [offsets(range(51)), ints(np.zeros(50)), np.ones(50)]
+    arrays[part] = misaligned(arrays[part])
+    arrays[part].flags.writeable = False
+    table = Observed(*arrays, (50, 1))
+    assert all(array.flags.aligned for array in (table.indptr, table.indices, table.values))
+    assert karma_kernel(table, gamma=2).sum() == 2 * 50 * 50
+
+
+def test_the_core_refuses_misaligned_arrays():
+    with pytest.raises(ValueError, match="aligned"):
+        _core.tridiagonal_log_first(misaligned(np.ones(4)).reshape(2, 2), np.ones((2, 2)))
+    with pytest.raises(ValueError, match="aligned"):
+        _core.tridiagonal_log_first(np.ones((2, 2)), misaligned(np.ones(4)).reshape(2, 2))
+
+
+# -- shapes, ranges and products of sizes -----------------------------------------------------------------------------
+
+ROWS = (offsets([0, 2, 3]), ints([0, 1, 1]), np.ones(3))
+
+
+@pytest.mark.parametrize("indptr", [[0, 2, 4], [-1, 2, 3], [0, 3, 2], []], ids=["beyond", "before", "falling", "empty"])
+def test_rows_lie_within_their_entries(indptr):
+    with pytest.raises(ValueError, match="indptr"):
+        _core.column_moments(offsets(indptr), *ROWS[1:], np.ones(2), 2)
+    with pytest.raises(ValueError, match="indptr"):
+        _core.column_view(offsets(indptr), ROWS[1], 2)
+
+
+def test_products_of_sizes_do_not_wrap():
+    none = offsets([0]), ints([]), np.ones(0)
+    with pytest.raises(ValueError, match="product must fit 64 bits"):
+        _core.mirror_upper(np.empty((2**32, 0)), 1)  # 2^64 elements, which are 0 in 64 bits
+    with pytest.raises(ValueError, match="31 bits"):
+        _core.column_pair_counts(*none, np.zeros(0, np.int64), 2**32, 1)
+    with pytest.raises(ValueError, match="31 bits"):
+        _core.primal_table_shape((3, 2**40, 0.0, 0.0, 1.0, 1.0, 1.0, 0))
+    with pytest.raises(ValueError, match="at most 32768"):
+        _core.factor_sums(*none, np.ones((1, 1)), 2**31 - 1, 0.1, np.ones(1), np.ones(1), 1)
+
+
+def gram(tables, symmetric=False, other=ROWS, out=None):
+    made = np.empty((1, 2, len(other[0]) - 1)) if out is None else out
+    forms = np.array([[1.0, 0.0, 0.0]])
+    return _core.karma_gram(*ROWS, *other, 2, symmetric, forms, tables, None, None, made, "spmm", 1)
+
+
+def test_tables_of_a_kernel_reach_to_the_longest_row():
+    gram(np.ones((1, 3)))
+    with pytest.raises(ValueError, match="longest row"):
+        gram(np.ones((1, 2)))
+    with pytest.raises(ValueError, match="rows are not the same"):
+        gram(np.ones((1, 3)), symmetric=True, other=(offsets([0, 1]), ints([0]), np.ones(1)))
+
+
+@pytest.mark.parametrize("label", [-1, 2])
+def test_labels_are_columns_of_tau(label):
+    tau = np.zeros((2, 2))
+    with pytest.raises(ValueError, match="label must hold numbers from 0 to 1"):
+        _core.dual_ascend_multiclass(
+            np.eye(2, dtype=np.float32), offsets([0, label]), np.ones(2), tau, tau.copy(), 5, 1e-3
+        )
+
+
+@pytest.mark.parametrize("row", [-1, 2])
+def test_orders_name_rows_that_are_there(row):
+    order, basis, square = offsets([0, row]), np.ones((2, 1)), np.ones((1, 1))
+    clock, residual = np.zeros(_core.RLS_CLOCK), np.zeros(2)
+    with pytest.raises(ValueError, match="order must hold numbers from 0 to 1"):
+        _core.grouse_pass(*ROWS, order, 1.0, 0.1, basis, square, square.copy(), clock, residual)
+
+
+@pytest.mark.parametrize("tail", [[0, 0], [2, 2], [0, 1]], ids=["diagonal", "beyond", "sound"])
+def test_factors_are_lower_triangles(tail):
+    lower = offsets([0, 1, 2, 2]), ints([1, tail[1] + 1 if tail[1] else 0]), np.ones(2)
+    call = _core.selected_inverse, (*lower, np.ones(3), np.empty((0, 0)))
+    solve = _core.factor_solve, (*lower, np.ones(3), ints([0, 1, 2]), np.ones((3, 1)))
+    for function, arguments in (call, solve):
+        if tail == [0, 1]:
+            assert np.isfinite(function(*arguments)).all()
+        else:
+            with pytest.raises(ValueError, match="ascend below its diagonal"):
+                function(*arguments)
+
+
+def test_places_of_a_factor_are_rows():
+    lower = offsets([0, 0, 0]), ints([]), np.ones(0)
+    with pytest.raises(ValueError, match="place must hold numbers from 0 to 1"):
+        _core.factor_solve(*lower, np.ones(2), ints([0, 2]), np.ones((2, 1)))
+
+
+def test_eigenvalues_of_more_rows_than_lapack_can_count():
+    n = 32767
+    try:  # addresses only: nothing of it is ever touched
+        no_reserve = getattr(mmap, "MAP_NORESERVE", 0x4000)  # named since Python 3.13; the number is Linux's
+        space = mmap.mmap(-1, 8 * n * n, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve)
+    except (AttributeError, OSError):
+        pytest.skip("this system gives no 8 GB of addresses without memory")
+    A = np.frombuffer(space, dtype=np.float64).reshape((n, n), order="F")
+    with pytest.raises(ValueError, match=r"at most 32766 rows.*got 32767"):
+        _linalg.symmetric_eigen(A, np.empty(n))
+
+
+def test_products_in_loops_check_their_shapes():
+    F = np.asfortranarray
+    with pytest.raises(ValueError, match="must be square"):
+        _linalg.symmetric_eigen(F(np.eye(3)), np.empty(2))
+    with pytest.raises(ValueError, match="fit one another"):
+        _linalg.squared_row_sums(F(np.eye(3)), F(np.ones((3, 2))), np.empty((2, 2)), np.empty((1, 3)))
+    with pytest.raises(ValueError, match="fit one another"):
+        _linalg.squared_row_sums(F(np.eye(3)), F(np.ones((3, 2))), np.empty((2, 3)), np.empty((0, 3)))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"upper": np.eye(4)}, "cells must be"),
+        ({"row_sums": np.ones(2)}, "cells must be"),
+        ({"i": ints([3])}, "pairs must lie"),
+        ({"j": ints([0, 0])}, "a column for every row"),
+        ({"square": np.zeros((2, 2))}, "square must be"),
+        ({"first": np.zeros((2, 2))}, "first must be"),
+        ({"work": np.zeros((6, 7))}, "work is too small"),
+        ({"steps": 0}, "square must be"),
+    ],
+)
+def test_block_lanczos_checks_its_shapes(change, message):
+    sound = {
+        "upper": 0.5 * np.eye(3), "lower": 0.5 * np.eye(4), "cells": np.zeros((3, 4)), "row_sums": np.zeros(3),
+        "col_sums": np.zeros(4), "i": ints([0]), "j": ints([1]), "steps": 3, "square": np.zeros((3, 3)),
+        "first": np.zeros((1, 1)), "work": np.zeros((17, 156)),
+    }  # fmt: skip
+    assert _linalg.block_lanczos(**sound)[0] >= 1
+    with pytest.raises(ValueError, match=message):
+        _linalg.block_lanczos(**{**sound, **change})
