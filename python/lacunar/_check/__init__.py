@@ -5,7 +5,7 @@ A message says the argument, what it should be, what came (and in which row and 
 pairs of ids and their labels, `_shards` whether shards agree, `_options` other arguments.
 """
 
-from lacunar._check._entries import check_entries, float_dtype
+from lacunar._check._entries import check_entries, float_dtype, is_frozen
 from lacunar._check._estimators import (
     as_observed,
     check_partial_labels,
@@ -63,6 +63,7 @@ __all__ = [
     "check_variances",
     "columns_of",
     "float_dtype",
+    "is_frozen",
     "is_hole",
     "read_id",
     "read_ids",

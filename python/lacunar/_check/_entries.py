@@ -46,7 +46,7 @@ def check_entries(
     refuse_wide(n_cols)
     values = np.asarray(values)
     indptr, indices = as_integers(indptr, np.int64, "indptr"), as_integers(indices, np.int32, "indices")
-    values = np.ascontiguousarray(values, dtype=float_dtype(None, values.dtype))
+    values = _as_read(values, float_dtype(None, values.dtype))
     if n_rows < 0 or n_cols < 0 or indptr.shape != (n_rows + 1,):
         raise ValueError(
             f"indptr must have one offset a row and one more, for shape {shape}; got shape {indptr.shape}."
@@ -71,7 +71,28 @@ def as_integers(array: NDArray[Any], dtype: type, name: str) -> NDArray[Any]:
         raise ValueError(
             f"{name} must fit {np.dtype(dtype)}; got {array.min()} to {array.max()}. Renumber the columns."
         )
-    return np.ascontiguousarray(array, dtype=dtype)
+    return _as_read(array, dtype)
+
+
+def _as_read(array: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
+    """The array as the core reads it: of this dtype, contiguous and aligned; itself where it is so already."""
+    return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED", "ENSUREARRAY"])
+
+
+def is_frozen(array: NDArray[Any]) -> bool:
+    """Whether nobody can write to the array's memory: a read-only buffer owns it, such as a mapped file or bytes.
+
+    A read-only array that owns its memory may have writable views, and anyone may turn its flag back.
+    """
+    owner: Any = array
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            return False
+        owner = owner.base
+    try:
+        return owner is not None and memoryview(owner).readonly
+    except TypeError:  # no buffer: what else there is to write with cannot be known
+        return False
 
 
 def refuse_wide(n_cols: int) -> None:

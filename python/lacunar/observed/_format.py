@@ -13,12 +13,12 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lacunar import _core
-from lacunar._check import check_entries
+from lacunar._check import check_entries, is_frozen
 from lacunar.observed import _construct, _readers, _store
 
 
 def _owned(array: NDArray[Any]) -> NDArray[Any]:
-    return array.copy() if array.flags.writeable else array
+    return array if is_frozen(array) else array.copy()
 
 
 class Columns(NamedTuple):
@@ -103,7 +103,7 @@ class Observed:
         self, indptr: NDArray[Any], indices: NDArray[Any], values: NDArray[Any], shape: tuple[int, int]
     ) -> None:
         indptr, indices, values = check_entries(indptr, indices, values, shape)
-        # What the caller could still write to is copied: kernels trust these arrays for good.
+        # What anyone could still write to is copied: kernels trust these arrays for good.
         self._adopt(_owned(indptr), _owned(indices), _owned(values), (int(shape[0]), int(shape[1])))
 
     def _adopt(
@@ -302,7 +302,8 @@ class Observed:
         -------
         table : Observed
         """
-        return Observed(self.indptr, self.indices, np.asarray(values), self.shape)
+        arrays = check_entries(self.indptr, self.indices, np.asarray(values), self.shape)
+        return Observed._trusted(self.indptr, self.indices, _owned(arrays[2]), self.shape)
 
     def astype(self, dtype: DTypeLike) -> Observed:
         """The same entries in float32 or float64.
