@@ -70,6 +70,41 @@ cdef void couple(double[:, ::1] square, blas_int at, blas_int b, blas_int kept, 
             square[at + b + c, at + a] = square[at + a, at + b + c] = root[a * most + c]
 
 
+cdef int expect_form(
+    const double[:, ::1] upper, const double[:, ::1] lower, const double[:, ::1] cells, const double[::1] row_sums,
+    const double[::1] col_sums,
+) except -1:
+    cdef Py_ssize_t m = upper.shape[0], n = lower.shape[0]
+    if m < 1 or n < 1 or upper.shape[1] != m or lower.shape[1] != n:
+        raise ValueError("upper (m, m) and lower (n, n) must be square and not empty.")
+    if cells.shape[0] != m or cells.shape[1] != n or row_sums.shape[0] != m or col_sums.shape[0] != n:
+        raise ValueError("cells must be (m, n), with a sum for every row and column.")
+    return 0
+
+
+cdef int expect_pairs(const int[::1] i, const int[::1] j, Py_ssize_t m, Py_ssize_t n) except -1:
+    cdef Py_ssize_t a
+    if i.shape[0] < 1 or j.shape[0] != i.shape[0]:
+        raise ValueError("there must be a pair, and a column for every row.")
+    for a in range(i.shape[0]):
+        if i[a] < 0 or i[a] >= m or j[a] < 0 or j[a] >= n:
+            raise ValueError(f"pairs must lie in the ({m}, {n}) matrix; got ({i[a]}, {j[a]}).")
+    return 0
+
+
+cdef int expect_room(
+    Py_ssize_t b, Py_ssize_t length, Py_ssize_t steps, double[:, ::1] square, double[:, ::1] first, double[:, ::1] work
+) except -1:
+    if steps < 1 or square.shape[0] < b * steps or square.shape[1] < b * steps:
+        raise ValueError("square must be (b steps, b steps) at least.")
+    if first.shape[0] != b or first.shape[1] != b:
+        raise ValueError("first must be (b, b).")
+    # Five blocks of vectors, then gram, root and diagonal (b, b), b values, and the space of dsyev.
+    if work.shape[1] < length or (work.shape[0] - 5 * b) * work.shape[1] < 3 * b * b + b + max(8 * b, b * b):
+        raise ValueError("work is too small.")
+    return 0
+
+
 def block_lanczos(
     const double[:, ::1] upper, const double[:, ::1] lower, const double[:, ::1] cells, const double[::1] row_sums,
     const double[::1] col_sums, const int[::1] i, const int[::1] j, int steps, double[:, ::1] square,
@@ -77,13 +112,17 @@ def block_lanczos(
 ):
     """The block tridiagonal matrix of A K from the pairs z = e_i + e_(m+j), and the pairs in its first block.
 
-    upper (m, m) and lower (n, n) are the halved kernels, cells (m, n), i and j (b,). square (b steps, b steps) receives the
+    upper (m, m) and lower (n, n) are the halved kernels, cells (m, n), i and j (b,). square (b steps, b steps) at least receives the
     matrix, first (b, b) its columns R with z = Q_1 R, row a for pair a; work (5 b + 12, m + n) at least 12 (b + 12) wide.
     Returns the order of the matrix, the order without the last block and the order of the first, or -1 for NaN.
     """
-    cdef blas_int m = upper.shape[0], n = lower.shape[0], most = i.shape[0], length = m + n
+    cdef blas_int m = blas_size(upper.shape[0]), n = blas_size(lower.shape[0]), most = blas_size(i.shape[0])
+    cdef blas_int length = blas_size(upper.shape[0] + lower.shape[0])
     cdef blas_int b = most, kept, before = 0, a, c, k, at = 0, last = 0, begun
     cdef double one = 1.0, zero = 0.0, minus = -1.0, largest
+    expect_form(upper, lower, cells, row_sums, col_sums)
+    expect_pairs(i, j, m, n)
+    expect_room(most, length, steps, square, first, work)
     cdef double *q = &work[0, 0]
     cdef double *p = &work[most, 0]
     cdef double *old = &work[2 * most, 0]
