@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from lacunar.cli import main
 from lacunar.compare import Learner, UserError, evaluate, learners, load_problem, print_table, write_report
-from lacunar.compare.evaluate import paired_p_value, standard_error
+from lacunar.compare.comparison import paired_p_value, standard_error
 from lacunar.plotting import CoverageDisplay, MissingnessDisplay
 
 
@@ -202,7 +202,7 @@ def test_report_without_matplotlib(problem, tmp_path, monkeypatch):
 
 def test_pictures_show_what_they_say():
     X = np.array([[np.nan, 1.0], [1.0, 1.0], [np.nan, 2.0]])
-    np.testing.assert_array_equal(MissingnessDisplay.from_array(X).image, [[1, 1], [0, 1], [0, 1]])
+    np.testing.assert_array_equal(MissingnessDisplay.from_table(X).image, [[1, 1], [0, 1], [0, 1]])
     share = np.repeat([0.2, 0.5, 1.0], [40, 40, 40])
     groups = CoverageDisplay(share, {}, "error rate").groups()
     assert [len(rows) for rows in groups] == [40, 40, 40]

@@ -19,7 +19,7 @@ from lacunar.plotting import (
     ShareCurveDisplay,
     TrackingErrorDisplay,
 )
-from lacunar.plotting._style import HOLE, OURS, PEERS, SEEN, line_styles
+from lacunar.plotting.style import MISSING, OURS, PEERS, SEEN, line_styles
 from lacunar.regression import SLRMRegressor
 from lacunar.tracking import GROUSE, PETRELS
 
@@ -49,7 +49,7 @@ def test_missingness_is_the_same_from_every_form(form):
     X, _, _ = holes()
     display = MissingnessDisplay.from_table(form(X)).plot()
     np.testing.assert_allclose(display.image.mean(), np.isfinite(X).mean())
-    np.testing.assert_array_equal(display.image, MissingnessDisplay.from_array(X).image)
+    np.testing.assert_array_equal(display.image, MissingnessDisplay.from_table(X).image)
     assert (np.diff(display.image.sum(axis=1)) <= 0).all()
     assert display.shape == X.shape
 
@@ -224,7 +224,7 @@ EYES = {
 def test_all_eyes_tell_the_colours_apart(eyes):
     far = [
         np.linalg.norm(lightness_and_colour(a, EYES[eyes]) - lightness_and_colour(b, EYES[eyes]))
-        for a, b in [(OURS, PEERS), (HOLE, SEEN)]
+        for a, b in [(OURS, PEERS), (MISSING, SEEN)]
     ]
     assert min(far) > 15
     lines = line_styles([*"abcdefg"], strong="ab")

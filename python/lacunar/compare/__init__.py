@@ -1,6 +1,6 @@
 """The main job: which learner predicts a column of a table with missing entries best, and a model of it in a file."""
 
-from lacunar.compare.evaluate import Comparison, Learner, Score, evaluate, learners, own_learner
+from lacunar.compare.comparison import Comparison, Learner, Score, evaluate, learners, own_learner
 from lacunar.compare.problem import Problem, TableModel, choose_target, guess_task, load_problem
 from lacunar.compare.report import visible, write_report, write_whole
 from lacunar.compare.tables import Table, UserError, read_table

@@ -16,7 +16,7 @@ import scipy
 import sklearn
 
 from lacunar import __version__
-from lacunar.compare.evaluate import Comparison, Score
+from lacunar.compare.comparison import Comparison, Score
 from lacunar.plotting import CoverageDisplay, MissingnessDisplay, ScoresDisplay
 
 _SHOWN = 6  # learners in the picture of score against share observed
@@ -197,7 +197,7 @@ def _draw(comparison: Comparison, scores: list[Score]) -> list[tuple[str, str, s
         bars = ScoresDisplay([s.learner.name for s in shown], means, errors, ours, comparison.measure)
         text = "KARMA in green, what people use today in grey. The line without columns is left out of the picture."
         drawn.append(("Scores", text, svg_of(bars.plot(_axes(0.42 * len(shown) + 0.7)).figure_)))
-    entries = MissingnessDisplay.from_array(
+    entries = MissingnessDisplay.from_table(
         problem.X, [visible(name) for name in problem.encoder.get_feature_names_out()], ax=_axes(3.6)
     )
     text = "Dark is observed, light is missing. Rows with the same pattern lie together, the most complete at the top."

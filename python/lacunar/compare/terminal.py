@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from lacunar.compare.evaluate import Comparison, Learner, Run, evaluate, learners
+from lacunar.compare.comparison import Comparison, Learner, Run, evaluate, learners
 from lacunar.compare.problem import Problem
 from lacunar.compare.report import caveats, seconds, summary, visible
 

@@ -4,10 +4,7 @@ Every function builds a Dask graph and computes it with whatever scheduler is cu
 `dask.distributed.Client` of a cluster, which runs the tasks of a dead worker again.
 """
 
-from lacunar.distributed._apply import apply, gram
-from lacunar.distributed._karma import fit_karma
-from lacunar.distributed._popca import fit_popca
-from lacunar.distributed._shards import shards
-from lacunar.distributed._slrm import fit_slrm
+from lacunar.distributed.fits import apply, fit_karma, fit_popca, fit_slrm, gram
+from lacunar.distributed.parts import shards
 
 __all__ = ["apply", "fit_karma", "fit_popca", "fit_slrm", "gram", "shards"]

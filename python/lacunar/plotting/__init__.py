@@ -1,12 +1,8 @@
-"""Pictures of tables with holes, models and streams: Display classes, as scikit-learn's. matplotlib is imported on use."""
+"""Pictures of tables with missing entries, models and streams: Display classes like scikit-learn's. matplotlib is imported on use."""
 
-from lacunar.plotting._coefficients import CoefficientDisplay
-from lacunar.plotting._coverage import CoverageDisplay
-from lacunar.plotting._missingness import MissingnessDisplay
-from lacunar.plotting._regret import RegretDisplay
-from lacunar.plotting._scores import ScoresDisplay
-from lacunar.plotting._share_curve import ShareCurveDisplay
-from lacunar.plotting._tracking import TrackingErrorDisplay
+from lacunar.plotting.bars import CoefficientDisplay, ScoresDisplay
+from lacunar.plotting.curves import CoverageDisplay, RegretDisplay, ShareCurveDisplay, TrackingErrorDisplay
+from lacunar.plotting.missingness import MissingnessDisplay
 
 __all__ = [
     "CoefficientDisplay",

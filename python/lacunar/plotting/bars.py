@@ -1,4 +1,4 @@
-"""What a linear model on a subspace makes of the columns that people know."""
+"""Scores and coefficients, one line for every name, the first at the top."""
 
 from __future__ import annotations
 
@@ -8,7 +8,69 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lacunar.plotting._style import OURS, PEERS, axes_for, inks, quiet
+from lacunar.plotting.style import OURS, PEERS, Inks, axes_for, inks, quiet
+
+
+class ScoresDisplay:
+    """Scores with error bars, best at the top.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Of the learners, from the top.
+    means, errors : array-like of shape (k,)
+        Score, lower is better, and its standard error.
+    ours : sequence of bool
+        Which are drawn in the strong colour.
+    measure : str
+        Name of the score.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        After `plot`.
+
+    Examples
+    --------
+    >>> from lacunar.plotting import ScoresDisplay
+    >>> display = ScoresDisplay(["a", "b"], [0.1, 0.2], [0.01, 0.02], [True, False], "error rate").plot()
+    """
+
+    def __init__(
+        self, names: Sequence[str], means: ArrayLike, errors: ArrayLike, ours: Sequence[bool], measure: str
+    ) -> None:
+        self.names = names
+        self.means = np.asarray(means, dtype=float)
+        self.errors = np.nan_to_num(np.asarray(errors, dtype=float))
+        self.ours = ours
+        self.measure = measure
+
+    def plot(self, ax: Any = None, **line_kw: Any) -> ScoresDisplay:
+        """Draw a point and an error bar a learner.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; default a new figure.
+        **line_kw : dict
+            For matplotlib's `plot` of the bars.
+
+        Returns
+        -------
+        display : ScoresDisplay
+            This one, with `ax_` and `figure_`.
+        """
+        ax = axes_for(ax, (8.2, 0.42 * len(self.names) + 0.7))
+        words = _named_rows(ax, self.names)
+        for y, (mean, error, ours) in enumerate(zip(self.means, self.errors, self.ours, strict=True)):
+            colour = OURS if ours else PEERS
+            drawn = {"color": colour, "linewidth": 2.2, "solid_capstyle": "round"} | line_kw
+            ax.plot([mean - error, mean + error], [y, y], **drawn)
+            marker = "o" if ours else "s"
+            ax.plot(mean, y, marker, color=drawn["color"], markersize=8, markeredgecolor=ax.get_facecolor())
+        ax.set_xlabel(f"{self.measure} (lower is better), ± one standard error", color=words.quiet, fontsize=10)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
 
 
 class CoefficientDisplay:
@@ -137,16 +199,21 @@ class CoefficientDisplay:
         """
         order = self._order()
         ax = axes_for(ax, (6.4, 0.3 * len(order) + 0.9))
-        quiet(ax)
-        ax.set_axisbelow(True)
-        words = inks(ax)
-        ax.grid(axis="x", color=words.rule, linewidth=0.8)
-        values = self.coef[order]
+        words, values = _named_rows(ax, self.shown()), self.coef[order]
         drawn = {"color": [OURS if v > 0 else PEERS for v in values], "height": 0.66} | bar_kw
         self.bars_ = ax.barh(np.arange(len(order)), values, **drawn)
         ax.axvline(0, color=words.quiet, linewidth=0.8)
-        ax.set_yticks(np.arange(len(order)), self.shown(), fontsize=10, color=words.ink)
-        ax.set_ylim(len(order) - 0.5, -0.5)
         ax.set_xlabel("coefficient, in units of the column", color=words.quiet, fontsize=10)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+def _named_rows(ax: Any, names: Sequence[str]) -> Inks:
+    """A row for every name, the first at the top, over a light grid; the colours of words."""
+    quiet(ax)
+    words = inks(ax)
+    ax.set_axisbelow(True)
+    ax.grid(axis="x", color=words.rule, linewidth=0.8)
+    ax.set_yticks(np.arange(len(names)), list(names), fontsize=10, color=words.ink)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    return words

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from lacunar.observed import Observed
-from lacunar.plotting._style import HOLE, SEEN, axes_for, inks
-from lacunar.plotting._table import table_of
+from lacunar.plotting.style import MISSING, SEEN, axes_for, inks, table_of
 
 _PICTURE = 400  # rows and columns of the picture; more are averaged
 _PATTERNS = 2**26  # cells up to which rows are sorted by their whole pattern
@@ -37,7 +36,7 @@ class MissingnessDisplay:
 
     See Also
     --------
-    CoverageDisplay : What the holes cost a learner.
+    CoverageDisplay : What missing entries cost a learner.
 
     Notes
     -----
@@ -87,30 +86,6 @@ class MissingnessDisplay:
         names = list(X.columns) if names is None and hasattr(X, "columns") and not isinstance(X, Observed) else names
         return cls(_image(table), table.shape, names).plot(ax, **image_kw)
 
-    @classmethod
-    def from_array(
-        cls, X: ArrayLike, names: Sequence[str] | None = None, *, ax: Any = None, **image_kw: Any
-    ) -> MissingnessDisplay:
-        """Draw an array.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, d)
-            NaN where missing.
-        names : sequence of str, optional
-            Of the columns.
-        ax : matplotlib Axes, optional
-            Where to draw; default a new figure.
-        **image_kw : dict
-            For matplotlib's `imshow`.
-
-        Returns
-        -------
-        display : MissingnessDisplay
-            Drawn.
-        """
-        return cls.from_table(np.asarray(X, dtype=float), names, ax=ax, **image_kw)
-
     def plot(self, ax: Any = None, **image_kw: Any) -> MissingnessDisplay:
         """Draw the map: dark where seen, light where missing.
 
@@ -130,11 +105,9 @@ class MissingnessDisplay:
         from matplotlib.colors import LinearSegmentedColormap
 
         n, d = self.shape
-        colours = LinearSegmentedColormap.from_list("seen", [HOLE, SEEN])
+        colours = LinearSegmentedColormap.from_list("seen", [MISSING, SEEN])
         largest = float(self.image.max(initial=0.0))
-        darkest = (
-            1.0 if largest > 0.5 or largest == 0 else largest
-        )  # a sparse table would look empty on the scale of a full one
+        darkest = 1.0 if largest > 0.5 or largest == 0 else largest  # or a sparse table would look empty
         extent = (0, max(d, 1), max(n, 1), 0)
         drawn = {
             "cmap": colours,
