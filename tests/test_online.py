@@ -115,7 +115,7 @@ def test_only_margin_violators_are_stored_and_state_goes_on():
     again = OnlineModel.from_state(half.state())
     again.partial_fit(rows[300:], y[300:])
     np.testing.assert_array_equal(again.first, whole.first)
-    with pytest.raises(ValueError, match="one length"):
+    with pytest.raises(ValueError, match=r"'second'\] must be of shape"):
         OnlineModel.from_state({**half.state(), "first": half.first[:-1]})
 
 

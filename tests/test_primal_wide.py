@@ -161,7 +161,7 @@ def test_pending_rows_that_do_not_fit_are_refused():
     model = fitted(KernelForm.fit(rows, **FORMS["trace"]))
     model.partial_fit(rows, y)
     for bad in (np.zeros((1, 1)), np.full(model.pending.coefficients[0].shape, np.nan)):
-        with pytest.raises(ValueError, match="pending rows"):
+        with pytest.raises(ValueError, match="pending_first"):
             PrimalModel.from_state({**model.state(), "pending_first": bad})
 
 

@@ -35,7 +35,7 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.OnlineMatrixClassifier": ("lacunar.completion", "OnlineMatrixClassifier"),
     "lacunar.TableModel": ("lacunar.compare", "TableModel"),
 }
-# Frozen dataclasses of plain fields: they check themselves in __post_init__, or hold numbers only.
+# Frozen dataclasses of plain fields, which `_check_loaded` checks.
 RECORDS: dict[str, tuple[str, str]] = {
     "lacunar.KernelForm": ("lacunar.kernels", "KernelForm"),
 }

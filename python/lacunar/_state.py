@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lacunar import _registry
+from lacunar._rules import check_fitted
 from lacunar._v1 import of_version_1
 from lacunar.observed import Observed
 
@@ -195,7 +196,9 @@ class Decoder:
         cls = _registry.class_of(class_name, _registry.RECORDS)
         if cls is None:
             raise ValueError(f"this lacunar knows no record {str(class_name)[:80]!r}")
-        return cls(**{key: self.decode(value, depth) for key, value in fields.items()})
+        record: Any = cls(**{key: self.decode(value, depth) for key, value in fields.items()})
+        record._check_loaded()
+        return record
 
     def _estimator(self, depth: int, class_name: str, params: dict[str, Any], state: dict[str, Any]) -> Any:
         given = {key: self.decode(value, depth) for key, value in params.items()}
@@ -217,22 +220,36 @@ class Decoder:
 
 
 def check_fitted_state(model: Any) -> None:
-    """Refuses parameters out of range and attributes that contradict each other."""
+    """Refuses parameters out of range and attributes that contradict each other: the one door of every class a file may name.
+
+    `_held` of a class gives a rule for what it learned, sizes d (columns), c (classes) and o (outputs of a classifier) settled
+    here; `_check_loaded` is for what no rule says of one part alone.
+    """
     if hasattr(model, "_parameter_constraints"):
         model._validate_params()
-    if hasattr(model, "_check_loaded"):
-        model._check_loaded()
+    sizes: dict[str, int] = {}
     n_features = getattr(model, "n_features_in_", None)
     if n_features is not None:
         whole = isinstance(n_features, int | np.integer) and not isinstance(n_features, bool)
         if not whole or not 0 <= n_features < 2**31:
             raise ValueError(f"the model file gives n_features_in_={str(n_features)[:80]}")
+        sizes["d"] = int(n_features)
         names = getattr(model, "feature_names_in_", None)
         if names is not None and np.shape(names) != (n_features,):
             raise ValueError(f"the model file names {np.shape(names)} features where {n_features} were fitted")
-    classes = getattr(model, "classes_", None)
-    if classes is not None and (np.ndim(classes) != 1 or len(np.unique(classes)) != len(classes)):
-        raise ValueError("the model file's classes_ are not distinct labels in one dimension")
+    if "classes_" in vars(model):
+        sizes |= _class_sizes(model.classes_)
+    check_fitted(model, getattr(model, "_held", {}), sizes)
+    if hasattr(model, "_check_loaded"):
+        model._check_loaded()
     for key, value in vars(model).items():
         if isinstance(value, Observed) and n_features is not None and value.shape[1] != n_features:
             raise ValueError(f"the model file's {key} has {value.shape[1]} columns where {n_features} were fitted")
+
+
+def _class_sizes(classes: Any) -> dict[str, int]:
+    """Number of classes, and of outputs: one for two classes."""
+    sound = isinstance(classes, np.ndarray) and classes.ndim == 1 and len(classes)
+    if not sound or len(np.unique(classes)) != len(classes) or (classes != classes).any():  # NaN is unlike itself
+        raise ValueError("the model file's classes_ are not distinct labels in one dimension")
+    return {"c": len(classes), "o": len(classes) if len(classes) > 2 else 1}

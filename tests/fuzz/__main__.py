@@ -23,7 +23,7 @@ def main() -> int:
         targets = importlib.import_module("fuzz.targets").TARGETS
     drive, coverage = importlib.import_module("fuzz.drive"), importlib.import_module("fuzz.coverage")
     names = wanted.names or list(targets)
-    share, slack = wanted.seconds / len(names), 4.0 if wanted.sanitized else 1.0
+    share, slack = wanted.seconds / len(names), wanted.slack or (4.0 if wanted.sanitized else 1.0)
     failed = False
     for name in names:
         target = targets[name]
@@ -60,6 +60,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=60, help="for all targets together")
     parser.add_argument("--inputs", type=float, default=float("inf"), help="for each target, seeded only")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--slack", type=float, default=0, help="times the seconds that one input may take")
     parser.add_argument("--findings", type=Path, default=Path("fuzz-findings"))
     parser.add_argument("--corpus", type=Path, default=Path("fuzz-corpus"))
     parser.add_argument(

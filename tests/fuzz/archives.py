@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fuzz import mutate
+from fuzz import mutate, structure
 
+STRUCTURED = 0.7  # share of the changes that keep an archive well formed
 Parts = tuple[dict[str, Any], dict[str, NDArray[Any]]]
 
 
@@ -68,6 +69,11 @@ def change(data: bytes, rng: Random, others: Sequence[bytes]) -> bytes:
         header, arrays = unpack(data)
     except ValueError:
         return mutate.raw(data, rng, others)
+    if isinstance(header.get("content"), dict) and rng.random() < STRUCTURED:
+        for _ in range(rng.choice([1, 1, 1, 2, 3])):
+            structure.change(header["content"], arrays, rng)
+        made = pack(header, arrays)
+        return made if len(made) <= mutate.MAX else data
     kind = rng.random()
     if kind < 0.1:
         return mutate.raw(data, rng, others)

@@ -66,7 +66,7 @@ MODELS: dict[str, dict[str, Callable[[], Any]]] = {
         "classifier cv": lambda: KarmaClassifierCV(gammas=[1, 2], Cs=[1.0], cv=2).fit(X, LABELS),
         "auto": lambda: KarmaClassifierCV(gammas=[1, 2], Cs=[1.0], cv=2, options="auto", average=2).fit(X, LABELS),
         "regressor cv": lambda: KarmaRegressorCV(gammas=[1, 2], Cs=[1.0], cv=2).fit(X, Y),
-        "unfitted": lambda: KarmaClassifier(class_weight={"ja": 2.0}, dtype=np.float32),
+        "unfitted": lambda: KarmaClassifier(class_weight={"ja": 2.0}, dtype="float32"),
         "features": lambda: KarmaFeatures(2).fit(X),
         "nystroem": lambda: KarmaFeatures(2.5, method="nystroem", n_components=5, random_state=0).fit(X),
         "imputer": lambda: LowRankImputer(2).fit(X),
@@ -152,7 +152,7 @@ def use(model: Any) -> None:
 
 
 def _complete(model: OnlineMatrixClassifier) -> None:
-    pairs = ([0, 1, 7], [0, 5, 9])
+    pairs = ([0, 1, 5], [0, 5, 3])  # known to every side
     for verb in (model.predict, model.decision_function, model.predict_proba):
         verb(pairs)
     with learning():

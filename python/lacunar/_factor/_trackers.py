@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
+from lacunar._rules import Array, Flag, Number, Parts, Rule, Word, check_parts, floats
 from lacunar.observed import Observed
 
 _Floats = NDArray[np.float64]
@@ -31,11 +32,25 @@ def forgetting(forget: Forget) -> dict[str, Any]:
     return {"forgetting": "fixed", "keep": float(forget), "lost": 3.0, "start": 300.0}
 
 
+def _doubles(*shape: int | str, **more: Any) -> Array:
+    return floats(*shape, dtype=np.float64, **more)
+
+
+_FORGETTING: dict[str, Rule] = {
+    "forgetting": Word(("window", "adaptive", "fixed")),
+    "keep": Number(low=0, high=1),
+    "lost": Number(low=0),
+    "start": Number(low=0),
+}
+
+
 class Tracker:
     """Arrays that a pass over rows changes in place, undone when the pass fails."""
 
     by_column: ClassVar[tuple[str, ...]] = ("v",)
     whole: ClassVar[tuple[str, ...]] = ("clock",)
+    rules: ClassVar[dict[str, Rule]] = {"v": _doubles("D", "d"), "clock": _doubles(_core.RLS_CLOCK)}
+    option_rules: ClassVar[dict[str, Rule]] = {"ridge": Number(low=0)}
     v: _Floats
     clock: _Floats
     options: dict[str, Any]
@@ -127,6 +142,12 @@ class Tracker:
         return made
 
     @classmethod
+    def check(cls, state: Any, shape: tuple[int, int]) -> None:
+        """A state out of a file, of a basis of this shape: every part against every other. ValueError where they do not fit."""
+        D, d = shape
+        check_parts(state, {**cls.rules, "options": Parts(cls.option_rules)}, "tracker_", {"D": D, "d": d})
+
+    @classmethod
     def _refuse_foreign(cls, state: dict[str, Any]) -> None:
         """The state may come out of a file, and the core trusts what it is given a size for."""
         arrays = {*cls.by_column, *cls.whole}
@@ -149,6 +170,24 @@ class PerColumnRls(Tracker):
 
     by_column = ("v", "slot", "discount")
     whole = ("clock", "t", "t_inverse", "w", "codes", "labelled", "labels", "pool")
+    rules: ClassVar[dict[str, Rule]] = {
+        **Tracker.rules,
+        **dict.fromkeys(("t", "t_inverse", "codes"), _doubles("d", "d")),
+        **dict.fromkeys(("w", "labelled"), _doubles("d")),
+        "labels": _doubles(1),
+        "discount": _doubles("D"),
+        "pool": floats("slots", "stride"),
+        "slot": Array("i", ("D",), low=-1, dtype=np.int32),
+    }
+    option_rules: ClassVar[dict[str, Rule]] = {
+        **Tracker.option_rules,
+        **_FORGETTING,
+        "lam1": Number(low=0, finite=False),
+        **dict.fromkeys(("lam2", "lam3", "rho"), Number(low=0)),
+        **dict.fromkeys(("cap", "delta"), Number(low=0, above=True)),
+        "constant_until": Number(whole=True, low=0),
+        **dict.fromkeys(("continuous", "orthonormal"), Flag()),
+    }
 
     def __init__(self, basis: _Floats, w: _Floats | None = None, *, precision: str = "float64", **options: Any) -> None:
         D, d = basis.shape
@@ -162,6 +201,20 @@ class PerColumnRls(Tracker):
         plain = {"lam1": np.inf, "lam2": 0.0, "lam3": 0.0, "rho": 0.0, "constant_until": 1, "continuous": True}
         rule = {"ridge": 0.0, "cap": 1e6, "delta": 10.0, "orthonormal": False, **forgetting(1.0)}
         self.options = {**plain, **rule, **options}
+
+    @classmethod
+    def check(cls, state: Any, shape: tuple[int, int]) -> None:
+        super().check(state, shape)
+        pool, used = state["pool"], state["slot"][state["slot"] >= 0]
+        stride = _core.rls_stride(shape[1], pool.dtype == np.float32)
+        if pool.dtype not in (np.float32, np.float64) or pool.shape[1] != stride:
+            raise ValueError(
+                f"tracker_['pool'] must have {stride} numbers a column; got {pool.dtype} of shape {pool.shape}"
+            )
+        if not np.array_equal(np.sort(used), np.arange(len(pool))):
+            raise ValueError(
+                f"tracker_['slot'] must give each of {len(pool)} places of the pool to one column; it does not"
+            )
 
     def _make_room(self, rows: Observed) -> None:
         fresh = np.unique(rows.indices[self.slot[rows.indices] < 0])
@@ -222,6 +275,19 @@ class SharedRls(Tracker):
 
     by_column = ("v", "count", "discount")
     whole = ("clock", "inverse", "sums", "codes", "labelled", "w")
+    rules: ClassVar[dict[str, Rule]] = {
+        **Tracker.rules,
+        **dict.fromkeys(("inverse", "codes"), _doubles("d", "d")),
+        **dict.fromkeys(("w", "labelled"), _doubles("d")),
+        **dict.fromkeys(("count", "discount"), _doubles("D")),
+        "sums": _doubles(_core.SHARED_SUMS),
+    }
+    option_rules: ClassVar[dict[str, Rule]] = {
+        **Tracker.option_rules,
+        **_FORGETTING,
+        "lam1": Number(low=0, finite=False),
+        "automatic": Flag(),
+    }
     sums: _Floats
     codes: _Floats
     labelled: _Floats
@@ -265,6 +331,8 @@ class Grouse(Tracker):
     """GROUSE, greedy or damped."""
 
     whole = ("clock", "t", "t_inverse")
+    rules: ClassVar[dict[str, Rule]] = Tracker.rules | dict.fromkeys(("t", "t_inverse"), _doubles("d", "d"))
+    option_rules: ClassVar[dict[str, Rule]] = Tracker.option_rules | {"damping": Number(low=0)}
 
     def __init__(self, basis: _Floats, *, damping: float = 1.0, ridge: float = 0.0) -> None:
         d = basis.shape[1]

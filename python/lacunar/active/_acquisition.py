@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
 from lacunar._random import generator, resumed, state_of
+from lacunar._rules import COUNT, Number, Parts, Rule, floats, whole
 from lacunar._undo import SavePoint, all_or_nothing
 from lacunar.active._result import ActiveSubspace
 from lacunar.active._tables import Cells, Floats, Ints, add_rows, empty_tables
@@ -106,6 +107,13 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
             )
         self._check()
 
+    _held: ClassVar[dict[str, Rule]] = {
+        **dict.fromkeys(("n_asked_", "n_told_", "renew_at_", "renewed_at_"), COUNT),
+        **dict.fromkeys(("spent_", "share_"), Number(low=0)),
+        "tables_": Parts(dict.fromkeys("SNA", floats("attributes", "attributes", dtype=np.float64))),
+        "costs_": floats("attributes", low=np.finfo(np.float64).tiny),
+    }
+
     def _check_loaded(self) -> None:
         """State out of a model file: of this many attributes, finite, with requests that were possible."""
         if not hasattr(self, "tables_"):
@@ -117,11 +125,10 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"the sampler's state is not of {d} attributes")
         if self.costs_.shape != (d,) or (self.costs_ <= 0).any() or any(self.tables_[n].shape != (d, d) for n in "SNA"):
             raise ValueError("the sampler's costs or tables are of another shape")
-        asked = [drawn for drawn, _ in self.pending_.values()]
-        if any(
-            drawn.shape != (r,) or drawn.dtype.kind != "i" or drawn.min() < 0 or drawn.max() >= d for drawn in asked
-        ):
-            raise ValueError("a pending request asks for attributes that are not there")
+        for number, (drawn, probability) in self.pending_.items():
+            whole(r, high=d - 1).check(drawn, f"pending_[{number!r}][0]", {})
+            floats("pairs").check(probability, f"pending_[{number!r}][1]", {})
+            Number(whole=True, low=0, high=self.n_asked_ - 1).check(number, "a number of pending_", {})
         resumed(self.rng_)
 
     def _learned(self) -> list[Floats]:

@@ -19,6 +19,7 @@ from lacunar._columns import ColumnScale, fit_columns, scale_columns
 from lacunar._factor import row_codes
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
+from lacunar._rules import COLUMNS, COUNT, LABELS, Array, Number, Rule, floats
 from lacunar.baselines._continuation import (
     Solution,
     Steps,
@@ -43,6 +44,18 @@ _PATIENCE = 3  # values of mu in a row with a larger error than before, after wh
 class MatrixCompletion(BaseEstimator):  # type: ignore[misc]
     """A stacked matrix of features and labels, completed with a small nuclear norm."""
 
+    _held: ClassVar[dict[str, Rule]] = {
+        **COLUMNS,
+        "classes_": LABELS,
+        "basis_": floats("d", "k"),
+        "label_basis_": floats("o", "k"),
+        "bias_": floats("o"),
+        "ones_basis_": floats("ones"),
+        "rank_": Number(whole=True, low=0, names="k"),
+        **dict.fromkeys(("lam_", "mu_", "ridge_", "ones_weight_"), Number(low=0)),
+        "n_iter_": COUNT,
+        "transduction_": Array("biufU", ("n",), finite=False),
+    }
     _ones: ClassVar[bool]
     _loss: ClassVar[Loss]
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -176,6 +189,13 @@ class MatrixCompletion(BaseEstimator):  # type: ignore[misc]
         self.ones_basis_ = factors[d + m] if stacked.ones else np.zeros(0)
         self.ones_weight_ = float(np.sqrt(stacked.n_entries / stacked.step)) if stacked.ones else 0.0
         self.rank_, self.n_iter_ = len(matrix.sizes), solution.n_iter
+
+    def _check_loaded(self) -> None:
+        """The column of ones has a code where the model has such a column, and nowhere else."""
+        if "basis_" in vars(self) and len(self.ones_basis_) != (self.basis_.shape[1] if self._ones else 0):
+            raise ValueError(
+                f"ones_basis_ must fit a basis_ of shape {self.basis_.shape}; got {self.ones_basis_.shape}"
+            )
 
     def _codes(self, X: Any) -> tuple[Observed, _Floats]:
         check_is_fitted(self, "basis_")

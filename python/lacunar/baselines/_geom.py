@@ -18,6 +18,7 @@ from lacunar._check import validate_X, validate_X_y
 from lacunar._columns import ColumnScale, fit_columns, scale_columns
 from lacunar._dual import solve_dual
 from lacunar._products import row_product
+from lacunar._rules import COLUMNS, COUNT, LABELS, Rule, Table, floats, whole
 from lacunar._undo import all_or_nothing
 from lacunar.baselines._subspaces import linear_norms, poly_norms
 from lacunar.kernels import KernelForm
@@ -120,6 +121,16 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     array(['yes', 'no'], dtype='<U3')
     """
 
+    _held: ClassVar[dict[str, Rule]] = {
+        **COLUMNS,
+        "classes_": LABELS,
+        "subspace_scale_": floats("n"),
+        "objective_": floats("rounds", finite=False),
+        "n_iter_": COUNT,
+        "support_": whole("s", distinct=True),
+        "support_rows_": Table(("s", "d")),
+        "dual_coef_": floats("s"),
+    }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "C": [Interval(Real, 0, None, closed="neither")],
         "kernel": [StrOptions({"linear", "poly"})],

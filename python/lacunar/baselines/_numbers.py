@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils.validation import check_consistent_length
 
 from lacunar._check import check_partial_targets, validate_X
+from lacunar._rules import Array, Flag, Rule, floats
 from lacunar._undo import all_or_nothing
 from lacunar.baselines._completion import MatrixCompletion, hidden_rows
 from lacunar.baselines._stacked import Loss
@@ -21,6 +22,13 @@ _Self = TypeVar("_Self", bound="CompletionRegressor")
 class CompletionRegressor(RegressorMixin, MatrixCompletion):  # type: ignore[misc]
     """Known targets, standardised, under the squared loss."""
 
+    _held: ClassVar[dict[str, Rule]] = {
+        **MatrixCompletion._held,
+        "one_target_": Flag(),
+        "target_mean_": floats("o"),
+        "target_scale_": floats("o"),
+        "transduction_": Array("f", ("n",), finite=False),
+    }
     _loss: ClassVar[Loss] = "squared"
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lacunar import _core
+from lacunar._rules import Flag, Number, Rule, check_parts, floats, whole
 from lacunar.completion._engine_ahead import LookAhead, pays
 from lacunar.completion._engine_many import Decomposed, many_log_scores
 from lacunar.completion._engine_sides import are_features, features_of, source_of
@@ -16,7 +18,20 @@ from lacunar.completion._side import SideState
 
 Floats = NDArray[np.float64]
 _SLICE = 512  # trials between two looks for Ctrl-C
-_CELLS = ("row_seats", "col_seats", "row_sums", "col_sums", "cell_rows", "cell_cols", "cells")
+_CELLS = {
+    "row_seats": whole("row seats", distinct=True, dtype=np.int32),
+    "col_seats": whole("col seats", distinct=True, dtype=np.int32),
+    "row_sums": floats("row seats", dtype=np.float64),
+    "col_sums": floats("col seats", dtype=np.float64),
+    "cell_rows": whole("cells", dtype=np.int32),
+    "cell_cols": whole("cells", dtype=np.int32),
+    "cells": floats("cells", dtype=np.float64),
+}
+_CLOCK: dict[str, Rule] = {
+    "log_scale": Number(),
+    "tol": Number(low=0, above=True),
+    **dict.fromkeys(("updates", "bound", "trace"), Number(low=0)),
+}
 
 
 class Engine:
@@ -190,7 +205,8 @@ class Engine:
 
     @classmethod
     def from_state(cls, rows: SideState, cols: SideState, state: Mapping[str, Any]) -> Engine:
-        """The engine that gave `state`, over the same side information."""
+        """The engine that gave `state`, over the same side information. ValueError where its parts contradict each other."""
+        _check_state(state, rows, cols)
         engine = cls.__new__(cls)
         engine._begin(rows, cols, float(state["log_scale"]), float(state["tol"]), "matrix" in state)
         if engine.by_features:
@@ -200,6 +216,23 @@ class Engine:
             engine._core.set_cells(**cells, table=bool(state["table"]))
         engine._core.set_clock(*(float(state[name]) for name in ("updates", "bound", "trace")))
         return engine
+
+
+def _check_state(state: Mapping[str, Any], rows: SideState, cols: SideState) -> None:
+    """Every part of a state against every other and against the sides, before the core reads any: it may come out of a file."""
+    sizes = {"rows": rows.size, "cols": cols.size}
+    if "matrix" not in state:
+        limits = {"row_seats": rows.size - 1, "col_seats": cols.size - 1}
+        limits |= {"cell_rows": np.size(state["row_seats"]) - 1, "cell_cols": np.size(state["col_seats"]) - 1}
+        kept: dict[str, Rule] = {name: replace(_CELLS[name], high=high) for name, high in limits.items()}
+        check_parts(state, {**_CLOCK, **_CELLS, **kept, "table": Flag()}, "a state", sizes)
+        place = state["cell_rows"].astype(np.int64) * max(len(state["col_seats"]), 1) + state["cell_cols"]
+        whole(place.size, distinct=True).check(place, "the places of a state's cells", {})
+        return
+    if not are_features(rows, cols):
+        raise ValueError("a state with a matrix must be of two sides of features; these are not. Save it again.")
+    order = features_of(rows).shape[1] + features_of(cols).shape[1]
+    check_parts(state, {**_CLOCK, "matrix": floats(order, order, dtype=np.float64)}, "a state", sizes)
 
 
 def _indices(index: ArrayLike) -> NDArray[np.int32]:

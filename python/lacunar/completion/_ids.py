@@ -8,10 +8,19 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from lacunar._rules import COUNT, Instance, Items, Number, Rule, check_parts, whole
 from lacunar.completion._side import Identity, SideInformation, SideState
 
 Vertices = NDArray[np.int64]
 UNKNOWN = -1
+_STATE: dict[str, Rule] = {
+    "side": Instance(Mapping),
+    "base": COUNT,
+    "grown": Items(Instance(Hashable), "grown"),
+    "vertices": whole("grown", distinct=True),
+    "fresh": whole("fresh", distinct=True),
+    "spare": Number(whole=True, low=UNKNOWN),
+}
 
 
 class IdTable:
@@ -144,8 +153,9 @@ class IdTable:
         }
 
     def _resume(self, state: Mapping[str, Any]) -> None:
-        vertices, size = np.asarray(state["vertices"]), self.side.size
-        grown = list(state["grown"])
+        size, sizes = self.side.size, dict[str, int]()
+        check_parts(state, _STATE, f"the state of the {self.name}", sizes)
+        vertices, grown = state["vertices"], list(state["grown"])
         taken = [*vertices.tolist(), *([state["spare"]] if state["spare"] != UNKNOWN else [])]
         if sorted(taken) != list(range(self.base, size)) or len(grown) != len(vertices):
             raise ValueError(f"the state must name every one of {size} {self.name} once; it does not. Save it again.")

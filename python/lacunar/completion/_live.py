@@ -148,8 +148,12 @@ class Live:
             classifier is then as before.
         """
         model = self._resumed(state)
-        coding = Coding(np.asarray(state["classes"]), bool(state["settled"]), read_thresholds(self.thresholds))
-        if coding.classes.shape != (max(coding.n_tasks, 1) + 1,) or not isinstance(state["seed"], int):
+        thresholds = read_thresholds(self.thresholds)
+        coding = Coding(np.asarray(state["classes"]), bool(state["settled"]), thresholds)
+        sound = isinstance(state["seed"], int) and isinstance(state["settled"], bool | np.bool_)
+        if thresholds is not None:
+            sound &= np.array_equal(coding.classes, np.arange(len(thresholds) + 1))
+        if not sound or coding.classes.shape != (max(coding.n_tasks, 1) + 1,):
             raise ValueError(
                 f"the state must hold {coding.n_tasks + 1} classes and a seed; it does not. Save it again."
             )

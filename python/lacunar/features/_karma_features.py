@@ -15,6 +15,7 @@ from lacunar._check import validate_X
 from lacunar._columns import ColumnScale, fit_columns, scale_columns
 from lacunar._products import row_product
 from lacunar._random import generator
+from lacunar._rules import COLUMNS, Instance, Number, Rule, Table, Word, floats
 from lacunar._undo import all_or_nothing
 from lacunar.features._exact import exact_features, n_bytes, n_features
 from lacunar.kernels import KernelForm
@@ -94,6 +95,14 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     array([1])
     """
 
+    _held: ClassVar[dict[str, Rule]] = {
+        **COLUMNS,
+        "kernel_": Instance(KernelForm),
+        "method_": Word(("exact", "nystroem")),
+        "landmarks_": Table(("landmarks", "d")),
+        "whitening_": floats("landmarks", "outputs"),
+        "approximation_error_": Number(finite=False),
+    }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "gamma": [Interval(Real, 1, None, closed="left")],
         "method": [StrOptions({"auto", "exact", "nystroem"})],

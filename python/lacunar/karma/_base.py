@@ -14,7 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._check import validate_X
 from lacunar._columns import ColumnScale, fit_columns, scale_columns
 from lacunar._products import row_product
+from lacunar._rules import COLUMNS, COUNT, LABELS, Instance, Number, Rule, Table, floats, whole
 from lacunar.karma._kernel_form import KernelOptions, fit_form, kernel_block
+from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 
 _Floats = NDArray[np.float64]
@@ -40,6 +42,16 @@ class KarmaBase(BaseEstimator):  # type: ignore[misc]
     """Kernel expansion over training rows; subclasses solve for the coefficients."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = _SHARED_CONSTRAINTS
+    _held: ClassVar[dict[str, Rule]] = {
+        **COLUMNS,
+        "classes_": LABELS,
+        "kernel_": Instance(KernelForm),
+        "support_": whole("s", distinct=True),
+        "support_rows_": Table(("s", "d")),
+        "dual_coef_": floats("s", "o"),
+        "n_iter_": COUNT,
+        "gap_": Number(),
+    }
     gamma: float
     scale: Any
     indicators: bool

@@ -13,7 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from lacunar._check import validate_X
 from lacunar._columns import ColumnScale, fit_columns, scale_columns
+from lacunar._rules import COLUMNS, COUNT, LABELS, Array, Instance, Items, Number, Rule, Word, check_parts, floats
 from lacunar.karma._auto import gram_bytes
+from lacunar.karma._engine import EngineFits
 from lacunar.karma._expand import expand, fit_expansion
 from lacunar.karma._kernel_form import KernelOptions
 from lacunar.karma._map import has_map
@@ -30,6 +32,15 @@ DEFAULT_CS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 class KarmaSearch(BaseEstimator):  # type: ignore[misc]
     """Search over kernels and C; `estimators_` are the models fitted to all rows with the best of them."""
 
+    _held: ClassVar[dict[str, Rule]] = {
+        **{name: Number(finite=False) for name in ("best_score_", "zero_imputation_score_")},
+        "classes_": LABELS,
+        "best_index_": COUNT,
+        "n_iter_": COUNT,
+        "columns_": Items(Array("fb", ("d",)), 3),
+        "chosen_": Items(Instance(dict), "models"),
+        "estimators_": Items(Instance(EngineFits), "models"),
+    }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "gammas": ["array-like"],
         "Cs": ["array-like"],
@@ -117,6 +128,29 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
         if kind is None:
             return X
         return expand(scale_columns(X, ColumnScale(*self.columns_)), self.expansions_[kind])
+
+    def _check_loaded(self) -> None:
+        """Expansions of this many columns, and a model for every choice that reads its table and says its classes."""
+        if "estimators_" not in vars(self):
+            return
+        d, widths = self.n_features_in_, dict[str | None, int]({None: 1})
+        for kind, fitted in self.expansions_.items():
+            rules: dict[str, Rule] = {
+                "kind": Word(("gaussian", "levels")),
+                "points": floats("d", "m"),
+                "maps": floats("d", "m", "m"),
+            }
+            check_parts(fitted, rules, f"expansions_[{kind!r}]", {"d": d})
+            widths[kind] = fitted["points"].shape[1] + 1
+        if len(widths) > 1:
+            check_parts(dict(zip(COLUMNS, self.columns_, strict=True)), COLUMNS, "columns_", {"d": d})
+        for chosen, model in zip(self.chosen_, self.estimators_, strict=True):
+            wanted = d * widths.get(chosen.get("expand"), 0)
+            alike = np.array_equal(getattr(self, "classes_", 0), getattr(model, "classes_", 0))
+            if getattr(model, "n_features_in_", None) != wanted or not alike:
+                raise ValueError(
+                    f"estimators_ must be of the columns and classes of the search; {model!r} is not. Fit again"
+                )
 
     def _values_of_C(self) -> _Floats:
         Cs = np.sort(np.asarray(self.Cs, dtype=np.float64).ravel())

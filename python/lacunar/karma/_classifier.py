@@ -297,6 +297,9 @@ class KarmaClassifier(Probabilities, ClassifierMixin, ClassifierStream):  # type
         self._keep_rows(rows, coef, index)
         self.n_support_ = np.bincount(codes[np.any(coef != 0, axis=1)], minlength=len(self.classes_))
 
+    def _n_outputs(self) -> int:
+        return len(self.classes_) if len(self.classes_) > 2 else 1
+
     def _solve(self, gram: NDArray[Any], codes: NDArray[np.intp], upper: NDArray[np.float64]) -> NDArray[np.float64]:
         coef, self.n_iter_ = solve_classes(
             gram,

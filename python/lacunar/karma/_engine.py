@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from lacunar._random import fixed_seed, generator
+from lacunar._rules import COUNT, Array, Rule, Word
 from lacunar._threads import thread_count
 from lacunar._undo import SavePoint
 from lacunar.karma._auto import Shape, choose_solver, gram_bytes
@@ -47,6 +48,12 @@ class EngineFits(KarmaBase):
         "dtype": [StrOptions({"auto", "float32", "float64"})],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
+    }
+    _held: ClassVar[dict[str, Rule]] = {
+        **KarmaBase._held,
+        "solver_": Word(("gram", "primal", "online")),
+        "n_rows_seen_": COUNT,
+        "n_support_": Array("i", ("c",), low=0),
     }
     C: float
     loss: str
@@ -222,11 +229,23 @@ class EngineFits(KarmaBase):
         engine: Engine | None = self.__dict__.get("_engine")
         if engine is None:
             state = self.state_
-            if state["n_features"] != len(self.center_) or state["form"] != self.kernel_:
+            if state.get("n_features") != len(self.center_) or state.get("form") != self.kernel_:
                 raise ValueError("state_ is of another table or kernel than center_ and kernel_; fit the model again.")
             engine = (PrimalModel if self.solver_ == "primal" else OnlineModel).from_state(state)
-            _check_arrays(engine)
         return engine
+
+    def _check_loaded(self) -> None:
+        """Stored rows and engines of as many outputs as there are classes, or targets."""
+        if "kernel_" not in vars(self):
+            return
+        outputs = self._n_outputs()
+        if "state_" in vars(self) and self._live_engine().n_outputs != outputs:
+            raise ValueError(f"state_ must have {outputs} outputs; got {self._live_engine().n_outputs}. Fit again")
+        if "dual_coef_" in vars(self) and self.dual_coef_.shape[1] != outputs:
+            raise ValueError(f"dual_coef_ must have {outputs} outputs; got {self.dual_coef_.shape[1]}. Fit again")
+
+    def _n_outputs(self) -> int:
+        raise NotImplementedError
 
     def _expansion(self, rows: Observed) -> _Floats:
         if not hasattr(self, "state_"):
@@ -251,20 +270,3 @@ class EngineFits(KarmaBase):
 
     def _stream_rho(self) -> float:
         return self.rho or _STREAM_STRENGTH / self.C
-
-
-def _check_arrays(engine: Engine) -> None:
-    """Refuse a `state_` that someone has tampered with before the core reads it."""
-    primal = isinstance(engine, PrimalModel)
-    size = engine.map.entries if isinstance(engine, PrimalModel) else engine.rows.shape[0]
-    for name in ("first", "second", "clock"):
-        part = getattr(engine, name)
-        if part is None and name == "second" and primal:
-            continue
-        wanted = (3 if primal else 4) if name == "clock" else size * engine.n_outputs
-        sound = isinstance(part, np.ndarray) and part.dtype.kind == "f" and part.size == wanted
-        if not sound or not np.isfinite(part).all():
-            raise ValueError(
-                f"state_[{name!r}] must hold {wanted} finite floats; got {type(part).__name__} of shape {np.shape(part)}. "
-                "Fit the model again."
-            )

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from lacunar import _core
 from lacunar._check import refuse_range
+from lacunar._rules import Instance, Number, Rule, Table, Word, check_parts, floats
 from lacunar.karma._losses import diverged, keeps_slopes
-from lacunar.karma._support import Support, row_kernel, row_scales
+from lacunar.karma._support import STEP_RULE, Support, row_kernel, row_scales
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 
@@ -20,6 +21,16 @@ _Floats = NDArray[np.float64]
 Budget = Literal["remove", "project"]
 
 _ARRAYS = ("rows", "first", "second", "clock")
+_STATE: dict[str, Rule] = {
+    **STEP_RULE,
+    "form": Instance(KernelForm),
+    "max_support": Number(whole=True, low=1, optional=True),
+    "budget": Word(("remove", "project")),
+    "block": Number(whole=True, low=1),
+    "first": floats("rows", "n_outputs", dtype=np.float64),
+    "second": floats("rows", "n_outputs", dtype=np.float64),
+    "clock": floats(4, dtype=np.float64),
+}
 _ROWS, _PAIRS = 2**14, 2**28  # rows and kernel values between two chances to interrupt, at most
 _NONE = np.zeros(0)  # curvatures, where no step needs them
 
@@ -272,11 +283,10 @@ class OnlineModel:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> OnlineModel:
-        """The model whose `state` this is."""
+        """The model whose `state` this is. ValueError where its parts contradict each other."""
+        check_parts({name: state.get(name) for name in STEP_RULE}, STEP_RULE, "state_", {})
+        check_parts(state, _STATE | {"rows": Table(("rows", "n_features"), np.dtype(state["dtype"]))}, "state_", {})
         made = cls(**{name: value for name, value in state.items() if name not in _ARRAYS})
-        sizes = {state["rows"].shape[0], len(state["first"]), len(state["second"])}
-        if len(sizes) != 1 or np.shape(state["first"]) != np.shape(state["second"]) or np.shape(state["clock"]) != (4,):
-            raise ValueError(f"the parts of an online model must be of one length; got {sorted(sizes)}. Fit it again.")
         rows, first, second = state["rows"], np.asarray(state["first"]), np.asarray(state["second"])
         made._kept = _Kept(Support.of(rows, first, second, made.form), np.array(state["clock"]))
         return made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any, Literal, NamedTuple
 
@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
+from lacunar._rules import Instance, Number, Rule, Table, check_parts, floats
 from lacunar.karma._losses import diverged, keeps_slopes, overflowed
-from lacunar.karma._map import FeatureMap, aligned_copy, aligned_zeros, choose_map
-from lacunar.karma._support import Support
+from lacunar.karma._map import FeatureMap, aligned_copy, aligned_zeros, choose_map, has_map
+from lacunar.karma._support import STEP_RULE, Support
 from lacunar.karma._wide import descend_by_blocks, is_wide, nothing_pending, with_pending
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
@@ -21,6 +22,11 @@ _Floats = NDArray[np.float64]
 Eta = Literal["theory", "printed", "constant", "invscaling"]
 Iterate = Literal["weighted", "average", "last"]
 
+_HEAD: dict[str, Rule] = {
+    **STEP_RULE,
+    "form": Instance(KernelForm),
+    "hash_bits": Number(whole=True, low=0, high=40),
+}
 _SLICE = 2**17  # rows between two chances to interrupt
 _SERVED = 2**24  # entries of a table kept between two calls of `decide`: small calls would only make it anew
 _SAMPLE = 2048  # rows that tell how large the objective is
@@ -325,7 +331,8 @@ class PrimalModel:
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> PrimalModel:
-        """The model whose `state` this is."""
+        """The model whose `state` this is. ValueError where its parts contradict each other."""
+        _check_state(state)
         arrays = ("first", "second", "clock")
         pending = ("pending_rows", "pending_first", "pending_second")
         made = cls(**{name: value for name, value in state.items() if name not in (*arrays, *pending)})
@@ -334,16 +341,22 @@ class PrimalModel:
             setattr(made, name, None if value is None else aligned_copy(np.ravel(value), np.asarray(value).dtype))
         if made.pending is not None:
             rows, first, second = (state[name] for name in pending)
-            _check_pending(rows, first, second, n_outputs=made.n_outputs)
             made.pending = Support.of(rows, np.asarray(first), np.asarray(second), made.map.form)
         return made
 
 
-def _check_pending(rows: Observed, first: _Floats, second: _Floats, *, n_outputs: int) -> None:
-    """Refuse pending rows that do not fit together before the core reads them."""
-    shapes = [np.shape(first), np.shape(second)]
-    finite = np.isfinite(first).all() and np.isfinite(second).all()
-    if not finite or shapes != [(rows.shape[0], n_outputs)] * 2:
-        raise ValueError(
-            f"the pending rows must have finite coefficients of shape {(rows.shape[0], n_outputs)}; got {shapes}. Fit again."
-        )
+def _check_state(state: Mapping[str, Any]) -> None:
+    """Every part of a state against every other, before the core reads any of them: it may come out of a file."""
+    sizes: dict[str, int] = {}
+    check_parts({name: state.get(name) for name in _HEAD}, _HEAD, "state_", sizes)
+    if not has_map(state["form"]):
+        raise ValueError("state_['form'] must be a kernel with a weight table (gamma 1, 2 or 3, degree 1). Fit again")
+    table = FeatureMap(state["form"], state["n_features"], state["hash_bits"])
+    dtype = np.dtype(state["dtype"])
+    tables = floats(table.entries * state["n_outputs"], dtype=dtype)
+    rules = _HEAD | {"first": tables, "second": Instance(type(None)) if state["iterate"] == "last" else tables}
+    rules["clock"] = floats(3, dtype=np.float64)
+    if is_wide(table, dtype):
+        rules["pending_rows"] = Table(("pending", "n_features"), dtype)
+        rules |= dict.fromkeys(("pending_first", "pending_second"), floats("pending", "n_outputs", dtype=np.float64))
+    check_parts(state, rules, "state_", sizes)

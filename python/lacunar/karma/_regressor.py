@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
 from lacunar._check import validate_X_y
+from lacunar._rules import COUNT, OneOrMany, Rule
 from lacunar._undo import SavePoint
 from lacunar.karma._ridge import solve_ridge
 from lacunar.karma._stream import StreamFits, StreamScore, can_stream
@@ -152,6 +153,11 @@ class KarmaRegressor(RegressorMixin, StreamFits):  # type: ignore[misc]
     array([0.])
     """
 
+    _held: ClassVar[dict[str, Rule]] = {
+        **StreamFits._held,
+        "n_support_": COUNT,
+        "intercept_": OneOrMany((), "o"),
+    }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **StreamFits._parameter_constraints,
         "loss": [StrOptions({"squared", "absolute", "epsilon_insensitive"})],
@@ -338,6 +344,9 @@ class KarmaRegressor(RegressorMixin, StreamFits):  # type: ignore[misc]
             )
         centred: NDArray[np.float64] = (target - self.intercept_).reshape(len(target), -1)
         return centred
+
+    def _n_outputs(self) -> int:
+        return int(np.size(self.intercept_))
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predicted targets.

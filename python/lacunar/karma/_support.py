@@ -7,10 +7,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lacunar._rules import Number, Rule, Word
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 
 _Floats = NDArray[np.float64]
+
+# What the states of both engines of Algorithm 1 have in common.
+STEP_RULE: dict[str, Rule] = {
+    "loss": Word(("squared", "hinge", "squared_hinge", "logistic", "absolute", "epsilon_insensitive")),
+    "rho": Number(low=0, above=True),
+    "epsilon": Number(low=0),
+    "eta": Word(("theory", "printed", "constant", "invscaling")),
+    "eta0": Number(low=0, above=True),
+    "power_t": Number(low=0),
+    "iterate": Word(("weighted", "average", "last")),
+    "n_features": Number(whole=True, low=0, high=2**31 - 1, names="n_features"),
+    "n_outputs": Number(whole=True, low=1, high=2**31 - 1, names="n_outputs"),
+    "dtype": Word(("float32", "float64")),
+}
 
 
 def row_scales(form: KernelForm, rows: Observed) -> NDArray[Any] | None:

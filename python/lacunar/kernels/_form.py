@@ -17,6 +17,15 @@ Method = Literal["auto", "dense", "spmm", "inverted"]
 
 _ROWS = 4096  # rows whose squares are held at once
 _HORNER = 10_000  # terms that are summed; more are as good as infinitely many but where u is near 1
+_LEAST = {
+    "gamma": 0.0,
+    "count_scale": 0.0,
+    "constant": -np.inf,
+    "indicators": 0.0,
+    "trace": 0.0,
+    "degree": 1,
+    "coef0": 0.0,
+}
 _STEEPEST = 1000  # degree of a composition: beyond it floats keep nothing of the kernel but its diagonal
 
 
@@ -109,6 +118,15 @@ class KernelForm:
         if self.degree > _STEEPEST:
             raise ValueError(
                 f"degree must be at most {_STEEPEST}; got {self.degree}. A float keeps nothing of such a power."
+            )
+
+    def _check_loaded(self) -> None:
+        """Constants out of a model file; those of rows may be infinite until the door refuses them in its own words."""
+        wrong = [name for name, low in _LEAST.items() if not low <= getattr(self, name) < np.inf]
+        if wrong or not (self.gamma > 0 and self.count_scale > 0 and self.trace > 0):
+            raise ValueError(
+                "a kernel's constants must be finite, gamma and scales above 0, degree at least 1; got "
+                f"{str(vars(self))[:200]}. Fit again"
             )
 
     @classmethod

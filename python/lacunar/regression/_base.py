@@ -17,6 +17,7 @@ from lacunar._columns import ColumnScale, fit_columns_over
 from lacunar._factor import row_codes
 from lacunar._parts import Parts, Whole, in_parts
 from lacunar._products import row_product
+from lacunar._rules import COLUMNS, COUNT, Array, Flag, Number, OneOrMany, Rule, floats
 from lacunar.observed import Observed
 from lacunar.regression._label import fit_labels_over
 from lacunar.regression._rows import code_labelled, codes_and_labels, label_sums, standardised
@@ -28,6 +29,24 @@ _Floats = NDArray[np.float64]
 class SubspaceRegression(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """Rows are coded in a subspace by ridge regression on their observed entries; y is linear in the code."""
 
+    _held: ClassVar[dict[str, Rule]] = {
+        **COLUMNS,
+        "basis_": floats("d", "k"),
+        "U_": floats("d", "k"),
+        "sizes_": floats("k"),
+        "weights_": floats("k", "targets"),
+        "coef_": OneOrMany(("k",), "targets"),
+        "labelled_": Array("b", ("targets",)),
+        **dict.fromkeys(("label_mean_", "intercepts_", "label_variance_"), floats("targets", finite=False)),
+        "one_target_": Flag(),
+        "n_components_": COUNT,
+        "ridge_": Number(low=0),
+        "tau_": Number(low=0),
+        "sigma2_": Number(low=0, optional=True),
+        "converged_": Flag(),
+        "n_iter_": COUNT,
+        "n_singular_": COUNT,
+    }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "center": ["boolean"],
@@ -66,6 +85,11 @@ class SubspaceRegression(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regr
         if labels.ndim == 2 and labels.shape[1] == 1 and not get_tags(self).target_tags.multi_output:
             labels = column_or_1d(labels, warn=True)
         return labels.reshape(len(labels), -1), labels.ndim == 1
+
+    def _check_loaded(self) -> None:
+        """One target where there was one, and a tracker of these columns and components."""
+        if "one_target_" in vars(self) and self.one_target_ and self.labelled_.shape != (1,):
+            raise ValueError(f"labelled_ must be of one target; got shape {self.labelled_.shape}. Fit again")
 
     def _check_rank(self, D: int) -> int:
         """Components to fit: never more than columns."""

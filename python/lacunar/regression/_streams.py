@@ -20,6 +20,7 @@ _MOST_PASSES = 4  # of the stream over rows that are all there
 class StreamedFits:
     """Methods on the parameters of `SLRMRegressor`."""
 
+    n_features_in_: int
     n_components_: int
     solver: str
     lam1: Any
@@ -124,6 +125,14 @@ class StreamedFits:
         found = read_stream(tracker, *self._penalties())
         self._adopt(found._replace(weights=None) if refit else found, rows, labels, self.alpha, self.l1_ratio)
 
+    @property
+    def _tracker_class(self) -> type[Tracker]:
+        return SharedRls if self.state == "shared" else PerColumnRls
+
     def _tracker(self) -> Any:
-        kind: type[Tracker] = SharedRls if self.state == "shared" else PerColumnRls
-        return kind.restored(self.tracker_)
+        return self._tracker_class.restored(self.tracker_)
+
+    def _check_loaded(self) -> None:
+        super()._check_loaded()  # type: ignore[misc]
+        if "tracker_" in vars(self):
+            self._tracker_class.check(self.tracker_, (self.n_features_in_, self.n_components_))

@@ -16,6 +16,7 @@ from lacunar._columns import ColumnScale, fit_columns, scale_columns
 from lacunar._factor import fit_em, row_codes
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
+from lacunar._rules import COLUMNS, COUNT, Array, Number, Rule, floats
 from lacunar._undo import all_or_nothing
 from lacunar.stack._rank import choose_rank, largest_rank
 
@@ -66,6 +67,14 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     True
     """
 
+    _held: ClassVar[dict[str, Rule]] = {
+        **{name: COLUMNS[name] for name in ("scale_", "observed_columns_")},
+        "mean_": floats("d"),
+        "components_": floats("k", "d"),
+        "noise_variance_": Number(low=0),
+        "rank_errors_": Array("f", ("tried", 2), finite=False),
+        "n_iter_": COUNT,
+    }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from sklearn.base import _fit_context
 from lacunar._check import validate_X
 from lacunar._moments import Sums, moved
 from lacunar._one_pass import one_pass, rows_of
+from lacunar._rules import COUNT, Number, Parts, Rule, Word, floats
 from lacunar._undo import SavePoint, all_or_nothing
 from lacunar.subspace import _closed
 from lacunar.subspace._diagnostics import Probe, describe, probe_tables, warn
@@ -27,6 +28,20 @@ _Floats = NDArray[np.float64]
 class StreamedSubspace(FittedSubspace):
     """`partial_fit` and `merge`, and the closed form of the tables they add to."""
 
+    _held: ClassVar[dict[str, Rule]] = {
+        **dict.fromkeys(("shift_", "mean_", "scale_", "n_seen_per_feature_"), floats("d")),
+        "components_": floats("k", "d"),
+        **dict.fromkeys(("explained_variance_", "explained_variance_ratio_"), floats("k")),
+        **dict.fromkeys(("noise_variance_", "total_variance_"), Number()),
+        "n_components_": Number(whole=True, low=0, names="k"),
+        "n_samples_seen_": COUNT,
+        "solver_": Word(("dense", "matrix-free")),
+        "holdout_errors_": floats("tried", finite=False),
+        "tables_": Parts(
+            dict.fromkeys("SNA", floats("d", "d", dtype=np.float64))
+            | dict.fromkeys(("nn", "paired", "m"), Number(low=0))
+        ),
+    }
     n_components: Any
     center: bool
     weights: Any

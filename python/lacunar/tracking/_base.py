@@ -17,6 +17,7 @@ from lacunar._factor import Codes, Tracker, first_basis, row_codes
 from lacunar._one_pass import RowBatches
 from lacunar._products import row_product
 from lacunar._random import generator
+from lacunar._rules import COUNT, Number, Rule
 from lacunar._undo import all_or_nothing
 from lacunar.observed import Observed
 
@@ -37,6 +38,7 @@ class SubspaceTracker(RowBatches, ClassNamePrefixFeaturesOutMixin, TransformerMi
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }
+    _held: ClassVar[dict[str, Rule]] = {"n_samples_seen_": COUNT, "residual_": Number(low=0)}
     n_components: int | None
     init: Any
     max_passes: int
@@ -116,6 +118,11 @@ class SubspaceTracker(RowBatches, ClassNamePrefixFeaturesOutMixin, TransformerMi
     def _restored(self) -> Tracker:
         check_is_fitted(self, "tracker_")
         return self._tracker_class.restored(self.tracker_)
+
+    def _check_loaded(self) -> None:
+        """A tracker of these columns and components."""
+        if "tracker_" in vars(self):
+            self._tracker_class.check(self.tracker_, (self.n_features_in_, self._wanted(self.n_features_in_)))
 
     def _reset(self, rows: Observed, rng: np.random.Generator) -> None:
         self.tracker_ = self._start(self._first_basis(rows, rng)).state()

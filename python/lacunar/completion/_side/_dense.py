@@ -8,9 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from lacunar.completion._side._checks import check_index
+from lacunar._rules import Flag, Instance, Items, Optional, Rule, Word, check_parts, floats
+from lacunar.completion._side._checks import check_ids, check_index
 from lacunar.completion._side._functions import PointKernel
 from lacunar.completion._side._state import BaseState, Floats, Kind, digest_of, field
+
+_STATE: dict[str, Rule] = {
+    "type": Word(("dense",)),
+    "K": floats("ids", "ids", dtype=np.float64),
+    "ids": Optional(Items(Instance(Hashable))),
+    "digest": Word(),
+    "is_pd_laplacian": Flag(),
+}
 
 
 class DenseState(BaseState):
@@ -50,8 +59,9 @@ class DenseState(BaseState):
     @classmethod
     def from_state(cls, state: Mapping[str, Any], begun: Any = None) -> DenseState:
         """The state that was saved."""
-        K, pd = np.asarray(field(state, "K"), np.float64), bool(field(state, "is_pd_laplacian"))
-        return cls(K, field(state, "ids"), field(state, "digest"), is_pd_laplacian=pd)
+        check_parts(state, _STATE, "side information", {})
+        check_ids(state["ids"], len(state["K"]), "K")
+        return cls(state["K"], state["ids"], state["digest"], is_pd_laplacian=bool(state["is_pd_laplacian"]))
 
 
 class FunctionState(DenseState):

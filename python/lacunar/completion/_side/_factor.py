@@ -7,9 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from lacunar.completion._side._checks import check_index
-from lacunar.completion._side._state import BaseState, Floats, Kind, RowStore, field
+from lacunar._rules import Flag, Instance, Items, Number, Optional, Rule, Word, check_parts, floats
+from lacunar.completion._side._checks import check_ids, check_index
+from lacunar.completion._side._state import BaseState, Floats, Kind, RowStore
 from lacunar.completion._side._table import FeatureTable
+
+_STATE: dict[str, Rule] = {
+    "type": Word(("factor", "features")),
+    "phi": floats("ids", "features", dtype=np.float64),
+    "grows": Flag(),
+    "own": Number(low=0),
+    "const": Number(low=0),
+    "ids": Optional(Items(Instance(Hashable))),
+    "digest": Word(),
+}
 
 
 class FactorState(BaseState):
@@ -54,9 +65,12 @@ class FactorState(BaseState):
     @classmethod
     def from_state(cls, state: Mapping[str, Any], begun: Any = None) -> FactorState:
         """The state that was saved."""
-        kind = IdentityState if field(state, "grows") else FactorState
-        weights = (float(field(state, "own")), float(field(state, "const")))
-        return kind(np.asarray(field(state, "phi"), np.float64), *weights, field(state, "ids"), field(state, "digest"))
+        check_parts(state, _STATE, "side information", {})
+        check_ids(state["ids"], len(state["phi"]), "Phi")
+        kind = IdentityState if state["grows"] else FactorState
+        if state["grows"] and state["phi"].shape[1]:
+            raise ValueError(f"side information that grows by ids alone has no features; got {state['phi'].shape[1]}")
+        return kind(state["phi"], float(state["own"]), float(state["const"]), state["ids"], state["digest"])
 
 
 class IdentityState(FactorState):
@@ -90,6 +104,12 @@ class FeatureState(FactorState):
     @classmethod
     def from_state(cls, state: Mapping[str, Any], begun: Any = None) -> FeatureState:
         """The state that was saved."""
-        Phi, weights = np.asarray(field(state, "phi"), np.float64), (field(state, "own"), field(state, "const"))
-        table = FeatureTable.from_state(field(state, "table"))
-        return cls(Phi, *weights, field(state, "ids"), field(state, "digest"), table)
+        check_parts(state, {**_STATE, "table": Instance(Mapping)}, "side information", {})
+        table = FeatureTable.from_state(state["table"])
+        begun_with = state["ids"]  # of the first vertices; others have grown
+        check_ids(begun_with, len(begun_with or ()), "Phi")
+        if state["phi"].shape[1] != table.width or len(begun_with or ()) > len(state["phi"]):
+            raise ValueError(
+                f"phi must have the {table.width} columns of its table; got shape {state['phi'].shape}. Save it again"
+            )
+        return cls(state["phi"], float(state["own"]), float(state["const"]), begun_with, state["digest"], table)

@@ -7,11 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from lacunar._rules import Flag, Number, Rule, check_parts
 from lacunar.completion._side._definite import GrowingGram
 from lacunar.completion._side._state import Floats, RowStore, refuse_state, shown
 
 NAMED = ("min", "gaussian", "linear", "partition")
 VECTORS = ("min", "gaussian", "linear")
+
+
+_OPTIONS: dict[str, Rule] = {
+    "r": Number(low=1, above=True),
+    "length_scale": Number(low=0, above=True),
+    "epsilon": Number(low=0),
+    "normalize": Flag(),
+    "radius": Number(low=0, above=True, optional=True),
+}
 
 
 def min_transform(x: Floats, r: float) -> Floats:
@@ -87,6 +97,7 @@ class PointKernel:
     def from_state(cls, state: Mapping[str, Any], begun: PointKernel | None) -> PointKernel:
         """The function that was saved, with no points yet; one that has no name must be given again."""
         name, options = state["function"], state["options"]
+        check_parts(options, _OPTIONS, "options of a kernel function", {})
         if begun is not None and begun.state()["function"] == name:
             return cls(begun.f, options)
         if name not in NAMED:

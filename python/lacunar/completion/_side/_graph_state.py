@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lacunar.completion._side._checks import check_index
+from lacunar._rules import Flag, Instance, Items, Number, Optional, Rule, Word, check_parts, floats, whole
+from lacunar.completion._side._checks import check_ids, check_index
 from lacunar.completion._side._dense import DenseState
 from lacunar.completion._side._graph_input import components
 from lacunar.completion._side._laplacian import (
@@ -20,12 +21,34 @@ from lacunar.completion._side._laplacian import (
     laplacian,
     written_kernel,
 )
-from lacunar.completion._side._state import DENSE_LIMIT, BaseState, Floats, Kind, SideState, digest_of, field
+from lacunar.completion._side._state import (
+    DENSE_LIMIT,
+    BaseState,
+    Floats,
+    Kind,
+    SideState,
+    digest_of,
+    field,
+    refuse_state,
+)
 
 _SMALL = 1000  # vertices: the engine has K in hand, and asks it for seen vertices only
 _DEARER = 12  # an entry of a sparse factor costs this many of a dense matrix
 _BLOCK = 64  # columns solved for at once
 _PULL = 4.0  # of a piece on its vertices, in units of R_L: measured, docs/side-information.md
+
+
+_STATE: dict[str, Rule] = {
+    "type": Word(("graph",)),
+    "indptr": whole("ids + 1"),
+    "indices": whole("edges"),
+    "data": floats("edges", low=0.0),
+    "kind": Word(("pd", "pinv", "regularized")),
+    "regularization": Number(low=0),
+    "normalize": Flag(),
+    "ids": Optional(Items(Instance(Hashable))),
+    "digest": Word(),
+}
 
 
 class GraphState(BaseState):
@@ -128,9 +151,13 @@ class GraphState(BaseState):
     @classmethod
     def from_state(cls, state: Mapping[str, Any], begun: Any = None) -> GraphState:
         """The state that was saved: the factor is made again."""
-        indptr = np.asarray(field(state, "indptr"))
+        check_parts(state, _STATE, "side information", {})
+        indptr = state["indptr"]
         A = sp.csr_array((field(state, "data"), field(state, "indices"), indptr), shape=(len(indptr) - 1,) * 2)
         A.check_format(full_check=True)  # out of a file, and SciPy's own routines trust every index
+        if not A.has_canonical_format or A.diagonal().any() or (A != A.T).nnz:
+            refuse_state("its graph is not symmetric, names an edge twice or joins an id with itself")
+        check_ids(state["ids"], A.shape[0], "A")
         how = {name: field(state, name) for name in ("kind", "regularization", "normalize")}
         return cls.of(A, how, field(state, "ids"), method="sparse")
 

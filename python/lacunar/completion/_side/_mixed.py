@@ -7,8 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from lacunar._rules import Instance, Number, Rule, Word, check_parts
 from lacunar.completion._side._checks import check_index
 from lacunar.completion._side._state import BaseState, Floats, SideState, digest_of, field
+
+_STATE: dict[str, Rule] = {
+    "type": Word(("mixed",)),
+    "base": Instance(Mapping),
+    "digest": Word(),
+    **dict.fromkeys(("info", "const", "own"), Number(low=0)),
+}
 
 
 class MixedState(BaseState):
@@ -59,5 +67,6 @@ class MixedState(BaseState):
         """The state that was saved."""
         from lacunar.completion._side._restore import restore
 
+        check_parts(state, _STATE, "side information", {})
         base = restore(field(state, "base"), begun.base if isinstance(begun, MixedState) else None)
         return cls(base, *(float(field(state, weight)) for weight in ("info", "const", "own")))

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lacunar._rules import Flag, Instance, Items, Number, Optional, Parts, Rule, Word, check_parts
 from lacunar.completion._side._read_table import Columns, category, read_row, read_table
-from lacunar.completion._side._state import Floats, field, shown
+from lacunar.completion._side._state import Floats, shown
+
+_COLUMN: dict[str, Rule] = {
+    "name": Word(),
+    "levels": Optional(Items(Instance(Hashable))),
+    "center": Number(),
+    "scale": Number(low=0, above=True, finite=False),  # infinite for a constant column
+}
+_STATE: dict[str, Rule] = {
+    "columns": Items(Parts(_COLUMN)),
+    "normalize": Flag(),
+    "weight": Number(low=0),
+    "radius": Number(low=0, above=True),
+}
 
 
 class FeatureTable:
@@ -72,9 +86,17 @@ class FeatureTable:
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> FeatureTable:
         """The table that was saved."""
-        columns = [dict(c) for c in field(state, "columns")]
-        rest = {name: field(state, name) for name in ("normalize", "weight", "radius")}
-        return cls(columns, **rest)
+        check_parts(state, _STATE, "a table of features", {})
+        for column in state["columns"]:
+            if column["levels"] is not None and len(set(column["levels"])) != len(column["levels"]):
+                raise ValueError(f"levels of a column must be distinct; got {shown(column['levels'])}. Save it again")
+        rest = {name: state[name] for name in ("normalize", "weight", "radius")}
+        return cls([dict(column) for column in state["columns"]], **rest)
+
+    @property
+    def width(self) -> int:
+        """Columns of Phi: one a number, one a level, one for rows without features."""
+        return sum(1 if column["levels"] is None else len(column["levels"]) for column in self.columns) + 1
 
 
 def _fit(name: str, values: NDArray[Any], standardize: bool) -> dict[str, Any]:

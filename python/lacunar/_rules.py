@@ -1,0 +1,266 @@
+"""Rules for the arrays and numbers of a fitted object, checked all together before anything reads one of them.
+
+A model file may say anything, and the compiled core trusts what it is given a size for. Every class that is stored tells what it
+holds as a table from names to rules; sizes that several parts share have a name ("d" columns), which the first part settles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, NoReturn, Protocol
+
+import numpy as np
+
+from lacunar.observed import Observed
+
+Sizes = dict[str, int]
+Dim = int | str
+_LARGEST = 2**62  # of whole numbers: sums of two still fit
+_KINDS = {"f": "floats", "i": "whole numbers", "b": "truth values", "U": "text", "fi": "numbers"}
+
+
+class Rule(Protocol):
+    """What one part must be."""
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        """ValueError where it is not; names of sizes that are new are settled."""
+        ...
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array of numbers of one of the kinds "f", "i", "b", or text "U": shape by name or value, range with both ends."""
+
+    kinds: str
+    shape: tuple[Dim, ...]
+    low: float = -math.inf
+    high: float = math.inf
+    finite: bool = True
+    optional: bool = False  # None instead
+    distinct: bool = False
+    ascending: bool = False  # and distinct
+    dtype: Any = None
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        if value is None and self.optional:
+            return
+        kind = getattr(getattr(value, "dtype", None), "kind", "")
+        kind = {"u": "i", "O": "U"}.get(kind, kind)
+        if (
+            not isinstance(value, np.ndarray)
+            or kind not in tuple(self.kinds)
+            or value.dtype != (self.dtype or value.dtype)
+        ):
+            self._refuse(value, where, sizes)
+        _settle(value, self.shape, where, sizes)
+        numeric = kind in "fi" and value.size
+        if numeric and self.finite and not np.isfinite(value).all():
+            _refuse(where, "finite", f"{_first(value, ~np.isfinite(value))}")
+        if numeric and not np.isnan(value).all():
+            if float(np.nanmin(value)) < self.low:
+                _refuse(where, f"at least {self.low:g}", _first(value, value < self.low))
+            if float(np.nanmax(value)) > self.high:
+                _refuse(where, f"at most {self.high:g}", _first(value, value > self.high))
+        if self.distinct and len(np.unique(value)) != value.size:
+            _refuse(where, "without repeats", f"{value.size - len(np.unique(value))} repeats in {value.size} entries")
+
+        if self.ascending and not np.array_equal(np.unique(value), value):
+            _refuse(where, "in ascending order without repeats", _shown(value))
+
+    def _refuse(self, value: Any, where: str, sizes: Sizes) -> NoReturn:
+        wish = " or ".join(_KINDS.get(kind, kind) for kind in self.kinds)
+        _refuse(where, f"an array of {self.dtype or wish} of shape {_wanted(self.shape, sizes)}", _shown(value))
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number, whole or not, within a range, both ends included unless `above` excludes the lower one."""
+
+    whole: bool = False
+    low: float = -math.inf
+    high: float = math.inf
+    above: bool = False
+    finite: bool = True
+    optional: bool = False
+    names: str | None = None  # a size that the number settles
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        if value is None and self.optional:
+            return
+        sound = isinstance(value, Integral if self.whole else Real) and not isinstance(value, bool | np.bool_)
+        if not sound or (isinstance(value, Integral) and abs(int(value)) > _LARGEST):
+            _refuse(where, "a whole number" if self.whole else "a number", _shown(value))
+        if self.finite and not math.isfinite(value):
+            _refuse(where, "finite", str(value))
+        if value < self.low or value > self.high or (self.above and value == self.low):
+            _refuse(
+                where, f"{'above' if self.above else 'at least'} {self.low:g} and at most {self.high:g}", str(value)
+            )
+        if self.names is not None and sizes.setdefault(self.names, int(value)) != value:
+            _refuse(where, f"{sizes[self.names]}, as the parts around it", str(value))
+
+
+@dataclass(frozen=True)
+class OneOrMany:
+    """A finite number for one output, or an array of one more dimension than `shape` for several."""
+
+    shape: tuple[Dim, ...]
+    outputs: str
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        if np.ndim(value) > len(self.shape):
+            floats(*self.shape, self.outputs).check(value, where, sizes)
+            return
+        (floats(*self.shape) if self.shape else Number()).check(value, where, sizes)
+        if sizes.setdefault(self.outputs, 1) != 1:
+            _refuse(where, f"of {sizes[self.outputs]} outputs", "one output")
+
+
+@dataclass(frozen=True)
+class Table:
+    """An `Observed`, which has checked its own arrays."""
+
+    shape: tuple[Dim, Dim]
+    dtype: Any = None
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        if not isinstance(value, Observed) or value.dtype != (self.dtype or value.dtype):
+            _refuse(where, f"a table of {self.dtype or 'numbers'} of shape {_wanted(self.shape, sizes)}", _shown(value))
+        _settle(value, self.shape, where, sizes)
+
+
+@dataclass(frozen=True)
+class Word:
+    """One of some words; any text without words."""
+
+    words: tuple[str, ...] = ()
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        if not isinstance(value, str) or (self.words and value not in self.words):
+            _refuse(where, f"one of {', '.join(self.words)}" if self.words else "text", _shown(value))
+
+
+@dataclass(frozen=True)
+class Flag:
+    """True or False."""
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        if not isinstance(value, bool | np.bool_):
+            _refuse(where, "True or False", _shown(value))
+
+
+@dataclass(frozen=True)
+class Instance:
+    """An object of a class that checks itself."""
+
+    kind: type
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        if not isinstance(value, self.kind):
+            _refuse(where, f"a {self.kind.__name__}", _shown(value))
+
+
+@dataclass(frozen=True)
+class Optional:
+    """What a rule says, or None."""
+
+    rule: Rule
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        if value is not None:
+            self.rule.check(value, where, sizes)
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list or tuple of parts that follow one rule."""
+
+    rule: Rule
+    length: Dim | None = None
+    alike: bool = True  # whether sizes that one settles hold for the others
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        if not isinstance(value, list | tuple):
+            _refuse(where, "a list", _shown(value))
+        if self.length is not None:
+            _settle(np.empty(len(value)), (self.length,), where, sizes)
+        for k, item in enumerate(value):
+            self.rule.check(item, f"{where}[{k}]", sizes if self.alike else dict(sizes))
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A dict of exactly these parts."""
+
+    rules: Mapping[str, Rule]
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        check_parts(value, self.rules, where, sizes)
+
+
+def check_parts(parts: Any, rules: Mapping[str, Rule], where: str, sizes: Sizes) -> None:
+    """Refuses a mapping that has other parts than the rules name, or one that breaks its rule."""
+    if not isinstance(parts, Mapping) or set(parts) != set(rules):
+        came = sorted(map(str, parts))[:30] if isinstance(parts, Mapping) else _shown(parts)
+        _refuse(where, f"a dict of {', '.join(sorted(rules))}", str(came)[:300])
+    for name, rule in rules.items():
+        rule.check(parts[name], f"{where}[{name!r}]", sizes)
+
+
+def check_fitted(model: Any, rules: Mapping[str, Rule], sizes: Sizes) -> None:
+    """Refuses a fitted object of whose parts one breaks its rule; a part that is absent is missed by whoever needs it."""
+    kept = vars(model)
+    for name, rule in rules.items():
+        if name in kept:
+            rule.check(kept[name], name, sizes)
+
+
+def floats(*shape: Dim, **more: Any) -> Array:
+    """Finite floats."""
+    return Array("f", shape, **more)
+
+
+def whole(*shape: Dim, low: float = 0, **more: Any) -> Array:
+    """Whole numbers, from 0 unless `low` says otherwise."""
+    return Array("i", shape, low=low, **more)
+
+
+LABELS = Array("biufU", ("c",), ascending=True)
+COUNT = Number(whole=True, low=0)
+COLUMNS: dict[str, Rule] = {
+    "center_": floats("d"),
+    "scale_": floats("d", low=np.finfo(np.float64).tiny),
+    "observed_columns_": Array("b", ("d",)),
+}
+
+
+def _settle(value: Any, shape: Sequence[Dim], where: str, sizes: Sizes) -> None:
+    came = np.shape(value) if isinstance(value, np.ndarray) else value.shape
+    if len(came) != len(shape):
+        _refuse(where, f"of shape {_wanted(shape, sizes)}", f"shape {came}")
+    for wish, size in zip(shape, came, strict=True):
+        if (sizes.setdefault(wish, size) if isinstance(wish, str) else wish) != size:
+            _refuse(where, f"of shape {_wanted(shape, sizes)}", f"shape {came}")
+
+
+def _wanted(shape: Sequence[Dim], sizes: Sizes) -> str:
+    each = [str(sizes.get(dim, dim)) if isinstance(dim, str) else str(dim) for dim in shape]
+    return f"({', '.join(each)}{',' * (len(each) == 1)})"
+
+
+def _first(value: Any, wrong: Any) -> str:
+    at = tuple(int(k) for k in np.argwhere(wrong)[0]) if np.any(wrong) else ()
+    return f"{value[at]} at {at}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray | np.generic | Observed):
+        return f"{value.dtype} of shape {value.shape}"
+    return f"{type(value).__name__} {str(value)[:60]}"
+
+
+def _refuse(where: str, wish: str, came: str) -> NoReturn:
+    raise ValueError(f"{where} must be {wish}; got {came}. Fit again")
