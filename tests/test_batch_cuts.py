@@ -10,7 +10,7 @@ from sklearn.base import clone, is_classifier
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV, Observed
 from lacunar.active import ActivePOPCA
 from lacunar.baselines import GeomClassifier, MC1Classifier, MC1Regressor, MCBClassifier, MCBRegressor
-from lacunar.features import CategoryEncoder, KarmaFeatures
+from lacunar.features import KarmaFeatures
 from lacunar.kernels import KernelForm
 from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
 from lacunar.stack import KarmaStackClassifier, KarmaStackRegressor, LowRankImputer
@@ -128,7 +128,6 @@ MODELS = {
     "mc-b, three classes": MCBClassifier(lam=1.0, mu=1e-2, random_state=0),
     "mc-1 regressor": MC1Regressor(lam=1.0, mu=1e-3, random_state=0),
     "mc-b regressor": MCBRegressor(lam=1.0, mu=1e-3, random_state=0),
-    "categories": CategoryEncoder(),
 }
 LEARN_FROM_LONG_ROWS = (
     "SLRM, gated",

@@ -138,7 +138,7 @@ def stream_weights(tracker: PerColumnRls | SharedRls, lam1: float, lam2: float) 
     if (
         lam2 > 0
     ):  # from the minimiser without |w|_1, not from the weights before: batches of other sizes must end at the same bits
-        start = np.linalg.solve(second / labels + lam2 * np.eye(len(first)), first / labels)
+        start = np.asarray(np.linalg.solve(second / labels + lam2 * np.eye(len(first)), first / labels))
     return lasso_on_sums(second, first, labels, lam1, lam2, start)
 
 
