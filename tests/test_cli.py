@@ -172,3 +172,22 @@ def test_as_module(table, tmp_path):
     done = subprocess.run([*command, "compare", str(tmp_path / "none.csv")], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.strip().endswith("no such file.")
+
+
+def test_words_for_text_reach_the_reader(tmp_path, capsys):
+    rows = "".join(f"{k},5|{'-9' if k % 7 == 0 else k % 3}|{'uv'[k % 2]}\n" for k in range(30))
+    (tmp_path / "t.csv").write_bytes(f"größe|b|y\n{rows}".encode("latin-1"))
+    words = ["--sep", "|", "--decimal", ",", "--encoding", "latin-1", "--na-values", "-9"]
+    model = str(tmp_path / "m")
+    assert main(["fit", str(tmp_path / "t.csv"), "--output", model, "--learner", "karma-2", *words]) == 0
+    assert load_model(model).encoder_.kinds_ == ["number", "number"]
+    assert main(["predict", model, str(tmp_path / "t.csv"), *words]) == 0
+    assert len(capsys.readouterr().out.split()) == 31
+
+
+@pytest.mark.parametrize("absent", ["pandas", "rich"])
+def test_what_is_not_installed_is_named(absent, table, monkeypatch, capsys):
+    for name in [name for name in sys.modules if name.split(".")[0] == absent]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, absent, None)
+    failing(["compare", table, "--quiet", "--repeats", "1"], 1, "pip install 'lacunar[cli]'", capsys)

@@ -56,6 +56,12 @@ def private(parts: list[str]) -> bool:
     return any(part.startswith("_") and not part.startswith("__") for part in parts)
 
 
+def inside(parts: list[str]) -> bool:
+    """A name of a module inside a family: public is what the family exports, and a module that lists its names in `__all__`."""
+    module = PACKAGE.joinpath(*parts[:2]).with_suffix(".py")
+    return len(parts) > 2 and module.is_file() and "__all__" not in module.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("path", CPP, ids=label)
 def test_cpp_headers(path):
     headers = included(path)
@@ -88,7 +94,7 @@ def test_families_do_not_import_each_other(path):
     me, others = name_of(path), {parts[0] for parts in lacunar_imports(path) if parts}
     if me in FAMILIES:
         assert not others & (FAMILIES - {me} | FRONTS)
-    if me in {"observed", "kernels"} or private([me]):
+    if me in {"observed", "kernels", "encode"} or private([me]):
         # What lies below the families knows none of them.
         assert not others & (FAMILIES | FRONTS | {"persistence"})
     if me == "observed" or (private([me]) and me != "_config"):
@@ -100,12 +106,17 @@ def test_fronts_use_public_names(path):
     me = name_of(path)
     if me in FRONTS:
         # Randomness, threads and arrays out of foreign files have one door each, for everybody.
-        bad = [p for p in lacunar_imports(path) if private(p) and p[0] not in {me, "_random", "_threads", "_npz"}]
+        others = [p for p in lacunar_imports(path) if p[0] not in {me, "_random", "_threads", "_npz"}]
+        bad = [p for p in others if private(p) or inside(p)]
         assert not bad
 
 
 def test_bench_uses_public_names():
-    bad = {label(p) for p in (ROOT / "bench").rglob("*.py") if any(private(parts) for parts in lacunar_imports(p))}
+    bad = {
+        label(path)
+        for path in (ROOT / "bench").rglob("*.py")
+        if any(private(parts) or inside(parts) for parts in lacunar_imports(path))
+    }
     assert not bad
 
 

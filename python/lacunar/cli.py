@@ -100,9 +100,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except ModuleNotFoundError as error:
-        if error.name not in {"pandas", "pyarrow", "rich"}:
+        package = str(error.name).partition(".")[0]
+        if package not in {"pandas", "pyarrow", "rich"}:
             raise
-        print(f"lacunar: {error.name} is not installed: pip install 'lacunar[cli]'", file=sys.stderr)
+        print(f"lacunar: {package} is not installed: pip install 'lacunar[cli]'", file=sys.stderr)
         return 1
     except (OSError, MemoryError) as error:
         print(f"lacunar: {visible(str(error)) or 'not enough memory'}", file=sys.stderr)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NoReturn
+from io import BytesIO
+from itertools import islice
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +51,8 @@ def from_svmlight(
     Raises
     ------
     ValueError
-        For a line that is not of that form, or a column beyond `n_features`; the message names file and line.
+        For a line that is not of that form, whose columns do not ascend, or a column beyond `n_features`; the message names file and
+        line.
     """
     n_rows, parts = 0, [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))]
     for row, col, value, y in _svmlight_pieces(path, batch_rows, zero_based):
@@ -63,27 +66,29 @@ def from_svmlight(
 
 def _svmlight_pieces(path: str | os.PathLike[str], batch_rows: int, zero_based: bool) -> Iterator[_Piece]:
     """Rows (from 0 in each piece), columns, values and labels of `batch_rows` lines at a time."""
-    labels: list[float] = []
-    rows: list[int] = []
-    columns: list[int] = []
-    values: list[float] = []
+    with open(path, "rb") as file:
+        lines = ((number, line) for number, line in enumerate(file, start=1) if line.partition(b"#")[0].strip())
+        while piece := list(islice(lines, batch_rows)):
+            yield _svmlight_piece(path, piece, zero_based)
 
-    def piece() -> _Piece:
-        made = np.array(rows, np.int64), np.array(columns, np.int64), np.array(values), np.array(labels)
-        for each in (labels, rows, columns, values):
-            each.clear()
-        return made
 
-    with open(path, encoding="utf-8", errors="surrogateescape") as lines:  # a comment may be of any encoding
-        for number, line in enumerate(lines, start=1):
-            tokens = line.partition("#")[0].split()
-            if not tokens:
-                continue
-            _read_line(path, number, tokens, len(labels), zero_based, labels, rows, columns, values)
-            if len(labels) == batch_rows:
-                yield piece()
-    if labels:
-        yield piece()
+def _svmlight_piece(path: str | os.PathLike[str], lines: list[tuple[int, bytes]], zero_based: bool) -> _Piece:
+    """Some lines with their numbers, read by scikit-learn; what it refuses is looked for line by line."""
+    from sklearn.datasets import load_svmlight_file
+
+    try:
+        X, y = load_svmlight_file(BytesIO(b"".join(line for _, line in lines)), zero_based=zero_based)
+        if np.isinf(X.data).any():
+            raise ValueError("a value is infinite; leave missing cells out")
+    except (ValueError, OverflowError) as error:
+        for each in lines if len(lines) > 1 else ():
+            _svmlight_piece(path, [each], zero_based)
+        hint = " Pass zero_based=True if columns count from 0." if "Invalid index 0" in str(error) else ""
+        raise ValueError(
+            f"{os.fspath(path)!r}, line {lines[0][0]} must be 'label column:value ...': {str(error).rstrip('.')}.{hint}"
+        ) from None
+    rows = np.repeat(np.arange(len(y)), np.diff(X.indptr))
+    return rows, X.indices.astype(np.int64), X.data, y
 
 
 def read_svmlight(
@@ -110,7 +115,8 @@ def read_svmlight(
     Raises
     ------
     ValueError
-        size below 1; a line that is not of that form, which the message names; a column beyond `n_features`.
+        size below 1; a line that is not of that form or whose columns do not ascend, which the message names; a column beyond
+        `n_features`.
 
     Examples
     --------
@@ -136,42 +142,6 @@ def _svmlight_tables(
         with naming(path):
             table = Observed.from_triplets(row, col, value, shape=(len(y), n_features))
         yield table, y
-
-
-def _read_line(
-    path: str | os.PathLike[str],
-    number: int,
-    tokens: list[str],
-    row: int,
-    zero_based: bool,
-    labels: list[float],
-    rows: list[int],
-    columns: list[int],
-    values: list[float],
-) -> None:
-    try:
-        label = float(tokens[0])
-        pairs = [token.split(":") for token in tokens[1:] if not token.startswith("qid:")]
-        found = [(int(column) - (not zero_based), float(value)) for column, value in pairs]
-    except ValueError as error:
-        _refuse_line(path, number, str(error))
-    numbers = [column for column, _ in found]
-    if len(set(numbers)) < len(numbers):
-        _refuse_line(path, number, "a column comes twice")
-    if max(numbers, default=0) >= 2**31 - 1:
-        _refuse_line(path, number, f"column {max(numbers)} is beyond the 32 bits of a column number")
-    if any(abs(value) == float("inf") for _, value in found):
-        _refuse_line(path, number, "a value is infinite; leave missing cells out")
-    if min(numbers, default=0) < 0:
-        _refuse_line(path, number, "a column number is too small; pass zero_based=True if columns count from 0")
-    labels.append(label)
-    rows.extend([row] * len(found))
-    columns.extend(column for column, _ in found)
-    values.extend(value for _, value in found)
-
-
-def _refuse_line(path: str | os.PathLike[str], number: int, reason: str) -> NoReturn:
-    raise ValueError(f"{os.fspath(path)!r}, line {number} must be 'label column:value ...': {reason}.") from None
 
 
 def from_parquet(
