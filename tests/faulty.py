@@ -44,7 +44,7 @@ LEARNERS = {
     "slrm": SLRMRegressor(1, random_state=0),
     "slrm-als": SLRMRegressor(1, solver="als", lam1=1.0, random_state=0),
     "slrm-stream": SLRMRegressor(1, solver="stochastic", random_state=0),
-    "slrm-paper": SLRMRegressor(1, solver="paper", lam1=10.0, random_state=0),
+    "slrm-paper": SLRMRegressor(1, options="paper", gate=0.99, random_state=0),
     "slrm-cv": SLRMRegressorCV([1, 2], cv=2, random_state=0),
     "mpcr": MPCRRegressor(1, random_state=0),
     "smpcr": SMPCRRegressor(1, random_state=0),

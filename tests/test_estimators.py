@@ -69,9 +69,11 @@ SUBSPACE_REGRESSORS = [
     SLRMRegressor(solver="als", lam1=1.0, random_state=0),
     SLRMRegressor(solver="stochastic", random_state=0),
     SLRMRegressor(solver="stochastic", state="per-row", random_state=0),
-    SLRMRegressor(solver="paper", lam1=10.0, random_state=0),
+    SLRMRegressor(options="paper", gate=0.99, random_state=0),
+    SLRMRegressor(options="paper", gate=0.99, max_iter=20, validate="pass", random_state=0),
     SLRMRegressorCV([1, 10], cv=3, random_state=0),
     MPCRRegressor(random_state=0),
+    MPCRRegressor(options="paper", random_state=0),
     SMPCRRegressor(random_state=0),
 ]
 BASELINES = [

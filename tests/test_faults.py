@@ -60,7 +60,9 @@ LOOPS = {
     "geom": lambda: [GeomClassifier().fit(*SMALL) for _ in range(1000)],
     "ALS": lambda: SLRMRegressor(10, solver="als", lam1=1.0, max_iter=10**6, tol=0).fit(LARGE[0], NUMBERS),
     "SLRM's stream": lambda: [SLRMRegressor(10, solver="stochastic").fit(LARGE[0], NUMBERS) for _ in range(1000)],
-    "Algorithm 1 of SLRM": lambda: SLRMRegressor(10, solver="paper", lam1=10.0, max_iter=10**6).fit(LARGE[0], NUMBERS),
+    "Algorithm 1 of SLRM": lambda: SLRMRegressor(10, options="paper", validate="pass", max_iter=10**6).fit(
+        LARGE[0], NUMBERS
+    ),
     "SLRM's search": lambda: SLRMRegressorCV([1, 2, 3, 4, 5], lam1=[1, 10, 100], cv=100).fit(LARGE[0], NUMBERS),
     "MPCR": lambda: MPCRRegressor(10, max_iter=10**6, tol=0).fit(LARGE[0], NUMBERS),
     "SMPCR": lambda: [SMPCRRegressor(10).fit(LARGE[0], NUMBERS) for _ in range(1000)],

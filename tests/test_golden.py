@@ -31,7 +31,7 @@ def test_stored_models_answer_as_they_did(name):
     assert_same(record.answers(record.loaded(name)), expected(name), 1e-9)
 
 
-@pytest.mark.parametrize("name", record.CASES)
+@pytest.mark.parametrize("name", [name for name, case in record.CASES.items() if case.fits])
 def test_new_fits_answer_as_they_did(name):
     assert_same(record.answers(record.fitted(name)), expected(name), record.CASES[name].rtol)
 

@@ -5,8 +5,9 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from reference.slrm import slrm
+from reference.slrm import algorithm_1, code, lasso, mpcr, predicted, smpcr
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
@@ -35,8 +36,6 @@ MODELS = {
     "labels": SLRMRegressor(5, lam1=1.0, random_state=0),
     "stream": SLRMRegressor(5, solver="stochastic", random_state=0),
     "per-row": SLRMRegressor(5, solver="stochastic", state="per-row", forget="auto", random_state=0),
-    "paper": SLRMRegressor(5, solver="paper", lam1=10.0, rho=1e-2, max_iter=20, random_state=0),
-    "none": SLRMRegressor(5, solver="paper", lam1=10.0, rho=1e-2, max_iter=20, orthonormalize="none", random_state=0),
     "cv": SLRMRegressorCV([2, 5], cv=3, random_state=0),
     "mpcr": MPCRRegressor(5, random_state=0),
     "smpcr": SMPCRRegressor(5, rho=1e-2, max_iter=20, random_state=0),
@@ -85,7 +84,7 @@ def test_uncertainty_covers():
     z = (y_new - mean) / std
     assert 0.93 < (np.abs(z) < 1.96).mean() < 0.97
     with pytest.raises(ValueError, match="return_std needs"):
-        MODELS["paper"].fit(X[:300], y[:300]).predict(X_new, return_std=True)
+        PAPER.fit(X[:300], y[:300]).predict(X_new, return_std=True)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -120,24 +119,136 @@ def test_a_stream_goes_on_however_it_is_split(state, tmp_path):
     np.testing.assert_array_equal(again.U_, made[0].partial_fit(X_new[:100], y_new[:100]).U_)
 
 
-def test_paper_is_the_printed_algorithm():
-    X, y, _, _ = world(n=150, D=30, d=3)
-    options = {"center": False, "scale": False, "clip": None, "validation_fraction": 0.0, "max_iter": 1, "alpha": 0.5}
-    X = X / 50
-    y = y - y.mean()
-    model = SLRMRegressor(3, solver="paper", lam1=10.0, l1_ratio=0.001, **options, random_state=0).fit(X, y)
+PAPER = SLRMRegressor(5, options="paper", rho=1e-2, gate=0.99, max_iter=10, validate="pass", random_state=0)
+
+
+def printed(seed=0, n=60, D=24, d=3):
+    """Rows, labels and a start for the printed algorithms: nothing centred, some rows with fewer entries than directions."""
+    rng = np.random.default_rng(seed)
+    basis, w = np.linalg.qr(rng.normal(size=(D, d)))[0], rng.normal(size=d)
+    a = rng.normal(size=(n, d))
+    X = a @ basis.T + 0.05 * rng.normal(size=(n, D))
+    X[rng.random(X.shape) < 0.6] = np.nan
+    X[::9] = np.where(np.arange(D) < d - 1, X[::9], np.nan)
+    X[np.isnan(X).all(axis=1), 0] = 0.1
+    start = np.linalg.qr(basis + 0.3 * rng.normal(size=(D, d)))[0]
+    return X, a @ w + 0.05 * rng.normal(size=n) + 1, start
+
+
+@pytest.mark.parametrize("gamma", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("seed", range(5))
+def test_slrm_of_the_paper_is_algorithm_1(seed, gamma):
+    X, y, start = printed(seed)
+    lam1, lam2, lam3, alpha, l1_ratio = 2.0, 0.01, 0.015, 0.02, 0.25
+    model = SLRMRegressor(
+        3, options="paper", lam1=lam1, alpha=alpha, l1_ratio=l1_ratio, rho=0.05, gate=gamma, max_iter=2
+    )
+    model.fit(X[:40], y[:40], X_val=X[40:], y_val=y[40:], U0=start)
+    first = lasso(np.array([code(start, ~np.isnan(x), x) for x in X[:40]]), y[:40], lam2)
+    options = {"lam1": lam1, "lam2": lam2, "lam3": lam3, "rho": 0.05, "delta": 10.0, "gamma": gamma}
+    U, w, errors = algorithm_1(X[:40], y[:40], X[40:], y[40:], start, first, **options, constant_until=40, passes=2)
+    assert len(set(errors)) > 2
+    np.testing.assert_allclose(model.validation_errors_, errors, rtol=1e-7)
+    np.testing.assert_allclose(model.U_, U, atol=1e-8)
+    np.testing.assert_allclose(model.coef_, w, atol=1e-8)
+    expected = [predicted(U, w, x, gamma) for x in X]
+    assert 0.0 in expected
+    np.testing.assert_allclose(model.predict(X), expected, atol=1e-7)
+
+
+def test_the_defaults_of_the_paper():
+    """The printed gamma refuses nearly every row with a missing entry."""
+    X, y, _ = printed()
+    model = SLRMRegressor(3, options="paper", random_state=0).fit(X, y)
+    assert len(model.validation_errors_) == 45
+    assert np.mean(model.predict(X) == 0) > 0.9
+    assert model.intercept_ == 0
+    assert model.predict(np.ones((1, 24)))[0] != 0
+
+
+def test_the_paper_learns_where_its_gate_is_open():
+    X, y, X_new, y_new = world()
+    center, scale = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
+    model = clone(PAPER).fit((X - center) / scale, y - y.mean())
+    error = np.mean((y_new - y.mean() - model.predict((X_new - center) / scale)) ** 2)
+    assert error < 0.4 * y_new.var()
+
+
+def test_without_rows_to_validate_on_the_last_iterate_is_kept():
+    X, y, start = printed()
+    fixed = {"options": "paper", "validation_fraction": 0.0, "max_iter": 3}
+    step = SLRMRegressor(3, **fixed).fit(X, y, U0=start)
+    assert step.validation_errors_ == []
+    np.testing.assert_array_equal(SLRMRegressor(3, validate="pass", **fixed).fit(X, y, U0=start).coef_, step.coef_)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_smpcr_of_the_paper_is_petrels_and_then_proximal_steps(seed):
+    X, y, start = printed(seed)
+    model = SMPCRRegressor(3, options="paper", lam=0.02, rho=0.01, max_iter=3).fit(X, y, U0=start)
+    V, w = smpcr(X, y, start, np.zeros(3), lam=0.02, rho=0.01, delta=10.0, constant_until=60, passes=3)
+    root = np.linalg.inv(V.T @ V)
+    np.testing.assert_allclose(model.U_ @ model.coef_, V @ root @ w, atol=1e-8)
+    full = np.random.default_rng(1).normal(size=(5, 24))
+    np.testing.assert_allclose(model.predict(full), full @ V @ root @ w, atol=1e-8)
+
+
+def test_mpcr_of_the_paper_has_no_intercept():
+    X, y, _ = printed()
+    X[::9] = np.where(np.arange(24) < 8, np.random.default_rng(0).normal(size=X[::9].shape), np.nan)
     from lacunar._factor import first_basis
     from lacunar._random import generator
-    from lacunar.regression._solvers import _first_weights
 
-    rows, rng = Observed.from_dense(X), generator(0)
-    rng.permutation(150)  # the holdout is drawn first
-    U, _ = first_basis(rows, 3, rng)
-    w = _first_weights(rows, y, np.arange(150), U, 2 * 0.5 * 0.001)
-    R = np.tile(10.0 * np.eye(3), (30, 1, 1))
-    U_end, w_end, _ = slrm(X, y, U, w, R, lam1=10.0, lam2=0.001, lam3=0.4995, rho=1e-3, constant_until=150)
-    np.testing.assert_allclose(model.U_ @ model.U_.T, U_end @ U_end.T, atol=1e-9)
-    np.testing.assert_allclose(model.U_ @ model.coef_, U_end @ w_end, atol=1e-9)
+    start = first_basis(Observed.from_dense(X), 3, generator(0))[0]
+    model = MPCRRegressor(3, options="paper", lam=0.02, max_iter=5, tol=0.0, random_state=0).fit(X, y)
+    U, w = mpcr(X, y, start, 0.02, 5)
+    assert model.intercept_ == 0
+    np.testing.assert_allclose(model.U_ @ model.coef_, U @ w, atol=1e-7)
+    assert MPCRRegressor(3, max_iter=5, random_state=0).fit(X, y).intercept_ != 0
+
+
+def test_what_the_paper_does_not_have_is_refused():
+    X, y, start = printed()
+    for options, message in (
+        ({"solver": "als"}, "no solver"),
+        ({"ridge": 0.1}, "no ridge"),
+        ({"forget": 0.9}, "no forget"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            SLRMRegressor(3, options="paper", **options).fit(X, y)
+    for model in (MPCRRegressor(3, options="paper", ridge=0.1), SMPCRRegressor(3, options="paper", ridge=0.1)):
+        with pytest.raises(ValueError, match="no ridge"):
+            model.fit(X, y)
+    paper = SLRMRegressor(3, options="paper")
+    with pytest.raises(ValueError, match="U0 is for options='paper'"):
+        SLRMRegressor(3).fit(X, y, U0=start)
+    with pytest.raises(ValueError, match="orthonormal columns"):
+        paper.fit(X, y, U0=2 * start)
+    with pytest.raises(ValueError, match=r"shape \(24, 3\)"):
+        paper.fit(X, y, U0=start[:, :2])
+    with pytest.raises(ValueError, match=r"w0 must have shape \(3,\)"):
+        paper.fit(X, y, w0=[1.0])
+    with pytest.raises(ValueError, match="together"):
+        paper.fit(X, y, X_val=X)
+    assert not hasattr(SLRMRegressor(solver="stochastic", options="paper"), "partial_fit")
+    with pytest.raises(ValueError, match="got options='paper'"):
+        paper.fit_parts(None)
+
+
+def test_a_step_too_large_for_smpcr_is_named():
+    X, y, start = printed()
+    with pytest.raises(ValueError, match="rho=10 they overflow"):
+        SMPCRRegressor(3, options="paper", rho=10.0).fit(100 * X, y, U0=start)
+    with pytest.raises(ValueError, match="n_components must be at most 64"):
+        SMPCRRegressor(65).fit(np.ones((3, 70)), np.ones(3))
+
+
+@pytest.mark.parametrize("cls", [SLRMRegressor, MPCRRegressor, SMPCRRegressor])
+def test_more_components_than_columns_are_refused(cls):
+    X, y, _, _ = world(n=80, D=8, d=2)
+    assert cls(random_state=0).fit(X, y).n_components_ == 8
+    with pytest.raises(ValueError, match="n_components must be at most the number of columns, 8; got 9"):
+        cls(9).fit(X, y)
 
 
 def test_lasso_on_sums_is_the_lasso():
@@ -161,7 +272,7 @@ def test_degenerate_input():
     X, y, X_new, _ = world(n=120, D=12, d=2, share=0.3)
     X[3], X[:, 5], X[:, 6] = np.nan, np.nan, 4.0
     X[3, 6] = np.nan
-    for name in ("em", "als", "stream", "paper", "mpcr", "smpcr"):
+    for name in ("em", "als", "stream", "mpcr", "smpcr"):
         model = clone(MODELS[name]).set_params(n_components=11).fit(X, y)
         assert np.isfinite(model.predict(X_new)).all(), name
         row = np.full((1, 12), np.nan)
@@ -187,10 +298,12 @@ def test_bad_input_is_named_and_nothing_is_lost():
     with pytest.raises(ValueError, match="infinity"):
         model.partial_fit(X[:2], [np.inf, 1.0])
     with pytest.raises(ValueError, match="takes one target"):
-        SLRMRegressor(5, solver="paper").fit(X, np.column_stack([y, y]))
+        SLRMRegressor(5, options="paper").fit(X, np.column_stack([y, y]))
     assert not hasattr(SLRMRegressor(), "partial_fit")
+    with pytest.warns(ConvergenceWarning, match="rho=1e\\+06"):
+        SLRMRegressor(5, options="paper", rho=1e6, max_iter=9, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="rho=1e\\+06"):
-        SLRMRegressor(5, solver="paper", rho=1e6).fit(X, y)
+        SLRMRegressor(5, options="paper", rho=1e6, max_iter=9, validate="pass", random_state=0).fit(X, y)
 
 
 def test_dimension_is_found_by_folds():

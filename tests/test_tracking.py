@@ -99,6 +99,15 @@ def test_a_failed_step_changes_nothing(tracker):
     tracker.partial_fit(X[:5])
 
 
+def test_a_row_that_brings_one_new_column():
+    tracker, row = PETRELS(1, init="random", random_state=0), np.full((1, 5), np.nan)
+    for j in (0, 3, 1):
+        row[:] = np.nan
+        row[0, j] = 1.0
+        tracker.partial_fit(row)
+    assert tracker.n_samples_seen_ == 3
+
+
 def test_degenerate_streams():
     X, _, _, _ = table(60, 20, 3, 0.5)
     X[:, 5], X[:, 6] = np.nan, 4.0

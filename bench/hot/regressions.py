@@ -28,7 +28,7 @@ def tracker(name, n=500, d=60, rank=4):
 
 
 SLRM = {
-    "paper": {"solver": "paper", "lam1": 10.0, "max_iter": 3, "center": False, "scale": False, "clip": None},
+    "paper": {"options": "paper", "max_iter": 3, "validate": "pass", "gate": 0.999},
     "stochastic": {"solver": "stochastic", "max_iter": 3},
     "als": {"solver": "als", "ridge": 0.1, "max_iter": 5, "tol": 0.0},
     "em": {"solver": "em", "max_iter": 10, "tol": 0.0},

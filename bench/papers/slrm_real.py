@@ -13,6 +13,7 @@ import numpy as np
 from bench.papers._report import Report, Verdict, number, pictures, save
 from bench.papers._report import table as markdown
 from bench.papers._run import Run, real
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, SimpleImputer
@@ -38,7 +39,13 @@ def models(n: int, D: int, slow: bool) -> dict[str, Any]:
     iterative = IterativeImputer(max_iter=5, n_nearest_features=min(30, D - 1), random_state=0)
     made: dict[str, Any] = {
         "SLRM (default)": SLRMRegressor(d, random_state=0),
-        "SLRM (paper)": SLRMRegressor(min(d, 10), solver="paper", lam1=10.0, max_iter=15, random_state=0),
+        "SLRM (paper)": TransformedTargetRegressor(
+            make_pipeline(
+                StandardScaler(),
+                SLRMRegressor(min(d, 10), options="paper", max_iter=15, validate="pass", gate=1 - 1e-9, random_state=0),
+            ),
+            transformer=StandardScaler(with_std=False),
+        ),
         "SMPCR": SMPCRRegressor(min(d, 10), max_iter=15, random_state=0),
         "ridge-MPCR": MPCRRegressor(d, ridge="auto", random_state=0),
         "mean + ridge": make_pipeline(*imputed),

@@ -49,7 +49,15 @@ def _kinds(state: Values) -> Values:
     return {"kinds_": kinds, "categories_": known}
 
 
+def _slrm(params: Values, state: Values) -> Stored:
+    params = {key: value for key, value in params.items() if key != "orthonormalize"}
+    if params.get("solver") == "paper":  # its iterations are no solver of today; what they learned has the form of any
+        params["solver"] = "als"
+    return "lacunar.SLRMRegressor", params, state
+
+
 _CHANGES: dict[str, Callable[[Values, Values], Stored]] = {
     "lacunar.CategoryEncoder": _category_encoder,
+    "lacunar.SLRMRegressor": _slrm,
     "lacunar.TableEncoder": _table_encoder,
 }

@@ -80,7 +80,7 @@ MODELS: dict[str, dict[str, Callable[[], Any]]] = {
         "als": lambda: SLRMRegressor(2, solver="als", random_state=0).fit(X, Y),
         "slrm stream": lambda: SLRMRegressor(2, solver="stochastic", random_state=0).partial_fit(X, Y),
         "slrm rows": lambda: SLRMRegressor(2, solver="stochastic", state="per-row", random_state=0).partial_fit(X, Y),
-        "slrm paper": lambda: SLRMRegressor(2, solver="paper", max_iter=2, random_state=0).fit(X, Y),
+        "slrm paper": lambda: SLRMRegressor(2, options="paper", gate=0.99, max_iter=2, random_state=0).fit(X, Y),
         "slrm cv": lambda: SLRMRegressorCV([1, 2], cv=2, random_state=0).fit(X, Y),
         "mpcr": lambda: MPCRRegressor(2, random_state=0).fit(X, Y),
         "smpcr": lambda: SMPCRRegressor(2, random_state=0).fit(X, Y),

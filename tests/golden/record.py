@@ -62,6 +62,7 @@ class Case(NamedTuple):
     fit: str
     stored: bool = True
     rtol: float = 1e-6  # of a new fit, which another BLAS rounds otherwise
+    fits: bool = True  # False where 0.1.0 had a way to fit that is gone: its stored model still answers
 
 
 def made(cls: str, /, **params: Any) -> Any:
@@ -182,7 +183,7 @@ CASES: dict[str, Case] = {
     "slrm-stream": Case("SLRMRegressor", {"n_components": 2, "solver": "stochastic", **SEED}, "stream of values"),
     "slrm-stream-rows": Case("SLRMRegressor", {"n_components": 2, "solver": "stochastic", "state": "per-row", **SEED}, "stream of values"),
     "slrm-stochastic": Case("SLRMRegressor", {"n_components": 2, "solver": "stochastic", **SEED}, "values"),
-    "slrm-paper": Case("SLRMRegressor", {"n_components": 2, "solver": "paper", "lam1": 10.0, "max_iter": 2, **SEED}, "values", rtol=1e-4),
+    "slrm-paper": Case("SLRMRegressor", {}, "values", fits=False),  # Algorithm 1 on standardised columns, validated by pass
     "slrm-cv": Case("SLRMRegressorCV", {"n_components": (1, 2), "cv": 2, **SEED}, "values", rtol=1e-4),
     "slrm-cv-cells": Case("SLRMRegressorCV", {"n_components": (1, 2), "over": "cells", **SEED}, "values", rtol=1e-4),
     "mpcr": Case("MPCRRegressor", {"n_components": 2, **SEED}, "values", rtol=1e-4),
@@ -325,7 +326,8 @@ def everything() -> dict[str, NDArray[Any]]:
     """Every answer of this code, of new fits and of the stored models."""
     found = {}
     for name, case in CASES.items():
-        found |= {f"{name}/{key}": value for key, value in answers(fitted(name)).items()}
+        if case.fits:
+            found |= {f"{name}/{key}": value for key, value in answers(fitted(name)).items()}
         if case.stored:
             found |= {f"{name}/stored/{key}": value for key, value in answers(loaded(name)).items()}
     return found | {f"functions/{key}": value for key, value in function_answers().items()}

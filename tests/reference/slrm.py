@@ -58,6 +58,70 @@ def slrm(
     return U, w, np.array(before)
 
 
+def predicted(U, w, x, gamma):
+    """(6): w a of the least-squares code, or 0 where |(U_O^T U_O)^-1| > D / (m (1 - gamma))."""
+    seen = ~np.isnan(x)
+    least = np.linalg.norm(U[seen], -2) ** 2 if seen.sum() >= U.shape[1] else 0.0
+    if least == 0 or 1 / least > len(U) / (seen.sum() * (1 - gamma)):
+        return 0.0
+    return code(U, seen, x) @ w
+
+
+def algorithm_1(X, y, X_val, y_val, U, w, *, lam1, lam2, lam3, rho, delta, gamma, constant_until, passes=1):
+    """Algorithm 1 whole: steps 1 to 14, the validation of 9 to 13 after every step; the best U and w, and the errors."""
+    R_inv, errors, best = np.tile(delta * np.eye(U.shape[1]), (len(U), 1, 1)), [], (U, w)
+    U, w = U.copy(), w.copy()
+    for t, (x, label) in enumerate(zip(np.tile(X, (passes, 1)), np.tile(y, passes), strict=True), start=1):
+        seen = ~np.isnan(x)
+        a = code(U, seen, x, 0.0, label, w, lam1)
+        modified_petrels(U, R_inv, seen, x, a)
+        U = U @ inverse_root(U.T @ U)
+        eta = step_size(rho, t, constant_until, "literal")
+        moved = w - eta * (2 * (a * (a @ w) - label * a) + lam3 * w)
+        w = np.sign(moved) * np.maximum(np.abs(moved) - eta * lam2, 0)
+        made = np.array([predicted(U, w, row, gamma) for row in X_val])
+        errors.append(np.mean((made - y_val) ** 2))
+        if errors[-1] < min(errors[:-1], default=np.inf):
+            best = U.copy(), w
+    return *best, errors
+
+
+def lasso(A, y, lam, steps=200_000):
+    """(4): argmin_w |y - A w|^2 / n + lam |w|_1 by proximal gradient steps."""
+    eta, w = len(y) / (2 * np.linalg.norm(A, 2) ** 2), np.zeros(A.shape[1])
+    for _ in range(steps):
+        old, moved = w, w - eta * 2 * A.T @ (A @ w - y) / len(y)
+        w = np.sign(moved) * np.maximum(np.abs(moved) - eta * lam, 0)
+        if np.abs(w - old).max() < 1e-15:
+            break
+    return w
+
+
+def smpcr(X, y, U, w, *, lam, rho, delta, constant_until, passes):
+    """Section 6: PETRELS for (3), and then stochastic proximal steps for (4); PETRELS' basis, and w in it."""
+    U, R_inv = U.copy(), np.tile(delta * np.eye(U.shape[1]), (len(U), 1, 1))
+    for _ in range(passes):
+        for x in X:
+            seen = ~np.isnan(x)
+            modified_petrels(U, R_inv, seen, x, code(U, seen, x))
+    codes = np.array([code(U, ~np.isnan(x), x) for x in X])
+    for t, (a, label) in enumerate(zip(np.tile(codes, (passes, 1)), np.tile(y, passes), strict=True), start=1):
+        eta = step_size(rho, t, constant_until, "literal")
+        moved = w - eta * 2 * (a * (a @ w) - label * a)
+        w = np.sign(moved) * np.maximum(np.abs(moved) - eta * lam, 0)
+    return U, w
+
+
+def mpcr(X, y, U, lam, sweeps):
+    """Section 4: alternating minimisation of (3), and then the lasso (4) on the codes, without an intercept."""
+    for _ in range(sweeps):
+        A = np.array([code(U, ~np.isnan(x), x) for x in X])
+        U = np.array([np.linalg.lstsq(A[~np.isnan(c)], c[~np.isnan(c)], rcond=None)[0] for c in X.T])
+        U = np.linalg.qr(U)[0]
+    A = np.array([code(U, ~np.isnan(x), x) for x in X])
+    return U, lasso(A, y, lam)
+
+
 def petrels(X, U, R_inv, forget=1.0, ridge=0.0):
     """Chi, Eldar and Calderbank (2012), every R_j discounted at every step."""
     U, R_inv = U.copy(), R_inv.copy()

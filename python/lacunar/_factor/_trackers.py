@@ -220,7 +220,9 @@ class PerColumnRls(Tracker):
         fresh = np.unique(rows.indices[self.slot[rows.indices] < 0])
         if len(fresh):
             room = np.broadcast_to(self._first(), (len(fresh), self.pool.shape[1]))
-            first, self.pool = len(self.pool), np.concatenate([self.pool, room])
+            first = len(self.pool)
+            # One new block may come out of concatenate in the order of Fortran, which the core refuses.
+            self.pool = np.ascontiguousarray(np.concatenate([self.pool, room]))
             self.slot[fresh] = np.arange(first, len(self.pool), dtype=np.int32)
 
     def _first(self) -> NDArray[Any]:

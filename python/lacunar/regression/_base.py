@@ -20,10 +20,14 @@ from lacunar._products import row_product
 from lacunar._rules import COLUMNS, COUNT, Array, Flag, Number, OneOrMany, Rule, floats
 from lacunar.observed import Observed
 from lacunar.regression._label import fit_labels_over
+from lacunar.regression._paper import gate_passes
 from lacunar.regression._rows import code_labelled, codes_and_labels, label_sums, standardised
 from lacunar.regression._solvers import Subspace
 
 _Floats = NDArray[np.float64]
+
+
+_COMPONENTS = 10  # of n_components=None
 
 
 class SubspaceRegression(ClassNamePrefixFeaturesOutMixin, TransformerMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -48,7 +52,7 @@ class SubspaceRegression(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regr
         "n_singular_": COUNT,
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "n_components": [Interval(Integral, 1, None, closed="left")],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "center": ["boolean"],
         "scale": ["boolean"],
         "clip": [Interval(Real, 0, None, closed="neither"), None],
@@ -58,7 +62,7 @@ class SubspaceRegression(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regr
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
-    n_components: int
+    n_components: int | None
     center: bool
     scale: bool
     clip: float | None
@@ -91,20 +95,48 @@ class SubspaceRegression(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regr
         if "one_target_" in vars(self) and self.one_target_ and self.labelled_.shape != (1,):
             raise ValueError(f"labelled_ must be of one target; got shape {self.labelled_.shape}. Fit again")
 
+    @property
+    def _printed(self) -> bool:
+        """Whether the algorithm of the paper is asked for to the letter."""
+        return getattr(self, "options", None) == "paper"
+
+    def _refuse_unprinted(self, **allowed: tuple[Any, ...]) -> None:
+        """Refuses parameters that the paper's algorithm does not have."""
+        for name, values in allowed.items():
+            if getattr(self, name) not in values:
+                raise ValueError(
+                    f"options='paper' has no {name}: it must be {values[0]!r}; got {getattr(self, name)!r}. Leave it, or set options=None."
+                )
+
     def _check_rank(self, D: int) -> int:
-        """Components to fit: never more than columns."""
-        self.n_components_ = min(int(self.n_components), D)
-        return self.n_components_
+        """Components to fit."""
+        rank = min(_COMPONENTS, D) if self.n_components is None else int(self.n_components)
+        if rank > D:
+            raise ValueError(
+                f"n_components must be at most the number of columns, {D}; got {rank}. Lower n_components, or set None for the "
+                f"smaller of {_COMPONENTS} and the number of columns."
+            )
+        self.n_components_ = rank
+        return rank
 
     def _fit_columns(self, rows: Observed | Parts) -> None:
         found = fit_columns_over(in_parts(rows))
         zero, one = np.zeros_like(found.center), np.ones_like(found.center)
-        self.center_ = found.center if self.center else zero
-        self.scale_ = found.scale if self.scale else one
-        self.observed_columns_ = found.seen
+        self.center_ = found.center if self.center and not self._printed else zero
+        self.scale_ = found.scale if self.scale and not self._printed else one
+        self.observed_columns_ = np.ones_like(found.seen) if self._printed else found.seen
+
+    def _center_labels(self, labels: _Floats) -> None:
+        """Label means (targets,), which the paper does not subtract, and whether a target has a known label."""
+        known = ~np.isnan(labels)
+        self.labelled_ = known.any(axis=0)
+        total = np.where(known, labels, 0.0).sum(axis=0)
+        self.label_mean_ = (0.0 if self._printed else 1.0) * total / np.maximum(known.sum(axis=0), 1)
 
     def _standardised(self, rows: Observed) -> Observed:
-        return standardised(rows, ColumnScale(self.center_, self.scale_, self.observed_columns_), self.clip)
+        return standardised(
+            rows, ColumnScale(self.center_, self.scale_, self.observed_columns_), None if self._printed else self.clip
+        )
 
     def _adopt(self, found: Subspace, rows: Observed, labels: _Floats, alpha: Any, l1_ratio: float) -> None:
         self._adopt_over(found, Whole((rows, labels)), alpha, l1_ratio)
@@ -124,7 +156,7 @@ class SubspaceRegression(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regr
         coded = parts.map(code_labelled, found.mean, self.basis_, self.ridge_, self.sigma2_ is not None, self.n_jobs)
         weights, shift = found.weights, np.zeros_like(self.label_mean_)
         if weights is None:
-            fit = fit_labels_over(coded.map(codes_and_labels), alpha, l1_ratio)
+            fit = fit_labels_over(coded.map(codes_and_labels), alpha, l1_ratio, intercept=not self._printed)
             weights, shift = fit.weights, np.nan_to_num(fit.intercept)
         self.weights_, self.intercepts_ = weights, self.label_mean_ + shift
         coef = weights / self.sizes_[:, None]
@@ -132,9 +164,11 @@ class SubspaceRegression(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regr
         self.intercept_ = float(self.intercepts_[0]) if self.one_target_ else self.intercepts_
         known, left, inverse = coded.total(label_sums, weights, shift)
         with np.errstate(invalid="ignore"):  # a target without labels has no variance
-            self.label_variance_ = left / known
+            self.label_variance_, self.spread_scale_ = left / known, np.ones_like(known)
             if self.sigma2_ is not None:
                 open_still = np.einsum("tt->t", self._spread(inverse, weights)) / known
+                # Where y depends on the entries themselves, their noise is no error: the residuals say how much of it is.
+                self.spread_scale_ = np.minimum(self.label_variance_ / np.maximum(open_still, 1e-300), 1.0)
                 self.label_variance_ = np.maximum(self.label_variance_ - open_still, 0.0)
 
     def _spread(self, inverse: _Floats, weights: _Floats) -> _Floats:
@@ -184,24 +218,20 @@ class SubspaceRegression(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Regr
                 "predict needs labels: y had no known value in fit. Fit again with the labels of some rows."
             )
         made = self.intercepts_ + row_product(found.code, self.weights_, self.n_jobs)
-        if self.gate is not None:
-            made[~self._passes(rows)] = self.label_mean_
+        gamma = self._gamma()
+        if gamma is not None:
+            made[~gate_passes(rows, self.U_, float(gamma))] = self.label_mean_
         if not return_std:
             return made[:, 0] if self.one_target_ else made
         if self.sigma2_ is None:
             raise ValueError("return_std needs a noise model; this solver learns none. Use solver='em' or 'als'.")
-        std = np.sqrt(self._spread(found.inverse, self.weights_) + self.label_variance_)
+        scale = getattr(self, "spread_scale_", 1.0)  # model files of 0.1.0 have none
+        std = np.sqrt(scale * self._spread(found.inverse, self.weights_) + self.label_variance_)
         return (made[:, 0], std[:, 0]) if self.one_target_ else (made, std)
 
-    def _passes(self, rows: Observed) -> NDArray[np.bool_]:
-        """The indicator of (6): whether lambda_min(U_O^T U_O) D / o >= 1 - gate."""
-        assert self.gate is not None
-        D, passes = self.U_.shape[0], np.zeros(rows.shape[0], dtype=bool)
-        for i in range(rows.shape[0]):
-            part = self.U_[rows.indices[rows.indptr[i] : rows.indptr[i + 1]]]
-            least = np.linalg.eigvalsh(part.T @ part)[0] if len(part) else 0.0
-            passes[i] = len(part) > 0 and least * D >= (1 - self.gate) * len(part)
-        return passes
+    def _gamma(self) -> float | None:
+        """gamma of (6), None without a gate."""
+        return self.gate
 
     def transform(self, X: Any) -> _Floats:
         """Codes (m, n_components) of rows in the coordinates of `U_`: posterior means; zeros for an empty row.

@@ -22,11 +22,9 @@ class BatchFits:
     """Methods on the parameters of `SLRMRegressor`."""
 
     solver: str
-    lam1: Any
     alpha: Any
     l1_ratio: float
     ridge: Any
-    max_iter: int
     tol: float
     center: bool
     clip: float | None
@@ -38,6 +36,9 @@ class BatchFits:
     _check_rank: Any
     _fit_columns: Any
     _adopt_over: Any
+    _lam1: Any
+    _passes: Any
+    _printed: bool
     _progress: Any
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -59,9 +60,10 @@ class BatchFits:
         ValueError
             Solvers other than "em" and "als", which go through rows in an order; parts with other columns or targets.
         """
-        if self.solver not in ("em", "als"):
+        if self.solver not in ("em", "als") or self._printed:
+            way = "options='paper'" if self._printed else repr(self.solver)
             raise ValueError(
-                f"solver must be 'em' or 'als' for rows in parts; got {self.solver!r}, which learns from one row after the other. Use "
+                f"solver must be 'em' or 'als' for rows in parts; got {way}, which learns from one row after the other. Use "
                 "solver='em'."
             )
         return self._fit_parts(parts)
@@ -80,9 +82,9 @@ class BatchFits:
             table,
             d,
             solver=self.solver,
-            lam1=float(self.lam1),
+            lam1=self._lam1(),
             ridge=None if self.ridge == "auto" else float(self.ridge),
-            max_iter=self.max_iter,
+            max_iter=self._passes(),
             tol=self.tol,
             mean=self.center,
             rng=generator(self.random_state),

@@ -46,20 +46,20 @@ def fit_labels(codes: _Floats, y: _Floats, alpha: Alpha, l1_ratio: float) -> Lab
     return fit_labels_over(Whole((codes, y)), alpha, l1_ratio)
 
 
-def fit_labels_over(parts: Parts, alpha: Alpha, l1_ratio: float) -> LabelFit:
+def fit_labels_over(parts: Parts, alpha: Alpha, l1_ratio: float, *, intercept: bool = True) -> LabelFit:
     """Elastic net of every target on codes, over the rows where it is known; parts are `CodesAndLabels`.
 
     `alpha="auto"` is a ridge chosen by exact leave-one-out, whose errors are sums over rows too. A target without a known row
-    gets zeros, and NaN as intercept. O(n targets d^2).
+    gets zeros, and NaN as intercept. Without `intercept`, which "auto" needs, sums are about 0. O(n targets d^2).
     """
     count, code, label = parts.total(_first)
-    rows = np.maximum(count, 1)
-    code, label = code / rows[:, None], label / rows
+    rows = np.maximum(count, 1) if intercept else np.inf
+    code, label = (code.T / rows).T, label / rows
     sums = _Centred(count, code, label, *parts.total(_second, code, label))
     ridges = _RIDGES * sums.units()[:, None]
     chosen = _left_out(parts, sums, ridges) if alpha == "auto" else None
     made = LabelFit(np.zeros((code.shape[1], len(count))), np.where(count > 0, label, np.nan))
-    for t in np.flatnonzero((count > 1) & _vary(parts)):
+    for t in np.flatnonzero((count > 1) & _vary(parts) if intercept else count > 0):
         if chosen is not None:
             weights = _ridge(sums.second[t], sums.product[t], chosen[t])
         elif l1_ratio == 0:

@@ -9,11 +9,13 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from lacunar._factor import LARGEST_CORE_RANK, first_basis
 from lacunar._parts import Whole
 from lacunar._random import generator
 from lacunar._undo import all_or_nothing
 from lacunar.regression._base import SubspaceRegression
-from lacunar.regression._solvers import fit_batch, fit_paper
+from lacunar.regression._paper import fit_smpcr, given_start, refuse_extra
+from lacunar.regression._solvers import Subspace, fit_batch, fit_interleaved
 
 
 class _TwoSteps(SubspaceRegression):
@@ -24,9 +26,7 @@ class _TwoSteps(SubspaceRegression):
         labels, self.one_target_ = self._check_labels(y, rows)
         d = self._check_rank(rows.shape[1])
         self._fit_columns(rows)
-        known = ~np.isnan(labels)
-        self.labelled_ = known.any(axis=0)
-        self.label_mean_ = np.where(known, labels, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+        self._center_labels(labels)
         return self._standardised(rows), labels - self.label_mean_, d
 
 
@@ -39,7 +39,10 @@ class MPCRRegressor(_TwoSteps):
 
     Parameters
     ----------
-    n_components : int, default=10
+    n_components : int or None, default=None
+        At most the number of columns. None is 10, or the number of columns where there are fewer.
+    options : {"paper"} or None, default=None
+        "paper" is the printed method: columns and labels are neither centred nor scaled nor clipped, and there is no intercept.
     lam : float, default=1e-3
         Weight of the l1 norm in (4).
     ridge : "auto" or float, default=0.0
@@ -87,6 +90,7 @@ class MPCRRegressor(_TwoSteps):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SubspaceRegression._parameter_constraints,
+        "options": [StrOptions({"paper"}), None],
         "lam": [Interval(Real, 0, None, closed="left")],
         "ridge": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -95,8 +99,9 @@ class MPCRRegressor(_TwoSteps):
 
     def __init__(
         self,
-        n_components: int = 10,
+        n_components: int | None = None,
         *,
+        options: Literal["paper"] | None = None,
         lam: float = 1e-3,
         ridge: float | Literal["auto"] = 0.0,
         max_iter: int = 100,
@@ -111,6 +116,7 @@ class MPCRRegressor(_TwoSteps):
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
+        self.options = options
         self.lam = lam
         self.ridge = ridge
         self.max_iter = max_iter
@@ -139,6 +145,8 @@ class MPCRRegressor(_TwoSteps):
         -------
         self : MPCRRegressor
         """
+        if self._printed:
+            self._refuse_unprinted(ridge=(0,))
         rows, labels, d = self._prepare(X, y)
         found = fit_batch(
             Whole((rows, labels)),
@@ -167,11 +175,16 @@ class SMPCRRegressor(_TwoSteps):
 
     Parameters
     ----------
-    n_components : int, default=10
+    n_components : int or None, default=None
+        At most the number of columns and 64. None is 10, or the number of columns where there are fewer.
+    options : {"paper"} or None, default=None
+        "paper" is the printed method: `max_iter` passes of PETRELS, and after them `max_iter` passes of proximal steps on the codes
+        of its last basis, on all rows, from w = 0. Columns and labels are neither centred nor scaled nor clipped, and there
+        is no intercept. None takes a step of w with every row of PETRELS, and keeps the pass that is best on held-out rows.
     lam : float, default=1e-3
         Weight of the l1 norm in (4).
     rho : float, default=1e-3
-        Step of w, constant for `constant_passes` passes, then falling as 1 / t.
+        Step of w, constant for `constant_passes` passes, then falling as 1 / t: rho t0 / t, and with `options="paper"` rho / t.
     constant_passes : int, default=1
     ridge : float, default=0.0
         On codes.
@@ -201,7 +214,7 @@ class SMPCRRegressor(_TwoSteps):
 
     See Also
     --------
-    SLRMRegressor : `SLRMRegressor(solver="paper", lam1="inf", orthonormalize="none")` is this.
+    SLRMRegressor : Lets labels shape the subspace; `lam1` says how much.
 
     References
     ----------
@@ -222,6 +235,7 @@ class SMPCRRegressor(_TwoSteps):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SubspaceRegression._parameter_constraints,
+        "options": [StrOptions({"paper"}), None],
         "lam": [Interval(Real, 0, None, closed="left")],
         "rho": [Interval(Real, 0, None, closed="neither")],
         "constant_passes": [Interval(Integral, 1, None, closed="left")],
@@ -234,8 +248,9 @@ class SMPCRRegressor(_TwoSteps):
 
     def __init__(
         self,
-        n_components: int = 10,
+        n_components: int | None = None,
         *,
+        options: Literal["paper"] | None = None,
         lam: float = 1e-3,
         rho: float = 1e-3,
         constant_passes: int = 1,
@@ -254,6 +269,7 @@ class SMPCRRegressor(_TwoSteps):
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
+        self.options = options
         self.lam = lam
         self.rho = rho
         self.constant_passes = constant_passes
@@ -273,36 +289,69 @@ class SMPCRRegressor(_TwoSteps):
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> SMPCRRegressor:
-        """Pass over the rows until held-out errors stop falling.
+    def fit(self, X: Any, y: Any, *, U0: Any = None, w0: Any = None) -> SMPCRRegressor:
+        """Pass over the rows until held-out errors stop falling; with `options="paper"` as often as `max_iter` says.
 
         Parameters
         ----------
         X : array-like with NaN, frame, sparse matrix or Observed, shape (n, D)
         y : array-like of shape (n,)
             NaN where unknown.
+        U0 : array-like of shape (D, d), default=None
+            Of `options="paper"`: where PETRELS starts, with orthonormal columns. Without it, the singular vectors of the rows
+            filled with zeros.
+        w0 : array-like of shape (d,), default=None
+            Of `options="paper"`: where w starts. Without it, 0.
 
         Returns
         -------
         self : SMPCRRegressor
         """
+        if self._printed:
+            self._refuse_unprinted(ridge=(0,))
+        else:
+            refuse_extra(U0=U0, w0=w0)
         rows, labels, d = self._prepare(X, y)
         if labels.shape[1] != 1:
             raise ValueError(
                 f"SMPCRRegressor takes one target; y has {labels.shape[1]}. Use MPCRRegressor or SLRMRegressor."
             )
+        if d > LARGEST_CORE_RANK:
+            raise ValueError(
+                f"n_components must be at most {LARGEST_CORE_RANK} for SMPCRRegressor; got {d}. Use fewer, or MPCRRegressor."
+            )
         rng = generator(self.random_state)
-        count = round(self.validation_fraction * rows.shape[0])
-        found, self.validation_errors_ = fit_paper(
+        if self._printed:
+            found = self._fit_printed(rows, labels[:, 0], *given_start(U0, w0, rows.shape[1], d), rng)
+        else:
+            found = self._fit_interleaved(rows, labels[:, 0], rng)
+        self._adopt(found, rows, labels, 0.0, 0.0)
+        return self
+
+    def _fit_printed(self, rows: Any, y: Any, U: Any, w: Any, rng: np.random.Generator) -> Subspace:
+        d = self.n_components_
+        return fit_smpcr(
             rows,
-            labels[:, 0],
-            d,
-            lam1=np.inf,
-            lam2=float(self.lam),
-            lam3=0.0,
+            y,
+            first_basis(rows, d, rng)[0] if U is None else U,
+            np.zeros(d) if w is None else w,
+            lam=float(self.lam),
             rho=float(self.rho),
             delta=float(self.delta),
-            orthonormalize="none",
+            passes=self.max_iter,
+            constant_passes=self.constant_passes,
+            precision=self.precision,
+        )
+
+    def _fit_interleaved(self, rows: Any, y: Any, rng: np.random.Generator) -> Subspace:
+        count = round(self.validation_fraction * rows.shape[0])
+        found, self.validation_errors_ = fit_interleaved(
+            rows,
+            y,
+            self.n_components_,
+            lam2=float(self.lam),
+            rho=float(self.rho),
+            delta=float(self.delta),
             ridge=float(self.ridge),
             max_passes=self.max_iter,
             constant_passes=self.constant_passes,
@@ -312,8 +361,7 @@ class SMPCRRegressor(_TwoSteps):
             rng=rng,
             progress=(lambda step, value: print(f"[lacunar] SMPCR pass {step}: {value:.3g}")) if self.verbose else None,
         )
-        self._adopt(found, rows, labels, 0.0, 0.0)
-        return self
+        return found
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,4 +1,4 @@
-"""From standardised rows and centred labels to a subspace: EM, ALS, the stream, and Algorithm 1 as printed."""
+"""From standardised rows and centred labels to a subspace: EM, ALS, the stream, and PETRELS with steps of w."""
 
 from __future__ import annotations
 
@@ -156,17 +156,14 @@ def read_stream(tracker: PerColumnRls | SharedRls, lam1: float, lam2: float) -> 
     ).rotated()
 
 
-def fit_paper(
+def fit_interleaved(
     rows: Observed,
     y: _Floats,
     d: int,
     *,
-    lam1: float,
     lam2: float,
-    lam3: float,
     rho: float,
     delta: float,
-    orthonormalize: str,
     ridge: float,
     max_passes: int,
     constant_passes: int,
@@ -176,20 +173,17 @@ def fit_paper(
     rng: np.random.Generator,
     progress: Progress | None,
 ) -> tuple[Subspace, list[float]]:
-    """Algorithm 1 with its validation on held-out rows after every pass; the best iterate, and the errors."""
+    """PETRELS with a proximal step of w after every row; the pass that is best on held-out rows, and the errors."""
     train = np.setdiff1d(np.arange(rows.shape[0]), holdout)
     basis, _ = first_basis(rows[train], d, rng)
     tracker = PerColumnRls(
         basis,
         _first_weights(rows, y, train, basis, lam2),
         precision=precision,
-        lam1=lam1,
         lam2=lam2,
-        lam3=lam3,
         rho=rho,
         delta=delta,
         ridge=ridge,
-        orthonormal=orthonormalize == "literal",
         constant_until=max(constant_passes * len(train), 1),
     )
     best, errors, waited = None, [], 0
@@ -204,7 +198,8 @@ def fit_paper(
                 f"rho must keep the weights finite; with rho={rho:g} they overflow in pass {number}. Use a smaller rho, or "
                 "standardised columns (scale=True)."
             ) from error
-        U, w = _read_paper(tracker, orthonormalize)
+        U, root = orthonormal_columns(tracker.v)
+        w = root @ tracker.w
         errors.append(_validation(rows, y, holdout if len(holdout) else train, U, w, ridge))
         if progress is not None:
             progress(number, errors[-1])
@@ -228,13 +223,10 @@ def _first_weights(rows: Observed, y: _Floats, train: NDArray[np.intp], basis: _
     return np.asarray(Lasso(alpha=max(lam2 / 2, 1e-9), fit_intercept=False).fit(codes[known], y[train][known]).coef_)
 
 
-def _read_paper(tracker: PerColumnRls, orthonormalize: str) -> tuple[_Floats, _Floats]:
-    """U and w; the other modes run in V's coordinates: U = V S with S = (V^T V)^(-1/2), and w turns to S w."""
-    if orthonormalize == "literal":
-        return tracker.basis(), tracker.w.copy()
-    u, s, right = np.linalg.svd(tracker.v, full_matrices=False)
-    root = (right.T / np.where(s > 0, s, 1.0)) @ right
-    return u @ right, root @ tracker.w
+def orthonormal_columns(V: _Floats) -> tuple[_Floats, _Floats]:
+    """U = V S with S = (V^T V)^(-1/2), and S: weights w of codes in V are S w of codes in U."""
+    u, s, right = np.linalg.svd(V, full_matrices=False)
+    return u @ right, (right.T / np.where(s > 0, s, 1.0)) @ right
 
 
 def _validation(rows: Observed, y: _Floats, held: NDArray[np.intp], U: _Floats, w: _Floats, ridge: float) -> float:

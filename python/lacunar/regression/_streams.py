@@ -1,4 +1,4 @@
-"""The sequential solvers of `SLRMRegressor`: Algorithm 1 as printed, and the stream."""
+"""The sequential fits of `SLRMRegressor`: the stream, and Algorithm 1 as printed."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar._factor import PerColumnRls, SharedRls, Tracker
+from lacunar._factor import LARGEST_CORE_RANK, PerColumnRls, SharedRls, Tracker, first_basis
 from lacunar._random import generator
 from lacunar.observed import Observed
-from lacunar.regression._solvers import fit_paper, read_stream, start_stream, stream_weights
+from lacunar.regression._paper import PENALTY, first_weights, fit_slrm, given_start
+from lacunar.regression._solvers import read_stream, start_stream, stream_weights
 
 _Floats = NDArray[np.float64]
-_LARGEST_RANK = 64
-_MOST_PASSES = 4  # of the stream over rows that are all there
 
 
 class StreamedFits:
@@ -23,74 +22,87 @@ class StreamedFits:
     n_features_in_: int
     n_components_: int
     solver: str
-    lam1: Any
     alpha: Any
     l1_ratio: float
     ridge: Any
     state: str
     forget: Any
-    orthonormalize: str
     delta: float
     rho: float
     constant_passes: int
+    validate: str
     validation_fraction: float
-    max_iter: int
     precision: str
     random_state: Any
     n_jobs: int | None
     tracker_: dict[str, Any]
     _adopt: Any
     _progress: Any
+    _lam1: Any
+    _passes: Any
+    _gamma: Any
+    _printed: bool
+    _refuse_unprinted: Any
 
     def _penalties(self) -> tuple[float, float]:
         """lambda_2 and lambda_3 of (5)."""
         if self.alpha == "auto":
-            return (1e-3, 0.0) if self.solver == "paper" else (0.0, 0.0)
+            return (PENALTY, PENALTY) if self._printed else (0.0, 0.0)
         return 2 * float(self.alpha) * self.l1_ratio, float(self.alpha) * (1 - self.l1_ratio)
 
-    def _fit_paper(self, rows: Observed, labels: _Floats, d: int) -> None:
+    def _fit_paper(
+        self, rows: Observed, labels: _Floats, held: tuple[Observed, _Floats] | None, U0: Any, w0: Any
+    ) -> None:
+        self._refuse_unprinted(solver=("em",), ridge=("auto", 0), state=("shared",), forget=("window", 1))
         self._refuse_for_streams(labels)
-        rng = generator(self.random_state)
-        count = round(self.validation_fraction * rows.shape[0])
+        rng, y = generator(self.random_state), labels[:, 0]
         lam2, lam3 = self._penalties()
-        found, self.validation_errors_ = fit_paper(
-            rows,
-            labels[:, 0],
-            d,
-            lam1=float(self.lam1),
+        used = np.arange(rows.shape[0])
+        if held is None:
+            out = np.sort(rng.permutation(len(used))[: round(self.validation_fraction * len(used))])
+            held, used = (rows[out], y[out]), np.setdiff1d(used, out)
+        train, y = rows[used], y[used]
+        U, w = given_start(U0, w0, rows.shape[1], self.n_components_)
+        U = first_basis(train, self.n_components_, rng)[0] if U is None else U
+        found, self.validation_errors_ = fit_slrm(
+            train,
+            y,
+            held,
+            U,
+            first_weights(train, y, U, lam2) if w is None else w,
+            lam1=self._lam1(),
             lam2=lam2,
             lam3=lam3,
             rho=float(self.rho),
             delta=float(self.delta),
-            orthonormalize=self.orthonormalize,
-            ridge=0.0 if self.ridge == "auto" else float(self.ridge),
-            max_passes=self.max_iter,
+            gamma=float(self._gamma()),
+            passes=self._passes(),
             constant_passes=self.constant_passes,
-            patience=5,
-            holdout=np.sort(rng.permutation(rows.shape[0])[:count]),
+            validate=self.validate,
             precision=self.precision,
-            rng=rng,
             progress=self._progress(),
         )
         self._adopt(found, rows, labels, 0.0, 0.0)
 
+    def _way(self) -> str:
+        return "options='paper'" if self._printed else f"solver={self.solver!r}"
+
     def _refuse_for_streams(self, labels: _Floats) -> None:
         if labels.shape[1] != 1:
             raise ValueError(
-                f"solver={self.solver!r} takes one target; y has {labels.shape[1]}. Use solver='em' or 'als', or one model "
-                "a target."
+                f"{self._way()} takes one target; y has {labels.shape[1]}. Use solver='em' or 'als', or one model a target."
             )
-        if self.n_components_ > _LARGEST_RANK:
+        if self.n_components_ > LARGEST_CORE_RANK:
             raise ValueError(
-                f"solver={self.solver!r} takes at most {_LARGEST_RANK} components; got {self.n_components_}. Use "
-                "solver='em' or 'als'."
+                f"n_components must be at most {LARGEST_CORE_RANK} for {self._way()}; got {self.n_components_}. Use fewer, or solver='em' "
+                "or 'als'."
             )
 
     def _fit_stream(self, rows: Observed, labels: _Floats) -> None:
         self._refuse_for_streams(labels)
         rng = generator(self.random_state)
         tracker = self._start_stream(rows, rng)
-        for number in range(min(self.max_iter, _MOST_PASSES)):
+        for number in range(self._passes()):
             order = None if number == 0 else rng.permutation(rows.shape[0])
             self._follow(tracker, rows, labels[:, 0], order)
         self._read_stream(tracker, rows, labels, refit=True)
@@ -100,7 +112,7 @@ class StreamedFits:
             rows,
             self.n_components_,
             state=self.state,
-            lam1=float(self.lam1),
+            lam1=self._lam1(),
             ridge=None if self.ridge == "auto" else float(self.ridge),
             forget=self.forget,
             delta=float(self.delta),
