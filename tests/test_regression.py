@@ -87,6 +87,17 @@ def test_uncertainty_covers():
         PAPER.fit(X[:300], y[:300]).predict(X_new, return_std=True)
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_uncertainty_is_that_of_the_residuals_where_y_depends_on_the_entries_themselves(seed):
+    """y = b x + noise has less to fear of a missing code than y = w a: the label variance alone cannot be below 0."""
+    rng = np.random.default_rng(seed)
+    X = 1 + rng.normal(size=(1500, 10)) @ np.linalg.cholesky(0.8 + 0.2 * np.eye(10)).T
+    y = X @ rng.normal(size=10) + 0.5 * rng.normal(size=1500)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    mean, std = SLRMRegressor(3, random_state=0).fit(X[:750], y[:750]).predict(X[750:], return_std=True)
+    assert 0.9 < np.sqrt(np.mean(std**2) / np.mean((mean - y[750:]) ** 2)) < 1.1
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_containers_threads_and_files_do_not_matter(name, tmp_path):
     X, y, X_new, _ = world(n=300)
