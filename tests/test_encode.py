@@ -1,5 +1,7 @@
 """TableEncoder: categories as columns, holes as holes, the same from every kind of table."""
 
+import datetime
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -57,6 +59,13 @@ def test_numbers_and_booleans_are_numbers_and_empty_text_is_a_hole():
     np.testing.assert_array_equal(table, [[1, 1, 0, NAN], [0, 2, NAN, NAN], [NAN, 3, 1, NAN]])
 
 
+def test_numbers_of_all_types_come_together_or_one_by_one():
+    X = pd.DataFrame({"b": [True, False], "i": [1, 2], "u": np.array([3, 4], np.uint64), "f": [0.5, np.nan]})
+    expected = [[1, 1, 3, 0.5], [0, 2, 4, NAN]]
+    for made in (X, X.convert_dtypes(), pl.from_pandas(X), pl.from_pandas(X).to_arrow(), X.astype({"b": object})):
+        np.testing.assert_array_equal(TableEncoder().fit_transform(made), expected)
+
+
 def test_unseen_categories_are_holes_or_errors():
     X, new = pd.DataFrame({"c": ["a", "b", "c"]}), pd.DataFrame({"c": ["a", "d"]})
     np.testing.assert_array_equal(TableEncoder().fit(X).transform(new), [[1, 0, 0], [NAN, NAN, NAN]])
@@ -111,6 +120,8 @@ DAYS = np.array([[20543, 3, 31, 1], [NAN] * 4, [19782, 2, 29, 3]])  # days since
         lambda: pd.DataFrame({"d": DATES}),
         lambda: pd.DataFrame({"d": pd.to_datetime(DATES)}),
         lambda: pd.DataFrame({"d": pd.to_datetime(DATES).tz_localize("UTC")}),
+        lambda: pd.DataFrame({"d": pd.to_datetime(DATES)}).convert_dtypes(dtype_backend="pyarrow"),
+        lambda: pd.DataFrame({"d": [None if d is None else datetime.date.fromisoformat(d) for d in DATES]}),
         lambda: pl.DataFrame({"d": DATES}).with_columns(pl.col("d").str.to_date()),
         lambda: pl.DataFrame({"d": DATES}).with_columns(pl.col("d").str.to_date()).to_arrow(),
         lambda: np.array([DATES], dtype="datetime64[ns]").T,

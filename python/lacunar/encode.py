@@ -214,7 +214,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(
                     f"X must have rows and columns; got a frame of shape {frame.shape}. Check how it was made."
                 )
-            return [(name, _frame_column(frame.get_column(name), name)) for name in frame.columns]
+            return _frame_columns(frame)
         kind = "f" if sp.issparse(X) else np.asarray(X).dtype.kind
         if kind == "M":  # objects of a finer unit than microseconds would be integers
             X = np.asarray(X).astype("datetime64[us]").astype(object)
@@ -304,9 +304,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+def _frame_columns(frame: Any) -> list[tuple[Any, _Column]]:
+    """Names and values; columns of numbers are taken together, as there may be thousands."""
+    numeric = [name for name, dtype in frame.schema.items() if dtype.is_numeric() or dtype == nw.Boolean]
+    block = frame.select(numeric).to_numpy() if numeric else np.empty((0, 0))
+    places = {name: j for j, name in enumerate(numeric)} if block.dtype.kind in "biuf" else {}
+    return [
+        (name, _column(block[:, places[name]], name) if name in places else _frame_column(frame.get_column(name), name))
+        for name in frame.columns
+    ]
+
+
 def _frame_column(series: Any, name: Any) -> _Column:
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
         return _column(series.cast(nw.Float64).to_numpy(), name)
+    if series.dtype in (nw.Date, nw.Datetime):
+        if getattr(series.dtype, "time_zone", None) is not None:
+            series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+        dates: _Column = series.cast(nw.Datetime("us")).to_numpy().astype("datetime64[us]")
+        return dates
     return _column(np.array([*series.to_list(), None], dtype=object)[:-1], name)  # never two-dimensional
 
 

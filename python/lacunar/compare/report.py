@@ -19,6 +19,7 @@ from lacunar import __version__
 from lacunar.compare.comparison import Comparison, Score
 from lacunar.plotting import CoverageDisplay, MissingnessDisplay, ScoresDisplay
 
+MARKS = {"best": "lowest", "tied": "not distinguishable from it", "": ""}
 _SHOWN = 6  # learners in the picture of score against share observed
 
 
@@ -142,7 +143,7 @@ def page(comparison: Comparison) -> str:
         summary=shown(summary(comparison, scores)),
         caveats="".join(f'<p class="caveat">{shown(line)}</p>' for line in caveats(comparison, scores)),
         facts="".join(f"<div><dt>{shown(k)}</dt><dd>{shown(v)}</dd></div>" for k, v in facts),
-        head=_head(comparison),
+        head="".join(f"<th>{shown(name)}</th>" for name in headings(comparison)),
         rows="".join(_row(comparison, score) for score in scores),
         pictures=_pictures(comparison, [s for s in scores if not s.failure]),
         read="".join(f"<li>{shown(note)}</li>" for note in problem.notes),
@@ -152,24 +153,34 @@ def page(comparison: Comparison) -> str:
     )
 
 
-def _head(comparison: Comparison) -> str:
-    names = ["learner", comparison.measure, "± s.e."]
-    names += ["R²"] if comparison.problem.task == "regression" else []
-    return "".join(f"<th>{shown(name)}</th>" for name in [*names, "fit", "predict", ""])
+def headings(comparison: Comparison) -> list[str]:
+    """Names of the columns of the table of scores; the last holds marks."""
+    r2 = ["R²"] if comparison.problem.task == "regression" else []
+    return ["learner", comparison.measure, "± s.e.", *r2, "fit", "predict", ""]
+
+
+def cells(comparison: Comparison, score: Score) -> list[str]:
+    """The numbers of one learner as text, in the order of `headings`, without its name and mark."""
+    regression = comparison.problem.task == "regression"
+    mean = f"{score.mean:.4g}" if regression else f"{score.mean:.3f}"
+    error = "" if np.isnan(score.error) else f"{score.error:.2g}" if regression else f"{score.error:.3f}"
+    return [
+        mean,
+        error,
+        *([f"{score.r2:.3f}"] if regression else []),
+        seconds(score.fit_seconds),
+        seconds(score.predict_seconds),
+    ]
 
 
 def _row(comparison: Comparison, score: Score) -> str:
     name = f'<td class="name">{shown(score.learner.name)}</td>'
-    regression = comparison.problem.task == "regression"
     if score.failure:
-        return f'<tr class="failed">{name}<td colspan="{5 + regression}">failed: {shown(score.failure)}</td></tr>'
-    cells = [f"{score.mean:.4g}" if regression else f"{score.mean:.3f}"]
-    cells += ["" if np.isnan(score.error) else f"{score.error:.2g}" if regression else f"{score.error:.3f}"]
-    cells += [f"{score.r2:.3f}"] if regression else []
-    cells += [seconds(score.fit_seconds), seconds(score.predict_seconds)]
-    mark = {"best": "lowest", "tied": "not distinguishable from it", "": ""}[score.mark]
+        width = len(headings(comparison)) - 1
+        return f'<tr class="failed">{name}<td colspan="{width}">failed: {shown(score.failure)}</td></tr>'
+    numbers = "".join(f"<td>{cell}</td>" for cell in cells(comparison, score))
     kind = f"{score.mark} {'ours' if score.learner.ours else ''}".strip()
-    return f'<tr class="{kind}">{name}{"".join(f"<td>{c}</td>" for c in cells)}<td class="mark">{mark}</td></tr>'
+    return f'<tr class="{kind}">{name}{numbers}<td class="mark">{MARKS[score.mark]}</td></tr>'
 
 
 def seconds(value: float) -> str:

@@ -6,11 +6,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-import numpy as np
-
 from lacunar.compare.comparison import Comparison, Learner, Run, evaluate, learners
 from lacunar.compare.problem import Problem
-from lacunar.compare.report import caveats, seconds, summary, visible
+from lacunar.compare.report import MARKS, caveats, cells, headings, summary, visible
 
 
 @contextmanager
@@ -67,33 +65,22 @@ def print_table(comparison: Comparison) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    regression = comparison.problem.task == "regression"
     scores = comparison.scores()
     # Piped into a file the table keeps its width: a cut name is no result.
     console = Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else 120)
     table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("learner", no_wrap=True)
-    heads = [comparison.measure, "± s.e.", *(["R²"] if regression else []), "fit", "predict"]
-    for name in heads:
+    first, *numbers, last = headings(comparison)
+    table.add_column(first, no_wrap=True)
+    for name in numbers:
         table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("")
-    for s in scores:
-        learner = Text(visible(s.learner.name))  # plain text: in a str rich would look for markup
-        if s.failure:
-            why = Text(f"failed: {visible(s.failure)}")
-            table.add_row(learner, *["-"] * len(heads), why)
+    table.add_column(last)
+    for score in scores:
+        learner = Text(visible(score.learner.name))  # plain text: in a str rich would look for markup
+        if score.failure:
+            table.add_row(learner, *["-"] * len(numbers), Text(f"failed: {visible(score.failure)}"))
             continue
-        error = "" if np.isnan(s.error) else f"{s.error:.2g}" if regression else f"{s.error:.3f}"
-        numbers = [f"{s.mean:.4g}" if regression else f"{s.mean:.3f}", error, *([f"{s.r2:.3f}"] if regression else [])]
-        mark = {"best": "* lowest", "tied": "= not distinguishable from it", "": ""}[s.mark]
-        table.add_row(
-            learner,
-            *numbers,
-            seconds(s.fit_seconds),
-            seconds(s.predict_seconds),
-            mark,
-            style="bold" if s.mark == "best" else "",
-        )
+        mark = {"best": "* ", "tied": "= ", "": ""}[score.mark] + MARKS[score.mark]
+        table.add_row(learner, *cells(comparison, score), mark, style="bold" if score.mark == "best" else "")
     console.print(table)
     console.print()
     for line in [summary(comparison, scores), *caveats(comparison, scores)]:
