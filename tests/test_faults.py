@@ -4,18 +4,22 @@ import itertools
 import signal
 import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressorCV, Observed
+from lacunar._columns import fit_columns
+from lacunar._factor._codes import row_codes
 from lacunar.active import MBEG, ActivePOPCA
 from lacunar.baselines import GeomClassifier, MC1Classifier, MCBRegressor
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.features import KarmaFeatures
+from lacunar.kernels import karma_kernel
 from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
 from lacunar.stack import KarmaStackClassifier, LowRankImputer
-from lacunar.subspace import POPCA
+from lacunar.subspace import POPCA, column_pair_sums
 from lacunar.tracking import GROUSE, PETRELS
 
 if not hasattr(signal, "setitimer"):
@@ -107,6 +111,39 @@ def test_an_interrupt_comes_back(name):
         LOOPS[name]()
     # Without a look for signals these loops run for minutes; a busy machine may take seconds for one step.
     assert -0.2 < ctrl_c.waited < 15
+
+
+def test_one_call_of_the_core_comes_back():
+    """Calls of seconds that change nothing: Ctrl-C is seen inside them, and what they read is as it was."""
+    rng = np.random.default_rng(0)
+    wide = Observed.from_dense(rng.normal(size=(9000, 1500)).astype(np.float32))
+    tall = Observed.from_dense(np.where(rng.random((60_000, 60)) < 0.5, rng.normal(size=(60_000, 60)), np.nan))
+    basis = rng.normal(size=(60, 48))
+    calls = {
+        f"karma_kernel {method}": lambda method=method: karma_kernel(wide, gamma=2, n_jobs=2, method=method)
+        for method in ("dense", "spmm", "inverted")
+    }
+    calls["row_codes"] = lambda: row_codes(tall, basis, 0.1, inverse=True)
+    calls["pair sums"] = lambda: [column_pair_sums(tall) for _ in range(1000)]
+    calls["moments"] = lambda: [fit_columns(wide, np.ones(9000), standardize=True) for _ in range(1000)]
+    for name, call in calls.items():
+        with Interrupted(0.2) as ctrl_c:
+            call()
+            pytest.fail(f"{name} was not interrupted")
+        assert ctrl_c.waited < 1, name
+    twice = row_codes(tall[:300], basis, 0.1).code
+    np.testing.assert_array_equal(row_codes(tall[:300], basis, 0.1, n_jobs=3).code, twice)
+
+
+def test_an_interrupt_is_seen_by_the_main_thread_alone():
+    """Another thread's call is not disturbed: Python handles signals in its main thread."""
+    X = np.random.default_rng(0).normal(size=(3000, 300))
+    with ThreadPoolExecutor(1) as team:
+        other = team.submit(karma_kernel, X, gamma=2)
+        with Interrupted(0.05):
+            time.sleep(30)
+        made = other.result()
+    np.testing.assert_array_equal(made[:64, :64], karma_kernel(X[:64], gamma=2))
 
 
 def test_an_interrupted_fit_keeps_the_last_full_block():

@@ -2,12 +2,16 @@
 
 import io
 import os
+import platform
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
+
+from lacunar import _core
 
 # One array for each table of pointers in cpp/lib/dispatch.cpp that its own tests do not compare already.
 CODE = """
@@ -56,7 +60,7 @@ def answers(isa):
         pytest.skip(f"this processor or build has no {isa}")
     said = done.stderr.decode()
     assert done.returncode == 0, said
-    assert re.search(rf"^instruction set +{isa}$", said, re.MULTILINE), said
+    assert re.search(rf"^instruction set +{re.escape(isa)}$", said, re.MULTILINE), said
     with np.load(io.BytesIO(done.stdout)) as found:
         return dict(found)
 
@@ -66,8 +70,85 @@ def base():
     return answers("base")
 
 
-@pytest.mark.parametrize("isa", ["v3", "v4"])
+@pytest.mark.parametrize("isa", ["v3", "v4", "v4+vpopcntdq"])
 def test_every_instruction_set_answers_alike(base, isa):
     for name, found in answers(isa).items():
         close = CLOSE.get(name, 1e-8)
         np.testing.assert_allclose(found, base[name], rtol=0, atol=close * np.abs(base[name]).max(), err_msg=name)
+
+
+# Bits of cpuid's words, from Intel's manual and not from the source: what -march=x86-64-v3 and -v4 let a compiler use.
+WORDS = ("leaf1_ecx", "leaf7_ebx", "leaf7_ecx", "extended_ecx", "xcr0")
+V3 = [("leaf1_ecx", bit) for bit in (0, 9, 12, 13, 19, 20, 22, 23, 27, 28, 29)]
+V3 += [("leaf7_ebx", 3), ("leaf7_ebx", 5), ("leaf7_ebx", 8), ("extended_ecx", 0), ("extended_ecx", 5)]
+V4 = [("leaf7_ebx", bit) for bit in (16, 17, 28, 30, 31)]
+COUNTING = [("leaf7_ecx", 14)]
+YMM, ZMM = [("xcr0", bit) for bit in (1, 2)], [("xcr0", bit) for bit in (5, 6, 7)]
+
+
+def runs(*bits):
+    """The instruction set of a processor with these bits."""
+    words = dict.fromkeys(WORDS, 0)
+    for word, bit in bits:
+        words[word] |= 1 << bit
+    return _core.isa_of(**words).partition(",")[0]
+
+
+def test_a_level_is_entered_with_all_its_features_only():
+    haswell = [*V3, *YMM]
+    skylake = [*haswell, *V4, *ZMM]
+    assert runs() == "base"
+    assert runs(*haswell) == "v3"
+    for lost in haswell:
+        assert runs(*(bit for bit in [*skylake, *COUNTING] if bit != lost)) == "base", lost
+    assert runs(*skylake) == "v4"  # no processor before Ice Lake has VPOPCNTDQ
+    for lost in [*V4, *ZMM]:
+        assert runs(*(bit for bit in [*skylake, *COUNTING] if bit != lost)) == "v3", lost
+    assert runs(*skylake, *COUNTING) == "v4+vpopcntdq"
+
+
+def test_what_is_missing_is_told():
+    words = dict.fromkeys(WORDS, 2**64 - 1) | dict.fromkeys(WORDS[:-1], 2**32 - 1)
+    assert _core.isa_of(**words | {"xcr0": 7}) == "v3, then lacks zmm registers (not saved by the system)"
+    without = words | {"leaf1_ecx": 2**32 - 1 - (1 << 22)}
+    assert _core.isa_of(**without) == "base, then lacks movbe"
+
+
+def test_show_config_tells_what_was_found_and_what_is_used(capsys):
+    from lacunar import show_config
+
+    show_config()
+    said = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines())
+    used, found = said["instruction set"].strip(), said["instruction set found"].strip()
+    assert used == os.environ.get("LACUNAR_ISA") or found.partition(",")[0] == used
+
+
+@pytest.mark.skipif(
+    platform.machine() != "x86_64" or not Path("/proc/cpuinfo").exists(), reason="no /proc/cpuinfo of x86-64"
+)
+def test_the_system_names_the_features_that_were_found():
+    flags = set(re.search(r"^flags\s*:(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE).group(1).split())
+    found = _core.build_info()["instruction set found"].partition(",")[0]
+    v3 = {
+        "pni",
+        "ssse3",
+        "fma",
+        "cx16",
+        "sse4_1",
+        "sse4_2",
+        "movbe",
+        "popcnt",
+        "avx",
+        "f16c",
+        "bmi1",
+        "avx2",
+        "bmi2",
+        "lahf_lm",
+        "abm",
+    }
+    v4 = {"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"}
+    levels = [v3, v3 | v4, v3 | v4 | {"avx512_vpopcntdq"}]
+    assert found in (
+        "base",
+        ["base", "v3", "v4", "v4+vpopcntdq"][sum(level <= flags for level in levels)],
+    )  # base: built without

@@ -178,7 +178,7 @@ def test_result_does_not_depend_on_the_container():
         np.testing.assert_array_equal(karma_kernel(same), karma_kernel(X))
 
 
-@pytest.mark.parametrize("isa", ["base", "v3", "v4"])
+@pytest.mark.parametrize("isa", ["base", "v3", "v4", "v4+vpopcntdq"])
 def test_result_does_not_depend_on_the_instruction_set(isa):
     code = (
         "import numpy as np, sys; from lacunar.kernels import karma_kernel\n"
@@ -206,7 +206,7 @@ def test_unknown_instruction_set_is_refused():
     environment = {**os.environ, "LACUNAR_ISA": "v9"}
     done = subprocess.run([sys.executable, "-c", "import lacunar"], env=environment, capture_output=True, check=False)
     assert done.returncode != 0
-    assert b"must be base, v3 or v4" in done.stderr
+    assert b"must be base, v3, v4 or v4+vpopcntdq" in done.stderr
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -127,3 +127,43 @@ def test_a_search_does_not_depend_on_threads_of_ours_or_of_blas(n_jobs, cv):
             return KarmaRegressorCV(cv=cv, random_state=0, n_jobs=n_jobs).fit(X, y).cv_results_["mean_test_score"]
 
     np.testing.assert_array_equal(scores(n_jobs, 3), scores(None, 1))
+
+
+def _in_a_process(code):
+    run = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], timeout=120, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits memory by address space")
+@pytest.mark.parametrize("n_jobs", [2, 64])
+def test_a_thread_that_cannot_start_is_done_without(n_jobs):
+    # Room for the result and for a few stacks of 8 MiB: the tenth thread or so does not start.
+    _in_a_process(f"""
+        import resource
+        import numpy as np
+        from lacunar.kernels import karma_kernel
+
+        X = np.random.default_rng(0).normal(size=(4000, 50))
+        before = karma_kernel(X[:500], gamma=2)
+        used = int(open("/proc/self/statm").read().split()[0]) * 4096
+        resource.setrlimit(resource.RLIMIT_AS, (used + 300 * 2**20,) * 2)
+        made = karma_kernel(X, gamma=2, n_jobs={n_jobs})
+        np.testing.assert_array_equal(made[:500, :500], before)
+    """)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="counts threads in /proc")
+def test_work_of_one_task_makes_one_thread_and_little_room():
+    # 0.1.0 made a workspace of 500 KiB for every thread asked for: a gibibyte here.
+    _in_a_process("""
+        import resource
+        import numpy as np
+        from lacunar.kernels import karma_kernel
+
+        X = np.random.default_rng(0).normal(size=(20, 10))
+        before = karma_kernel(X, gamma=2)
+        used = int(open("/proc/self/statm").read().split()[0]) * 4096
+        resource.setrlimit(resource.RLIMIT_AS, (used + 16 * 2**20,) * 2)
+        for method in ("auto", "dense", "spmm", "inverted"):
+            np.testing.assert_allclose(karma_kernel(X, gamma=2, n_jobs=4096, method=method), before, rtol=1e-12)
+    """)

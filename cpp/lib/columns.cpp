@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "lacunar/interrupt.hpp"
+
 namespace lacunar {
 namespace {
 
@@ -13,6 +15,7 @@ void divide(double* sum, const double* total, Offset n) {
 
 template <class T>
 void column_moments(const Rows<T>& rows, const double* weight, double* total, double* mean, double* variance) {
+  InterruptCheck check;
   for (Offset j = 0; j < rows.n_cols; ++j) total[j] = mean[j] = variance[j] = 0.0;
   for (Offset i = 0; i < rows.n_rows; ++i) {
     const double w = weight ? weight[i] : 1.0;
@@ -21,6 +24,7 @@ void column_moments(const Rows<T>& rows, const double* weight, double* total, do
       total[j] += w;
       mean[j] += w * static_cast<double>(rows.values[p]);
     }
+    check.after(2 * (rows.offsets[i + 1] - rows.offsets[i]));
   }
   divide(mean, total, rows.n_cols);
   for (Offset i = 0; i < rows.n_rows; ++i) {
@@ -30,6 +34,7 @@ void column_moments(const Rows<T>& rows, const double* weight, double* total, do
       const double away = static_cast<double>(rows.values[p]) - mean[j];
       variance[j] += w * (away * away);
     }
+    check.after(2 * (rows.offsets[i + 1] - rows.offsets[i]));
   }
   divide(variance, total, rows.n_cols);
 }
@@ -37,12 +42,13 @@ void column_moments(const Rows<T>& rows, const double* weight, double* total, do
 template <class T>
 bool standardise(const Rows<T>& rows, const double* center, const double* scale, T* out) {
   bool finite = true;
-  const Offset n_observed = rows.n_observed();
-  for (Offset p = 0; p < n_observed; ++p) {
-    const Index j = rows.indices[p];
-    out[p] = static_cast<T>((static_cast<double>(rows.values[p]) - center[j]) / scale[j]);
-    finite &= std::isfinite(out[p]);
-  }
+  InterruptCheck check;
+  for (Offset i = 0; i < rows.n_rows; ++i, check.after(2 * (rows.offsets[i] - rows.offsets[i - 1])))
+    for (Offset p = rows.offsets[i]; p < rows.offsets[i + 1]; ++p) {
+      const Index j = rows.indices[p];
+      out[p] = static_cast<T>((static_cast<double>(rows.values[p]) - center[j]) / scale[j]);
+      finite &= std::isfinite(out[p]);
+    }
   return finite;
 }
 

@@ -1,7 +1,12 @@
 // Which instruction set this process runs: decided once, on first use.
+#include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <string>
-#include <string_view>
+
+#if defined(LACUNAR_HAS_V4)
+#include <cpuid.h>
+#endif
 
 #include "lacunar/kernels.hpp"
 
@@ -31,36 +36,93 @@ LACUNAR_DECLARE(v4)
 #endif
 #undef LACUNAR_DECLARE
 
+// Of the two kernels that count common bits, once more for processors that count bits of vectors.
+#if defined(LACUNAR_HAS_V4)
+namespace v4_popcount {
+extern const GramKernels<float> gram_f32;
+extern const GramKernels<double> gram_f64;
+void count_common(const std::uint64_t*, const std::uint64_t*, Offset, Offset, Offset*);
+}  // namespace v4_popcount
+#endif
+
 namespace {
 
-enum class Isa { base, v3, v4 };
+enum class Isa { base, v3, v4, v4_popcount };
+constexpr const char* kNames[] = {"base", "v3", "v4", "v4+vpopcntdq"};
 
-Isa best_isa() {
+struct Feature {
+  const char* name;
+  std::uint32_t Processor::*word;
+  int bit;
+};
+// Everything that the compilers may use under -march=x86-64-v3 and -v4 (System V ABI for x86-64, table 3.1).
+constexpr Feature kV3[] = {
+    {"sse3", &Processor::leaf1_ecx, 0},      {"ssse3", &Processor::leaf1_ecx, 9},   {"fma", &Processor::leaf1_ecx, 12},
+    {"cmpxchg16b", &Processor::leaf1_ecx, 13}, {"sse4.1", &Processor::leaf1_ecx, 19}, {"sse4.2", &Processor::leaf1_ecx, 20},
+    {"movbe", &Processor::leaf1_ecx, 22},    {"popcnt", &Processor::leaf1_ecx, 23}, {"osxsave", &Processor::leaf1_ecx, 27},
+    {"avx", &Processor::leaf1_ecx, 28},      {"f16c", &Processor::leaf1_ecx, 29},   {"bmi1", &Processor::leaf7_ebx, 3},
+    {"avx2", &Processor::leaf7_ebx, 5},      {"bmi2", &Processor::leaf7_ebx, 8},    {"lahf", &Processor::extended_ecx, 0},
+    {"lzcnt", &Processor::extended_ecx, 5}};
+constexpr Feature kV4[] = {{"avx512f", &Processor::leaf7_ebx, 16}, {"avx512dq", &Processor::leaf7_ebx, 17},
+                           {"avx512cd", &Processor::leaf7_ebx, 28}, {"avx512bw", &Processor::leaf7_ebx, 30},
+                           {"avx512vl", &Processor::leaf7_ebx, 31}};
+constexpr Feature kPopcount[] = {{"avx512_vpopcntdq", &Processor::leaf7_ecx, 14}};
+constexpr std::uint64_t kYmm = 0x6, kZmm = 0xe6;  // of XCR0: registers that the system saves
+
+template <std::size_t N>
+std::string missing(const Processor& processor, const Feature (&features)[N], std::uint64_t saved, const char* registers) {
+  std::string names;
+  const auto lack = [&](const std::string& name) { names += (names.empty() ? "" : " ") + name; };
+  for (const Feature& feature : features)
+    if ((processor.*feature.word >> feature.bit & 1) == 0) lack(feature.name);
+  if ((processor.xcr0 & saved) != saved) lack(std::string(registers) + " registers (not saved by the system)");
+  return names;
+}
+
+struct Offer {
+  Isa isa;
+  std::string lacks;  // of the next one
+};
+
+Offer offer_of(const Processor& processor) {
+  if (auto lacks = missing(processor, kV3, kYmm, "ymm"); !lacks.empty()) return {Isa::base, lacks};
+  if (auto lacks = missing(processor, kV4, kZmm, "zmm"); !lacks.empty()) return {Isa::v3, lacks};
+  if (auto lacks = missing(processor, kPopcount, kZmm, "zmm"); !lacks.empty()) return {Isa::v4, lacks};
+  return {Isa::v4_popcount, ""};
+}
+
+// By the instructions themselves: __builtin_cpu_supports asks the compiler's runtime, and others than libgcc answer 0.
+Processor this_processor() {
+  Processor found;
 #if defined(LACUNAR_HAS_V4)
-  __builtin_cpu_init();
-  const bool v3 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
-  const bool v4 = v3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                  __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-                  __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512vpopcntdq");
-  return v4 ? Isa::v4 : v3 ? Isa::v3 : Isa::base;
-#else
-  return Isa::base;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  if (__get_cpuid(1, &a, &b, &c, &d)) found.leaf1_ecx = c;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) found.leaf7_ebx = b, found.leaf7_ecx = c;
+  if (__get_cpuid(0x80000001, &a, &b, &c, &d)) found.extended_ecx = c;
+  if (found.leaf1_ecx >> 27 & 1) {  // xgetbv is there
+    __asm__(".byte 0x0f, 0x01, 0xd0" : "=a"(a), "=d"(d) : "c"(0));
+    found.xcr0 = std::uint64_t{d} << 32 | a;
+  }
 #endif
+  return found;
 }
 
 struct Choice {
-  Isa isa = best_isa();
+  Offer offer = offer_of(this_processor());
+  Isa isa = offer.isa;
   std::string complaint;
 
   Choice() {
     const char* asked = std::getenv("LACUNAR_ISA");
     if (asked == nullptr || *asked == '\0') return;
-    const std::string_view name = asked;
-    const Isa wanted = name == "v4" ? Isa::v4 : name == "v3" ? Isa::v3 : Isa::base;
-    if (name != "v4" && name != "v3" && name != "base")
-      complaint = "LACUNAR_ISA must be base, v3 or v4; got '" + std::string(name) + "'. Unset it to use the best.";
+    const std::string name = asked;
+    const auto* const at = std::find(std::begin(kNames), std::end(kNames), name);
+    const auto wanted = static_cast<Isa>(at - std::begin(kNames));
+    if (at == std::end(kNames))
+      complaint = "LACUNAR_ISA must be base, v3, v4 or v4+vpopcntdq; got '" + name + "'. Unset it to use the best.";
     else if (wanted > isa)
-      complaint = "LACUNAR_ISA=" + std::string(name) + " asks for more than this processor or build offers. Unset it.";
+      complaint = "LACUNAR_ISA=" + name + " asks for more than this processor or build offers" +
+                  (offer.lacks.empty() ? "" : ", which lacks " + offer.lacks) + ". Unset it.";
     else
       isa = wanted;
   }
@@ -71,30 +133,38 @@ const Choice& choice() {
   return made;
 }
 
+std::string told(const Offer& offer) {
+  const std::string name = kNames[static_cast<int>(offer.isa)];
+  return offer.lacks.empty() ? name : name + ", then lacks " + offer.lacks;
+}
+
 }  // namespace
 
-const char* isa_name() {
-  constexpr const char* names[] = {"base", "v3", "v4"};
-  return names[static_cast<int>(choice().isa)];
-}
+const char* isa_name() { return kNames[static_cast<int>(choice().isa)]; }
+
+std::string isa_found() { return told(choice().offer); }
+
+std::string isa_of(const Processor& processor) { return told(offer_of(processor)); }
 
 const char* isa_complaint() { return choice().complaint.empty() ? nullptr : choice().complaint.c_str(); }
 
 // The member of the chosen instruction set's namespace.
 #if defined(LACUNAR_HAS_V4)
-#define LACUNAR_PICK(name) (choice().isa == Isa::v4 ? v4::name : choice().isa == Isa::v3 ? v3::name : base::name)
+#define LACUNAR_PICK(name) (choice().isa >= Isa::v4 ? v4::name : choice().isa == Isa::v3 ? v3::name : base::name)
+#define LACUNAR_PICK_COUNTING(name) (choice().isa == Isa::v4_popcount ? v4_popcount::name : LACUNAR_PICK(name))
 #else
 #define LACUNAR_PICK(name) (base::name)
+#define LACUNAR_PICK_COUNTING(name) (base::name)
 #endif
 
 template <>
 const GramKernels<float>& gram_kernels() {
-  return LACUNAR_PICK(gram_f32);
+  return LACUNAR_PICK_COUNTING(gram_f32);
 }
 
 template <>
 const GramKernels<double>& gram_kernels() {
-  return LACUNAR_PICK(gram_f64);
+  return LACUNAR_PICK_COUNTING(gram_f64);
 }
 
 template <>
@@ -143,6 +213,6 @@ const MegKernels& meg_kernels() { return LACUNAR_PICK(meg_kernels); }
 
 DualSweep dual_sweep() { return LACUNAR_PICK(dual_sweep); }
 
-CountCommon count_common() { return LACUNAR_PICK(count_common); }
+CountCommon count_common() { return LACUNAR_PICK_COUNTING(count_common); }
 
 }  // namespace lacunar

@@ -127,16 +127,17 @@ Offset factor_sums(const Rows<T>& rows, const double* model, int k, double noise
   std::vector<double> others(static_cast<std::size_t>((n_parts - 1) * size), 0.0);
   std::vector<double> moments(static_cast<std::size_t>(n_parts * packed(k)), 0.0);
   std::atomic<Offset> rescued{0};
-  parallel_tasks(n_threads, n_parts, [&](int, Offset task) {
+  const auto work = [&](Part& part, Offset task, InterruptCheck& check) {
     double* to = task == 0 ? sums : others.data() + (task - 1) * size;
-    Part part(model, k, noise);
     const Offset last = part_start(rows, task + 1, n_parts);
     for (Offset i = part_start(rows, task, n_parts); i < last; ++i) {
       const Offset from = rows.offsets[i], entries = rows.offsets[i + 1] - from;
       if (entries == 0) continue;
       if (!part.add(rows.indices + from, rows.values + from, entries, to, moments.data() + task * packed(k))) ++rescued;
+      check.after((entries + k) * k * k);
     }
-  });
+  };
+  parallel_tasks(n_threads, n_parts, [&] { return Part(model, k, noise); }, work);
   add_parts(others.data(), n_parts, size, sums);
   add_parts(moments.data(), n_parts + 1, packed(k), moment);
   return rescued;

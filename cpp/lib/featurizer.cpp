@@ -166,6 +166,11 @@ void Featurizer<T>::add(T* table, Offset outputs, Offset output, double c) const
   }
 }
 
+template <class T>
+Offset Featurizer<T>::operations() const {
+  return static_cast<Offset>(ids_.size()) * (sparse_ ? static_cast<Offset>(places_.size()) : width_ / 4) + 16;
+}
+
 template class Featurizer<float>;
 template class Featurizer<double>;
 

@@ -1,6 +1,7 @@
 // The choice of a path, and what every path does with a finished block of sums and counts.
 #include <algorithm>
 
+#include "lacunar/interrupt.hpp"
 #include "lacunar/karma_gram.hpp"
 
 namespace lacunar {
@@ -9,7 +10,9 @@ namespace {
 
 std::vector<double> column_counts(const Offset* offsets, Offset n_rows, const Index* indices, Offset n_cols) {
   std::vector<double> counts(static_cast<std::size_t>(n_cols));
-  for (Offset p = 0; p < offsets[n_rows]; ++p) counts[static_cast<std::size_t>(indices[p])] += 1;
+  InterruptCheck check;
+  for (Offset i = 0; i < n_rows; ++i, check.after(2 * (offsets[i] - offsets[i - 1])))
+    for (Offset p = offsets[i]; p < offsets[i + 1]; ++p) counts[static_cast<std::size_t>(indices[p])] += 1;
   return counts;
 }
 

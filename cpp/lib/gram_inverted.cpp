@@ -1,6 +1,5 @@
 // The third way over the pairs: an inverted index, which touches only pairs that share a column.
 #include <algorithm>
-#include <memory>
 
 #include "lacunar/karma_gram.hpp"
 #include "lacunar/parallel.hpp"
@@ -22,7 +21,8 @@ struct Inverted {
       : offsets(static_cast<std::size_t>(y.n_cols + 2)), row(static_cast<std::size_t>(y.n_observed())), value(row.size()) {
     for (Offset p = 0; p < y.n_observed(); ++p) ++offsets[static_cast<std::size_t>(y.indices[p]) + 2];
     for (std::size_t k = 1; k < offsets.size(); ++k) offsets[k] += offsets[k - 1];
-    for (Offset i = 0; i < y.n_rows; ++i)
+    InterruptCheck check;
+    for (Offset i = 0; i < y.n_rows; ++i, check.after(8 * (y.offsets[i] - y.offsets[i - 1])))
       for (Offset p = y.offsets[i]; p < y.offsets[i + 1]; ++p) {
         const auto slot = static_cast<std::size_t>(offsets[static_cast<std::size_t>(y.indices[p]) + 1]++);
         row[slot] = static_cast<Index>(i);
@@ -32,6 +32,13 @@ struct Inverted {
 
   ByColumn<T> columns() const { return {offsets.data(), row.data(), value.data()}; }
 };
+
+template <class T>
+int useful_threads(const GramTask<T>& task, int n_threads) {
+  const auto mean_column = static_cast<double>(task.y.n_observed()) / static_cast<double>(std::max<Offset>(task.y.n_cols, 1));
+  const auto n_x = static_cast<double>(task.x.n_rows), n_y = static_cast<double>(task.y.n_rows);
+  return threads_worth(n_threads, 4 * static_cast<double>(task.x.n_observed()) * mean_column + n_x * n_y);
+}
 
 // The pairs of one row that share a column.
 template <class T>
@@ -72,16 +79,16 @@ void write_line(const GramTask<T>& task, InvertedRow<T>& w, std::size_t n_touche
 template <class T>
 void gram_inverted(const GramTask<T>& task, int n_threads) {
   const Inverted<T> y(task.y);
-  std::vector<std::unique_ptr<InvertedRow<T>>> lines(static_cast<std::size_t>(std::max(n_threads, 1)));
-  parallel_tasks(n_threads, (task.x.n_rows + grain - 1) / grain, [&](int thread, Offset at) {
-    auto& slot = lines[static_cast<std::size_t>(thread)];
-    if (!slot) slot = std::make_unique<InvertedRow<T>>(task.y.n_rows);
+  const auto work = [&](InvertedRow<T>& row, Offset at, InterruptCheck& check) {
     for (Offset i = at * grain; i < std::min((at + 1) * grain, task.x.n_rows); ++i) {
-      const std::size_t n_touched = slot->gather(task, y, i);
-      for (std::size_t q = 0; q < task.forms.size(); ++q) write_line(task, *slot, n_touched, i, q);
-      slot->clear(n_touched);
+      const std::size_t n_touched = row.gather(task, y, i);
+      for (std::size_t q = 0; q < task.forms.size(); ++q) write_line(task, row, n_touched, i, q);
+      row.clear(n_touched);
+      check.look();
     }
-  });
+  };
+  parallel_tasks(useful_threads(task, n_threads), (task.x.n_rows + grain - 1) / grain,
+                 [&] { return InvertedRow<T>(task.y.n_rows); }, work);
 }
 
 // Every task keeps its own rows, so that order and bits do not depend on the threads.
@@ -92,27 +99,28 @@ SparseGram<T> gram_sparse(const GramTask<T>& task, int n_threads) {
   SparseGram<T> out;
   out.offsets.assign(static_cast<std::size_t>(n_x) + 1, 0);
   std::vector<SparseGram<T>> parts(static_cast<std::size_t>(n_tasks));
-  std::vector<std::unique_ptr<InvertedRow<T>>> rows(static_cast<std::size_t>(std::max(n_threads, 1)));
-  parallel_tasks(n_threads, n_tasks, [&](int thread, Offset at) {
-    auto& row = rows[static_cast<std::size_t>(thread)];
-    if (!row) row = std::make_unique<InvertedRow<T>>(task.y.n_rows);
+  const auto work = [&](InvertedRow<T>& row, Offset at, InterruptCheck& check) {
     auto& part = parts[static_cast<std::size_t>(at)];
     for (Offset i = at * grain; i < std::min((at + 1) * grain, n_x); ++i) {
-      const std::size_t n_touched = row->gather(task, y, i);
+      const std::size_t n_touched = row.gather(task, y, i);
       const T row_scale = task.row_scale ? task.row_scale[i] : T{1};
       const std::size_t from = part.values.size();
-      part.indices.insert(part.indices.end(), row->touched.begin(), row->touched.begin() + static_cast<Offset>(n_touched));
+      part.indices.insert(part.indices.end(), row.touched.begin(), row.touched.begin() + static_cast<Offset>(n_touched));
       part.values.resize(from + n_touched);
-      gram_kernels<T>().finish_pairs(row->pairs.data(), row->touched.data(), static_cast<Offset>(n_touched), task.forms[0],
+      gram_kernels<T>().finish_pairs(row.pairs.data(), row.touched.data(), static_cast<Offset>(n_touched), task.forms[0],
                                      row_scale, task.col_scale, false, part.values.data() + from);
       out.offsets[static_cast<std::size_t>(i) + 1] = static_cast<Offset>(n_touched);
-      row->clear(n_touched);
+      row.clear(n_touched);
+      check.look();
     }
-  });
+  };
+  parallel_tasks(useful_threads(task, n_threads), n_tasks, [&] { return InvertedRow<T>(task.y.n_rows); }, work);
   for (std::size_t i = 1; i < out.offsets.size(); ++i) out.offsets[i] += out.offsets[i - 1];
   out.indices.reserve(static_cast<std::size_t>(out.offsets.back()));
   out.values.reserve(out.indices.capacity());
+  InterruptCheck check;
   for (auto& part : parts) {
+    check.look();
     out.indices.insert(out.indices.end(), part.indices.begin(), part.indices.end());
     out.values.insert(out.values.end(), part.values.begin(), part.values.end());
     part = {};

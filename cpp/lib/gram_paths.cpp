@@ -1,6 +1,5 @@
 // Two ways over the pairs of rows, block by block: dense register tiles, and sparse rows against blocks of columns.
 #include <algorithm>
-#include <memory>
 
 #include "lacunar/karma_gram.hpp"
 #include "lacunar/parallel.hpp"
@@ -10,6 +9,7 @@ namespace lacunar {
 namespace {
 
 constexpr Offset kBlock = 192;  // rows and columns of a block: a multiple of every tile
+constexpr Offset kPieceOperations = 1 << 28;  // of a block, between two looks for an interrupt: tens of milliseconds
 
 // Rows of a table as zero-filled panels [panel][d][width], and their masks as words [panel][words][width].
 template <class T>
@@ -21,8 +21,10 @@ struct Panels {
     const Offset padded = (rows.n_rows + kBlock - 1) / kBlock * kBlock;
     values.resize(static_cast<std::size_t>(padded * rows.n_cols));
     bits.resize(static_cast<std::size_t>(padded * words));
+    InterruptCheck check;
     for (Offset i = 0; i < rows.n_rows; ++i) {
       const Offset panel = i / width, lane = i % width;
+      check.after(8 * (rows.offsets[i + 1] - rows.offsets[i]));
       for (Offset p = rows.offsets[i]; p < rows.offsets[i + 1]; ++p) {
         const Offset k = rows.indices[p];
         values[static_cast<std::size_t>((panel * rows.n_cols + k) * width + lane)] = rows.values[p];
@@ -40,77 +42,76 @@ std::vector<std::pair<Offset, Offset>> block_pairs(Offset n, Offset m, bool symm
   return pairs;
 }
 
+// Of one thread: sums and counts of a block, and of a path that needs them a block of columns, zero between tasks.
 template <class T>
 struct Workspace {
   std::vector<T> s;
   std::vector<std::int32_t> n;
   GramSink<T> sink;
+  std::vector<T> values;
+  std::vector<std::uint8_t> seen;
 
-  Workspace(const GramTask<T>& task, Offset rows, Offset cols)
-      : s(static_cast<std::size_t>(rows * cols)), n(static_cast<std::size_t>(rows * cols)), sink(task, rows, cols) {}
+  Workspace(const GramTask<T>& task, Offset rows, Offset cols, Offset entries)
+      : s(static_cast<std::size_t>(rows * cols)), n(s.size()), sink(task, rows, cols),
+        values(static_cast<std::size_t>(entries)), seen(values.size()) {}
 };
 
-template <class T>
-std::vector<std::unique_ptr<Workspace<T>>> workspaces(const GramTask<T>& task, int n_threads, Offset rows, Offset cols) {
-  std::vector<std::unique_ptr<Workspace<T>>> made;
-  for (int t = 0; t < std::max(n_threads, 1); ++t) made.push_back(std::make_unique<Workspace<T>>(task, rows, cols));
-  return made;
-}
+Offset up(Offset size, Offset tile) { return (size + tile - 1) / tile * tile; }
 
 }  // namespace
 
 template <class T>
 void gram_dense(const GramTask<T>& task, int n_threads) {
   const auto& kernels = gram_kernels<T>();
-  const Offset d = task.x.n_cols, words = (d + 31) / 32;
+  const Offset d = task.x.n_cols, words = (d + 31) / 32, n_x = task.x.n_rows, n_y = task.y.n_rows;
   const Panels<T> a(task.x, kernels.tile_rows, words), b(task.y, kernels.tile_cols, words);
-  const auto pairs = block_pairs(task.x.n_rows, task.y.n_rows, task.symmetric);
-  const auto spaces = workspaces(task, n_threads, kBlock, kBlock);
-  parallel_tasks(n_threads, static_cast<Offset>(pairs.size()), [&](int thread, Offset at) {
+  const auto pairs = block_pairs(n_x, n_y, task.symmetric);
+  const Offset height = std::min(kBlock, up(n_x, kernels.tile_rows)), width = std::min(kBlock, up(n_y, kernels.tile_cols));
+  // Columns between two looks for an interrupt: fewer than a block for rows of tens of thousands.
+  const Offset piece = std::clamp(up(kPieceOperations / (height * std::max<Offset>(d, 1)), kernels.tile_cols),
+                                  static_cast<Offset>(kernels.tile_cols), width);
+  const auto work = [&](Workspace<T>& space, Offset at, InterruptCheck& check) {
     const auto [i, j] = pairs[static_cast<std::size_t>(at)];
-    const Offset rows = std::min(kBlock, task.x.n_rows - i), cols = std::min(kBlock, task.y.n_rows - j);
-    const auto up = [](Offset size, Offset tile) { return (size + tile - 1) / tile * tile; };
-    auto& space = *spaces[static_cast<std::size_t>(thread)];
-    kernels.dense_block(a.values.data() + i * d, b.values.data() + j * d, a.bits.data() + i * words,
-                        b.bits.data() + j * words, d, words, up(rows, kernels.tile_rows), up(cols, kernels.tile_cols),
-                        space.s.data(), space.n.data(), kBlock);
-    space.sink.put(space.s.data(), space.n.data(), kBlock, i, rows, j, cols);
-  });
+    const Offset rows = std::min(kBlock, n_x - i), cols = std::min(kBlock, n_y - j), whole = up(cols, kernels.tile_cols);
+    for (Offset c = 0; c < whole; c += piece, check.look())
+      kernels.dense_block(a.values.data() + i * d, b.values.data() + (j + c) * d, a.bits.data() + i * words,
+                          b.bits.data() + (j + c) * words, d, words, up(rows, kernels.tile_rows),
+                          std::min(piece, whole - c), space.s.data() + c, space.n.data() + c, width);
+    space.sink.put(space.s.data(), space.n.data(), width, i, rows, j, cols);
+  };
+  const double operations = static_cast<double>(pairs.size()) * static_cast<double>(height * width * (d + 8));
+  parallel_tasks(threads_worth(n_threads, operations), static_cast<Offset>(pairs.size()),
+                 [&] { return Workspace<T>(task, height, width, 0); }, work);
 }
 
 template <class T>
 void gram_spmm(const GramTask<T>& task, int n_threads) {
   const auto& kernels = gram_kernels<T>();
-  const Offset lanes = kernels.lanes, d = task.x.n_cols, n_x = task.x.n_rows, n_y = task.y.n_rows;
-  const auto spaces = workspaces(task, n_threads, kBlock, lanes);
-  const auto block_size = static_cast<std::size_t>(lanes * d);
-  std::vector<std::vector<T>> values(spaces.size());
-  std::vector<std::vector<std::uint8_t>> seen(spaces.size());
-  parallel_tasks(n_threads, (n_y + lanes - 1) / lanes, [&](int thread, Offset at) {
-    const auto t = static_cast<std::size_t>(thread);
-    values[t].resize(block_size);
-    seen[t].resize(block_size);
+  const Offset lanes = kernels.lanes, n_x = task.x.n_rows, n_y = task.y.n_rows, height = std::min(kBlock, n_x);
+  const auto work = [&](Workspace<T>& space, Offset at, InterruptCheck& check) {
     const Offset j = at * lanes, cols = std::min(lanes, n_y - j);
     const auto fill = [&](bool with) {  // the block's entries are put in, and taken out again: the rest stays zero
       for (Offset lane = 0; lane < cols; ++lane)
         for (Offset p = task.y.offsets[j + lane]; p < task.y.offsets[j + lane + 1]; ++p) {
           const auto slot = static_cast<std::size_t>(task.y.indices[p] * lanes + lane);
-          values[t][slot] = with ? task.y.values[p] : T{0};
-          seen[t][slot] = with;
+          space.values[slot] = with ? task.y.values[p] : T{0};
+          space.seen[slot] = with;
         }
     };
     fill(true);
-    auto& space = *spaces[t];
     // By symmetry the rows above the block are enough: they are mirrored below it.
     const Offset last = task.symmetric ? j + cols : n_x;
-    for (Offset i = 0; i < last;) {
-      const Offset stop = task.symmetric && i < j ? std::min(i + kBlock, j) : std::min(i + kBlock, last);
-      kernels.sparse_rows(task.x, i, stop, values[t].data(), seen[t].data(), space.s.data(), space.n.data());
+    for (Offset i = 0; i < last; check.look()) {
+      const Offset stop = task.symmetric && i < j ? std::min(i + height, j) : std::min(i + height, last);
+      kernels.sparse_rows(task.x, i, stop, space.values.data(), space.seen.data(), space.s.data(), space.n.data());
       space.sink.put(space.s.data(), space.n.data(), lanes, i, stop - i, j, cols);
       i = stop;
     }
     fill(false);
-  });
+  };
+  const double operations = static_cast<double>(task.x.n_observed() + 8 * n_x) * static_cast<double>(n_y);
+  parallel_tasks(threads_worth(n_threads, operations), (n_y + lanes - 1) / lanes,
+                 [&] { return Workspace<T>(task, height, lanes, lanes * task.x.n_cols); }, work);
 }
 
 #define LACUNAR_INSTANTIATE(T)                       \

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lacunar/interrupt.hpp"
 #include "lacunar/kernels.hpp"
 #include "lacunar/lazy_basis.hpp"
 #include "lacunar/row_code.hpp"
@@ -75,7 +76,8 @@ template <class T>
 Offset grouse_pass(const Rows<T>& rows, const Offset* order, Offset n_order, double damping, double ridge,
                    const GrouseState& state, const RlsTrace& trace) {
   Grouse<T> pass(rows, damping, ridge, state, longest_row(rows, order, n_order));
-  for (Offset k = 0; k < n_order; ++k)
+  InterruptCheck check;
+  for (Offset k = 0; k < n_order; ++k, check.after(operations_of(rows, order[k - 1], state.d)))
     if (!pass.step(order[k], trace)) return k;
   return -1;
 }

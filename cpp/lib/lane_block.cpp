@@ -2,10 +2,13 @@
 
 #include <algorithm>
 
+#include "lacunar/row_parts.hpp"
+
 namespace lacunar {
 namespace {
 
 constexpr Offset kCachedBytes = 24 << 10;
+constexpr Offset kEntriesAtOnce = 1 << 16;  // between two looks for an interrupt
 
 }  // namespace
 
@@ -56,9 +59,14 @@ void LaneBlock<T>::clear() {
 
 template <class T>
 void LaneBlock<T>::add(const Rows<T>& support, const T* scale, const double* coef, Offset first, Offset last,
-                       const RowKernel<T>& kernel) {
+                       const RowKernel<T>& kernel, InterruptCheck& check) {
   const LaneGroup<T> group{values_.data(), seen_.data(), by_slot_ ? slot_.data() : nullptr, scale_.data()};
-  expansion_.run(support, scale, coef, first, last, outputs_, group, kernel, sums_.data());
+  while (first < last) {  // a support row after the other: pieces change no bit
+    const Offset stop = row_behind(support, first, last, kEntriesAtOnce);
+    expansion_.run(support, scale, coef, first, stop, outputs_, group, kernel, sums_.data());
+    check.after((support.offsets[stop] - support.offsets[first] + (4 + outputs_) * (stop - first)) * lanes_ / 8);
+    first = stop;
+  }
 }
 
 template class LaneBlock<float>;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lacunar/interrupt.hpp"
 #include "lacunar/kernels.hpp"
 #include "lacunar/small_dense.hpp"
 
@@ -27,7 +28,8 @@ void gather_rows(const double* v, int d, const Index* seen, int m, int leading, 
 void turn_columns(double* v, Offset n_cols, int d, int leading, const std::vector<double>& by) {
   const Offset at_once = std::min<Offset>(n_cols, kPanel);
   std::vector<double> panel(static_cast<std::size_t>(at_once * leading)), turned(panel);
-  for (Offset first = 0; first < n_cols; first += at_once) {
+  InterruptCheck check;  // callers take half a turn back
+  for (Offset first = 0; first < n_cols; first += at_once, check.look()) {
     const Offset last = std::min(first + at_once, n_cols);
     for (Offset j = first; j < last; ++j) std::copy_n(v + j * d, d, panel.begin() + (j - first) * leading);
     small_kernels().multiply(panel.data(), by.data(), static_cast<int>(last - first), leading, turned.data());
@@ -39,7 +41,8 @@ void columns_gram(const double* v, Offset n_cols, int d, int leading, std::vecto
   const Offset at_once = std::min<Offset>(n_cols, kPanel);
   std::vector<double> panel(static_cast<std::size_t>(at_once * leading)), part(out.size());
   std::fill(out.begin(), out.end(), 0.0);
-  for (Offset first = 0; first < n_cols; first += at_once) {
+  InterruptCheck check;
+  for (Offset first = 0; first < n_cols; first += at_once, check.look()) {
     const Offset last = std::min(first + at_once, n_cols);
     for (Offset j = first; j < last; ++j) std::copy_n(v + j * d, d, panel.begin() + (j - first) * leading);
     small_kernels().gram(panel.data(), static_cast<int>(last - first), leading, part.data());

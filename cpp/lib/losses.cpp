@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lacunar/interrupt.hpp"
+
 namespace lacunar {
 namespace {
 
@@ -87,7 +89,9 @@ double coordinate_gap(PointLoss loss, double beta, double f, double y, double up
 std::vector<double> coordinate_sums(const double* beta, const double* f, const double* y, const double* upper, Offset n,
                                     Offset outputs, PointLoss loss, double epsilon) {
   std::vector<double> sums(static_cast<std::size_t>(2 * outputs));
+  InterruptCheck check;
   for (Offset i = 0; i < n; ++i) {
+    check.after(16 * outputs);
     if (!(upper[i] > 0)) continue;
     for (Offset k = 0; k < outputs; ++k) {
       const Offset at = i * outputs + k;

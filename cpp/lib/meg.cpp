@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "lacunar/interrupt.hpp"
+
 namespace lacunar {
 
 namespace {
@@ -111,8 +113,9 @@ Offset Meg::run(const MegStream& stream, MegStatus& status) {
     clock_ = before;
   };
   try {
-    while (t < stream.count && (status = trial(stream, t)) == MegStatus::ok) ++t;
-  } catch (...) {  // from a product that the caller defines
+    InterruptCheck check;
+    for (; t < stream.count && (status = trial(stream, t)) == MegStatus::ok; ++t) check.look();
+  } catch (...) {  // from a product that the caller defines, or an interrupt
     undo();
     throw;
   }

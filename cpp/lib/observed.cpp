@@ -2,12 +2,16 @@
 
 #include <cmath>
 
+#include "lacunar/interrupt.hpp"
+
 namespace lacunar {
 
 template <class T>
 Failure find_fault(const Rows<T>& rows, Offset n_stored) {
   if (rows.offsets[0] != 0) return {Status::offsets_decrease, 0, rows.offsets[0]};
+  InterruptCheck check;
   for (Offset row = 0; row < rows.n_rows; ++row) {
+    check.after(1);
     const Offset begin = rows.offsets[row], end = rows.offsets[row + 1];
     if (end < begin || end > n_stored) return {Status::offsets_decrease, row, end};
     Index previous = -1;
@@ -20,6 +24,7 @@ Failure find_fault(const Rows<T>& rows, Offset n_stored) {
       if (!std::isfinite(rows.values[p])) return {Status::not_finite, row, p};
       previous = j;
     }
+    check.after(end - begin);
   }
   if (rows.offsets[rows.n_rows] != n_stored) return {Status::offsets_decrease, rows.n_rows, rows.offsets[rows.n_rows]};
   return {};
@@ -31,6 +36,7 @@ template Failure find_fault(const Rows<double>&, Offset);
 void transpose(const Rows<double>& rows, Offset* column_offsets, Offset* row_of, Offset* positions) {
   const Offset n_observed = rows.n_observed();
   for (Offset j = 0; j <= rows.n_cols; ++j) column_offsets[j] = 0;
+  InterruptCheck check;
   for (Offset p = 0; p < n_observed; ++p) ++column_offsets[rows.indices[p] + 1];
   for (Offset j = 0; j < rows.n_cols; ++j) column_offsets[j + 1] += column_offsets[j];
   for (Offset row = 0; row < rows.n_rows; ++row) {
@@ -39,6 +45,7 @@ void transpose(const Rows<double>& rows, Offset* column_offsets, Offset* row_of,
       row_of[slot] = row;
       positions[slot] = p;
     }
+    check.after(8 * (rows.offsets[row + 1] - rows.offsets[row]));
   }
   for (Offset j = rows.n_cols; j > 0; --j) column_offsets[j] = column_offsets[j - 1];  // ... and are put back
   column_offsets[0] = 0;

@@ -26,15 +26,15 @@ class Descent {
 
   bool valued;  // the next row's values are there
 
-  void add(LaneBlock<T>& block, Offset first, Offset last) const {
-    block.add(rows_in(support_, lesson_.rows.n_cols), support_.scale, support_.first, first, last, kernel_);
+  void add(LaneBlock<T>& block, Offset first, Offset last, InterruptCheck& check) const {
+    block.add(rows_in(support_, lesson_.rows.n_cols), support_.scale, support_.first, first, last, kernel_, check);
   }
 
   // Steps of order[from, from + count), laid in the block, whose sums are those over `known` support rows. As online_descend.
-  Offset follow(LaneBlock<T>& block, Offset from, Offset count, Offset known) {
+  Offset follow(LaneBlock<T>& block, Offset from, Offset count, Offset known, InterruptCheck& check) {
     for (Offset lane = 0; lane < count; ++lane) {
       if (!valued && steps_.due()) return from + lane;
-      add(block, known, support_.count);
+      add(block, known, support_.count, check);
       known = support_.count;
       const Offset row = lesson_.order[from + lane];
       const double mass = lesson_.weight == nullptr ? 1.0 : lesson_.weight[row];
@@ -103,20 +103,22 @@ Offset online_descend(const RowKernel<T>& kernel, const Lesson<T>& lesson, const
                       Support<T>& support, double* clock, double* values, bool valued, int n_threads) {
   Descent<T> descent(kernel, lesson, rule, support, clock, values);
   descent.valued = valued;
-  const Offset lanes = online_kernels<T>().wide.lanes, together = n_threads > 1 ? kWaveGroups * n_threads : 1;
+  const Offset lanes = online_kernels<T>().wide.lanes, 
+               together = n_threads > 1 ? std::min(kWaveGroups * n_threads, (std::min(block, lesson.n_order) + lanes - 1) / lanes) : 1;
   std::vector<LaneBlock<T>> groups(static_cast<std::size_t>(together));
-  for (Offset start = 0; start < lesson.n_order;) {
+  InterruptCheck check;  // of all waves: one by itself may be short
+  for (Offset start = 0; start < lesson.n_order; check.look()) {
     const Offset rows = std::min({block, lanes * together, lesson.n_order - start}), known = support.count;
     const auto size_of = [&](Offset group) { return std::min(lanes, rows - group * lanes); };
     const Offset n_groups = (rows + lanes - 1) / lanes;
-    parallel_tasks(known * rows < kPairsForThreads ? 1 : n_threads, n_groups, [&](int, Offset g) {
+    parallel_tasks(known * rows < kPairsForThreads ? 1 : n_threads, n_groups, [&](Offset g, InterruptCheck& busy) {
       auto& group = groups[static_cast<std::size_t>(g)];
       group.load(lesson.rows, lesson.scale, lesson.base, lesson.order + start + g * lanes, size_of(g), lesson.outputs);
-      descent.add(group, 0, known);
+      descent.add(group, 0, known, busy);
     });
     for (Offset g = 0; g < n_groups; ++g) {
       const Offset from = start + g * lanes;
-      const Offset reached = descent.follow(groups[static_cast<std::size_t>(g)], from, size_of(g), known);
+      const Offset reached = descent.follow(groups[static_cast<std::size_t>(g)], from, size_of(g), known, check);
       if (reached != from + size_of(g)) return reached;
     }
     for (Offset g = 0; g < n_groups; ++g) groups[static_cast<std::size_t>(g)].clear();
@@ -129,17 +131,16 @@ template <class T>
 void online_decide(const RowKernel<T>& kernel, const Rows<T>& rows, const T* scale, const Support<T>& support,
                    const double* coef, Offset outputs, double* values, int n_threads) {
   const Offset lanes = online_kernels<T>().wide.lanes;
-  std::vector<LaneBlock<T>> blocks(static_cast<std::size_t>(std::max(n_threads, 1)));
-  parallel_tasks(n_threads, (rows.n_rows + lanes - 1) / lanes, [&](int thread, Offset task) {
-    auto& block = blocks[static_cast<std::size_t>(thread)];
+  const auto work = [&](LaneBlock<T>& block, Offset task, InterruptCheck& check) {
     std::vector<Offset> members;
     for (Offset row = task * lanes; row < std::min((task + 1) * lanes, rows.n_rows); ++row) members.push_back(row);
     block.load(rows, scale, nullptr, members.data(), static_cast<Offset>(members.size()), outputs);
-    block.add(rows_in(support, rows.n_cols), support.scale, coef, 0, support.count, kernel);
+    block.add(rows_in(support, rows.n_cols), support.scale, coef, 0, support.count, kernel, check);
     for (std::size_t lane = 0; lane < members.size(); ++lane)
       for (Offset k = 0; k < outputs; ++k) values[members[lane] * outputs + k] = block.sum(static_cast<Offset>(lane), k);
     block.clear();
-  });
+  };
+  parallel_tasks(n_threads, (rows.n_rows + lanes - 1) / lanes, [] { return LaneBlock<T>(); }, work);
 }
 
 #define LACUNAR_ONLINE(T)                                                                                              \

@@ -30,9 +30,10 @@ void column_pair_counts(const Rows<T>& rows, Offset* count, int n_threads) {
   const Offset d = rows.n_cols;
   const CountCommon common = count_common();
   std::vector<std::uint64_t> bits(static_cast<std::size_t>(d * kWords));
-  for (Offset first = 0; first < rows.n_rows; first += 64 * kWords) {
+  InterruptCheck check;  // of all rounds: one by itself is short
+  for (Offset first = 0; first < rows.n_rows; first += 64 * kWords, check.look()) {
     set_bits(rows, first, std::min(first + 64 * kWords, rows.n_rows), bits);
-    parallel_tasks(n_threads, (d + kColumnsATask - 1) / kColumnsATask, [&](int, Offset task) {
+    parallel_tasks(n_threads, (d + kColumnsATask - 1) / kColumnsATask, [&](Offset task, InterruptCheck&) {
       for (Offset i = task * kColumnsATask; i < std::min((task + 1) * kColumnsATask, d); ++i)
         common(bits.data() + i * kWords, bits.data() + i * kWords, kWords, d - i, count + i * d + i);
     });

@@ -38,13 +38,15 @@ void add_pairs(const Index* columns, const double* z, Offset at, Offset size, Of
 }
 
 template <class T>
-void add_stripe(const Rows<T>& rows, const double* shift, Offset first, Offset last, const PairTables& out) {
+void add_stripe(const Rows<T>& rows, const double* shift, Offset first, Offset last, const PairTables& out,
+                InterruptCheck& check) {
   std::vector<double> z;
   for (Offset i = 0; i < rows.n_rows; ++i) {
     const Index* columns = rows.indices + rows.offsets[i];
     const T* values = rows.values + rows.offsets[i];
     const Offset size = rows.offsets[i + 1] - rows.offsets[i];
     const Offset from = std::lower_bound(columns, columns + size, first) - columns;
+    check.after(8);
     if (from == size || columns[from] >= last) continue;
     z.resize(static_cast<std::size_t>(size));
     for (Offset q = from; q < size; ++q)
@@ -53,6 +55,7 @@ void add_stripe(const Rows<T>& rows, const double* shift, Offset first, Offset l
     Offset at = from;
     for (; at + kTogether <= to; at += kTogether) add_pairs<kTogether>(columns, z.data(), at, size, rows.n_cols, out);
     for (; at < to; ++at) add_pairs<1>(columns, z.data(), at, size, rows.n_cols, out);
+    check.after((to - from) * (size - from));
   }
 }
 
@@ -60,7 +63,8 @@ constexpr Offset kColumnsATask = 8;
 
 // Row i of the tables, from the rows of the entries of column i.
 template <class T>
-void add_table_row(const Rows<T>& rows, const ColumnView& columns, const double* z, Offset i, const PairTables& out) {
+void add_table_row(const Rows<T>& rows, const ColumnView& columns, const double* z, Offset i, const PairTables& out,
+                   InterruptCheck& check) {
   double* product = out.product + i * rows.n_cols;
   Offset* count = out.count ? out.count + i * rows.n_cols : nullptr;
   double* cross = out.cross ? out.cross + i * rows.n_cols : nullptr;
@@ -73,6 +77,7 @@ void add_table_row(const Rows<T>& rows, const ColumnView& columns, const double*
       for (Offset q = at; q < end; ++q) ++count[column[q]];
     if (cross)
       for (Offset q = rows.offsets[row]; q < end; ++q) cross[column[q]] += own;
+    check.after(2 * (end - at));
   }
 }
 
@@ -83,9 +88,9 @@ void column_pair_sums(const Rows<T>& rows, const ColumnView& columns, const doub
                       int n_threads) {
   std::vector<double> z(static_cast<std::size_t>(rows.n_observed()));
   for (std::size_t p = 0; p < z.size(); ++p) z[p] = static_cast<double>(rows.values[p]) - shift[rows.indices[p]];
-  parallel_tasks(n_threads, (rows.n_cols + kColumnsATask - 1) / kColumnsATask, [&](int, Offset task) {
+  parallel_tasks(n_threads, (rows.n_cols + kColumnsATask - 1) / kColumnsATask, [&](Offset task, InterruptCheck& check) {
     const Offset last = std::min((task + 1) * kColumnsATask, rows.n_cols);
-    for (Offset i = task * kColumnsATask; i < last; ++i) add_table_row(rows, columns, z.data(), i, out);
+    for (Offset i = task * kColumnsATask; i < last; ++i) add_table_row(rows, columns, z.data(), i, out, check);
   });
 }
 
@@ -95,8 +100,8 @@ template void column_pair_sums(const Rows<double>&, const ColumnView&, const dou
 template <class T>
 void column_pair_sums(const Rows<T>& rows, const double* shift, Offset stripe, const PairTables& out, int n_threads) {
   const Offset height = std::max<Offset>(stripe, 1);
-  parallel_tasks(n_threads, (rows.n_cols + height - 1) / height, [&](int, Offset task) {
-    add_stripe(rows, shift, task * height, std::min((task + 1) * height, rows.n_cols), out);
+  parallel_tasks(n_threads, (rows.n_cols + height - 1) / height, [&](Offset task, InterruptCheck& check) {
+    add_stripe(rows, shift, task * height, std::min((task + 1) * height, rows.n_cols), out, check);
   });
 }
 
@@ -106,7 +111,7 @@ template void column_pair_sums(const Rows<double>&, const double*, Offset, const
 template <class T>
 void mirror_upper(T* table, Offset n, int n_threads) {
   constexpr Offset side = 32;  // squares of which two stay in the first cache
-  parallel_tasks(n_threads, (n + side - 1) / side, [&](int, Offset task) {
+  parallel_tasks(n_threads, (n + side - 1) / side, [&](Offset task, InterruptCheck&) {
     const Offset first = task * side, last = std::min(first + side, n);
     for (Offset left = 0; left <= first; left += side)
       for (Offset i = first; i < last; ++i)

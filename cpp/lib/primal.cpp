@@ -49,6 +49,7 @@ Offset primal_descend(const FeatureMap& map, const Rows<T>& rows, const double* 
                       const StepRule& rule, T* first, T* second, double* clock, double* values) {
   Featurizer<T> features(map, rows, row_scale);
   StepClock steps(rule, clock);
+  InterruptCheck check;
   const auto size = static_cast<std::size_t>(map.table_size() * outputs);
   for (Offset i = 0; i < n_order; ++i) {
     const Offset row = order[i];
@@ -75,6 +76,7 @@ Offset primal_descend(const FeatureMap& map, const Rows<T>& rows, const double* 
       features.add(first, outputs, k, step * slope);
       if (second != nullptr && late != 0) features.add(second, outputs, k, step * slope * late);
     }
+    check.after(3 * outputs * features.operations());  // the row is learned whole
   }
   return -1;
 }
@@ -83,6 +85,7 @@ template <class T>
 Offset primal_ascend(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, const Ascent& ascent,
                      Offset outputs, const Offset* order, Offset n_order, PointLoss loss, double epsilon, T* table) {
   Featurizer<T> features(map, rows, row_scale);
+  InterruptCheck check;
   for (Offset i = 0; i < n_order; ++i) {
     const Offset row = order[i];
     if (i + 2 * kAhead < n_order) prefetch_row(ascent, features, order[i + 2 * kAhead], outputs);
@@ -103,6 +106,7 @@ Offset primal_ascend(const FeatureMap& map, const Rows<T>& rows, const double* r
       changed = true;
     }
     ascent.idle[row] = changed ? 0 : ascent.idle[row] + 1;
+    check.after(2 * outputs * features.operations());
   }
   return -1;
 }
@@ -111,14 +115,15 @@ template <class T>
 void primal_decide(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, Offset outputs, const T* table,
                    double* values, int n_threads) {
   const Offset tasks = (rows.n_rows + kRowsATask - 1) / kRowsATask;
-  parallel_tasks(n_threads, tasks, [&](int, Offset task) {
-    Featurizer<T> features(map, rows, row_scale);
+  const auto work = [&](Featurizer<T>& features, Offset task, InterruptCheck& check) {
     const Offset last = std::min((task + 1) * kRowsATask, rows.n_rows);
     for (Offset row = task * kRowsATask; row < last; ++row) {
       features.load(row);
       for (Offset k = 0; k < outputs; ++k) values[row * outputs + k] = features.dot(table, outputs, k);
+      check.after(outputs * features.operations());
     }
-  });
+  };
+  parallel_tasks(n_threads, tasks, [&] { return Featurizer<T>(map, rows, row_scale); }, work);
 }
 
 #define LACUNAR_PRIMAL(T)                                                                                              \

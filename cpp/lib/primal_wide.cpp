@@ -115,7 +115,7 @@ void wide_decide(const FeatureMap& map, const Rows<T>& rows, const double* row_s
                  double* values, int n_threads) {
   const Offset stride = outputs * map.width();
   const Offset each = std::clamp<Offset>((rows.n_rows + n_threads - 1) / std::max(n_threads, 1), 1, kRowsATask);
-  parallel_tasks(n_threads, (rows.n_rows + each - 1) / each, [&](int, Offset task) {
+  parallel_tasks(n_threads, (rows.n_rows + each - 1) / each, [&](Offset task, InterruptCheck& check) {
     const Offset first = task * each, last = std::min(first + each, rows.n_rows);
     const Block<T> block(map, rows, row_scale, first, last);
     std::fill(values + first * outputs, values + last * outputs, 0.0);
@@ -129,6 +129,7 @@ void wide_decide(const FeatureMap& map, const Rows<T>& rows, const double* row_s
         for (Offset k = 0; k < outputs; ++k)
           f[k] += map.weight[id > 0] * gathered(table + id * stride + k * map.width(), block.places.data() + from,
                                                 block.values.data() + from, block.offset(member + 1) - from);
+        check.after(outputs * (block.offset(member + 1) - from));
       }
     }
   });
@@ -139,7 +140,7 @@ void wide_add(const FeatureMap& map, const Rows<T>& rows, const double* row_scal
               const Addition<T>& other, int n_threads) {
   const Block<T> block(map, rows, row_scale, 0, rows.n_rows);
   const Offset stride = outputs * map.width();
-  parallel_tasks(n_threads, (map.rows() + kTableRowsATask - 1) / kTableRowsATask, [&](int, Offset task) {
+  parallel_tasks(n_threads, (map.rows() + kTableRowsATask - 1) / kTableRowsATask, [&](Offset task, InterruptCheck& check) {
     const Offset last = std::min((task + 1) * kTableRowsATask, map.rows());
     for (Offset id = task * kTableRowsATask; id < last; ++id) {
       const Offset end = block.start(id + 1);
@@ -155,6 +156,7 @@ void wide_add(const FeatureMap& map, const Rows<T>& rows, const double* row_scal
         for (Offset k = 0; k < outputs; ++k)
           scatter(one, other, id * stride + k * map.width(), member * outputs + k, places, values,
                   block.offset(member + 1) - from);
+        check.after(2 * outputs * (block.offset(member + 1) - from));
       }
     }
   });

@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "lacunar/interrupt.hpp"
 #include "lacunar/kernels.hpp"
 #include "lacunar/lazy_basis.hpp"
 #include "lacunar/row_code.hpp"
@@ -249,7 +250,8 @@ template <class P, class T>
 Offset rls_pass(const Rows<T>& rows, const Offset* order, Offset n_order, const double* label, const RlsRule& rule,
                 const RlsState<P>& state, const RlsTrace& trace) {
   Pass<P, T> pass(rows, label, rule, state, longest_row(rows, order, n_order));
-  for (Offset k = 0; k < n_order; ++k)
+  InterruptCheck check;
+  for (Offset k = 0; k < n_order; ++k, check.after(operations_of(rows, order[k - 1], state.d)))
     if (!pass.step(order[k], trace)) return k;
   return -1;
 }

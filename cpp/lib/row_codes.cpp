@@ -13,6 +13,13 @@ namespace {
 
 constexpr Offset kRowsATask = 256;
 
+struct Space {  // of one thread
+  RowCode row;
+  std::vector<double> code;
+
+  Space(int d, Offset longest) : row(d, longest), code(static_cast<std::size_t>(row.leading)) {}
+};
+
 }  // namespace
 
 template <class T>
@@ -20,12 +27,11 @@ Offset row_codes(const Rows<T>& rows, const double* basis, int d, double ridge_o
                  const RowCodes& out, int n_threads) {
   std::atomic<Offset> rescued{0};
   const Offset tasks = (rows.n_rows + kRowsATask - 1) / kRowsATask;
-  parallel_tasks(n_threads, tasks, [&](int, Offset task) {
+  Offset longest = 1;
+  for (Offset i = 0; i < rows.n_rows; ++i) longest = std::max(longest, rows.offsets[i + 1] - rows.offsets[i]);
+  const auto work = [&](Space& space, Offset task, InterruptCheck& check) {
+    auto& [row, code] = space;
     const Offset first = task * kRowsATask, last = std::min(first + kRowsATask, rows.n_rows);
-    Offset longest = 1;
-    for (Offset i = first; i < last; ++i) longest = std::max(longest, rows.offsets[i + 1] - rows.offsets[i]);
-    RowCode row(d, longest);
-    std::vector<double> code(static_cast<std::size_t>(row.leading));
     for (Offset i = first; i < last; ++i) {
       const int m = static_cast<int>(rows.offsets[i + 1] - rows.offsets[i]);
       gather_rows(basis, d, rows.indices + rows.offsets[i], m, row.leading, row.rows.data());
@@ -36,8 +42,10 @@ Offset row_codes(const Rows<T>& rows, const double* basis, int d, double ridge_o
       if (out.code != nullptr) std::copy_n(code.begin(), d, out.code + i * d);
       if (out.left != nullptr) out.left[i] = row.left(code);
       if (out.inverse != nullptr) row.inverse(out.inverse + i * d * (d + 1) / 2);
+      check.after(static_cast<Offset>(d) * d * (m / 2 + d));
     }
-  });
+  };
+  parallel_tasks(n_threads, tasks, [&] { return Space(d, longest); }, work);
   return rescued;
 }
 

@@ -16,6 +16,7 @@ constexpr Offset kEntriesAColumn = 16;  // of a part
 constexpr Offset kFewColumns = 2;       // of b, for which a panel would be mostly padding
 constexpr Offset kRowsATask = 96;       // share the panels of b: a multiple of every tile
 constexpr Offset kProductsForThreads = 1 << 20;  // that are worth waking threads for
+constexpr Offset kEntriesAtOnce = 1 << 20, kProductsAtOnce = 1 << 28;  // between two looks for an interrupt
 
 // W columns of v and out, whose rows lie `width` apart.
 template <int W, class T>
@@ -47,10 +48,15 @@ AddRows<T> add_rows_of(int block) {
 }
 
 template <class T>
-void add_part(const Rows<T>& rows, Offset begin, Offset end, const double* v, int width, double* out) {
+void add_part(const Rows<T>& rows, Offset begin, Offset end, const double* v, int width, double* out,
+              InterruptCheck& check) {
   for (int first = 0; first < width; first += kLargestBlock) {
     const int block = std::min(width - first, kLargestBlock);
-    add_rows_of<T>(block)(rows, begin, end, v + first, width, out + first);
+    for (Offset row = begin; row < end; check.look()) {
+      const Offset stop = row_behind(rows, row, end, kEntriesAtOnce);
+      add_rows_of<T>(block)(rows, row, stop, v + first, width, out + first);
+      row = stop;
+    }
   }
 }
 
@@ -73,9 +79,12 @@ void row_product(const T* a, Offset n, Offset depth, const double* b, Offset wid
   const bool few = width <= kFewColumns;  // decided by b alone
   const auto laid = panels_of(b, depth, width, few ? 1 : kernels.panel);
   const auto multiply = few ? kernels.dots : kernels.panels;
-  parallel_tasks(n * depth * width < kProductsForThreads ? 1 : n_threads, (n + kRowsATask - 1) / kRowsATask, [&](int, Offset task) {
-    const Offset first = task * kRowsATask;
-    multiply(a + first * depth, std::min(kRowsATask, n - first), depth, laid.data(), width, out + first * width);
+  const Offset at_once = std::clamp<Offset>(kProductsAtOnce / std::max<Offset>(depth * width, 1), 1, kRowsATask);
+  const int threads = n * depth * width < kProductsForThreads ? 1 : n_threads;
+  parallel_tasks(threads, (n + kRowsATask - 1) / kRowsATask, [&](Offset task, InterruptCheck& check) {
+    const Offset last = std::min((task + 1) * kRowsATask, n);
+    for (Offset row = task * kRowsATask; row < last; row += at_once, check.look())
+      multiply(a + row * depth, std::min(at_once, last - row), depth, laid.data(), width, out + row * width);
   });
 }
 
@@ -88,9 +97,9 @@ void column_gram_product(const Rows<T>& rows, const double* v, int width, double
   const Offset n_parts = part_count(rows, kEntriesAColumn, kMostParts);
   std::vector<double> others(static_cast<std::size_t>((n_parts - 1) * size), 0.0);
   std::fill(out, out + size, 0.0);
-  parallel_tasks(n_threads, n_parts, [&](int, Offset part) {
+  parallel_tasks(n_threads, n_parts, [&](Offset part, InterruptCheck& check) {
     double* sums = part == 0 ? out : others.data() + (part - 1) * size;
-    add_part(rows, part_start(rows, part, n_parts), part_start(rows, part + 1, n_parts), v, width, sums);
+    add_part(rows, part_start(rows, part, n_parts), part_start(rows, part + 1, n_parts), v, width, sums, check);
   });
   add_parts(others.data(), n_parts, size, out);
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "lacunar/interrupt.hpp"
+
 namespace lacunar {
 namespace {
 
@@ -59,6 +61,19 @@ void one_column(Done& z, Offset j, double pivot, std::vector<double>& product) {
   z.diagonal[j] = own;
 }
 
+// Of one column: what its rows' columns hold, and its share of the tail.
+Offset operations_of(const Rows<double>& lower, Offset j, Offset start) {
+  Offset total = 8, in_tail = 0;
+  for (Offset p = lower.offsets[j]; p < lower.offsets[j + 1]; ++p) {
+    const Index row = lower.indices[p];
+    if (row < start)
+      total += lower.offsets[row + 1] - lower.offsets[row] + 1;
+    else
+      ++in_tail;
+  }
+  return total + in_tail * in_tail;
+}
+
 }  // namespace
 
 void selected_inverse(const Rows<double>& lower, const double* pivots, const double* tail, Offset k,
@@ -70,7 +85,11 @@ void selected_inverse(const Rows<double>& lower, const double* pivots, const dou
          std::vector<Index>(static_cast<std::size_t>(n), -1)};
   std::vector<double> product(static_cast<std::size_t>(widest));
   for (Offset a = 0; a < k; ++a) inverse_diagonal[start + a] = tail[a * k + a];
-  for (Offset j = start - 1; j >= 0; --j) one_column(z, j, pivots[j], product);
+  InterruptCheck check;
+  for (Offset j = start - 1; j >= 0; --j) {
+    one_column(z, j, pivots[j], product);
+    check.after(operations_of(lower, j, start));
+  }
 }
 
 }  // namespace lacunar

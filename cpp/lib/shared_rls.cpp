@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "lacunar/interrupt.hpp"
 #include "lacunar/kernels.hpp"
 #include "lacunar/lazy_basis.hpp"
 #include "lacunar/row_code.hpp"
@@ -191,7 +192,8 @@ template <class T>
 Offset shared_pass(const Rows<T>& rows, const Offset* order, Offset n_order, const double* label, const SharedRule& rule,
                    const SharedState& state, const RlsTrace& trace) {
   Shared<T> pass(rows, label, rule, state, longest_row(rows, order, n_order));
-  for (Offset k = 0; k < n_order; ++k)
+  InterruptCheck check;
+  for (Offset k = 0; k < n_order; ++k, check.after(operations_of(rows, order[k - 1], state.d)))
     if (!pass.step(order[k], trace)) return k;
   return -1;
 }

@@ -1,5 +1,6 @@
 #include <pybind11/stl.h>
 
+#include "lacunar/interrupt.hpp"
 #include "lacunar/meg.hpp"
 #include "meg_arrays.hpp"
 
@@ -87,7 +88,8 @@ py::tuple values(Engine& engine, const Indices& i, const Indices& j, Doubles out
   MegAnswer answer;
   const Offset failed = engine.locked([&](Meg& meg) -> Offset {
     pairs.expect_in(meg);
-    for (Offset t = 0; t < pairs.count(); ++t) {
+    InterruptCheck check;
+    for (Offset t = 0; t < pairs.count(); ++t, check.look()) {
       answer = meg.value(pairs.i[t], pairs.j[t]);
       if (answer.status != MegStatus::ok) return t;
       to[t] = answer.log_score;

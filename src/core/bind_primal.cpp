@@ -118,7 +118,7 @@ void decide(const MapTuple& form, const Array<Offset>& indptr, const Array<Index
     primal_decide(call.map, call.rows, call.row_scale, outputs, weights, f, n_threads);
 }
 
-// One call for both tables: an interrupt comes before it or after.
+// An interrupt leaves some of the rows in the tables: the caller takes them back.
 template <class T>
 void add(const MapTuple& form, const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
          const std::optional<Array<double>>& row_scale, const Array<double>& first_coef, const Array<double>& second_coef,
@@ -139,7 +139,14 @@ Array<double> gaps(const Array<double>& beta, const Array<double>& value, const 
   expect_size(beta, {n, outputs}, "beta");
   expect_size(value, {n, outputs}, "value");
   expect_size(target, {n, outputs}, "target");
-  return to_array(coordinate_sums(beta.data(), value.data(), target.data(), upper.data(), n, outputs, loss_of(loss), epsilon));
+  const PointLoss kind = loss_of(loss);
+  const double *b = beta.data(), *f = value.data(), *y = target.data(), *most = upper.data();
+  std::vector<double> sums;
+  {
+    const py::gil_scoped_release nogil;
+    sums = coordinate_sums(b, f, y, most, n, outputs, kind, epsilon);
+  }
+  return to_array(sums);
 }
 
 template <class T>

@@ -1,8 +1,24 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, language_level=3, freethreading_compatible=True, autotestdict=False
 """Products inside loops, over SciPy's BLAS. Private: shapes and dtypes are checked by the callers."""
+from cpython.exc cimport PyErr_CheckSignals
+
 from _blas cimport blas_int, dgemm, dsyev, dsyevd
 
 import numpy as np
+
+# Flops between two looks for an interrupt: a look may wait for the interpreter.
+cdef double LOOK_AFTER = 1e9
+
+
+cdef int look(double* spent, double flops) except -1 nogil:
+    """Raises what a signal asks for, once enough has been computed since the last look."""
+    spent[0] += flops
+    if spent[0] >= LOOK_AFTER:
+        spent[0] = 0.0
+        with gil:
+            PyErr_CheckSignals()
+    return 0
+
 
 include "block_lanczos.pxi"
 
@@ -26,7 +42,7 @@ def squared_row_sums(const double[::1, :] Q, const double[::1, :] D, double[:, :
     """
     cdef blas_int n = blas_size(Q.shape[0]), m = blas_size(Q.shape[1]), g = blas_size(D.shape[1])
     cdef blas_int b = blas_size(block.shape[0]), rows, start, i, j
-    cdef double one = 1.0, zero = 0.0
+    cdef double one = 1.0, zero = 0.0, spent = 0.0
     if D.shape[0] != m or out.shape[0] != g or out.shape[1] != n or b < 1 or block.shape[1] != m:
         raise ValueError("Q (n, m), D (m, g), out (g, n) and block (at least one row, m) must fit one another.")
     if n == 0 or m == 0 or g == 0:
@@ -42,6 +58,7 @@ def squared_row_sums(const double[::1, :] Q, const double[::1, :] D, double[:, :
             # Column-major out^T (n, g) has leading dimension n: out[g, i] row-major is that very layout.
             dgemm(b"N", b"N", &rows, &g, &m, &one, &block[0, 0], &b, <double*>&D[0, 0], &m, &zero, &out[0, start], &n)
             start += rows
+            look(&spent, 2.0 * rows * m * g)
 
 
 def symmetric_eigen(double[::1, :] A, double[::1] values):

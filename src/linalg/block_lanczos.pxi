@@ -119,7 +119,7 @@ def block_lanczos(
     cdef blas_int m = blas_size(upper.shape[0]), n = blas_size(lower.shape[0]), most = blas_size(i.shape[0])
     cdef blas_int length = blas_size(upper.shape[0] + lower.shape[0])
     cdef blas_int b = most, kept, before = 0, a, c, k, at = 0, last = 0, begun
-    cdef double one = 1.0, zero = 0.0, minus = -1.0, largest
+    cdef double one = 1.0, zero = 0.0, minus = -1.0, largest, spent = 0.0
     expect_form(upper, lower, cells, row_sums, col_sums)
     expect_pairs(i, j, m, n)
     expect_room(most, length, steps, square, first, work)
@@ -185,6 +185,7 @@ def block_lanczos(
             if kept > 0:
                 couple(square, at, b, kept, most, root)
             at += b
+            look(&spent, 2.0 * b * (<double>m * m + <double>n * n + 2.0 * m * n))
     if kept < 0:
         return -1, -1, -1
     return at, last, begun

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "lacunar/types.hpp"
 
@@ -181,7 +182,15 @@ using CountCommon = void (*)(const std::uint64_t* one, const std::uint64_t* othe
                              Offset* counts);
 CountCommon count_common();
 
-const char* isa_name();       // "base", "v3" or "v4"
+// What cpuid says by leaf and register, and the registers that the system saves; zero where there is nothing to ask.
+struct Processor {
+  std::uint32_t leaf1_ecx = 0, leaf7_ebx = 0, leaf7_ecx = 0, extended_ecx = 0;
+  std::uint64_t xcr0 = 0;
+};
+
+const char* isa_name();       // in use: "base", "v3", "v4" or "v4+vpopcntdq"
+std::string isa_found();      // the best this processor can run, and what the next one would need
+std::string isa_of(const Processor& processor);  // the same of another
 const char* isa_complaint();  // null, or why LACUNAR_ISA could not be honoured
 
 }  // namespace lacunar

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "lacunar/interrupt.hpp"
 #include "lacunar/kernels.hpp"
 #include "lacunar/lines.hpp"
 
@@ -17,7 +18,7 @@ class LaneBlock {
 
   // Sums over the support rows [first, last).
   void add(const Rows<T>& support, const T* scale, const double* coef, Offset first, Offset last,
-           const RowKernel<T>& kernel);
+           const RowKernel<T>& kernel, InterruptCheck& check);
 
   double sum(Offset lane, Offset output) const { return sums_[static_cast<std::size_t>(output * lanes_ + lane)]; }
 

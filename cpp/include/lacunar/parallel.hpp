@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <exception>
-#include <functional>
 #include <mutex>
+#include <new>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "lacunar/interrupt.hpp"
 #include "lacunar/types.hpp"
 
 namespace lacunar {
@@ -25,40 +29,98 @@ class Team {
   Team& operator=(const Team&) = delete;
 
   template <class Run>
-  void start(const Run& run, int thread) {
-    threads_.emplace_back(std::cref(run), thread);
+  void start(Run&& run) {
+    threads_.emplace_back(std::forward<Run>(run));
   }
 
  private:
   std::vector<std::thread> threads_;
 };
 
-// Calls work(thread, task) for every task in [0, n_tasks), handing tasks out in increasing order.
-template <class Work>
-void parallel_tasks(int n_threads, Offset n_tasks, Work&& work) {
-  const int team = static_cast<int>(std::clamp<Offset>(n_tasks, 1, std::max(n_threads, 1)));
-  if (team == 1) {
-    for (Offset task = 0; task < n_tasks; ++task) work(0, task);
+// The tasks of a call that are left, and the first error among them.
+class TaskQueue {
+ public:
+  explicit TaskQueue(Offset n_tasks) : n_tasks_(n_tasks) {}
+
+  template <class Space, class Work>
+  void take(Space& space, InterruptCheck& check, const Work& work) {
+    try {
+      for (Offset task; (task = next_.fetch_add(1)) < n_tasks_;) {
+        check.look();
+        work(space, task, check);
+      }
+    } catch (const Stopped&) {  // the error is another's
+    } catch (...) {
+      const std::lock_guard hold(error_lock_);
+      if (!error_) error_ = std::current_exception();
+      next_ = n_tasks_;
+      stopped_ = true;
+    }
+  }
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+  bool has_tasks() const { return next_ < n_tasks_; }
+  const std::atomic<bool>& stopped() const { return stopped_; }
+
+ private:
+  Offset n_tasks_;
+  std::atomic<Offset> next_{0};
+  std::atomic<bool> stopped_{false};
+  std::exception_ptr error_;
+  std::mutex error_lock_;
+};
+
+// Calls work(space, task, check) for every task in [0, n_tasks), handing tasks out in increasing order. Every thread that
+// takes part has a space = make() of its own; check is asked between tasks and may be asked within them. Where a thread does
+// not start, or has no memory for a space, those that did go on. Spaces are made by the caller: a thread that throws for
+// want of memory may find none for the exception either, and glibc then aborts.
+template <class Make, class Work>
+void parallel_tasks(int n_threads, Offset n_tasks, const Make& make, const Work& work) {
+  if (n_tasks <= 0) return;
+  auto space = make();
+  InterruptCheck check;
+  const int helpers = static_cast<int>(std::min<Offset>(n_tasks, std::max(n_threads, 1))) - 1;
+  if (helpers == 0) {
+    for (Offset task = 0; task < n_tasks; ++task) {
+      check.look();
+      work(space, task, check);
+    }
     return;
   }
-  std::atomic<Offset> next{0};
-  std::exception_ptr error;
-  std::mutex error_lock;
-  const auto run = [&](int thread) {
-    try {
-      for (Offset task; (task = next.fetch_add(1)) < n_tasks;) work(thread, task);
-    } catch (...) {
-      const std::lock_guard hold(error_lock);
-      if (!error) error = std::current_exception();
-      next = n_tasks;
-    }
-  };
+  TaskQueue queue(n_tasks);
+  std::deque<decltype(make())> spaces;
   {
-    Team others(team - 1);
-    for (int thread = 1; thread < team; ++thread) others.start(run, thread);
-    run(0);
+    Team team(helpers);
+    try {
+      for (int helper = 0; helper < helpers && queue.has_tasks(); ++helper) {
+        auto* const own = &spaces.emplace_back(make());
+        team.start([&queue, &work, own] {
+          InterruptCheck flag(queue.stopped());
+          queue.take(*own, flag, work);
+        });
+      }
+    } catch (const std::system_error&) {
+      spaces.pop_back();  // some memory is left for those that work
+    } catch (const std::bad_alloc&) {
+    }
+    queue.take(space, check, work);
   }  // joined
-  if (error) std::rethrow_exception(error);
+  queue.rethrow();
+}
+
+// The same where tasks need no space: work(task, check).
+template <class Work>
+void parallel_tasks(int n_threads, Offset n_tasks, const Work& work) {
+  struct Nothing {};
+  parallel_tasks(n_threads, n_tasks, [] { return Nothing{}; },
+                 [&](Nothing&, Offset task, InterruptCheck& check) { work(task, check); });
+}
+
+// As many threads as have some hundred microseconds each to do: starting one takes tens of them.
+inline int threads_worth(int n_threads, double operations) {
+  constexpr double kOperationsAThread = 1 << 21;
+  return static_cast<int>(std::clamp(operations / kOperationsAThread, 1.0, static_cast<double>(std::max(n_threads, 1))));
 }
 
 }  // namespace lacunar

@@ -40,6 +40,7 @@ class Featurizer {
   double dot(const T* table, Offset outputs, Offset output) const;
   // table += c features, without the weights q: they belong to `dot`.
   void add(T* table, Offset outputs, Offset output, double c) const;
+  Offset operations() const;  // of one of these, about
 
  private:
   struct Group {

@@ -51,6 +51,12 @@ struct RlsState {
   double* labels;
 };
 
+// Of the step of one row in a basis of rank d, about.
+template <class T>
+Offset operations_of(const Rows<T>& rows, Offset row, int d) {
+  return (2 * (rows.offsets[row + 1] - rows.offsets[row]) + 4 * static_cast<Offset>(d)) * d * d;
+}
+
 // Discounted sums over labelled rows behind label weights: a a^T, y a and 1, where a has not seen the label.
 struct LabelSums {
   double *codes, *labelled, *labels;  // (d, d), (d), (1)

@@ -22,6 +22,13 @@ Offset part_start(const Rows<T>& rows, Offset k, Offset n_parts) {
   return std::lower_bound(rows.offsets, rows.offsets + rows.n_rows, entry) - rows.offsets;
 }
 
+// The end of rows from `begin` that have some `entries` entries, at least one row and not beyond `end`.
+template <class T>
+Offset row_behind(const Rows<T>& rows, Offset begin, Offset end, Offset entries) {
+  const Offset* const stop = std::lower_bound(rows.offsets + begin + 1, rows.offsets + end, rows.offsets[begin] + entries);
+  return stop - rows.offsets;
+}
+
 // to += each of n_parts - 1 arrays of `size`, one after the other.
 inline void add_parts(const double* others, Offset n_parts, Offset size, double* to) {
   for (Offset part = 1; part < n_parts; ++part, others += size)

@@ -81,6 +81,7 @@ class PrimalModel:
         self._served: tuple[Iterate, NDArray[Any]] | None = None
         self.clock = np.array([0.0, 1.0, 0.0])  # steps, scale, reach: see primal.hpp
         self.pending: Support | None = None  # rows not yet in a wide table: see _wide.py
+        self.torn = False  # some of them are, while they are put there
         if is_wide(self.map, self.dtype):
             self.pending = nothing_pending(self.map, n_outputs, self.dtype)
 
@@ -123,15 +124,17 @@ class PrimalModel:
 
     @contextmanager
     def undone(self, rows: Observed) -> Iterator[None]:
-        """A block that learns these rows; its exception takes them back, an interrupt keeps the last full slice."""
+        """A block that learns these rows; its exception takes them back, an interrupt keeps the rows learned whole.
+
+        Unless it came while rows were put into wide tables together: then it takes back all rows of the call.
+        """
         saved = self._save(rows)
         try:
             yield
-        except KeyboardInterrupt:
-            raise
-        except BaseException:
+        except BaseException as error:
             self._served = None
-            self._restore(saved)
+            if self.torn or not isinstance(error, KeyboardInterrupt):
+                self._restore(saved)
             raise
 
     def step_rule(self) -> dict[str, Any]:
@@ -203,6 +206,7 @@ class PrimalModel:
 
     def _restore(self, saved: tuple[Any, ...]) -> None:
         part, tables, contents, self.pending, self.clock = saved
+        self.torn = False
         self.first, self.second = tables
         for table, old in zip(tables, contents, strict=True):
             if table is not None:

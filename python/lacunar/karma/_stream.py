@@ -89,11 +89,13 @@ class StreamFits(EngineFits):
             rows = scale_columns(table, self._columns())
             engine = self._begin_at_gram() if from_gram else self._live_engine()
             point.keeps_interrupted = True
-            with engine.undone(rows):
-                try:
+            try:
+                with engine.undone(rows):
                     values = engine.partial_fit(rows, targets, weight, n_threads=thread_count(self.n_jobs), undo=False)
-                finally:
                     self._adopt_engine(engine)
+            except KeyboardInterrupt:
+                self._adopt_engine(engine)  # with the rows that it has learned whole
+                raise
             return rows, targets, values
         except BaseException as error:
             point.undo(error)

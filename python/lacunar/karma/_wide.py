@@ -99,10 +99,9 @@ def _decide(table: FeatureMap, rows: Observed, weights: NDArray[Any], values: _F
 
 def _flush(model: PrimalModel, n_threads: int) -> None:
     assert model.pending is not None
-    try:
-        _add(model.map, model.pending, model.first, model.second, n_threads)
-    finally:  # an interrupt waits for the end of the call: the rows are in the table
-        model.pending = nothing_pending(model.map, model.n_outputs, model.dtype)
+    model.torn = True  # until the tables hold the whole block: an interrupt before that takes back the call
+    _add(model.map, model.pending, model.first, model.second, n_threads)
+    model.pending, model.torn = nothing_pending(model.map, model.n_outputs, model.dtype), False
 
 
 def _add(table: FeatureMap, pending: Support, first: NDArray[Any], second: NDArray[Any] | None, n_threads: int) -> None:
