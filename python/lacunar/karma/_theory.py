@@ -1,0 +1,286 @@
+"""Theorems 2 and 3 as functions: how large gamma has to be, and what Algorithm 1 loses at most."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+__all__ = ["embedding_size", "gamma_needed", "objective_bound", "regret_bound", "theory_rho", "truncation_bound"]
+
+_PEGASOS = (
+    21 * 4
+)  # of Theorem 2 in the source of the paper's O(...): 21 c ln(T / delta) / (rho T), c = (2 L sqrt(Gamma))^2
+
+
+def embedding_size(n_features: int, gamma: int) -> int:
+    """Gamma of Theorem 2: the coordinates d + d^2 + ... + d^gamma of the embedding.
+
+    Parameters
+    ----------
+    n_features : int
+        d, >= 1.
+    gamma : int
+        >= 1.
+
+    Returns
+    -------
+    size : int
+        Exact, however large.
+
+    Raises
+    ------
+    ValueError
+        Either is below 1 or not whole.
+
+    Examples
+    --------
+    >>> from lacunar.karma import embedding_size
+    >>> embedding_size(20, 4)
+    168420
+    """
+    for name, value in (("n_features", n_features), ("gamma", gamma)):
+        if not (value >= 1 and value == int(value)):
+            raise ValueError(
+                f"{name} must be a whole number >= 1; got {value!r}. The embedding has sequences of columns."
+            )
+    return sum(int(n_features) ** length for length in range(1, int(gamma) + 1))
+
+
+def truncation_bound(regularity: float, gamma: float) -> float:
+    """Lemma 2: how far the best predictor of sequences of at most gamma columns is from that of the subspace, for |w| <= 1.
+
+    (1 - lambda)^gamma / lambda. O(1).
+
+    Parameters
+    ----------
+    regularity : float
+        lambda, in (0, 1]: the smallest eigenvalue above 0 of Q_oo, Q the projection on the subspace, over all rows' observed
+        columns o. (Definition 1 of the paper speaks of singular values of P_o P_E, whose squares these are; its proof of Lemma 2
+        needs the eigenvalues.)
+    gamma : float
+        > 0.
+
+    Returns
+    -------
+    bound : float
+
+    Raises
+    ------
+    ValueError
+        lambda outside (0, 1].
+
+    Examples
+    --------
+    >>> from lacunar.karma import truncation_bound
+    >>> truncation_bound(0.5, 4)
+    0.125
+    """
+    _check(regularity=regularity, gamma=gamma)
+    return float((1 - regularity) ** gamma / regularity)
+
+
+def gamma_needed(regularity: float, epsilon: float, *, lipschitz: float = 1.0) -> int:
+    """The least whole gamma of Theorem 2, item 3: log(2 L / (lambda epsilon)) / lambda, at least 1.
+
+    With it some v with |v|^2 <= Gamma loses at most epsilon more than the best linear predictor on complete data. O(1).
+
+    Parameters
+    ----------
+    regularity : float
+        lambda, in (0, 1]; see `truncation_bound`.
+    epsilon : float
+        > 0.
+    lipschitz : float, default=1.0
+        L of the loss, > 0: 1 for the hinge, the logistic and the absolute loss.
+
+    Returns
+    -------
+    gamma : int
+
+    Raises
+    ------
+    ValueError
+        lambda outside (0, 1], or another argument not above 0.
+
+    Examples
+    --------
+    >>> from lacunar.karma import gamma_needed
+    >>> gamma_needed(0.5, 0.1)
+    8
+    """
+    _check(regularity=regularity, epsilon=epsilon, lipschitz=lipschitz)
+    return max(1, math.ceil(math.log(2 * lipschitz / (regularity * epsilon)) / regularity))
+
+
+def objective_bound(
+    n_steps: int, n_features: int, gamma: int, rho: float, *, delta: float = 0.05, lipschitz: float = 1.0
+) -> float:
+    """Theorem 2, item 2: how far the plain mean of T iterates is from the least objective, with probability 1 - delta.
+
+    84 L^2 Gamma ln(T / delta) / (rho T), for rows with |P_o x| <= 1 drawn independently. O(1).
+
+    Parameters
+    ----------
+    n_steps : int
+        T, >= 1.
+    n_features, gamma : int
+        d and gamma, >= 1.
+    rho : float
+        Weight of |v|^2 / 2, in (0, 1/4].
+    delta : float, default=0.05
+        In (0, 1].
+    lipschitz : float, default=1.0
+        L of the loss, > 0. The squared loss has none.
+
+    Returns
+    -------
+    bound : float
+
+    Raises
+    ------
+    ValueError
+        An argument outside its range.
+
+    Notes
+    -----
+    The paper prints O(...) and refers to Pegasos [1]_, whose Theorem 2 has 21 c ln(T / delta) / (rho T) without projection,
+    c = (2 L sqrt(Gamma))^2 by the paper's bound on a gradient.
+
+    References
+    ----------
+    .. [1] S. Shalev-Shwartz, Y. Singer, N. Srebro, A. Cotter, "Pegasos", Mathematical Programming 127, 2011.
+
+    Examples
+    --------
+    >>> from lacunar.karma import objective_bound
+    >>> round(objective_bound(10_000_000, 5, 2, 0.1), 4)
+    0.0482
+    """
+    _check(n_steps=n_steps, rho=rho, delta=delta, lipschitz=lipschitz)
+    if rho > 0.25:
+        raise ValueError(f"rho must be at most 1/4 in Theorem 2; got {rho:g}. Use a smaller rho.")
+    size = embedding_size(n_features, gamma)
+    return _PEGASOS * lipschitz**2 * size * math.log(n_steps / delta) / (rho * n_steps)
+
+
+def theory_rho(
+    n_steps: int,
+    n_features: int,
+    gamma: int,
+    *,
+    largest: float = 1.0,
+    lipschitz: float = 1.0,
+    ball: float | None = None,
+) -> float:
+    """The rho of Theorem 3's last line: L X sqrt(Gamma) / sqrt(B T). O(1).
+
+    Parameters
+    ----------
+    n_steps : int
+        T, >= 1.
+    n_features, gamma : int
+        d and gamma, >= 1.
+    largest : float, default=1.0
+        X, the largest modulus of an entry.
+    lipschitz : float, default=1.0
+        L of the loss.
+    ball : float, default=None
+        B, the squared norm of the competitors; None is Gamma, that of Corollary 2.
+
+    Returns
+    -------
+    rho : float
+
+    Raises
+    ------
+    ValueError
+        An argument not above 0.
+
+    Examples
+    --------
+    >>> from lacunar.karma import theory_rho
+    >>> theory_rho(10_000, 5, 2)
+    0.01
+    """
+    size = embedding_size(n_features, gamma)
+    ball = size if ball is None else ball
+    _check(n_steps=n_steps, largest=largest, lipschitz=lipschitz, ball=ball)
+    return lipschitz * largest * math.sqrt(size) / math.sqrt(ball * n_steps)
+
+
+def regret_bound(
+    n_steps: int,
+    n_features: int,
+    gamma: int,
+    *,
+    regularity: float,
+    rho: float | None = None,
+    largest: float = 1.0,
+    lipschitz: float = 1.0,
+    ball: float | None = None,
+) -> float:
+    """Theorem 3: what Algorithm 1 loses in T steps above the best linear predictor over the best subspace, in hindsight.
+
+    2 L^2 X^2 Gamma / rho (1 + log T) + rho / 2 T B + exp(-lambda gamma) / lambda L T, for any sequence of rows that is
+    lambda-regular. O(1).
+
+    Parameters
+    ----------
+    n_steps : int
+        T, >= 1.
+    n_features, gamma : int
+        d and gamma, >= 1.
+    regularity : float
+        lambda, in (0, 1]; see `truncation_bound`.
+    rho : float, default=None
+        Of the steps 1 / (rho t); None is `theory_rho`.
+    largest : float, default=1.0
+        X, the largest modulus of an entry.
+    lipschitz : float, default=1.0
+        L of the loss; the squared loss has none.
+    ball : float, default=None
+        B, the squared norm of the competitors; None is Gamma, that of Corollary 2.
+
+    Returns
+    -------
+    bound : float
+        Of the sum of losses over T rows.
+
+    Raises
+    ------
+    ValueError
+        An argument outside its range.
+
+    Notes
+    -----
+    With `theory_rho` the first two terms are X L sqrt(Gamma B T) (2 (1 + log T) + 1/2): the paper's last line leaves out the
+    logarithm. With a constant feature d counts it, and X is at least 1.
+
+    References
+    ----------
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015.
+
+    Examples
+    --------
+    >>> from lacunar.karma import regret_bound
+    >>> round(regret_bound(1000, 3, 2, regularity=0.5), 1)
+    6927.1
+    """
+    rho = (
+        theory_rho(n_steps, n_features, gamma, largest=largest, lipschitz=lipschitz, ball=ball) if rho is None else rho
+    )
+    size = embedding_size(n_features, gamma)
+    ball = size if ball is None else ball
+    _check(n_steps=n_steps, regularity=regularity, rho=rho, largest=largest, lipschitz=lipschitz, ball=ball)
+    steps = 2 * (lipschitz * largest) ** 2 * size / rho * (1 + math.log(n_steps))
+    kept = math.exp(-regularity * gamma) / regularity * lipschitz * n_steps
+    return steps + rho / 2 * n_steps * ball + kept
+
+
+def _check(**values: float) -> None:
+    for name, value in values.items():
+        most = 1.0 if name in ("regularity", "delta") else np.inf
+        if not 0 < value <= most or not np.isfinite(value):
+            wish = "above 0 and at most 1" if most == 1 else "a finite number above 0"
+            raise ValueError(f"{name} must be {wish}; got {value!r}. See the theorem in the docstring.")
