@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from lacunar import KarmaClassifier
@@ -193,3 +194,12 @@ def test_files_whose_parts_contradict_each_other_are_refused(change, tmp_path):
     save_model(encoder, tmp_path / "m")
     with pytest.raises(ValueError, match="kinds_"):
         load_model(tmp_path / "m")
+
+
+def test_folds_in_which_a_text_column_is_all_missing():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=60), "rare": [None] * 60})
+    X.loc[[3, 4], "rare"] = ["Y", "N"]
+    y = (X["x"] > 0).to_numpy()
+    scores = cross_val_score(make_pipeline(TableEncoder(), KarmaClassifier()), X, y, cv=KFold(4))
+    assert scores.mean() > 0.9

@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from lacunar._check import is_hole
+from lacunar._rules import Array, Items, Optional, Rule, Word
 
 __all__ = ["TableEncoder"]
 
@@ -102,6 +103,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         "max_categories": [Interval(Integral, 1, None, closed="left")],
         "text": [StrOptions({"error", "drop"})],
         "handle_unknown": [StrOptions({"missing", "error"})],
+    }
+
+    _held: ClassVar[dict[str, Rule]] = {
+        "kinds_": Items(Word(_KINDS), length="d"),
+        "categories_": Items(Optional(Array("U", ("levels",), ascending=True)), length="d", alike=False),
     }
 
     def __init__(
@@ -285,16 +291,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_loaded(self) -> None:
         """Refuse a model file whose kinds and categories do not belong together."""
-        if "kinds_" not in vars(self):
-            return
-        if not len(self.kinds_) == len(self.categories_) == self.n_features_in_:
-            raise ValueError("the model file's kinds_ and categories_ are not one for each column")
-        for kind, known in zip(self.kinds_, self.categories_, strict=True):
-            sound = known is None or (isinstance(known, np.ndarray) and known.ndim == 1 and known.dtype == object)
-            if kind not in _KINDS or not sound or (kind == "category") != (known is not None):
-                raise ValueError("the model file's kinds_ and categories_ contradict each other")
-            if known is not None and (not len(known) or np.any(known[1:] <= known[:-1])):
-                raise ValueError("the model file's categories_ are not sorted and distinct")
+        for kind, known in zip(vars(self).get("kinds_", ()), vars(self).get("categories_", ()), strict=True):
+            if (kind == "category") != (known is not None and len(known) > 0):
+                raise ValueError("kinds_ and categories_ of the model file contradict each other. Fit again")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
