@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "lacunar/interrupt.hpp"
 #include "lacunar/kernels.hpp"
 #include "lacunar/meg.hpp"
 
@@ -78,8 +79,10 @@ MegAnswer MegLanczos::ask(MegForm& form, double tol, const std::vector<double>& 
   const double base = std::log(norm2);
   double low = -kInfinity, high = kInfinity;
   int next = 1;  // at which T is diagonalised again: at every step first, and then so that all of it stays O(k^2)
+  InterruptCheck check;  // nothing has changed while a pair is asked about
   for (answer.steps = 1; answer.steps <= kMaxSteps; ++answer.steps) {
     multiply(form);
+    check.after(length_ * length_);
     const bool exhausted = answer.steps < next && !advance(form);
     if (answer.steps < next && !exhausted) continue;
     next = answer.steps + 1 + answer.steps / (length_ <= kCheapLength ? 4 : 12);

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "lacunar/interrupt.hpp"
 #include "lacunar/meg.hpp"
 #include "meg_arrays.hpp"
 
@@ -32,9 +33,14 @@ Doubles log_first(const Doubles& alpha, const Doubles& beta) {
   const int k = int_of(alpha.shape(1), "the order of the matrices");
   if (k < 1) throw std::invalid_argument("alpha must have one column at least; it has none");
   Doubles made(alpha.shape(0));
+  const Offset count = alpha.shape(0);
+  const double *a = alpha.data(), *b = beta.data();
+  double* to = made.mutable_data();
+  const py::gil_scoped_release nogil;
   TridiagonalExponential exponential;
-  for (py::ssize_t t = 0; t < alpha.shape(0); ++t)
-    made.mutable_data()[t] = exponential.log_first(alpha.data() + t * k, beta.data() + t * k, k);
+  InterruptCheck check;
+  for (Offset t = 0; t < count; ++t, check.after(16 * static_cast<Offset>(k) * k))
+    to[t] = exponential.log_first(a + t * k, b + t * k, k);
   return made;
 }
 
