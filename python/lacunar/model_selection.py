@@ -123,7 +123,7 @@ class ColdRowKFold(_PairFolds):
     ----------
     n_splits : int, default=5
     shuffle : bool, default=True
-        Break ties among rows of the same number of observations by lot.
+        Break ties among rows of the same number of observations at random.
     random_state : int, RandomState or None, default=None
         Order that folds are filled in. None is a fixed draw.
 
@@ -158,7 +158,7 @@ class ColdColumnKFold(_PairFolds):
     ----------
     n_splits : int, default=5
     shuffle : bool, default=True
-        Break ties among columns of the same number of observations by lot.
+        Break ties among columns of the same number of observations at random.
     random_state : int, RandomState or None, default=None
         Order that folds are filled in. None is a fixed draw.
 

@@ -1,4 +1,4 @@
-"""Who competes, repeated cross-validation on the same folds for all, and what may be concluded from it."""
+"""The learners that are compared, their cross-validation on the same folds, and what the scores allow to conclude."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SIGNIFICANCE = 0.05
 
 @dataclass(frozen=True)
 class Learner:
-    """A name, whether it is ours, one line on what it does, and how to make one from a seed."""
+    """A competitor: its name, whether it is of this package, one line on what it does, and a function that makes one from a seed."""
 
     name: str
     ours: bool

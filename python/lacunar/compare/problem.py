@@ -88,7 +88,7 @@ def load_problem(path: str | None, target: str | None = None, task: str | None =
     Raises
     ------
     UserError
-        With a message for the person at the shell.
+        When the file, the target or the task does not fit.
     """
     table = default_table() if path is None else read_table(path, **options)
     if len(table.names) < 2:

@@ -26,8 +26,8 @@ _SHOWN = 6  # learners in the picture of score against share observed
 def visible(text: str) -> str:
     r"""Text that does nothing but show: what is not printable stands as its escape.
 
-    Names of columns, labels and files come from strangers. A terminal obeys control characters, and marks of writing direction turn
-    the rest of a line around; line breaks forge lines. To put it into HTML escape it besides.
+    Names of columns, labels and files are not to be trusted: a terminal executes control characters, marks of writing direction
+    reverse the rest of a line, and line breaks make lines that look like ours. Text for HTML must be escaped as well.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def _draw(comparison: Comparison, scores: list[Score]) -> list[tuple[str, str, s
     if shown:
         means, errors, ours = zip(*((s.mean, s.error, s.learner.ours) for s in shown), strict=True)
         bars = ScoresDisplay([s.learner.name for s in shown], means, errors, ours, comparison.measure)
-        text = "KARMA in green, what people use today in grey. The line without columns is left out of the picture."
+        text = "KARMA in green, other learners in grey. The line without columns is left out of the picture."
         drawn.append(("Scores", text, svg_of(bars.plot(_axes(0.42 * len(shown) + 0.7)).figure_)))
     entries = MissingnessDisplay.from_table(
         problem.X, [visible(name) for name in problem.encoder.get_feature_names_out()], ax=_axes(3.6)
@@ -226,7 +226,7 @@ def _draw(comparison: Comparison, scores: list[Score]) -> list[tuple[str, str, s
 
 
 def _axes(height: float) -> Any:
-    """Axes of a figure that no window shows and nobody has to close."""
+    """Axes of a figure without a window, which needs no closing."""
     try:
         from matplotlib.figure import Figure
     except ImportError:

@@ -26,7 +26,7 @@ MAX_EMPTY = 10**4  # cells for each stored value, so that one column number does
 
 
 class UserError(Exception):
-    """What the person at the shell can put right; `code` is the exit code."""
+    """An error that the user of the command can correct; `code` is the exit code."""
 
     def __init__(self, message: str, code: int = 1) -> None:
         super().__init__(message)
@@ -224,7 +224,7 @@ READERS: dict[str, Callable[..., Table]] = {
 
 
 def read_table(name: str, **options: Any) -> Table:
-    """Read a file by the ending of its name. Raises UserError with a message for the person at the shell.
+    """Read a file by the ending of its name. Raises UserError where it cannot.
 
     `options` are sep, decimal, encoding and na_values of `pandas.read_csv`, for CSV and TSV.
     """

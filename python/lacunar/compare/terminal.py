@@ -1,4 +1,4 @@
-"""What the person at the shell sees: a bar with the time left, and the table."""
+"""What the command shows in a terminal: a bar with the time left, and the table of scores."""
 
 from __future__ import annotations
 

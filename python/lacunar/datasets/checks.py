@@ -1,4 +1,4 @@
-"""Arguments of the generators: checked here, with the same words everywhere."""
+"""Checks of the arguments of generators and mechanisms, with one wording of errors."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def fetch_dataset(
         feature_names : list of str
             Empty where there are none.
         side : dict of str to ndarray or csr_array
-            Side information, of which there often is none.
+            Side information; empty for most sets.
         origin, terms : str
             Who published the set, and the terms of its use.
 

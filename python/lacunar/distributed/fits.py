@@ -66,7 +66,7 @@ def gram(X: Any, Y: Any = None, *, reference_scale: float, **options: Any) -> li
     ----------
     X, Y : as in `shards`
     reference_scale : float
-        The count scale c, a number > 0: a mean over all rows is none of a shard's business.
+        The count scale c, a number > 0; a shard cannot know the mean over all rows.
     options
         Of `karma_kernel`, but for `scale` and normalize="trace", which need all rows.
 

@@ -161,7 +161,7 @@ class DaskParts:
     """What `fit_parts` of an estimator goes by.
 
     With `keep`, the parts that `map` makes are held by the workers that made them; otherwise they are made again from the
-    shards at every step. Sums are taken in pairs of neighbours, whoever finishes first: the same bits every time.
+    shards at every step. Sums are taken in pairs of neighbours, whichever finishes first, so that the bits are the same every time.
     """
 
     def __init__(self, pieces: list[Any], *, keep: bool) -> None:

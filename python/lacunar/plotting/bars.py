@@ -46,7 +46,7 @@ class ScoresDisplay:
         self.measure = measure
 
     def plot(self, ax: Any = None, **line_kw: Any) -> ScoresDisplay:
-        """Draw a point and an error bar a learner.
+        """Draw a point and an error bar for every learner.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class CoefficientDisplay:
     coef : array-like of shape (d,)
         One number a column.
     n_shown : int, default=20
-        At most so many, those of largest size.
+        Largest number of coefficients drawn; the others are the smallest.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class CoefficientDisplay:
         target : int, default=0
             Row of coefficients where there are several.
         n_shown : int, default=20
-            At most so many, those of largest size.
+            Largest number of coefficients drawn; the others are the smallest.
         ax : matplotlib Axes, optional
             Where to draw; default a new figure.
         **bar_kw : dict

@@ -27,7 +27,7 @@ class CoverageDisplay(Curves):
     measure : str
         "error rate": the mean is shown; "RMSE": the root of the mean.
     n_bins : int, default=5
-        At most so many groups of about equal size.
+        Largest number of groups of rows, of about equal size.
     strong : sequence of str, default=()
         Names of the learners drawn in green.
 
@@ -95,7 +95,7 @@ class CoverageDisplay(Curves):
         regression : bool, default=False
             Squared errors, shown as RMSE, instead of the error rate.
         n_bins : int, default=5
-            At most so many groups of about equal size.
+            Largest number of groups of rows, of about equal size.
         ax : matplotlib Axes, optional
             Where to draw; default a new figure.
         **line_kw : dict
@@ -130,7 +130,7 @@ class CoverageDisplay(Curves):
         y : array-like of shape (n,)
             Their labels.
         n_bins : int, default=5
-            At most so many groups of about equal size.
+            Largest number of groups of rows, of about equal size.
         ax : matplotlib Axes, optional
             Where to draw; default a new figure.
         **line_kw : dict

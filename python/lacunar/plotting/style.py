@@ -12,12 +12,18 @@ from lacunar.observed import Observed
 
 OURS, PEERS, MISSING, SEEN = "#0b7a75", "#9aa5b1", "#f3efe6", "#33566b"
 _STRONG = ("#0b7a75", "#56b4a9")
-_LINES = ("#d55e00", "#0072b2", "#cc79a7", "#e69f00", "#7f7f7f")  # Okabe and Ito's, which all kinds of eyes tell apart
-_DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))  # and dashes, for those who print
+_LINES = (
+    "#d55e00",
+    "#0072b2",
+    "#cc79a7",
+    "#e69f00",
+    "#7f7f7f",
+)  # Okabe and Ito's colours, distinct for colour-blind readers too
+_DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))  # and dashes, for prints without colour
 
 
 class Inks(NamedTuple):
-    """Colours of words and rules, to suit the ground they stand on."""
+    """Colours of words and rules that stand out from the background."""
 
     ink: str
     quiet: str
