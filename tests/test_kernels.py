@@ -165,9 +165,16 @@ def test_cosine_and_trace(indicators):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_result_does_not_depend_on_threads(method):
-    X = holes(500, 30, 0.3)
+    X = holes(3000, 30, 0.3)  # enough work for three threads
     one = karma_kernel(X, method=method, normalize="cosine", n_jobs=1)
     np.testing.assert_array_equal(karma_kernel(X, method=method, normalize="cosine", n_jobs=3), one)
+
+
+def test_sparse_output_does_not_depend_on_threads():
+    X, Y = holes(4000, 40, 0.05), holes(3000, 40, 0.05, seed=1)
+    one, several = (karma_kernel(X, Y, dense_output=False, n_jobs=n_jobs) for n_jobs in (1, 3))
+    for name in ("indptr", "indices", "data"):
+        np.testing.assert_array_equal(getattr(several, name), getattr(one, name))
 
 
 def test_result_does_not_depend_on_the_container():

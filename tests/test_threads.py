@@ -21,7 +21,7 @@ SETTINGS = {"gamma": 2, "constant": 1.0}
 @pytest.fixture(scope="module")
 def X():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 37))
+    X = rng.normal(size=(2000, 37))  # enough for several threads
     X[rng.random(X.shape) < 0.4] = np.nan
     return X
 
@@ -82,7 +82,7 @@ def test_a_forked_child_goes_on_with_threads():
         import numpy as np
         from lacunar.kernels import karma_kernel
 
-        X = np.random.default_rng(0).normal(size=(300, 30))
+        X = np.random.default_rng(0).normal(size=(3000, 30))
         before = karma_kernel(X, n_jobs=4)
         child = os.fork()
         if child == 0:

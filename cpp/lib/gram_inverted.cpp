@@ -37,7 +37,7 @@ template <class T>
 int useful_threads(const GramTask<T>& task, int n_threads) {
   const auto mean_column = static_cast<double>(task.y.n_observed()) / static_cast<double>(std::max<Offset>(task.y.n_cols, 1));
   const auto n_x = static_cast<double>(task.x.n_rows), n_y = static_cast<double>(task.y.n_rows);
-  return threads_worth(n_threads, 4 * static_cast<double>(task.x.n_observed()) * mean_column + n_x * n_y);
+  return threads_worth(n_threads, 16 * static_cast<double>(task.x.n_observed()) * mean_column + 4 * n_x * n_y);  // one by one
 }
 
 // The pairs of one row that share a column.

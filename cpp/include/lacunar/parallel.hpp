@@ -117,9 +117,9 @@ void parallel_tasks(int n_threads, Offset n_tasks, const Work& work) {
                  [&](Nothing&, Offset task, InterruptCheck& check) { work(task, check); });
 }
 
-// As many threads as have some hundred microseconds each to do: starting one takes tens of them.
+// As many threads as have some hundred microseconds each to do, in products of vectors: starting one takes tens of them.
 inline int threads_worth(int n_threads, double operations) {
-  constexpr double kOperationsAThread = 1 << 21;
+  constexpr double kOperationsAThread = 1 << 23;
   return static_cast<int>(std::clamp(operations / kOperationsAThread, 1.0, static_cast<double>(std::max(n_threads, 1))));
 }
 
