@@ -17,6 +17,7 @@ from lacunar.active import MBEG, ActivePOPCA
 from lacunar.baselines import GeomClassifier, MC1Classifier, MC1Regressor, MCBClassifier, MCBRegressor
 from lacunar.compare import Table, TableModel, load_problem
 from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction, Mix, OnlineMatrixClassifier
+from lacunar.encode import TableEncoder
 from lacunar.features import KarmaFeatures
 from lacunar.karma import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
 from lacunar.persistence import load_model, save_model
@@ -32,6 +33,9 @@ Y = X @ [1.0, -2.0, 0.0, 1.0]
 X[RNG.random(X.shape) < 0.3] = np.nan
 LABELS = np.where(Y > 0, "ja", "nein")
 THREE = np.digitize(Y, [-1, 1])
+PEOPLE = pd.DataFrame(
+    {"n": [1.0, np.nan, 3.0], "c": ["u", "v", None], "day": ["2026-03-31", None, "2026-04-01"], "id": list("abc")}
+)
 GRAM = np.eye(6) + 0.5
 RING = np.roll(np.eye(6), 1, axis=1) + np.roll(np.eye(6), -1, axis=1)
 
@@ -71,6 +75,8 @@ MODELS: dict[str, dict[str, Callable[[], Any]]] = {
         "nystroem": lambda: KarmaFeatures(2.5, method="nystroem", n_components=5, random_state=0).fit(X),
         "imputer": lambda: LowRankImputer(2).fit(X),
         "table": table_model,
+        "encoder": lambda: TableEncoder().fit(PEOPLE),
+        "encoder of codes": lambda: TableEncoder(categories="ordinal", text="drop", max_categories=2).fit(PEOPLE),
     },
     "subspace": {
         "popca": lambda: POPCA(2, random_state=0).fit(X),
@@ -138,6 +144,11 @@ def use(model: Any) -> None:
             for request in model.ask(2):
                 model.tell(request, np.ones(len(request.indices)))
             model.result()
+    elif isinstance(model, TableEncoder):
+        names = getattr(model, "feature_names_in_", None)
+        if names is not None:
+            model.transform(pd.DataFrame({name: [1.0, None] for name in names[:20]}))
+            model.get_feature_names_out(), model.is_categorical_
     elif isinstance(model, TableModel):
         model.check()
         names = model.encoder_.feature_names_in_[:2]
