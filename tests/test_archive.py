@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lacunar import Observed
-from lacunar._archive import read_archive, write_archive
+from lacunar.observed.container import read_archive, write_archive
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pytest
 from reference.columns import column_moments
 
 from lacunar import Observed, _core
-from lacunar._columns import ColumnScale, fit_columns, scale_columns
+from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
 
 
 def table(dtype, n=200, d=7):

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressorCV, Observed
-from lacunar._columns import fit_columns
 from lacunar._factor._codes import row_codes
 from lacunar.active import MBEG, ActivePOPCA
 from lacunar.baselines import GeomClassifier, MC1Classifier, MCBRegressor
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.features import KarmaFeatures
 from lacunar.kernels import karma_kernel
+from lacunar.observed.columns import fit_columns
 from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
 from lacunar.stack import KarmaStackClassifier, LowRankImputer
 from lacunar.subspace import POPCA, column_pair_sums

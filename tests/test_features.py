@@ -7,8 +7,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
 from lacunar import KarmaRegressor, Observed
-from lacunar._columns import ColumnScale, scale_columns
 from lacunar.features import KarmaFeatures
+from lacunar.observed.columns import ColumnScale, scale_columns
 from lacunar.persistence import load_model, save_model
 
 KERNELS = [

@@ -12,10 +12,10 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from lacunar import KarmaClassifier, KarmaRegressor, Observed, _core
-from lacunar._check import as_observed
-from lacunar._columns import scale_columns
 from lacunar.karma import _primal
 from lacunar.karma._losses import DivergedError
+from lacunar.observed.columns import scale_columns
+from lacunar.observed.door import as_observed
 
 MODELS = [
     KarmaClassifier(loss="hinge"),

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from lacunar import KarmaClassifier, KarmaRegressor, Observed
-from lacunar._archive import read_archive
 from lacunar.active import MBEG, ActivePOPCA
 from lacunar.completion import OnlineMatrixClassifier
+from lacunar.observed.container import read_archive
 from lacunar.persistence import load_model, save_model
 from lacunar.regression import SLRMRegressor
 from lacunar.subspace import POPCA

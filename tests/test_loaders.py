@@ -8,12 +8,12 @@ import pytest
 from fuzz import archives, models, structure
 
 from lacunar import KarmaClassifier, Observed
-from lacunar._archive import read_archive, write_archive
-from lacunar._rules import Array, Number, OneOrMany, check_parts, floats, whole
 from lacunar.baselines import MC1Classifier
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.karma._primal import PrimalModel
 from lacunar.kernels import KernelForm
+from lacunar.observed.container import read_archive, write_archive
+from lacunar.observed.rules import Array, Number, OneOrMany, check_parts, floats, whole
 from lacunar.persistence import load_model, save_model
 from lacunar.tracking import PETRELS
 

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 from lacunar import KarmaClassifier, Observed
-from lacunar._archive import read_archive, write_archive
+from lacunar.observed.container import read_archive, write_archive
 
 
 @pytest.fixture

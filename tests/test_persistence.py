@@ -12,9 +12,9 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import lacunar
-from lacunar import Observed, _registry
-from lacunar._archive import read_archive, write_archive
-from lacunar.persistence import load_model, save_model
+from lacunar import Observed
+from lacunar.observed.container import read_archive, write_archive
+from lacunar.persistence import load_model, registry, save_model
 
 
 class Toy(BaseEstimator):
@@ -40,7 +40,7 @@ class Toy(BaseEstimator):
 
 @pytest.fixture(autouse=True)
 def known_toy(monkeypatch):
-    monkeypatch.setitem(_registry.CLASSES, "lacunar.Toy", (__name__, "Toy"))
+    monkeypatch.setitem(registry.CLASSES, "lacunar.Toy", (__name__, "Toy"))
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, is_classifier
 
-from lacunar import _registry, karma
-from lacunar.persistence import load_model, save_model
+from lacunar import karma
+from lacunar.persistence import load_model, registry, save_model
 
 ESTIMATORS = [c for c in vars(karma).values() if isinstance(c, type) and issubclass(c, BaseEstimator)]
 PUBLIC = sorted({c for c in ESTIMATORS if c.__name__ in karma.__all__}, key=lambda c: c.__name__)
@@ -28,7 +28,7 @@ def labels(kind, target):
 
 def test_every_public_estimator_can_be_saved():
     assert PUBLIC
-    assert all(_registry.name_of(c, _registry.CLASSES) for c in PUBLIC)
+    assert all(registry.name_of(c, registry.CLASSES) for c in PUBLIC)
 
 
 @pytest.mark.parametrize("kind", ["strings", "three"])

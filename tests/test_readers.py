@@ -17,11 +17,11 @@ from fuzz.oracle import Finding, judge
 from fuzz.targets import TARGETS
 
 from lacunar import Observed
-from lacunar._npz import read_npz
 from lacunar.compare import UserError, load_problem, read_table
 from lacunar.datasets import fetch_dataset
 from lacunar.kernels import KernelForm
 from lacunar.observed import Triplets, read_batches
+from lacunar.observed.container import read_npz
 from lacunar.persistence import load_model, save_model
 from lacunar.regression import SLRMRegressor
 

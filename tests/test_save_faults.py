@@ -13,7 +13,7 @@ import pytest
 
 import lacunar
 from lacunar import KarmaClassifier, KarmaRegressor, Observed
-from lacunar._archive import read_archive
+from lacunar.observed.container import read_archive
 from lacunar.persistence import load_model, save_model
 from lacunar.regression import SLRMRegressor
 from lacunar.subspace import POPCA

@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from lacunar import KarmaClassifier, KarmaRegressor, Observed
-from lacunar._registry import CLASSES, class_of
 from lacunar.completion import Features, OnlineMatrixClassifier, read_pair_batches
 from lacunar.observed import Triplets, read_batches
+from lacunar.persistence.registry import CLASSES, class_of
 from lacunar.regression import SLRMRegressor
 from lacunar.subspace import POPCA
 from lacunar.tracking import GROUSE, PETRELS

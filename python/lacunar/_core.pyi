@@ -1,4 +1,4 @@
-"""The compiled core. Private: arguments are trusted to have passed `lacunar._check`."""
+"""The compiled core. Private: arguments are trusted to have passed `lacunar.observed.door`."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias

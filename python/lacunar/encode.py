@@ -15,8 +15,8 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from lacunar._check import is_hole
-from lacunar._rules import Array, Items, Optional, Rule, Word
+from lacunar.observed.door import is_missing
+from lacunar.observed.rules import Array, Items, Optional, Rule, Word
 
 __all__ = ["TableEncoder"]
 
@@ -330,12 +330,12 @@ def _column(values: NDArray[Any], name: Any) -> _Column:
     if values.dtype.kind in "UST":
         return values.astype(str).astype(object)
     if values.dtype.kind == "O":
-        seen = [v for v in values if not is_hole(v)]
+        seen = [v for v in values if not is_missing(v)]
         if seen and all(isinstance(v, date) for v in seen):
-            return np.array(["NaT" if is_hole(v) else _plain_date(v) for v in values], dtype="datetime64[us]")
+            return np.array(["NaT" if is_missing(v) else _plain_date(v) for v in values], dtype="datetime64[us]")
         if not all(isinstance(v, Number) for v in seen):
-            return np.array(["" if is_hole(v) else str(v) for v in values], dtype=object)
-        values = np.array([np.nan if is_hole(v) else v for v in values], dtype=np.float64)
+            return np.array(["" if is_missing(v) else str(v) for v in values], dtype=object)
+        values = np.array([np.nan if is_missing(v) else v for v in values], dtype=np.float64)
     numbers: _Floats = values.astype(np.float64)
     infinite = np.flatnonzero(np.isinf(numbers))
     if infinite.size:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import BaseCrossValidator
 
-from lacunar._check import read_pairs
 from lacunar._random import fixed_seed, generator
+from lacunar.observed.door import read_pairs
 
 __all__ = ["ColdColumnKFold", "ColdRowKFold", "EntryKFold"]
 

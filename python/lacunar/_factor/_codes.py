@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from lacunar import _core
-from lacunar._check import check_codes
 from lacunar._threads import thread_count
 from lacunar.observed import Observed
+from lacunar.observed.door import check_codes
 
 _Floats = NDArray[np.float64]
 

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar._check import check_sums
 from lacunar._factor._sums import Table, als_sums, em_sums, gram_product, sizes, solve_columns
 from lacunar._parts import Parts, in_parts
 from lacunar.observed import Observed
+from lacunar.observed.door import check_sums
 
 _Floats = NDArray[np.float64]
 Progress = Callable[[int, float], None]

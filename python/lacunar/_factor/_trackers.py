@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
-from lacunar._rules import Array, Flag, Number, Parts, Rule, Word, check_parts, floats
 from lacunar.observed import Observed
+from lacunar.observed.rules import Array, Flag, Number, Parts, Rule, Word, check_parts, floats
 
 _Floats = NDArray[np.float64]
 Forget = float | Literal["window", "auto"]

@@ -13,10 +13,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
 from lacunar._random import generator, resumed, state_of
-from lacunar._rules import COUNT, Number, Parts, Rule, floats, whole
-from lacunar._undo import SavePoint, all_or_nothing
+from lacunar._snapshot import SavePoint, all_or_nothing
 from lacunar.active._result import ActiveSubspace
 from lacunar.active._tables import Cells, Floats, Ints, add_rows, empty_tables
+from lacunar.observed.rules import COUNT, Number, Parts, Rule, floats, whole
 
 Oracle = Callable[[Ints], ArrayLike]
 _LARGEST = 1e100  # squares and their sums stay finite

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lacunar._check import as_observed
 from lacunar._factor import row_codes
 from lacunar._products import row_product
+from lacunar.observed.door import as_observed
 
 Floats = NDArray[np.float64]
 

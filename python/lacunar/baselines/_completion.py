@@ -14,12 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from lacunar._check import validate_X
-from lacunar._columns import ColumnScale, fit_columns, scale_columns
 from lacunar._factor import row_codes
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
-from lacunar._rules import COLUMNS, COUNT, LABELS, Array, Number, Rule, floats
 from lacunar.baselines._continuation import (
     Solution,
     Steps,
@@ -32,6 +29,9 @@ from lacunar.baselines._continuation import (
 )
 from lacunar.baselines._stacked import Loss, Stacked
 from lacunar.observed import Observed
+from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
+from lacunar.observed.door import validate_X
+from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Array, Number, Rule, floats
 
 _Floats = NDArray[np.float64]
 Score = Callable[[_Floats, NDArray[np.bool_]], float]  # error of values (n, m) on the hidden labels

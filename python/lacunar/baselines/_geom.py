@@ -14,15 +14,15 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from lacunar._check import validate_X, validate_X_y
-from lacunar._columns import ColumnScale, fit_columns, scale_columns
 from lacunar._dual import solve_dual
 from lacunar._products import row_product
-from lacunar._rules import COLUMNS, COUNT, LABELS, Rule, Table, floats, whole
-from lacunar._undo import all_or_nothing
+from lacunar._snapshot import all_or_nothing
 from lacunar.baselines._subspaces import linear_norms, poly_norms
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
+from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
+from lacunar.observed.door import validate_X, validate_X_y
+from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Rule, Table, floats, whole
 
 _Floats = NDArray[np.float64]
 

@@ -10,10 +10,10 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length
 
-from lacunar._check import check_partial_labels, validate_X
-from lacunar._undo import all_or_nothing
+from lacunar._snapshot import all_or_nothing
 from lacunar.baselines._completion import MatrixCompletion, hidden_rows
 from lacunar.baselines._stacked import Loss
+from lacunar.observed.door import check_partial_labels, validate_X
 
 _Floats = NDArray[np.float64]
 _Self = TypeVar("_Self", bound="CompletionClassifier")

@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils.validation import check_consistent_length
 
-from lacunar._check import check_partial_targets, validate_X
-from lacunar._rules import Array, Flag, Rule, floats
-from lacunar._undo import all_or_nothing
+from lacunar._snapshot import all_or_nothing
 from lacunar.baselines._completion import MatrixCompletion, hidden_rows
 from lacunar.baselines._stacked import Loss
+from lacunar.observed.door import check_partial_targets, validate_X
+from lacunar.observed.rules import Array, Flag, Rule, floats
 
 _Floats = NDArray[np.float64]
 _Self = TypeVar("_Self", bound="CompletionRegressor")

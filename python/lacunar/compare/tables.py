@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import Observed
-from lacunar._npz import read_npz as arrays_of
+from lacunar.observed.container import read_npz as arrays_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar._arrow import record_batches, values_of
-from lacunar._check import read_pairs
-from lacunar._one_pass import labelled, one_pass
 from lacunar.observed import Observed
+from lacunar.observed.arrow import record_batches, values_of
+from lacunar.observed.batches import labelled, one_pass
+from lacunar.observed.door import read_pairs
 
 Column = NDArray[Any]
 PairBatch = tuple[tuple[Column, Column], Column]

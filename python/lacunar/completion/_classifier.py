@@ -12,14 +12,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from lacunar._check import read_ids, read_labels, read_pairs
-from lacunar._undo import all_or_nothing
+from lacunar._snapshot import all_or_nothing
 from lacunar.completion._batches import PairBatches
 from lacunar.completion._labels import read_y
 from lacunar.completion._model import Pairs, Trials
 from lacunar.completion._side import SideInformation
 from lacunar.completion._stream import StreamScore, class_probabilities, comparator_mistakes, mean_log_loss
 from lacunar.completion._verbs import OneByOne
+from lacunar.observed.door import read_ids, read_labels, read_pairs
 
 Floats = NDArray[np.float64]
 LEARNED = ("_engine", "state_", "classes_", "settled_", "seed_")

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lacunar import _core
-from lacunar._rules import Flag, Number, Rule, check_parts, floats, whole
 from lacunar.completion._engine_ahead import LookAhead, pays
 from lacunar.completion._engine_many import Decomposed, many_log_scores
 from lacunar.completion._engine_sides import are_features, features_of, source_of
 from lacunar.completion._side import SideState
+from lacunar.observed.rules import Flag, Number, Rule, check_parts, floats, whole
 
 Floats = NDArray[np.float64]
 _SLICE = 512  # trials between two looks for Ctrl-C

@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar._rules import COUNT, Instance, Items, Number, Rule, check_parts, whole
 from lacunar.completion._side import Identity, SideInformation, SideState
+from lacunar.observed.rules import COUNT, Instance, Items, Number, Rule, check_parts, whole
 
 Vertices = NDArray[np.int64]
 UNKNOWN = -1

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar._check import read_labels
+from lacunar.observed.door import read_labels
 
 Floats = NDArray[np.float64]
 Labels = NDArray[Any]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar._random import generator
-from lacunar._undo import all_or_nothing
+from lacunar._snapshot import all_or_nothing
 from lacunar.completion._labels import Coding, read_thresholds
 from lacunar.completion._model import Model, Trials
 from lacunar.completion._side import Identity, SideInformation

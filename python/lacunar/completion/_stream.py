@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar._check import read_labels
 from lacunar.completion._calibration import log_losses
 from lacunar.completion._labels import Coding
+from lacunar.observed.door import read_labels
 
 Floats = NDArray[np.float64]
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar._check import SparseMissing, as_observed
 from lacunar._random import generator
 from lacunar.observed import Observed
+from lacunar.observed.door import SparseMissing, as_observed
 
 
 def table_pairs(

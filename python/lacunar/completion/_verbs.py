@@ -8,12 +8,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar._check import read_id, read_ids
 from lacunar.completion._draws import trial_draws
 from lacunar.completion._labels import read_y
 from lacunar.completion._live import Live
 from lacunar.completion._model import Model
 from lacunar.completion._stream import class_probabilities
+from lacunar.observed.door import read_id, read_ids
 
 Floats = NDArray[np.float64]
 

@@ -21,8 +21,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
-from lacunar._npz import read_npz
 from lacunar.datasets.sets import SETS, Arrays, Source
+from lacunar.observed.container import read_npz
 
 SECONDS = 60  # without an answer from a publisher
 MAX_ANSWER = 64 * 2**20  # bytes; the largest set has 6 MB

@@ -11,15 +11,15 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from lacunar._check import validate_X
-from lacunar._columns import ColumnScale, fit_columns, scale_columns
 from lacunar._products import row_product
 from lacunar._random import generator
-from lacunar._rules import COLUMNS, Instance, Number, Rule, Table, Word, floats
-from lacunar._undo import all_or_nothing
+from lacunar._snapshot import all_or_nothing
 from lacunar.features._exact import exact_features, n_bytes, n_features
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
+from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
+from lacunar.observed.door import validate_X
+from lacunar.observed.rules import COLUMNS, Instance, Number, Rule, Table, Word, floats
 
 _PROBES = 500  # rows that the error is estimated on
 _BLOCK = 2**13  # rows compared with landmarks at once

@@ -11,13 +11,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from lacunar._check import validate_X
-from lacunar._columns import ColumnScale, fit_columns, scale_columns
 from lacunar._products import row_product
-from lacunar._rules import COLUMNS, COUNT, LABELS, Instance, Number, Rule, Table, floats, whole
 from lacunar.karma._kernel_form import KernelOptions, fit_form, kernel_block
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
+from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
+from lacunar.observed.door import validate_X
+from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Instance, Number, Rule, Table, floats, whole
 
 _Floats = NDArray[np.float64]
 _BLOCK_VALUES = 2**23  # kernel values held at once by predictions: 64 MB

@@ -11,9 +11,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from lacunar._check import validate_X
-from lacunar._columns import ColumnScale, fit_columns, scale_columns
-from lacunar._rules import COLUMNS, COUNT, LABELS, Array, Instance, Items, Number, Rule, Word, check_parts, floats
 from lacunar.karma._auto import gram_bytes
 from lacunar.karma._engine import EngineFits
 from lacunar.karma._expand import expand, fit_expansion
@@ -22,6 +19,21 @@ from lacunar.karma._map import has_map
 from lacunar.karma._search import SearchData, best_kernels, composed, kernel_grid, kernel_params, results_table, search
 from lacunar.karma._splits import make_splits, search_rows
 from lacunar.observed import Observed
+from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
+from lacunar.observed.door import validate_X
+from lacunar.observed.rules import (
+    COLUMNS,
+    COUNT,
+    LABELS,
+    Array,
+    Instance,
+    Items,
+    Number,
+    Rule,
+    Word,
+    check_parts,
+    floats,
+)
 
 _Floats = NDArray[np.float64]
 _MEMORY = 2**31  # memory_limit of the models that are refitted

@@ -10,13 +10,13 @@ from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from lacunar._check import validate_X_y
-from lacunar._undo import SavePoint
+from lacunar._snapshot import SavePoint
 from lacunar.karma._classifier_stream import ClassifierStream
 from lacunar.karma._probabilities import Probabilities
 from lacunar.karma._solve import one_vs_rest, solve_classes
 from lacunar.karma._weights import class_weights, row_weights
 from lacunar.observed import Observed
+from lacunar.observed.door import validate_X_y
 
 LOSSES = ("squared", "hinge", "squared_hinge", "logistic", "crammer_singer")
 

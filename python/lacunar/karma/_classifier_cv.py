@@ -13,8 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from lacunar._check import validate_X_y
-from lacunar._undo import all_or_nothing
+from lacunar._snapshot import all_or_nothing
 from lacunar.karma._base_cv import DEFAULT_CS, KarmaSearch
 from lacunar.karma._classifier import LOSSES, KarmaClassifier
 from lacunar.karma._final_loss import choose_C
@@ -22,6 +21,7 @@ from lacunar.karma._kernel_form import KernelOptions
 from lacunar.karma._solve import one_vs_rest
 from lacunar.karma._weights import class_weights, row_weights
 from lacunar.observed import Observed
+from lacunar.observed.door import validate_X_y
 
 _Floats = NDArray[np.float64]
 

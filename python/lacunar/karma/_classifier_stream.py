@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
-from lacunar._check import validate_X_y
 from lacunar.karma._solve import one_vs_rest
 from lacunar.karma._stream import StreamFits, StreamScore, can_stream
 from lacunar.observed import Observed
+from lacunar.observed.door import validate_X_y
 
 
 class ClassifierStream(StreamFits):

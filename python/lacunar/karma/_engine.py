@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from lacunar._random import fixed_seed, generator
-from lacunar._rules import COUNT, Array, Rule, Word
+from lacunar._snapshot import SavePoint
 from lacunar._threads import thread_count
-from lacunar._undo import SavePoint
 from lacunar.karma._auto import Shape, choose_solver, gram_bytes
 from lacunar.karma._base import KarmaBase
 from lacunar.karma._map import has_map
@@ -20,6 +19,7 @@ from lacunar.karma._online import OnlineModel
 from lacunar.karma._primal import PrimalModel
 from lacunar.karma._solve import warn_if_unfinished
 from lacunar.observed import Observed
+from lacunar.observed.rules import COUNT, Array, Rule, Word
 
 _Floats = NDArray[np.float64]
 Engine = PrimalModel | OnlineModel

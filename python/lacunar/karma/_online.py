@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
-from lacunar._check import refuse_range
-from lacunar._rules import Instance, Number, Rule, Table, Word, check_parts, floats
 from lacunar.karma._losses import diverged, keeps_slopes
 from lacunar.karma._support import STEP_RULE, Support, row_kernel, row_scales
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
+from lacunar.observed.door import refuse_range
+from lacunar.observed.rules import Instance, Number, Rule, Table, Word, check_parts, floats
 
 _Floats = NDArray[np.float64]
 Budget = Literal["remove", "project"]

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
-from lacunar._rules import Instance, Number, Rule, Table, check_parts, floats
 from lacunar.karma._losses import diverged, keeps_slopes, overflowed
 from lacunar.karma._map import FeatureMap, aligned_copy, aligned_zeros, choose_map, has_map
 from lacunar.karma._support import STEP_RULE, Support
 from lacunar.karma._wide import descend_by_blocks, is_wide, nothing_pending, with_pending
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
+from lacunar.observed.rules import Instance, Number, Rule, Table, check_parts, floats
 
 _Floats = NDArray[np.float64]
 Eta = Literal["theory", "printed", "constant", "invscaling"]

@@ -12,13 +12,13 @@ from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from lacunar._check import validate_X_y
-from lacunar._rules import COUNT, OneOrMany, Rule
-from lacunar._undo import SavePoint
+from lacunar._snapshot import SavePoint
 from lacunar.karma._ridge import solve_ridge
 from lacunar.karma._stream import StreamFits, StreamScore, can_stream
 from lacunar.karma._weights import row_weights
 from lacunar.observed import Observed
+from lacunar.observed.door import validate_X_y
+from lacunar.observed.rules import COUNT, OneOrMany, Rule
 
 
 class KarmaRegressor(RegressorMixin, StreamFits):  # type: ignore[misc]

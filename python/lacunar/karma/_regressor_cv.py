@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin, _fit_context
 
-from lacunar._check import validate_X_y
-from lacunar._undo import all_or_nothing
+from lacunar._snapshot import all_or_nothing
 from lacunar.karma._base_cv import DEFAULT_CS, KarmaSearch
 from lacunar.karma._regressor import KarmaRegressor
 from lacunar.karma._weights import row_weights
+from lacunar.observed.door import validate_X_y
 
 
 class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]

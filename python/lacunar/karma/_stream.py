@@ -10,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 
-from lacunar._columns import ColumnScale, fit_columns, scale_columns
-from lacunar._one_pass import labelled, one_pass
 from lacunar._random import fixed_seed, generator
+from lacunar._snapshot import SavePoint
 from lacunar._threads import thread_count
-from lacunar._undo import SavePoint
 from lacunar.karma._engine import EngineFits
 from lacunar.karma._kernel_form import fit_form
 from lacunar.karma._loss_values import loss_values
@@ -22,6 +20,8 @@ from lacunar.karma._map import has_map
 from lacunar.karma._primal import PrimalModel
 from lacunar.karma._weights import row_weights
 from lacunar.observed import Observed
+from lacunar.observed.batches import labelled, one_pass
+from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
 
 _Floats = NDArray[np.float64]
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar._rules import Number, Rule, Word
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
+from lacunar.observed.rules import Number, Rule, Word
 
 _Floats = NDArray[np.float64]
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import _fit_context, clone
 
-from lacunar._check import adopt_columns, agree_targets
-from lacunar._columns import ColumnScale
 from lacunar._parts import Parts
 from lacunar._random import generator
+from lacunar.observed.columns import ColumnScale
+from lacunar.observed.door import adopt_columns, agree_targets
 from lacunar.regression._rows import facts_of, labels_seen, opened, ready, rows_of
 from lacunar.regression._solvers import fit_batch
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from lacunar._check import columns_of
-from lacunar._columns import ColumnScale, scale_columns
 from lacunar._factor import row_codes
 from lacunar.observed import Observed
+from lacunar.observed.columns import ColumnScale, scale_columns
+from lacunar.observed.door import columns_of
 
 _Floats = NDArray[np.float64]
 Labelled = tuple[Observed, _Floats]  # rows, and labels (n, targets), NaN where unknown

@@ -12,10 +12,10 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from lacunar._one_pass import labelled, one_pass
 from lacunar._parts import Whole
 from lacunar._random import generator
-from lacunar._undo import all_or_nothing
+from lacunar._snapshot import all_or_nothing
+from lacunar.observed.batches import labelled, one_pass
 from lacunar.regression._base import SubspaceRegression
 from lacunar.regression._batch import BatchFits
 from lacunar.regression._paper import GAMMA, LAM1, refuse_extra

@@ -13,7 +13,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from lacunar._random import fixed_seed, generator
-from lacunar._undo import all_or_nothing
+from lacunar._snapshot import all_or_nothing
 from lacunar.observed import Observed
 from lacunar.regression._base import SubspaceRegression
 from lacunar.regression._label import fit_labels

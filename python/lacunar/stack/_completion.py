@@ -11,13 +11,13 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from lacunar._check import validate_X
-from lacunar._columns import ColumnScale, fit_columns, scale_columns
 from lacunar._factor import fit_em, row_codes
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
-from lacunar._rules import COLUMNS, COUNT, Array, Number, Rule, floats
-from lacunar._undo import all_or_nothing
+from lacunar._snapshot import all_or_nothing
+from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
+from lacunar.observed.door import validate_X
+from lacunar.observed.rules import COLUMNS, COUNT, Array, Number, Rule, floats
 from lacunar.stack._rank import choose_rank, largest_rank
 
 

@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar import KarmaClassifierCV, KarmaRegressorCV
-from lacunar._undo import all_or_nothing
+from lacunar._snapshot import all_or_nothing
 from lacunar.stack._members import DefaultMembers, completed, dense, weighted_rows
 
 

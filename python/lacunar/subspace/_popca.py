@@ -9,12 +9,12 @@ import numpy as np
 from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from lacunar._check import adopt_columns, validate_X
 from lacunar._moments import Sums
 from lacunar._parts import Parts, Whole
 from lacunar._random import fixed_seed, generator
-from lacunar._undo import all_or_nothing
+from lacunar._snapshot import all_or_nothing
 from lacunar.observed import Observed
+from lacunar.observed.door import adopt_columns, validate_X
 from lacunar.subspace import _closed
 from lacunar.subspace._diagnostics import probe_rows, warn_dependent
 from lacunar.subspace._model import Model, fewest_components, hidden_cells, hidden_errors

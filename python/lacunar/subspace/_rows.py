@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from lacunar._check import columns_of, validate_X
 from lacunar._parts import Parts
 from lacunar.observed import Observed
+from lacunar.observed.door import columns_of, validate_X
 
 _Floats = NDArray[np.float64]
 

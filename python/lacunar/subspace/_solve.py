@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from lacunar._check import check_sums
+from lacunar.observed.door import check_sums
 from lacunar.subspace._operator import Implicit
 
 _Floats = NDArray[np.float64]

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
 
-from lacunar._check import validate_X
 from lacunar._moments import Sums, moved
-from lacunar._one_pass import one_pass, rows_of
-from lacunar._rules import COUNT, Number, Parts, Rule, Word, floats
-from lacunar._undo import SavePoint, all_or_nothing
+from lacunar._snapshot import SavePoint, all_or_nothing
+from lacunar.observed.batches import one_pass, rows_of
+from lacunar.observed.door import validate_X
+from lacunar.observed.rules import COUNT, Number, Parts, Rule, Word, floats
 from lacunar.subspace import _closed
 from lacunar.subspace._diagnostics import Probe, describe, probe_tables, warn
 from lacunar.subspace._model import Model

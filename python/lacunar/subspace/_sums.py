@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lacunar import _core
-from lacunar._check import SparseMissing, as_observed
 from lacunar._moments import Sums, moved
 from lacunar._parts import Whole
 from lacunar._threads import thread_count
 from lacunar.observed import Observed
+from lacunar.observed.door import SparseMissing, as_observed
 from lacunar.subspace._options import check_shift
 from lacunar.subspace._rows import means_over
 

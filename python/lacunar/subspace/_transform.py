@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from lacunar._check import validate_X
 from lacunar._factor import row_codes
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar.observed import Observed
+from lacunar.observed.door import validate_X
 from lacunar.subspace._model import Model, hidden_cells, hidden_errors, posterior
 from lacunar.subspace._options import Printed
 

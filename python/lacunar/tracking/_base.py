@@ -12,14 +12,14 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from lacunar._check import validate_X
 from lacunar._factor import Codes, Tracker, first_basis, row_codes
-from lacunar._one_pass import RowBatches
 from lacunar._products import row_product
 from lacunar._random import generator
-from lacunar._rules import COUNT, Number, Rule
-from lacunar._undo import all_or_nothing
+from lacunar._snapshot import all_or_nothing
 from lacunar.observed import Observed
+from lacunar.observed.batches import RowBatches
+from lacunar.observed.door import validate_X
+from lacunar.observed.rules import COUNT, Number, Rule
 
 _Floats = NDArray[np.float64]
 _USUAL = 10  # components where their number is not given

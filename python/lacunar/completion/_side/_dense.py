@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from lacunar._rules import Flag, Instance, Items, Optional, Rule, Word, check_parts, floats
 from lacunar.completion._side._checks import check_ids, check_index
 from lacunar.completion._side._functions import PointKernel
 from lacunar.completion._side._state import BaseState, Floats, Kind, digest_of, field
+from lacunar.observed.rules import Flag, Instance, Items, Optional, Rule, Word, check_parts, floats
 
 _STATE: dict[str, Rule] = {
     "type": Word(("dense",)),

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from lacunar._rules import Flag, Number, Rule, check_parts
 from lacunar.completion._side._definite import GrowingGram
 from lacunar.completion._side._state import Floats, RowStore, refuse_state, shown
+from lacunar.observed.rules import Flag, Number, Rule, check_parts
 
 NAMED = ("min", "gaussian", "linear", "partition")
 VECTORS = ("min", "gaussian", "linear")

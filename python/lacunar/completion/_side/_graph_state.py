@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lacunar._rules import Flag, Instance, Items, Number, Optional, Rule, Word, check_parts, floats, whole
 from lacunar.completion._side._checks import check_ids, check_index
 from lacunar.completion._side._dense import DenseState
 from lacunar.completion._side._graph_input import components
@@ -31,6 +30,7 @@ from lacunar.completion._side._state import (
     field,
     refuse_state,
 )
+from lacunar.observed.rules import Flag, Instance, Items, Number, Optional, Rule, Word, check_parts, floats, whole
 
 _SMALL = 1000  # vertices: the engine has K in hand, and asks it for seen vertices only
 _DEARER = 12  # an entry of a sparse factor costs this many of a dense matrix

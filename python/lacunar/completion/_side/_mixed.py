@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from lacunar._rules import Instance, Number, Rule, Word, check_parts
 from lacunar.completion._side._checks import check_index
 from lacunar.completion._side._state import BaseState, Floats, SideState, digest_of, field
+from lacunar.observed.rules import Instance, Number, Rule, Word, check_parts
 
 _STATE: dict[str, Rule] = {
     "type": Word(("mixed",)),

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar._rules import Flag, Instance, Items, Number, Optional, Parts, Rule, Word, check_parts
 from lacunar.completion._side._read_table import Columns, category, read_row, read_table
 from lacunar.completion._side._state import Floats, shown
+from lacunar.observed.rules import Flag, Instance, Items, Number, Optional, Parts, Rule, Word, check_parts
 
 _COLUMN: dict[str, Rule] = {
     "name": Word(),

@@ -1,4 +1,4 @@
-"""The observed-entries format: rows of (column, value) pairs, nothing else."""
+"""`Observed`: rows of (column, value) pairs, the format that every learner reads."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lacunar import _core
-from lacunar._check import check_entries, is_frozen
-from lacunar.observed import _construct, _readers, _store
+from lacunar.observed import build, files
+from lacunar.observed.contract import check_entries, is_frozen
 
 
 def _owned(array: NDArray[Any]) -> NDArray[Any]:
@@ -128,14 +128,14 @@ class Observed:
 
     # -- constructors ---------------------------------------------------------------------------------------------
 
-    from_dense = classmethod(_construct.from_dense)
-    from_scipy = classmethod(_construct.from_scipy)
-    from_triplets = classmethod(_construct.from_triplets)
-    from_frame = classmethod(_construct.from_frame)
-    from_long_frame = classmethod(_construct.from_long_frame)
-    from_svmlight = classmethod(_readers.from_svmlight)
-    from_parquet = classmethod(_readers.from_parquet)
-    load = classmethod(_store.load)
+    from_dense = classmethod(build.from_dense)
+    from_scipy = classmethod(build.from_scipy)
+    from_triplets = classmethod(build.from_triplets)
+    from_frame = classmethod(build.from_frame)
+    from_long_frame = classmethod(build.from_long_frame)
+    from_svmlight = classmethod(files.from_svmlight)
+    from_parquet = classmethod(files.from_parquet)
+    load = classmethod(files.load)
 
     # -- size and content -----------------------------------------------------------------------------------------
 
@@ -348,4 +348,4 @@ class Observed:
         as_folder : bool, default=False
             A folder of arrays instead of one (uncompressed zip) file.
         """
-        _store.save(self, path, as_folder=as_folder)
+        files.save(self, path, as_folder=as_folder)

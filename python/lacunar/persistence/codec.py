@@ -14,10 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from lacunar import _registry
-from lacunar._rules import check_fitted
-from lacunar._v1 import of_version_1
 from lacunar.observed import Observed
+from lacunar.observed.rules import check_fitted
+from lacunar.persistence import registry
+from lacunar.persistence.v1 import of_version_1
 
 MAX_DEPTH = 40
 # Kept beside the attributes ending in "_": what set_output chose. Metadata requests are made again by the reader.
@@ -74,13 +74,13 @@ class Encoder:
         return node | {"name": self._store(array)}
 
     def _object(self, value: Any, where: str) -> dict[str, Any]:
-        record = _registry.name_of(type(value), _registry.RECORDS)
+        record = registry.name_of(type(value), registry.RECORDS)
         if record is not None:
             fields = {
                 f.name: self.encode(getattr(value, f.name), f"{where}.{f.name}") for f in dataclasses.fields(value)
             }
             return {"t": "record", "class_name": record, "fields": fields}
-        if _registry.name_of(type(value), _registry.CLASSES) is None:
+        if registry.name_of(type(value), registry.CLASSES) is None:
             _unstorable(where, value, "its class is not one that a model file may name")
         # Side information takes frames and graphs; what it makes of them is plain.
         return self.estimator(value.plain() if hasattr(value, "plain") else value, where)
@@ -96,7 +96,7 @@ class Encoder:
                 _unstorable(f"{where}.{key}", value, "only parameters and attributes ending in '_' are stored")
         return {
             "t": "estimator",
-            "class_name": _registry.name_of(type(model), _registry.CLASSES),
+            "class_name": registry.name_of(type(model), registry.CLASSES),
             "params": {k: self.encode(v, f"{where}.{k}") for k, v in params.items()},
             "state": {k: self.encode(v, f"{where}.{k}") for k, v in state.items()},
         }
@@ -193,7 +193,7 @@ class Decoder:
         return matrix
 
     def _record(self, depth: int, class_name: str, fields: dict[str, Any]) -> Any:
-        cls = _registry.class_of(class_name, _registry.RECORDS)
+        cls = registry.class_of(class_name, registry.RECORDS)
         if cls is None:
             raise ValueError(f"this lacunar knows no record {str(class_name)[:80]!r}")
         record: Any = cls(**{key: self.decode(value, depth) for key, value in fields.items()})
@@ -205,7 +205,7 @@ class Decoder:
         learned = {key: self.decode(value, depth) for key, value in state.items()}
         if self._version == 1:
             class_name, given, learned = of_version_1(class_name, given, learned)
-        cls = _registry.class_of(class_name, _registry.CLASSES)
+        cls = registry.class_of(class_name, registry.CLASSES)
         if cls is None:
             raise ValueError(
                 f"this lacunar knows no class {str(class_name)[:80]!r}; the file may be of a newer version"

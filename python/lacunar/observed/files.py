@@ -1,4 +1,4 @@
-"""Observed entries from files, read in batches: svmlight text and Parquet triplets."""
+"""`Observed` from files and to files: its own archive of three arrays, svmlight text, Parquet triplets."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar._arrow import naming
-from lacunar._check import check_duplicates_policy
+from lacunar.observed.arrow import naming
+from lacunar.observed.container import read_archive, write_archive
+from lacunar.observed.contract import check_duplicates_policy
 
 if TYPE_CHECKING:
-    from lacunar.observed._construct import Duplicates
-    from lacunar.observed._format import Observed
+    from lacunar.observed.build import Duplicates
+    from lacunar.observed.table import Observed
 
 _FREE_ROWS, _EMPTY_PER_ENTRY = 10**6, 1000  # rows that may be empty without a word: 8 bytes each
 _Piece = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
@@ -136,7 +137,7 @@ def read_svmlight(
 def _svmlight_tables(
     path: str | os.PathLike[str], n_features: int, size: int, zero_based: bool
 ) -> Iterator[tuple[Observed, NDArray[np.float64]]]:
-    from lacunar.observed._format import Observed
+    from lacunar.observed.table import Observed
 
     for row, col, value, y in _svmlight_pieces(path, size, zero_based):
         with naming(path):
@@ -201,3 +202,41 @@ def _refuse_desert(rows: NDArray[Any], name: str) -> None:
         raise ValueError(
             f"{name} reaches {rows.max()} in {rows.size} triplets; nearly all rows would be empty. Renumber the rows, or pass shape."
         )
+
+
+KIND = "observed"
+
+
+def save(table: Observed, path: str | os.PathLike[str], *, as_folder: bool) -> None:
+    """Write the three arrays and the shape."""
+    arrays: dict[str, NDArray[Any]] = {"indptr": table.indptr, "indices": table.indices, "values": table.values}
+    write_archive(path, kind=KIND, header={"shape": list(table.shape)}, arrays=arrays, as_folder=as_folder)
+
+
+def load(cls: type[Observed], path: str | os.PathLike[str], *, mmap: bool = True) -> Observed:
+    """Read what `save` wrote.
+
+    Parameters
+    ----------
+    path : path-like
+        A file or a folder.
+    mmap : bool, default=True
+        Map the arrays instead of reading them: a table larger than memory can be walked with `iter_batches`. The
+        contract is checked entry by entry either way (one sequential pass); checksums only when not mapped.
+
+    Raises
+    ------
+    ValueError
+        When the file is not such a file, is damaged, of an unknown version, or breaks the contract of the format.
+    """
+    header, arrays = read_archive(path, kind=KIND, mmap=mmap)
+    shape = header.get("shape")
+    sizes_known = isinstance(shape, list) and len(shape) == 2 and all(type(size) is int and size >= 0 for size in shape)
+    if shape is None or not sizes_known or set(arrays) != {"indptr", "indices", "values"}:
+        raise ValueError(
+            f"{os.fspath(path)!r} must hold indptr, indices, values and a shape; got {sorted(arrays)[:5]}, {str(shape)[:80]}."
+        )
+    try:
+        return cls(arrays["indptr"], arrays["indices"], arrays["values"], (shape[0], shape[1]))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{os.fspath(path)!r} breaks the contract of the format: {error}") from None

@@ -8,7 +8,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from lacunar._check import (
+from lacunar.observed.contract import (
     SparseMissing,
     check_dense,
     check_duplicates_policy,
@@ -20,7 +20,7 @@ from lacunar._check import (
 )
 
 if TYPE_CHECKING:
-    from lacunar.observed._format import Observed
+    from lacunar.observed.table import Observed
 
 Duplicates = Literal["error", "last", "mean"]
 

@@ -2,10 +2,12 @@
 
 Layout: ``header.json`` and one ``NAME.npy`` an array, either in a folder or as members of an uncompressed zip file.
 The header lists every array with dtype, shape and CRC-32, so nothing is allocated or mapped that the file cannot hold.
+First such archives; then archives that grow piece by piece; then arrays out of .npy and .npz files that somebody else wrote.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -17,12 +19,11 @@ import zipfile
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from types import TracebackType
+from typing import IO, Any, BinaryIO, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
-
-from lacunar._npy import MAX_DIMENSIONS, read_header, refuse_impossible
+from numpy.typing import DTypeLike, NDArray
 
 FORMAT_VERSION = 1
 _MAX_HEADER = 16 * 2**20
@@ -264,5 +265,174 @@ def _load(source: Path, offset: int, spec: Mapping[str, Any], mmap: bool) -> NDA
         array = np.fromfile(stream, dtype=dtype, count=math.prod(shape)).reshape(shape)
     if _checksum(array) != spec["crc32"]:
         raise _UnsoundError("an array does not match its checksum")
+    refuse_impossible(array)
+    return array
+
+
+_HEAD = 128  # bytes of the .npy header of a one-dimensional array, whatever its length
+_CHUNK = 2**22
+
+
+class GrowingArchive:
+    """One-dimensional arrays on disk, beside `path` until `finish` puts all of them there in one step.
+
+    Left without `finish`, or by an error, it leaves nothing behind; killed, a folder ``path....part`` and the old file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, kind: str, as_folder: bool) -> None:
+        self._target, self._kind, self._as_folder = Path(path), kind, as_folder
+        if as_folder:
+            check_folder(self._target)
+        self._folder = Path(tempfile.mkdtemp(dir=self._target.parent, prefix=self._target.name, suffix=".part"))
+        self._arrays: dict[str, _Growing] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for array in self._arrays.values():
+            array.stream.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def append(self, name: str, piece: NDArray[Any]) -> None:
+        """Add to the end of an array; its first piece settles the dtype."""
+        if name not in self._arrays:
+            self._arrays[name] = _Growing(self._folder / f"{name}.npy", piece.dtype)
+        self._arrays[name].append(piece)
+
+    def finish(self, header: Mapping[str, Any]) -> None:
+        """Put the archive at its path, in the place of what was there. A file costs one more copy on disk than a folder."""
+        listing = {name: array.finish() for name, array in self._arrays.items()}
+        text = header_text(self._kind, listing, header)
+        if self._as_folder:
+            replace_folder(self._folder, self._target, text)
+        else:
+            replace_file(self._target, lambda stream: self._write_members(stream, text))
+
+    def _write_members(self, stream: BinaryIO, text: str) -> None:
+        with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as members:
+            members.writestr("header.json", text)
+            for name in self._arrays:
+                part = self._folder / f"{name}.npy"
+                with (
+                    open(part, "rb") as source,
+                    members.open(aligned_member(name, stream.tell()), "w", force_zip64=True) as member,
+                ):
+                    shutil.copyfileobj(source, member, _CHUNK)
+                part.unlink()  # no more than one array is there twice
+
+
+class _Growing:
+    """One array in a ``.npy`` file, whose header is written last."""
+
+    def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
+        self.dtype, self.length, self.checksum = dtype, 0, 0
+        self.stream = open(path, "wb")  # noqa: SIM115 - closed by `finish`, or by the archive
+        self.stream.write(bytes(_HEAD))
+
+    def append(self, piece: NDArray[Any]) -> None:
+        raw = np.ascontiguousarray(piece, dtype=self.dtype).view(np.uint8).data
+        self.stream.write(raw)
+        self.checksum = zlib.crc32(raw, self.checksum)
+        self.length += len(piece)
+
+    def finish(self) -> dict[str, Any]:
+        """The entry of the archive's header."""
+        self.stream.seek(0)
+        self.stream.write(_npy_header(self.dtype, self.length))
+        self.stream.close()
+        return {"dtype": self.dtype.str, "shape": [self.length], "crc32": self.checksum}
+
+
+def _npy_header(dtype: DTypeLike, length: int) -> bytes:
+    made = io.BytesIO()
+    described = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": (length,)}
+    np.lib.format.write_array_header_1_0(made, described)
+    assert made.tell() == _HEAD
+    return made.getvalue()
+
+
+MAX_DIMENSIONS = 32  # of NumPy 1
+
+
+class NpyHeader(NamedTuple):
+    """What the head of a .npy file says."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    fortran: bool
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that the values take; a Python integer, which no claim makes wrap around."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def read_header(stream: IO[bytes]) -> NpyHeader:
+    """The head of a .npy file, the stream left where the values begin. Raises whatever a damaged byte leads to."""
+    version = np.lib.format.read_magic(stream)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"it is of .npy version {version}, and 1.0 and 2.0 are read")
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, fortran, dtype = read(stream)
+    return NpyHeader(dtype, tuple(shape), bool(fortran))
+
+
+def refuse_impossible(array: NDArray[Any]) -> None:
+    """Bytes that are no truth value or no character break whoever reads them: the compiler trusts a bool to be 0 or 1."""
+    if array.dtype.kind == "b" and array.size and np.ascontiguousarray(array).view(np.uint8).max() > 1:
+        raise ValueError("an array of truth values holds something else")
+    if array.dtype.kind == "U" and array.size and array.dtype.itemsize:
+        codes = np.ascontiguousarray(array).reshape(-1).view(np.uint32)
+        if codes.max() > 0x10FFFF:
+            raise ValueError("an array of text holds a number that is no character")
+
+
+_FOREIGN_KINDS = "biufSU"
+# Deflate cannot do better than 1032 to 1: who claims more lies, or packs one stream into several members.
+_BEST_RATIO, _SMALL = 1032, 1024
+
+
+def read_npz(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
+    """Every array of the file, its length compared with what the file holds before anything is allocated for it.
+
+    Raises OSError where the file cannot be opened, and ValueError, which names the file, where it is no such file, is damaged, holds
+    anything but numbers, truth values and text, or claims more than it holds.
+    """
+    with open(path, "rb") as stream:
+        try:
+            with zipfile.ZipFile(stream) as members:
+                infos = members.infolist()
+                _refuse_bombs(infos, os.fstat(stream.fileno()).st_size)
+                return {info.filename.removesuffix(".npy"): _member(members, info) for info in infos}
+        except MemoryError:
+            raise
+        except Exception as error:  # the parsers of zip and npy headers raise whatever a damaged byte leads them to
+            raise ValueError(f"{os.fspath(path)!r} is no sound .npz file of numbers and text: {error}.") from None
+
+
+def _refuse_bombs(infos: list[zipfile.ZipInfo], size: int) -> None:
+    if sum(info.compress_size for info in infos) > size:
+        raise ValueError("its members lie on one another")
+    for info in infos:
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ValueError(f"{info.filename} is compressed in a way that NumPy does not write")
+        if info.file_size > _BEST_RATIO * info.compress_size + _SMALL:
+            raise ValueError(f"{info.filename} claims to hold more than its compressed bytes can")
+
+
+def _member(members: zipfile.ZipFile, info: zipfile.ZipInfo) -> NDArray[Any]:
+    if not info.filename.endswith(".npy"):
+        raise ValueError(f"{info.filename!r} is no array")
+    with members.open(info) as stream:
+        head = read_header(stream)
+        if head.dtype.kind not in _FOREIGN_KINDS or head.dtype.itemsize == 0 or len(head.shape) > MAX_DIMENSIONS:
+            raise ValueError(f"{info.filename} is of dtype {head.dtype} and shape {head.shape}")
+        if stream.tell() + head.n_bytes != info.file_size:
+            raise ValueError(f"{info.filename} claims shape {head.shape} and holds {info.file_size} bytes")
+        raw = stream.read()  # to the end, where the checksum is compared
+    array = np.frombuffer(raw, head.dtype).reshape(head.shape, order="F" if head.fortran else "C")
     refuse_impossible(array)
     return array

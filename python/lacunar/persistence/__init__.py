@@ -1,6 +1,6 @@
 """Models as files without pickle: arrays and a JSON header, versioned, written whole or not at all, checked on load.
 
-Reading such a file never runs code from it: it can only name classes of this package (`lacunar._registry`) and fill them
+Reading such a file never runs code from it: it can only name classes of this package (`lacunar.registry`) and fill them
 with plain data. Files of older versions go on loading; one of a newer version is refused with a message.
 """
 
@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 import sklearn
 
-from lacunar import _registry
-from lacunar._archive import read_archive, write_archive
 from lacunar._config import __version__
-from lacunar._state import Decoder, Encoder
 from lacunar.observed import Observed
+from lacunar.observed.container import read_archive, write_archive
+from lacunar.persistence import registry
+from lacunar.persistence.codec import Decoder, Encoder
 
 __all__ = ["load_model", "save_model"]
 
-MODEL_VERSION = 2  # files of version 1 load too: `lacunar._v1`
+MODEL_VERSION = 2  # files of version 1 load too: `lacunar.persistence.v1`
 _HEADER = {"model_version", "lacunar", "sklearn", "model"}
 
 
@@ -54,10 +54,10 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     >>> bool(np.array_equal(load_model(file).predict(X), model.predict(X)))
     True
     """
-    if _registry.name_of(type(estimator), _registry.CLASSES) is None:
+    if registry.name_of(type(estimator), registry.CLASSES) is None:
         raise TypeError(
             f"estimator must be of a lacunar class; got {type(estimator).__name__}. "
-            f"Known: {', '.join(sorted(_registry.CLASSES))}."
+            f"Known: {', '.join(sorted(registry.CLASSES))}."
         )
     encoder = Encoder()
     model = encoder.estimator(estimator, type(estimator).__name__)
@@ -106,7 +106,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         decoder = Decoder(arrays, header["model_version"])
         model = decoder.decode(header["model"])
         decoder.finish()
-        if _registry.name_of(type(model), _registry.CLASSES) is None:
+        if registry.name_of(type(model), registry.CLASSES) is None:
             raise ValueError("its content is no estimator")
         _try_out(model)
     except ValueError as error:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
-from lacunar.observed import Observed
+from lacunar.observed.table import Observed
 
 Sizes = dict[str, int]
 Dim = int | str

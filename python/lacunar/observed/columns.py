@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
-from lacunar._check import check_variances
 from lacunar._parts import Parts
-from lacunar.observed import Observed
+from lacunar.observed.door import check_variances
+from lacunar.observed.table import Observed
 
 _Floats = NDArray[np.float64]
 

@@ -1,7 +1,7 @@
 """Model files of version 0.1.0 (model version 1): what each stored class has become.
 
 A function takes the parameters and the learned attributes as the file gives them, and returns the name of today's class in
-`lacunar._registry` with its parameters and attributes. Classes that are not named here are stored as they were.
+`lacunar.persistence.registry` with its parameters and attributes. Classes that are not named here are stored as they were.
 """
 
 from __future__ import annotations
@@ -13,12 +13,6 @@ import numpy as np
 
 Values = dict[str, Any]
 Stored = tuple[str, Values, Values]  # name of the class, parameters, learned attributes
-
-
-def of_version_1(name: str, params: Values, state: Values) -> Stored:
-    """Today's class, parameters and attributes of a stored object of model version 1."""
-    change = _CHANGES.get(name)
-    return (name, params, state) if change is None else change(params, state)
 
 
 def _category_encoder(params: Values, state: Values) -> Stored:
@@ -56,8 +50,16 @@ def _slrm(params: Values, state: Values) -> Stored:
     return "lacunar.SLRMRegressor", params, state
 
 
-_CHANGES: dict[str, Callable[[Values, Values], Stored]] = {
+# Name of a stored class -> what turns its parameters and learned attributes into today's class, parameters and attributes.
+# A class that is renamed or split, or whose parameters or attributes are renamed, adds its function here.
+UPGRADES: dict[str, Callable[[Values, Values], Stored]] = {
     "lacunar.CategoryEncoder": _category_encoder,
     "lacunar.SLRMRegressor": _slrm,
     "lacunar.TableEncoder": _table_encoder,
 }
+
+
+def of_version_1(name: str, params: Values, state: Values) -> Stored:
+    """Today's class, parameters and attributes of a stored object of model version 1."""
+    change = UPGRADES.get(name)
+    return (name, params, state) if change is None else change(params, state)

@@ -1,0 +1,619 @@
+"""The KARMA kernel on observed entries (Hazan, Livni, Mansour 2015, Theorem 4), as plain functions.
+
+First `karma_kernel`, the function of any table; then `KernelForm`, one kernel and its constants; the calls of the core; and the
+paper's definitions written out, to check and to teach with on few columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, Literal
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike, NDArray
+
+from lacunar import _core
+from lacunar._threads import thread_count
+from lacunar.observed import Observed
+from lacunar.observed.door import (
+    SparseMissing,
+    as_observed,
+    check_composition,
+    check_kernel_options,
+    check_out,
+    check_same_columns,
+    check_sparse_output,
+    float_dtype,
+    refuse_range,
+)
+
+
+def karma_kernel(
+    X: Any,
+    Y: Any = None,
+    *,
+    gamma: float | Sequence[float] = 2,
+    scale: Scale = "mean",
+    constant: float = 0.0,
+    indicators: float = 0.0,
+    normalize: Normalize = None,
+    degree: int = 1,
+    coef0: float = 1.0,
+    sparse_missing: SparseMissing = "absent",
+    dtype: DTypeLike | None = None,
+    dense_output: bool = True,
+    out: NDArray[Any] | None = None,
+    method: Method = "auto",
+    n_jobs: int | None = None,
+) -> NDArray[Any] | sp.csr_array:
+    """KARMA kernel between partially observed rows.
+
+    k(x, x') = g(|o n o'| / c) <x, x'> over the columns observed in both, with g(u) = 1 + u + ... + u^(gamma - 1). Linear
+    learners on its feature space compete with the best linear learner that sees the complete low-rank data.
+
+    Parameters
+    ----------
+    X : array-like, frame, sparse matrix or Observed of shape (n, d)
+        Rows with holes: NaN, null or entries not stored.
+    Y : like X, of shape (m, d), optional
+        Default X. When given, these are the reference rows (the training rows) that scales refer to.
+    gamma : float or sequence of float, default=2
+        Longest sequence of columns in the embedding; 1 is 0-imputation. Between integers it is the mixture of the two
+        neighbours, which is positive semi-definite too (proof: `series`). A sequence gives all kernels from one pass.
+    scale : {"mean", "raw"} or float, default="mean"
+        The c that counts are divided by: the mean number of observed columns of the reference rows, 1 (the paper's raw
+        form), or a number. With "mean" good regularisation hardly depends on gamma or the data set.
+    constant : float, default=0.0
+        Value of a constant feature, observed in every row, that is appended without storing it; 0 for none.
+    indicators : float, default=0.0
+        Weight a of the observed-indicator part: s + a n in place of s.
+    normalize : {None, "trace", "cosine"}, default=None
+        Divide by the mean diagonal of the reference rows, or by sqrt(k(x, x) k(x', x')).
+    degree : int, default=1
+        Above 1: ((k + coef0) / (1 + coef0))^degree of the normalised kernel, the composition of [1]_, section 6.
+    coef0 : float, default=1.0
+        Weight of lower degrees, >= 0.
+    sparse_missing : {"absent", "nan"}, default="absent"
+        What a sparse matrix does not store: missing, or zero.
+    dtype : float32 or float64, optional
+        Of the result; default that of X.
+    dense_output : bool, default=True
+        False gives a CSR array of the pairs that share a column (all others are 0), with unsorted indices like SciPy's
+        products: one gamma, and no constant.
+    out : ndarray of shape (n, m), or (q, n, m) for q gammas, optional
+        C-contiguous array to fill and return.
+    method : {"auto", "dense", "spmm", "inverted"}, default="auto"
+        Path over the pairs; "auto" estimates the fastest from sizes and density. All give the same to rounding.
+    n_jobs : int, optional
+        Threads; None is 1, -1 all processors. The result does not depend on it.
+
+    Returns
+    -------
+    ndarray of shape (n, m), or (q, n, m) for q gammas; csr_array of shape (n, m) without dense_output
+
+    Raises
+    ------
+    ValueError
+        For infinite entries, differing numbers of columns, gamma <= 0 or a kernel beyond the largest float.
+
+    Notes
+    -----
+    The kernel is that of [1]_, Theorem 4. Time O(n m d / lanes) on dense tables, O(n m o) by sparse rows and O(n m v) by
+    inverted index, for o entries a row and v common ones.
+
+    References
+    ----------
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.kernels import karma_kernel
+    >>> X = np.array([[1.0, 2.0, np.nan], [3.0, np.nan, 1.0]])
+    >>> karma_kernel(X, gamma=3, scale="raw")
+    array([[35.,  9.],
+           [ 9., 70.]])
+    """
+    x = as_observed(X, sparse_missing=sparse_missing)
+    y = None if Y is None else as_observed(Y, sparse_missing=sparse_missing)
+    check_same_columns(x, y)
+    gammas = [float(value) for value in np.atleast_1d(np.asarray(gamma, dtype=np.float64))]
+    check_kernel_options(gammas, scale, constant, indicators, normalize, method)
+    check_composition(degree, coef0)
+    reference = x if y is None else y
+    forms = [
+        KernelForm.fit(
+            reference,
+            gamma=g,
+            scale=scale,
+            constant=constant,
+            indicators=indicators,
+            normalize=normalize,
+            degree=degree,
+            coef0=coef0,
+        )
+        for g in gammas
+    ]
+    result_dtype = float_dtype(dtype, x.dtype)
+    shape = (x.shape[0], reference.shape[0])
+    single = np.ndim(gamma) == 0
+    if not dense_output:
+        check_sparse_output(single, constant, out, degree)
+        return compute_sparse_gram(forms[0], x, y, result_dtype, n_jobs)
+    if out is not None:
+        check_out(out, shape if single else (len(forms), *shape), result_dtype)
+    filled = compute_grams(forms, x, y, result_dtype, n_jobs, None if out is None else out.reshape(-1, *shape), method)
+    if out is not None:
+        return out
+    return filled[0] if single else filled
+
+
+Scale = float | Literal["mean", "raw"]
+Normalize = Literal["cosine", "trace"] | None
+Method = Literal["auto", "dense", "spmm", "inverted"]
+
+_ROWS = 4096  # rows whose squares are held at once
+_HORNER = 10_000  # terms that are summed; more are as good as infinitely many but where u is near 1
+_LEAST = {
+    "gamma": 0.0,
+    "count_scale": 0.0,
+    "constant": -np.inf,
+    "indicators": 0.0,
+    "trace": 0.0,
+    "degree": 1,
+    "coef0": 0.0,
+}
+_STEEPEST = 1000  # degree of a composition: beyond it floats keep nothing of the kernel but its diagonal
+
+
+def series(counts: NDArray[Any], gamma: float) -> NDArray[np.float64]:
+    """g(u) = 1 + u + ... + u^(gamma - 1), and between integers the mixture of the two neighbours.
+
+    For gamma = k + t with k whole and 0 <= t < 1, g_gamma = (1 - t) g_k + t g_(k+1) = 1 + u + ... + u^(k-1) + t u^k.
+
+    Parameters
+    ----------
+    counts : array-like
+        u >= 0, of any shape.
+    gamma : float
+        Above 0.
+
+    Returns
+    -------
+    values : ndarray
+        Of the shape of `counts`.
+
+    Notes
+    -----
+    Theorem 4 of Hazan, Livni and Mansour (2015) has whole gamma only; the quotient (u^gamma - 1) / (u - 1) at other gamma gives no
+    positive semi-definite kernel. The mixture does. Proof: N with N_ij = |o_i n o_j| is the Gram of the 0/1 masks of the rows, and S
+    with S_ij = <x_i, x_j> over common columns is the Gram of the rows filled with zeros. Both are positive semi-definite, so
+    S * N^p is for every whole p >= 0 (entrywise products keep this: Schur), and so is a sum of these with weights >= 0. The
+    weights here are 1 and t, with powers of the count scale c > 0. The same holds for S + a N, a >= 0, in place of S.
+    The mixture is continuous in gamma, agrees with the theorem at whole gamma, and its features are those of phi_(k+1) with the
+    sequences of k + 1 columns weighed by sqrt(t).
+
+    Examples
+    --------
+    >>> series(np.array([0.0, 1.0, 3.0]), 3)
+    array([ 1.,  3., 13.])
+    >>> series(np.array([0.0, 1.0, 3.0]), 2.5)  # halfway between gamma 2 and 3
+    array([1. , 2.5, 8.5])
+    """
+    u = np.asarray(counts, dtype=np.float64)
+    whole = int(gamma)
+    if gamma <= _HORNER:
+        total = np.full_like(u, gamma - whole)  # Horner on floats: exact where the result is, no quotient near u = 1
+        for _ in range(whole):
+            total = total * u + 1.0
+        return total
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        quotient = np.expm1(whole * np.log(u)) / (u - 1.0)
+        last = (gamma - whole) * u**whole if gamma > whole else 0.0
+    return np.where(u == 0.0, 1.0, np.where(np.abs(u - 1.0) < 1e-12, whole, quotient)) + last
+
+
+@dataclass(frozen=True)
+class KernelForm:
+    """One kernel of the family, with every data-dependent constant settled.
+
+    k(x, x') = (s + constant^2 + indicators (n + [constant])) g((n + [constant]) / count_scale) / trace, where s and n are
+    the sum over and the number of common observed columns, and [constant] is 1 when there is a constant feature. With
+    ``cosine`` the value is divided by sqrt(k(x, x) k(x', x')) instead; a row of zero norm stays zero. With ``degree`` p > 1
+    the kernel is ((k + coef0) / (1 + coef0))^p, the composition of section 6 of the paper; its diagonal stays near 1.
+
+    Attributes
+    ----------
+    gamma : float
+    count_scale : float
+        The c of n / c: 1 is the paper's raw kernel.
+    constant : float
+        Value of the constant feature; 0 means none.
+    indicators : float
+        Weight of the observed-indicator part.
+    cosine : bool
+    trace : float
+        What the kernel is divided by.
+    degree : int
+    coef0 : float
+        Counts with a degree above 1 only.
+    """
+
+    gamma: float = 2.0
+    count_scale: float = 1.0
+    constant: float = 0.0
+    indicators: float = 0.0
+    cosine: bool = False
+    trace: float = 1.0
+    degree: int = 1
+    coef0: float = 1.0
+
+    def __post_init__(self) -> None:
+        # By any way to a form, a model file included.
+        if not all(isinstance(value, int | float | np.number | np.bool_) for value in vars(self).values()):
+            raise TypeError(f"a kernel's constants must be numbers; got {str(vars(self))[:200]}.")
+        if self.degree > _STEEPEST:
+            raise ValueError(
+                f"degree must be at most {_STEEPEST}; got {self.degree}. A float keeps nothing of such a power."
+            )
+
+    def _check_loaded(self) -> None:
+        """Constants out of a model file; those of rows may be infinite until the door refuses them in its own words."""
+        wrong = [name for name, low in _LEAST.items() if not low <= getattr(self, name) < np.inf]
+        if wrong or not (self.gamma > 0 and self.count_scale > 0 and self.trace > 0):
+            raise ValueError(
+                "a kernel's constants must be finite, gamma and scales above 0, degree at least 1; got "
+                f"{str(vars(self))[:200]}. Fit again"
+            )
+
+    @classmethod
+    def fit(
+        cls,
+        reference: Observed,
+        *,
+        gamma: float = 2.0,
+        scale: Scale = "mean",
+        constant: float = 0.0,
+        indicators: float = 0.0,
+        normalize: Normalize = None,
+        degree: int = 1,
+        coef0: float = 1.0,
+    ) -> KernelForm:
+        """Settle the count scale and the trace on the rows the kernel refers to (the training rows). O(nnz)."""
+        count_scale = 1.0 if scale == "raw" else scale
+        if count_scale == "mean":
+            counts = reference.row_counts
+            count_scale = max(float(counts.mean()) if counts.size else 0.0, 0.0) + (constant != 0) or 1.0
+        form = cls(
+            float(gamma),
+            float(count_scale),
+            float(constant),
+            float(indicators),
+            normalize == "cosine",
+            degree=int(degree),
+            coef0=float(coef0),
+        )
+        if normalize != "trace":
+            return form
+        trace = float(form.raw_diagonal(reference).mean()) if reference.shape[0] else 1.0
+        return replace(form, trace=trace if trace > 0 else 1.0)
+
+    def coefficients(self) -> tuple[float, float, float]:
+        """(on_sum, on_count, constant) of the factor before g."""
+        base = self.constant * self.constant + (self.indicators if self.constant else 0.0)
+        return 1.0 / self.trace, self.indicators / self.trace, base / self.trace
+
+    def table(self, largest: int) -> NDArray[np.float64]:
+        """g by number of common observed columns, 0 to `largest`."""
+        return series((np.arange(largest + 1) + (self.constant != 0)) / self.count_scale, self.gamma)
+
+    def _combine(self, sums: NDArray[Any], counts: NDArray[Any], table: NDArray[np.float64]) -> NDArray[np.float64]:
+        on_sum, on_count, constant = self.coefficients()
+        values: NDArray[np.float64] = (on_sum * sums + (on_count * counts + constant)) * table[counts]
+        return values
+
+    def compose(self, values: NDArray[Any]) -> None:
+        """From k to ((k + coef0) / (1 + coef0))^degree, in place; by products, whose bits do not depend on the place."""
+        if self.degree == 1:
+            return
+        values += values.dtype.type(self.coef0)
+        values *= values.dtype.type(1 / (1 + self.coef0))
+        base = values.copy() if self.degree > 2 else values
+        for _ in range(self.degree - 1):
+            values *= base
+
+    def raw_diagonal(self, X: Observed) -> NDArray[np.float64]:
+        """k(x, x) before the cosine and the degree, shape (n,). O(nnz)."""
+        counts = X.row_counts
+        sums = np.zeros(X.shape[0])
+        with np.errstate(over="ignore", invalid="ignore"):  # the door refuses what is not finite: `range_needed`
+            for start in range(0, len(sums), _ROWS):  # by blocks: a float64 copy of all values costs more than its sums
+                offsets = X.indptr[start : start + _ROWS + 1]
+                squares = np.square(X.values[offsets[0] : offsets[-1]], dtype=np.float64)
+                filled = np.flatnonzero(np.diff(offsets))
+                # Row by row: differences of one running sum would lose the small rows behind a large one.
+                if len(filled):
+                    sums[start + filled] = np.add.reduceat(squares, offsets[filled] - offsets[0])
+            return self._combine(sums, counts, self.table(int(counts.max(initial=0))))
+
+    def range_needed(self, X: Observed, Y: Observed | None = None) -> tuple[float, float]:
+        """Bounds (smallest, largest) on every number met on the way to the kernel between X and Y. O(nnz).
+
+        By Cauchy-Schwarz no sum and no kernel value exceeds the larger of two diagonals. The smallest is that of what is
+        divided by: the trace and, for the cosine, norms of rows that are not zero.
+        """
+        tables = [rows for rows in (X, Y) if rows is not None]
+        diagonals = np.concatenate([self.raw_diagonal(rows) for rows in tables])
+        on_sum, on_count, base = map(abs, self.coefficients())
+        counts = max(int(rows.row_counts.max(initial=0)) for rows in tables)
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = max(float(np.abs(rows.values).max(initial=0)) for rows in tables)
+            sums = value * value * max(counts, 1)
+            before = on_sum * sums + on_count * counts + base
+            last = np.array([1.0 if self.cosine else diagonals.max(initial=0)])
+            self.compose(last)
+            largest = np.array([diagonals.max(initial=0), sums, before, on_sum, self.table(counts)[-1], last[0]])
+        positive = diagonals[diagonals > 0] if self.cosine else diagonals[:0]
+        return min(self.trace, float(positive.min(initial=1.0))), float(largest.max())
+
+    def row_scale(self, raw_diagonal: NDArray[np.float64]) -> NDArray[np.float64]:
+        """1 / sqrt(k(x, x)), and 0 for a row of zero norm."""
+        norm = np.sqrt(raw_diagonal)
+        return np.divide(1.0, norm, out=np.zeros_like(norm), where=norm > 0)
+
+    def diagonal(self, X: Observed) -> NDArray[np.float64]:
+        """k(x, x) of every row, shape (n,)."""
+        values = self.raw_diagonal(X)
+        if self.cosine:
+            values = np.asarray(values > 0, dtype=np.float64)
+        self.compose(values)
+        return values
+
+    def from_sums(
+        self, sums: NDArray[np.float64], counts: NDArray[np.int32], X: Observed, Y: Observed | None = None
+    ) -> NDArray[np.float64]:
+        """The kernel from sums and counts of `pair_sums`, shape (n, m): many kernels share one pass over pairs."""
+        refuse_range(self.range_needed(X, Y), self.gamma, sums.dtype)
+        values = self._combine(sums, counts, self.table(int(counts.max(initial=0))))
+        if self.cosine:
+            rows = self.row_scale(self.raw_diagonal(X))
+            columns = rows if Y is None else self.row_scale(self.raw_diagonal(Y))
+            values *= rows[:, None]
+            values *= columns
+        self.compose(values)
+        return values
+
+    def gram(
+        self,
+        X: Observed,
+        Y: Observed | None = None,
+        *,
+        dtype: DTypeLike = np.float64,
+        n_jobs: int | None = None,
+        out: NDArray[Any] | None = None,
+        method: Method = "auto",
+    ) -> NDArray[Any]:
+        """The kernel between the rows of X and those of Y (default X), shape (n, m)."""
+        filled = None if out is None else out[None]
+
+        made: NDArray[Any] = compute_grams([self], X, Y, np.dtype(dtype), n_jobs, filled, method)[0]
+        return made
+
+
+@dataclass(frozen=True)
+class _Call:
+    """The arrays of one call of the core, in the dtype of its result."""
+
+    entries: tuple[Any, Any, Any, Any, Any, Any, int]
+    forms: NDArray[Any]
+    tables: NDArray[Any]
+    row_scale: NDArray[Any] | None
+    col_scale: NDArray[Any] | None
+
+
+def _prepare(forms: Sequence[KernelForm], X: Observed, Y: Observed | None, dtype: np.dtype[Any]) -> _Call:
+    for form in forms:
+        refuse_range(form.range_needed(X, Y), form.gamma, dtype)
+    x, y = X.astype(dtype), (X if Y is None else Y).astype(dtype)
+    largest = int(min(x.row_counts.max(initial=0), y.row_counts.max(initial=0)))
+    row_scale = col_scale = None
+    if any(form.cosine for form in forms):
+        row_scale = _scales(forms, X).astype(dtype)
+        col_scale = row_scale if Y is None else _scales(forms, Y).astype(dtype)
+    return _Call(
+        (x.indptr, x.indices, x.values, y.indptr, y.indices, y.values, X.shape[1]),
+        np.array([form.coefficients() for form in forms]).astype(dtype),
+        np.array([form.table(largest) for form in forms]).astype(dtype),
+        row_scale,
+        col_scale,
+    )
+
+
+def compute_grams(
+    forms: Sequence[KernelForm],
+    X: Observed,
+    Y: Observed | None,
+    dtype: np.dtype[Any],
+    n_jobs: int | None,
+    out: NDArray[Any] | None = None,
+    method: Method = "auto",
+) -> NDArray[Any]:
+    """Several kernels from one pass over the pairs of rows, shape (q, n, m)."""
+    call = _prepare(forms, X, Y, dtype)
+    if out is None:
+        out = np.empty((len(forms), X.shape[0], (X if Y is None else Y).shape[0]), dtype=dtype)
+    scales = (call.row_scale, call.col_scale)
+    _core.karma_gram(*call.entries, Y is None, call.forms, call.tables, *scales, out, method, thread_count(n_jobs))
+    for form, values in zip(forms, out, strict=True):
+        form.compose(values)
+    return out
+
+
+def compute_sparse_gram(
+    form: KernelForm, X: Observed, Y: Observed | None, dtype: np.dtype[Any], n_jobs: int | None
+) -> sp.csr_array:
+    """One kernel as a CSR array of the pairs that share a column, shape (n, m)."""
+    call = _prepare([form], X, Y, dtype)
+    scales = (call.row_scale, call.col_scale)
+    indptr, indices, data = _core.karma_gram_csr(*call.entries, call.forms, call.tables, *scales, thread_count(n_jobs))
+    return sp.csr_array((data, indices, indptr), shape=(X.shape[0], (X if Y is None else Y).shape[0]))
+
+
+def _scales(forms: Sequence[KernelForm], X: Observed) -> NDArray[np.float64]:
+    ones = np.ones(X.shape[0])
+    return np.array([form.row_scale(form.raw_diagonal(X)) if form.cosine else ones for form in forms])
+
+
+def pair_sums(
+    X: Observed, Y: Observed | None = None, *, n_jobs: int | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """Sums and numbers of common observed columns for every pair of rows: what every kernel of the family is made of.
+
+    Parameters
+    ----------
+    X, Y : Observed of shape (n, d) and (m, d)
+        Y defaults to X.
+    n_jobs : int, optional
+        Threads; None is 1, -1 all processors.
+
+    Returns
+    -------
+    sums : ndarray of float64, shape (n, m)
+    counts : ndarray of int32, shape (n, m)
+    """
+    refuse_range(KernelForm(gamma=1.0).range_needed(X, Y), 1.0, np.dtype(np.float64))
+    x, y = X.astype(np.float64), (X if Y is None else Y).astype(np.float64)
+    largest = int(min(x.row_counts.max(initial=0), y.row_counts.max(initial=0)))
+    out = np.empty((2, x.shape[0], y.shape[0]))
+    arrays = (x.indptr, x.indices, x.values, y.indptr, y.indices, y.values)
+    forms = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    _core.karma_gram(
+        *arrays, X.shape[1], Y is None, forms, np.ones((2, largest + 1)), None, None, out, "auto", thread_count(n_jobs)
+    )
+    return out[0], out[1].astype(np.int32)
+
+
+_Floats = NDArray[np.float64]
+_MOST = 2**27  # numbers of an embedding: 1 GiB
+
+
+def karma_embedding(X: Any, gamma: float = 2) -> _Floats:
+    """phi_gamma of every row: one coordinate a sequence s of at most gamma columns, x at the last of s where all of s is observed.
+
+    Parameters
+    ----------
+    X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+    gamma : float, default=2
+        Longest sequence, > 0. Between integers the longest sequences are weighed by the square root of gamma's fraction, so
+        that the product is `karma_kernel`'s mixture.
+
+    Returns
+    -------
+    features : ndarray of shape (n, d + d^2 + ... + d^ceil(gamma))
+        Sequences by length, then in lexicographic order: (0), (1), ..., (0, 0), (0, 1), ...
+
+    Raises
+    ------
+    ValueError
+        More than 2^27 numbers; infinite entries; gamma <= 0.
+
+    See Also
+    --------
+    karma_kernel : The same inner products without the features.
+    lacunar.features.KarmaFeatures : Far fewer features with the same inner products, for gamma 1 and 2.
+
+    Notes
+    -----
+    Definition 4 of [1]_. O(n d^gamma).
+
+    References
+    ----------
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.kernels import karma_embedding, karma_kernel
+    >>> X = np.array([[1.0, 2.0], [3.0, np.nan]])
+    >>> karma_embedding(X, 2)
+    array([[1., 2., 1., 2., 1., 2.],
+           [3., 0., 3., 0., 0., 0.]])
+    >>> features = karma_embedding(X, 3)
+    >>> bool((features @ features.T == karma_kernel(X, gamma=3, scale="raw")).all())
+    True
+    """
+    check_kernel_options([float(gamma)], "raw", 0.0, 0.0, None, "auto")
+    rows = as_observed(X)
+    n, d = rows.shape
+    lengths = int(np.ceil(gamma))
+    if n * sum(d**length for length in range(1, lengths + 1)) > _MOST:
+        raise ValueError(
+            f"gamma must keep n (d + ... + d^gamma) at most {_MOST} numbers; got gamma={gamma:g} with {n} rows of {d} columns. "
+            "Use karma_kernel, which has their inner products, or fewer columns."
+        )
+    table = rows.astype(np.float64).to_dense()
+    seen = ~np.isnan(table)
+    parts = [np.where(seen, table, 0.0)]
+    for _ in range(lengths - 1):  # one more column before every sequence
+        parts.append((seen[:, :, None] * parts[-1][:, None, :]).reshape(n, -1))
+    if gamma < lengths:
+        parts[-1] = parts[-1] * np.sqrt(gamma - (lengths - 1))
+    return np.hstack(parts)
+
+
+def karma_kernel_sum(X: Any, Y: Any = None, *, gamma: int = 2) -> _Floats:
+    """The kernel as the sum it is before Theorem 4: of x_end x'_end over all sequences of columns observed in both rows.
+
+    Parameters
+    ----------
+    X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+    Y : like X, of shape (m, d), optional
+        Default X.
+    gamma : int, default=2
+        Longest sequence, >= 1.
+
+    Returns
+    -------
+    values : ndarray of shape (n, m)
+
+    Raises
+    ------
+    ValueError
+        Infinite entries; differing numbers of columns; a gamma that is not whole.
+
+    See Also
+    --------
+    karma_kernel : The same values in closed form, with `scale="raw"`.
+
+    Notes
+    -----
+    [1]_, Section 4.2 and the proof of Theorem 4. Every sequence is visited: v + ... + v^gamma steps for a pair with v common columns.
+
+    References
+    ----------
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.kernels import karma_kernel_sum
+    >>> karma_kernel_sum([[1.0, 2.0, np.nan], [3.0, np.nan, 1.0]], gamma=3)
+    array([[35.,  9.],
+           [ 9., 70.]])
+    """
+    if gamma != int(gamma) or gamma < 1:
+        raise ValueError(f"gamma must be a whole number >= 1; got {gamma!r}. Use karma_kernel for those between.")
+    x = as_observed(X)
+    y = x if Y is None else as_observed(Y)
+    check_same_columns(x, y)
+    left, right = (rows.astype(np.float64).to_dense() for rows in (x, y))
+    return np.array([[_pair_sum(a, b, int(gamma)) for b in right] for a in left]).reshape(len(left), len(right))
+
+
+def _pair_sum(a: _Floats, b: _Floats, gamma: int) -> float:
+    common = np.flatnonzero(~np.isnan(a) & ~np.isnan(b))
+    products = {k: float(a[k] * b[k]) for k in common}
+    return sum(products[s[-1]] for length in range(1, gamma + 1) for s in product(common, repeat=length))

@@ -1,0 +1,432 @@
+"""Batches of rows: read from what does not fit in memory, written to an archive, and learned from in one pass."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from lacunar.observed.arrow import as_table, naming, record_batches, values_of
+from lacunar.observed.build import frame_values
+from lacunar.observed.container import GrowingArchive
+from lacunar.observed.files import KIND
+from lacunar.observed.table import Observed
+
+Batch = tuple[Observed, Any]
+
+
+def read_batches(
+    source: Any,
+    *,
+    size: int = 10_000,
+    target: Any = None,
+    triplets: Triplets | None = None,
+    drop_unlabelled: bool = False,
+    dtype: DTypeLike | None = None,
+) -> Iterator[Batch]:
+    """Walk the rows of a source that need not fit in memory, `size` at a time.
+
+    Every source with the same rows gives the same batches, whatever the layout of its files.
+
+    Parameters
+    ----------
+    source : path of a Parquet file or folder, Arrow record batches, or Observed
+        Files of a folder come by name. Arrow: an iterable of record batches or tables, a RecordBatchReader, a dataset or one table. An
+        `Observed` loaded with mmap=True is never in memory as a whole.
+    size : int, default=10000
+        Rows of a batch, at least 1; only the last is shorter.
+    target : None, str or array-like of shape (n,), default=None
+        Name of the column with the labels (wide rows), or the labels of all rows, such as a mapped ``.npy`` file. Null is NaN (None in
+        text).
+    triplets : Triplets, default=None
+        The source holds a line an entry, in place of a line a row. Rows without entries in between are empty rows.
+    drop_unlabelled : bool, default=False
+        Leave out rows whose label is NaN or None, which most learners refuse (not `SLRMRegressor`).
+    dtype : float64 or float32, optional
+        Of the values; default: that of an `Observed`, else float64.
+
+    Yields
+    ------
+    rows : Observed of shape (at most size, d)
+    labels : ndarray of shape (at most size,), or None without `target`
+
+    Raises
+    ------
+    ImportError
+        Without pyarrow, for Parquet and Arrow.
+    TypeError
+        A source of another kind.
+    ValueError
+        size below 1; a target that is no column, or not one label a row; triplets that go back to an earlier row, or ten million
+        rows ahead; a file that is no Parquet of numbers. Of a path the message names it.
+    FileNotFoundError
+        When there is no such file or folder.
+
+    Notes
+    -----
+    Memory is a few times that of a batch: of `size` dense rows where rows are wide, of their entries elsewhere. Reading a Parquet row
+    group holds up to 2 MiB a column on top: write wide tables with row groups of about a batch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.observed import Observed, read_batches
+    >>> table = Observed.from_dense(np.eye(5))
+    >>> [rows.shape for rows, labels in read_batches(table, size=2)]
+    [(2, 5), (2, 5), (1, 5)]
+    """
+    if size < 1:
+        raise ValueError(f"size must be at least 1 row; got {size}.")
+    if isinstance(target, str) and (triplets is not None or isinstance(source, Observed)):
+        raise ValueError(
+            f"target must name a column of wide rows, or hold the labels of all rows; got {target!r} and "
+            f"{'triplets, whose lines are entries' if triplets is not None else 'an Observed'}. Pass an array."
+        )
+    if drop_unlabelled and target is None:
+        raise ValueError("drop_unlabelled=True must come with a target; got None. Say where the labels are.")
+    pieces = _pieces(source, size, target, triplets)
+    if target is not None and not isinstance(target, str):
+        pieces = _with_labels(pieces, np.asarray(target), None if triplets is None else triplets.n_rows)
+    if drop_unlabelled:
+        pieces = (labelled for labelled in map(_known, pieces) if labelled[0].shape[0])
+    made = _of_size(pieces, size)
+    if isinstance(source, str | os.PathLike):
+        made = _named(source, made)
+    return made if dtype is None else ((rows.astype(dtype), labels) for rows, labels in made)
+
+
+def _named(path: str | os.PathLike[str], batches: Iterator[Batch]) -> Iterator[Batch]:
+    with naming(path):
+        yield from batches
+
+
+def _pieces(source: Any, size: int, target: Any, triplets: Triplets | None) -> Iterator[Batch]:
+    """Rows in pieces of any number, with the labels of a named column."""
+    if isinstance(source, Observed):
+        return ((rows, None) for rows in source.iter_batches(size))
+    if triplets is None:
+        return _of_wide_rows(record_batches(source, size), target if isinstance(target, str) else None)
+    if target is not None:
+        n_rows = len(np.asarray(target))
+        if triplets.n_rows not in (None, n_rows):
+            raise ValueError(f"target must have a label for every row; got {n_rows} and {triplets.n_rows} rows.")
+        triplets = triplets._replace(n_rows=n_rows)
+    lines = record_batches(source, LINES, [triplets.row, triplets.col, triplets.value])
+    return ((rows, None) for rows in rows_of_triplets(lines, triplets, size))
+
+
+def _of_wide_rows(batches: Iterable[Any], target: str | None) -> Iterator[Batch]:
+    for table in map(as_table, batches):
+        if not table.num_rows:
+            continue
+        labels = None
+        if target is not None:
+            if target not in table.column_names:
+                raise ValueError(f"target must be a column; got {target!r} among {table.column_names[:20]}.")
+            labels, table = values_of(table[target]), table.drop_columns([target])
+        yield Observed.from_dense(frame_values(table)), labels
+
+
+def _with_labels(pieces: Iterable[Batch], labels: NDArray[Any], n_rows: int | None) -> Iterator[Batch]:
+    start = 0
+    for rows, _ in pieces:
+        stop = start + rows.shape[0]
+        if stop > len(labels):
+            raise ValueError(
+                f"target must have a label for every row; got {len(labels)} labels and at least {stop} rows."
+            )
+        yield rows, labels[start:stop]
+        start = stop
+    if start < len(labels):
+        raise ValueError(f"target must have a label for every row; got {len(labels)} labels and {start} rows.")
+
+
+def _known(piece: Batch) -> Batch:
+    """The rows of a piece whose label is known."""
+    rows, labels = piece
+    known = labels == labels
+    if labels.dtype.kind == "O":
+        known = np.array([label is not None and bool(label == label) for label in labels], dtype=bool)
+    return (rows, labels) if known.all() else (rows[known], labels[known])
+
+
+def _of_size(pieces: Iterable[Batch], size: int) -> Iterator[Batch]:
+    """The same rows cut anew, so that no batch tells how a file was laid out."""
+    held: list[Batch] = []
+    missing = size
+    for rows, labels in pieces:
+        start, n = 0, rows.shape[0]
+        while start < n:
+            stop = min(start + missing, n)
+            held.append((rows[start:stop], None if labels is None else labels[start:stop]))
+            missing, start = missing - (stop - start), stop
+            if not missing:
+                yield _joined(held)
+                held, missing = [], size
+    if held:
+        yield _joined(held)
+
+
+def _joined(pieces: list[Batch]) -> Batch:
+    if len(pieces) == 1:
+        return pieces[0]
+    rows, labels = zip(*pieces, strict=True)
+    return Observed.vstack(rows), None if labels[0] is None else np.concatenate(labels)
+
+
+LINES = 65_536  # read at a time: 1.5 MiB of numbers
+MAX_GAP = 10**7  # rows without entries in a row: one number must not ask for batches without end
+
+
+class Triplets(NamedTuple):
+    """Names of the columns that hold row number, column number and value, and the size of the table.
+
+    Lines must come by ascending row; a row may hold its columns in any order. Lines without a value are missing.
+
+    Attributes
+    ----------
+    n_columns : int
+    row, col, value : str
+    n_rows : int, default=None
+        Default: up to the last row that has an entry.
+    """
+
+    n_columns: int
+    row: str = "row"
+    col: str = "col"
+    value: str = "value"
+    n_rows: int | None = None
+
+
+class Entries(NamedTuple):
+    """Triplets of numbers from 0, as three arrays of one length."""
+
+    row: NDArray[Any]
+    col: NDArray[Any]
+    value: NDArray[Any]
+
+    @classmethod
+    def joined(cls, parts: list[Entries]) -> Entries:
+        """One after the other."""
+        return parts[0] if len(parts) == 1 else cls(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+    def split(self, row: int) -> tuple[Entries, Entries]:
+        """Entries of rows before `row`, and the others."""
+        at = int(np.searchsorted(self.row, row))
+        return Entries(*(each[:at] for each in self)), Entries(*(each[at:] for each in self))
+
+    def table(self, first: int, n_rows: int, n_columns: int) -> Observed:
+        """Rows from `first` on."""
+        try:
+            return Observed.from_triplets(self.row - first, self.col, self.value, shape=(n_rows, n_columns))
+        except ValueError:
+            Observed.from_triplets(*self, shape=(first + n_rows, n_columns))  # refused by the row's number in the file
+            raise
+
+
+def rows_of_triplets(batches: Iterable[Any], names: Triplets, size: int) -> Iterator[Observed]:
+    """Tables of `size` whole rows: the last row of what was read may go on in the next record batch."""
+    held, first, reached = [Entries(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))], 0, -1
+    for batch in batches:
+        more = known_entries(batch, names)
+        if not len(more.row):
+            continue
+        _check_ascending(more.row, max(reached, 0), names)
+        held.append(more)
+        reached = int(more.row[-1])
+        if reached - first >= size:
+            rest = Entries.joined(held)
+            while reached - first >= size:
+                part, rest = rest.split(first + size)
+                yield part.table(first, size, names.n_columns)
+                first += size
+            held = [rest]
+    end, rest = reached + 1 if names.n_rows is None else names.n_rows, Entries.joined(held)
+    for start in range(first, end, size):
+        part, rest = rest.split(start + size)
+        yield part.table(start, min(size, end - start), names.n_columns)
+
+
+def known_entries(batch: Any, names: Triplets) -> Entries:
+    """The lines of a record batch that have a value; they must have a row and a column."""
+    known = batch.filter(batch.column(2).is_valid())
+    for number, name in enumerate((names.row, names.col)):
+        if known.column(number).null_count:
+            raise ValueError(f"column {name!r} must hold a number in every line with a value; got a null. Drop it.")
+    return Entries(*(np.asarray(known.column(k).to_numpy(zero_copy_only=False)) for k in range(3)))
+
+
+def _check_ascending(row: NDArray[Any], reached: int, names: Triplets) -> None:
+    back = np.flatnonzero(np.diff(np.concatenate([[reached], row])) < 0)
+    if len(back):
+        raise ValueError(
+            f"triplets must come by ascending row; row {row[back[0]]} comes after a later one. Sort the file by "
+            f"{names.row!r}, or read it whole with Observed.from_parquet."
+        )
+    ahead = np.flatnonzero(np.diff(np.concatenate([[reached], row])) > MAX_GAP)
+    if len(ahead):
+        raise ValueError(
+            f"triplets must come row after row; row {row[ahead[0]]} comes more than {MAX_GAP} rows after the one before. Renumber the "
+            "rows."
+        )
+    if names.n_rows is not None and row[-1] >= names.n_rows:
+        raise ValueError(
+            f"{names.row!r} must hold numbers 0 to {names.n_rows - 1}; got {row[-1]}. Pass the labels of all rows, or a larger "
+            "n_rows."
+        )
+
+
+def write_batches(
+    path: str | os.PathLike[str], batches: Iterable[Any], *, as_folder: bool = False
+) -> NDArray[Any] | None:
+    """Write rows to a file that `Observed.load` maps, holding one batch of them at a time.
+
+    Parameters
+    ----------
+    path : path-like
+        Where; what was there is replaced in one step at the end, so that a killed run leaves the old file.
+    batches : iterable of Observed or (Observed, labels)
+        As `read_batches` yields them, all of one width and one dtype.
+    as_folder : bool, default=False
+        A folder of ``.npy`` files instead of one file, which saves writing everything twice.
+
+    Returns
+    -------
+    labels : ndarray of shape (n,), or None
+        The labels one after the other, if batches had any.
+
+    Raises
+    ------
+    TypeError
+        A batch that is no `Observed`.
+    ValueError
+        No batch at all; a batch of another width or dtype than the first; labels in some batches only.
+
+    Notes
+    -----
+    O(nnz) time; memory of a batch and of the labels; up to twice the size of the file on disk while writing, the size of it
+    for a folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from lacunar.observed import Observed, read_batches, write_batches
+    >>> table = Observed.from_dense([[1.0, float("nan")], [2.0, 3.0], [float("nan"), 4.0]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     labels = write_batches(f"{folder}/rows.observed", read_batches(table, size=2, target=["a", "b", "c"]))
+    ...     same = Observed.load(f"{folder}/rows.observed", mmap=False) == table
+    >>> same, labels.tolist()
+    (True, ['a', 'b', 'c'])
+    """
+    first: Observed | None = None
+    n_rows = nnz = 0
+    labels: list[Any] = []
+    with GrowingArchive(path, kind=KIND, as_folder=as_folder) as archive:
+        for number, batch in enumerate(batches):
+            rows, part = batch if isinstance(batch, tuple) else (batch, None)
+            if first is None:
+                first = _checked(rows, rows, number)[:0]
+                archive.append("indptr", np.zeros(1, np.int64))
+            _checked(rows, first, number)
+            archive.append("indptr", rows.indptr[1:] + nnz)
+            archive.append("indices", rows.indices)
+            archive.append("values", rows.values)
+            n_rows, nnz = n_rows + rows.shape[0], nnz + rows.nnz
+            labels.append(part)
+        if first is None:
+            raise ValueError("batches must hold at least one batch; it was empty. Pass a fresh iterator.")
+        made = _joined_labels(labels)
+        archive.finish({"shape": [n_rows, first.shape[1]]})
+    return made
+
+
+def _checked(rows: Any, first: Any, number: int) -> Observed:
+    if not isinstance(rows, Observed):
+        raise TypeError(
+            f"batches must hold Observed, or (Observed, labels); got {type(rows).__name__} in batch {number}. Use "
+            "Observed.from_dense, from_frame or from_scipy."
+        )
+    if (rows.shape[1], rows.dtype) != (first.shape[1], first.dtype):
+        raise ValueError(
+            f"batches must agree in columns and dtype; got {rows.shape[1]} columns of {rows.dtype} in batch {number} after "
+            f"{first.shape[1]} of {first.dtype}. Use read_batches(..., dtype=)."
+        )
+    return rows
+
+
+def _joined_labels(labels: list[Any]) -> NDArray[Any] | None:
+    if all(each is None for each in labels):
+        return None
+    holes = [number for number, each in enumerate(labels) if each is None]
+    if holes:
+        raise ValueError(f"labels must come with every batch or with none; batch {holes[0]} has none. Pass them all.")
+    return np.concatenate([np.asarray(each) for each in labels])
+
+
+def one_pass(model: Any, batches: Iterable[Any], learn: Callable[[Any], Any]) -> None:
+    """Start afresh and learn batch after batch.
+
+    An error in the first batch leaves the model as it was; a later one leaves it as after the batch before.
+    """
+    before, number = dict(vars(model)), 0
+    for name in before:
+        if (name.endswith("_") and not name.startswith("_")) or name == "_engine":  # what was learned, not how to
+            del model.__dict__[name]
+    try:
+        for batch in batches:
+            learn(batch)
+            number += 1
+        if not number:
+            raise ValueError("batches must hold at least one batch; it was empty. Pass a fresh iterator.")
+    except BaseException:
+        if not number:
+            model.__dict__.clear()
+            model.__dict__.update(before)
+        raise
+
+
+def rows_of(batch: Any) -> Any:
+    """X of a batch that is X, (X, y) or (X, None)."""
+    return batch[0] if isinstance(batch, tuple) else batch
+
+
+def labelled(batch: Any, least: int = 2, most: int = 2) -> Any:
+    """A batch (X, y) or (X, y, sample_weight), or what came in its place."""
+    if not isinstance(batch, tuple | list) or not least <= len(batch) <= most:
+        came = f"{len(batch)} pieces" if isinstance(batch, tuple | list) else type(batch).__name__
+        wish = "(X, y)" if most == 2 else "(X, y) or (X, y, sample_weight)"
+        raise ValueError(
+            f"batches must hold tuples {wish}; got {came}. Name the labels in read_batches(..., target=), or zip them."
+        )
+    return batch
+
+
+class RowBatches:
+    """`fit_batches` of estimators that learn from rows alone."""
+
+    partial_fit: Any
+
+    def fit_batches(self, batches: Iterable[Any]) -> Self:
+        """Fit in one pass over batches; memory is that of the model and one batch.
+
+        Parameters
+        ----------
+        batches : iterable of X or (X, y)
+            X as in `partial_fit`, y ignored: what `lacunar.observed.read_batches` yields, or any generator.
+
+        Returns
+        -------
+        self
+            The same as `partial_fit` batch by batch on a fresh estimator.
+
+        Raises
+        ------
+        ValueError
+            No batch at all, or what `partial_fit` refuses: the model is then as after the batch before, or as before the call if
+            it was the first.
+        """
+        one_pass(self, batches, lambda batch: self.partial_fit(rows_of(batch)))
+        return self

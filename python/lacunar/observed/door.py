@@ -1,0 +1,533 @@
+"""The door: public input is checked here once, and only here are errors about it phrased.
+
+A message says the argument, what it should be, what came (and in which row and column) and the remedy. First X and y of
+estimators, then pairs of ids, other arguments, magnitudes, and shards of one table. What `Observed` checks of its own arrays is
+in `contract`.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import DTypeLike, NDArray
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
+
+from lacunar.observed.contract import (
+    FLOATS,
+    SparseMissing,
+    check_dense,
+    check_duplicates_policy,
+    check_entries,
+    check_frame_columns,
+    check_ids,
+    check_sparse,
+    check_sparse_missing,
+    check_stored,
+    check_triplets,
+    float_dtype,
+    is_frozen,
+    refuse_duplicate,
+    refuse_sparse_format,
+)
+from lacunar.observed.table import Observed
+
+__all__ = [
+    "SparseMissing",
+    "adopt_columns",
+    "agree_targets",
+    "as_observed",
+    "check_codes",
+    "check_composition",
+    "check_dense",
+    "check_duplicates_policy",
+    "check_entries",
+    "check_frame_columns",
+    "check_ids",
+    "check_kernel_options",
+    "check_magnitude",
+    "check_out",
+    "check_partial_labels",
+    "check_partial_targets",
+    "check_same_columns",
+    "check_sparse",
+    "check_sparse_output",
+    "check_sums",
+    "check_target",
+    "check_triplets",
+    "check_variances",
+    "columns_of",
+    "float_dtype",
+    "is_frozen",
+    "is_missing",
+    "read_id",
+    "read_ids",
+    "read_labels",
+    "read_pairs",
+    "refuse_duplicate",
+    "refuse_range",
+    "validate_X",
+    "validate_X_y",
+]
+
+
+def as_observed(
+    X: Any,
+    *,
+    sparse_missing: SparseMissing = "absent",
+    dtype: DTypeLike | None = None,
+    warn_counts: bool = True,
+) -> Observed:
+    """Any table the library reads as `Observed`: an Observed, array, frame or sparse matrix."""
+    check_sparse_missing(sparse_missing)
+    if isinstance(X, Observed):
+        return X if dtype is None else X.astype(float_dtype(dtype, X.dtype))
+    if sp.issparse(X):
+        if warn_counts and sparse_missing == "absent":
+            warn_if_counts(X)
+        return Observed.from_scipy(X, sparse_missing=sparse_missing, dtype=dtype)
+    if hasattr(X, "columns") or hasattr(X, "column_names"):
+        return Observed.from_frame(X, dtype=dtype)
+    return Observed.from_dense(X, dtype=dtype)
+
+
+def warn_if_counts(X: Any) -> None:
+    """Warn when a sparse matrix looks like counts or one-hot columns: there absent means zero, not missing."""
+    data = X.tocoo().data if not hasattr(X, "data") or X.format in ("dok", "lil") else X.data
+    if data.size == 0 or data.size > 0.5 * np.prod(X.shape, dtype=float):
+        return
+    ones = data == 1
+    if 2 * np.count_nonzero(ones) > data.size and (data > 0).all() and (data == np.round(data)).all():
+        warnings.warn(
+            "X is sparse, stores no zero and looks like counts or one-hot columns, yet sparse_missing='absent' takes what "
+            "is not stored as missing. Pass sparse_missing='nan' if it means zero.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def validate_X(estimator: Any, X: Any, *, reset: bool, sparse_missing: SparseMissing = "absent") -> Observed:
+    """X of an estimator as `Observed`, with scikit-learn's checks of names and number of features."""
+    check_sparse_missing(sparse_missing)
+    if isinstance(X, Observed):
+        _check_width(estimator, X, reset)
+        return X
+    if sp.issparse(X):
+        refuse_sparse_format(X)
+        check_stored(X)
+        if sparse_missing == "absent":
+            warn_if_counts(X)
+    try:
+        table = validate_data(
+            estimator,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=list(FLOATS),
+            ensure_all_finite=False,
+            ensure_min_samples=1,
+        )
+    except ValueError as error:
+        text = _first_text(X) if "convert string" in str(error) else None
+        if text is None:
+            raise
+        raise ValueError(
+            f"X must hold numbers; {error}: {text}. Encode such columns: lacunar.encode.TableEncoder leaves "
+            "missing entries missing."
+        ) from None
+    return (
+        Observed.from_scipy(table, sparse_missing=sparse_missing) if sp.issparse(table) else Observed.from_dense(table)
+    )
+
+
+def _first_text(X: Any) -> str | None:
+    """Where the first value is that is no number, column by column."""
+    names = getattr(X, "columns", None)
+    table = np.asarray(X, dtype=object)
+    if table.ndim != 2:
+        return None
+    for j, column in enumerate(table.T):
+        for row, value in enumerate(column):
+            try:
+                float(value) if isinstance(value, str) else None
+            except ValueError:
+                return f"{value!r} in row {row}, column {j if names is None else repr(names[j])}"
+    return None
+
+
+def _check_width(estimator: Any, X: Observed, reset: bool) -> None:
+    if X.shape[0] == 0:
+        raise ValueError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+        if hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+    elif X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting {estimator.n_features_in_} features "
+            "as input."
+        )
+
+
+def validate_X_y(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    reset: bool = True,
+    sparse_missing: SparseMissing = "absent",
+    y_numeric: bool = False,
+    multi_output: bool = False,
+) -> tuple[Observed, NDArray[Any]]:
+    """X as in `validate_X` and y of the same length without holes."""
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None. Pass one label for every row."
+        )
+    table = validate_X(estimator, X, reset=reset, sparse_missing=sparse_missing)
+    target = check_target(y, y_numeric=y_numeric, multi_output=multi_output)
+    check_consistent_length(table, target)
+    return table, target
+
+
+def check_target(y: Any, *, y_numeric: bool = False, multi_output: bool = False) -> NDArray[Any]:
+    """Labels or numbers without NaN or infinity."""
+    target: NDArray[Any]
+    if multi_output:
+        target = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
+    else:
+        target = column_or_1d(y, warn=True)
+    if y_numeric and target.dtype.kind not in "fiu":
+        target = target.astype(np.float64)
+    if target.dtype.kind == "f" and not np.isfinite(target).all():
+        row = int(np.argwhere(~np.isfinite(target))[0][0])
+        raise ValueError(
+            f"Input y contains NaN or infinity: y must be known and finite; got {target[row]} in row {row}. "
+            "Drop the rows without a label, or let lacunar.regression.SLRMRegressor learn from them too."
+        )
+    if y_numeric:
+        check_magnitude(target, "y")
+    if target.dtype.kind == "O":
+        holes = [k for k, label in enumerate(target.ravel()) if label is None or label != label]
+        if holes:
+            raise ValueError(
+                f"Input y contains NaN: y must be known; row {holes[0]} has {target.ravel()[holes[0]]!r}. Drop it."
+            )
+    return target
+
+
+def check_partial_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Labels of which some may be unknown (NaN, None or NA), and which are known; without a known one, an error."""
+    target: NDArray[Any] = column_or_1d(y, warn=True)
+    known = np.ones(len(target), dtype=bool)
+    if target.dtype.kind == "f":
+        known = ~np.isnan(target)
+        infinite = np.flatnonzero(np.isinf(target))
+        if infinite.size:
+            row = int(infinite[0])
+            raise ValueError(
+                f"Input y contains infinity: labels must be finite, or NaN where unknown; got {target[row]} in row {row}. "
+                "Use NaN for unknown labels."
+            )
+    elif target.dtype.kind == "O":
+        known = np.array([not is_missing(label) for label in target], dtype=bool)
+        known_labels = np.array(target[known].tolist())
+        if known_labels.dtype.kind == "U" and not all(isinstance(label, str) for label in target[known]):
+            raise TypeError(
+                "y must hold labels of one kind; got strings and others. Convert all of them to strings, and leave None "
+                "where unknown."
+            )
+        target = np.zeros(len(target), dtype=known_labels.dtype)
+        target[known] = known_labels
+    if not known.any():
+        raise ValueError(
+            f"Input y contains NaN in every row: at least one label must be known; got {len(known)} unknown ones. "
+            "Give the labels of some rows."
+        )
+    return target, known
+
+
+def is_missing(label: object) -> bool:
+    """None, NaN, NA or NaT."""
+    return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label != label)
+
+
+def check_partial_targets(y: Any) -> NDArray[np.float64]:
+    """Numbers (n,) or (n, targets) of which some may be NaN; every column has one that is known."""
+    target: NDArray[np.float64] = check_array(
+        y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y"
+    )
+    if target.ndim > 2:
+        raise ValueError(f"y must have shape (n,) or (n, targets); got {target.shape}. Flatten it.")
+    unknown = np.flatnonzero(np.isnan(target.reshape(len(target), -1)).all(axis=0))
+    if unknown.size:
+        where = f"every row of target {int(unknown[0])}" if target.ndim == 2 else "every row"
+        raise ValueError(
+            f"Input y contains NaN in {where}: at least one value must be known; got {len(target)} unknown ones. "
+            "Give the targets of some rows, or drop that target."
+        )
+    check_magnitude(target, "y")
+    return target
+
+
+def read_ids(values: Any, name: str) -> list[Hashable]:
+    """A column of ids of any hashable kind, NumPy's scalars as Python's: O(n)."""
+    if hasattr(values, "to_list") and not isinstance(values, np.ndarray):
+        values = values.to_list()  # a Series of pandas or polars
+    if isinstance(values, np.ndarray):
+        if values.ndim != 1:
+            raise ValueError(
+                f"{name} must be one-dimensional, an id for each observation; got shape {values.shape}. "
+                "Ids that are tuples go in a list."
+            )
+        ids: list[Hashable] = values.tolist()
+    elif isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
+        raise TypeError(f"{name} must be a sequence of ids; got {values!r}. Pass one id in a list.")
+    else:
+        ids = list(values)
+    if not (isinstance(values, np.ndarray) and values.dtype.kind in "iubUS"):
+        ids = [read_id(each, f"{name}[{k}]") for k, each in enumerate(ids)]
+    return ids
+
+
+def read_id(value: Any, name: str) -> Hashable:
+    """One id: hashable and equal to itself, which NaN is not; an infinity is no name either."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    try:
+        hash(value)
+        sound = value is not None and bool(value == value) and value not in (math.inf, -math.inf)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name} must be hashable (a number, a string, a tuple); got {type(value).__name__}. Use tuple() for a list."
+        ) from None
+    if not sound:
+        raise ValueError(
+            f"{name} must be an id, not NaN, infinity or None; got {value!r}. Drop observations without a row or column."
+        )
+    known: Hashable = value
+    return known
+
+
+def read_pairs(X: Any) -> tuple[list[Hashable], list[Hashable]]:
+    """Ids of rows and columns from pairs: an (n, 2) array, list or frame, or the tuple (rows, cols)."""
+    if isinstance(X, tuple) and len(X) == 2:
+        rows, cols = read_ids(X[0], "rows"), read_ids(X[1], "cols")
+    elif hasattr(X, "columns") or hasattr(X, "column_names"):
+        import narwhals as nw
+
+        frame = nw.from_native(X, eager_only=True)
+        if frame.shape[1] != 2:
+            raise ValueError(f"X must have two columns, row ids and column ids; got {frame.shape[1]}. Select them.")
+        rows, cols = (read_ids(frame[:, k].to_list(), name) for k, name in ((0, "rows"), (1, "cols")))
+    else:
+        rows, cols = _from_list(X)
+    if len(rows) != len(cols):
+        raise ValueError(f"rows and cols must be of one length; got {len(rows)} and {len(cols)}.")
+    return rows, cols
+
+
+def _from_list(X: Any) -> tuple[list[Hashable], list[Hashable]]:
+    if sp.issparse(X):
+        raise TypeError(
+            "X must be pairs (row id, column id): sparse input is not supported. Use pairs, y = lacunar.completion.table_pairs(X)."
+        )
+    if isinstance(X, np.ndarray) or hasattr(X, "__array__"):
+        X = np.asarray(X)
+        if X.ndim != 2 or X.shape[1] != 2:
+            raise ValueError(
+                f"X must be pairs (row id, column id), shape (n, 2); got shape {X.shape}. Use np.column_stack, or the tuple "
+                "(rows, cols)."
+            )
+        return read_ids(X[:, 0], "rows"), read_ids(X[:, 1], "cols")
+    if not hasattr(X, "__len__") or not hasattr(X, "__iter__"):
+        raise TypeError(f"X must be pairs (row id, column id); got {type(X).__name__}. Pass a list of pairs.")
+    for k, pair in enumerate(X):
+        if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+            raise ValueError(f"X must be pairs (row id, column id); got {pair!r} at position {k}.")
+    return read_ids([pair[0] for pair in X], "rows"), read_ids([pair[1] for pair in X], "cols")
+
+
+def read_labels(y: Any, n: int) -> NDArray[Any]:
+    """Labels as an array (n,) without holes."""
+    target = np.asarray(y)
+    if target.ndim != 1 or len(target) != n:
+        raise ValueError(f"y must hold one label for each of {n} pairs; got shape {target.shape}.")
+    if target.dtype.kind == "f":
+        holes = np.flatnonzero(~np.isfinite(target))
+    elif target.dtype.kind == "O":
+        holes = np.flatnonzero([label is None or label != label for label in target])
+    else:
+        holes = np.zeros(0, dtype=np.intp)
+    if holes.size:
+        raise ValueError(
+            f"y must be known and finite (no NaN or infinity); got {target[holes[0]]} at position {holes[0]}. Drop it."
+        )
+    return target
+
+
+def check_same_columns(X: Observed, Y: Observed | None) -> None:
+    """Two tables of one kernel have the same columns."""
+    if Y is not None and X.shape[1] != Y.shape[1]:
+        raise ValueError(
+            f"X and Y must have the same columns; got {X.shape[1]} and {Y.shape[1]}. Select common columns first."
+        )
+
+
+def check_kernel_options(
+    gammas: list[float], scale: object, constant: float, indicators: float, normalize: object, method: object
+) -> None:
+    """Options of the KARMA kernel that no array settles."""
+    if not np.isfinite(constant):
+        raise ValueError(f"constant must be a finite number; got {constant!r}. Use 1, or 0 for none.")
+    if not 0 <= indicators < np.inf:
+        raise ValueError(f"indicators must be finite and >= 0; got {indicators!r}. Use 1, or 0 for none.")
+    for gamma in gammas:
+        if not 0 < gamma < np.inf:
+            raise ValueError(f"gamma must be positive; got {gamma:g}. Use 1 for 0-imputation, 2 to 4 for KARMA.")
+    if not (
+        scale in ("mean", "raw")
+        if isinstance(scale, str)
+        else isinstance(scale, int | float | np.number) and 0 < scale < np.inf
+    ):
+        raise ValueError(f"scale must be 'mean', 'raw' or a positive number; got {scale!r}.")
+    if normalize not in (None, "trace", "cosine"):
+        raise ValueError(f"normalize must be None, 'trace' or 'cosine'; got {normalize!r}.")
+    if method not in ("auto", "dense", "spmm", "inverted"):
+        raise ValueError(f"method must be 'auto', 'dense', 'spmm' or 'inverted'; got {method!r}.")
+
+
+def check_composition(degree: object, coef0: float) -> None:
+    """Degree and constant of a composed kernel."""
+    if not isinstance(degree, int | np.integer) or isinstance(degree, bool) or degree < 1:
+        raise ValueError(
+            f"degree must be an integer >= 1; got {degree!r}. Use 1 for the kernel itself, 2 for its square."
+        )
+    if not 0 <= coef0 < np.inf:
+        raise ValueError(f"coef0 must be finite and >= 0; got {coef0!r}. Use 1, or 0 for a pure power.")
+
+
+def check_out(out: NDArray[Any], shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """An array that results are written into."""
+    sound = isinstance(out, np.ndarray) and out.shape == shape and out.dtype == dtype
+    if not sound or not out.flags.carray:
+        came = f"{out.dtype} {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+        raise ValueError(
+            f"out must be a aligned, writable, C-contiguous {dtype} array of shape {shape}; got {came}. Leave it out."
+        )
+
+
+def check_sparse_output(single: bool, constant: float, out: object, degree: int) -> None:
+    """A sparse kernel is one kernel that is zero where nothing is in common."""
+    if degree != 1:
+        raise ValueError(f"dense_output=False needs degree=1; got {degree}. Leave dense_output out.")
+    if not single or constant != 0 or out is not None:
+        raise ValueError(
+            "dense_output=False needs one gamma, constant=0 (with a constant no pair is zero) and no out; got "
+            f"{'one gamma' if single else 'several gammas'}, constant={constant:g}, out={'given' if out is not None else None}."
+        )
+
+
+def refuse_range(needed: tuple[float, float], gamma: float, dtype: np.dtype[Any]) -> None:
+    """Kernels whose numbers, from smallest divisor to largest value, leave the range of a dtype are refused unmade."""
+    smallest, largest = needed
+    limits = np.finfo(dtype)
+    if not largest < float(limits.max) / 4:
+        raise ValueError(
+            f"the kernel must be representable in {dtype}; gamma={gamma:g} and these values need numbers up to {largest:.3g}. "
+            "Use scale='mean', a smaller gamma, columns of smaller scale, or float64."
+        )
+    if not smallest > float(limits.tiny) / float(limits.eps):
+        raise ValueError(
+            f"the kernel must not be divided by numbers below the precision of {dtype}; normalize needs 1 / {smallest:.3g}. "
+            "Use columns of larger scale, normalize=None, or float64."
+        )
+
+
+LARGEST = 1e150  # sums of squares of so large numbers stay finite
+
+
+def check_magnitude(values: NDArray[Any], name: str) -> None:
+    """Targets (n,) or (n, targets) of moderate size; NaN is let through."""
+    large = np.abs(values) > LARGEST
+    if large.any():
+        at = np.argwhere(large)[0]
+        raise ValueError(
+            f"{name} must be at most {LARGEST:g} in modulus, so that squares stay finite; got {values[tuple(at)]:g} in row "
+            f"{int(at[0])}. Use other units."
+        )
+
+
+def check_variances(variance: NDArray[np.float64]) -> None:
+    """Variances (d,) of columns that did not overflow."""
+    bad = np.flatnonzero(~np.isfinite(variance))
+    if bad.size:
+        raise ValueError(
+            f"columns must have variances that float64 holds; that of column {int(bad[0])} overflows. Divide the column by its "
+            f"largest value, or leave out values beyond {LARGEST:g}."
+        )
+
+
+def check_sums(sums: NDArray[np.float64], what: str) -> None:
+    """Sums of products of entries that did not overflow."""
+    if not np.isfinite(sums).all():
+        raise ValueError(
+            f"X must hold values whose {what} float64 can hold; they overflow. Scale the columns (sklearn.preprocessing."
+            f"StandardScaler keeps NaN), or leave out values beyond {LARGEST:g}."
+        )
+
+
+def check_codes(codes: NDArray[np.float64]) -> None:
+    """Codes (n, d) of rows that did not overflow."""
+    bad = np.flatnonzero(~np.isfinite(codes).all(axis=1))
+    if bad.size:
+        raise ValueError(
+            f"X must hold values whose sums float64 can hold; those of row {int(bad[0])} overflow. Leave out values beyond "
+            f"{LARGEST:g}, or scale the columns."
+        )
+
+
+def columns_of(checker: Any) -> tuple[int, Any]:
+    """Number and names of the columns that an estimator has just checked."""
+    return checker.n_features_in_, getattr(checker, "feature_names_in_", None)
+
+
+def adopt_columns(estimator: Any, found: list[tuple[int, Any]]) -> int:
+    """Number and names of columns, `columns_of` every shard, stored where they are the same; the number."""
+    n, names = found[0]
+    for shard, (other, named) in enumerate(found):
+        if other != n:
+            raise ValueError(
+                f"shards must have the same columns; shard {shard} has {other}, shard 0 has {n}. Read the same columns of every "
+                "shard, with missing values where it has none."
+            )
+        if names is None or named is None:
+            names = None
+        elif list(named) != list(names):
+            at = next(j for j in range(n) if named[j] != names[j])
+            raise ValueError(
+                f"shards must have the same columns in the same order; column {at} of shard {shard} is {named[at]!r}, of shard 0 "
+                f"{names[at]!r}. Select columns by name in one order."
+            )
+    estimator.n_features_in_ = n
+    if names is not None:
+        estimator.feature_names_in_ = names
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+    return int(n)
+
+
+def agree_targets(found: list[tuple[int, bool]]) -> bool:
+    """Whether y has one dimension, where every shard has as many (number, whether one dimension) as the first."""
+    for shard, other in enumerate(found):
+        if other != found[0]:
+            shapes = [f"(n, {targets})" if not one else "(n,)" for targets, one in (other, found[0])]
+            raise ValueError(
+                f"y must have the same targets in every shard; it has shape {shapes[0]} in shard {shard} and {shapes[1]} in shard 0. "
+                "Pass all targets with every shard, NaN where unknown."
+            )
+    return found[0][1]
