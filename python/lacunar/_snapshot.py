@@ -1,8 +1,25 @@
-"""All or nothing: after an exception a model is what it was before."""
+"""One way to go back after a failure: what an exception leaves is what was there before.
+
+A method of an estimator that replaces attributes and writes into no array needs the decorator only::
+
+    @all_or_nothing
+    def partial_fit(self, X, y): ...
+
+Arrays that are changed in place belong to an object with a pair of methods: ``snapshot()`` returns what is needed to go back (a copy, as
+small as what is to come allows) and ``restore(kept)`` goes back to it. Such objects are named beside the estimator::
+
+    with going_back(self, self.engine_, Cells(self.tables_, drawn)) as point:
+        self.engine_.learn(rows)
+        point.keep()  # what was done so far stays, whatever follows
+        self._more(rows)
+
+An object without the pair is a model, whose attributes are put back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
@@ -10,26 +27,51 @@ _Given = ParamSpec("_Given")
 _Made = TypeVar("_Made")
 
 
-class SavePoint:
-    """The attributes of a model, to be put back by `undo`; what happens meanwhile replaces them and writes into none.
-
-    `keep` moves the point. `keeps_interrupted` may be set where an interrupt leaves a model that is whole. Used with `try`, not
-    with `with`, since leaving a `with` is a call, which may fail in its turn when all is done.
-    """
+class _Attributes:
+    """The attributes of a model, which what follows replaces and does not write into."""
 
     def __init__(self, model: Any) -> None:
-        self._attributes, self.keeps_interrupted = vars(model), False
+        self._attributes: dict[str, Any] = vars(model)
+
+    def snapshot(self) -> dict[str, Any]:
+        return dict(self._attributes)
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        self._attributes.clear()
+        self._attributes.update(kept)
+
+
+class SavePoint:
+    """What models and objects with snapshot() and restore() were, to go back to by `undo`.
+
+    `keep` moves the point. `keeps_interrupted` may be set where an interrupt leaves everything whole.
+    """
+
+    def __init__(self, *parts: Any) -> None:
+        self._parts = [part if hasattr(part, "restore") else _Attributes(part) for part in parts]
+        self.keeps_interrupted = False
         self.keep()
 
     def keep(self) -> None:
         """What has been done so far stays."""
-        self._before = dict(self._attributes)
+        self._kept = [part.snapshot() for part in self._parts]
 
     def undo(self, error: BaseException) -> None:
-        """Go back, unless this is an interrupt that keeps the model."""
+        """Go back, unless this is an interrupt that leaves everything whole."""
         if not (isinstance(error, KeyboardInterrupt) and self.keeps_interrupted):
-            self._attributes.clear()
-            self._attributes.update(self._before)
+            for part, kept in zip(self._parts, self._kept, strict=True):
+                part.restore(kept)
+
+
+@contextmanager
+def going_back(*parts: Any) -> Iterator[SavePoint]:
+    """A block from whose exceptions models and objects with snapshot() and restore() come back as they were."""
+    point = SavePoint(*parts)
+    try:
+        yield point
+    except BaseException as error:
+        point.undo(error)
+        raise
 
 
 def all_or_nothing(method: Callable[_Given, _Made]) -> Callable[_Given, _Made]:

@@ -1,0 +1,111 @@
+"""Going back after a failure, and the logger."""
+
+import logging
+
+import numpy as np
+import pytest
+from faulty import Fault
+
+from lacunar import _log
+from lacunar._snapshot import all_or_nothing, going_back
+
+
+class Engine:
+    """An array that is changed in place."""
+
+    def __init__(self):
+        self.table = np.zeros(3)
+
+    def snapshot(self):
+        return self.table.copy()
+
+    def restore(self, kept):
+        self.table[:] = kept
+
+
+class Model:
+    def __init__(self):
+        self.n_, self.engine_ = 0, Engine()
+
+    def learn(self, error=None, *, keep=False, keeps_interrupted=False):
+        with going_back(self, self.engine_) as point:
+            point.keeps_interrupted = keeps_interrupted
+            self.n_, self.new_ = self.n_ + 1, True
+            self.engine_.table += 1
+            if keep:
+                point.keep()
+                self.n_ += 1
+                self.engine_.table += 1
+            if error is not None:
+                raise error
+        return self
+
+    @all_or_nothing
+    def count(self, error=None):
+        self.n_ += 1
+        if error is not None:
+            raise error
+
+
+def state_of(model):
+    return model.n_, model.engine_.table.tolist(), hasattr(model, "new_")
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, MemoryError])
+def test_a_failure_changes_nothing(error):
+    model = Model()
+    engine = model.engine_
+    with pytest.raises(error):
+        model.learn(error)
+    assert state_of(model) == (0, [0, 0, 0], False)
+    assert model.engine_ is engine
+    with pytest.raises(error):
+        model.count(error)
+    assert model.n_ == 0
+    assert state_of(model.learn()) == (1, [1, 1, 1], True)
+
+
+def test_what_is_kept_stays():
+    model = Model()
+    with pytest.raises(ValueError, match="late"):
+        model.learn(ValueError("late"), keep=True)
+    assert state_of(model) == (1, [1, 1, 1], True)
+
+
+def test_an_interrupt_may_leave_what_is_whole():
+    model = Model()
+    with pytest.raises(KeyboardInterrupt):
+        model.learn(KeyboardInterrupt, keeps_interrupted=True)
+    assert model.n_ == 1
+    with pytest.raises(ValueError, match="no"):
+        model.learn(ValueError("no"), keeps_interrupted=True)
+    assert model.n_ == 1
+
+
+@pytest.mark.parametrize("number", range(1, 12))
+def test_a_failure_on_the_way_in_or_out_changes_nothing(number):
+    model = Model()
+    try:
+        with Fault(number, MemoryError()):
+            model.learn()
+    except MemoryError:
+        assert state_of(model) == (0, [0, 0, 0], False)
+    else:
+        assert state_of(model) == (1, [1, 1, 1], True)
+
+
+def test_verbose_writes_to_stderr(monkeypatch, capsys):
+    """In a program that has set up no logging."""
+    monkeypatch.setattr(_log.logger, "handlers", [])
+    monkeypatch.setattr(_log.logger, "propagate", False)
+    _log.say(0, "not %d", 1)
+    _log.say(1, "pass %d of %s", 1, "two")
+    _log.say(1, "pass 2")
+    assert capsys.readouterr().err == "pass 1 of two\npass 2\n"
+
+
+def test_verbose_goes_where_logging_goes(caplog, capsys):
+    with caplog.at_level(logging.INFO, logger="lacunar"):
+        _log.say(1, "pass %d", 1)
+    assert caplog.messages == ["pass 1"]
+    assert "pass" not in capsys.readouterr().err
