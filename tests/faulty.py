@@ -62,8 +62,8 @@ LEARNERS = {
 # Not learners of tables: pairs of ids, and rows that are asked for.
 OTHERS = {
     "pairs": OnlineMatrixClassifier(random_state=0),
-    "active": ActivePOPCA(6, 2, budget=3, random_state=0),
-    "mbeg": MBEG(6, 2, budget=4, refresh=8, random_state=0),
+    "active": ActivePOPCA(6, 2, n_observed=3, random_state=0),
+    "mbeg": MBEG(6, 2, n_observed=4, refresh=8, random_state=0),
 }
 CLASSIFIERS = {name for name, model in LEARNERS.items() if hasattr(model, "classes_") or "Classifier" in repr(model)}
 ANSWERS = ("decision_function", "predict", "transform")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lacunar.active import MBEG, ActivePOPCA
-from lacunar.active._tables import add_rows, covariance, empty_tables, means
+from lacunar.active.acquisition import add_rows, covariance, empty_tables, means
 from lacunar.persistence import load_model, save_model
 
 
@@ -118,8 +118,8 @@ def test_any_order_subsets_and_refusals():
     assert model.n_told_ == 3
     assert sorted(model.pending_) == [2, 3]
     assert model.spent_ == 4
-    assert np.trace(model.tables_["N"]) == 4
-    before = {name: table.copy() for name, table in model.tables_.items()}
+    assert np.trace(model.state_["N"]) == 4
+    before = {name: table.copy() for name, table in model.state_.items()}
     with pytest.raises(ValueError, match="told or cancelled already"):
         model.tell(requests[4], x[requests[4].indices])
     with pytest.raises(ValueError, match="never asked for"):
@@ -134,7 +134,7 @@ def test_any_order_subsets_and_refusals():
     with pytest.raises(ValueError, match="sampler that asked"):
         model.tell(stranger, [1.0, 2.0])
     for name, table in before.items():
-        np.testing.assert_array_equal(model.tables_[name], table)
+        np.testing.assert_array_equal(model.state_[name], table)
     assert sorted(model.pending_) == [2, 3]
     assert model.n_told_ == 3
 
@@ -147,16 +147,16 @@ def test_order_of_telling_makes_no_difference():
         for i in order:
             model.tell(requests[i], x[i, requests[i].indices])
     np.testing.assert_allclose(models[0].result().covariance_, models[1].result().covariance_, atol=1e-12)
-    np.testing.assert_allclose(models[0].result().mean_, means(models[0].tables_))
+    np.testing.assert_allclose(models[0].result().mean_, means(models[0].state_))
 
 
 def test_costs_are_paid_and_avoided():
     costs = np.where(np.arange(8) % 2, 9.0, 1.0)
     model = ActivePOPCA(8, 2, costs=costs, random_state=0)
     model.run(pairs_oracle(8, 0, 0.1), 2000)
-    seen = np.diag(model.tables_["N"])
+    seen = np.diag(model.state_["N"])
     assert model.spent_ == pytest.approx(seen @ costs)
-    plain = np.diag(ActivePOPCA(8, 2, random_state=0).run(pairs_oracle(8, 0, 0.1), 2000).tables_["N"])
+    plain = np.diag(ActivePOPCA(8, 2, random_state=0).run(pairs_oracle(8, 0, 0.1), 2000).state_["N"])
     assert seen[1::2].sum() < 0.8 * plain[1::2].sum()
     capped = ActivePOPCA(8, 2, costs=costs, random_state=0).run(pairs_oracle(8, 0), 2000, max_cost=100)
     assert 100 <= capped.spent_ < 118
@@ -219,7 +219,7 @@ def test_what_was_paid_for_survives_a_failing_oracle():
     with pytest.raises(OSError, match="instrument"):
         model.run(oracle, 100)
     assert model.n_told_ == 30
-    assert np.trace(model.tables_["N"]) == model.spent_ == 60
+    assert np.trace(model.state_["N"]) == model.spent_ == 60
     with pytest.raises(ValueError, match="got 1e\\+200 for attribute"):
         model.run(lambda indices: np.full(len(indices), 1e200), 10)
     assert model.n_told_ == 30
@@ -260,6 +260,6 @@ def test_an_oracle_that_fails_keeps_what_was_answered(make, rows, kind):
     for indices, values in answered:
         counts[np.ix_(indices, indices)] += 1
         squares[indices] += values**2
-    np.testing.assert_array_equal(model.tables_["N"], counts)
-    np.testing.assert_allclose(np.diag(model.tables_["S"]), squares, rtol=1e-12)
+    np.testing.assert_array_equal(model.state_["N"], counts)
+    np.testing.assert_allclose(np.diag(model.state_["S"]), squares, rtol=1e-12)
     assert model.run(steady, 40).n_told_ == rows + 40

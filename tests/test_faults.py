@@ -76,8 +76,8 @@ LOOPS = {
     "stacked matrix": lambda: [MCBRegressor().fit(SMALL[0], 1.0 * SMALL[1]) for _ in range(1000)],
     "experts": lambda: OnlineMatrixClassifier(experts="auto").partial_fit(*PAIRS.T, ANSWERS),
     "pairs asked": lambda: [ASKED.decision_function(PAIRS) for _ in range(10**5)],
-    "rows asked for": lambda: ActivePOPCA(50, 3, budget=10).run(oracle, 10**9),
-    "pairs of attributes": lambda: MBEG(50, 3, budget=10, lazy=False).run(oracle, 10**9),
+    "rows asked for": lambda: ActivePOPCA(50, 3, n_observed=10).run(oracle, 10**9),
+    "pairs of attributes": lambda: MBEG(50, 3, n_observed=10, lazy=False).run(oracle, 10**9),
     "batches": lambda: KarmaClassifier(loss="hinge", solver="primal").fit_batches(
         itertools.repeat(SMALL), classes=[0, 1]
     ),

@@ -97,9 +97,9 @@ FITS = {
         learn_numbers,
         "n_rows_seen_",
     ),
-    "mbeg": (lambda: MBEG(12, 2, budget=4, refresh=16, random_state=0), ask_and_tell, "n_asked_"),
-    "mbeg-literal": (lambda: MBEG(12, 2, budget=4, lazy=False, random_state=0), ask_and_tell, "n_asked_"),
-    "active": (lambda: ActivePOPCA(12, 2, budget=3, random_state=0), ask_and_tell, "n_asked_"),
+    "mbeg": (lambda: MBEG(12, 2, n_observed=4, refresh=16, random_state=0), ask_and_tell, "n_asked_"),
+    "mbeg-literal": (lambda: MBEG(12, 2, n_observed=4, lazy=False, random_state=0), ask_and_tell, "n_asked_"),
+    "active": (lambda: ActivePOPCA(12, 2, n_observed=3, random_state=0), ask_and_tell, "n_asked_"),
 }
 
 

@@ -99,7 +99,7 @@ MODELS: dict[str, dict[str, Callable[[], Any]]] = {
         "popca": lambda: asked(ActivePOPCA(D, 2, 3, random_state=0)),
         "uniform": lambda: asked(ActivePOPCA(D, 2, 3, strategy="uniform", weights="design", random_state=0)),
         "mbeg": lambda: asked(MBEG(D, 2, random_state=0)),
-        "mbeg literal": lambda: asked(MBEG(D, 2, lazy=False, output="average", random_state=0)),
+        "mbeg literal": lambda: asked(MBEG(D, 2, lazy=False, output="topk", random_state=0)),
         "mbeg all": lambda: asked(MBEG(D, 1, 4, pairs="all", alpha=0.5, refresh=4, output="sampled", random_state=0)),
     },
     "completion": {

@@ -50,10 +50,24 @@ def _slrm(params: Values, state: Values) -> Stored:
     return "lacunar.SLRMRegressor", params, state
 
 
+def _sampler(name: str) -> Callable[[Values, Values], Stored]:
+    """A stored sampler of attributes: `budget` was what is `n_observed` today, `output="average"` the same as "topk"."""
+
+    def upgraded(params: Values, state: Values) -> Stored:
+        params = {"n_observed" if key == "budget" else key: value for key, value in params.items()}
+        if params.get("output") == "average":
+            params["output"] = "topk"
+        return name, params, {"state_" if key == "tables_" else key: value for key, value in state.items()}
+
+    return upgraded
+
+
 # Name of a stored class -> what turns its parameters and learned attributes into today's class, parameters and attributes.
 # A class that is renamed or split, or whose parameters or attributes are renamed, adds its function here.
 UPGRADES: dict[str, Callable[[Values, Values], Stored]] = {
+    "lacunar.ActivePOPCA": _sampler("lacunar.ActivePOPCA"),
     "lacunar.CategoryEncoder": _category_encoder,
+    "lacunar.MBEG": _sampler("lacunar.MBEG"),
     "lacunar.SLRMRegressor": _slrm,
     "lacunar.TableEncoder": _table_encoder,
 }

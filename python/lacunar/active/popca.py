@@ -8,15 +8,24 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from lacunar.active._acquisition import Acquisition
-from lacunar.active._result import ActiveSubspace, leading, subspace_of
-from lacunar.active._tables import Floats, Ints, covariance, designed_moment, means, second_moment
+from lacunar.active.acquisition import (
+    Acquisition,
+    ActiveSubspace,
+    Floats,
+    Ints,
+    covariance,
+    leading,
+    means,
+    second_moment,
+    subspace_of,
+)
+from lacunar.observed.rules import COUNT, Rule, floats
 
 _DRAWS = 10_000  # of one attribute, before a law is taken for one that never gives another
 
 
 class ActivePOPCA(Acquisition):
-    """The leading subspace of rows of which only `budget` attributes can be looked at, chosen row by row.
+    """The leading subspace of rows of which only `n_observed` attributes can be looked at, chosen row by row.
 
     Parameters
     ----------
@@ -24,7 +33,7 @@ class ActivePOPCA(Acquisition):
         d, attributes a row has.
     n_components : int, default=2
         k, dimension of the subspace.
-    budget : int, default=2
+    n_observed : int, default=2
         r, attributes looked at in a row, at least 2. If the total m r is given, larger r is better: r (r-1) / 2 pairs a row.
     strategy : {"adaptive", "uniform", "uniform-with-replacement"}, default="adaptive"
         "adaptive": the draws of a row alternate between attributes of high leverage in the current subspace and attributes
@@ -75,6 +84,11 @@ class ActivePOPCA(Acquisition):
     array([[0.7, 0.7, 0. , 0. ]])
     """
 
+    _held: ClassVar[dict[str, Rule]] = {
+        **Acquisition._held,
+        "renew_at_": COUNT,
+        "laws_": floats(2, "attributes", low=0),
+    }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **Acquisition._parameter_constraints,
         "alpha": [Interval(Real, 0, 1, closed="right")],
@@ -90,7 +104,7 @@ class ActivePOPCA(Acquisition):
         self,
         n_features: int,
         n_components: int = 2,
-        budget: int = 2,
+        n_observed: int = 2,
         *,
         strategy: str = "adaptive",
         weights: str = "pairwise",
@@ -104,7 +118,7 @@ class ActivePOPCA(Acquisition):
     ) -> None:
         self.n_features = n_features
         self.n_components = n_components
-        self.budget = budget
+        self.n_observed = n_observed
         self.strategy = strategy
         self.weights = weights
         self.center = center
@@ -127,14 +141,11 @@ class ActivePOPCA(Acquisition):
         self.renew_at_ = 4 * d if self.warmup is None else int(self.warmup)
         self.laws_ = np.full((2, d), 1.0 / d)
 
-    def _learned(self) -> list[Floats]:
-        return [self.laws_.reshape(2, self.n_features)]
-
     def _rows_in_force(self) -> int:
         return self.renew_at_ - self.n_told_ if self.strategy == "adaptive" else 1 << 30
 
     def _draw(self, rng: np.random.Generator, n: int) -> tuple[Ints, Floats]:
-        d, r = self.n_features, self.budget
+        d, r = self.n_features, self.n_observed
         none = np.empty((n, 0))
         if self.strategy == "uniform-with-replacement":
             return rng.integers(d, size=(n, r)), none
@@ -150,7 +161,7 @@ class ActivePOPCA(Acquisition):
                     break
             else:
                 raise ValueError(
-                    f"budget must be at most the number of attributes with a chance to be drawn; got {r}. Raise alpha or lower budget."
+                    f"n_observed must be at most the number of attributes with a chance to be drawn; got {r}. Raise alpha or lower n_observed."
                 )
         return drawn, none
 
@@ -180,29 +191,22 @@ class ActivePOPCA(Acquisition):
     def _estimate(self) -> Floats:
         if self.weights == "pairwise":
             made = covariance if self.center else second_moment
-            return made(self.tables_, self.pseudo_count)
-        d, r = self.n_features, self.budget
+            return made(self.state_, self.pseudo_count)
+        d, r = self.n_features, self.n_observed
         if self.strategy == "uniform":
-            return designed_moment(self.tables_, self.n_told_, r / d, r * (r - 1) / (d * (d - 1)))
+            return designed_moment(self.state_, self.n_told_, r / d, r * (r - 1) / (d * (d - 1)))
         missed, both_missed = (1 - 1 / d) ** r, (1 - 2 / d) ** r
-        return designed_moment(self.tables_, self.n_told_, 1 - missed, 1 - 2 * missed + both_missed)
+        return designed_moment(self.state_, self.n_told_, 1 - missed, 1 - 2 * missed + both_missed)
 
-    def result(self) -> ActiveSubspace:
-        """The subspace found so far, with the fitted attributes of scikit-learn's PCA. O(d^3).
-
-        Returns
-        -------
-        result : ActiveSubspace
-            A copy: what is told later does not change it.
-
-        Raises
-        ------
-        ValueError
-            When nothing was told.
-        """
-        if not getattr(self, "n_told_", 0):
-            raise ValueError("result() needs rows; got none told. Call run(), or ask() and tell(), first.")
+    def _found(self) -> ActiveSubspace:
         C = self._estimate()
         centred = self.center and self.weights == "pairwise"
-        mean = means(self.tables_) if centred else np.zeros(self.n_features)
+        mean = means(self.state_) if centred else np.zeros(self.n_features)
         return subspace_of(C, mean, leading(C, self.n_components), self.n_told_)
+
+
+def designed_moment(tables: dict[str, Floats], m: int, single: float, pair: float) -> Floats:
+    """Horvitz-Thompson: S_ij / (m pi_ij), S_ii / (m pi_i); unbiased for inclusion probabilities known in advance."""
+    made = tables["S"] / (max(m, 1) * pair)
+    np.fill_diagonal(made, np.diag(tables["S"]) / (max(m, 1) * single))
+    return made

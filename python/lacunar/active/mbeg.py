@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -10,10 +11,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from lacunar._random import generator, resumed, state_of
-from lacunar.active._acquisition import Acquisition
-from lacunar.active._entropy import decompose, project_logs
-from lacunar.active._result import ActiveSubspace, leading, subspace_of
-from lacunar.active._tables import Floats, Ints, second_moment
+from lacunar.active.acquisition import Acquisition, ActiveSubspace, Floats, Ints, leading, second_moment, subspace_of
+from lacunar.observed.rules import COUNT, Number, Rule, floats
 
 _PRINTED = {"eta": "theory", "alpha": "theory", "lazy": False, "pairs": "half", "output": "sampled"}
 _ANYTIME = 10.0  # times the step of the theorem for the rows so far
@@ -29,7 +28,7 @@ class MBEG(Acquisition):
     ----------
     n_features, n_components : int
         d and k; k defaults to 2.
-    budget : int, default=2
+    n_observed : int, default=2
         r, even: r / 2 pairs of attributes a row, drawn with replacement, so that a request may have fewer attributes.
     pairs : {"half", "all"}, default="half"
         "half": the r / 2 pairs that were drawn, as in the paper. "all": the r (r - 1) / 2 pairs of the r attributes, each divided
@@ -43,9 +42,9 @@ class MBEG(Acquisition):
         equation (6) after every row, an eigendecomposition each.
     refresh : int, default=64
         Rows between renewals of the lazy form. The estimate divides by the probability that was used: no bias.
-    output : {"topk", "erm", "sampled", "average"}, default="topk"
+    output : {"topk", "erm", "sampled"}, default="topk"
         "topk": leading eigenvectors of the averaged W. "sampled": a projection drawn by Algorithm 3, as the theorem
-        wants. "erm": PCA of the second moment of all that was told. "average": as "topk" and `weights_` is meant.
+        wants. "erm": PCA of the second moment of all that was told. The average itself is `weights_` of the result.
     horizon : int or None, default=None
         m, rows planned; needed by "theory" and `options="paper"`.
     options : {"paper"}, default=None
@@ -73,6 +72,12 @@ class MBEG(Acquisition):
     array([[0.6, 0.8, 0. , 0. ]])
     """
 
+    _held: ClassVar[dict[str, Rule]] = {
+        **Acquisition._held,
+        "renewed_at_": COUNT,
+        "share_": Number(low=0, high=1),
+        **dict.fromkeys(("W_", "potential_", "W_sum_"), floats("attributes", "attributes")),
+    }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **Acquisition._parameter_constraints,
         "eta": [StrOptions({"anytime", "theory"}), Interval(Real, 0, None, closed="neither")],
@@ -80,7 +85,7 @@ class MBEG(Acquisition):
         "lazy": ["boolean"],
         "refresh": [Interval(Integral, 1, None, closed="left")],
         "pairs": [StrOptions({"half", "all"})],
-        "output": [StrOptions({"topk", "erm", "sampled", "average"})],
+        "output": [StrOptions({"topk", "erm", "sampled"})],
         "horizon": [Interval(Integral, 1, None, closed="left"), None],
         "options": [StrOptions({"paper"}), None],
     }
@@ -89,7 +94,7 @@ class MBEG(Acquisition):
         self,
         n_features: int,
         n_components: int = 2,
-        budget: int = 2,
+        n_observed: int = 2,
         *,
         pairs: str = "half",
         eta: Any = "anytime",
@@ -104,7 +109,7 @@ class MBEG(Acquisition):
     ) -> None:
         self.n_features = n_features
         self.n_components = n_components
-        self.budget = budget
+        self.n_observed = n_observed
         self.pairs = pairs
         self.eta = eta
         self.alpha = alpha
@@ -121,9 +126,9 @@ class MBEG(Acquisition):
         return _PRINTED[name] if self.options == "paper" else getattr(self, name)
 
     def _check(self) -> None:
-        if self.budget % 2:
+        if self.n_observed % 2:
             raise ValueError(
-                f"budget must be even: MBEG draws pairs; got {self.budget}. Use {self.budget - 1}, or ActivePOPCA for any."
+                f"n_observed must be even: MBEG draws pairs; got {self.n_observed}. Use {self.n_observed - 1}, or ActivePOPCA for any."
             )
         if "theory" in (self._how("eta"), self._how("alpha")) and self.horizon is None:
             raise ValueError("horizon must be the number of rows planned for 'theory'; got None. Pass horizon=m.")
@@ -146,8 +151,8 @@ class MBEG(Acquisition):
             return float(self._how("alpha"))
         wanted = self._theory(self.horizon) * self.n_features**2
         if wanted > 0.5:
-            d, r = self.n_features, self.budget
-            least = int(np.ceil(2 * d**4 * r * np.log(d) / (d + r)))
+            d, r = self.n_features, self.n_observed
+            least = math.ceil(_least_rows(d, r))
             warnings.warn(
                 f"alpha = eta d^2 must be at most 1/2; horizon={self.horizon} gives {wanted:.3g}, cut to 1/2: Theorem 7 does "
                 f"not hold. It needs horizon >= {least}; or use ActivePOPCA.",
@@ -158,7 +163,7 @@ class MBEG(Acquisition):
 
     def _theory(self, m: int | None) -> float:
         assert m is not None
-        d, r = self.n_features, self.budget
+        d, r = self.n_features, self.n_observed
         return float(np.sqrt(r * np.log(d) / (2 * m * (d + r))))
 
     def _step(self) -> float:
@@ -168,9 +173,6 @@ class MBEG(Acquisition):
         if self._how("eta") == "anytime":
             return _ANYTIME * self._theory(max(self.n_told_, 1))
         return float(self._how("eta"))
-
-    def _learned(self) -> list[Floats]:
-        return [self.W_, self.potential_, self.W_sum_]
 
     def _rows_in_force(self) -> int:
         return self.renewed_at_ + self.refresh - self.n_told_ if self._how("lazy") else 1
@@ -188,14 +190,14 @@ class MBEG(Acquisition):
         pairs of a row, its h = r / 2 strong draws of the law f and as many weak ones of the law u:
         h (h - 1) f_s f_q + h h (f_s u_q + u_s f_q) + h (h - 1) u_s u_q.
         """
-        h = self.budget // 2
+        h = self.n_observed // 2
         strong, weak = self._laws()
         s = np.where(rng.random((n, h)) < self.share_, _drawn_by(weak, rng, (n, h)), _drawn_by(strong, rng, (n, h)))
         q = _drawn_by(weak, rng, (n, h))
         if self._how("pairs") == "all":
             mixed = (1 - self.share_) * strong + self.share_ * weak
             drawn = np.concatenate([s, q], axis=1)
-            one, two = (drawn[:, side] for side in np.triu_indices(self.budget, 1))
+            one, two = (drawn[:, side] for side in np.triu_indices(self.n_observed, 1))
             expected = h * (h - 1) * (mixed[one] * mixed[two] + weak[one] * weak[two])
             return drawn, expected + h * h * (mixed[one] * weak[two] + weak[one] * mixed[two])
         swap = rng.random((n, h)) < 0.5
@@ -235,22 +237,8 @@ class MBEG(Acquisition):
         if not self._how("lazy"):
             self.potential_ = (V * logs) @ V.T
 
-    def result(self) -> ActiveSubspace:
-        """The subspace found so far, by `output`; `weights_` is the averaged W. The same at every call. O(d^3).
-
-        Returns
-        -------
-        result : ActiveSubspace
-            A copy: what is told later does not change it.
-
-        Raises
-        ------
-        ValueError
-            When nothing was told.
-        """
-        if not getattr(self, "n_told_", 0):
-            raise ValueError("result() needs rows; got none told. Call run(), or ask() and tell(), first.")
-        k, C = self.n_components, second_moment(self.tables_)
+    def _found(self) -> ActiveSubspace:
+        k, C = self.n_components, second_moment(self.state_)
         average = (self.W_sum_ + (self.n_told_ - self.renewed_at_) * self.W_) / self.n_told_
         if self._how("output") == "erm":
             basis = leading(C, k)
@@ -269,3 +257,128 @@ def _drawn_by(law: Floats, rng: np.random.Generator, shape: tuple[int, int]) -> 
     sums = np.cumsum(law)
     made: Ints = np.minimum(np.searchsorted(sums, rng.random(shape) * sums[-1], side="right"), len(law) - 1)
     return made
+
+
+def project_logs(logs: Floats, k: int) -> Floats:
+    """Logs of the eigenvalues min(c mu, 1) that sum to k: the projection onto {0 <= lam <= 1, tr = k}, from log mu (d,).
+
+    The t largest are capped, t the smallest with c_t mu_{t+1} <= 1, c_t = (k - t) / sum of the rest. O(d log d), no
+    overflow for any size of `logs`. Source: Warmuth and Kuzmin (2008), Tsuda et al. (2005); Algorithm 2 of the paper.
+    """
+    if k >= len(logs):
+        return np.zeros_like(logs)
+    ordered = np.sort(logs)[::-1]
+    tails = np.logaddexp.accumulate(ordered[::-1])[::-1]
+    scales = np.log(k - np.arange(k)) - tails[:k]
+    capped = int(np.argmax(scales + ordered[:k] <= 1e-12))  # true for some t <= k - 1: the last has (k - t) = 1
+    projected: Floats = np.minimum(scales[capped] + logs, 0.0)
+    return projected
+
+
+def decompose(lam: Floats, k: int) -> list[tuple[float, Ints]]:
+    """Algorithm 3: eigenvalues 0 <= lam <= 1 with sum k as a mixture of at most d sets of k eigenvectors.
+
+    Returns
+    -------
+    list of (beta, members)
+        beta > 0 sum to 1; members (k,) are positions in `lam`. sum of beta over the sets of a position is its lam.
+    """
+    left, terms = lam / k, []
+    total = 1.0
+    for _ in range(2 * len(lam)):
+        members = np.argsort(-left, kind="stable")[:k]
+        rest = np.delete(left, members)
+        beta = min(float(left[members].min()) * k, total - k * float(rest.max(initial=0.0)))
+        if beta <= 1e-15:  # rounding left only crumbs
+            break
+        terms.append((beta, members))
+        left[members] -= beta / k
+        left = np.maximum(left, 0.0)
+        total -= beta
+        if total <= 1e-12:
+            break
+    mass = sum(beta for beta, _ in terms)
+    return [(beta / mass, members) for beta, members in terms]
+
+
+def mbeg_sample_bound(d: int, n_components: int, n_observed: int, epsilon: float) -> int:
+    """Rows with which MBEG is within epsilon of the best subspace in expectation, Theorem 7.
+
+    max(8 k (d + r) / r k / epsilon^2, 2 d^4 r / (d + r)) log d, for rows with |x| <= 1 and `options="paper"` with as many rows for
+    `horizon`. The second term makes alpha = eta d^2 at most 1/2. O(1).
+
+    Parameters
+    ----------
+    d : int
+        Attributes, at least 2.
+    n_components : int
+        k, below d.
+    n_observed : int
+        r, even and at least 2.
+    epsilon : float
+        In (0, 1).
+
+    Returns
+    -------
+    m : int
+
+    Raises
+    ------
+    ValueError
+        When an argument is out of range.
+
+    Examples
+    --------
+    >>> from lacunar.active import mbeg_sample_bound
+    >>> mbeg_sample_bound(4, 1, 2, 0.2)
+    832
+    """
+    _check(d, n_components, n_observed)
+    if not 0 < epsilon < 1:
+        raise ValueError(f"epsilon must be above 0 and below 1; got {epsilon}.")
+    learning = 8 * n_components**2 * (d + n_observed) / (n_observed * epsilon**2)
+    return math.ceil(max(learning * math.log(d), _least_rows(d, n_observed)))
+
+
+def mbeg_error_bound(d: int, n_components: int, n_observed: int, m: int) -> float:
+    """Expected loss beyond that of the best subspace after m rows, proof of Theorem 7: sqrt(8 k^2 (d + r) log d / (r m)).
+
+    Parameters
+    ----------
+    d, n_components, n_observed
+        As for `mbeg_sample_bound`.
+    m : int
+        Rows, at least 2 d^4 r log d / (d + r): alpha = eta d^2 is at most 1/2 from there on.
+
+    Returns
+    -------
+    bound : float
+
+    Raises
+    ------
+    ValueError
+        When an argument is out of range, m too small among them.
+
+    Examples
+    --------
+    >>> from lacunar.active import mbeg_error_bound
+    >>> round(mbeg_error_bound(4, 1, 2, 832), 3)
+    0.2
+    """
+    _check(d, n_components, n_observed)
+    if m < _least_rows(d, n_observed):
+        raise ValueError(
+            f"m must be at least 2 d^4 r log d / (d + r) = {_least_rows(d, n_observed):.6g} rows; got {m}. Theorem 7 says nothing before."
+        )
+    return math.sqrt(8 * n_components**2 * (d + n_observed) * math.log(d) / (n_observed * m))
+
+
+def _least_rows(d: int, r: int) -> float:
+    return 2 * d**4 * r / (d + r) * math.log(d)
+
+
+def _check(d: int, k: int, r: int) -> None:
+    if not 1 <= k < d:
+        raise ValueError(f"n_components must be at least 1 and below d = {d}; got {k}.")
+    if r < 2 or r % 2:
+        raise ValueError(f"n_observed must be even and at least 2: MBEG draws pairs; got {r}.")

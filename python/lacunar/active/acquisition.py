@@ -1,4 +1,4 @@
-"""Ask and tell: requests with frozen probabilities, answers in any order, refusals, costs, exact resumption."""
+"""Ask and tell: requests with frozen probabilities, answers in any order, refusals, costs, and the subspace that was found."""
 
 from __future__ import annotations
 
@@ -12,15 +12,20 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
+from lacunar import _moments
+from lacunar._factor import row_codes
+from lacunar._products import row_product
 from lacunar._random import generator, resumed, state_of
-from lacunar._snapshot import SavePoint, all_or_nothing
-from lacunar.active._result import ActiveSubspace
-from lacunar.active._tables import Cells, Floats, Ints, add_rows, empty_tables
+from lacunar._snapshot import all_or_nothing, going_back
+from lacunar.observed.door import as_observed
 from lacunar.observed.rules import COUNT, Number, Parts, Rule, floats, whole
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 Oracle = Callable[[Ints], ArrayLike]
 _LARGEST = 1e100  # squares and their sums stay finite
 _BLOCK = 1024  # most rows drawn at once in `run`
+_TABLE = floats("attributes", "attributes", dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +36,7 @@ class Request:
     ----------
     id : int
         Number of the request; `tell` takes the request or its id.
-    indices : ndarray of shape (<= budget,)
+    indices : ndarray of shape (<= n_observed,)
         Distinct attributes, ascending. All belong to the same row.
     cost : float
         Sum of their costs.
@@ -42,20 +47,106 @@ class Request:
     cost: float
 
 
+@dataclass(frozen=True, eq=False)
+class ActiveSubspace:
+    """A fitted subspace: what `result()` of `ActivePOPCA` and `MBEG` gives.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (d,)
+        Zeros where the second moment, not the covariance, is decomposed.
+    components_ : ndarray of shape (k, d)
+        Orthonormal rows; the entry largest in modulus is positive.
+    explained_variance_, explained_variance_ratio_ : ndarray of shape (k,)
+        Along the components, in the units of the squared entries, and as a share of the trace.
+    noise_variance_ : float
+        Mean variance of the other directions, at least 0.
+    covariance_ : ndarray of shape (d, d)
+        The estimate (covariance or second moment) as it is: it may have negative eigenvalues.
+    n_samples_seen_ : int
+    weights_ : ndarray of shape (d, d) or None
+        MBEG only: the average of its weight matrices.
+    """
+
+    mean_: Floats
+    components_: Floats
+    explained_variance_: Floats
+    explained_variance_ratio_: Floats
+    noise_variance_: float
+    covariance_: Floats
+    n_samples_seen_: int
+    weights_: Floats | None = None
+
+    def get_covariance(self) -> Floats:
+        """Model of the covariance (d, d): components and isotropic noise, positive semi-definite.
+
+        Returns
+        -------
+        covariance : ndarray of shape (d, d)
+        """
+        strength = np.maximum(self.explained_variance_ - self.noise_variance_, 0)
+        made: Floats = (self.components_.T * strength) @ self.components_
+        made.flat[:: len(made) + 1] += self.noise_variance_
+        return made
+
+    def transform(self, X: Any) -> Floats:
+        """Codes (n, k) of rows with missing entries: their posterior mean under the model of `get_covariance`.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+
+        Returns
+        -------
+        codes : ndarray of shape (n, k)
+        """
+        rows = as_observed(X)
+        if rows.shape[1] != len(self.mean_):
+            raise ValueError(
+                f"X must have {len(self.mean_)} columns; got {rows.shape[1]}. Pass the attributes asked for."
+            )
+        centred = rows.with_values(rows.values - self.mean_[rows.indices])
+        strength = np.sqrt(np.maximum(self.explained_variance_ - self.noise_variance_, 1e-12))
+        ridge = max(self.noise_variance_, 1e-9 * float(np.mean(strength**2)))
+        codes: Floats = row_codes(centred, np.ascontiguousarray(self.components_.T * strength), ridge).code * strength
+        return codes
+
+    def inverse_transform(self, X: ArrayLike) -> Floats:
+        """Complete rows (n, d) of codes (n, k).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, k)
+            Codes.
+
+        Returns
+        -------
+        rows : ndarray of shape (n, d)
+        """
+        made: Floats = row_product(np.asarray(X, dtype=np.float64), self.components_) + self.mean_
+        return made
+
+
 class Acquisition(BaseEstimator):  # type: ignore[misc]
     """Base of the strategies: subclasses draw, learn from rows and read off the subspace."""
 
+    _held: ClassVar[dict[str, Rule]] = {
+        **dict.fromkeys(("n_asked_", "n_told_"), COUNT),
+        "spent_": Number(low=0),
+        "state_": Parts(dict.fromkeys("SNA", _TABLE)),
+        "costs_": floats("attributes", low=np.finfo(np.float64).tiny),
+    }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_features": [Interval(Integral, 2, None, closed="left")],
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "budget": [Integral],
+        "n_observed": [Integral],
         "alpha": [Interval(Real, 0, 1, closed="right")],
         "costs": ["array-like", None],
         "random_state": ["random_state"],
     }
     n_features: int
     n_components: int
-    budget: int
+    n_observed: int
     costs: Any
     random_state: Any
 
@@ -71,14 +162,14 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
         """How many rows may be drawn before what they are drawn from changes."""
         raise NotImplementedError
 
-    def result(self) -> ActiveSubspace:
-        """The subspace found so far."""
+    def _found(self) -> ActiveSubspace:
+        """The subspace, after rows were told."""
         raise NotImplementedError
 
     @all_or_nothing
     def _start(self) -> None:
         """Check the parameters and begin, unless begun."""
-        if hasattr(self, "tables_"):
+        if hasattr(self, "state_"):
             return
         self._validate_params()
         self._check_sizes()
@@ -89,51 +180,35 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
                 f"costs must be {d} positive numbers, one an attribute; got shape {costs.shape}. Pass None for equal costs."
             )
         self.rng_ = state_of(generator(self.random_state))
-        self.costs_, self.tables_ = costs, empty_tables(d)
+        self.costs_, self.state_ = costs, empty_tables(d)
         self.pending_: dict[int, tuple[Ints, Floats]] = {}
         self.n_asked_, self.n_told_, self.spent_ = 0, 0, 0.0
         self._begin()
 
     def _check_sizes(self) -> None:
-        d, r = self.n_features, self.budget
+        d, r = self.n_features, self.n_observed
         if r < 2:
             raise ValueError(
-                f"budget must be at least 2 attributes a row; got {r}. With one attribute a row no two are ever seen together, "
-                "and distributions with different subspaces look the same: no method can tell them apart. Use budget=2."
+                f"n_observed must be at least 2 attributes a row; got {r}. With one attribute a row no two are ever seen together, "
+                "and distributions with different subspaces look the same: no method can tell them apart. Use n_observed=2."
             )
         if r > d or self.n_components > d:
             raise ValueError(
-                f"budget and n_components must be at most n_features={d}; got {r} and {self.n_components}. Lower them."
+                f"n_observed and n_components must be at most n_features={d}; got {r} and {self.n_components}. Lower them."
             )
         self._check()
 
-    _held: ClassVar[dict[str, Rule]] = {
-        **dict.fromkeys(("n_asked_", "n_told_", "renew_at_", "renewed_at_"), COUNT),
-        **dict.fromkeys(("spent_", "share_"), Number(low=0)),
-        "tables_": Parts(dict.fromkeys("SNA", floats("attributes", "attributes", dtype=np.float64))),
-        "costs_": floats("attributes", low=np.finfo(np.float64).tiny),
-    }
-
     def _check_loaded(self) -> None:
-        """State out of a model file: of this many attributes, finite, with requests that were possible."""
-        if not hasattr(self, "tables_"):
+        """State of a model file: of `n_features` attributes, with requests that were possible."""
+        if not hasattr(self, "state_"):
             return
         self._check_sizes()
-        d, r = self.n_features, self.budget
-        arrays = [self.costs_, *(self.tables_[name] for name in "SNA"), *self._learned()]
-        if any(array.shape not in ((d,), (2, d), (d, d)) or not np.isfinite(array).all() for array in arrays):
-            raise ValueError(f"the sampler's state is not of {d} attributes")
-        if self.costs_.shape != (d,) or (self.costs_ <= 0).any() or any(self.tables_[n].shape != (d, d) for n in "SNA"):
-            raise ValueError("the sampler's costs or tables are of another shape")
+        floats(self.n_features).check(self.costs_, "costs_", {})
         for number, (drawn, probability) in self.pending_.items():
-            whole(r, high=d - 1).check(drawn, f"pending_[{number!r}][0]", {})
+            whole(self.n_observed, high=self.n_features - 1).check(drawn, f"pending_[{number!r}][0]", {})
             floats("pairs").check(probability, f"pending_[{number!r}][1]", {})
             Number(whole=True, low=0, high=self.n_asked_ - 1).check(number, "a number of pending_", {})
         resumed(self.rng_)
-
-    def _learned(self) -> list[Floats]:
-        """Arrays of the strategy itself: (d,), (2, d) or (d, d)."""
-        return []
 
     def _check(self) -> None:
         """Parameters of the strategy that exclude each other."""
@@ -234,25 +309,20 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
     def _take(self, drawn: Ints, probability: Floats, values: Floats) -> None:
         """Learn rows, or be as before."""
         distinct = _distinct(drawn)
-        point, cells = SavePoint(self), Cells(self._sums(), drawn)
-        try:
+        with going_back(self, Cells(self._sums(), drawn)):
             self._learn(drawn, probability, values)
-            add_rows(self.tables_, distinct, values)
+            add_rows(self.state_, distinct, values)
             paid = (distinct >= 0) & ~np.isnan(values)
             self.spent_ += float(self.costs_[distinct[paid]].sum())
             self.n_told_ += len(drawn)
             self._told()
-        except BaseException as error:
-            cells.restore()
-            point.undo(error)
-            raise
 
     def _sums(self) -> list[Floats]:
         """Tables (d, d) that rows are added to in place."""
-        return list(self.tables_.values())
+        return list(self.state_.values())
 
     def _told(self) -> None:
-        """Renew what is drawn from, when due. `n_told_` and `tables_` are up to date."""
+        """Renew what is drawn from, when due. `n_told_` and `state_` are up to date."""
 
     def run(self, oracle: Oracle, m: int, *, max_cost: float = np.inf) -> Any:
         """Ask and tell `m` rows, or until their cost reaches `max_cost`.
@@ -260,7 +330,7 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         oracle : callable
-            Takes the distinct attributes (at most `budget`,) of a new row, gives their values, NaN for a refusal.
+            Takes the distinct attributes (at most `n_observed`,) of a new row, gives their values, NaN for a refusal.
         m : int
         max_cost : float, default=inf
             Checked against `spent_` before each row.
@@ -293,6 +363,23 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
         indices, place = np.unique(drawn, return_inverse=True)
         told = _aligned(oracle(indices), indices, number)
         return told[place]
+
+    def result(self) -> ActiveSubspace:
+        """The subspace found so far, with the fitted attributes of scikit-learn's PCA. The same at every call. O(d^3).
+
+        Returns
+        -------
+        result : ActiveSubspace
+            A copy: what is told later does not change it.
+
+        Raises
+        ------
+        ValueError
+            When nothing was told.
+        """
+        if not getattr(self, "n_told_", 0):
+            raise ValueError("result() needs rows; got none told. Call run(), or ask() and tell(), first.")
+        return self._found()
 
 
 def _aligned(values: ArrayLike | Mapping[int, float], indices: Ints, number: int) -> NDArray[np.float64]:
@@ -328,3 +415,72 @@ def _distinct(drawn: Ints) -> Ints:
     made = np.empty_like(drawn)
     np.put_along_axis(made, order, ordered, 1)
     return made
+
+
+def empty_tables(d: int) -> dict[str, Floats]:
+    """S_ij = sum x_i x_j, N_ij = rows with both, A_ij = sum x_i over rows that have j, too. N's diagonal counts entries."""
+    return {name: np.zeros((d, d)) for name in ("S", "N", "A")}
+
+
+def add_rows(tables: dict[str, Floats], indices: Ints, values: Floats) -> None:
+    """Adds rows: indices (n, r), distinct in a row, -1 for none; values (n, r), NaN where refused. O(n r^2)."""
+    seen = (indices >= 0) & ~np.isnan(values)
+    x = np.where(seen, values, 0.0)
+    both = seen[:, :, None] & seen[:, None, :]
+    cell = (indices[:, :, None] * len(tables["S"]) + indices[:, None, :])[both]
+    np.add.at(tables["N"].reshape(-1), cell, 1.0)
+    np.add.at(tables["S"].reshape(-1), cell, (x[:, :, None] * x[:, None, :])[both])
+    np.add.at(tables["A"].reshape(-1), cell, np.broadcast_to(x[:, :, None], both.shape)[both])
+
+
+class Cells:
+    """The cells of tables (d, d) that rows with the attributes `drawn` (n, r) can change: a snapshot costs O(n r^2)."""
+
+    def __init__(self, tables: list[Floats], drawn: Ints) -> None:
+        self._tables = [table.reshape(-1) for table in tables]
+        self._at = (drawn[:, :, None] * len(tables[0]) + drawn[:, None, :]).ravel()
+
+    def snapshot(self) -> list[Floats]:
+        return [table[self._at] for table in self._tables]
+
+    def restore(self, kept: list[Floats]) -> None:
+        for table, cells in zip(self._tables, kept, strict=True):
+            table[self._at] = cells
+
+
+def means(tables: dict[str, Floats]) -> Floats:
+    """Mean (d,) of each attribute over the rows that have it; 0 where none has."""
+    mean: Floats = np.diag(tables["A"]) / np.maximum(np.diag(tables["N"]), 1)
+    return mean
+
+
+def second_moment(tables: dict[str, Floats], pseudo_count: float = 0.0) -> Floats:
+    """S / N (d, d), `pseudo_count` added to the counts off the diagonal; 0 where no row has both."""
+    return _moments.second_moment(_sums(tables), "pairwise", pseudo_count=pseudo_count)
+
+
+def covariance(tables: dict[str, Floats], pseudo_count: float = 0.0) -> Floats:
+    """Covariance (d, d) centred by available cases, exactly unbiased given which entries were seen."""
+    return _moments.covariance(_sums(tables), "pairwise", pseudo_count=pseudo_count)
+
+
+def _sums(tables: dict[str, Floats]) -> _moments.Sums:
+    """The tables as weights by joint counts see them: what rows have in all does not matter to these."""
+    return _moments.Sums(tables["S"], tables["N"], tables["A"], nn=0.0, paired=0, m=0)
+
+
+def subspace_of(C: Floats, mean: Floats, basis: Floats, n_seen: int, weights: Floats | None = None) -> ActiveSubspace:
+    """The result with orthonormal columns `basis` (d, k), and the variances that the estimate C gives along them."""
+    k = basis.shape[1]
+    signs = np.sign(basis[np.argmax(np.abs(basis), axis=0), np.arange(k)])
+    variance = np.einsum("ij,ij->j", basis, C @ basis)
+    trace = float(np.trace(C))
+    noise = max((trace - float(variance.sum())) / max(len(C) - k, 1), 0.0)
+    ratio = variance / trace if trace > 0 else np.zeros(k)
+    return ActiveSubspace(mean, np.ascontiguousarray((basis * signs).T), variance, ratio, noise, C, n_seen, weights)
+
+
+def leading(C: Floats, k: int) -> Floats:
+    """Eigenvectors (d, k) of the algebraically largest eigenvalues, largest first."""
+    vectors: Floats = np.linalg.eigh(C)[1][:, : -k - 1 : -1]
+    return vectors
