@@ -398,23 +398,12 @@ class KernelForm:
     ) -> NDArray[Any]:
         """The kernel between the rows of X and those of Y (default X), shape (n, m)."""
         filled = None if out is None else out[None]
-
         made: NDArray[Any] = compute_grams([self], X, Y, np.dtype(dtype), n_jobs, filled, method)[0]
         return made
 
 
-@dataclass(frozen=True)
-class _Call:
-    """The arrays of one call of the core, in the dtype of its result."""
-
-    entries: tuple[Any, Any, Any, Any, Any, Any, int]
-    forms: NDArray[Any]
-    tables: NDArray[Any]
-    row_scale: NDArray[Any] | None
-    col_scale: NDArray[Any] | None
-
-
-def _prepare(forms: Sequence[KernelForm], X: Observed, Y: Observed | None, dtype: np.dtype[Any]) -> _Call:
+def _arguments(forms: Sequence[KernelForm], X: Observed, Y: Observed | None, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """What the core takes, in the dtype of the result: the entries of both tables; coefficients, tables and scales of the forms."""
     for form in forms:
         refuse_range(form.range_needed(X, Y), form.gamma, dtype)
     x, y = X.astype(dtype), (X if Y is None else Y).astype(dtype)
@@ -423,13 +412,10 @@ def _prepare(forms: Sequence[KernelForm], X: Observed, Y: Observed | None, dtype
     if any(form.cosine for form in forms):
         row_scale = _scales(forms, X).astype(dtype)
         col_scale = row_scale if Y is None else _scales(forms, Y).astype(dtype)
-    return _Call(
-        (x.indptr, x.indices, x.values, y.indptr, y.indices, y.values, X.shape[1]),
-        np.array([form.coefficients() for form in forms]).astype(dtype),
-        np.array([form.table(largest) for form in forms]).astype(dtype),
-        row_scale,
-        col_scale,
-    )
+    coefficients = np.array([form.coefficients() for form in forms]).astype(dtype)
+    tables = np.array([form.table(largest) for form in forms]).astype(dtype)
+    entries = (x.indptr, x.indices, x.values, y.indptr, y.indices, y.values, X.shape[1])
+    return entries, (coefficients, tables, row_scale, col_scale)
 
 
 def compute_grams(
@@ -442,11 +428,10 @@ def compute_grams(
     method: Method = "auto",
 ) -> NDArray[Any]:
     """Several kernels from one pass over the pairs of rows, shape (q, n, m)."""
-    call = _prepare(forms, X, Y, dtype)
+    entries, constants = _arguments(forms, X, Y, dtype)
     if out is None:
         out = np.empty((len(forms), X.shape[0], (X if Y is None else Y).shape[0]), dtype=dtype)
-    scales = (call.row_scale, call.col_scale)
-    _core.karma_gram(*call.entries, Y is None, call.forms, call.tables, *scales, out, method, thread_count(n_jobs))
+    _core.karma_gram(*entries, Y is None, *constants, out, method, thread_count(n_jobs))
     for form, values in zip(forms, out, strict=True):
         form.compose(values)
     return out
@@ -456,9 +441,8 @@ def compute_sparse_gram(
     form: KernelForm, X: Observed, Y: Observed | None, dtype: np.dtype[Any], n_jobs: int | None
 ) -> sp.csr_array:
     """One kernel as a CSR array of the pairs that share a column, shape (n, m)."""
-    call = _prepare([form], X, Y, dtype)
-    scales = (call.row_scale, call.col_scale)
-    indptr, indices, data = _core.karma_gram_csr(*call.entries, call.forms, call.tables, *scales, thread_count(n_jobs))
+    entries, constants = _arguments([form], X, Y, dtype)
+    indptr, indices, data = _core.karma_gram_csr(*entries, *constants, thread_count(n_jobs))
     return sp.csr_array((data, indices, indptr), shape=(X.shape[0], (X if Y is None else Y).shape[0]))
 
 

@@ -4,8 +4,7 @@
 `container` the layout on disk, `door` every check of public input, `rules` those of what a model file says.
 """
 
-from lacunar.observed.batches import Triplets, read_batches, write_batches
-from lacunar.observed.files import read_svmlight
+from lacunar.observed.batches import Triplets, read_batches, read_svmlight, write_batches
 from lacunar.observed.table import Columns, Observed, Summary
 
 __all__ = ["Columns", "Observed", "Summary", "Triplets", "read_batches", "read_svmlight", "write_batches"]

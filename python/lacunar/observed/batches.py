@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from lacunar.observed.arrow import as_table, naming, record_batches, values_of
 from lacunar.observed.build import frame_values
 from lacunar.observed.container import GrowingArchive
-from lacunar.observed.files import KIND
+from lacunar.observed.files import KIND, svmlight_pieces
 from lacunar.observed.table import Observed
 
 Batch = tuple[Observed, Any]
@@ -277,6 +277,57 @@ def _check_ascending(row: NDArray[Any], reached: int, names: Triplets) -> None:
             f"{names.row!r} must hold numbers 0 to {names.n_rows - 1}; got {row[-1]}. Pass the labels of all rows, or a larger "
             "n_rows."
         )
+
+
+def read_svmlight(
+    path: str | os.PathLike[str], *, n_features: int, size: int = 10_000, zero_based: bool = False
+) -> Iterator[tuple[Observed, NDArray[np.float64]]]:
+    """Walk the rows of an svmlight / libsvm text file that need not fit in memory, `size` at a time.
+
+    Parameters
+    ----------
+    path : path-like
+        Lines ``label column:value column:value ... # comment``; a written zero is observed.
+    n_features : int
+        Number of columns.
+    size : int, default=10000
+        Rows of a batch, at least 1; only the last is shorter.
+    zero_based : bool, default=False
+        Whether columns count from 0.
+
+    Yields
+    ------
+    table : Observed, shape (at most size, n_features)
+    y : ndarray of float64, shape (at most size,)
+
+    Raises
+    ------
+    ValueError
+        size below 1; a line that is not of that form or whose columns do not ascend, which the message names; a column beyond
+        `n_features`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from lacunar.observed import read_svmlight
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".svm") as file:
+    ...     text = file.write("1 1:0.5 3:2\\n-1 2:0\\n")
+    ...     file.flush()
+    ...     [(table.nnz, y.tolist()) for table, y in read_svmlight(file.name, n_features=3, size=1)]
+    [(2, [1.0]), (1, [-1.0])]
+    """
+    if size < 1:
+        raise ValueError(f"size must be at least 1 row; got {size}.")
+    return _svmlight_tables(path, n_features, size, zero_based)
+
+
+def _svmlight_tables(
+    path: str | os.PathLike[str], n_features: int, size: int, zero_based: bool
+) -> Iterator[tuple[Observed, NDArray[np.float64]]]:
+    for row, col, value, y in svmlight_pieces(path, size, zero_based):
+        with naming(path):
+            table = Observed.from_triplets(row, col, value, shape=(len(y), n_features))
+        yield table, y
 
 
 def write_batches(

@@ -17,62 +17,10 @@ import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
-from lacunar.observed.contract import (
-    FLOATS,
-    SparseMissing,
-    check_dense,
-    check_duplicates_policy,
-    check_entries,
-    check_frame_columns,
-    check_ids,
-    check_sparse,
-    check_sparse_missing,
-    check_stored,
-    check_triplets,
-    float_dtype,
-    is_frozen,
-    refuse_duplicate,
-    refuse_sparse_format,
-)
+from lacunar.observed.contract import FLOATS, check_sparse_missing, check_stored, refuse_sparse_format
+from lacunar.observed.contract import SparseMissing as SparseMissing
+from lacunar.observed.contract import float_dtype as float_dtype
 from lacunar.observed.table import Observed
-
-__all__ = [
-    "SparseMissing",
-    "adopt_columns",
-    "agree_targets",
-    "as_observed",
-    "check_codes",
-    "check_composition",
-    "check_dense",
-    "check_duplicates_policy",
-    "check_entries",
-    "check_frame_columns",
-    "check_ids",
-    "check_kernel_options",
-    "check_magnitude",
-    "check_out",
-    "check_partial_labels",
-    "check_partial_targets",
-    "check_same_columns",
-    "check_sparse",
-    "check_sparse_output",
-    "check_sums",
-    "check_target",
-    "check_triplets",
-    "check_variances",
-    "columns_of",
-    "float_dtype",
-    "is_frozen",
-    "is_missing",
-    "read_id",
-    "read_ids",
-    "read_labels",
-    "read_pairs",
-    "refuse_duplicate",
-    "refuse_range",
-    "validate_X",
-    "validate_X_y",
-]
 
 
 def as_observed(

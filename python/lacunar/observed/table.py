@@ -13,8 +13,18 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lacunar import _core
-from lacunar.observed import build, files
-from lacunar.observed.contract import check_entries, is_frozen
+from lacunar.observed.arrow import naming
+from lacunar.observed.build import (
+    Duplicates,
+    dense_entries,
+    frame_values,
+    long_frame_triplets,
+    sparse_entries,
+    triplet_entries,
+)
+from lacunar.observed.container import write_archive
+from lacunar.observed.contract import SparseMissing, check_duplicates_policy, check_entries, check_sparse, is_frozen
+from lacunar.observed.files import KIND, parquet_triplets, read_entries, refuse_mostly_empty, svmlight_pieces
 
 
 def _owned(array: NDArray[Any]) -> NDArray[Any]:
@@ -128,14 +138,245 @@ class Observed:
 
     # -- constructors ---------------------------------------------------------------------------------------------
 
-    from_dense = classmethod(build.from_dense)
-    from_scipy = classmethod(build.from_scipy)
-    from_triplets = classmethod(build.from_triplets)
-    from_frame = classmethod(build.from_frame)
-    from_long_frame = classmethod(build.from_long_frame)
-    from_svmlight = classmethod(files.from_svmlight)
-    from_parquet = classmethod(files.from_parquet)
-    load = classmethod(files.load)
+    @classmethod
+    def from_dense(cls, X: ArrayLike, *, dtype: DTypeLike | None = None) -> Observed:
+        """Observed entries of an array: everything that is not NaN.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Numbers; NaN (or None in an object array) is missing, infinity an error.
+        dtype : float64 or float32, optional
+            Default: float32 stays float32, everything else becomes float64.
+
+        Examples
+        --------
+        >>> Observed.from_dense([[1.0, float("nan")], [0.0, 2.0]]).nnz
+        3
+        """
+        return cls._trusted(*dense_entries(X, dtype))
+
+    @classmethod
+    def from_scipy(
+        cls, X: Any, *, sparse_missing: SparseMissing = "absent", dtype: DTypeLike | None = None
+    ) -> Observed:
+        """Observed entries of a SciPy sparse matrix or array.
+
+        Parameters
+        ----------
+        X : sparse matrix or array of shape (n, d)
+            Any format but DIA and blocked BSR, which lose or invent stored entries; int32 or int64 indices.
+        sparse_missing : {"absent", "nan"}, default="absent"
+            "absent": what is not stored is missing and a stored zero is observed. "nan": what is not stored is an observed
+            zero (the result is as large as the dense table). A stored NaN is missing in both.
+        dtype : float64 or float32, optional
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> stars = sp.csr_array([[1.5, 0.0]])
+        >>> Observed.from_scipy(stars).nnz, Observed.from_scipy(stars, sparse_missing="nan").nnz
+        (1, 2)
+        """
+        csr = check_sparse(X, sparse_missing, dtype)
+        if sparse_missing == "nan":
+            return cls.from_dense(csr.toarray())
+        return cls(*sparse_entries(csr))
+
+    @classmethod
+    def from_triplets(
+        cls,
+        row: ArrayLike,
+        col: ArrayLike,
+        value: ArrayLike,
+        *,
+        shape: tuple[int, int] | None = None,
+        duplicates: Duplicates = "error",
+        dtype: DTypeLike | None = None,
+    ) -> Observed:
+        """Observed entries from (row, column, value) triplets in any order.
+
+        Parameters
+        ----------
+        row, col : array-like of int, shape (m,)
+        value : array-like of shape (m,)
+            Finite numbers; NaN triplets are missing and dropped.
+        shape : tuple of (n, d), optional
+            Default: one more than the largest row and column.
+        duplicates : {"error", "last", "mean"}, default="error"
+            What to do when a cell comes more than once.
+        dtype : float64 or float32, optional
+
+        Notes
+        -----
+        One stable sort, O(m log m).
+
+        Examples
+        --------
+        >>> Observed.from_triplets([0, 1, 0], [1, 0, 1], [3.0, 1.0, 5.0], duplicates="mean").to_dense()
+        array([[nan,  4.],
+               [ 1., nan]])
+        """
+        return cls(*triplet_entries(row, col, value, shape, duplicates, dtype))
+
+    @classmethod
+    def from_frame(cls, df: Any, *, dtype: DTypeLike | None = None) -> Observed:
+        """Observed entries of a pandas, polars or Arrow table: everything that is neither null nor NaN.
+
+        Parameters
+        ----------
+        df : data frame of n rows and d numeric or boolean columns
+        dtype : float64 or float32, optional
+
+        Raises
+        ------
+        TypeError
+            For a column that is neither numeric nor boolean; the message names it.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> Observed.from_frame(pd.DataFrame({"a": [1, None], "b": [True, False]})).nnz
+        3
+        """
+        return cls.from_dense(frame_values(df), dtype=dtype)
+
+    @classmethod
+    def from_long_frame(
+        cls, df: Any, *, row: str, col: str, value: str, duplicates: Duplicates = "error"
+    ) -> tuple[Observed, NDArray[Any], NDArray[Any]]:
+        """Observed entries of a long frame: one line a cell, with ids of any kind for rows and columns.
+
+        Parameters
+        ----------
+        df : data frame
+        row, col, value : str
+            Names of its columns.
+        duplicates : {"error", "last", "mean"}, default="error"
+
+        Returns
+        -------
+        table : Observed
+        row_ids, col_ids : ndarray
+            Sorted ids; row ``i`` of the table is ``row_ids[i]``.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> votes = pd.DataFrame({"user": ["ann", "bob"], "film": ["x", "y"], "stars": [4, 5]})
+        >>> table, users, films = Observed.from_long_frame(votes, row="user", col="film", value="stars")
+        >>> users.tolist()
+        ['ann', 'bob']
+        """
+        row_ids, rows, col_ids, cols, values = long_frame_triplets(df, row, col, value)
+        shape = (row_ids.size, col_ids.size)
+        return cls.from_triplets(rows, cols, values, shape=shape, duplicates=duplicates), row_ids, col_ids
+
+    @classmethod
+    def from_svmlight(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        n_features: int | None = None,
+        zero_based: bool = False,
+        batch_rows: int = 10_000,
+    ) -> tuple[Observed, NDArray[np.float64]]:
+        """Observed entries and labels of an svmlight / libsvm text file; a written zero is observed.
+
+        Parameters
+        ----------
+        path : path-like
+            Lines ``label column:value column:value ... # comment``.
+        n_features : int, optional
+            Number of columns; default: as many as the file names.
+        zero_based : bool, default=False
+            Whether columns count from 0.
+        batch_rows : int, default=10000
+            Lines parsed at a time.
+
+        Returns
+        -------
+        table : Observed, shape (n, d)
+        y : ndarray of float64, shape (n,)
+
+        Raises
+        ------
+        ValueError
+            For a line that is not of that form, whose columns do not ascend, or a column beyond `n_features`; the message names file and
+            line.
+        """
+        n_rows, parts = 0, [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros(0))]
+        for row, col, value, y in svmlight_pieces(path, batch_rows, zero_based):
+            parts.append((row + n_rows, col, value, y))
+            n_rows += len(y)
+        rows, columns, values, labels = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        width = n_features if n_features is not None else int(columns.max(initial=-1)) + 1
+        with naming(path):
+            return cls.from_triplets(rows, columns, values, shape=(n_rows, width)), labels
+
+    @classmethod
+    def from_parquet(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        row: str = "row",
+        col: str = "col",
+        value: str = "value",
+        shape: tuple[int, int] | None = None,
+        duplicates: Duplicates = "error",
+        batch_rows: int = 1_000_000,
+    ) -> Observed:
+        """Observed entries of a Parquet file (or folder of files) of triplets.
+
+        Parameters
+        ----------
+        path : path-like
+        row, col, value : str
+            Names of its columns; row and col hold numbers from 0. Lines with a null value are missing.
+        shape : tuple of (n, d), optional
+        duplicates : {"error", "last", "mean"}, default="error"
+        batch_rows : int, default=1000000
+            Triplets read at a time.
+
+        Raises
+        ------
+        ImportError
+            Without pyarrow.
+        FileNotFoundError
+            When there is no such file or folder.
+        ValueError
+            When it is no Parquet file of such triplets, a cell comes twice, or row numbers leave nearly all rows empty while no
+            `shape` says that this is meant; the message names the file.
+        """
+        check_duplicates_policy(duplicates)
+        with naming(path):
+            rows, cols, values = parquet_triplets(path, (row, col, value), batch_rows)
+            if shape is None:
+                refuse_mostly_empty(rows, row)
+            return cls.from_triplets(rows, cols, values, shape=shape, duplicates=duplicates)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, mmap: bool = True) -> Observed:
+        """Read what `save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            A file or a folder.
+        mmap : bool, default=True
+            Map the arrays instead of reading them: a table larger than memory can be walked with `iter_batches`. The
+            contract is checked entry by entry either way (one sequential pass); checksums only when not mapped.
+
+        Raises
+        ------
+        ValueError
+            When the file is not such a file, is damaged, of an unknown version, or breaks the contract of the format.
+        """
+        arrays, shape = read_entries(path, mmap)
+        try:
+            return cls(arrays["indptr"], arrays["indices"], arrays["values"], shape)
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{os.fspath(path)!r} breaks the contract of the format: {error}") from None
 
     # -- size and content -----------------------------------------------------------------------------------------
 
@@ -348,4 +589,5 @@ class Observed:
         as_folder : bool, default=False
             A folder of arrays instead of one (uncompressed zip) file.
         """
-        files.save(self, path, as_folder=as_folder)
+        arrays: dict[str, NDArray[Any]] = {"indptr": self.indptr, "indices": self.indices, "values": self.values}
+        write_archive(path, kind=KIND, header={"shape": list(self.shape)}, arrays=arrays, as_folder=as_folder)
