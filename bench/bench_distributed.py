@@ -23,8 +23,8 @@ import numpy as np
 
 from lacunar import KarmaClassifier, Observed
 from lacunar.distributed import fit_karma, fit_popca, fit_slrm
+from lacunar.lowrank import POPCA
 from lacunar.regression import SLRMRegressor
-from lacunar.subspace import POPCA
 
 SHARDS, WORKERS, STEPS = 4, (1, 2, 4), 10
 TOL = 1e-8

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from lacunar import Observed
+from lacunar.lowrank import GROUSE, PETRELS
 from lacunar.regression import SLRMRegressor
-from lacunar.tracking import GROUSE, PETRELS
 
 SHAPES = [(100, 30, 75), (1000, 20, 100), (100_000, 20, 100)]
 PAPER = {"options": "paper", "validate": "pass", "validation_fraction": 0.0}
@@ -84,7 +84,7 @@ def paper_time(rows, y, d, precision, passes=3):
 
 def tracker_time(rows, tracker, passes=3):
     def fit(count):
-        return cpu(lambda: tracker.set_params(max_passes=count).fit(rows))
+        return cpu(lambda: tracker.set_params(max_iter=count).fit(rows))
 
     return max(fit(1 + passes) - fit(1), 1e-9) / (passes * rows.shape[0])
 
@@ -129,7 +129,7 @@ MEMORY = """
 import resource, sys
 import numpy as np
 from lacunar import Observed
-from lacunar.tracking import PETRELS
+from lacunar.lowrank import PETRELS
 D, n, observed, state = 1_000_000, 20_000, 100, sys.argv[1]
 rng = np.random.default_rng(0)
 indices = np.sort(rng.integers(0, D // observed, size=(n, observed)) + np.arange(observed) * (D // observed)).astype(np.int32)

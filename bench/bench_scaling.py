@@ -19,10 +19,9 @@ import numpy as np
 from lacunar import KarmaClassifier, KarmaRegressor, Observed
 from lacunar.active import MBEG
 from lacunar.completion import Features, Kernel, OnlineMatrixClassifier
+from lacunar.lowrank import GROUSE, PETRELS, POPCA
 from lacunar.observed import read_batches
 from lacunar.regression import SLRMRegressor
-from lacunar.subspace import POPCA
-from lacunar.tracking import GROUSE, PETRELS
 
 
 class Size(NamedTuple):

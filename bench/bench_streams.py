@@ -62,9 +62,9 @@ import numpy as np, pyarrow.dataset, pyarrow.parquet
 from lacunar import KarmaClassifier, KarmaRegressor
 from lacunar.completion import Features, OnlineMatrixClassifier, read_pair_batches
 from lacunar.observed import Observed, Triplets, read_batches, write_batches
-from lacunar.subspace import POPCA
+from lacunar.lowrank import POPCA
 from lacunar.regression import SLRMRegressor
-from lacunar.tracking import GROUSE, PETRELS
+from lacunar.lowrank import GROUSE, PETRELS
 
 folder, size, n = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 SIDE = np.random.default_rng(1).normal(size=(25_000, 20))

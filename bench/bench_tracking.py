@@ -9,7 +9,7 @@ import argparse
 
 import numpy as np
 
-from lacunar.tracking import GROUSE, PETRELS
+from lacunar.lowrank import GROUSE, PETRELS
 
 SETTINGS = [(5, 0.3, 1e-3), (5, 0.3, 0.05), (5, 0.1, 0.05), (10, 0.15, 0.01)]
 MARKS = [300, 1500, 1600, 1800, 3000]

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.impute import SimpleImputer
 
-from lacunar.subspace import POPCA
+from lacunar.lowrank import POPCA
 
 rng = np.random.default_rng(0)
 BASIS = np.linalg.qr(rng.normal(size=(40, 3)))[0].T

@@ -10,8 +10,8 @@ hundred readings; PETRELS gets lower.
 import matplotlib.pyplot as plt
 import numpy as np
 
+from lacunar.lowrank import GROUSE, PETRELS
 from lacunar.plotting import TrackingErrorDisplay
-from lacunar.tracking import GROUSE, PETRELS
 
 rng = np.random.default_rng(0)
 before, after = (np.linalg.qr(rng.normal(size=(40, 3)))[0].T for _ in range(2))

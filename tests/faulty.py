@@ -14,10 +14,9 @@ from lacunar.active import MBEG, ActivePOPCA
 from lacunar.baselines import GeomClassifier, MC1Classifier, MC1Regressor, MCBClassifier, MCBRegressor
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.features import KarmaFeatures
+from lacunar.lowrank import GROUSE, PETRELS, POPCA
 from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
 from lacunar.stack import KarmaStackClassifier, KarmaStackRegressor, LowRankImputer
-from lacunar.subspace import POPCA
-from lacunar.tracking import GROUSE, PETRELS
 
 LIBRARY = str(Path(lacunar.__file__).parent)
 # Learners of tables, by name.

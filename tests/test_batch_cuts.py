@@ -12,10 +12,9 @@ from lacunar.active import ActivePOPCA
 from lacunar.baselines import GeomClassifier, MC1Classifier, MC1Regressor, MCBClassifier, MCBRegressor
 from lacunar.features import KarmaFeatures
 from lacunar.kernels import KernelForm
+from lacunar.lowrank import GROUSE, PETRELS, POPCA
 from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
 from lacunar.stack import KarmaStackClassifier, KarmaStackRegressor, LowRankImputer
-from lacunar.subspace import POPCA
-from lacunar.tracking import GROUSE, PETRELS
 
 CUTS = (1, 7, 64)
 METHODS = ("predict", "decision_function", "predict_proba", "transform", "impute", "score_samples")

@@ -7,8 +7,8 @@ import pytest
 
 from lacunar import KarmaClassifier, Observed
 from lacunar.completion import read_pair_batches
+from lacunar.lowrank import POPCA
 from lacunar.observed import Triplets, read_batches, read_svmlight
-from lacunar.subspace import POPCA
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -12,7 +12,7 @@ from lacunar import KarmaClassifier, KarmaRegressor, Observed
 from lacunar.distributed import apply, fit_karma, fit_popca, gram, shards
 from lacunar.karma.solvers import average_states
 from lacunar.kernels import karma_kernel
-from lacunar.subspace import POPCA
+from lacunar.lowrank import POPCA
 
 dask = pytest.importorskip("dask")
 

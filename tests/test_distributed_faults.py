@@ -12,8 +12,8 @@ import pytest
 from test_distributed_slrm import cut, problem
 
 from lacunar.distributed import fit_popca, fit_slrm
+from lacunar.lowrank import POPCA
 from lacunar.regression import SLRMRegressor
-from lacunar.subspace import POPCA
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")

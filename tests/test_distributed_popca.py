@@ -6,7 +6,7 @@ from test_distributed import sources
 from test_distributed_slrm import cut
 
 from lacunar.distributed import fit_popca
-from lacunar.subspace import POPCA
+from lacunar.lowrank import POPCA
 
 pytest.importorskip("dask")
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")

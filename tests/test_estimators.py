@@ -22,10 +22,9 @@ from lacunar.baselines import GeomClassifier, MC1Classifier, MC1Regressor, MCBCl
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.encode import TableEncoder
 from lacunar.features import KarmaFeatures
+from lacunar.lowrank import GROUSE, PETRELS, POPCA
 from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
 from lacunar.stack import KarmaStackClassifier, KarmaStackRegressor, LowRankImputer
-from lacunar.subspace import POPCA
-from lacunar.tracking import GROUSE, PETRELS
 
 ESTIMATORS = [
     KarmaClassifier(),

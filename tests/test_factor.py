@@ -7,7 +7,8 @@ from reference.slrm import code
 from test_rls import table
 
 from lacunar import Observed
-from lacunar._factor import Factors, fit_als, fit_em, row_codes, transposed
+from lacunar._codes import row_codes, transposed
+from lacunar.lowrank.em import Factors, fit_als, fit_em
 
 
 @pytest.mark.parametrize("d", [1, 5, 8, 30, 70])

@@ -10,17 +10,16 @@ import numpy as np
 import pytest
 
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressorCV, Observed
-from lacunar._factor._codes import row_codes
+from lacunar._codes import row_codes
 from lacunar.active import MBEG, ActivePOPCA
 from lacunar.baselines import GeomClassifier, MC1Classifier, MCBRegressor
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.features import KarmaFeatures
 from lacunar.kernels import karma_kernel
+from lacunar.lowrank import GROUSE, PETRELS, POPCA, column_pair_sums
 from lacunar.observed.columns import fit_columns
 from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
 from lacunar.stack import KarmaStackClassifier, LowRankImputer
-from lacunar.subspace import POPCA, column_pair_sums
-from lacunar.tracking import GROUSE, PETRELS
 
 if not hasattr(signal, "setitimer"):
     pytest.skip("this system has no interval timers", allow_module_level=True)
@@ -57,8 +56,8 @@ LOOPS = {
     "search": lambda: [KarmaClassifierCV(options="auto").fit(*SMALL) for _ in range(1000)],
     "refinement": lambda: [POPCA(10, refine=10**6).fit(LARGE[0]) for _ in range(1000)],
     "EM": lambda: SLRMRegressor(10, max_iter=10**6, tol=0).fit(LARGE[0], LARGE[1].astype(float)),
-    "PETRELS": lambda: PETRELS(10, max_passes=10**6).fit(LARGE[0]),
-    "GROUSE": lambda: GROUSE(10, max_passes=10**6).fit(LARGE[0]),
+    "PETRELS": lambda: PETRELS(10, max_iter=10**6).fit(LARGE[0]),
+    "GROUSE": lambda: GROUSE(10, max_iter=10**6).fit(LARGE[0]),
     "completion": lambda: OnlineMatrixClassifier().partial_fit(*PAIRS.T, ANSWERS),
     "continuation": lambda: [MC1Classifier().fit(SMALL[0].to_dense(), SMALL[1].astype(float)) for _ in range(1000)],
     "geom": lambda: [GeomClassifier().fit(*SMALL) for _ in range(1000)],

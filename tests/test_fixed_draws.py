@@ -8,10 +8,10 @@ from sklearn.model_selection import StratifiedKFold
 
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
 from lacunar.baselines import MC1Classifier, MCBRegressor
+from lacunar.lowrank import POPCA
 from lacunar.model_selection import ColdColumnKFold, ColdRowKFold, EntryKFold
 from lacunar.regression import SLRMRegressorCV
 from lacunar.stack import KarmaStackClassifier, LowRankImputer
-from lacunar.subspace import POPCA
 
 
 def table(n=90, d=6, seed=0):

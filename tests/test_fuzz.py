@@ -15,10 +15,9 @@ from sklearn.base import clone
 from lacunar import KarmaClassifier, KarmaRegressor, Observed
 from lacunar.baselines import GeomClassifier, MC1Classifier
 from lacunar.features import KarmaFeatures
+from lacunar.lowrank import GROUSE, PETRELS, POPCA
 from lacunar.regression import MPCRRegressor, SLRMRegressor
 from lacunar.stack import LowRankImputer
-from lacunar.subspace import POPCA
-from lacunar.tracking import GROUSE, PETRELS
 
 EXAMPLES = int(os.environ.get("LACUNAR_FUZZ", "6"))
 # Of few digits, so that float32 holds them too, and large enough for their squares.

@@ -21,8 +21,8 @@ from lacunar import Observed, show_config
 from lacunar.completion import Kernel, OnlineMatrixClassifier
 from lacunar.karma.solvers import OnlineModel, solve_crammer_singer, solve_dual
 from lacunar.kernels import KernelForm, karma_kernel
-from lacunar.subspace import POPCA
-from lacunar.tracking import GROUSE, PETRELS
+from lacunar.lowrank import POPCA
+from lacunar.lowrank import GROUSE, PETRELS
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(150, 5)) @ rng.normal(size=(5, 37)) + 0.1 * rng.normal(size=(150, 37))

@@ -19,11 +19,10 @@ import pytest
 from lacunar import KarmaClassifier, KarmaRegressor, Observed
 from lacunar.active import MBEG, ActivePOPCA
 from lacunar.completion import OnlineMatrixClassifier
+from lacunar.lowrank import GROUSE, PETRELS, POPCA
 from lacunar.observed.container import read_archive
 from lacunar.persistence import load_model, save_model
 from lacunar.regression import SLRMRegressor
-from lacunar.subspace import POPCA
-from lacunar.tracking import GROUSE, PETRELS
 
 if not hasattr(os, "fork"):
     pytest.skip("this system cannot fork", allow_module_level=True)

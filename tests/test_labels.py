@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import ElasticNet, Ridge, RidgeCV
 
 from lacunar import Observed
-from lacunar._factor import first_basis
+from lacunar.lowrank.em import first_basis
 from lacunar.regression._label import _RIDGES, fit_labels
 
 

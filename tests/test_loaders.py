@@ -12,10 +12,10 @@ from lacunar.baselines import MC1Classifier
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.karma._primal import PrimalModel
 from lacunar.kernels import KernelForm
+from lacunar.lowrank import PETRELS
 from lacunar.observed.container import read_archive, write_archive
 from lacunar.observed.rules import Array, Number, OneOrMany, check_parts, floats, whole
 from lacunar.persistence import load_model, save_model
-from lacunar.tracking import PETRELS
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 5))

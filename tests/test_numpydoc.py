@@ -50,7 +50,7 @@ RECORDS = {  # fields are explained as attributes, or by the summary: nobody but
     "lacunar.observed.Columns",
     "lacunar.observed.Summary",
     "lacunar.observed.Triplets",
-    "lacunar.subspace.PairSums",
+    "lacunar.lowrank.PairSums",
 }
 
 

@@ -8,7 +8,7 @@ from sklearn.base import clone
 from lacunar import KarmaClassifier, KarmaRegressor, Observed
 from lacunar.baselines import GeomClassifier
 from lacunar.completion import KernelFunction, OnlineMatrixClassifier
-from lacunar.subspace import POPCA
+from lacunar.lowrank import POPCA
 
 X, Y = problem()
 

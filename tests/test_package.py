@@ -111,7 +111,7 @@ def test_oldest_versions_are_those_promised(project):
 
 
 def test_families_are_there_on_first_use():
-    code = "import lacunar, sys; a = 'lacunar.subspace' in sys.modules; lacunar.subspace.POPCA; print(a, 'tracking' in dir(lacunar))"
+    code = "import lacunar, sys; a = 'lacunar.lowrank' in sys.modules; lacunar.lowrank.POPCA; print(a, 'completion' in dir(lacunar))"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert made.stdout.split() == ["False", "True"]
     with pytest.raises(AttributeError, match="nothing_of_the_kind"):

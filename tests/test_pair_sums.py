@@ -5,7 +5,7 @@ import pytest
 from reference.pair_sums import pair_sums
 
 from lacunar import Observed, _core
-from lacunar.subspace import _sums, column_pair_sums
+from lacunar.lowrank import column_pair_sums, moments
 
 
 def table(dtype=np.float64, n=120, d=17, offset=0.0):
@@ -73,12 +73,12 @@ def test_counts_of_bits(n, n_threads):
 @pytest.mark.parametrize("density", [0.02, 0.15, 0.5])
 @pytest.mark.parametrize("wide", [False, True])
 def test_tables_by_every_path(density, wide, monkeypatch):
-    monkeypatch.setattr(_sums, "_WIDE", 5 if wide else 3000)
+    monkeypatch.setattr(moments, "_WIDE", 5 if wide else 3000)
     rng = np.random.default_rng(0)
     X = np.where(rng.random((300, 23)) < density, rng.normal(size=(300, 23)) + 2, np.nan)
     shift = np.linspace(0, 3, 23)
     S, N, A = pair_sums(X, shift)
-    made, again = (_sums.pair_sums(Observed.from_dense(X), shift, jobs) for jobs in (None, 3))
+    made, again = (moments.pair_sums(Observed.from_dense(X), shift, jobs) for jobs in (None, 3))
     for mine, theirs, formula in zip(made, again, (S, N, A), strict=False):
         np.testing.assert_array_equal(mine, theirs)
         np.testing.assert_allclose(mine, formula, rtol=1e-12, atol=1e-12)

@@ -10,6 +10,7 @@ from sklearn.linear_model import LinearRegression
 
 from lacunar import KarmaClassifier, KarmaRegressor, Observed
 from lacunar.completion import OnlineMatrixClassifier
+from lacunar.lowrank import GROUSE, PETRELS
 from lacunar.plotting import (
     CoefficientDisplay,
     CoverageDisplay,
@@ -21,7 +22,6 @@ from lacunar.plotting import (
 )
 from lacunar.plotting.style import MISSING, OURS, PEERS, SEEN, line_styles
 from lacunar.regression import SLRMRegressor
-from lacunar.tracking import GROUSE, PETRELS
 
 plt = pytest.importorskip("matplotlib.pyplot")
 from matplotlib.colors import to_rgb  # noqa: E402

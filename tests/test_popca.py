@@ -5,8 +5,8 @@ import pytest
 from reference.popca import algorithm1, available, ridge_code
 
 from lacunar import Observed, _moments
-from lacunar.subspace import POPCA, popca_error_bound, popca_sample_bound
-from lacunar.subspace._sums import pair_sums
+from lacunar.lowrank import POPCA, popca_error_bound, popca_sample_bound
+from lacunar.lowrank.moments import pair_sums
 
 
 def table(n=300, d=8, k=2, p=0.5, seed=0, offset=0.0, noise=0.5):

@@ -7,10 +7,9 @@ import pytest
 from reference.popca import expected
 
 from lacunar import Observed, _core, _moments
-from lacunar.subspace import POPCA
-from lacunar.subspace._operator import implicit_covariance
-from lacunar.subspace._rows import centred
-from lacunar.subspace._sums import column_means, pair_sums
+from lacunar.lowrank import POPCA
+from lacunar.lowrank.moments import column_means, implicit_covariance, pair_sums
+from lacunar.lowrank.parts import centred
 
 
 def table(n=200, d=9, seed=0, spread=False, dtype=np.float64):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lacunar.subspace import POPCA
+from lacunar.lowrank import POPCA
 
 
 def table(n=200, d=6, p=0.6, seed=0):

@@ -5,9 +5,8 @@ import pytest
 from reference.popca import variational_step
 
 from lacunar import Observed, _core
-from lacunar.subspace import POPCA
-from lacunar.subspace._model import Model
-from lacunar.subspace._refine import refined
+from lacunar.lowrank import POPCA
+from lacunar.lowrank.refine import Model, refined
 
 
 def table(n=120, d=7, k=2, p=0.5, seed=0, noise=0.5):

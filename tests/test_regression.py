@@ -207,8 +207,8 @@ def test_smpcr_of_the_paper_is_petrels_and_then_proximal_steps(seed):
 def test_mpcr_of_the_paper_has_no_intercept():
     X, y, _ = printed()
     X[::9] = np.where(np.arange(24) < 8, np.random.default_rng(0).normal(size=X[::9].shape), np.nan)
-    from lacunar._factor import first_basis
     from lacunar._random import generator
+    from lacunar.lowrank.em import first_basis
 
     start = first_basis(Observed.from_dense(X), 3, generator(0))[0]
     model = MPCRRegressor(3, options="paper", lam=0.02, max_iter=5, tol=0.0, random_state=0).fit(X, y)

@@ -13,11 +13,10 @@ import pytest
 
 import lacunar
 from lacunar import KarmaClassifier, KarmaRegressor, Observed
+from lacunar.lowrank import GROUSE, PETRELS, POPCA
 from lacunar.observed.container import read_archive
 from lacunar.persistence import load_model, save_model
 from lacunar.regression import SLRMRegressor
-from lacunar.subspace import POPCA
-from lacunar.tracking import GROUSE, PETRELS
 
 LIBRARY = Path(lacunar.__file__).parent
 RNG = np.random.default_rng(0)

@@ -12,10 +12,9 @@ import pytest
 from lacunar import KarmaClassifier, KarmaRegressor, Observed
 from lacunar.completion import Kernel, OnlineMatrixClassifier
 from lacunar.features import KarmaFeatures
+from lacunar.lowrank import GROUSE, PETRELS, POPCA
 from lacunar.regression import MPCRRegressor, SLRMRegressor
 from lacunar.stack import LowRankImputer
-from lacunar.subspace import POPCA
-from lacunar.tracking import GROUSE, PETRELS
 
 FREE = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 TEAM = 8

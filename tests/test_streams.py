@@ -6,11 +6,10 @@ import scipy.sparse as sp
 
 from lacunar import KarmaClassifier, KarmaRegressor, Observed
 from lacunar.completion import Features, OnlineMatrixClassifier, read_pair_batches
+from lacunar.lowrank import GROUSE, PETRELS, POPCA
 from lacunar.observed import Triplets, read_batches
 from lacunar.persistence.registry import CLASSES, class_of
 from lacunar.regression import SLRMRegressor
-from lacunar.subspace import POPCA
-from lacunar.tracking import GROUSE, PETRELS
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

@@ -10,8 +10,8 @@ from test_rls import table
 from test_trackers import missed
 
 from lacunar import Observed
+from lacunar.lowrank import GROUSE, PETRELS
 from lacunar.persistence import load_model, save_model
-from lacunar.tracking import GROUSE, PETRELS
 
 TRACKERS = [
     PETRELS(4, random_state=0),

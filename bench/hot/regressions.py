@@ -7,8 +7,8 @@ import numpy as np
 from hot import case
 from hot.data import low_rank
 from hot.subspaces import close_to
+from lacunar.lowrank import GROUSE, PETRELS
 from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
-from lacunar.tracking import GROUSE, PETRELS
 
 TRACKERS = {
     "PETRELS per-row": partial(PETRELS, init="random", random_state=0),
@@ -103,7 +103,7 @@ def predicted(n, d):
 @case("tracker scores and imputes", small={"n": 300, "d": 60}, large={"n": 20_000, "d": 400}, counted=False)
 def tracked(n, d):
     rows, _, codes, basis = low_rank(n, d, 4, max(20, d // 10), noise=0.0, dtype=np.float64)
-    model = PETRELS(4, init="random", max_passes=4, random_state=0).fit(rows)
+    model = PETRELS(4, init="random", max_iter=4, random_state=0).fit(rows)
 
     def check(found):
         residual, filled = found

@@ -6,7 +6,7 @@ import numpy as np
 
 from hot import case
 from hot.data import dense_and_mask, low_rank
-from lacunar.subspace import POPCA, column_pair_sums
+from lacunar.lowrank import POPCA, column_pair_sums
 
 
 def missed(components, basis):

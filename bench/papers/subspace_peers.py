@@ -18,7 +18,7 @@ import warnings
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from lacunar.subspace import POPCA
+from lacunar.lowrank import POPCA
 
 D, K = 50, 3
 CELLS = [

@@ -22,12 +22,12 @@ __all__ = [
 ]
 _FAMILIES = (
     "active", "baselines", "compare", "completion", "datasets", "distributed", "encode", "features", "karma", "kernels",
-    "model_selection", "observed", "persistence", "plotting", "regression", "stack", "subspace", "tracking",
+    "lowrank", "model_selection", "observed", "persistence", "plotting", "regression", "stack",
 )  # fmt: skip
 
 
 def __getattr__(name: str) -> _Any:
-    """Families on first use: `lacunar.subspace.POPCA` needs no import of its own, and nobody waits for the others."""
+    """Families on first use: `lacunar.lowrank.POPCA` needs no import of its own, and nobody waits for the others."""
     if name in _FAMILIES:
         return _import_module(f"lacunar.{name}")
     raise AttributeError(f"module 'lacunar' has no attribute {name!r}")

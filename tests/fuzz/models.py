@@ -20,11 +20,10 @@ from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction
 from lacunar.encode import TableEncoder
 from lacunar.features import KarmaFeatures
 from lacunar.karma import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
+from lacunar.lowrank import GROUSE, PETRELS, POPCA
 from lacunar.persistence import load_model, save_model
 from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
 from lacunar.stack import LowRankImputer
-from lacunar.subspace import POPCA
-from lacunar.tracking import GROUSE, PETRELS
 
 N, D = 24, 4
 RNG = np.random.default_rng(0)

@@ -34,8 +34,8 @@ CLASSES = {
     "KarmaFeatures": "lacunar.features.KarmaFeatures",
     "CategoryEncoder": "lacunar.encode.TableEncoder",
     **{name: f"lacunar.stack.{name}" for name in ("KarmaStackClassifier", "KarmaStackRegressor", "LowRankImputer")},
-    "POPCA": "lacunar.subspace.POPCA",
-    **{name: f"lacunar.tracking.{name}" for name in ("PETRELS", "GROUSE")},
+    "POPCA": "lacunar.lowrank.POPCA",
+    **{name: f"lacunar.lowrank.{name}" for name in ("PETRELS", "GROUSE")},
     **{name: f"lacunar.regression.{name}" for name in (
         "SLRMRegressor", "SLRMRegressorCV", "MPCRRegressor", "SMPCRRegressor")},
     **{name: f"lacunar.active.{name}" for name in ("ActivePOPCA", "MBEG")},

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
 from lacunar import _moments
-from lacunar._factor import row_codes
+from lacunar._codes import row_codes
 from lacunar._products import row_product
 from lacunar._random import generator, resumed, state_of
 from lacunar._snapshot import all_or_nothing, going_back

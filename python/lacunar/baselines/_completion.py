@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from lacunar._factor import row_codes
+from lacunar._codes import row_codes
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar.baselines._continuation import (

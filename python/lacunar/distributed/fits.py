@@ -12,8 +12,8 @@ from sklearn.base import clone
 from lacunar.distributed.parts import DaskParts, dask_module, numbered, shards
 from lacunar.karma.solvers import average_states
 from lacunar.kernels import karma_kernel
+from lacunar.lowrank import POPCA
 from lacunar.regression import SLRMRegressor
-from lacunar.subspace import POPCA
 
 
 def apply(model: Any, X: Any, method: str = "predict") -> list[NDArray[Any]]:
@@ -139,7 +139,7 @@ def fit_popca(model: POPCA, X: Any, *, keep: bool = True) -> POPCA:
     --------
     >>> import numpy as np
     >>> from lacunar.distributed import fit_popca
-    >>> from lacunar.subspace import POPCA
+    >>> from lacunar.lowrank import POPCA
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(400, 1)) @ np.ones((1, 6)) + 0.1 * rng.normal(size=(400, 6))
     >>> X[rng.random(X.shape) < 0.5] = np.nan

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
-from lacunar._parts import Parts
 from lacunar.observed.door import check_variances
 from lacunar.observed.table import Observed
 
@@ -35,35 +34,10 @@ def fit_columns(X: Observed, weight: _Floats, *, standardize: bool) -> ColumnSca
     total, center, variance = _core.column_moments(X.indptr, X.indices, X.values, weight, X.shape[1])
     if not standardize:
         return ColumnScale(np.zeros(X.shape[1]), np.ones(X.shape[1]), total > 0)
-    return _scaled(total, center, variance)
+    return column_scale(total, center, variance)
 
 
-def fit_columns_over(parts: Parts) -> ColumnScale:
-    """`fit_columns` of rows that all weigh 1, from sums over their parts: squares about the means of a part, then of the means."""
-    moments = parts.map(_moments)
-    counts, sums = moments.total(_sums)
-    center = sums / np.maximum(counts, 1)
-    squares = moments.total(_squares, center)[0]
-    return _scaled(counts, center, squares / np.maximum(counts, 1))
-
-
-def _moments(X: Observed) -> tuple[_Floats, _Floats, _Floats]:
-    made: tuple[_Floats, _Floats, _Floats] = _core.column_moments(
-        X.indptr, X.indices, X.values, np.ones(X.shape[0]), X.shape[1]
-    )
-    return made
-
-
-def _sums(moments: tuple[_Floats, _Floats, _Floats]) -> tuple[_Floats, _Floats]:
-    return moments[0], moments[0] * moments[1]
-
-
-def _squares(moments: tuple[_Floats, _Floats, _Floats], center: _Floats) -> tuple[_Floats]:
-    total, own, variance = moments
-    return (total * (variance + (own - center) ** 2),)
-
-
-def _scaled(total: _Floats, center: _Floats, variance: _Floats) -> ColumnScale:
+def column_scale(total: _Floats, center: _Floats, variance: _Floats) -> ColumnScale:
     check_variances(variance)
     scale = np.sqrt(variance)
     scale[scale <= _CONSTANT * np.hypot(scale, center)] = 1.0

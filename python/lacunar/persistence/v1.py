@@ -62,12 +62,34 @@ def _sampler(name: str) -> Callable[[Values, Values], Stored]:
     return upgraded
 
 
+def _popca(params: Values, state: Values) -> Stored:
+    if "tables_" in state:
+        state["state_"] = {"shift": state.pop("shift_"), **state.pop("tables_")}
+    return "lacunar.POPCA", _renamed(params, "scale", "standardize"), state
+
+
+def _tracker(name: str) -> Callable[[Values, Values], Stored]:
+    """A stored tracker of subspaces."""
+    return lambda params, state: (
+        name,
+        _renamed(params, "max_passes", "max_iter"),
+        _renamed(state, "tracker_", "state_"),
+    )
+
+
+def _renamed(values: Values, old: str, new: str) -> Values:
+    return {new if name == old else name: value for name, value in values.items()}
+
+
 # Name of a stored class -> what turns its parameters and learned attributes into today's class, parameters and attributes.
 # A class that is renamed or split, or whose parameters or attributes are renamed, adds its function here.
 UPGRADES: dict[str, Callable[[Values, Values], Stored]] = {
     "lacunar.ActivePOPCA": _sampler("lacunar.ActivePOPCA"),
     "lacunar.CategoryEncoder": _category_encoder,
     "lacunar.MBEG": _sampler("lacunar.MBEG"),
+    "lacunar.GROUSE": _tracker("lacunar.GROUSE"),
+    "lacunar.PETRELS": _tracker("lacunar.PETRELS"),
+    "lacunar.POPCA": _popca,
     "lacunar.SLRMRegressor": _slrm,
     "lacunar.TableEncoder": _table_encoder,
 }

@@ -474,13 +474,13 @@ class TrackingErrorDisplay(Curves):
 
     See Also
     --------
-    lacunar.tracking.PETRELS, lacunar.tracking.GROUSE : Trackers.
+    lacunar.lowrank.PETRELS, lacunar.lowrank.GROUSE : Trackers.
 
     Examples
     --------
     >>> import numpy as np
     >>> from lacunar.plotting import TrackingErrorDisplay
-    >>> from lacunar.tracking import PETRELS
+    >>> from lacunar.lowrank import PETRELS
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(400, 2)) @ rng.normal(size=(2, 8))
     >>> X[rng.random(X.shape) < 0.3] = np.nan

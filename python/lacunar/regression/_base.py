@@ -12,11 +12,11 @@ from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
 
-from lacunar._factor import row_codes
-from lacunar._parts import Parts, Whole, in_parts
+from lacunar._codes import row_codes
 from lacunar._products import row_product
+from lacunar.lowrank.parts import Parts, Whole, fit_columns_over, in_parts
 from lacunar.observed import Observed
-from lacunar.observed.columns import ColumnScale, fit_columns_over
+from lacunar.observed.columns import ColumnScale
 from lacunar.observed.door import check_magnitude, validate_X
 from lacunar.observed.rules import COLUMNS, COUNT, Array, Flag, Number, OneOrMany, Rule, floats
 from lacunar.regression._label import fit_labels_over

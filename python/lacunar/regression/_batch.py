@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import _fit_context, clone
 
-from lacunar._parts import Parts
 from lacunar._random import generator
+from lacunar.lowrank.parts import Parts
 from lacunar.observed.columns import ColumnScale
 from lacunar.observed.door import adopt_columns, agree_targets
 from lacunar.regression._rows import facts_of, labels_seen, opened, ready, rows_of

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar._parts import Parts, Whole
+from lacunar.lowrank.parts import Parts, Whole
 
 _Floats = NDArray[np.float64]
 Alpha = float | Literal["auto"]

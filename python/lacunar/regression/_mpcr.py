@@ -9,10 +9,11 @@ import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from lacunar._factor import LARGEST_CORE_RANK, first_basis
-from lacunar._parts import Whole
+from lacunar._codes import LARGEST_CORE_RANK
 from lacunar._random import generator
 from lacunar._snapshot import all_or_nothing
+from lacunar.lowrank.em import first_basis
+from lacunar.lowrank.parts import Whole
 from lacunar.regression._base import SubspaceRegression
 from lacunar.regression._paper import fit_smpcr, given_start, refuse_extra
 from lacunar.regression._solvers import Subspace, fit_batch, fit_interleaved

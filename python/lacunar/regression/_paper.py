@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_array
 
-from lacunar._factor import NotFiniteError, PerColumnRls, row_codes
+from lacunar._codes import row_codes
+from lacunar.lowrank.trackers import NotFiniteError, PerColumnRls
 from lacunar.observed import Observed
 from lacunar.regression._label import lasso_on_sums
 from lacunar.regression._solvers import Progress, Subspace, orthonormal_columns

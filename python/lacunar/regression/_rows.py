@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from lacunar._factor import row_codes
+from lacunar._codes import row_codes
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, scale_columns
 from lacunar.observed.door import columns_of

@@ -12,9 +12,9 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from lacunar._parts import Whole
 from lacunar._random import generator
 from lacunar._snapshot import all_or_nothing
+from lacunar.lowrank.parts import Whole
 from lacunar.observed.batches import labelled, one_pass
 from lacunar.regression._base import SubspaceRegression
 from lacunar.regression._batch import BatchFits
@@ -139,7 +139,7 @@ class SLRMRegressor(BatchFits, StreamedFits, SubspaceRegression):
     See Also
     --------
     SLRMRegressorCV : Chooses n_components, lam1 and alpha.
-    lacunar.tracking.PETRELS : The subspace alone, along a stream.
+    lacunar.lowrank.PETRELS : The subspace alone, along a stream.
 
     Notes
     -----

@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar._factor import NotFiniteError, PerColumnRls, SharedRls, first_basis, fit_als, fit_em, forgetting, row_codes
-from lacunar._parts import Parts
+from lacunar._codes import row_codes
+from lacunar.lowrank.em import first_basis, fit_als, fit_em
+from lacunar.lowrank.parts import Parts
+from lacunar.lowrank.trackers import NotFiniteError, PerColumnRls, SharedRls, forgetting
 from lacunar.observed import Observed
 from lacunar.regression._label import lasso_on_sums
 from lacunar.regression._rows import Labelled, rows_of

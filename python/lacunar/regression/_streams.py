@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar._factor import LARGEST_CORE_RANK, PerColumnRls, SharedRls, Tracker, first_basis
+from lacunar._codes import LARGEST_CORE_RANK
 from lacunar._random import generator
+from lacunar.lowrank.em import first_basis
+from lacunar.lowrank.trackers import PerColumnRls, SharedRls, Tracker
 from lacunar.observed import Observed
 from lacunar.regression._paper import PENALTY, first_weights, fit_slrm, given_start
 from lacunar.regression._solvers import read_stream, start_stream, stream_weights
@@ -142,7 +144,7 @@ class StreamedFits:
         return SharedRls if self.state == "shared" else PerColumnRls
 
     def _tracker(self) -> Any:
-        return self._tracker_class.restored(self.tracker_)
+        return self._tracker_class.of(self.tracker_)
 
     def _check_loaded(self) -> None:
         super()._check_loaded()  # type: ignore[misc]

@@ -11,10 +11,11 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, 
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from lacunar._factor import fit_em, row_codes
+from lacunar._codes import row_codes
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import all_or_nothing
+from lacunar.lowrank.em import fit_em
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
 from lacunar.observed.door import validate_X
 from lacunar.observed.rules import COLUMNS, COUNT, Array, Number, Rule, floats

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar._factor import fit_em, row_codes
+from lacunar._codes import row_codes
+from lacunar.lowrank.em import fit_em
 from lacunar.observed import Observed
 
 _HIDDEN = 10  # one observed cell in so many is hidden

@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar._moments import Sums, expected_counts, joint_counts, kappa_of
-from lacunar._parts import Parts, in_parts
+from lacunar.lowrank.moments import Spectrum
+from lacunar.lowrank.parts import Parts, count, in_parts
 from lacunar.observed import Observed
-from lacunar.subspace._rows import count
-from lacunar.subspace._solve import Spectrum
 
 _Floats = NDArray[np.float64]
 _FEW_JOINT = 3  # rows with both columns of a pair, in the median, below which nothing recovers the subspace

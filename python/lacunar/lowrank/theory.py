@@ -33,7 +33,7 @@ def popca_sample_bound(d: int, n_components: int, r: float, epsilon: float) -> i
 
     Examples
     --------
-    >>> from lacunar.subspace import popca_sample_bound
+    >>> from lacunar.lowrank import popca_sample_bound
     >>> popca_sample_bound(20, 2, 5, 0.1)
     3200
     """
@@ -66,7 +66,7 @@ def popca_error_bound(d: int, n_components: int, r: float, m: int) -> float:
 
     Examples
     --------
-    >>> from lacunar.subspace import popca_error_bound
+    >>> from lacunar.lowrank import popca_error_bound
     >>> popca_error_bound(20, 2, 5, 3200)
     0.1
     """

@@ -93,9 +93,3 @@ def _large_codes(
         if len(inverse):
             inverse[i] = cho_solve(factor, np.eye(d))[lower]
     return Codes(code, left, inverse, singular)
-
-
-def transposed(rows: Observed) -> Observed:
-    """Columns as rows. O(nnz)."""
-    columns = rows.columns
-    return Observed(columns.indptr, columns.rows, rows.values[columns.positions], (rows.shape[1], rows.shape[0]))

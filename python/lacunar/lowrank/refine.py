@@ -1,4 +1,4 @@
-"""Refinement of the closed form: expectation maximisation that counts how uncertain the components are."""
+"""The low-rank model of rows, and its refinement: expectation maximisation that counts how uncertain the components are."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
-from lacunar._parts import Parts, in_parts
+from lacunar._codes import Codes, row_codes
 from lacunar._threads import thread_count
+from lacunar.lowrank.hidden import squared_errors
+from lacunar.lowrank.moments import signed
+from lacunar.lowrank.parts import Counts, Parts, count, in_parts, squares
 from lacunar.observed import Observed
-from lacunar.subspace._model import Model
-from lacunar.subspace._rows import Counts, count, squares
-from lacunar.subspace._solve import signed
 
 _Floats = NDArray[np.float64]
 _MOST = 64  # components that are refined: a step takes their square in memory, for every column
@@ -22,6 +22,39 @@ _LEAST = 1e-12  # of noise, in units of the mean square of an entry; of a column
 _FAINT = 1e-6  # of a component's variance at the start, in units of the noise: none starts, and so stays, at 0
 _NOTHING = 1e-200  # a variance whose quotients would leave float64
 _BLOCK = 2**22  # numbers of unpacked matrices of columns held at once
+_LEAST_NOISE = 1e-3  # of sigma^2, in units of the mean variance of a column
+
+
+class Model(NamedTuple):
+    """x = mean + sum_i z_i components_i + noise, var z_i = values_i - noise."""
+
+    mean: _Floats  # (d,)
+    components: _Floats  # (k, d), orthonormal rows
+    values: _Floats  # (k,)
+    noise: float
+
+    def basis(self) -> _Floats:
+        """Components times the standard deviation of their codes (d, k)."""
+        made: _Floats = self.components.T * np.sqrt(np.maximum(self.values - self.noise, 0.0))
+        return made
+
+
+def tail_noise(values: _Floats, trace: float, d: int) -> float:
+    """Mean of the eigenvalues that are not kept, at least .001 of the mean of all."""
+    rest = (trace - float(values.sum())) / (d - len(values)) if d > len(values) else 0.0
+    return max(rest, _LEAST_NOISE * trace / max(d, 1), 1e-300)
+
+
+def posterior(model: Model, rows: Observed, *, inverse: bool = False, n_jobs: int | None = None) -> Codes:
+    """Codes of unit variance: z = sqrt(values - noise) times them is (V_o'V_o + s2 diag(1 / (l - s2)))^-1 V_o'(x_o - mean_o)."""
+    return row_codes(rows, model.basis(), model.noise, inverse=inverse, n_jobs=n_jobs)
+
+
+def hidden_errors(
+    model: Model, rows: Observed, seen: Observed, hidden: NDArray[np.bool_], n_jobs: int | None
+) -> _Floats:
+    """Squared errors of the posterior mean at hidden entries of `rows`, coded from `seen`; both about the model's mean."""
+    return squared_errors(posterior(model, seen, n_jobs=n_jobs).code, model.basis(), rows, hidden)
 
 
 class _State(NamedTuple):

@@ -1,0 +1,323 @@
+"""Sums over pairs of observed entries of a row, the covariance that they give, and its leading eigenvectors.
+
+The covariance is a table, or, for many columns, an operator that is never formed and multiplies vectors by the rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import eigh
+
+from lacunar import _core, _moments
+from lacunar._moments import Expected, Sums, expected_counts, moved, own_freedom
+from lacunar._threads import thread_count
+from lacunar.lowrank.em import gram_product
+from lacunar.lowrank.parts import Parts, Whole, count, in_parts, means_over, squares
+from lacunar.observed import Observed
+from lacunar.observed.door import SparseMissing, as_observed, check_sums
+
+_Floats = NDArray[np.float64]
+_DENSE = 0.35  # density above which zero-filled products beat scattering: .4 measured at 200 columns, .3 at 2,000
+_STRIPE = 2**22  # bytes of table rows that a thread keeps in its caches
+_WIDE = 3000  # columns above which a stripe is too few rows of a table
+_NARROW = 400  # columns up to which reading the rows again for each stripe costs more than threads bring
+_BITS = 0.09  # density above which joint counts are cheaper by bits than in the scatter
+_CHUNK, _FEWEST = 2**18, 512  # numbers of a zero-filled block of rows, but at least so many rows
+_NODES = 32  # values of a count that the division by counts is interpolated from
+_LEFT_OUT = 1e-5  # of that division, relative to its largest eigenvalue
+_TOL = 1e-3  # of eigenvalues without a table, far below their statistical error
+_ROUGH = 0.1  # of the smallest eigenvalue, which only gauges noise
+
+
+def column_means(rows: Observed) -> _Floats:
+    """Mean (d,) of the observed entries of each column, 0 where there is none. O(nnz)."""
+    return means_over(Whole(rows), np.bincount(rows.indices, minlength=rows.shape[1]).astype(np.float64))
+
+
+class PairSums(NamedTuple):
+    """Sums over pairs of observed entries of a row, about a shift: what `column_pair_sums` gives.
+
+    Attributes
+    ----------
+    product : ndarray of shape (d, d)
+        Sum of z_i z_j over the rows that observe both, z the entries minus the shift.
+    counts : ndarray of int64, shape (d, d), or None
+        The number of those rows.
+    cross : ndarray of shape (d, d) or None
+        Sum of z_i over those rows; not symmetric.
+    """
+
+    product: _Floats
+    counts: NDArray[np.int64] | None
+    cross: _Floats | None
+
+
+def column_pair_sums(
+    X: Any,
+    shift: ArrayLike | None = None,
+    *,
+    counts: bool = True,
+    cross: bool = False,
+    sparse_missing: SparseMissing = "absent",
+    n_jobs: int | None = None,
+) -> PairSums:
+    """Sums over the pairs of observed entries of each row: covariances of rows with holes are made of them, and they add up.
+
+    Parameters
+    ----------
+    X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+    shift : array-like of shape (d,), default=None
+        Subtracted from observed entries in float64, for precision; zeros.
+    counts, cross : bool, default=True and False
+        Whether to count rows, and to sum single entries over the rows that have another, too.
+    sparse_missing : {"absent", "nan"}, default="absent"
+    n_jobs : int, default=None
+        Threads; the same bits for any number.
+
+    Returns
+    -------
+    PairSums
+
+    Raises
+    ------
+    ValueError
+        For a shift of another shape, or not finite.
+
+    Notes
+    -----
+    O(sum of squared entries of a row) up to a density of .35: a thread owns stripes of the tables that stay in its cache, or
+    beyond 3,000 columns one row of them at a time. O(n d^2) in products of zero-filled rows above. From a density of .09 counts are
+    common bits of columns. 8 d^2 bytes a table, float64 sums whatever the dtype of X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.lowrank import column_pair_sums
+    >>> sums = column_pair_sums([[1.0, 2.0], [3.0, np.nan]])
+    >>> sums.product.tolist(), sums.counts.tolist()
+    ([[10.0, 2.0], [2.0, 4.0]], [[2, 1], [1, 1]])
+    """
+    rows = as_observed(X, sparse_missing=sparse_missing)
+    about = check_shift(shift, rows.shape[1])
+    return pair_tables(rows, np.zeros(rows.shape[1]) if about is None else about, counts, cross, n_jobs)
+
+
+def pair_sums(rows: Observed, shift: _Floats, n_jobs: int | None = None) -> Sums:
+    """All sums of rows minus the shift."""
+    entries = rows.row_counts.astype(np.float64)
+    S, N, A = pair_tables(rows, shift, True, True, n_jobs)
+    assert N is not None
+    assert A is not None
+    nn, paired = float(np.sum(entries * (entries - 1))), int(np.sum(entries > 1))
+    return Sums(S, N.astype(np.float64), A, nn, paired, rows.shape[0])
+
+
+def pair_tables(rows: Observed, shift: _Floats, counts: bool, cross: bool, n_jobs: int | None) -> PairSums:
+    """`column_pair_sums` of rows that were checked."""
+    n, d = rows.shape
+    density, threads = rows.nnz / max(n * d, 1), thread_count(n_jobs)
+    N = np.zeros((d, d), np.int64) if counts else None
+    data = (rows.indptr, rows.indices, rows.values)
+    apart = density > _BITS
+    if N is not None and apart:
+        _core.column_pair_counts(*data, N, d, threads)
+    if density > _DENSE:
+        S, A = _products(rows, shift, cross)
+    else:
+        S, A = np.zeros((d, d)), np.zeros((d, d)) if cross else None
+        about = np.ascontiguousarray(shift, dtype=np.float64)
+        scattered = None if apart else N
+        if d > _WIDE:
+            by = rows.columns
+            _core.column_pair_sums_by_column(*data, by.indptr, by.rows, by.positions, about, S, scattered, A, threads)
+        else:
+            held = 1 + (scattered is not None) + (A is not None)
+            stripe = max(_STRIPE // (8 * held * max(d, 1)), 1)
+            if threads > 1 and d > _NARROW:  # several a thread, as they differ in work
+                stripe = min(stripe, -(-d // (2 * threads)))
+            _core.column_pair_sums(*data, about, S, scattered, A, stripe, threads)
+        _core.mirror_upper(S, threads)
+    if N is not None:
+        _core.mirror_upper(N, threads)
+    return PairSums(S, N, A)
+
+
+def _products(rows: Observed, shift: _Floats, cross: bool) -> tuple[_Floats, _Floats | None]:
+    """S and A, a block of rows at a time that stays in cache."""
+    n, d = rows.shape
+    S, A = np.zeros((d, d)), np.zeros((d, d)) if cross else None
+    step = max(_CHUNK // max(d, 1), _FEWEST)
+    for start in range(0, n, step):
+        part = slice(rows.indptr[start], rows.indptr[min(start + step, n)])
+        at = np.repeat(np.arange(len(rows.row_counts[start : start + step])), rows.row_counts[start : start + step])
+        columns = rows.indices[part]
+        z = np.zeros((min(step, n - start), d))
+        z[at, columns] = rows.values[part].astype(np.float64) - shift[columns]
+        S += z.T @ z  # NumPy calls dsyrk for it
+        if A is not None:
+            seen = np.zeros_like(z)
+            seen[at, columns] = 1.0
+            A += z.T @ seen
+    return S, A
+
+
+def added(left: Sums, right: Sums) -> Sums:
+    """Sums of both sets of rows; same shift."""
+    nn, paired, m = left.nn + right.nn, left.paired + right.paired, left.m + right.m
+    return Sums(left.S + right.S, left.N + right.N, left.A + right.A, nn, paired, m)
+
+
+def added_across(left: Sums, left_shift: _Floats, right: Sums, right_shift: _Floats) -> Sums:
+    """Sums of both sets of rows about the left shift. Exact whatever the shifts."""
+    return added(left, moved(right, left_shift - right_shift))
+
+
+def check_shift(shift: Any, d: int) -> NDArray[np.float64] | None:
+    """A shift (d,) of finite numbers, or None."""
+    if shift is None:
+        return None
+    made = np.array(shift, dtype=np.float64)
+    if made.shape != (d,) or not np.isfinite(made).all():
+        raise ValueError(
+            f"shift must be {d} finite numbers, one a column; got shape {made.shape}. Pass None for the means of the batch."
+        )
+    return made
+
+
+def covariance_of(sums: Sums, *, center: bool, weights: str, p: Any, pseudo_count: float) -> _Floats:
+    """Covariance (d, d), or second moment where not centred; "auto" weights are "pairwise"."""
+    how = "pairwise" if weights == "auto" else weights
+    rate = None if p is None else np.asarray(p, dtype=np.float64)
+    made = _moments.covariance if center else _moments.second_moment
+    return made(sums, how, p=rate, pseudo_count=pseudo_count)
+
+
+class Implicit(NamedTuple):
+    """The matrix sum_r sign_r diag(side_r) X'X diag(side_r) + diag(rest), X the rows with 0 where nothing is observed."""
+
+    parts: Parts  # of rows about their means, where centred
+    sides: _Floats  # (d, r)
+    signs: _Floats  # (r,)
+    rest: _Floats  # (d,)
+    diagonal: _Floats  # (d,)
+    n_jobs: int | None
+
+    def times(self, V: _Floats) -> _Floats:
+        """Product (d, v) with a block (d, v). O(nnz r v)."""
+        d, v = V.shape
+        block = np.ascontiguousarray((self.sides[:, :, None] * V[:, None, :]).reshape(d, -1))
+        found = self.parts.total(gram_product, block, self.n_jobs)[0]
+        made: _Floats = np.einsum("dr,drv->dv", self.sides * self.signs, found.reshape(d, -1, v))
+        return made + self.rest[:, None] * V
+
+    def divided(self, scale: _Floats) -> Implicit:
+        """The same of columns divided by scale (d,)."""
+        sides, square = self.sides / scale[:, None], scale**2
+        return self._replace(sides=sides, rest=self.rest / square, diagonal=self.diagonal / square)
+
+
+def implicit_covariance(
+    rows: Observed | Parts,
+    *,
+    weights: str,
+    p: _Floats | None,
+    center: bool,
+    pseudo_count: float,
+    n_jobs: int | None,
+) -> Implicit:
+    """What `_moments.covariance` (or `second_moment`) gives for rows about their means, for any weights but "pairwise".
+
+    "auto" weights are "kappa".
+
+    Exact for `pseudo_count` 0. Otherwise 1 / (count + pseudo_count) is no product of two columns' numbers, and a sum of such
+    products stands for it: one or two for counts that are alike (to 1e-6), some fifteen for counts that span four orders of
+    magnitude (to 2e-3). O(nnz) to make.
+    """
+    parts = in_parts(rows)
+    m, n, nn, _, _ = count(parts)
+    d, q = len(n), parts.total(squares)[0]
+    how = "kappa" if weights == "auto" else weights
+    expected = expected_counts(how, n, nn, m, p)
+    usable = n > (1 if center else 0)
+    freedom = own_freedom(n, m) if center else np.ones(d)
+    sides, signs = _inverse_counts(expected, pseudo_count)
+    sides = np.divide(sides, freedom[:, None], out=np.zeros_like(sides), where=usable[:, None])
+    own = expected.own * ((1 - 1 / np.maximum(n, 1)) if center else 1.0)
+    diagonal = np.divide(q, own, out=np.zeros(d), where=usable)
+    rest = diagonal - (sides**2 @ signs) * q
+    return Implicit(parts, np.ascontiguousarray(sides), signs, rest, diagonal, n_jobs)
+
+
+def _inverse_counts(expected: Expected, pseudo_count: float) -> tuple[_Floats, _Floats]:
+    """Sides (d, r) and signs (r,) with 1 / (a_i a_j + c) = sum_r sign_r side_ir side_jr, a the expected counts' roots."""
+    a = expected.pair
+    seen = a > 0
+    sides = np.zeros((len(a), 1))
+    if pseudo_count == 0 or not seen.any():
+        np.divide(1.0, a, out=sides[:, 0], where=seen)
+        return sides, np.ones(1)
+    low, high = np.log(a[seen].min()), np.log(a[seen].max())
+    turn = np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)
+    nodes = np.exp((low + high) / 2 + turn * (high - low) / 2)
+    # Relative to its own diagonal the division is smooth in log a, bounded by 1 and of low numerical rank.
+    values, vectors = np.linalg.eigh(_relative(nodes, nodes, pseudo_count))
+    kept = np.abs(values) > _LEFT_OUT * np.abs(values).max()
+    values, vectors = values[kept], vectors[:, kept]
+    sides = np.zeros((len(a), len(values)))
+    sides[seen] = (_relative(a[seen], nodes, pseudo_count) @ vectors) / np.sqrt(np.abs(values))
+    sides[seen] /= np.sqrt(a[seen, None] ** 2 + pseudo_count)
+    return sides, np.sign(values)
+
+
+def _relative(a: _Floats, b: _Floats, c: float) -> _Floats:
+    made: _Floats = np.sqrt(np.outer(a**2 + c, b**2 + c)) / (np.outer(a, b) + c)
+    return made
+
+
+class Spectrum(NamedTuple):
+    """Top eigenpairs by algebraic value, total variance, and the gauge of noise lambda_min."""
+
+    values: _Floats  # (k,)
+    vectors: _Floats  # (k, d)
+    trace: float
+    smallest: float
+    negative: int  # eigenvalues below 0, -1 when not counted
+
+
+def signed(vectors: _Floats) -> _Floats:
+    """The entry of largest modulus of every row made positive."""
+    at = np.argmax(np.abs(vectors), axis=1)
+    sign = np.where(vectors[np.arange(len(vectors)), at] < 0, -1.0, 1.0)
+    made: _Floats = vectors * sign[:, None]
+    return made
+
+
+def dense_spectrum(C: _Floats, k: int) -> Spectrum:
+    """All eigenvalues of C (d, d). O(d^3)."""
+    check_sums(C, "covariances")
+    values, vectors = eigh(C)
+    top = np.ascontiguousarray(vectors[:, ::-1][:, :k].T)
+    return Spectrum(values[::-1][:k].copy(), signed(top), float(np.trace(C)), float(values[0]), int(np.sum(values < 0)))
+
+
+def free_spectrum(C: Implicit, k: int, rng: np.random.Generator) -> Spectrum:
+    """Top k < d eigenpairs by products alone: some 30 of them for k = 8, and about 10 for a rough smallest one.
+
+    Lanczos vectors take 8 d max(2 k + 1, 20) bytes; nothing of size (d, d) is made.
+    """
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    d = len(C.rest)
+    check_sums(C.diagonal, "covariances")
+    if not C.diagonal.any():  # Lanczos has nothing to start from
+        return Spectrum(np.zeros(k), np.eye(k, d), 0.0, 0.0, -1)
+    operator = LinearOperator((d, d), matvec=lambda v: C.times(v.reshape(d, 1)).ravel(), dtype=np.float64)
+    start = rng.normal(size=d)
+    values, vectors = eigsh(operator, k=k, which="LA", tol=_TOL, v0=start, ncv=min(d, max(2 * k + 1, 20)))
+    low = eigsh(operator, k=1, which="SA", tol=_ROUGH, v0=start, ncv=min(d, 12), return_eigenvectors=False)
+    order = np.argsort(-values)
+    top = np.ascontiguousarray(vectors[:, order].T)
+    return Spectrum(values[order], signed(top), float(C.diagonal.sum()), float(low[0]), -1)

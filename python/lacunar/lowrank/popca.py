@@ -1,0 +1,783 @@
+"""`POPCA`: principal components of partially observed rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from numbers import Integral, Real
+from types import SimpleNamespace
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import _fit_context, clone
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from lacunar._moments import Sums, moved
+from lacunar._random import fixed_seed, generator
+from lacunar._snapshot import SavePoint, all_or_nothing
+from lacunar.lowrank.base import Coding, SubspaceModel
+from lacunar.lowrank.diagnostics import Probe, describe, probe_rows, probe_tables, warn, warn_dependent
+from lacunar.lowrank.hidden import fewest_as_good, hide
+from lacunar.lowrank.moments import (
+    Implicit,
+    Spectrum,
+    added,
+    added_across,
+    check_shift,
+    column_means,
+    covariance_of,
+    dense_spectrum,
+    free_spectrum,
+    implicit_covariance,
+    pair_sums,
+)
+from lacunar.lowrank.parts import (
+    Parts,
+    Whole,
+    centred,
+    checked_rows,
+    count,
+    found_columns,
+    means_over,
+    opened,
+    standardised,
+)
+from lacunar.lowrank.refine import Model, hidden_errors, refinable, refined, tail_noise
+from lacunar.observed import Observed, rules
+from lacunar.observed.batches import one_pass, rows_of
+from lacunar.observed.door import adopt_columns
+from lacunar.observed.rules import COUNT, Number, Rule, Word, floats
+
+_Floats = NDArray[np.float64]
+_MOST_TRIED = 20  # components that "holdout" tries
+_HIDDEN = 0.1  # share of entries that "holdout" and `score` hide
+_LARGE = 1000  # columns from which products with rows beat forming the covariance
+_LARGEST_TABLE = 8000  # columns up to which tables are formed unless solver="dense" asks for more
+_TABLES = 8  # of (d, d) doubles, that forming and decomposing a covariance holds at its peak
+_TO_SD = 1.4826  # of a median absolute deviation, for normal data
+# Algorithm 1 as printed: second moments by equation (4), nothing added.
+_PRINTED = {"center": False, "standardize": False, "robust": None, "codes": "ls", "pseudo_count": 0, "refine": 0}
+
+
+class POPCA(SubspaceModel):
+    """Principal components of rows with missing entries, from covariances of the pairs of entries that were seen together.
+
+    Parameters
+    ----------
+    n_components : int, float in (0, 1), "holdout" or None, default=None
+        How many; a float is the share of variance to reach, "holdout" the fewest within a standard error of the best at
+        imputing hidden entries (at most 20), None min(n, d).
+    center : bool, default=True
+        Centre by the means of observed entries. False takes the second moment, as the paper does.
+    weights : {"auto", "pairwise", "kappa", "feature", "global", "known"}, default="auto"
+        What sums over pairs are divided by: counts of rows with both ("pairwise"), or what independent columns make
+        expect of them, corrected for rows that differ in rate ("kappa"), from rates of columns ("feature"), from one rate
+        ("global") or from `p` ("known"). "auto" is "pairwise", and "kappa" where no (d, d) table is formed: that has no way
+        of knowing joint counts.
+    p : float or array-like of shape (d,), default=None
+        Probabilities that an entry is observed, for weights="known".
+    pseudo_count : float, default=2
+        Rows without evidence added to the counts of pairs.
+    refine : int, default=10
+        Most steps of variational EM on the observed entries, from the closed form; fewer when the subspace has settled, none for
+        as many components as columns or more than 64. `options="paper"` sets 0.
+    standardize : bool, default=False
+        Divide columns by their standard deviations; components are then those of the correlation matrix.
+    robust : None, "rows" or ("winsor", c), default=None
+        Shorten rows longer than the median row, or clip cells at c deviations from the median, in fit.
+    whiten : bool, default=False
+        Codes of unit variance.
+    codes : {"ridge", "ls"}, default="ridge"
+        Codes of rows: posterior means, or least squares, which explodes for rows with about n_components entries.
+    solver : {"auto", "dense", "matrix-free"}, default="auto"
+        Form the covariance, or multiply by rows only (int n_components < d or "holdout", any weights but "pairwise"). "auto" goes
+        without from 1,000 columns where that is possible and, under weights="auto", columns of a sample of pairs are seen
+        independently of each other; it refuses to form tables beyond 8,000 columns.
+    unseen : {"error", "drop"}, default="error"
+        What to do about columns without an observed entry; dropped ones have components 0 and stay missing in `impute`.
+    options : {"paper"}, default=None
+        "paper" is Algorithm 1 as printed: it sets `center=False`, `pseudo_count=0`, `refine=0`, `standardize=False`, `robust=None`,
+        `codes="ls"`, and `weights="known"` where `p` = r / d is given, else "global", which measures it.
+    sparse_missing : {"absent", "nan"}, default="absent"
+        What a sparse X does not store: missing, or zero.
+    random_state : int, RandomState or None, default=None
+        Draws hidden entries and the start of the matrix-free solver. None is a fixed draw.
+    n_jobs : int, default=None
+        Threads.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (k, d)
+        Orthonormal rows, largest variance first, entry of largest modulus positive.
+    explained_variance_, explained_variance_ratio_ : ndarrays of shape (k,)
+    mean_, scale_ : ndarrays of shape (d,)
+    noise_variance_, total_variance_ : float
+    n_components_, n_samples_seen_, n_features_in_ : int
+    n_seen_per_feature_ : ndarray of shape (d,)
+    diagnostics_ : dict
+        median_joint_count, mean_joint_count, frac_pairs_unseen, kappa, independence_gap (mean relative deviation of joint counts
+        from those of independent columns), effective_rows (with two entries or more), n_negative_eigenvalues, lambda_min.
+        Without tables those of pairs are of the 2,016 pairs of 64 columns, n_negative_eigenvalues is -1, lambda_min rough.
+    solver_ : str
+
+    Raises
+    ------
+    ValueError
+        Unseen columns, more components than columns, options that do not go together, merging of unlike states.
+
+    Notes
+    -----
+    Accuracy is governed by n p^2, the rows in which a pair is seen: below 3 nothing works for some ten columns, with more columns
+    less is enough. O(sum of squared entries of a row + d^3) time and some 8 d^2 numbers with the covariance formed; without,
+    O(nnz) a product (some 40 in all), and memory of the rows in float64 and a few vectors. Gonen, Rosenbaum, Eldar, Shalev-Shwartz, "Subspace Learning with Partial Information", JMLR 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.lowrank import POPCA
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 1)) @ np.ones((1, 6)) + 0.1 * rng.normal(size=(400, 6))
+    >>> X[rng.random(X.shape) < 0.5] = np.nan
+    >>> np.round(POPCA(1).fit(X).components_, 1)
+    array([[0.4, 0.4, 0.4, 0.4, 0.4, 0.4]])
+    """
+
+    _held: ClassVar[dict[str, Rule]] = {
+        **dict.fromkeys(("mean_", "scale_", "n_seen_per_feature_"), floats("d")),
+        "components_": floats("k", "d"),
+        **dict.fromkeys(("explained_variance_", "explained_variance_ratio_"), floats("k")),
+        **dict.fromkeys(("noise_variance_", "total_variance_"), Number()),
+        "n_components_": Number(whole=True, low=0, names="k"),
+        "n_samples_seen_": COUNT,
+        "solver_": Word(("dense", "matrix-free")),
+        "holdout_errors_": floats("tried", finite=False),
+        "state_": rules.Parts(
+            {"shift": floats("d"), **dict.fromkeys("SNA", floats("d", "d", dtype=np.float64))}
+            | dict.fromkeys(("nn", "paired", "m"), Number(low=0))
+        ),
+    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_components": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="neither"),
+            StrOptions({"holdout"}),
+            None,
+        ],
+        "center": ["boolean"],
+        "weights": [StrOptions({"auto", "pairwise", "kappa", "feature", "global", "known"})],
+        "p": [Interval(Real, 0, 1, closed="right"), "array-like", None],
+        "pseudo_count": [Interval(Real, 0, None, closed="left")],
+        "refine": [Interval(Integral, 0, None, closed="left")],
+        "standardize": ["boolean"],
+        "robust": [StrOptions({"rows"}), tuple, None],
+        "whiten": ["boolean"],
+        "codes": [StrOptions({"ridge", "ls"})],
+        "solver": [StrOptions({"auto", "dense", "matrix-free"})],
+        "unseen": [StrOptions({"error", "drop"})],
+        "options": [StrOptions({"paper"}), None],
+        "sparse_missing": [StrOptions({"absent", "nan"})],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        n_components: int | float | Literal["holdout"] | None = None,
+        *,
+        center: bool = True,
+        weights: Literal["auto", "pairwise", "kappa", "feature", "global", "known"] = "auto",
+        p: Any = None,
+        pseudo_count: float = 2,
+        refine: int = 10,
+        standardize: bool = False,
+        robust: Any = None,
+        whiten: bool = False,
+        codes: Literal["ridge", "ls"] = "ridge",
+        solver: Literal["auto", "dense", "matrix-free"] = "auto",
+        unseen: Literal["error", "drop"] = "error",
+        options: Literal["paper"] | None = None,
+        sparse_missing: Literal["absent", "nan"] = "absent",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.center = center
+        self.weights = weights
+        self.p = p
+        self.pseudo_count = pseudo_count
+        self.refine = refine
+        self.standardize = standardize
+        self.robust = robust
+        self.whiten = whiten
+        self.codes = codes
+        self.solver = solver
+        self.unseen = unseen
+        self.options = options
+        self.sparse_missing = sparse_missing
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None) -> POPCA:
+        """Fit to the rows of X, afresh.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        rows = self._check_rows(X, reset=True)
+        check_options(self._how, rows.shape[1])
+        return self._fit_over(Whole(rows if self._how.robust is None else tamed(rows, self._how.robust)))
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit_parts(self, parts: Any) -> POPCA:
+        """Fit to rows in parts that may lie on other machines; only sums over the rows of a part leave it.
+
+        Parameters
+        ----------
+        parts : object with methods map, each and total
+            Of pairs (X, anything), as `SLRMRegressor.fit_parts` has them. `lacunar.distributed.fit_popca` passes parts that are
+            Dask's.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            As `fit`; parts of other columns; `robust` or n_components="holdout", which are not sums over rows.
+        """
+        if self._how.robust is not None or self.n_components == "holdout":
+            raise ValueError(
+                "rows in parts are known by sums, so robust must be None and n_components no 'holdout'; got "
+                f"{self._how.robust!r} and {self.n_components!r}. Change them, or use fit."
+            )
+        checked = parts.map(opened, clone(self))
+        check_options(self._how, adopt_columns(self, checked.each(found_columns)))
+        return self._fit_over(checked.map(checked_rows))
+
+    def _fit_over(self, parts: Parts) -> POPCA:
+        rng, counts = generator(fixed_seed(self.random_state)), count(parts)
+        check_seen(counts.n, self.unseen)
+        d = len(counts.n)
+        probe = probe_rows(parts, rng) if probed(self._how, d) else None
+        for name in ("state_", "holdout_errors_"):
+            vars(self).pop(name, None)
+        shift = means_over(parts, counts.n) if self._how.center else np.zeros(d)
+        k: Any = self.n_components
+        if k == "holdout" and isinstance(parts, Whole):
+            k = self._held_out(parts.part, probe, rng)
+        if matrix_free(self._how, d, k, probe):
+            model = self._without_table(parts.map(centred, shift), int(k), probe, rng)
+        else:
+            self._keep(Sums(*parts.total(pair_sums, shift, self.n_jobs)), shift)
+            model = self._from_tables(k)
+        if self._how.refine and refinable(model):
+            table = parts.map(standardised, shift, self.scale_)
+            model = refined(model, table, self._how.refine, centre=self._how.center, n_jobs=self.n_jobs)
+        self._publish(model, shift)
+        self.n_seen_per_feature_, self.n_samples_seen_ = counts.n, counts.m
+        return self
+
+    def _without_table(self, table: Parts, k: int, probe: Any, rng: np.random.Generator) -> Model:
+        """The closed form of centred rows by products with them; sets what `_from_tables` sets."""
+        C = self._implicit(table)
+        self.scale_ = scale_of(C.diagonal) if self._how.standardize else np.ones(len(C.rest))
+        spectrum = free_spectrum(C.divided(self.scale_), k, rng)
+        warn_dependent(probe)
+        self._describe(probe, spectrum, expected=True)
+        self.solver_ = "matrix-free"
+        return model_of(spectrum, k, count(table).n)
+
+    def _implicit(self, table: Observed | Parts) -> Implicit:
+        return implicit_covariance(table, n_jobs=self.n_jobs, **self._moment())
+
+    def _moment(self) -> dict[str, Any]:
+        """How second moments are taken."""
+        return {name: getattr(self._how, name) for name in ("center", "weights", "p", "pseudo_count")}
+
+    def _held_out(self, rows: Observed, probe: Any, rng: np.random.Generator) -> int:
+        """The fewest components within a standard error of the best at imputing a tenth of the entries."""
+        d = rows.shape[1]
+        most = max(min(_MOST_TRIED, d - 1), 1)
+        hidden = rng.random(rows.nnz) < _HIDDEN
+        seen = hide(rows, hidden)
+        mean = column_means(seen) if self._how.center else np.zeros(d)
+        if matrix_free(self._how, d, most, probe):
+            implicit = self._implicit(centred(seen, mean))
+            scale = scale_of(implicit.diagonal) if self._how.standardize else np.ones(d)
+            spectrum = free_spectrum(implicit.divided(scale), most, rng)
+        else:
+            C = covariance_of(pair_sums(seen, mean, self.n_jobs), **self._moment())
+            scale = scale_of(np.diag(C)) if self._how.standardize else np.ones(d)
+            spectrum = dense_spectrum(C / np.outer(scale, scale), d)
+        tables = [standardised(each, mean, scale) for each in (rows, seen)]
+        n = np.bincount(seen.indices, minlength=d)
+        models = [model_of(spectrum, k, n) for k in range(1, most + 1)]
+        errors = [hidden_errors(model, tables[0], tables[1], hidden, self.n_jobs) for model in models]
+        self.holdout_errors_ = np.sqrt([float(np.mean(each)) for each in errors])
+        return 1 + fewest_as_good(errors)
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any = None, *, shift: Any = None) -> POPCA:
+        """Add rows to the tables of sums and take the closed form of all of them; there is no refinement.
+
+        Columns without an entry so far have components 0, with a warning: a later batch may have some.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+            Any number of rows; how they are split makes no difference but rounding.
+        y : ignored
+        shift : array-like of shape (d,), default=None
+            What is subtracted before summing, for precision only, on the first call; the means of the first batch.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            After a matrix-free fit, which keeps no sums; beyond 8,000 columns unless solver="dense"; for options that need the
+            rows. The model is as it was.
+
+        Notes
+        -----
+        O(sum of squared entries of a row + d^3), 24 d^2 bytes.
+        """
+        if hasattr(self, "components_") and not hasattr(self, "state_"):
+            raise ValueError(
+                "partial_fit continues from tables of sums, and this model was fitted matrix-free without any. Fit with "
+                "solver='dense', or start from a clone."
+            )
+        self._add_sums(X, shift)
+        return self._from_stream()
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit_batches(self, batches: Iterable[Any], *, shift: Any = None) -> POPCA:
+        """Fit in one pass over batches; memory is that of the tables and one batch.
+
+        Parameters
+        ----------
+        batches : iterable of X or (X, y)
+            X as in `partial_fit`, y ignored: what `lacunar.observed.read_batches` yields, or any generator.
+        shift : array-like of shape (d,), default=None
+            As in `partial_fit`.
+
+        Returns
+        -------
+        self
+            The same as `partial_fit` batch by batch on a fresh estimator, with one closed form at the end.
+
+        Raises
+        ------
+        ValueError
+            No batch at all, or what `partial_fit` refuses: the model is then that of the batches before, or as before the call if
+            it was the first.
+
+        Notes
+        -----
+        O(sum of squared entries of a row, over all rows, + d^3), 24 d^2 bytes.
+        """
+
+        def learn(batch: Any) -> None:
+            self._add_sums(rows_of(batch), None if hasattr(self, "state_") else shift)
+
+        seen, point = vars(self).get("state_"), SavePoint(self)
+        try:
+            one_pass(self, batches, learn)
+        finally:
+            if vars(self).get("state_") is not seen:
+                self._conclude(point)
+        return self
+
+    def _conclude(self, point: SavePoint) -> None:
+        """The closed form of what a stream has summed, or all as before it."""
+        try:
+            self._from_stream()
+        except BaseException as error:
+            point.undo(error)
+            raise
+
+    @all_or_nothing
+    def _add_sums(self, X: Any, shift: Any) -> None:
+        first = not hasattr(self, "state_")
+        rows = self._check_rows(X, reset=first)
+        d = rows.shape[1]
+        check_options(self._how, d)
+        check_stream(self._how.solver, d)
+        if self._how.robust is not None or self.n_components == "holdout" or self._how.solver == "matrix-free":
+            raise ValueError(
+                "partial_fit keeps sums, not rows, so robust must be None, n_components a number and solver not 'matrix-free'; "
+                f"got {self._how.robust!r}, {self.n_components!r} and {self._how.solver!r}. Change them, or use fit."
+            )
+        about = check_shift(shift, d)
+        if first:
+            about = about if about is not None else column_means(rows) if self._how.center else np.zeros(d)
+            self._keep(pair_sums(rows, about, self.n_jobs), about)
+        else:
+            sums, about = self._kept()
+            self._keep(added(sums, pair_sums(rows, about, self.n_jobs)), about)
+
+    def _keep(self, sums: Sums, shift: _Floats) -> None:
+        self.state_ = {"shift": shift, **sums._asdict()}
+
+    def _kept(self) -> tuple[Sums, _Floats]:
+        """The sums over all rows so far, and the shift (d,) that they are about."""
+        return Sums(**{name: self.state_[name] for name in Sums._fields}), self.state_["shift"]
+
+    @all_or_nothing
+    def merge(self, other: POPCA) -> POPCA:
+        """Add the rows that another model has seen, whatever its shift; exact.
+
+        Parameters
+        ----------
+        other : POPCA
+            Fitted by `partial_fit` or by `fit` with the covariance formed, on the same columns.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            Other columns, or other `center`, `weights`, `p` or `standardize`; `robust` rows; a model without tables. The model is as
+            it was.
+        """
+        check_alike(self, other)
+        (sums, shift), (more, other_shift) = self._kept(), other._kept()
+        self._keep(added_across(sums, shift, more, other_shift), shift)
+        return self._from_stream()
+
+    def _from_stream(self) -> POPCA:
+        sums, shift = self._kept()
+        n = np.diag(sums.N).copy()
+        model = self._from_tables(self.n_components)
+        mean = shift + np.diag(sums.A) / np.maximum(n, 1) if self._how.center else np.zeros(len(n))
+        self._publish(model, mean)
+        self.n_seen_per_feature_, self.n_samples_seen_ = n, sums.m
+        warn_unseen(n)
+        return self
+
+    def _from_tables(self, n_components: Any) -> Model:
+        """The closed form in standardised columns; sets `scale_`, `solver_`, `diagnostics_`, `total_variance_`."""
+        sums, shift = self._kept()
+        about_zero = not self._how.center and shift.any()
+        C = covariance_of(moved(sums, -shift) if about_zero else sums, **self._moment())
+        d = len(C)
+        self.scale_ = scale_of(np.diag(C)) if self._how.standardize else np.ones(d)
+        C = C / np.outer(self.scale_, self.scale_)
+        k = number_of_components(n_components, C, sums.m)
+        spectrum = dense_spectrum(C, k)
+        self._describe(probe_tables(sums), spectrum, expected=self._how.weights not in ("auto", "pairwise"))
+        self.solver_ = "dense"
+        return model_of(spectrum, k, np.diag(sums.N))
+
+    def _describe(self, probe: Probe, spectrum: Spectrum, *, expected: bool) -> None:
+        self.diagnostics_, self.total_variance_ = describe(probe, spectrum), spectrum.trace
+        warn(self.diagnostics_, spectrum.values, len(self.scale_), expected=expected)
+
+    def _publish(self, model: Model, shift: _Floats) -> None:
+        self.mean_ = shift + model.mean * self.scale_
+        self.components_, self.explained_variance_ = model.components, model.values
+        self.noise_variance_ = float(model.noise)
+        total = max(self.total_variance_, float(model.values.sum()), 1e-300)
+        self.explained_variance_ratio_ = model.values / total
+        self.n_components_ = len(model.values)
+
+    @property
+    def _how(self) -> Any:
+        """The parameters, or where `options="paper"` those that Algorithm 1 has."""
+        if self.options is None:
+            return self
+        weights = "global" if self.p is None else "known"
+        return SimpleNamespace(**{**self.get_params(deep=False), **_PRINTED, "weights": weights})
+
+    def _model(self) -> Model:
+        return Model(np.zeros(len(self.mean_)), self.components_, self.explained_variance_, self.noise_variance_)
+
+    def _coding(self, codes: Literal["ridge", "ls"] | None = None) -> Coding:
+        model = self._model()
+        unit = np.sqrt(np.maximum(model.values, 1e-300)) if self.whiten else np.ones(len(model.values))
+        if (codes or self._how.codes) == "ls":
+            return Coding(model.components, model.components.T, 0.0, unit=unit)
+        size = np.sqrt(np.maximum(model.values - model.noise, 0.0))
+        return Coding(model.components, model.basis(), model.noise, size, unit)
+
+    def _unknown_columns(self) -> NDArray[np.bool_]:
+        return self.n_seen_per_feature_ == 0
+
+    def transform(self, X: Any, *, return_std: bool = False) -> Any:
+        """Codes of rows from their observed entries: posterior means, or least squares where `codes="ls"`.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+        return_std : bool, default=False
+            Return posterior standard deviations (m, k), too.
+
+        Returns
+        -------
+        Z : ndarray of shape (m, k), or (Z, std)
+            Zeros for a row with nothing observed; a complete row is shrunk by (l - s2) / l.
+        """
+        if not return_std:
+            return super().transform(X)
+        check_is_fitted(self)
+        prior = self._coding("ridge")
+        found = self._coded(self._check_rows(X), prior, inverse=True)
+        diagonal = np.cumsum(np.arange(1, len(self.components_) + 1)) - 1
+        std = np.sqrt(prior.ridge * found.inverse[:, diagonal]) * prior.size / prior.unit
+        Z = found.code * prior.size / prior.unit if self._how.codes == "ridge" else super().transform(X)
+        return Z, std
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the root mean squared error, in units of `scale_`, at a tenth of the entries, hidden and then imputed.
+
+        Which are hidden is drawn from `random_state`. An error on entries that were used would be 0 for short rows.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+            Rows.
+        y : object
+            Ignored.
+
+        Returns
+        -------
+        score : float
+        """
+        check_is_fitted(self)
+        table = self._standardised(self._check_rows(X))
+        hidden = generator(fixed_seed(self.random_state)).random(table.nnz) < _HIDDEN
+        if not hidden.any():
+            raise ValueError(
+                f"X must have entries to hide a tenth of; got {table.nnz} observed entries. Score more rows."
+            )
+        return -float(np.sqrt(np.mean(hidden_errors(self._model(), table, hide(table, hidden), hidden, self.n_jobs))))
+
+    def get_covariance(self) -> _Floats:
+        """Model covariance (d, d) of raw columns: components' variances plus noise. Positive definite; O(d^2 k).
+
+        Returns
+        -------
+        covariance : ndarray of shape (d, d)
+        """
+        check_is_fitted(self)
+        model = self._model()
+        basis = model.basis()
+        made: _Floats = (basis @ basis.T + model.noise * np.eye(len(basis))) * np.outer(self.scale_, self.scale_)
+        return made
+
+    def get_precision(self) -> _Floats:
+        """Inverse (d, d) of `get_covariance()`, by the k x k identity of Woodbury.
+
+        Returns
+        -------
+        precision : ndarray of shape (d, d)
+        """
+        check_is_fitted(self)
+        model = self._model()
+        basis, noise = model.basis(), model.noise
+        inner = np.linalg.solve(basis.T @ basis + noise * np.eye(basis.shape[1]), basis.T)
+        made: _Floats = (np.eye(len(basis)) - basis @ inner) / noise / np.outer(self.scale_, self.scale_)
+        return made
+
+
+def scale_of(variance: _Floats) -> _Floats:
+    """Standard deviations (d,) of columns of these variances; 1 for a constant one."""
+    made: _Floats = np.sqrt(np.where(variance > 1e-14 * max(float(variance.max()), 1e-300), variance, 1.0))
+    return made
+
+
+def model_of(spectrum: Spectrum, k: int, n: NDArray[Any]) -> Model:
+    """The model of the top k eigenpairs, about mean 0; columns without entries (n = 0, of (d,)) share no noise."""
+    values = np.maximum(spectrum.values[:k], 0.0)
+    noise = tail_noise(values, spectrum.trace, int(np.sum(n > 0)))
+    return Model(np.zeros(len(n)), spectrum.vectors[:k], values, noise)
+
+
+def number_of_components(n_components: Any, C: _Floats, m: int) -> int:
+    """An int as it is, a share of variance as the fewest components that reach it, None as min(m, d)."""
+    d = len(C)
+    if n_components is None:
+        return min(m, d)
+    if isinstance(n_components, Integral):
+        return int(n_components)
+    values = np.maximum(dense_spectrum(C, d).values, 0.0)
+    share = np.cumsum(values) / max(float(np.trace(C)), 1e-300)
+    return min(int(np.searchsorted(share, float(n_components)) + 1), d)
+
+
+def matrix_free(model: Any, d: int, n_components: Any, probe: Probe | None) -> bool:
+    """Whether a POPCA goes without (d, d) tables: from 1,000 columns, where weights are of expected counts or may be.
+
+    "auto" weights are, where columns are seen independently of each other (`probe`), or tables would be too large.
+
+    Raises
+    ------
+    ValueError
+        When tables are needed and too large, and were not asked for by solver="dense".
+    """
+    if model.solver != "auto":
+        return bool(model.solver == "matrix-free")
+    possible = isinstance(n_components, Integral) and n_components < d and model.weights != "pairwise"
+    if d > _LARGEST_TABLE and not possible:
+        refuse_tables(d, f"n_components={n_components!r} and weights={model.weights!r}")
+    if not possible or d < _LARGE:
+        return False
+    chosen = model.weights != "auto" or d > _LARGEST_TABLE
+    return chosen or (probe is not None and probe.independent())
+
+
+def probed(model: Any, d: int) -> bool:
+    """Whether `matrix_free` may want a probe of joint counts."""
+    return bool(model.solver == "matrix-free" or (model.solver == "auto" and d >= _LARGE))
+
+
+def refuse_tables(d: int, what: str) -> None:
+    """Say that tables would be too large, and what to do."""
+    size = _TABLES * 8 * d**2 / 2**30
+    raise ValueError(
+        f"{what} need tables of {d} x {d} numbers, {size:.0f} GiB in all; beyond {_LARGEST_TABLE} columns they must be asked "
+        "for. Use fit with an integer n_components (or 'holdout') and weights='auto', or solver='dense' if they fit in memory."
+    )
+
+
+def check_stream(solver: str, d: int) -> None:
+    """Refuse tables too large for a stream, which cannot go without."""
+    if solver == "auto" and d > _LARGEST_TABLE:
+        refuse_tables(d, "partial_fit and merge")
+
+
+def check_options(model: Any, d: int) -> None:
+    """Refuse options of a POPCA for d columns that do not go together."""
+    k, how = model.n_components, model.robust
+    if isinstance(k, Integral) and int(k) > d:
+        raise ValueError(f"n_components must be at most the number of columns, {d}; got {k}. Lower n_components.")
+    if (model.weights == "known") != (model.p is not None):
+        raise ValueError(
+            f"p goes with weights='known' and only with it; got weights={model.weights!r}, p={model.p!r}. Pass both or none."
+        )
+    if model.p is not None and np.shape(model.p) not in ((), (d,)):
+        raise ValueError(
+            f"p must be a number or have shape ({d},); got {np.shape(model.p)}. Pass one for every column."
+        )
+    if model.p is not None and not (np.greater(model.p, 0).all() and np.less_equal(model.p, 1).all()):
+        raise ValueError("p must be above 0 and at most 1 in every column; got others. Drop columns never observed.")
+    if isinstance(how, tuple) and not (len(how) == 2 and how[0] == "winsor" and how[1] > 0):
+        raise ValueError(f"robust must be None, 'rows' or ('winsor', c) with c > 0; got {how!r}. Pass ('winsor', 3).")
+    free = isinstance(k, Integral | str) and k != d and model.weights != "pairwise"
+    if model.solver == "matrix-free" and not free:
+        raise ValueError(
+            "solver='matrix-free' needs an integer n_components below the number of columns, or 'holdout', and weights other "
+            f"than 'pairwise'; got {k!r} and {model.weights!r}. Use solver='dense'."
+        )
+
+
+def check_seen(n: NDArray[np.float64], unseen: str) -> None:
+    """Refuse columns without an entry, or say that they are left out."""
+    lost = np.flatnonzero(n == 0)
+    if len(lost) and unseen == "error":
+        raise ValueError(f"{_unseen(lost)}. Every column must be observed. Drop them, or pass unseen='drop'.")
+    if len(lost):
+        warnings.warn(f"{_unseen(lost)}. They are left out: their components are 0.", UserWarning, stacklevel=4)
+
+
+def warn_unseen(n: NDArray[np.float64]) -> None:
+    """Say which columns of a stream have no entry so far."""
+    lost = np.flatnonzero(n == 0)
+    if len(lost):
+        warnings.warn(f"{_unseen(lost)} so far. Their components are 0 until they do.", UserWarning, stacklevel=5)
+
+
+def _unseen(lost: NDArray[np.int64]) -> str:
+    return f"X has {len(lost)} columns without an observed entry, the first is column {lost[0]}"
+
+
+def check_alike(one: Any, other: Any) -> None:
+    """Refuse to merge models whose sums do not mean the same."""
+    for model in (one, other):
+        check_is_fitted(model, "components_")
+        if not hasattr(model, "state_"):
+            raise ValueError(
+                "merge needs models with tables of sums; got one fitted matrix-free. Use partial_fit or solver='dense'."
+            )
+        if model._how.robust is not None:
+            raise ValueError(
+                f"merge adds sums of rows as they came; got robust={model._how.robust!r}, which changes rows by all rows of its own "
+                "model. Fit on all rows at once, or with robust=None."
+            )
+    if one.n_features_in_ != other.n_features_in_ or not _same_names(one, other):
+        raise ValueError(
+            f"merge needs models of the same columns; got {one.n_features_in_} and {other.n_features_in_}, or other names. "
+            "Fit both on the same columns in the same order."
+        )
+    for name in ("center", "weights", "p", "standardize"):
+        mine, theirs = getattr(one._how, name), getattr(other._how, name)
+        if not np.array_equal(np.asarray(mine, dtype=object), np.asarray(theirs, dtype=object)):
+            raise ValueError(
+                f"merge needs models of the same {name}; got {mine!r} and {theirs!r}. Fit both alike, or set_params."
+            )
+
+
+def _same_names(one: Any, other: Any) -> bool:
+    names = [getattr(model, "feature_names_in_", None) for model in (one, other)]
+    return names[0] is None or names[1] is None or list(names[0]) == list(names[1])
+
+
+def location(rows: Observed) -> tuple[_Floats, _Floats]:
+    """Median and scaled median absolute deviation (d,) of observed entries; scale 1 where it is 0."""
+    d = rows.shape[1]
+    middle, spread = np.zeros(d), np.ones(d)
+    columns = rows.columns
+    values = rows.values.astype(np.float64)[columns.positions]
+    for j in np.flatnonzero(np.diff(columns.indptr)):
+        part = values[columns.indptr[j] : columns.indptr[j + 1]]
+        middle[j] = np.median(part)
+        spread[j] = _TO_SD * np.median(np.abs(part - middle[j])) or 1.0
+    return middle, spread
+
+
+def tamed(rows: Observed, how: object) -> Observed:
+    """Rows with cells clipped at `c` deviations from the median ("winsor", c), or with long rows shortened ("rows")."""
+    middle, spread = location(rows)
+    with np.errstate(over="ignore"):
+        z = (rows.values.astype(np.float64) - middle[rows.indices]) / spread[rows.indices]
+    if isinstance(how, tuple):
+        z = np.clip(z, -how[1], how[1])
+    else:
+        size = _lengths(rows, z)
+        usual = np.median(size[rows.row_counts > 0]) if rows.nnz else 1.0
+        index = np.repeat(np.arange(rows.shape[0]), rows.row_counts)
+        z /= np.maximum(1.0, size / (usual or 1.0))[index]
+    return rows.with_values(z * spread[rows.indices] + middle[rows.indices])
+
+
+def _lengths(rows: Observed, z: _Floats) -> _Floats:
+    """Root mean square (n,) of the observed entries z of every row, by its largest: squares of 1e200 would overflow."""
+    index = np.repeat(np.arange(rows.shape[0]), rows.row_counts)
+    if len(far := np.flatnonzero(~np.isfinite(z))):
+        row, column = int(index[far[0]]), int(rows.indices[far[0]])
+        raise ValueError(
+            "robust='rows' needs entries whose distance to the column's median, in its deviations, float64 holds; got "
+            f"{rows.values[far[0]]:.3g} in row {row}, column {column}. Correct it, or pass robust=('winsor', 3)."
+        )
+    largest = np.zeros(rows.shape[0])
+    np.maximum.at(largest, index, np.abs(z))
+    unit = np.where(largest > 0, largest, 1.0)
+    squares = np.bincount(index, (z / unit[index]) ** 2, minlength=rows.shape[0])
+    made: _Floats = unit * np.sqrt(squares / np.maximum(rows.row_counts, 1))
+    return made

@@ -1,0 +1,755 @@
+"""Subspaces followed along a stream of partially observed rows: `PETRELS`, `GROUSE`, and the arrays that a pass changes.
+
+`Tracker` and its classes are those arrays and their passes; `SubspaceTracker`, `PETRELS` and `GROUSE` are the estimators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from lacunar import _core
+from lacunar._random import generator
+from lacunar._snapshot import all_or_nothing
+from lacunar.lowrank.base import Coding, SubspaceModel
+from lacunar.lowrank.em import first_basis
+from lacunar.observed import Observed
+from lacunar.observed.batches import RowBatches
+from lacunar.observed.rules import COUNT, Array, Flag, Number, Parts, Rule, Word, check_parts, floats
+
+_Floats = NDArray[np.float64]
+Forget = float | Literal["window", "auto"]
+
+LARGEST_RANK = 64
+_SLICE = 2**13  # rows between two chances to interrupt
+_USUAL = 10  # components where their number is not given
+_RECENT = 0.05  # weight of a row in the running residual
+
+
+class NotFiniteError(ValueError):
+    """A step left the finite numbers; the tracker is as it was before the call."""
+
+
+def forgetting(forget: Forget) -> dict[str, Any]:
+    """`forget` in the words of the core: a fixed factor, the growing window 1 - 3 / (t + 300), or the adaptive window."""
+    if forget == "window":
+        return {"forgetting": "window", "keep": 1.0, "lost": 3.0, "start": 300.0}
+    if forget == "auto":
+        return {"forgetting": "adaptive", "keep": 1.0, "lost": 3.0, "start": 20.0}
+    return {"forgetting": "fixed", "keep": float(forget), "lost": 3.0, "start": 300.0}
+
+
+def _doubles(*shape: int | str, **more: Any) -> Array:
+    return floats(*shape, dtype=np.float64, **more)
+
+
+_FORGETTING: dict[str, Rule] = {
+    "forgetting": Word(("window", "adaptive", "fixed")),
+    "keep": Number(low=0, high=1),
+    "lost": Number(low=0),
+    "start": Number(low=0),
+}
+
+
+class Tracker:
+    """Arrays that a pass over rows changes in place, undone when the pass fails."""
+
+    by_column: ClassVar[tuple[str, ...]] = ("v",)
+    whole: ClassVar[tuple[str, ...]] = ("clock",)
+    rules: ClassVar[dict[str, Rule]] = {"v": _doubles("D", "d"), "clock": _doubles(_core.RLS_CLOCK)}
+    option_rules: ClassVar[dict[str, Rule]] = {"ridge": Number(low=0)}
+    v: _Floats
+    clock: _Floats
+    options: dict[str, Any]
+
+    def run(
+        self,
+        rows: Observed,
+        label: _Floats | None = None,
+        order: NDArray[np.int64] | None = None,
+        *,
+        undo: bool = True,
+    ) -> tuple[_Floats, _Floats]:
+        """One pass; predictions and relative residuals (n,) of the rows before their own steps.
+
+        With `undo` a pass that fails leaves the tracker as it was, for a copy of what the rows can reach.
+        """
+        order = np.arange(rows.shape[0]) if order is None else order
+        traces = np.zeros(rows.shape[0]), np.zeros(rows.shape[0])
+        with self.undone(rows) if undo else nullcontext():
+            self._make_room(rows)
+            for start in range(0, len(order), _SLICE):
+                bad = self._pass(rows, label, order[start : start + _SLICE], *traces)
+                if bad >= 0:
+                    raise NotFiniteError(
+                        f"values must stay finite; those of row {int(order[start + bad])} overflow. Scale the columns, or "
+                        "clip outliers. The model is as it was before."
+                    )
+        return traces
+
+    @contextmanager
+    def undone(self, rows: Observed) -> Iterator[None]:
+        """Whatever is raised within, of overflow, memory or Ctrl-C, leaves the arrays as they were before passes over `rows`."""
+        touched = np.unique(rows.indices)
+        columns: Any = slice(None) if self._moves_all(rows) or 2 * len(touched) > len(self.v) else touched
+        saved = self._save(columns)
+        try:
+            yield
+        except BaseException:
+            self._restore(columns, saved)
+            raise
+
+    def _make_room(self, rows: Observed) -> None:
+        """What columns seen for the first time need."""
+
+    def _pass(self, rows: Observed, label: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
+        raise NotImplementedError
+
+    def _moves_all(self, rows: Observed) -> bool:
+        """Whether a pass may turn columns that these rows do not observe."""
+        return True
+
+    def _save(self, columns: Any) -> list[NDArray[Any]]:
+        parts = [getattr(self, name)[columns].copy() for name in self.by_column]
+        return parts + [getattr(self, name).copy() for name in self.whole]
+
+    def _restore(self, columns: Any, saved: list[NDArray[Any]]) -> None:
+        parts = iter(saved)
+        for name in self.by_column:
+            getattr(self, name)[columns] = next(parts)
+        for name in self.whole:
+            getattr(self, name)[...] = next(parts)
+
+    def basis(self) -> _Floats:
+        """A basis (D, d) of the subspace, not orthonormal in general."""
+        return self.v
+
+    @property
+    def n_steps(self) -> int:
+        """Rows with an observed entry so far."""
+        return int(self.clock[0])
+
+    @property
+    def n_singular(self) -> int:
+        """Rows whose code needed a rescuing ridge."""
+        return int(self.clock[5])
+
+    def state(self) -> dict[str, Any]:
+        """Arrays and options: `of` goes on bit for bit."""
+        return {name: getattr(self, name) for name in (*self.by_column, *self.whole, "options")}
+
+    @classmethod
+    def of(cls, state: dict[str, Any]) -> Tracker:
+        """The tracker whose `state` this is, on the same arrays where they can be written to."""
+        made = cls.__new__(cls)
+        cls._refuse_foreign(state)
+        for name, value in state.items():
+            shared = isinstance(value, dict) or value.flags.writeable
+            setattr(made, name, value if shared else value.copy())
+        return made
+
+    @classmethod
+    def check(cls, state: Any, shape: tuple[int, int]) -> None:
+        """A state out of a file, of a basis of this shape: every part against every other. ValueError where they do not fit."""
+        D, d = shape
+        check_parts(state, {**cls.rules, "options": Parts(cls.option_rules)}, "state_", {"D": D, "d": d})
+
+    @classmethod
+    def _refuse_foreign(cls, state: dict[str, Any]) -> None:
+        """The state may come out of a file, and the core trusts what it is given a size for."""
+        arrays = {*cls.by_column, *cls.whole}
+        sound = set(state) == arrays | {"options"} and isinstance(state["options"], dict)
+        if not sound or any(np.asarray(state[name]).dtype.kind not in "fi" for name in arrays):
+            raise ValueError(
+                f"the state must be that of {cls.__name__}; got {sorted(map(str, state))[:20]}. Fit again."
+            )
+        if len({np.shape(state[name])[:1] for name in cls.by_column}) > 1 or np.ndim(state["v"]) != 2:
+            raise ValueError(
+                f"the state of {cls.__name__} must have one row a column in {', '.join(cls.by_column)}. Fit again."
+            )
+        slot = np.asarray(state.get("slot", -1))
+        if "slot" in state and not (slot.min(initial=-1) >= -1 and slot.max(initial=-1) < len(state["pool"])):
+            raise ValueError(f"the state of {cls.__name__} must have its slots inside the pool. Fit again.")
+
+
+class PerColumnRls(Tracker):
+    """PETRELS, and SLRM's Algorithms 1 and 2: an inverse correlation (d, d) for every column that was ever observed."""
+
+    by_column = ("v", "slot", "discount")
+    whole = ("clock", "t", "t_inverse", "w", "codes", "labelled", "labels", "pool")
+    rules: ClassVar[dict[str, Rule]] = {
+        **Tracker.rules,
+        **dict.fromkeys(("t", "t_inverse", "codes"), _doubles("d", "d")),
+        **dict.fromkeys(("w", "labelled"), _doubles("d")),
+        "labels": _doubles(1),
+        "discount": _doubles("D"),
+        "pool": floats("slots", "stride"),
+        "slot": Array("i", ("D",), low=-1, dtype=np.int32),
+    }
+    option_rules: ClassVar[dict[str, Rule]] = {
+        **Tracker.option_rules,
+        **_FORGETTING,
+        "lam1": Number(low=0, finite=False),
+        **dict.fromkeys(("lam2", "lam3", "rho"), Number(low=0)),
+        **dict.fromkeys(("cap", "delta"), Number(low=0, above=True)),
+        "constant_until": Number(whole=True, low=0),
+        **dict.fromkeys(("continuous", "orthonormal"), Flag()),
+    }
+
+    def __init__(self, basis: _Floats, w: _Floats | None = None, *, precision: str = "float64", **options: Any) -> None:
+        D, d = basis.shape
+        self.v, self.t, self.t_inverse = np.ascontiguousarray(basis, dtype=np.float64).copy(), np.eye(d), np.eye(d)
+        self.w = np.zeros(d) if w is None else np.array(w, dtype=np.float64)
+        self.slot, self.discount = np.full(D, -1, np.int32), np.zeros(D)
+        stride = _core.rls_stride(d, precision == "float32")
+        self.pool = np.zeros((0, stride), np.dtype(precision))
+        self.codes, self.labelled, self.labels = np.zeros((d, d)), np.zeros(d), np.zeros(1)
+        self.clock = np.zeros(_core.RLS_CLOCK)
+        plain = {"lam1": np.inf, "lam2": 0.0, "lam3": 0.0, "rho": 0.0, "constant_until": 1, "continuous": True}
+        rule = {"ridge": 0.0, "cap": 1e6, "delta": 10.0, "orthonormal": False, **forgetting(1.0)}
+        self.options = {**plain, **rule, **options}
+
+    @classmethod
+    def check(cls, state: Any, shape: tuple[int, int]) -> None:
+        super().check(state, shape)
+        pool, used = state["pool"], state["slot"][state["slot"] >= 0]
+        stride = _core.rls_stride(shape[1], pool.dtype == np.float32)
+        if pool.dtype not in (np.float32, np.float64) or pool.shape[1] != stride:
+            raise ValueError(
+                f"state_['pool'] must have {stride} numbers a column; got {pool.dtype} of shape {pool.shape}"
+            )
+        if not np.array_equal(np.sort(used), np.arange(len(pool))):
+            raise ValueError(
+                f"state_['slot'] must give each of {len(pool)} places of the pool to one column; it does not"
+            )
+
+    def _make_room(self, rows: Observed) -> None:
+        fresh = np.unique(rows.indices[self.slot[rows.indices] < 0])
+        if len(fresh):
+            room = np.broadcast_to(self._first(), (len(fresh), self.pool.shape[1]))
+            first = len(self.pool)
+            # One new block may come out of concatenate in the order of Fortran, which the core refuses.
+            self.pool = np.ascontiguousarray(np.concatenate([self.pool, room]))
+            self.slot[fresh] = np.arange(first, len(self.pool), dtype=np.int32)
+
+    def _first(self) -> NDArray[Any]:
+        """delta I in the layout of the pool: packed triangles of floats, blocks of eight columns of doubles."""
+        d = self.v.shape[1]
+        block = np.zeros(self.pool.shape[1], self.pool.dtype)
+        i = np.arange(d)
+        if self.pool.dtype == np.float32:
+            block[i * (i + 3) // 2] = self.options["delta"]
+        else:
+            block[np.cumsum(i // 8 * 8 + 8) - (i // 8 * 8 + 8) + i] = self.options["delta"]
+        return block
+
+    def _moves_all(self, rows: Observed) -> bool:
+        return bool(self.options["orthonormal"])
+
+    def _save(self, columns: Any) -> list[NDArray[Any]]:
+        slots = self.slot[columns]
+        self._slots = slots[slots >= 0]
+        parts = [getattr(self, name)[columns].copy() for name in self.by_column]
+        rest = [getattr(self, name).copy() for name in self.whole[:-1]]
+        return [*parts, *rest, self.pool[self._slots], self.pool]
+
+    def _restore(self, columns: Any, saved: list[NDArray[Any]]) -> None:
+        parts = iter(saved)
+        for name in self.by_column:
+            getattr(self, name)[columns] = next(parts)
+        for name in self.whole[:-1]:
+            getattr(self, name)[...] = next(parts)
+        kept, self.pool = (
+            parts  # a pass that saw new columns had moved to a longer pool, and the slots of those are -1 again
+        )
+        self.pool[self._slots] = kept
+
+    def _pass(self, rows: Observed, label: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
+        state: dict[str, Any] = {name: getattr(self, name) for name in (*self.by_column, *self.whole)}
+        entries: dict[str, Any] = {"indptr": rows.indptr, "indices": rows.indices, "values": rows.values}
+        asked: dict[str, Any] = {"order": order, "label": label, "options": self.options}
+        return _core.rls_pass(**entries, **asked, **state, prediction=prediction, residual=residual)
+
+    def basis(self) -> _Floats:
+        made: _Floats = self.v @ self.t
+        return made
+
+    def label_sums(self) -> tuple[_Floats, _Floats, float]:
+        """Discounted sums over labelled rows of a a^T and y a, and their number."""
+        return self.codes, self.labelled, float(self.labels[0])
+
+
+class SharedRls(Tracker):
+    """PETRELS with one correlation for all columns, an automatic ridge and the sums behind label weights."""
+
+    by_column = ("v", "count", "discount")
+    whole = ("clock", "inverse", "sums", "codes", "labelled", "w")
+    rules: ClassVar[dict[str, Rule]] = {
+        **Tracker.rules,
+        **dict.fromkeys(("inverse", "codes"), _doubles("d", "d")),
+        **dict.fromkeys(("w", "labelled"), _doubles("d")),
+        **dict.fromkeys(("count", "discount"), _doubles("D")),
+        "sums": _doubles(_core.SHARED_SUMS),
+    }
+    option_rules: ClassVar[dict[str, Rule]] = {
+        **Tracker.option_rules,
+        **_FORGETTING,
+        "lam1": Number(low=0, finite=False),
+        "automatic": Flag(),
+    }
+    sums: _Floats
+    codes: _Floats
+    labelled: _Floats
+    w: _Floats
+
+    def __init__(self, basis: _Floats, *, delta: float = 10.0, **options: Any) -> None:
+        D, d = basis.shape
+        self.v, self.inverse = np.ascontiguousarray(basis, dtype=np.float64).copy(), delta * np.eye(d)
+        self.count, self.discount = np.zeros(D), np.zeros(D)
+        self.sums, self.codes = np.zeros(_core.SHARED_SUMS), np.zeros((d, d))
+        self.labelled, self.w, self.clock = np.zeros(d), np.zeros(d), np.zeros(_core.RLS_CLOCK)
+        self.options = {"lam1": np.inf, "ridge": 0.0, "automatic": False, **forgetting("window"), **options}
+
+    def _moves_all(self, rows: Observed) -> bool:
+        """V is normalised every so many steps."""
+        every = max(1024, len(self.v) // 16)
+        return int(self.clock[0]) // every != (int(self.clock[0]) + rows.shape[0]) // every
+
+    def _pass(self, rows: Observed, label: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
+        entries = (rows.indptr, rows.indices, rows.values, order, label, self.options)
+        state = (self.v, self.inverse, self.count, self.discount, self.sums, self.codes, self.labelled, self.w)
+        return _core.shared_pass(*entries, *state, self.clock, prediction, residual)
+
+    def ridge(self) -> float:
+        """The ridge on codes: sigma^2 / tau of the running sums, when it is automatic and they mean something."""
+        if not self.options["automatic"] or self.sigma2() is None:
+            return float(self.options["ridge"])
+        return _core.shared_ridge(self.sums, self.v.shape[1], float(self.options["ridge"]))
+
+    def label_sums(self) -> tuple[_Floats, _Floats, float]:
+        """Discounted sums over labelled rows of a a^T and y a, and their number."""
+        return self.codes, self.labelled, float(self.sums[1])
+
+    def sigma2(self) -> float | None:
+        """Variance of an entry's noise, or None before enough was seen."""
+        left, freedom, looks = self.sums[3], self.sums[4], self.sums[2]
+        return float(left / freedom) if looks >= 1 and freedom > 0 else None
+
+
+class Grouse(Tracker):
+    """GROUSE, greedy or damped."""
+
+    whole = ("clock", "t", "t_inverse")
+    rules: ClassVar[dict[str, Rule]] = Tracker.rules | dict.fromkeys(("t", "t_inverse"), _doubles("d", "d"))
+    option_rules: ClassVar[dict[str, Rule]] = Tracker.option_rules | {"damping": Number(low=0)}
+
+    def __init__(self, basis: _Floats, *, damping: float = 1.0, ridge: float = 0.0) -> None:
+        d = basis.shape[1]
+        self.v, self.t, self.t_inverse = np.ascontiguousarray(basis, dtype=np.float64).copy(), np.eye(d), np.eye(d)
+        self.clock = np.zeros(_core.RLS_CLOCK)
+        self.options = {"damping": damping, "ridge": ridge}
+
+    def _pass(self, rows: Observed, label: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
+        entries = (rows.indptr, rows.indices, rows.values, order, self.options["damping"], self.options["ridge"])
+        return _core.grouse_pass(*entries, self.v, self.t, self.t_inverse, self.clock, residual)
+
+    def basis(self) -> _Floats:
+        made: _Floats = self.v @ self.t
+        return made
+
+
+class SubspaceTracker(RowBatches, SubspaceModel):
+    """Base of the trackers: subclasses make the state and say which ridge its codes have."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "init": [StrOptions({"svd", "random"}), "array-like"],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "ridge": [Interval(Real, 0, None, closed="left")],
+        "sparse_missing": [StrOptions({"absent", "nan"})],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+    }
+    _held: ClassVar[dict[str, Rule]] = {"n_samples_seen_": COUNT, "residual_": Number(low=0)}
+    n_components: int | None
+    init: Any
+    max_iter: int
+    ridge: Any
+    sparse_missing: Any
+    random_state: Any
+    n_jobs: int | None
+    _tracker_class: ClassVar[type[Tracker]]
+
+    def _start(self, basis: _Floats) -> Tracker:
+        raise NotImplementedError
+
+    def _ridge(self, tracker: Tracker) -> float:
+        return float(tracker.options["ridge"])
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None) -> SubspaceTracker:
+        """Follow the rows of X from a fresh start, `max_iter` times, the later passes in random order.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, D)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        rows = self._check_rows(X, reset=True)
+        rng = generator(self.random_state)
+        self._reset(rows, rng)
+        for number in range(self.max_iter):
+            self._follow(rows, None if number == 0 else rng.permutation(rows.shape[0]), undo=False)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
+    def partial_fit(self, X: Any, y: Any = None) -> SubspaceTracker:
+        """Follow further rows; the first call makes the start from its own rows.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, D)
+            Any number of rows; how they are split between calls makes no difference after the first.
+        y : ignored
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            For another number of columns, infinite entries, or values that overflow: the model is then as it was.
+        """
+        first = not hasattr(self, "state_")
+        rows = self._check_rows(X, reset=first)
+        if first:
+            self._reset(rows, generator(self.random_state))
+        self._follow(rows, None, undo=True)
+        return self
+
+    @property
+    def components_(self) -> _Floats:
+        """Orthonormal rows (n_components, D) that span the subspace; their order is the basis's. O(D k^2) to read out."""
+        check_is_fitted(self, "state_")
+        basis, triangle = np.linalg.qr(self._tracker().basis())
+        signs = np.where(np.diag(triangle) < 0, -1.0, 1.0)
+        return np.ascontiguousarray((basis * signs).T)
+
+    @property
+    def n_singular_(self) -> int:
+        """Rows with too few entries for a code of their own without rescue."""
+        return self._tracker().n_singular
+
+    def _tracker(self) -> Tracker:
+        check_is_fitted(self, "state_")
+        return self._tracker_class.of(self.state_)
+
+    def _check_loaded(self) -> None:
+        """A tracker of these columns and components."""
+        if "state_" in vars(self):
+            self._tracker_class.check(self.state_, (self.n_features_in_, self._wanted(self.n_features_in_)))
+
+    def _reset(self, rows: Observed, rng: np.random.Generator) -> None:
+        self.state_ = self._start(self._first_basis(rows, rng)).state()
+        self.n_samples_seen_, self.residual_ = 0, 1.0
+
+    def _first_basis(self, rows: Observed, rng: np.random.Generator) -> _Floats:
+        D = rows.shape[1]
+        k = self._wanted(D)
+        if k > D:
+            raise ValueError(
+                f"n_components must be at most the number of columns; got {k} for {D} columns. Lower n_components."
+            )
+        if isinstance(self.init, str):
+            if self.init == "svd":
+                return first_basis(rows, k, rng)[0]
+            return np.asarray(np.linalg.qr(rng.normal(size=(D, k)))[0])
+        given = check_array(self.init, dtype=np.float64, input_name="init")
+        if given.shape != (k, D):
+            raise ValueError(
+                f"init must have shape ({k}, {D}), one component a row; got {given.shape}. Pass 'svd' or 'random' instead."
+            )
+        return np.asarray(np.linalg.qr(given.T)[0])
+
+    def _wanted(self, D: int) -> int:
+        """n_components for D columns: a subspace smaller than the whole space where the parameter is None."""
+        if self.n_components is not None:
+            return int(self.n_components)
+        return max(min(_USUAL, D - 1), 1) if isinstance(self.init, str) else max(len(self.init), 1)
+
+    def _follow(self, rows: Observed, order: NDArray[np.int64] | None, *, undo: bool) -> None:
+        tracker, counted = self._tracker(), rows.row_counts > 0
+        with tracker.undone(rows) if undo else nullcontext():
+            _, residual = tracker.run(rows, None, order, undo=False)
+            recent = self.residual_
+            for value in residual[counted] if order is None else ():
+                recent += _RECENT * (float(value) - recent)
+            state = tracker.state()
+        # All that can fail comes before the first change.
+        self.state_, self.residual_, self.n_samples_seen_ = state, recent, self.n_samples_seen_ + rows.shape[0]
+
+    def _coding(self) -> Coding:
+        check_is_fitted(self, "state_")
+        components, ridge = self.components_, self._ridge(self._tracker())
+        return Coding(components, components.T, ridge)
+
+    def _standardised(self, rows: Observed) -> Observed:
+        return rows  # columns of a stream are taken as they come
+
+    def _in_units(self, rows: _Floats) -> _Floats:
+        return rows
+
+    def score_samples(self, X: Any) -> _Floats:
+        """Relative residual |x - U a|^2 / |x|^2 of every row on its observed entries; 0 for an empty row.
+
+        A value that stays high says that the subspace has changed.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, D)
+            Rows.
+
+        Returns
+        -------
+        residuals : ndarray of shape (m,)
+        """
+        check_is_fitted(self)
+        rows = self._check_rows(X)
+        found = self._coded(rows, self._coding(), left=True)
+        index = np.repeat(np.arange(rows.shape[0]), rows.row_counts)
+        size = np.bincount(index, np.square(rows.values, dtype=np.float64), minlength=rows.shape[0]).astype(np.float64)
+        relative: _Floats = np.divide(found.left, size, out=np.zeros_like(size), where=size > 0)
+        return relative
+
+
+class PETRELS(SubspaceTracker):
+    """Follow a subspace along a stream of partially observed rows by recursive least squares.
+
+    Every row is coded in the subspace so far by ridge regression on its observed entries, and the rows of the basis that
+    belong to those entries take one exact least-squares step, older rows being forgotten ([1]_).
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Dimension of the subspace, 1 to 64. None: the rows of `init` where it is an array, else 10, or one less than there are
+        columns where these are fewer than 11.
+    forget : "auto", "window" or float, default="auto"
+        What a step multiplies the past by. "auto" is 1 - 3 / (age + 20) within [.9, .998], with age set back to 0 and a tenth kept when a
+        fast average of the residuals exceeds three times a slow one: it follows abrupt changes. "window" is 1 - 3 / (t + 300),
+        which forgets wrong beginnings and then averages. A number in (0, 1] is that, 1 forgets nothing.
+    state : {"per-row", "shared"}, default="per-row"
+        An inverse correlation (k, k) for every column, as in [1]_, or one for all of them scaled by how often a column was seen:
+        less exact where columns differ in how they are missing, at D k instead of D k^2 / 2 numbers and a third of the time.
+    ridge : "auto" or float, default="auto"
+        Ridge on codes. "auto" is noise over signal, learned along the stream, with `state="shared"`, and 1e-3 of the mean
+        square of an entry with `state="per-row"`.
+    delta : float, default=10.0
+        What the inverse correlations start from, in units of the inverse mean square of a code.
+    precision : {"float64", "float32"}, default="float64"
+        Of the stored inverse correlations of `state="per-row"`; arithmetic is float64. Worth it when D k^2 numbers are more
+        than the cache.
+    init : {"svd", "random"} or array of shape (n_components, D), default="svd"
+        Where to start: singular vectors of the first rows given, filled with zeros; a random subspace; or a basis.
+    max_iter : int, default=1
+        Passes of `fit`.
+    sparse_missing : {"absent", "nan"}, default="absent"
+        What a sparse X does not store: missing, or zero.
+    random_state : int, RandomState or None, default=None
+    n_jobs : int, default=None
+        Threads of `transform`. Following is sequential by nature.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, D)
+        Orthonormal rows that span the subspace.
+    residual_ : float
+        Running mean of the relative residuals that rows had before their own steps.
+    n_samples_seen_ : int
+    n_singular_ : int
+        Rows with too few entries for a code of their own without rescue.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (D,)
+
+    Notes
+    -----
+    A row of o entries costs O(o k^2 + k^3), whatever D is: forgetting is applied to a column when it is next seen, and its
+    growth there is limited. Updates are symmetric to the last bit; others grow as forget^-t.
+
+    References
+    ----------
+    .. [1] Y. Chi, Y. C. Eldar, R. Calderbank, "PETRELS: Parallel Subspace Estimation and Tracking by Recursive Least
+       Squares from Partial Observations", 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.lowrank import PETRELS
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 2)) @ rng.normal(size=(2, 12))
+    >>> X[rng.random(X.shape) < 0.5] = np.nan
+    >>> tracker = PETRELS(2, random_state=0).fit(X)
+    >>> bool(tracker.residual_ < 1e-3)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **SubspaceTracker._parameter_constraints,
+        "forget": [StrOptions({"auto", "window"}), Interval(Real, 0, 1, closed="right")],
+        "state": [StrOptions({"per-row", "shared"})],
+        "ridge": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "delta": [Interval(Real, 0, None, closed="neither")],
+        "precision": [StrOptions({"float64", "float32"})],
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        forget: float | Literal["auto", "window"] = "auto",
+        state: Literal["per-row", "shared"] = "per-row",
+        ridge: float | Literal["auto"] = "auto",
+        delta: float = 10.0,
+        precision: Literal["float64", "float32"] = "float64",
+        init: Any = "svd",
+        max_iter: int = 1,
+        sparse_missing: Literal["absent", "nan"] = "absent",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.forget = forget
+        self.state = state
+        self.ridge = ridge
+        self.delta = delta
+        self.precision = precision
+        self.init = init
+        self.max_iter = max_iter
+        self.sparse_missing = sparse_missing
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    @property
+    def _tracker_class(self) -> type[Tracker]:  # type: ignore[override]
+        return SharedRls if self.state == "shared" else PerColumnRls
+
+    def _start(self, basis: NDArray[np.float64]) -> Tracker:
+        if basis.shape[1] > LARGEST_RANK:
+            raise ValueError(
+                f"n_components must be at most {LARGEST_RANK} for a stream; got {basis.shape[1]}. Use fewer, or a batch "
+                "method such as SLRMRegressor or POPCA."
+            )
+        keep = forgetting(self.forget)
+        if self.state == "shared":
+            automatic = self.ridge == "auto"
+            first = 1e-3 if automatic else float(self.ridge)
+            return SharedRls(basis, delta=self.delta, ridge=first, automatic=automatic, **keep)
+        ridge = 1e-3 if self.ridge == "auto" else float(self.ridge)
+        return PerColumnRls(basis, precision=self.precision, delta=self.delta, ridge=ridge, **keep)
+
+    def _ridge(self, tracker: Tracker) -> float:
+        return tracker.ridge() if isinstance(tracker, SharedRls) else float(tracker.options["ridge"])
+
+
+class GROUSE(SubspaceTracker):
+    """Follow a subspace along a stream of partially observed rows by rank-one rotations.
+
+    Every row is coded in the subspace so far, and the subspace is turned towards what it left over ([1]_). The greedy step
+    re-converges fast after a change but keeps a floor of noise; a smaller `damping` trades one for the other.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Dimension of the subspace, 1 to 64. None: the rows of `init` where it is an array, else 10, or one less than there are
+        columns where these are fewer than 11.
+    damping : float, default=1.0
+        Factor of the greedy step's angle, in (0, 1].
+    ridge : float, default=1e-3
+        Ridge on codes.
+    init : {"svd", "random"} or array of shape (n_components, D), default="svd"
+        Where to start: singular vectors of the first rows given, filled with zeros; a random subspace; or a basis.
+    max_iter : int, default=1
+        Passes of `fit`.
+    sparse_missing : {"absent", "nan"}, default="absent"
+        What a sparse X does not store: missing, or zero.
+    random_state : int, RandomState or None, default=None
+    n_jobs : int, default=None
+        Threads of `transform`.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (n_components, D)
+        Orthonormal rows that span the subspace.
+    residual_ : float
+        Running mean of the relative residuals that rows had before their own steps.
+    n_samples_seen_, n_singular_, n_features_in_ : int
+    feature_names_in_ : ndarray of shape (D,)
+
+    Notes
+    -----
+    The rotation is kept as a small matrix beside the basis, so that a row of o entries costs O(o k^2 + k^3), whatever D is.
+
+    References
+    ----------
+    .. [1] L. Balzano, R. Nowak, B. Recht, "Online Identification and Tracking of Subspaces from Highly Incomplete
+       Information", 2010.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.lowrank import GROUSE
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 2)) @ rng.normal(size=(2, 12))
+    >>> X[rng.random(X.shape) < 0.5] = np.nan
+    >>> bool(GROUSE(2, ridge=0, random_state=0).fit(X).residual_ < 1e-3)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **SubspaceTracker._parameter_constraints,
+        "damping": [Interval(Real, 0, 1, closed="right")],
+    }
+    _tracker_class = Grouse
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        damping: float = 1.0,
+        ridge: float = 1e-3,
+        init: Any = "svd",
+        max_iter: int = 1,
+        sparse_missing: Literal["absent", "nan"] = "absent",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.damping = damping
+        self.ridge = ridge
+        self.init = init
+        self.max_iter = max_iter
+        self.sparse_missing = sparse_missing
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def _start(self, basis: NDArray[np.float64]) -> Tracker:
+        if basis.shape[1] > LARGEST_RANK:
+            raise ValueError(
+                f"n_components must be at most {LARGEST_RANK} for a stream; got {basis.shape[1]}. Use fewer, or a batch "
+                "method such as SLRMRegressor or POPCA."
+            )
+        return Grouse(basis, damping=float(self.damping), ridge=float(self.ridge))
