@@ -43,14 +43,17 @@ OPTIONS = {
     "one step": ({"refine": 1}, 1e-8),
     "closed form": ({"refine": 0}, 1e-10),
     "about 0": ({"center": False, "refine": 3}, 1e-8),
-    "standardised": ({"scale": True}, 1e-8),
+    "standardised": ({"standardize": True}, 1e-8),
     "kappa": ({"weights": "kappa", "refine": 0}, 1e-10),
     "known": ({"weights": "known", "p": 0.5, "refine": 2}, 1e-8),
     "share of variance": ({"n_components": 0.8}, 1e-8),
     "all": ({"n_components": None, "refine": 0}, 1e-8),
     "matrix-free": ({"solver": "matrix-free", "refine": 0}, 1e-10),
     "matrix-free, refined": ({"solver": "matrix-free", "weights": "kappa"}, 1e-8),
-    "matrix-free, exact weights": ({"solver": "matrix-free", "pseudo_count": 0, "scale": True, "refine": 0}, 1e-10),
+    "matrix-free, exact weights": (
+        {"solver": "matrix-free", "pseudo_count": 0, "standardize": True, "refine": 0},
+        1e-10,
+    ),
 }
 
 
@@ -71,7 +74,7 @@ def test_wide_rows_go_without_a_table():
     X[rng.random(X.shape) < 0.9] = np.nan
     whole, over = POPCA(2, random_state=0).fit(X), fit_popca(POPCA(2, random_state=0), cut(X))
     assert over.solver_ == "matrix-free"
-    assert not hasattr(over, "tables_")
+    assert not hasattr(over, "state_")
     assert_alike(over, whole, 1e-8)
 
 

@@ -7,7 +7,7 @@ from reference.slrm import code
 from test_rls import table
 
 from lacunar import Observed
-from lacunar._codes import row_codes, transposed
+from lacunar._codes import row_codes
 from lacunar.lowrank.em import Factors, fit_als, fit_em
 
 
@@ -37,11 +37,6 @@ def test_codes_do_not_depend_on_threads_and_singular_rows_are_counted():
     np.testing.assert_array_equal(one.code, many.code)
     assert one.n_singular == many.n_singular > 0
     assert np.isfinite(one.code).all()
-
-
-def test_transposed_is_the_transpose():
-    X, _, _, _ = table(30, 20, 3, 0.5)
-    np.testing.assert_array_equal(transposed(Observed.from_dense(X)).to_dense(), X.T)
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5])

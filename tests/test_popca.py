@@ -26,7 +26,7 @@ def test_algorithm_1_as_printed():
     X, _, _ = table()
     C, components = algorithm1(X, 0.5, 2)
     made = POPCA(2, center=False, weights="known", p=0.5, refine=0, pseudo_count=0).fit(X)
-    np.testing.assert_allclose(made._covariance(0.0), C, rtol=1e-12)
+    np.testing.assert_allclose(made._covariance(), C, rtol=1e-12)
     np.testing.assert_allclose(np.abs(np.sum(made.components_ * components, axis=1)), 1, rtol=1e-10)
 
 
@@ -34,12 +34,12 @@ def test_algorithm_1_as_printed():
 def test_one_word_gives_algorithm_1(p):
     X, _, _ = table(offset=3.0)
     C, components = algorithm1(X, np.mean(~np.isnan(X)) if p is None else p, 2)
-    given = {"scale": True, "robust": "rows", "center": True, "whiten": False}
+    given = {"standardize": True, "robust": "rows", "center": True, "whiten": False}
     for made in (
         POPCA(2, p=p, options="paper", **given).fit(X),
-        POPCA(2, p=p, options="paper", scale=True).partial_fit(X[:100]).partial_fit(X[100:]),
+        POPCA(2, p=p, options="paper", standardize=True).partial_fit(X[:100]).partial_fit(X[100:]),
     ):
-        np.testing.assert_allclose(made._covariance(0.0), C, rtol=1e-10)
+        np.testing.assert_allclose(made._covariance(), C, rtol=1e-10)
         np.testing.assert_allclose(np.abs(np.sum(made.components_ * components, axis=1)), 1, rtol=1e-9)
         np.testing.assert_allclose(made.explained_variance_, np.linalg.eigvalsh(C)[::-1][:2], rtol=1e-9)
         assert not made.mean_.any()
@@ -146,9 +146,9 @@ def test_matrix_free_agrees_with_the_table_of_kappa():
 def test_precision_inverts_covariance_and_columns_scale():
     X, _, _ = table()
     X[:, 0] *= 100
-    model = POPCA(2, scale=True).fit(X)
+    model = POPCA(2, standardize=True).fit(X)
     np.testing.assert_allclose(model.get_covariance() @ model.get_precision(), np.eye(8), atol=1e-8)
-    same = POPCA(2, scale=True).fit(np.where(np.arange(8) == 0, X / 100, X))
+    same = POPCA(2, standardize=True).fit(np.where(np.arange(8) == 0, X / 100, X))
     np.testing.assert_allclose(model.components_, same.components_, atol=1e-8)
 
 

@@ -83,7 +83,9 @@ def test_expected_counts_are_unbiased_over_all_masks():
     assert total == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("how", [{}, {"scale": True}, {"center": False, "weights": "global"}, {"pseudo_count": 0}])
+@pytest.mark.parametrize(
+    "how", [{}, {"standardize": True}, {"center": False, "weights": "global"}, {"pseudo_count": 0}]
+)
 def test_solver_agrees_with_tables(how):
     X = Observed.from_dense(table(2000, 40))
     how = {"weights": "kappa", "refine": 0, "random_state": 0, **how}

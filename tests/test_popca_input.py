@@ -32,7 +32,7 @@ def test_rows_with_one_entry_inform_means_only():
     assert more.diagnostics_["effective_rows"] == plain.diagnostics_["effective_rows"] < 201
     assert more.diagnostics_["median_joint_count"] == plain.diagnostics_["median_joint_count"]
     assert (more.mean_ > plain.mean_ + 10).all()
-    np.testing.assert_array_equal(more.tables_["N"] - plain.tables_["N"], 50 * np.eye(6))
+    np.testing.assert_array_equal(more.state_["N"] - plain.state_["N"], 50 * np.eye(6))
     with pytest.warns(UserWarning, match="no method recovers"):
         nothing = POPCA(1).fit(single)
     np.testing.assert_allclose(nothing.mean_, 100 + np.arange(6))
@@ -43,7 +43,7 @@ def test_rows_with_one_entry_inform_means_only():
 def test_constant_columns_have_no_part(scale, refine):
     X = table()
     X[:, 2] = np.where(np.isnan(X[:, 2]), np.nan, 7.0)
-    model = POPCA(2, scale=scale, refine=refine).fit(X)
+    model = POPCA(2, standardize=scale, refine=refine).fit(X)
     np.testing.assert_allclose(model.components_[:, 2], 0, atol=1e-3)
     assert model.mean_[2] == pytest.approx(7.0, abs=1e-6)
     assert np.isfinite(model.transform(X)).all()
@@ -113,7 +113,13 @@ def test_a_failed_batch_leaves_everything():
 
 @pytest.mark.parametrize(
     "other",
-    [{"weights": "kappa"}, {"weights": "known", "p": 0.6}, {"scale": True}, {"center": False}, {"robust": "rows"}],
+    [
+        {"weights": "kappa"},
+        {"weights": "known", "p": 0.6},
+        {"standardize": True},
+        {"center": False},
+        {"robust": "rows"},
+    ],
 )
 def test_unlike_models_do_not_merge(other):
     X = table()

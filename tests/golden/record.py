@@ -172,7 +172,7 @@ CASES: dict[str, Case] = {
     "popca-holdout": Case("POPCA", {"n_components": "holdout", **SEED}, "table", rtol=1e-5),
     "popca-free": Case("POPCA", {"n_components": 2, "solver": "matrix-free", "refine": 0, **SEED}, "table", rtol=1e-5),
     "popca-stream": Case("POPCA", {"n_components": 2, "refine": 0, **SEED}, "stream"),
-    "popca-robust": Case("POPCA", {"n_components": 2, "robust": "rows", "scale": True, **SEED}, "table", rtol=1e-5),
+    "popca-robust": Case("POPCA", {"n_components": 2, "robust": "rows", "standardize": True, **SEED}, "table", rtol=1e-5),
     "petrels": Case("PETRELS", {"n_components": 2, **SEED}, "table"),
     "petrels-single": Case("PETRELS", {"n_components": 2, "precision": "float32", **SEED}, "table", rtol=1e-3),
     "petrels-shared": Case("PETRELS", {"n_components": 2, "state": "shared", **SEED}, "stream"),

@@ -271,7 +271,7 @@ class POPCA(SubspaceModel):
         d = len(counts.n)
         probe = probe_rows(parts, rng) if probed(self._how, d) else None
         for name in ("state_", "holdout_errors_"):
-            vars(self).pop(name, None)
+            self.__dict__.pop(name, None)
         shift = means_over(parts, counts.n) if self._how.center else np.zeros(d)
         k: Any = self.n_components
         if k == "holdout" and isinstance(parts, Whole):
@@ -471,11 +471,15 @@ class POPCA(SubspaceModel):
         warn_unseen(n)
         return self
 
-    def _from_tables(self, n_components: Any) -> Model:
-        """The closed form in standardised columns; sets `scale_`, `solver_`, `diagnostics_`, `total_variance_`."""
+    def _covariance(self) -> _Floats:
+        """The covariance (d, d) that the tables give; the second moment where not centred."""
         sums, shift = self._kept()
         about_zero = not self._how.center and shift.any()
-        C = covariance_of(moved(sums, -shift) if about_zero else sums, **self._moment())
+        return covariance_of(moved(sums, -shift) if about_zero else sums, **self._moment())
+
+    def _from_tables(self, n_components: Any) -> Model:
+        """The closed form in standardised columns; sets `scale_`, `solver_`, `diagnostics_`, `total_variance_`."""
+        C, sums = self._covariance(), self._kept()[0]
         d = len(C)
         self.scale_ = scale_of(np.diag(C)) if self._how.standardize else np.ones(d)
         C = C / np.outer(self.scale_, self.scale_)
@@ -517,7 +521,7 @@ class POPCA(SubspaceModel):
         return Coding(model.components, model.basis(), model.noise, size, unit)
 
     def _unknown_columns(self) -> NDArray[np.bool_]:
-        return self.n_seen_per_feature_ == 0
+        return np.equal(self.n_seen_per_feature_, 0)
 
     def transform(self, X: Any, *, return_std: bool = False) -> Any:
         """Codes of rows from their observed entries: posterior means, or least squares where `codes="ls"`.
