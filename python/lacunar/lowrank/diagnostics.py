@@ -1,4 +1,4 @@
-"""What tells whether a fit can be trusted, and warnings that say what to do."""
+"""Numbers that tell whether a fit of POPCA can be trusted, and warnings that say what to do."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PROBED = 64  # random columns whose 2,016 pairs stand for all
 
 
 class Probe(NamedTuple):
-    """Joint counts of some pairs of columns, what independent columns would make expect of them, and what goes with them."""
+    """Joint counts of some pairs of columns, and the counts that are expected where columns are seen independently of each other."""
 
     counts: _Floats  # (pairs,)
     expected: _Floats  # (pairs,)
@@ -31,7 +31,7 @@ class Probe(NamedTuple):
     fewest: float  # entries of the median column: the count when there is no pair
 
     def independent(self) -> bool:
-        """Whether counts are as expected, up to the noise that Poisson counts would have."""
+        """Whether counts are as expected, up to the noise of Poisson counts."""
         gap = np.sum((self.counts - self.expected) ** 2) - np.sum(self.expected)
         return bool(gap <= _DEPENDENT**2 * np.sum(self.expected**2))
 
@@ -89,7 +89,7 @@ def describe(probe: Probe, spectrum: Spectrum) -> dict[str, Any]:
 
 
 def warn_dependent(probe: Probe) -> None:
-    """Warn where pairs are not seen as often as weights without a table of counts believe."""
+    """Warn where pairs are not seen as often as weights of expected counts assume."""
     if not probe.independent():
         warnings.warn(
             "columns are not observed independently of each other (panels, or blocks of rows), so that weights of expected "
@@ -100,10 +100,10 @@ def warn_dependent(probe: Probe) -> None:
 
 
 def warn(found: dict[str, Any], values: Any, d: int, *, expected: bool) -> None:
-    """Warn where the closed form is hopeless, pairs were never seen, or the last component drowns in noise.
+    """Warn where pairs were seen too rarely or never, or where the last component is below the noise.
 
-    Noise of joint counts y has eigenvalues up to 2 sqrt(d / y) variances, a component with a share s of the variance s d: it takes
-    y d > 4 / s^2, which is y > 3 for the 50 columns and shares of a sixth that the threshold was measured on.
+    With joint counts y, noise has eigenvalues up to 2 sqrt(d / y) variances, and a component with a share s of the variance has s d.
+    The component is seen where y d > 4 / s^2: y > 3 for the 50 columns and shares of a sixth that the threshold was measured on.
     With `expected` counts, a pair that was not seen is not taken for uncorrelated.
     """
     median = found["median_joint_count"]

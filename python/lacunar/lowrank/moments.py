@@ -64,7 +64,7 @@ def column_pair_sums(
     sparse_missing: SparseMissing = "absent",
     n_jobs: int | None = None,
 ) -> PairSums:
-    """Sums over the pairs of observed entries of each row: covariances of rows with holes are made of them, and they add up.
+    """Sums over the pairs of observed entries of each row: they add up over rows, and give covariances of rows with missing entries.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def column_pair_sums(
 
 
 def pair_sums(rows: Observed, shift: _Floats, n_jobs: int | None = None) -> Sums:
-    """All sums of rows minus the shift."""
+    """All sums over rows, minus the shift, that `lacunar._moments` makes covariances of."""
     entries = rows.row_counts.astype(np.float64)
     S, N, A = pair_tables(rows, shift, True, True, n_jobs)
     assert N is not None
@@ -116,7 +116,7 @@ def pair_sums(rows: Observed, shift: _Floats, n_jobs: int | None = None) -> Sums
 
 
 def pair_tables(rows: Observed, shift: _Floats, counts: bool, cross: bool, n_jobs: int | None) -> PairSums:
-    """`column_pair_sums` of rows that were checked."""
+    """What `column_pair_sums` returns, of rows that were checked already."""
     n, d = rows.shape
     density, threads = rows.nnz / max(n * d, 1), thread_count(n_jobs)
     N = np.zeros((d, d), np.int64) if counts else None
@@ -228,9 +228,9 @@ def implicit_covariance(
     pseudo_count: float,
     n_jobs: int | None,
 ) -> Implicit:
-    """What `_moments.covariance` (or `second_moment`) gives for rows about their means, for any weights but "pairwise".
+    """The matrix of `_moments.covariance`, or of `second_moment` where not centred, of rows about their means, never formed.
 
-    "auto" weights are "kappa".
+    For any weights but "pairwise"; "auto" is "kappa".
 
     Exact for `pseudo_count` 0. Otherwise 1 / (count + pseudo_count) is no product of two columns' numbers, and a sum of such
     products stands for it: one or two for counts that are alike (to 1e-6), some fifteen for counts that span four orders of

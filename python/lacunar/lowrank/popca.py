@@ -72,10 +72,10 @@ class POPCA(SubspaceModel):
     center : bool, default=True
         Centre by the means of observed entries. False takes the second moment, as the paper does.
     weights : {"auto", "pairwise", "kappa", "feature", "global", "known"}, default="auto"
-        What sums over pairs are divided by: counts of rows with both ("pairwise"), or what independent columns make
-        expect of them, corrected for rows that differ in rate ("kappa"), from rates of columns ("feature"), from one rate
-        ("global") or from `p` ("known"). "auto" is "pairwise", and "kappa" where no (d, d) table is formed: that has no way
-        of knowing joint counts.
+        What sums over pairs are divided by: counts of rows with both ("pairwise"), or the counts expected of columns that are
+        observed independently: from rates of columns, corrected for rows that differ in rate ("kappa"), from rates of columns
+        ("feature"), from one rate ("global") or from `p` ("known"). "auto" is "pairwise", and "kappa" where no (d, d) table is
+        formed, as joint counts are not known there.
     p : float or array-like of shape (d,), default=None
         Probabilities that an entry is observed, for weights="known".
     pseudo_count : float, default=2
@@ -289,7 +289,7 @@ class POPCA(SubspaceModel):
         return self
 
     def _without_table(self, table: Parts, k: int, probe: Any, rng: np.random.Generator) -> Model:
-        """The closed form of centred rows by products with them; sets what `_from_tables` sets."""
+        """The closed form of centred rows by products with them; sets the attributes that `_from_tables` sets."""
         C = self._implicit(table)
         self.scale_ = scale_of(C.diagonal) if self._how.standardize else np.ones(len(C.rest))
         spectrum = free_spectrum(C.divided(self.scale_), k, rng)
@@ -403,7 +403,7 @@ class POPCA(SubspaceModel):
         return self
 
     def _conclude(self, point: SavePoint) -> None:
-        """The closed form of what a stream has summed, or all as before it."""
+        """The closed form of the sums of a stream; an error leaves the model as it was at `point`."""
         try:
             self._from_stream()
         except BaseException as error:
@@ -647,12 +647,12 @@ def matrix_free(model: Any, d: int, n_components: Any, probe: Probe | None) -> b
 
 
 def probed(model: Any, d: int) -> bool:
-    """Whether `matrix_free` may want a probe of joint counts."""
+    """Whether `matrix_free` may need a probe of joint counts."""
     return bool(model.solver == "matrix-free" or (model.solver == "auto" and d >= _LARGE))
 
 
 def refuse_tables(d: int, what: str) -> None:
-    """Say that tables would be too large, and what to do."""
+    """Raise an error that says how large tables would be, and what to do."""
     size = _TABLES * 8 * d**2 / 2**30
     raise ValueError(
         f"{what} need tables of {d} x {d} numbers, {size:.0f} GiB in all; beyond {_LARGEST_TABLE} columns they must be asked "

@@ -77,7 +77,7 @@ def refined(model: Model, rows: Observed | Parts, steps: int, *, centre: bool, n
     """At most `steps` of variational EM from this model (about mean 0) on rows; means are parameters where `centre`.
 
     Rows of components have a normal prior whose variance is learned and a normal posterior, as in the variational PCA of
-    Bishop (1999) with holes (Ilin and Raiko, "Practical approaches to principal component analysis in the presence of missing
+    Bishop (1999) for missing entries (Ilin and Raiko, "Practical approaches to principal component analysis in the presence of missing
     values", JMLR 2010); plain EM (Tipping and Bishop 1999) is the same without spread and prior, and overfits columns seen
     rarely. Codes are whitened and rotated to the axes after every step. O(nnz k^2 + (n + d) k^3) a step, 2 d k^2 numbers.
     """
@@ -122,7 +122,7 @@ def _step(state: _State, parts: Parts, counts: Counts, size: float, *, centre: b
 
 
 def _column_posteriors(grams: _Floats, products: _Floats, ridge: _Floats, k: int) -> tuple[_Floats, _Floats, float]:
-    """Means w (m, free), inverses (m, k, k) of G + ridge, and what w explains.
+    """Means w (m, free), inverses (m, k, k) of G + ridge, and the squares that w explains.
 
     E|x - v u|^2 = |x|^2 - 2 w b + w G w + tr(spread G), and (G + ridge) w = b.
     """
@@ -152,7 +152,7 @@ def _expectations(state: _State, parts: Parts, used: int, n_jobs: int | None) ->
 
 
 def _factor_sums(rows: Observed, model: _Floats, k: int, noise: float, n_jobs: int | None) -> tuple[_Floats, _Floats]:
-    """What `_expectations` unpacks, of some of the rows."""
+    """The sums that `_expectations` unpacks, over the rows of a part."""
     sums, moment = np.zeros((rows.shape[1], (k + 1) * (k + 2) // 2 + k + 1)), np.zeros(k * (k + 1) // 2)
     data = (rows.indptr, rows.indices, rows.values, model, k, noise)
     _core.factor_sums(*data, sums, moment, thread_count(n_jobs))

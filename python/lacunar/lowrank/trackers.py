@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -17,8 +16,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from lacunar import _core
+from lacunar._codes import LARGEST_CORE_RANK
 from lacunar._random import generator
-from lacunar._snapshot import all_or_nothing
+from lacunar._snapshot import SavePoint, all_or_nothing, going_back
 from lacunar.lowrank.base import Coding, SubspaceModel
 from lacunar.lowrank.em import first_basis
 from lacunar.observed import Observed
@@ -28,7 +28,6 @@ from lacunar.observed.rules import COUNT, Array, Flag, Number, Parts, Rule, Word
 _Floats = NDArray[np.float64]
 Forget = float | Literal["window", "auto"]
 
-LARGEST_RANK = 64
 _SLICE = 2**13  # rows between two chances to interrupt
 _USUAL = 10  # components where their number is not given
 _RECENT = 0.05  # weight of a row in the running residual
@@ -60,7 +59,7 @@ _FORGETTING: dict[str, Rule] = {
 
 
 class Tracker:
-    """Arrays that a pass over rows changes in place, undone when the pass fails."""
+    """The arrays of a tracker, which a pass over rows changes in place. A pass that fails leaves them as they were."""
 
     by_column: ClassVar[tuple[str, ...]] = ("v",)
     whole: ClassVar[tuple[str, ...]] = ("clock",)
@@ -80,7 +79,7 @@ class Tracker:
     ) -> tuple[_Floats, _Floats]:
         """One pass; predictions and relative residuals (n,) of the rows before their own steps.
 
-        With `undo` a pass that fails leaves the tracker as it was, for a copy of what the rows can reach.
+        With `undo` a pass that fails leaves the tracker as it was; that takes a copy of what the rows can change.
         """
         order = np.arange(rows.shape[0]) if order is None else order
         traces = np.zeros(rows.shape[0]), np.zeros(rows.shape[0])
@@ -95,33 +94,27 @@ class Tracker:
                     )
         return traces
 
-    @contextmanager
-    def undone(self, rows: Observed) -> Iterator[None]:
-        """Whatever is raised within, of overflow, memory or Ctrl-C, leaves the arrays as they were before passes over `rows`."""
-        touched = np.unique(rows.indices)
-        columns: Any = slice(None) if self._moves_all(rows) or 2 * len(touched) > len(self.v) else touched
-        saved = self._save(columns)
-        try:
-            yield
-        except BaseException:
-            self._restore(columns, saved)
-            raise
+    def undone(self, rows: Observed) -> AbstractContextManager[SavePoint]:
+        """A block from whose exceptions the arrays come back as they were before passes over `rows`."""
+        return going_back(Touched(self, rows))
 
     def _make_room(self, rows: Observed) -> None:
-        """What columns seen for the first time need."""
+        """Add memory for columns that are seen for the first time."""
 
     def _pass(self, rows: Observed, label: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
         raise NotImplementedError
 
-    def _moves_all(self, rows: Observed) -> bool:
+    def moves_all(self, rows: Observed) -> bool:
         """Whether a pass may turn columns that these rows do not observe."""
         return True
 
-    def _save(self, columns: Any) -> list[NDArray[Any]]:
+    def copies(self, columns: Any) -> list[NDArray[Any]]:
+        """Copies of what belongs to these columns, and to all."""
         parts = [getattr(self, name)[columns].copy() for name in self.by_column]
         return parts + [getattr(self, name).copy() for name in self.whole]
 
-    def _restore(self, columns: Any, saved: list[NDArray[Any]]) -> None:
+    def put_back(self, columns: Any, saved: list[NDArray[Any]]) -> None:
+        """The arrays as they were when `copies` made these."""
         parts = iter(saved)
         for name in self.by_column:
             getattr(self, name)[columns] = next(parts)
@@ -164,7 +157,7 @@ class Tracker:
 
     @classmethod
     def _refuse_foreign(cls, state: dict[str, Any]) -> None:
-        """The state may come out of a file, and the core trusts what it is given a size for."""
+        """Refuse a state, which may come out of a file, whose arrays do not fit each other: the core trusts their sizes."""
         arrays = {*cls.by_column, *cls.whole}
         sound = set(state) == arrays | {"options"} and isinstance(state["options"], dict)
         if not sound or any(np.asarray(state[name]).dtype.kind not in "fi" for name in arrays):
@@ -178,6 +171,21 @@ class Tracker:
         slot = np.asarray(state.get("slot", -1))
         if "slot" in state and not (slot.min(initial=-1) >= -1 and slot.max(initial=-1) < len(state["pool"])):
             raise ValueError(f"the state of {cls.__name__} must have its slots inside the pool. Fit again.")
+
+
+class Touched:
+    """What passes over some rows can change of a tracker, to go back to: copies of the columns that they observe, where that is less."""
+
+    def __init__(self, tracker: Tracker, rows: Observed) -> None:
+        touched = np.unique(rows.indices)
+        all_move = tracker.moves_all(rows) or 2 * len(touched) > len(tracker.v)
+        self._tracker, self._columns = tracker, slice(None) if all_move else touched
+
+    def snapshot(self) -> list[NDArray[Any]]:
+        return self._tracker.copies(self._columns)
+
+    def restore(self, kept: list[NDArray[Any]]) -> None:
+        self._tracker.put_back(self._columns, kept)
 
 
 class PerColumnRls(Tracker):
@@ -251,26 +259,25 @@ class PerColumnRls(Tracker):
             block[np.cumsum(i // 8 * 8 + 8) - (i // 8 * 8 + 8) + i] = self.options["delta"]
         return block
 
-    def _moves_all(self, rows: Observed) -> bool:
+    def moves_all(self, rows: Observed) -> bool:
         return bool(self.options["orthonormal"])
 
-    def _save(self, columns: Any) -> list[NDArray[Any]]:
+    def copies(self, columns: Any) -> list[NDArray[Any]]:
         slots = self.slot[columns]
-        self._slots = slots[slots >= 0]
+        used = slots[slots >= 0]
         parts = [getattr(self, name)[columns].copy() for name in self.by_column]
         rest = [getattr(self, name).copy() for name in self.whole[:-1]]
-        return [*parts, *rest, self.pool[self._slots], self.pool]
+        return [*parts, *rest, used, self.pool[used], self.pool]
 
-    def _restore(self, columns: Any, saved: list[NDArray[Any]]) -> None:
+    def put_back(self, columns: Any, saved: list[NDArray[Any]]) -> None:
         parts = iter(saved)
         for name in self.by_column:
             getattr(self, name)[columns] = next(parts)
         for name in self.whole[:-1]:
             getattr(self, name)[...] = next(parts)
-        kept, self.pool = (
-            parts  # a pass that saw new columns had moved to a longer pool, and the slots of those are -1 again
-        )
-        self.pool[self._slots] = kept
+        # A pass that saw new columns moved to a longer pool, and the slots of those columns are -1 again.
+        used, kept, self.pool = parts
+        self.pool[used] = kept
 
     def _pass(self, rows: Observed, label: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
         state: dict[str, Any] = {name: getattr(self, name) for name in (*self.by_column, *self.whole)}
@@ -318,7 +325,7 @@ class SharedRls(Tracker):
         self.labelled, self.w, self.clock = np.zeros(d), np.zeros(d), np.zeros(_core.RLS_CLOCK)
         self.options = {"lam1": np.inf, "ridge": 0.0, "automatic": False, **forgetting("window"), **options}
 
-    def _moves_all(self, rows: Observed) -> bool:
+    def moves_all(self, rows: Observed) -> bool:
         """V is normalised every so many steps."""
         every = max(1024, len(self.v) // 16)
         return int(self.clock[0]) // every != (int(self.clock[0]) + rows.shape[0]) // every
@@ -474,6 +481,11 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         if k > D:
             raise ValueError(
                 f"n_components must be at most the number of columns; got {k} for {D} columns. Lower n_components."
+            )
+        if k > LARGEST_CORE_RANK:
+            raise ValueError(
+                f"n_components must be at most {LARGEST_CORE_RANK} for a stream; got {k}. Use fewer, or a batch method such as "
+                "SLRMRegressor or POPCA."
             )
         if isinstance(self.init, str):
             if self.init == "svd":
@@ -648,11 +660,6 @@ class PETRELS(SubspaceTracker):
         return SharedRls if self.state == "shared" else PerColumnRls
 
     def _start(self, basis: NDArray[np.float64]) -> Tracker:
-        if basis.shape[1] > LARGEST_RANK:
-            raise ValueError(
-                f"n_components must be at most {LARGEST_RANK} for a stream; got {basis.shape[1]}. Use fewer, or a batch "
-                "method such as SLRMRegressor or POPCA."
-            )
         keep = forgetting(self.forget)
         if self.state == "shared":
             automatic = self.ridge == "auto"
@@ -747,9 +754,4 @@ class GROUSE(SubspaceTracker):
         self.n_jobs = n_jobs
 
     def _start(self, basis: NDArray[np.float64]) -> Tracker:
-        if basis.shape[1] > LARGEST_RANK:
-            raise ValueError(
-                f"n_components must be at most {LARGEST_RANK} for a stream; got {basis.shape[1]}. Use fewer, or a batch "
-                "method such as SLRMRegressor or POPCA."
-            )
         return Grouse(basis, damping=float(self.damping), ridge=float(self.ridge))
