@@ -5,7 +5,7 @@ import pytest
 from reference import meg as twin
 
 from lacunar.completion import Graph, Identity, Kernel, OnlineMatrixClassifier
-from lacunar.completion._draws import trial_draws
+from lacunar.completion.classifier import trial_draws
 from lacunar.persistence import load_model, save_model
 
 

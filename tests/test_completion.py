@@ -137,10 +137,10 @@ def test_files_and_pickles_resume_exactly(options, tmp_path):
     i, j, y = stream(160)
     model = OnlineMatrixClassifier(**options).partial_fit(i[:80], j[:80], y[:80])
     model.decision_one(i[80], j[80])  # a question changes nothing
-    state = model.export_state()
+    state = model.snapshot()
     copies = [
         pickle.loads(pickle.dumps(model)),
-        OnlineMatrixClassifier(**clone(model).get_params(deep=False)).resume(state),
+        OnlineMatrixClassifier(**clone(model).get_params(deep=False)).restore(state),
     ]
     save_model(model, tmp_path / "m.lacunar")
     copies.append(load_model(tmp_path / "m.lacunar"))

@@ -49,11 +49,11 @@ BAD_STREAMS = [
 @pytest.mark.parametrize(("stream", "kind", "message"), BAD_STREAMS)
 def test_bad_streams_leave_the_state_untouched(stream, kind, message, experts):
     model = learned(experts=experts)
-    before = copy.deepcopy(model.export_state())
+    before = copy.deepcopy(model.snapshot())
     for call in (model.partial_fit, model.score_stream):
         with pytest.raises(kind, match=message):
             call(*stream)
-        assert same(model.export_state(), before)
+        assert same(model.snapshot(), before)
 
 
 @pytest.mark.parametrize(
@@ -70,10 +70,10 @@ def test_bad_streams_leave_the_state_untouched(stream, kind, message, experts):
 )
 def test_a_failed_fit_leaves_the_old_one(X, y):
     model = learned()
-    before = copy.deepcopy(model.export_state())
+    before = copy.deepcopy(model.snapshot())
     with pytest.raises((ValueError, TypeError)):
         model.fit(X, y)
-    assert same(model.export_state(), before)
+    assert same(model.snapshot(), before)
 
 
 @pytest.mark.parametrize(
@@ -81,13 +81,13 @@ def test_a_failed_fit_leaves_the_old_one(X, y):
 )
 def test_bad_pairs_one_by_one(pair, message):
     model = learned()
-    before = copy.deepcopy(model.export_state())
+    before = copy.deepcopy(model.snapshot())
     for call in (model.decision_one, model.predict_one, model.predict_proba_one, lambda *p: model.learn_one(*p, 1)):
         with pytest.raises((ValueError, TypeError), match=message):
             call(*pair)
     with pytest.raises(ValueError, match="labels 0 and 1"):
         model.learn_one(0, 0, "yes")
-    assert same(model.export_state(), before)
+    assert same(model.snapshot(), before)
 
 
 BAD_OPTIONS = [
@@ -184,7 +184,7 @@ def test_a_point_outside_the_domain_changes_nothing():
 
 def test_interrupts_undo_the_stream(monkeypatch):
     model = learned(experts="auto", thresholds=[1, 2])
-    before = copy.deepcopy(model.export_state())
+    before = copy.deepcopy(model.snapshot())
     last = model._engine.members[1][3]
 
     def stop(*_, **__):
@@ -193,12 +193,12 @@ def test_interrupts_undo_the_stream(monkeypatch):
     monkeypatch.setattr(last, "run", stop)
     with pytest.raises(KeyboardInterrupt):
         model.partial_fit([0, 1], [0, 1], [0, 2])
-    assert same(model.export_state(), before)
+    assert same(model.snapshot(), before)
 
 
 def test_interrupts_after_the_learners_undo_the_stream(monkeypatch):
     model = learned(random_state=0)
-    before = copy.deepcopy(model.export_state())
+    before = copy.deepcopy(model.snapshot())
     curve = model._engine.curves[0]
     learn = curve.learn_block
 
@@ -210,7 +210,7 @@ def test_interrupts_after_the_learners_undo_the_stream(monkeypatch):
     monkeypatch.setattr(curve, "learn_block", stop)
     with pytest.raises(KeyboardInterrupt):
         model.partial_fit([0, 1], [0, 1], [0, 1])
-    assert same(model.export_state(), before)
+    assert same(model.snapshot(), before)
 
 
 OTHERS = {
@@ -226,16 +226,16 @@ OTHERS = {
 
 @pytest.mark.parametrize("options", OTHERS.values(), ids=OTHERS)
 def test_states_of_another_classifier_are_refused(options):
-    state = learned().export_state()
+    state = learned().snapshot()
     other = (
         learned(**options)
         if options.get("rows", 0) is None or "ids" not in str(options)
         else OnlineMatrixClassifier(**options)
     )
-    before = copy.deepcopy(other.export_state())
+    before = copy.deepcopy(other.snapshot())
     with pytest.raises(ValueError, match="this side information"):
-        other.resume(state)
-    assert same(other.export_state(), before)
+        other.restore(state)
+    assert same(other.snapshot(), before)
 
 
 @pytest.mark.parametrize(
@@ -253,10 +253,10 @@ def test_states_of_another_classifier_are_refused(options):
 )
 def test_damaged_states_are_refused(damage):
     model = learned()
-    before = copy.deepcopy(model.export_state())
-    with pytest.raises(ValueError, match="state"):
-        model.resume(before | damage if damage else {})
-    assert same(model.export_state(), before)
+    before = copy.deepcopy(model.snapshot())
+    with pytest.raises(ValueError, match="snapshot"):
+        model.restore(before | damage if damage else {})
+    assert same(model.snapshot(), before)
 
 
 def test_files_of_other_side_information_are_refused(tmp_path):
@@ -272,8 +272,8 @@ def test_recommend_and_comparator():
     for n in (0, -1, 2.5):
         with pytest.raises(ValueError, match="n must be"):
             model.recommend(0, n)
-    before = copy.deepcopy(model.export_state())
+    before = copy.deepcopy(model.snapshot())
     for comparator, message in (("best", "majority"), ([1], "one label"), ([1, 3], "labels 0 and 1")):
         with pytest.raises(ValueError, match=message):
             model.score_stream([0, 1], [0, 1], [1, 0], comparator=comparator)
-    assert same(model.export_state(), before)
+    assert same(model.snapshot(), before)

@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import minimize
 
 from lacunar.completion import Graph, Identity, Kernel, OnlineMatrixClassifier, mistake_bound, quasi_dimension_bound
-from lacunar.completion._calibration import OnlineLogistic, log_losses
-from lacunar.completion._experts import Hedge
+from lacunar.completion.labels import log_losses
+from lacunar.completion.model import Hedge, OnlineLogistic
 from lacunar.datasets import make_biclustered
 
 

@@ -6,8 +6,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from lacunar import _linalg
 from lacunar.completion import Kernel, KernelFunction
-from lacunar.completion import _engine_ahead as ahead
-from lacunar.completion._engine import Engine
+from lacunar.completion import engine as ahead
+from lacunar.completion.engine import Engine
 
 M, N = 40, 33
 RNG = np.random.default_rng(0)
@@ -57,7 +57,7 @@ def test_values_decisions_and_state(sides, scale, step):
     expected, updates = in_core(plain, i[rest], j[rest], y[rest], step, 0.4)
     assert_array_equal(updated, updates)
     assert_allclose(y_bar, expected, rtol=1e-9, atol=1e-9)
-    after, wanted = looking.state(), plain.state()
+    after, wanted = looking.snapshot(), plain.snapshot()
     for name in after:
         assert_allclose(after[name], wanted[name], rtol=1e-6 if name in ("bound", "trace") else 0)
 
@@ -89,12 +89,13 @@ def test_not_finite(bad):
     i, j, y = stream(600)
     engine = Engine(*smooth(), 0.1)
     engine.run(i[:200], j[:200], y[:200], 0.5, 0.4)
-    before = engine.state()
+    before = engine.snapshot()
     steps = np.full(600, 0.5)
     steps[300:] = bad
     with pytest.raises(FloatingPointError, match=r"in trial 3\d\d|pair"):
         engine.run(i, j, y, steps, 0.4, values=True)
-    after = engine.state()
+    engine.restore(before)
+    after = engine.snapshot()
     for name in before:
         assert_array_equal(before[name], after[name])
     assert np.isfinite(engine.score(0, 0))

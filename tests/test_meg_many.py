@@ -6,9 +6,9 @@ import scipy.sparse as sp
 
 from lacunar import _core
 from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction, Mix
-from lacunar.completion._engine import Engine
-from lacunar.completion._engine_batch import batched_log_scores
-from lacunar.completion._engine_many import from_blocks
+from lacunar.completion.engine import Engine
+from lacunar.completion.many import batched_log_scores, from_blocks
+from lacunar.completion.side import SideState
 
 POINTS = np.random.default_rng(0).normal(size=(40, 3))
 SIDES = {
@@ -32,6 +32,10 @@ def learned(sides, *, rows=40, cols=30, count=250):
     engine = Engine(*sides, 0.1)
     engine.run(i, j, np.where((i % 5 < 2) ^ (j % 3 == 0), 1.0, -1.0), 0.6, 0.5)
     return engine
+
+
+def side_by_side(engine, i, j):
+    return batched_log_scores(engine.rows, engine.cols, engine.cells(), i, j, engine.log_scale, engine.tol)
 
 
 def one_by_one(engine, i, j):
@@ -58,12 +62,12 @@ def test_strangers_and_acquaintances(name, count):
 def test_side_by_side(name):
     engine = learned(SIDES[name](), rows=30, cols=17)
     i, j = (a.ravel() for a in np.indices((40, 30)))
-    np.testing.assert_allclose(batched_log_scores(engine, i, j), one_by_one(engine, i, j), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(side_by_side(engine, i, j), one_by_one(engine, i, j), rtol=1e-10, atol=1e-10)
 
 
 def test_operators_go_side_by_side():
-    class Operator:
-        kind, grows, ids, size = "operator", False, None, 3500
+    class Operator(SideState):
+        kind, size = "operator", 3500
 
         def diagonal(self):
             return np.ones(self.size)
@@ -109,7 +113,7 @@ def test_blocks_of_a_symmetric_matrix():
     engine = learned(SIDES["features"]())
     x = np.sqrt(0.5) * np.hstack([np.repeat(POINTS[:1], 1, axis=0)])  # only its length matters here
     d = 2 * x.shape[1] + 1
-    L = from_blocks(engine.state()["matrix"], d)
+    L = from_blocks(engine.snapshot()["matrix"], d)
     assert L.shape == (d, d)
     np.testing.assert_array_equal(L, L.T)
 
@@ -133,8 +137,8 @@ def test_far_cells_first():
     model.learn(0, 3, 0.5)
     assert model.score(0, 3) == pytest.approx(np.expm1(0.5))
 
-    class Wide:
-        kind, grows, ids, size = "operator", False, None, n
+    class Wide(SideState):
+        kind, size = "operator", n
 
         def diagonal(self):
             return np.ones(n)

@@ -11,8 +11,8 @@ from sklearn.base import clone
 
 from lacunar import _core
 from lacunar.completion import Graph, Mix
-from lacunar.completion._side import _sparse_inverse, restore
-from lacunar.completion._side._sparse_inverse import SparseInverse
+from lacunar.completion import graph as graphs
+from lacunar.completion.graph import SparseInverse
 
 KINDS = ("pinv", "regularized", "pd")
 
@@ -85,7 +85,6 @@ def test_the_papers_form():
         side = Graph(A, "pd", normalize=False, method=method).begin()
         np.testing.assert_allclose(side.dense(), inverse / radius, atol=1e-13)
         assert side.is_pd_laplacian
-        assert restore(side.state()).is_pd_laplacian
     assert not Graph(A, "pd").begin().is_pd_laplacian
 
 
@@ -112,7 +111,7 @@ def test_pieces_and_vertices_without_an_edge(method, normalize):
 @pytest.mark.parametrize("tail", [0, 1, 50, 10_000])
 def test_selected_inversion_with_any_dense_tail(tail, monkeypatch):
     """The diagonal does not depend on how much of the inverse LAPACK makes."""
-    monkeypatch.setattr(_sparse_inverse, "_dense_from", lambda counts: max(0, len(counts) - tail))
+    monkeypatch.setattr(graphs, "_dense_from", lambda counts: max(0, len(counts) - tail))
     M = sp.csc_array(slow.laplacian(neighbours(120, dim=3).toarray()) + 0.01 * np.eye(120))
     np.testing.assert_allclose(SparseInverse(M).diagonal(), np.diag(np.linalg.inv(M.toarray())), rtol=1e-12)
 
@@ -121,7 +120,7 @@ def test_a_large_dense_tail_is_chosen_by_itself():
     A = neighbours(900, dim=6, k=10, weights=False)
     inverse = SparseInverse(sp.csc_array(sp.diags_array(A.sum(axis=1)) - A + sp.eye_array(900)))
     counts = np.diff(inverse._lower[0])
-    assert 0 < _sparse_inverse._dense_from(counts) <= 400
+    assert 0 < graphs._dense_from(counts) <= 400
     np.testing.assert_allclose(inverse.diagonal(), np.diag(inverse.solve(np.eye(900))), rtol=1e-12)
 
 
@@ -162,15 +161,16 @@ def test_matrices_that_are_not_positive_definite_are_refused():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", ["dense", "sparse"])
-def test_graphs_are_saved_and_resumed(kind, method):
+def test_graphs_are_restored_from_snapshots(kind, method):
     descriptor = Mix(Graph(neighbours(25), kind, ids=[f"v{k}" for k in range(25)], method=method))
     side = descriptor.begin()
-    for again in (restore(side.state()), descriptor.resume(side.state())):
-        np.testing.assert_array_equal(again.dense(), side.dense())
-        assert (again.ids, again.kind, again.digest()) == (side.ids, side.kind, side.digest())
-    other = Graph(neighbours(25), kind, regularization=0.2)
+    again = descriptor.begin()
+    again.restore(side.snapshot())
+    np.testing.assert_array_equal(again.dense(), side.dense())
+    assert (again.ids, again.kind, again.digest) == (side.ids, side.kind, side.digest)
+    other = Graph(neighbours(25), kind, regularization=0.2).begin()
     with pytest.raises(ValueError, match="of this side information"):
-        other.resume(side.state())
+        other.restore(side.snapshot())
     with pytest.raises(ValueError, match="takes no more; got 'v25'"):
         side.grow("v25")
 
@@ -288,8 +288,7 @@ def test_spectral_is_diffusion_cut_to_its_slow_modes(n, k, normalize):
     assert (side.kind, side.grows, side.factor()[0].shape) == ("factor", False, (n, min(n, k) + 1))
     K = slow.diffusion_kernel(A.toarray(), min(n, k), 3.0)
     np.testing.assert_allclose(side.dense(), slow.corr(K) if normalize else K / np.diag(K).max(), atol=1e-10)
-    np.testing.assert_array_equal(restore(side.state()).dense(), side.dense())
-    assert side.digest() == Graph(A, "spectral", n_components=k, diffusion=3.0, normalize=normalize).begin().digest()
+    assert side.digest == Graph(A, "spectral", n_components=k, diffusion=3.0, normalize=normalize).begin().digest
 
 
 def test_spectral_of_pieces_keeps_everybody_alive():
@@ -313,6 +312,6 @@ def test_a_factor_that_fills_up_is_written_out():
     crowded = Graph(A.maximum(A.T), "regularized")
     written, sparse = crowded.begin(), clone(crowded).set_params(method="sparse").begin()
     assert (written.kind, sparse.kind) == ("dense", "operator")
-    assert sparse.digest() == written.digest()
+    assert sparse.digest == written.digest
     V = rng.normal(size=(1010, 2))
     np.testing.assert_allclose(sparse.apply(V), written.apply(V), atol=1e-12)

@@ -79,7 +79,7 @@ def all_or_nothing(method: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
 
     @wraps(method)
     def whole(*args: _Given.args, **kwargs: _Given.kwargs) -> _Made:
-        point = SavePoint(args[0])
+        point = SavePoint(_Attributes(args[0]))  # also of a model with a pair of its own for its users
         try:
             return method(*args, **kwargs)
         except BaseException as error:

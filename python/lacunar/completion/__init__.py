@@ -1,20 +1,22 @@
-"""Online completion of a matrix of yes and no, with side information about its rows and columns.
+"""Online completion of a binary matrix, with side information about its rows and columns.
 
 After Herbster, Pasteris and Tse, *Online Matrix Completion with Side Information*: the matrix exponentiated gradient
-algorithm in kernel form. `_side` is what is known of rows and columns, `_theory` what it is worth.
+algorithm in kernel form. `classifier` is what users fit, `model` what it keeps at work, `engine` and `many` the algorithm;
+`side`, `features`, `points` and `graph` are side information, `theory` and `predictive` what it is worth.
 """
 
-from lacunar.completion._batches import read_pair_batches
-from lacunar.completion._classifier import OnlineMatrixClassifier
-from lacunar.completion._side import Features, Graph, Identity, Kernel, KernelFunction, Mix
-from lacunar.completion._table import table_pairs
-from lacunar.completion._theory import (
-    Predictiveness,
+from lacunar.completion.classifier import OnlineMatrixClassifier
+from lacunar.completion.features import Features
+from lacunar.completion.graph import Graph
+from lacunar.completion.pairs import read_pair_batches, table_pairs
+from lacunar.completion.points import KernelFunction
+from lacunar.completion.predictive import Predictiveness, predictiveness
+from lacunar.completion.side import Identity, Kernel, Mix
+from lacunar.completion.theory import (
     box_bound,
     max_norm,
     mistake_bound,
     pd_laplacian,
-    predictiveness,
     quasi_dimension,
     quasi_dimension_bound,
     regret_bound,

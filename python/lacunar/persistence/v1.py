@@ -81,6 +81,31 @@ def _renamed(values: Values, old: str, new: str) -> Values:
     return {new if name == old else name: value for name, value in values.items()}
 
 
+def _pairs(params: Values, state: Values) -> Stored:
+    """Side information had been written out whole; today a file holds what it has grown since the beginning."""
+    if "state_" in state:
+        learned, tables = state["state_"], []
+        for table in learned["tables"]:
+            rest = {name: part for name, part in table.items() if name not in ("base", "fresh", "side")}
+            tables.append({**rest, "side": _side(table["side"], table["base"])})
+        fresh = [table["fresh"] for table in learned["tables"]]
+        state = {**state, "state_": {**learned, "tables": tables, "fresh": fresh}}
+    return "lacunar.OnlineMatrixClassifier", params, state
+
+
+def _side(saved: Values, n_begun: int) -> Values:
+    kept: Values = {"digest": saved["digest"]}
+    if saved["type"] == "mixed":
+        kept["base"] = _side(saved["base"], n_begun)
+    elif saved["type"] == "function":
+        kept["points"] = saved["points"][n_begun:]
+    elif saved["type"] == "features":
+        kept["phi"] = saved["phi"][n_begun:]
+    elif saved["type"] == "factor" and saved["grows"]:
+        kept["size"] = len(saved["phi"])
+    return kept
+
+
 # Name of a stored class -> what turns its parameters and learned attributes into today's class, parameters and attributes.
 # A class that is renamed or split, or whose parameters or attributes are renamed, adds its function here.
 UPGRADES: dict[str, Callable[[Values, Values], Stored]] = {
@@ -90,6 +115,7 @@ UPGRADES: dict[str, Callable[[Values, Values], Stored]] = {
     "lacunar.GROUSE": _tracker("lacunar.GROUSE"),
     "lacunar.PETRELS": _tracker("lacunar.PETRELS"),
     "lacunar.POPCA": _popca,
+    "lacunar.OnlineMatrixClassifier": _pairs,
     "lacunar.SLRMRegressor": _slrm,
     "lacunar.TableEncoder": _table_encoder,
 }

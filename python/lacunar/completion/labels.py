@@ -1,4 +1,4 @@
-"""Labels of any of the usual kinds to signs -1 and +1, and back."""
+"""Labels of any of the usual kinds to signs -1 and +1, and back; what they say of predictions."""
 
 from __future__ import annotations
 
@@ -114,3 +114,44 @@ def _settle(target: Labels) -> Coding:
             "thresholds= for ratings, classes= where the first batch shows one of them."
         )
     return Coding(found, True, None)
+
+
+def class_probabilities(reached: Floats) -> Floats:
+    """P of each class (n, L + 1) from P of reaching each threshold (n, L), made to fall with the threshold."""
+    falling = np.minimum.accumulate(reached, axis=1)
+    bounds = np.column_stack([np.ones(len(falling)), falling, np.zeros(len(falling))])
+    made: Floats = bounds[:, :-1] - bounds[:, 1:]
+    return made
+
+
+def log_losses(probability: Floats, y: Floats) -> Floats:
+    """-log P(y), shape (n,), of labels +-1; a probability of 0 costs what 1e-15 costs."""
+    right = np.where(y > 0, probability, 1.0 - probability)
+    made: Floats = -np.log(np.maximum(right, 1e-15))
+    return made
+
+
+def mean_log_loss(reached: Floats, signs: Floats) -> float:
+    """Mean of -log P(class) of labels as signs (n, L); 0 for no trial."""
+    if not len(signs):
+        return 0.0
+    if signs.shape[1] == 1:
+        return float(log_losses(reached[:, 0], signs[:, 0]).mean())
+    each = class_probabilities(reached)[np.arange(len(signs)), (signs > 0).sum(axis=1)]
+    return float(-np.log(np.maximum(each, 1e-15)).mean())
+
+
+def comparator_mistakes(comparator: Any, target: NDArray[Any], coding: Coding) -> NDArray[np.int64]:
+    """1 where the comparator is wrong, (n,): the most frequent label in hindsight, or given labels."""
+    coded = coding.coded(target)
+    if isinstance(comparator, str):
+        if comparator != "majority":
+            raise ValueError(f"comparator must be None, 'majority' or a label for each pair; got {comparator!r}.")
+        labels, counts = np.unique(coded, return_counts=True)
+        guess = np.repeat(labels[np.argmax(counts)], len(coded)) if len(labels) else coded
+    else:
+        guess = read_labels(comparator, len(target))
+        coding.signs(guess)  # refuses what is no label
+        guess = coding.coded(guess)
+    wrong: NDArray[np.int64] = (guess != coded).astype(np.int64)
+    return wrong

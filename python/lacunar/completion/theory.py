@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse.linalg import LinearOperator, cg
+from sklearn.exceptions import ConvergenceWarning
 
-from lacunar.completion import _quasi_dimension
-from lacunar.completion._max_norm import max_norm
-from lacunar.completion._predictive import Predictiveness, predictiveness
-from lacunar.completion._side import SideInformation, SideState
-from lacunar.completion._side._energy import precision_trace
-from lacunar.completion._side._graph_input import components, read_adjacency
-from lacunar.completion._side._laplacian import laplacian, written_kernel
-from lacunar.completion._side._state import DENSE_LIMIT
+from lacunar.completion.graph import GraphState, components, laplacian, read_adjacency, written_kernel
+from lacunar.completion.side import (
+    DENSE_LIMIT,
+    Floats,
+    SideInformation,
+    SideState,
+)
 
-__all__ = [
-    "Predictiveness",
-    "box_bound",
-    "max_norm",
-    "mistake_bound",
-    "pd_laplacian",
-    "predictiveness",
-    "quasi_dimension",
-    "quasi_dimension_bound",
-    "regret_bound",
-]
+_TOL = 1e-10
+_LOOK = 25  # steps between two looks at the bounds
 
 
 def quasi_dimension(
@@ -77,7 +71,7 @@ def quasi_dimension(
     >>> round(quasi_dimension([[1, 1], [1, 1]], alike, alike, gamma=1.0), 4)
     2.1053
     """
-    return _quasi_dimension.minimum(U, _begun(rows, "rows"), _begun(cols, "cols"), gamma, tol, max_iter)
+    return _minimum(U, _begun(rows, "rows"), _begun(cols, "cols"), gamma, tol, max_iter)
 
 
 def box_bound(lower: ArrayLike, upper: ArrayLike) -> float:
@@ -314,3 +308,223 @@ def _check_bound(quasi_dimension: float, gamma: float, m: int, n: int) -> None:
         raise ValueError(f"gamma must be above 0 and at most 1; got {gamma}. A margin is at most 1.")
     if not (m >= 1 and n >= 1 and m + n >= 3):
         raise ValueError(f"m and n must be at least 1, and 3 together; got {m} and {n}.")
+
+
+def precision_trace(side: SideState, R: Floats) -> float:
+    """tr(R^T K^-1 R) of R (size, k); infinite when K is singular to rounding.
+
+    Factors by the Woodbury identity, graphs by their Laplacian, matrices by Cholesky; mixtures over graphs, whose inverse
+    is not sparse, by conjugate gradients.
+    """
+    if side.kind == "factor":
+        return _of_factor(*side.factor(), R)
+    if isinstance(side, GraphState):
+        return side.energy(R)
+    return _of_matrix(side.dense(), R) if side.kind == "dense" else _by_gradients(side, R)
+
+
+def _of_matrix(K: Floats, R: Floats) -> float:
+    try:
+        factor = scipy.linalg.cholesky(K, lower=True)
+    except scipy.linalg.LinAlgError:
+        return float("inf")
+    smallest, largest = np.diag(factor).min(), np.diag(factor).max()
+    if smallest**2 <= len(K) * np.finfo(float).eps * largest**2:
+        return float("inf")
+    return float((scipy.linalg.solve_triangular(factor, R, lower=True) ** 2).sum())
+
+
+def _of_factor(Phi: Floats, own: float, const: float, R: Floats) -> float:
+    """(F F^T + own I)^-1 = (I - F (own I + F^T F)^-1 F^T) / own, F = [Phi, sqrt(const) 1]."""
+    F = np.column_stack([Phi, np.full(len(Phi), np.sqrt(const))])
+    if own == 0:
+        return float("inf") if F.shape[1] < len(F) else _of_matrix(F @ F.T, R)
+    inner = F.T @ R
+    small = own * np.eye(F.shape[1]) + F.T @ F
+    return float(((R**2).sum() - (inner * scipy.linalg.solve(small, inner, assume_a="pos")).sum()) / own)
+
+
+def _by_gradients(side: SideState, R: Floats) -> float:
+    operator = LinearOperator((side.size, side.size), matvec=lambda v: side.apply(np.ravel(v)), dtype=np.float64)
+    total = 0.0
+    for column in R.T:
+        solved, info = cg(operator, column, rtol=_TOL, maxiter=5000)
+        if info:
+            raise ValueError(
+                "side information must be well enough conditioned to be solved with; conjugate gradients did not converge in "
+                "5000 steps. Give more weight to own in Mix."
+            )
+        total += float(column @ solved)
+    return total
+
+
+class _Program(NamedTuple):
+    """min <C, G> over G >= 0 with G = I on the diagonal and `fixed` off the diagonal blocks of rows and columns."""
+
+    C: Floats  # (m + n, m + n), blocks R_M M and R_N N
+    fixed: Floats  # (m + n, m + n), 1 on the diagonal, gamma U where rows meet columns
+    settled: NDArray[np.bool_]  # (m + n, m + n), where G is `fixed`
+
+    def lower(self, S: Floats) -> float:
+        """A bound by any S: made feasible for the dual, whose slack C - diag - blocks is S >= 0."""
+        S = np.where(self.settled, S, self.C)
+        S = S + max(0.0, -float(np.linalg.eigvalsh(S)[0])) * np.eye(len(S))
+        return float(np.sum((self.C - S) * self.fixed, where=self.settled))
+
+
+def _minimum(U: ArrayLike, M: SideState, N: SideState, gamma: float, tol: float, max_iter: int) -> float:
+    """D^gamma of U under begun side information; infinite where ||U||_max > 1 / gamma."""
+    matrix = np.asarray(U, dtype=np.float64)
+    if matrix.shape != (M.size, N.size):
+        raise ValueError(f"U must have shape ({M.size}, {N.size}), ids of rows by ids of columns; got {matrix.shape}.")
+    if not 0 < gamma <= 1:
+        raise ValueError(f"gamma must be above 0 and at most 1; got {gamma}. A margin is at most 1.")
+    if gamma * max_norm(matrix, tol=1e-8, max_iter=20_000) > 1 + 1e-6:
+        return float("inf")
+    precisions = [_precision(each) for each in (M, N)]
+    if any(each is None for each in precisions):
+        return float("inf")
+    return _solve(_program(gamma * matrix, *precisions), tol, max_iter)  # type: ignore[arg-type]
+
+
+def _precision(side: SideState) -> Floats | None:
+    """R_M M (size, size) of a kernel M^-1; None where it is singular to rounding."""
+    K = np.asarray(side.columns(np.arange(side.size)), dtype=np.float64)
+    values, vectors = np.linalg.eigh((K + K.T) / 2)
+    if values[0] <= len(K) * np.finfo(float).eps * values[-1]:
+        return None
+    made: Floats = float(K.diagonal().max()) * (vectors / values) @ vectors.T
+    return made
+
+
+def _program(scaled: Floats, M: Floats, N: Floats) -> _Program:
+    m, n = scaled.shape
+    C, fixed = np.zeros((m + n, m + n)), np.eye(m + n)
+    C[:m, :m], C[m:, m:] = M, N
+    fixed[:m, m:], fixed[m:, :m] = scaled, scaled.T
+    settled = np.eye(m + n, dtype=bool)
+    settled[:m, m:] = settled[m:, :m] = True
+    return _Program(C, fixed, settled)
+
+
+def _solve(program: _Program, tol: float, max_iter: int) -> float:
+    """Alternating directions: G meets the equations, Z is positive semidefinite, their disagreement prices both.
+
+    `best` is the highest dual bound, which is what may be trusted; it is returned once the primal value is within tol of it
+    and G is semidefinite to tol.
+    """
+    C, fixed, settled = program
+    weight = max(float(np.linalg.norm(C)) / len(C), 1e-12)
+    Z, price, best, value, off = np.where(settled, fixed, 0.0), np.zeros_like(C), -np.inf, np.inf, np.inf
+    for step in range(1, max_iter + 1):
+        G = np.where(settled, fixed, Z - price - C / weight)
+        values, vectors = np.linalg.eigh(G + price)
+        before, Z = Z, (vectors * np.maximum(values, 0.0)) @ vectors.T
+        price = G + price - Z
+        primal, dual = float(np.linalg.norm(G - Z)), weight * float(np.linalg.norm(Z - before))
+        if step % _LOOK == 0:
+            best = max(best, program.lower(-weight * price))
+            value, off = float(np.sum(C * G)), primal / np.sqrt(len(C))
+            if value - best <= tol * max(abs(value), 1.0) and off <= tol:
+                return max(value, best)
+            factor = 2.0 if primal * weight > 10 * dual else 0.5 if dual > 10 * primal * weight else 1.0
+            weight, price = weight * factor, price / factor
+    warnings.warn(
+        f"quasi_dimension lies above {best:.6g}; after {max_iter} steps the value is {value:.6g}, {off:.2g} short of feasible. "
+        "Raise max_iter or tol, or use quasi_dimension_bound.",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
+    return max(value, best)
+
+
+def max_norm(U: ArrayLike, *, tol: float = 1e-6, max_iter: int = 2000) -> float:
+    """||U||_max = min over P Q^T = U of max_i |P_i| max_j |Q_j|: 1 / gamma of Theorem 1 must not be below it.
+
+    By duality it is the largest trace norm of diag(sqrt p) U diag(sqrt q) over probability vectors p, q, a concave problem.
+    Every p, q gives a lower bound, and by its singular vectors a factorisation, an upper one; weights move towards
+    the longest rows of the factors until the two meet. No semidefinite solver is needed.
+
+    Parameters
+    ----------
+    U : array-like of shape (m, n)
+        Finite numbers; signs usually. Equal rows and equal columns are merged first: the norm is block-invariant.
+    tol : float, default=1e-6
+        Relative gap between the bounds at which to stop.
+    max_iter : int, default=2000
+        Singular value decompositions at most.
+
+    Returns
+    -------
+    float
+        The upper bound: at least the norm, at most (1 + tol) times it unless a warning says otherwise.
+
+    Raises
+    ------
+    ValueError
+        When U is not a finite matrix with an entry, or an argument is out of range.
+
+    Warns
+    -----
+    ConvergenceWarning
+        When the gap is wider than tol after max_iter; it names both bounds.
+
+    Notes
+    -----
+    O(m n min(m, n)) a step of distinct rows and columns, tens to hundreds of steps: for matrices of up to a few
+    hundred distinct rows and columns.
+
+    Examples
+    --------
+    >>> from lacunar.completion import max_norm
+    >>> round(max_norm([[1, 1], [1, -1]]), 6)
+    1.414214
+    """
+    distinct = _distinct(U)
+    if not tol > 0 or not max_iter >= 1:
+        raise ValueError(f"tol must be above 0 and max_iter at least 1; got {tol} and {max_iter}.")
+    if not distinct.any():
+        return 0.0
+    lower, upper = _bracket(distinct / np.abs(distinct).max(), tol, int(max_iter))
+    if upper - lower > tol * upper:
+        warnings.warn(
+            f"max_norm lies between {lower:.6g} and {upper:.6g} times the largest entry after {max_iter} steps, a gap above "
+            f"tol={tol:g}; the upper bound is returned. Raise max_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return float(upper * np.abs(distinct).max())
+
+
+def _distinct(U: ArrayLike) -> Floats:
+    matrix = np.asarray(U, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.size == 0:
+        raise ValueError(f"U must be a matrix with at least one entry; got shape {matrix.shape}.")
+    if not np.isfinite(matrix).all():
+        row, column = (int(k) for k in np.argwhere(~np.isfinite(matrix))[0])
+        raise ValueError(
+            f"U must be finite; got {matrix[row, column]} in row {row}, column {column}. Complete it first."
+        )
+    rows: Floats = np.unique(np.unique(matrix, axis=0), axis=1)
+    return rows
+
+
+def _bracket(U: Floats, tol: float, max_iter: int) -> tuple[float, float]:
+    """(lower, upper) bounds of the norm. U = B C^T, B (m, r), C (n, r), balanced for the weights p, q."""
+    p, q = (np.full(size, 1.0 / size) for size in U.shape)
+    lower, upper = 0.0, np.inf
+    for _ in range(max_iter):
+        left, values, right = np.linalg.svd(np.sqrt(p)[:, None] * U * np.sqrt(q), full_matrices=False)
+        kept = values > 1e-14 * values[0]
+        root = np.sqrt(values[kept])
+        B = (U * np.sqrt(q)) @ right[kept].T / root
+        C = (U.T * np.sqrt(p)) @ left[:, kept] / root
+        long_rows, long_columns = (B**2).sum(axis=1), (C**2).sum(axis=1)
+        lower = max(lower, float(values.sum()))
+        upper = min(upper, float(np.sqrt(long_rows.max() * long_columns.max())))
+        if upper - lower <= tol * upper:
+            break
+        # The gradient of the trace norm in p is long_rows / 2: a step of multiplicative weights, which only ascends.
+        p, q = p * long_rows, q * long_columns
+        p, q = p / p.sum(), q / q.sum()
+    return lower, max(upper, lower)

@@ -1,4 +1,4 @@
-"""How predictive side information is for what was seen: do ids it calls alike have like entries?"""
+"""How predictive side information is for what was seen: do ids that it calls alike have like entries?"""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from lacunar._random import generator
-from lacunar.completion._side import SideInformation, SideState
+from lacunar.completion.side import (
+    SideInformation,
+    SideState,
+)
 
-_Floats = NDArray[np.float64]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,7 @@ def _table(size: int, index: ArrayLike, other: ArrayLike, y: ArrayLike) -> Any:
     return table
 
 
-def _likeness(seen: Any) -> tuple[_Floats, _Floats, _Floats]:
+def _likeness(seen: Any) -> tuple[Floats, Floats, Floats]:
     """(alike, weight, equal) of pairs of rows (n, n): products of entries less their place's mean, places in common, signs equal."""
     mask = sp.csr_array((np.ones_like(seen.data), seen.indices, seen.indptr), shape=seen.shape)
     mean = np.asarray(seen.sum(axis=0)).ravel() / np.maximum(np.asarray(mask.sum(axis=0)).ravel(), 1)
@@ -144,7 +147,7 @@ def _likeness(seen: Any) -> tuple[_Floats, _Floats, _Floats]:
     return products / np.maximum(weight, 1.0), weight, (weight + signs) / 2
 
 
-def _correlation(K: _Floats, alike: _Floats, weight: _Floats) -> float:
+def _correlation(K: Floats, alike: Floats, weight: Floats) -> float:
     """Weighted over pairs; 0 where one of them does not vary."""
     total = weight.sum()
     k, a = K - (weight * K).sum() / total, alike - (weight * alike).sum() / total

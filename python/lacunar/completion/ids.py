@@ -8,17 +8,19 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar.completion._side import Identity, SideInformation, SideState
-from lacunar.observed.rules import COUNT, Instance, Items, Number, Rule, check_parts, whole
+from lacunar.completion.side import (
+    Identity,
+    SideInformation,
+    SideState,
+)
+from lacunar.observed.rules import Instance, Items, Number, Rule, check_parts, whole
 
 Vertices = NDArray[np.int64]
 UNKNOWN = -1
-_STATE: dict[str, Rule] = {
+_SNAPSHOT: dict[str, Rule] = {
     "side": Instance(Mapping),
-    "base": COUNT,
     "grown": Items(Instance(Hashable), "grown"),
     "vertices": whole("grown", distinct=True),
-    "fresh": whole("fresh", distinct=True),
     "spare": Number(whole=True, low=UNKNOWN),
 }
 
@@ -37,18 +39,13 @@ class IdTable:
         Ids the side information began with.
     """
 
-    def __init__(self, described: SideInformation, name: str, state: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, described: SideInformation, name: str) -> None:
         self.name, self.described = name, described
-        self.side: SideState = described.begin() if state is None else described.resume(state["side"])
+        self.side: SideState = described.begin()
         self.alike = isinstance(described, Identity)
-        begun = self.side.size if state is None else int(state["base"])
-        if not 0 <= begun <= self.side.size:
-            raise ValueError(f"the state's base must be 0 to {self.side.size}; got {begun}. Save it again.")
-        known = self.side.ids if self.side.ids is not None else range(begun)
+        known = self.side.ids if self.side.ids is not None else range(self.side.size)
         self.number: dict[Hashable, int] = {each: k for k, each in enumerate(known)}
-        self.base, self.spare, self.fresh = begun, UNKNOWN, set[int]()
-        if state is not None:
-            self._resume(state)
+        self.base, self.spare, self.fresh = self.side.size, UNKNOWN, set[int]()
 
     @property
     def n_learned(self) -> int:
@@ -138,29 +135,25 @@ class IdTable:
         self.number.pop(name, None)
         self.fresh.discard(vertex)
 
-    # -- state ----------------------------------------------------------------------------------------------------
-
-    def state(self) -> dict[str, Any]:
-        """Plain data from which the table is made again."""
+    def snapshot(self) -> dict[str, Any]:
+        """Plain data of the ids that came and of what the side information has grown."""
         grown = [[name, vertex] for name, vertex in self.number.items() if vertex >= self.base]
         return {
-            "side": self.side.state(),
-            "base": self.base,
+            "side": self.side.snapshot(),
             "grown": [name for name, _ in grown],
             "vertices": np.array([vertex for _, vertex in grown], np.int64),
-            "fresh": np.array(sorted(self.fresh), np.int64),
             "spare": self.spare,
         }
 
-    def _resume(self, state: Mapping[str, Any]) -> None:
-        size, sizes = self.side.size, dict[str, int]()
-        check_parts(state, _STATE, f"the state of the {self.name}", sizes)
-        vertices, grown = state["vertices"], list(state["grown"])
-        taken = [*vertices.tolist(), *([state["spare"]] if state["spare"] != UNKNOWN else [])]
-        if sorted(taken) != list(range(self.base, size)) or len(grown) != len(vertices):
-            raise ValueError(f"the state must name every one of {size} {self.name} once; it does not. Save it again.")
-        self.number.update(zip(grown, vertices.tolist(), strict=True))
-        self.fresh = {int(each) for each in state["fresh"]}
-        self.spare = int(state["spare"])
-        if len(self.number) + (self.spare != UNKNOWN) != size or not self.fresh <= set(taken):
-            raise ValueError(f"the state's ids of the {self.name} contradict each other. Save it again.")
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """The ids of a snapshot, taken by a table that was just made; ValueError where its parts contradict each other."""
+        check_parts(snapshot, _SNAPSHOT, f"the snapshot of the {self.name}", {})
+        self.side.restore(snapshot["side"])
+        size, vertices, spare = self.side.size, snapshot["vertices"].tolist(), int(snapshot["spare"])
+        taken = [*vertices, *([spare] if spare != UNKNOWN else [])]
+        self.number.update(zip(snapshot["grown"], vertices, strict=True))
+        self.spare = spare
+        if len(self.number) + (spare != UNKNOWN) != size or sorted(taken) != list(range(self.base, size)):
+            raise ValueError(
+                f"the snapshot must name every one of {size} {self.name} once; it does not. Take it again."
+            )

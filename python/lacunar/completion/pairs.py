@@ -1,17 +1,17 @@
-"""Pairs and labels from what does not fit in memory, and the fit in one pass over them."""
+"""Pairs and labels from tables and from sources that do not fit in memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Self
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lacunar._random import generator
 from lacunar.observed import Observed
 from lacunar.observed.arrow import record_batches, values_of
-from lacunar.observed.batches import labelled, one_pass
-from lacunar.observed.door import read_pairs
+from lacunar.observed.door import SparseMissing, as_observed
 
 Column = NDArray[Any]
 PairBatch = tuple[tuple[Column, Column], Column]
@@ -129,31 +129,70 @@ def _batch(columns: list[Column]) -> PairBatch:
     return (rows, cols), labels
 
 
-class PairBatches:
-    """`fit_batches` of estimators that learn from pairs."""
+def table_pairs(
+    table: Any, *, sparse_missing: SparseMissing = "absent", shuffle: bool = True, random_state: Any = None
+) -> tuple[tuple[NDArray[Any], NDArray[Any]], NDArray[Any]]:
+    """What is observed of a table, as the pairs and values that `OnlineMatrixClassifier` takes.
 
-    partial_fit: Any
+    Parameters
+    ----------
+    table : array-like with NaN, frame, sparse matrix or Observed, shape (m, n)
+        Ratings or answers: numbers or booleans.
+    sparse_missing : {"absent", "nan"}, default="absent"
+        What a sparse table does not store: missing, or zero.
+    shuffle : bool, default=True
+        Pairs in random order. Row after row, a stream would learn one row at a time, and know nothing of the next.
+    random_state : int, RandomState or None, default=None
+        Of that order.
 
-    def fit_batches(self, batches: Iterable[Any], *, classes: Sequence[Any] | None = None) -> Self:
-        """Fit in one pass over batches of pairs, in their order; memory is that of the model and one batch.
+    Returns
+    -------
+    pairs : (rows, cols), two ndarrays of shape (nnz,)
+        Numbers of rows and columns; for a frame its column names, and for a pandas frame its index.
+    values : ndarray of shape (nnz,)
 
-        Parameters
-        ----------
-        batches : iterable of (X, y)
-            As in `fit`: what `read_pair_batches` yields, or any generator.
-        classes : two labels, default=None
-            As in `partial_fit`.
+    Raises
+    ------
+    TypeError, ValueError
+        As `lacunar.Observed.from_dense`, `from_frame` and `from_scipy`.
 
-        Returns
-        -------
-        self
-            The same as `partial_fit` batch by batch on a fresh estimator. After an error as after the batch before, or as
-            before the call if it was the first.
-        """
+    Notes
+    -----
+    O(nnz) beside the table.
 
-        def learn(batch: Any) -> None:
-            X, y = labelled(batch)
-            self.partial_fit(*read_pairs(X), y, classes)
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from lacunar.completion import OnlineMatrixClassifier, table_pairs
+    >>> likes = pd.DataFrame(
+    ...     {"Alien": [1, 0, 1, 0], "Heat": [1, None, 1, 0], "Ran": [None, 0, 1, 0], "Tron": [1, 0, None, None]},
+    ...     index=["ann", "bob", "cid", "dan"],
+    ... )
+    >>> pairs, y = table_pairs(likes, random_state=0)
+    >>> model = OnlineMatrixClassifier().fit(pairs, y)
+    >>> model.predict([("ann", "Ran"), ("bob", "Heat")])
+    array([1., 0.])
+    """
+    seen = as_observed(table, sparse_missing=sparse_missing, warn_counts=False)
+    rows, cols, values = np.repeat(np.arange(seen.shape[0]), seen.row_counts), seen.indices, seen.values
+    if shuffle:
+        order = generator(random_state).permutation(len(values))
+        rows, cols, values = rows[order], cols[order], values[order]
+    return (_names(getattr(table, "index", None), rows), _names(_column_names(table), cols)), values
 
-        one_pass(self, batches, learn)
-        return self
+
+def _column_names(table: Any) -> Any:
+    """Of a pandas or polars frame, or an Arrow table; None for what has none."""
+    if isinstance(table, Observed):
+        return None
+    return getattr(table, "column_names", getattr(table, "columns", None))
+
+
+def _names(names: Any, numbers: NDArray[Any]) -> NDArray[Any]:
+    if names is None or callable(names):  # `index` of a list is a method
+        return numbers.astype(np.int64)
+    listed: NDArray[Any] = np.empty(len(names), dtype=object)
+    listed[:] = list(names)
+    chosen: NDArray[Any] = listed[numbers]
+    return chosen

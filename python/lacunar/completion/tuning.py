@@ -9,9 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar.completion._side import SideState
-
-Floats = NDArray[np.float64]
+from lacunar.completion.side import (
+    Floats,
+    SideState,
+)
+from lacunar.completion.theory import quasi_dimension_bound
 
 
 class Tuning(NamedTuple):
@@ -38,34 +40,39 @@ class Tuning(NamedTuple):
 
 
 def tune(options: Any, rows: SideState, cols: SideState) -> Tuning:
-    """The numbers behind the options of a classifier (its parameters of the same names)."""
-    check_together(options)
+    """The numbers behind the options of a classifier (its parameters of the same names).
+
+    As printed, what has no place in the paper gives way to the theorem's value: the step of any time and the neutral D.
+    """
+    paper = options.options == "paper"
+    step = "theory" if paper and options.step in ("anytime", "fixed") else options.step
+    d = "theory" if paper and options.d == "neutral" else options.d
+    check_together(options, step, d)
     size = sum(options.n_ids) if options.n_ids else rows.size + cols.size
     blocks = _blocks(options.blocks)
     gamma = 1.0 / math.sqrt(min(blocks)) if options.gamma == "theory" else float(options.gamma)
-    quasi_dimension = _quasi_dimension(options, rows, cols, size)
+    quasi_dimension = _quasi_dimension(d, options.blocks, rows, cols)
     if quasi_dimension is not None:
         if size == 0:
             raise ValueError(
-                f"n_ids must be given for d={options.d!r} where ids are not known at the beginning; got None. Pass the most rows and "
+                f"n_ids must be given for d={d!r} where ids are not known at the beginning; got None. Pass the most rows and "
                 "columns that may come, or use d='neutral' with prior=."
             )
         log_scale = math.log(quasi_dimension / size)
     else:
         log_scale = math.log1p(options.prior) - math.log(_mean_square(rows, cols))
-    schedule, number = _steps(options, gamma, quasi_dimension or float(size), size)
-    strict = options.options == "paper" and not options.conservative
-    return Tuning(gamma, log_scale, schedule, number, bool(options.conservative), strict)
+    schedule, number = _steps(options, step, gamma, quasi_dimension or float(size), size)
+    return Tuning(gamma, log_scale, schedule, number, bool(options.conservative), paper and not options.conservative)
 
 
-def check_together(options: Any) -> None:
+def check_together(options: Any, step: Any, d: Any) -> None:
     """Options that ask for others."""
-    planned = options.step == "fixed" or (options.step == "theory" and not options.conservative)
+    planned = step == "fixed" or (step == "theory" and not options.conservative)
     if planned and options.horizon is None:
-        raise ValueError(f"horizon must be the number of trials planned for step={options.step!r}; got None.")
-    if options.options != "paper" and not isinstance(options.step, str) and options.step > 1:
+        raise ValueError(f"horizon must be the number of trials planned for step={step!r}; got None.")
+    if options.options != "paper" and not isinstance(step, str) and step > 1:
         raise ValueError(
-            f"step must be at most 1, where the defaults were measured; got {options.step}. Pass options='paper' for a larger one."
+            f"step must be at most 1, where the defaults were measured; got {step}. Pass options='paper' for a larger one."
         )
     if options.n_ids is not None and not (
         len(options.n_ids) == 2 and all(_is_count(n) and n >= 1 for n in options.n_ids)
@@ -76,11 +83,11 @@ def check_together(options: Any) -> None:
         raise ValueError(f"blocks must be (k, l) or (row_classes, col_classes); got {blocks!r}.")
     if blocks is None and options.gamma == "theory":
         raise ValueError("blocks must be given for gamma='theory'; got None. Pass the number k of blocks, or (k, l).")
-    if options.d == "theory" and (not isinstance(blocks, tuple) or any(_is_count(part) for part in blocks)):
+    if d == "theory" and (not isinstance(blocks, tuple) or any(_is_count(part) for part in blocks)):
         raise ValueError(
             f"blocks must be (row_classes, col_classes) for d='theory', the class of every row and column; got {blocks!r}."
         )
-    if options.d != "neutral" and options.prior != 0:
+    if d != "neutral" and options.prior != 0:
         raise ValueError(f"prior must be 0 unless d='neutral': d settles the first score; got prior={options.prior!r}.")
 
 
@@ -100,15 +107,13 @@ def _is_count(part: Any) -> bool:
     return isinstance(part, int | np.integer) and not isinstance(part, bool)
 
 
-def _quasi_dimension(options: Any, rows: SideState, cols: SideState, size: int) -> float | None:
+def _quasi_dimension(d: Any, blocks: Any, rows: SideState, cols: SideState) -> float | None:
     """D of W_1 = D / N I; None where the first prediction settles it."""
-    if options.d == "neutral":
+    if d == "neutral":
         return None
-    if options.d != "theory":
-        return float(options.d)
-    from lacunar.completion._theory import quasi_dimension_bound
-
-    bound = float(quasi_dimension_bound(rows, cols, *options.blocks))
+    if d != "theory":
+        return float(d)
+    bound = float(quasi_dimension_bound(rows, cols, *blocks))
     if not math.isfinite(bound):
         raise ValueError(
             "d='theory' must have positive definite side information; Theorem 3 gives an infinite bound. Use Graph(kind='pd'), "
@@ -123,20 +128,20 @@ def _mean_square(rows: SideState, cols: SideState) -> float:
     return (means[0] + means[1]) / 2
 
 
-def _steps(options: Any, gamma: float, quasi_dimension: float, size: int) -> tuple[str, float]:
+def _steps(options: Any, step: Any, gamma: float, quasi_dimension: float, size: int) -> tuple[str, float]:
     """Schedule and its number; but as printed, the theory's step is cut to 1, where its proof has long stopped to hold."""
-    if options.step == "anytime":
+    if step == "anytime":
         return "anytime", float(options.step_scale)
-    if options.step not in ("fixed", "theory"):
-        return "constant", float(options.step)
-    if options.step == "theory" and options.conservative:
+    if step not in ("fixed", "theory"):
+        return "constant", float(step)
+    if step == "theory" and options.conservative:
         return "constant", gamma
     if size == 0:
         raise ValueError(
-            f"n_ids must be given for step={options.step!r} where ids are not known at the beginning; got None. Pass the most rows "
+            f"n_ids must be given for step={step!r} where ids are not known at the beginning; got None. Pass the most rows "
             "and columns that may come, or use step='anytime' or a number."
         )
-    scale = 1.0 if options.step == "theory" else float(options.step_scale)
+    scale = 1.0 if step == "theory" else float(options.step_scale)
     number = scale * math.sqrt(max(quasi_dimension, 1.0) * math.log(max(size, 3)) / (2.0 * options.horizon))
     if options.options == "paper":
         return "constant", number

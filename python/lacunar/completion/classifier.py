@@ -1,0 +1,811 @@
+"""`OnlineMatrixClassifier`: a matrix of yes and no, completed while its entries come."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from lacunar._random import generator
+from lacunar._snapshot import all_or_nothing
+from lacunar.completion.labels import (
+    Coding,
+    class_probabilities,
+    comparator_mistakes,
+    mean_log_loss,
+    read_thresholds,
+    read_y,
+)
+from lacunar.completion.model import Model, Pairs, Trials
+from lacunar.completion.side import SideInformation
+from lacunar.observed.batches import labelled, one_pass
+from lacunar.observed.door import read_id, read_ids, read_labels, read_pairs
+
+Floats = NDArray[np.float64]
+LEARNED = ("_engine", "state_", "classes_", "settled_", "seed_")
+AUTO_SCALES = (0.5, 2.0)  # times step_scale; see docs/completion-measured.md
+_RESUMING = threading.RLock()
+_BLOCK = 4096
+
+
+class StreamScore(NamedTuple):
+    """What `OnlineMatrixClassifier.score_stream` returns; everything was predicted before its label was seen.
+
+    Attributes
+    ----------
+    n_trials : int
+    mistakes : int
+    running_mistakes : ndarray of shape (n,), int64
+        Mistakes up to and including each trial.
+    regret : float or None
+        `mistakes` minus those of the comparator on the same pairs; None without one.
+    running_regret : ndarray of shape (n,) or None
+    log_loss : float or None
+        Mean of -log P(y); None with calibrate=False.
+    values : ndarray of shape (n,), or (n, L) with L > 1 thresholds
+        y_bar.
+    probabilities : ndarray of shape (n,) or (n, L), or None
+        P(y = positive), or of reaching each threshold.
+    updated : ndarray of shape (n,), bool
+        Whether the trial changed the learner.
+    """
+
+    n_trials: int
+    mistakes: int
+    running_mistakes: NDArray[np.int64]
+    regret: float | None
+    running_regret: Floats | None
+    log_loss: float | None
+    values: Floats
+    probabilities: Floats | None
+    updated: NDArray[np.bool_]
+
+    @property
+    def error(self) -> float:
+        """Share of mistakes."""
+        return self.mistakes / max(self.n_trials, 1)
+
+
+class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Online completion of a binary matrix with side information, by matrix exponentiated gradient.
+
+    Rows and columns are ids of any hashable kind (users and films, voters and bills, vertices and vertices); each observation is a
+    pair with a label. Every pair is predicted, then learned; pairs may come again and contradict what came before.
+
+    Parameters
+    ----------
+    rows, cols : side information, default=None
+        `Identity`, `Kernel`, `KernelFunction`, `Features`, `Graph` or `Mix`; None is `Identity()`, which knows nothing and takes any id.
+    gamma : float in (0, 1] or "theory", default=1/3
+        Margin: pairs right by more than gamma are not learned. "theory": 1/sqrt(min(k, l)) of `blocks`.
+    step : {"anytime", "fixed", "theory"} or float in (0, 1], any positive one as printed, default="anytime"
+        "anytime": min(1, step_scale sqrt(N log N / (2 t))) at trial t with N ids. "fixed": the same with `horizon` for t.
+        "theory": sqrt(D log N / (2 horizon)) of Theorem 1, or gamma when conservative.
+    step_scale : float, default=1.0
+    d : {"neutral", "theory"} or float >= 1, default="neutral"
+        Quasi-dimension D, the scale of the first weights. "neutral": the first prediction is `prior`. "theory": the bound of Theorem 3 for `blocks`.
+    prior : float in (-1, inf), default=0.0
+        y_bar before anything is learned, for d="neutral"; the answer for unknown ids under unseen="prior".
+    conservative : bool, default=False
+        Learn at mistakes only (y y_bar <= 0): for labels without noise.
+    horizon : int, default=None
+        Trials planned; needed by "fixed" and "theory" steps.
+    blocks : int, (int, int) or (row_classes, col_classes), default=None
+        Blocks k x l of the matrix, or the class of every row and column; needed by "theory" (d="theory": the classes).
+    randomized : bool, default=False
+        Predict sign(y_bar - Y), Y uniform in (-gamma, gamma), as Theorem 1 has it. sign(y_bar) is right more often.
+    thresholds : float or ascending floats, default=None
+        Labels are ratings: one question "rating >= threshold" each. Classes are then 0..L, the number of thresholds reached.
+    experts : None, "auto" or list of OnlineMatrixClassifier, default=None
+        A hedge: the prediction follows the better experts. "auto": the side information and none at all, two step scales each.
+    calibrate : bool, default=True
+        Fit P(y = 1) as a logistic curve in y_bar, online. False: streams run up to three times faster.
+    unseen : {"grow", "raise", "prior"}, default="grow"
+        Cold start: what predictions about ids without observations or side information do. "grow": use what the side
+        information says of them, an error where it says nothing; "raise": ValueError; "prior": the prior.
+    options : {"paper"}, default=None
+        "paper" is Algorithm 1 (2 where ids come) as printed: `step` a number or "theory", uncapped; `d` a number or "theory"; sign(y_bar - Y)
+        with Y uniform, or 0 when conservative. Exact ties: updates at y y_bar < gamma as printed, but at y y_bar <= 0 when conservative:
+        the proof of (6) needs one at every mistake, and sign(0) counts as +1. docs/as-printed.md lists what else differs.
+    n_ids : (int, int), default=None
+        Rows m and columns n at most, as Algorithm 2 wants them: the N = m + n of `d` and of "fixed" and "theory" steps. None: those that
+        the side information knows at the beginning.
+    tol : float, default=1e-10
+        Relative error of y_bar + 1.
+    verbose : int, default=0
+    random_state : int, RandomState or None, default=None
+        For randomized=True.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (2,) or (L + 1,)
+        Negative and positive label. Before a negative label is seen: -1 and 1.
+    n_seen_, n_updates_, n_mistakes_ : int
+    expert_weights_ : ndarray of shape (L, E)
+
+    Notes
+    -----
+    Mistakes exceed those of a matrix U by at most 4 sqrt(2 D log(N) T) / gamma in expectation (Theorem 1, paper's tuning), D smaller
+    the better the side information fits U. The defaults, found by experiment, have no such proof. A prediction costs a few products
+    with the two kernels and the observations. Source: Herbster, Pasteris and Tse, "Online Matrix Completion with Side Information",
+    NeurIPS 2020, Algorithms 1 and 2.
+
+    Examples
+    --------
+    >>> from lacunar.completion import OnlineMatrixClassifier
+    >>> model = OnlineMatrixClassifier()
+    >>> for film in ("Alien", "Heat", "Ran"):
+    ...     for who, likes in (("ann", True), ("bob", False)):
+    ...         updated = model.learn_one(who, film, likes)
+    >>> model.predict_one("ann", "Solaris"), model.predict_one("bob", "Solaris")
+    (True, False)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "rows": [SideInformation, None],
+        "cols": [SideInformation, None],
+        "gamma": [Interval(Real, 0, 1, closed="right"), StrOptions({"theory"})],
+        "step": [StrOptions({"anytime", "fixed", "theory"}), Interval(Real, 0, None, closed="neither")],
+        "step_scale": [Interval(Real, 0, None, closed="neither")],
+        "d": [StrOptions({"neutral", "theory"}), Interval(Real, 1, None, closed="left")],
+        "prior": [Interval(Real, -1, None, closed="neither")],
+        "conservative": ["boolean"],
+        "horizon": [Interval(Integral, 1, None, closed="left"), None],
+        "blocks": [Interval(Integral, 1, None, closed="left"), tuple, None],
+        "randomized": ["boolean"],
+        "thresholds": [Real, "array-like", None],
+        "experts": [StrOptions({"auto"}), list, None],
+        "calibrate": ["boolean"],
+        "unseen": [StrOptions({"grow", "raise", "prior"})],
+        "options": [StrOptions({"paper"}), None],
+        "n_ids": [tuple, None],
+        "tol": [Interval(Real, 0, 1e-2, closed="neither")],
+        "verbose": ["verbose"],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        rows: SideInformation | None = None,
+        cols: SideInformation | None = None,
+        *,
+        gamma: Any = 1 / 3,
+        step: Any = "anytime",
+        step_scale: float = 1.0,
+        d: Any = "neutral",
+        prior: float = 0.0,
+        conservative: bool = False,
+        horizon: int | None = None,
+        blocks: Any = None,
+        randomized: bool = False,
+        thresholds: Any = None,
+        experts: Any = None,
+        calibrate: bool = True,
+        unseen: str = "grow",
+        options: str | None = None,
+        n_ids: tuple[int, int] | None = None,
+        tol: float = 1e-10,
+        verbose: int = 0,
+        random_state: Any = None,
+    ) -> None:
+        self.rows = rows
+        self.cols = cols
+        self.gamma = gamma
+        self.step = step
+        self.step_scale = step_scale
+        self.d = d
+        self.prior = prior
+        self.conservative = conservative
+        self.horizon = horizon
+        self.blocks = blocks
+        self.randomized = randomized
+        self.thresholds = thresholds
+        self.experts = experts
+        self.calibrate = calibrate
+        self.unseen = unseen
+        self.options = options
+        self.n_ids = n_ids
+        self.tol = tol
+        self.verbose = verbose
+        self.random_state = random_state
+
+    # -- learning -----------------------------------------------------------------------------------------------------
+
+    @all_or_nothing
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Start afresh and learn pairs once, in their order.
+
+        Parameters
+        ----------
+        X : (row, column) pairs
+            Array or list of shape (n, 2), frame of two columns, or the tuple (rows, cols).
+        y : array-like of shape (n,)
+            bool, 0/1, -1/1, any two labels, or ratings with `thresholds`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            What are no pairs of ids or no two labels, options out of range, ids that the side information does not know.
+            After an error the classifier is as before.
+        """
+        pairs = read_pairs(X)
+        if not pairs[0]:
+            raise ValueError("X must hold at least one pair; got none (0 samples). Pass observations.")
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        for name in LEARNED:
+            self.__dict__.pop(name, None)
+        self._learn(*pairs, y, None, values=False)
+        return self
+
+    def partial_fit(
+        self, rows: Sequence[Any], cols: Sequence[Any], y: ArrayLike, classes: Sequence[Any] | None = None
+    ) -> Self:
+        """Learn pairs once, in their order, going on from what was learned.
+
+        Parameters
+        ----------
+        rows, cols : sequences of n ids
+        y : array-like of shape (n,)
+        classes : two labels, default=None
+            Needed where the first batch holds one label only, other than bool, 0/1 or -1/1.
+
+        Returns
+        -------
+        self
+            The same as n calls of `learn_one`. After an error or an interrupt it has learned nothing of
+            the call; new ids may stay known, which changes no prediction.
+        """
+        self._learn(read_ids(rows, "rows"), read_ids(cols, "cols"), y, classes, values=False)
+        return self
+
+    def fit_batches(self, batches: Iterable[Any], *, classes: Sequence[Any] | None = None) -> Self:
+        """Fit in one pass over batches of pairs, in their order; memory is that of the model and one batch.
+
+        Parameters
+        ----------
+        batches : iterable of (X, y)
+            As in `fit`: what `read_pair_batches` yields, or any generator.
+        classes : two labels, default=None
+            As in `partial_fit`.
+
+        Returns
+        -------
+        self
+            The same as `partial_fit` batch by batch on a fresh estimator. After an error as after the batch before, or as
+            before the call if it was the first.
+        """
+
+        def learn(batch: Any) -> None:
+            X, y = labelled(batch)
+            self.partial_fit(*read_pairs(X), y, classes)
+
+        one_pass(self, batches, learn)
+        return self
+
+    def learn_one(self, row: Hashable, col: Hashable, y: Any) -> bool:
+        """Learn the label of one pair; a new id gets a vertex.
+
+        Parameters
+        ----------
+        row, col : hashable
+        y : label
+
+        Returns
+        -------
+        updated : bool
+            Whether the learner changed: conservative learners change at mistakes only, others below the margin too.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A label of no class, an id that the side information cannot take; the model is then as before.
+
+        Notes
+        -----
+        Costs one prediction, or nothing but the update when `decision_one` of the same pair was the last call.
+        """
+        model = self._live()
+        coding = self._coding()
+        signs, coding = read_y([y], 1, coding, coding.thresholds)
+        pair = (read_id(row, "row"), read_id(col, "col"))
+        at = model.place(pair)
+        updated = model.learn_one(at, signs[0], model.recall(pair, at), self.calibrate, self._signs)
+        self._adopt_coding(coding)
+        return updated
+
+    def add_row(self, row: Hashable, value: Any) -> Self:
+        """Make an unseen row known by what the side information wants of it: features, or a point of the kernel's domain.
+
+        Parameters
+        ----------
+        row : hashable
+            A new id.
+        value : object
+            Features by name, or a point.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            When the id is known, or the side information does not grow.
+        """
+        self._live().add("rows", read_id(row, "row"), value)
+        return self
+
+    def add_col(self, col: Hashable, value: Any) -> Self:
+        """Make an unseen column known; see `add_row`.
+
+        Parameters
+        ----------
+        col : hashable
+            A new id.
+        value : object
+            What the side information of columns wants of it.
+
+        Returns
+        -------
+        self
+        """
+        self._live().add("cols", read_id(col, "col"), value)
+        return self
+
+    def score_stream(
+        self,
+        rows: Sequence[Any],
+        cols: Sequence[Any],
+        y: ArrayLike,
+        classes: Sequence[Any] | None = None,
+        *,
+        comparator: Any = None,
+    ) -> StreamScore:
+        """`partial_fit`, with what was predicted before each label was seen: progressive validation.
+
+        Parameters
+        ----------
+        rows, cols, y, classes
+            As in `partial_fit`.
+        comparator : None, "majority" or array-like of n labels, default=None
+            What the regret is measured against: the most frequent label in hindsight, or U at the pairs (Theorem 1).
+
+        Returns
+        -------
+        score : StreamScore
+            n_trials, mistakes, error, running_mistakes, regret, running_regret, log_loss, values, probabilities, updated.
+        """
+        ids = read_ids(rows, "rows"), read_ids(cols, "cols")
+        if comparator is not None:
+            self._check_comparator(ids, y, classes, comparator)
+        trials, signs = self._learn(*ids, y, classes, values=True)
+        wrong = trials.wrong.astype(np.int64)
+        running = np.cumsum(wrong)
+        mistakes, regret = int(wrong.sum()), None
+        if comparator is not None:
+            others = comparator_mistakes(comparator, read_labels(y, len(wrong)), self._coding())
+            regret = np.cumsum(wrong - others).astype(float)
+        loss = None if trials.probabilities is None else mean_log_loss(trials.probabilities, signs)
+        last = None if regret is None else float(regret[-1]) if len(regret) else 0.0
+        values, reached = (None if v is None else v[:, 0] if v.shape[1] == 1 else v for v in trials[:2])
+        assert values is not None
+        return StreamScore(len(wrong), mistakes, running, last, regret, loss, values, reached, trials.updated)
+
+    def _check_comparator(self, pairs: Pairs, y: Any, classes: Any, comparator: Any) -> None:
+        """Refused before anything is learned."""
+        coding = self._coding() if self.__sklearn_is_fitted__() else self._begin()[1]
+        _, coding = read_y(y, len(pairs[0]), coding, coding.thresholds, classes)
+        comparator_mistakes(comparator, read_labels(y, len(pairs[0])), coding)
+
+    def _learn(self, rows: list[Any], cols: list[Any], y: Any, classes: Any, *, values: bool) -> tuple[Trials, Floats]:
+        """A stream through the model: its trials, and the labels as signs (n, L)."""
+        if len(rows) != len(cols):
+            raise ValueError(f"rows and cols must be of one length; got {len(rows)} and {len(cols)}.")
+        model, coding = (self._live(), self._coding()) if self.__sklearn_is_fitted__() else self._begin()
+        known = coding if coding.settled or model.n_seen else None
+        signs, coding = read_y(y, len(rows), known, coding.thresholds, classes)
+        stream = (rows, cols), signs, self.calibrate, self._signs
+        trials = self._adopted(model, coding, lambda: model.learn(*stream, values=values or self._draws))
+        if self.verbose:
+            print(f"{model.n_seen} pairs: {model.n_mistakes} mistakes, {model.n_updates} updates", flush=True)
+        return trials, signs
+
+    # -- answers ------------------------------------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> Floats:
+        """y_bar of pairs.
+
+        Parameters
+        ----------
+        X : (row, column) pairs, as in `fit`
+
+        Returns
+        -------
+        y_bar : ndarray of shape (n,), or (n, L) with L > 1 thresholds
+            Few pairs cost a prediction each; many share one eigendecomposition where the matrices allow it.
+        """
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def _scores(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        return self._live().scores(read_pairs(X), self.unseen)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Labels of pairs, as in `fit`; with thresholds, how many each pair reaches. Shape (n,).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, 2)
+
+        Returns
+        -------
+        labels : ndarray of shape (n,)
+        """
+        scores = self._scores(X)
+        return self._coding().labels(self._signs(scores, self._live().n_seen))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """P(class) of pairs, shape (n, 2) or (n, L + 1), in the order of `classes_`.
+
+        From the logistic curve fitted online; with calibrate=False from the randomised rule, (gamma + y_bar) / (2 gamma) cut to
+        [0, 1], which is no calibrated probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, 2)
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n, 2) or (n, L + 1)
+        """
+        scores = self._scores(X)
+        return class_probabilities(self._reached(self._live(), scores))
+
+    def score(self, X: Any, y: ArrayLike, sample_weight: Any = None) -> float:
+        """Share of pairs predicted rightly; ratings count as the thresholds they reach.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, 2)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        score : float
+        """
+        coded = self._coding().coded(read_labels(y, len(read_pairs(X)[0])))
+        return float(np.average(self.predict(X) == coded, weights=sample_weight))
+
+    def decision_one(self, row: Hashable, col: Hashable) -> Any:
+        """y_bar of one pair, before or after any learning.
+
+        Parameters
+        ----------
+        row, col : hashable
+            Ids; unseen ones by the policy `unseen`.
+
+        Returns
+        -------
+        y_bar : float, or ndarray of shape (L,) with L > 1 thresholds
+            From -1 upwards; above 0 means the positive label.
+
+        Raises
+        ------
+        ValueError
+            An id without a vertex, where `unseen` or the side information gives it none.
+        """
+        return self._shaped(self._decide_one(row, col))
+
+    def _decide_one(self, row: Hashable, col: Hashable) -> Floats:
+        """y_bar of every task, (L,); the experts' scores are kept for the `learn_one` that may follow."""
+        model = self._live()
+        pair = (read_id(row, "row"), read_id(col, "col"))
+        scores = model.score_one(pair, self.unseen)
+        # Under "prior" the score of an unseen id is not that of the vertex it gets when it is learned.
+        model.asked = None if self.unseen == "prior" else (pair, model.n_seen, scores)
+        return np.array([model.combine(scores[k : k + 1], k)[0] for k in range(len(scores))])
+
+    def predict_one(self, row: Hashable, col: Hashable) -> Any:
+        """The label predicted for one pair; see `decision_one`.
+
+        With randomized=True the draw belongs to the trial: asking again gives the same answer until something is learned. With
+        calibrate=False and no experts the value is not computed, only on which side of 0 it lies: a third to a fifth of the work.
+
+        Parameters
+        ----------
+        row, col : hashable
+            Ids, seen before or not.
+
+        Returns
+        -------
+        label : object
+            One of `classes_`, or how many thresholds are reached.
+        """
+        if not (self._draws or self.calibrate):  # else a `learn_one` that follows wants the value
+            signs = self._live().sign_one((read_id(row, "row"), read_id(col, "col")), self.unseen)
+            if signs is not None:
+                return self._coding().labels(signs[None])[0].item()
+        scores = self._decide_one(row, col)[None]
+        return self._coding().labels(self._signs(scores, self._live().n_seen))[0].item()
+
+    def predict_proba_one(self, row: Hashable, col: Hashable) -> dict[Any, float]:
+        """P(label) of one pair by label, as `predict_proba`.
+
+        Parameters
+        ----------
+        row, col : hashable
+            Ids, seen before or not.
+
+        Returns
+        -------
+        probabilities : dict of label to float
+        """
+        scores = self._decide_one(row, col)[None]
+        made = class_probabilities(self._reached(self._live(), scores))[0]
+        return dict(zip(self.classes_.tolist(), made.tolist(), strict=True))
+
+    def recommend(
+        self, row: Hashable, n: int = 10, *, cols: Sequence[Hashable] | None = None, exclude: Sequence[Hashable] = ()
+    ) -> list[tuple[Any, float]]:
+        """The columns a row most probably says yes to.
+
+        Parameters
+        ----------
+        row : hashable
+        n : int, default=10
+            At most so many.
+        cols : sequence of ids, default=None
+            Candidates; None: every column known.
+        exclude : sequence of ids, default=()
+            Left out, such as what the row has judged already.
+
+        Returns
+        -------
+        best : list of (column id, y_bar)
+            Highest first, equal ones in the order of `cols`; with thresholds, the mean y_bar.
+
+        Raises
+        ------
+        ValueError
+            n below 1, or an unknown id under unseen="raise".
+        """
+        if not isinstance(n, int | np.integer) or n < 1:
+            raise ValueError(f"n must be a positive integer; got {n!r}.")
+        model = self._live()
+        left = set(read_ids(exclude, "exclude"))
+        known = list(model.tables[1].number) if cols is None else read_ids(cols, "cols")
+        candidates = [each for each in known if each not in left]
+        if not candidates:
+            return []
+        scores, order = model.ranking(([read_id(row, "row")] * len(candidates), candidates), self.unseen)
+        return [(candidates[k], float(scores[k])) for k in order[:n]]
+
+    # -- from scores to answers -------------------------------------------------------------------------------------
+
+    def _shaped(self, scores: Floats) -> Any:
+        """Scores (L,) as a number where there is one task."""
+        return float(scores[0]) if len(scores) == 1 else scores
+
+    def _signs(self, scores: Floats, first: int) -> Floats:
+        """Predicted signs of scores (n, L) answered as trials first, first + 1, ...; a score of 0 is positive."""
+        bar = np.zeros((len(scores), 1))
+        if self._draws:
+            bar = self._live().gammas[0] * trial_draws(self.seed_, first, len(scores))[:, None]
+        return np.where(scores >= bar, 1.0, -1.0)
+
+    def _reached(self, model: Model, scores: Floats) -> Floats:
+        """P(y = 1) of every task, (n, L): calibrated, or the share of the randomised rule."""
+        if not self.calibrate:
+            gamma = model.gammas[0]
+            made: Floats = np.clip((gamma + scores) / (2 * gamma), 0.0, 1.0)
+            return made
+        return np.stack([curve.probabilities(scores[:, k]) for k, curve in enumerate(model.curves)], axis=1)
+
+    @property
+    def _draws(self) -> bool:
+        """Whether predictions are against a random threshold: as printed, unless updates are conservative."""
+        return not self.conservative if self.options == "paper" else self.randomized
+
+    # -- counts -----------------------------------------------------------------------------------------------------
+
+    @property
+    def n_seen_(self) -> int:
+        """Pairs learned so far."""
+        return self._live().n_seen if self.__sklearn_is_fitted__() else 0
+
+    @property
+    def n_updates_(self) -> int:
+        """Pairs that changed the learner."""
+        return self._live().n_updates if self.__sklearn_is_fitted__() else 0
+
+    @property
+    def n_mistakes_(self) -> int:
+        """Pairs predicted wrongly before they were learned."""
+        return self._live().n_mistakes if self.__sklearn_is_fitted__() else 0
+
+    @property
+    def expert_weights_(self) -> NDArray[np.float64]:
+        """Weights of the experts, shape (L, E)."""
+        return np.array([hedge.weights for hedge in self._live().hedges])
+
+    # -- beginning, going on, files -----------------------------------------------------------------------------------
+
+    def _begin(self) -> tuple[Model, Coding]:
+        """A model that has learned nothing, all options checked; the estimator is not touched."""
+        self._validate_params()
+        thresholds = read_thresholds(self.thresholds)
+        n_tasks = 1 if thresholds is None else len(thresholds)
+        classes = np.array([-1, 1]) if thresholds is None else np.arange(n_tasks + 1)
+        coding = Coding(classes, thresholds is not None, thresholds)
+        return Model(self._experts(), n_tasks, tol=self.tol), coding
+
+    def _experts(self) -> list[Any]:
+        """The classifiers whose options the learners have; the first decides the scale of scores."""
+        if self.experts is None:
+            made = [self]
+        elif isinstance(self.experts, str):
+            made = self._automatic()
+        else:
+            made = list(self.experts)
+            if not made:
+                raise ValueError("experts must hold at least one classifier; got none. Use None, or 'auto'.")
+            for k, each in enumerate(made):
+                if not isinstance(each, type(self)) or each.experts is not None:
+                    raise TypeError(
+                        f"experts must be {type(self).__name__} without experts of their own; got {each!r} at position {k}."
+                    )
+        if self.options == "paper" and self.experts is not None:
+            raise ValueError(f"experts must be None as printed; got {self.experts!r}. Leave out options='paper'.")
+        return made
+
+    def _automatic(self) -> list[Any]:
+        """The side information as given, and none, at a few step scales."""
+        made = []
+        for given in (True, False) if (self.rows, self.cols) != (None, None) else (True,):
+            for scale in AUTO_SCALES:
+                sides = (self.rows, self.cols) if given else (None, None)  # the very objects: tables are shared
+                options = dict(self.get_params(deep=False), experts=None, step_scale=scale * self.step_scale)
+                options["rows"], options["cols"] = sides
+                made.append(type(self)(**options))
+        return made
+
+    def _adopt(self, model: Model, coding: Coding, *, seed: int | None = None) -> None:
+        self._engine = model
+        self.seed_ = int(generator(self.random_state).integers(2**31)) if seed is None else seed
+        self._adopt_coding(coding)
+
+    @all_or_nothing
+    def _adopted(self, model: Model, coding: Coding, learn: Callable[[], Trials]) -> Trials:
+        """What `learn` returns, model and coding adopted before; where it fails they are not."""
+        if not self.__sklearn_is_fitted__():
+            self._adopt(model, coding)
+        self._adopt_coding(coding)
+        return learn()
+
+    def _adopt_coding(self, coding: Coding) -> None:
+        self.classes_, self.settled_ = coding.classes, coding.settled
+
+    def _coding(self) -> Coding:
+        return Coding(self.classes_, self.settled_, read_thresholds(self.thresholds))
+
+    def _live(self) -> Model:
+        """The model at work; begun if nothing was learned yet, or from `state_` after loading."""
+        if "_engine" not in self.__dict__:
+            with _RESUMING:  # several threads may ask a model that was just loaded
+                if "_engine" in self.__dict__:
+                    pass
+                elif "state_" in self.__dict__:
+                    self._engine = self._restored(self.state_)
+                    del self.state_
+                else:
+                    self._adopt(*self._begin())
+        return self._engine
+
+    def __sklearn_is_fitted__(self) -> bool:
+        # In this order: a thread that resumes sets the one before it drops the other.
+        return "state_" in self.__dict__ or "_engine" in self.__dict__
+
+    def snapshot(self) -> dict[str, Any]:
+        """All that was learned, as plain data: numbers, arrays, strings, lists and dicts.
+
+        Returns
+        -------
+        snapshot : dict
+            For `restore` of a classifier with the same parameters. `lacunar.persistence.save_model` stores parameters and
+            snapshot together; this is for side information that no file holds, such as a kernel that is a function.
+        """
+        learned = self._live().snapshot(ids=True)
+        return {**learned, "classes": self.classes_, "settled": self.settled_, "seed": self.seed_}
+
+    def restore(self, snapshot: Mapping[str, Any]) -> Self:
+        """Go on from what `snapshot` gave, to the bit as if there had been no break.
+
+        Parameters
+        ----------
+        snapshot : dict
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            When it is of other side information, another number of thresholds or experts, or no snapshot. The
+            classifier is then as before.
+        """
+        model = self._restored(snapshot)
+        thresholds = read_thresholds(self.thresholds)
+        coding = Coding(np.asarray(snapshot["classes"]), bool(snapshot["settled"]), thresholds)
+        sound = isinstance(snapshot["seed"], int) and isinstance(snapshot["settled"], bool | np.bool_)
+        if thresholds is not None:
+            sound &= np.array_equal(coding.classes, np.arange(len(thresholds) + 1))
+        if not sound or coding.classes.shape != (coding.n_tasks + 1,):
+            raise ValueError(
+                f"the snapshot must hold {coding.n_tasks + 1} classes and a seed; it does not. Take it again."
+            )
+        self.__dict__.pop("state_", None)
+        self._adopt(model, coding, seed=snapshot["seed"])
+        return self
+
+    def _restored(self, snapshot: Mapping[str, Any]) -> Model:
+        """A model that goes on from a snapshot; the estimator is not touched."""
+        model, _ = self._begin()
+        try:
+            model.restore(snapshot)
+        except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
+            raise ValueError(
+                f"the snapshot must be of a classifier with these parameters and this side information; {error}. Restore it with "
+                "those it was taken with, or fit again."
+            ) from None
+        return model
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = dict(super().__getstate__())
+        model = state.pop("_engine", None)
+        if model is not None:
+            state["state_"] = model.snapshot(ids=True)
+        return state
+
+    def _check_loaded(self) -> None:
+        """A model file is refused here, not in use."""
+        if "state_" in self.__dict__:
+            kept = {"classes": self.classes_, "settled": self.settled_, "seed": self.seed_}
+            self.restore(kept | self.state_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # pairs of ids, not features
+        tags.input_tags.string = tags.input_tags.categorical = True
+        tags.classifier_tags.multi_class = np.size(self.thresholds) > 1 if self.thresholds is not None else False
+        return tags
+
+
+def trial_draws(seed: int, first: int, n: int) -> NDArray[np.float64]:
+    """Uniform numbers in [-1, 1) of trials first, ..., first + n - 1: the same however the stream is cut."""
+    blocks = range(first // _BLOCK, (first + max(n, 1) - 1) // _BLOCK + 1)
+    drawn = np.concatenate([_block(seed, block) for block in blocks])
+    start = first - blocks[0] * _BLOCK
+    return drawn[start : start + n]
+
+
+@lru_cache(maxsize=8)
+def _block(seed: int, block: int) -> NDArray[np.float64]:
+    made = generator((seed + block) % (2**32 - 1)).uniform(-1.0, 1.0, _BLOCK)
+    made.flags.writeable = False
+    return made

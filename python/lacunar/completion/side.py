@@ -1,0 +1,625 @@
+"""Side information: what is known of the rows and columns of a matrix before any of its entries."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from lacunar import _core
+from lacunar.observed.rules import Instance, Number, check_parts
+
+Floats = NDArray[np.float64]
+Kind = Literal["dense", "factor", "operator"]
+DENSE_LIMIT = 4000  # ids: 128 MB of float64. Beyond, nothing that is no "dense" kind is written out.
+
+
+class SideState:
+    """What is known about the rows (or columns) of a matrix: a kernel K over ids, diagonal at most 1.
+
+    kind: "dense" keeps K; "factor" is Phi Phi^T + own I + const 11^T; "operator" multiplies without holding K.
+    ids: names of the first vertices, in order, when the descriptor knows names; None when ids are numbers 0..size-1, or,
+    for growing kinds, whatever takes the next free vertex. is_pd_laplacian: whether K is the inverse of a PDLaplacian up to a
+    factor, the first case of Theorem 3. digest: a short name of the side information as it was begun; growing does not change it.
+    """
+
+    kind: Kind
+    ids: list[Hashable] | None = None
+    grows = False
+    is_pd_laplacian = False
+    digest = ""
+
+    @property
+    def size(self) -> int:
+        """Vertices known so far."""
+        raise NotImplementedError
+
+    def diagonal(self) -> Floats:
+        """K_ii, shape (size,)."""
+        raise NotImplementedError
+
+    def columns(self, index: Any) -> Floats:
+        """K[:, index], shape (size, k), C-contiguous."""
+        raise NotImplementedError
+
+    def apply(self, V: Floats) -> Floats:
+        """K @ V, of V's shape (size, k) or (size,)."""
+        raise NotImplementedError
+
+    def dense(self) -> Floats:
+        """K, shape (size, size); other kinds than "dense" up to `DENSE_LIMIT` ids."""
+        if self.size > DENSE_LIMIT:
+            raise ValueError(
+                f"K may be written out for at most {DENSE_LIMIT} ids; there are {self.size}. Use apply() or columns()."
+            )
+        return self.columns(np.arange(self.size))
+
+    def factor(self) -> tuple[Floats, float, float]:
+        """(Phi (size, d), own, const) of kind "factor"."""
+        raise TypeError(f"only side information of kind 'factor' has a factor; this is {self.kind!r}. Use apply().")
+
+    def grow(self, value: Any) -> int:
+        """Takes one more vertex, whole or not at all, and returns its number."""
+        raise ValueError(
+            f"this side information knows {self.size} ids and takes no more; got {shown(value)}. Use side information that "
+            "grows (Identity(), KernelFunction, Features with the new row's features)."
+        )
+
+    def snapshot(self) -> dict[str, Any]:
+        """Plain data of what has grown since the beginning, and the digest of what it grew from."""
+        return {"digest": self.digest, **self._grown()}
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """What `snapshot` had grown, taken by a state that was just begun; ValueError for a snapshot of other side information."""
+        came = snapshot.get("digest")
+        if came != self.digest:
+            raise ValueError(
+                f"the snapshot must be of this side information; its digest is {came!r}, this is {self.digest!r}. Pass the side "
+                "information that it was of."
+            )
+        self._grow_again({name: part for name, part in snapshot.items() if name != "digest"})
+
+    def _grown(self) -> dict[str, Any]:
+        return {}
+
+    def _grow_again(self, grown: Mapping[str, Any]) -> None:
+        check_parts(grown, {}, "a snapshot of side information", {})
+
+    # -- what the compiled core borrows -----------------------------------------------------------------------------
+
+    def core(self) -> Any:
+        """This side as a new part of the core, in the quickest form: a wide factor is dense where it does not grow."""
+        if self.kind == "operator":
+            return _core.MegOperator(np.ascontiguousarray(self.diagonal(), dtype=np.float64), self.apply)
+        if self._is_narrow():
+            Phi, own, const = self.factor()
+            return _core.MegFactor(np.ascontiguousarray(Phi), len(Phi), own, const)
+        return _core.MegDense(self._table(), self.size)
+
+    def grow_core(self, core: Any) -> None:
+        """Lets `core`, which `core()` has made, take in the vertices that came since."""
+        table = np.ascontiguousarray(self.factor()[0]) if self._is_narrow() else self._table()
+        core.grow(table, self.size)
+
+    def _is_narrow(self) -> bool:
+        return self.kind == "factor" and (self.grows or 2 * self.factor()[0].shape[1] < self.size)
+
+    def _table(self) -> Floats:
+        """K in the first rows and columns of an array that may be larger."""
+        return np.ascontiguousarray(self.dense(), dtype=np.float64)
+
+
+class RowStore:
+    """Rows (n, d) that grow by one, doubling their memory."""
+
+    def __init__(self, rows: Floats) -> None:
+        self._buffer, self.size = np.ascontiguousarray(rows, dtype=np.float64), len(rows)
+
+    @property
+    def rows(self) -> Floats:
+        """The rows so far, a view (n, d)."""
+        return self._buffer[: self.size]
+
+    def append(self, row: Floats) -> None:
+        """One more row (d,)."""
+        if self.size == len(self._buffer):
+            wider = np.empty((max(8, 2 * self.size), self._buffer.shape[1]))
+            wider[: self.size] = self.rows
+            self._buffer = wider
+        self._buffer[self.size] = row
+        self.size += 1
+
+
+def digest_of(**parts: Any) -> str:
+    """A hash of named parts: arrays by dtype, shape and bytes, anything else by its repr."""
+    seal = hashlib.blake2b(digest_size=12)
+    for name in sorted(parts):
+        part = parts[name]
+        seal.update(f"|{name}=".encode())
+        if isinstance(part, np.ndarray) and part.dtype.kind != "O":
+            seal.update(f"{part.dtype.str}{part.shape}".encode())
+            seal.update(np.ascontiguousarray(part).tobytes())
+        else:
+            seal.update(repr(part.tolist() if isinstance(part, np.ndarray) else part).encode())
+    return seal.hexdigest()
+
+
+def plain_ids(ids: Sequence[Hashable] | None) -> list[Hashable] | None:
+    """Ids as Python's own objects: numpy's scalars are what their item() is."""
+    return None if ids is None else [i.item() if isinstance(i, np.generic) else i for i in ids]
+
+
+def shown(value: object) -> str:
+    """A value in a message, short."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def rounding(matrix: Any) -> float:
+    """What counts as rounding in a matrix that somebody computed, of its largest entry: 1e-8, or 1e-5 in single precision."""
+    dtype = getattr(matrix, "dtype", None)
+    return 1e-5 if dtype in (np.float32, np.float16) else 1e-8
+
+
+def check_kernel(K: Any) -> Floats:
+    """A symmetric positive semidefinite matrix (n, n) of finite numbers, a copy, exactly symmetric. O(n^3 / 3)."""
+    dense, slack = _as_square(K), rounding(K)
+    if not np.isfinite(dense).all():
+        row, column = (int(k) for k in np.argwhere(~np.isfinite(dense))[0])
+        raise ValueError(
+            f"K must be finite; got {dense[row, column]} in row {row}, column {column}. Replace or drop it."
+        )
+    scale = float(np.abs(dense).max(initial=0.0))
+    gap = np.abs(dense - dense.T)
+    if gap.size and gap.max() > slack * scale:
+        row, column = (int(k) for k in np.unravel_index(gap.argmax(), gap.shape))
+        raise ValueError(
+            f"K must be symmetric; got {dense[row, column]:.6g} in row {row}, column {column} and "
+            f"{dense[column, row]:.6g} in row {column}, column {row}. Pass (K + K.T) / 2 if that is what is meant."
+        )
+    dense = (dense + dense.T) / 2
+    check_semidefinite(dense, slack)
+    return dense
+
+
+def _as_square(K: Any) -> Floats:
+    if sp.issparse(K):
+        if max(K.shape) > DENSE_LIMIT:
+            raise ValueError(
+                f"a sparse K may have at most {DENSE_LIMIT} ids; got shape {K.shape}. Use Graph (its inverse is what is "
+                "sparse) or Features."
+            )
+        K = K.toarray()
+    try:
+        dense = np.array(K, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"K must be a matrix of numbers; got {type(K).__name__} ({error}).") from None
+    if dense.ndim != 2 or dense.shape[0] != dense.shape[1]:
+        raise ValueError(f"K must be square, a row and a column for every id; got shape {dense.shape}.")
+    if not len(dense):
+        raise ValueError("K must have at least one id; got an empty matrix. Use Identity() to begin with none.")
+    return dense
+
+
+def check_semidefinite(K: Floats, relative: float) -> None:
+    """No eigenvalue below -relative times the largest diagonal entry: a Cholesky factor of K plus that much exists."""
+    diagonal = np.diag(K)
+    if (diagonal < 0).any():
+        i = int(diagonal.argmin())
+        raise ValueError(
+            f"K must be positive semidefinite; got {diagonal[i]:.6g} on its diagonal, row {i}. Pass a kernel."
+        )
+    slack = relative * float(diagonal.max())
+    lifted = K.copy()
+    np.fill_diagonal(lifted, diagonal + slack + np.finfo(float).tiny)
+    try:
+        scipy.linalg.cholesky(lifted, lower=True, overwrite_a=True, check_finite=False)
+    except scipy.linalg.LinAlgError:
+        smallest = float(scipy.linalg.eigh(K, eigvals_only=True, subset_by_index=[0, 0])[0])
+        raise ValueError(
+            f"K must be positive semidefinite; its smallest eigenvalue is {smallest:.6g}, the largest diagonal entry "
+            f"{diagonal.max():.6g}. Add {abs(smallest):.3g} to the diagonal, or pass K @ K.T."
+        ) from None
+
+
+def check_ids(ids: Sequence[Hashable] | None, size: int, what: str) -> list[Hashable] | None:
+    """As many distinct hashable ids as there are vertices, or None."""
+    if ids is None:
+        return None
+    named = plain_ids(list(ids))
+    assert named is not None
+    if len(named) != size:
+        raise ValueError(f"ids must name every row of {what}; got {len(named)} ids for {size} rows. Pass one a row.")
+    first: dict[Hashable, int] = {}
+    for number, name in enumerate(named):
+        try:
+            known = first.setdefault(name, number)
+        except TypeError:
+            raise TypeError(
+                f"ids must be hashable; got {shown(name)} for row {number}. Use strings or numbers."
+            ) from None
+        if known != number:
+            raise ValueError(
+                f"ids must be distinct; {shown(name)} names rows {known} and {number} of {what}. Drop one."
+            )
+    return named
+
+
+def index_names(table: Any) -> list[Hashable] | None:
+    """The index of a pandas frame as ids; None for a plain range, and for anything else."""
+    index = getattr(table, "index", None)
+    if index is None or callable(index) or type(index).__name__ == "RangeIndex":
+        return None
+    return plain_ids(list(index))
+
+
+def check_weight(value: Any, name: str, *, low: float = 0.0, high: float = 1.0) -> float:
+    """A finite number in [low, high]."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+        raise TypeError(f"{name} must be a number; got {type(value).__name__} {shown(value)}.")
+    if not low <= value <= high:
+        wish = f"from {low:g} to {high:g}" if np.isfinite(high) else f"finite and at least {low:g}"
+        raise ValueError(f"{name} must be {wish}; got {value}.")
+    if not np.isfinite(value):
+        raise ValueError(f"{name} must be finite; got {value}.")
+    return float(value)
+
+
+def check_positive(value: Any, name: str) -> float:
+    """A finite number above 0."""
+    number = check_weight(value, name, high=np.inf)
+    if number == 0:
+        raise ValueError(f"{name} must be above 0; got 0.")
+    return number
+
+
+def check_index(index: Any, size: int) -> NDArray[np.int64]:
+    """Vertex numbers 0..size-1 as an array (k,)."""
+    numbers = np.atleast_1d(np.asarray(index))
+    if numbers.size and numbers.dtype.kind not in "iu":
+        raise TypeError(f"vertices must be integers 0 to {size - 1}; got dtype {numbers.dtype}.")
+    outside = (numbers < 0) | (numbers >= size)
+    if outside.any():
+        raise IndexError(f"vertices must be 0 to {size - 1}; got {numbers[outside][0]}.")
+    return numbers.astype(np.int64, copy=False)
+
+
+class SideInformation(BaseEstimator):  # type: ignore[misc]
+    """Side information described, not yet begun: arguments stored untouched, validated by `begin`.
+
+    Descriptors are scikit-learn objects without `fit`: `get_params`, `set_params`, `clone` and `repr` work.
+    """
+
+    def begin(self) -> SideState:
+        """Validate and make the state that an engine reads; every call makes a new one."""
+        raise NotImplementedError
+
+    def plain(self) -> SideInformation:
+        """The same side information from plain data, for files: frames, graphs and scalars as arrays, csr_arrays and lists.
+
+        Its state has the same digest. Raises what `begin` raises for arguments that cannot be read.
+        """
+        made: SideInformation = type(self)(**{**self.get_params(deep=False), **self._plain_params()})
+        return made
+
+    def _plain_params(self) -> dict[str, Any]:
+        """Arguments that may be other than plain data."""
+        return {}
+
+
+class DenseState(SideState):
+    """K (n, n) in memory, diagonal at most 1. A product is O(n^2)."""
+
+    kind: Kind = "dense"
+
+    def __init__(self, K: Floats, ids: list[Hashable] | None, digest: str, *, is_pd_laplacian: bool = False) -> None:
+        self._K, self._size, self.ids, self.digest = np.ascontiguousarray(K), len(K), ids, digest
+        self.is_pd_laplacian = is_pd_laplacian
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def diagonal(self) -> Floats:
+        return np.diagonal(self._K)[: self._size].copy()
+
+    def columns(self, index: Any) -> Floats:
+        # K is symmetric: its rows are read, which lie together.
+        rows = self._K[check_index(index, self._size), : self._size]
+        return np.ascontiguousarray(rows.T)
+
+    def apply(self, V: Floats) -> Floats:
+        return self._K[: self._size, : self._size] @ V
+
+    def dense(self) -> Floats:
+        """K itself, read-only, C-contiguous (a copy where it has room to grow)."""
+        K = np.ascontiguousarray(self._K[: self._size, : self._size])
+        K.flags.writeable = False
+        return K
+
+    def append(self, column: Floats, own: float) -> int:
+        """One more vertex with its kernel values (size,) and its own one; doubles the memory where it is full."""
+        n = self._size
+        if n == len(self._K):
+            wider = np.zeros((max(8, 2 * n), max(8, 2 * n)))
+            wider[:n, :n] = self._K
+            self._K = wider
+        self._K[n, :n] = self._K[:n, n] = column
+        self._K[n, n] = own
+        self._size = n + 1
+        return n
+
+    def _table(self) -> Floats:
+        return self._K
+
+
+def inverse_of(M: Floats) -> Floats:
+    """The kernel M^-1 (n, n), exactly symmetric, of a positive definite M. O(n^3)."""
+    values, vectors = np.linalg.eigh(M)
+    if values[0] <= len(M) * np.finfo(float).eps * values[-1]:
+        raise ValueError(
+            f"K must be positive definite for precision=True; its eigenvalues go from {values[0]:.3g} to {values[-1]:.3g}. Add a "
+            "multiple of the identity, or pass the kernel itself."
+        )
+    root = vectors / np.sqrt(values)
+    made: Floats = root @ root.T
+    return made
+
+
+def scale_kernel(K: Floats, *, normalize: bool) -> Floats:
+    """K with unit diagonal, or K over its largest diagonal entry. A zero diagonal entry becomes 1: an id of its own."""
+    diagonal = np.diagonal(K).copy()
+    top = float(diagonal.max())
+    if top <= 0:
+        raise ValueError("K must say something; got a diagonal of zeros only. Use Identity for no side information.")
+    alone = diagonal <= np.finfo(float).eps * top
+    if not normalize:
+        return K / top
+    if alone.any():
+        warnings.warn(
+            f"K is zero for {int(alone.sum())} of {len(K)} ids (first: number {int(alone.argmax())}): they have nothing "
+            "in common with any other id.",
+            UserWarning,
+            stacklevel=4,
+        )
+    root = np.sqrt(np.where(alone, 1.0, diagonal))
+    scaled: Floats = K / np.outer(root, root)
+    scaled[alone] = scaled[:, alone] = 0.0
+    np.fill_diagonal(scaled, 1.0)
+    return scaled
+
+
+class FactorState(SideState):
+    """Phi (n, d) with one weight for every id's own direction and one for the direction all share. A product is O(n d)."""
+
+    kind: Kind = "factor"
+
+    def __init__(self, Phi: Floats, own: float, const: float, ids: list[Hashable] | None, digest: str) -> None:
+        self._phi, self.own, self.const = RowStore(Phi), own, const
+        self.ids, self.digest = ids, digest
+
+    @property
+    def size(self) -> int:
+        return self._phi.size
+
+    def diagonal(self) -> Floats:
+        Phi = self._phi.rows
+        squares: Floats = np.einsum("ij,ij->i", Phi, Phi)
+        return squares + (self.own + self.const)
+
+    def columns(self, index: Any) -> Floats:
+        index, Phi = check_index(index, self.size), self._phi.rows
+        columns = np.ascontiguousarray(Phi @ Phi[index].T + self.const)
+        columns[index, np.arange(len(index))] += self.own
+        return columns
+
+    def apply(self, V: Floats) -> Floats:
+        Phi = self._phi.rows
+        product: Floats = Phi @ (Phi.T @ V) + self.own * V + self.const * V.sum(axis=0)
+        return product
+
+    def factor(self) -> tuple[Floats, float, float]:
+        """Phi is a read-only view (n, d)."""
+        Phi = self._phi.rows
+        Phi.flags.writeable = False
+        return Phi, self.own, self.const
+
+
+class IdentityState(FactorState):
+    """Ids that have nothing to do with each other, and may come at any time."""
+
+    grows = True
+
+    def grow(self, value: Any) -> int:
+        """Any id: the next vertex."""
+        self._phi.append(np.empty(0))
+        return self.size - 1
+
+    def _grown(self) -> dict[str, Any]:
+        return {"size": self.size}
+
+    def _grow_again(self, grown: Mapping[str, Any]) -> None:
+        check_parts(grown, {"size": Number(whole=True, low=0, high=2**31)}, "a snapshot of side information", {})
+        self._phi = RowStore(np.empty((int(grown["size"]), 0)))
+
+
+class MixedState(SideState):
+    """K = info K' + const 11^T + own I of a begun K'; of the same kind, growing when K' does."""
+
+    def __init__(self, base: SideState, info: float, const: float, own: float) -> None:
+        self.base, self.info, self.const, self.own = base, info, const, own
+        self.kind, self.ids, self.grows = base.kind, base.ids, base.grows
+        self.digest = digest_of(mixed=base.digest, info=info, const=const, own=own)
+        self._written: DenseState | None = None  # K of a growing dense base, for the core
+
+    @property
+    def size(self) -> int:
+        return self.base.size
+
+    def diagonal(self) -> Floats:
+        return self.info * self.base.diagonal() + (self.const + self.own)
+
+    def columns(self, index: Any) -> Floats:
+        index = check_index(index, self.size)
+        columns = self.info * self.base.columns(index) + self.const
+        columns[index, np.arange(len(index))] += self.own
+        return columns
+
+    def apply(self, V: Floats) -> Floats:
+        product: Floats = self.info * self.base.apply(V) + self.own * V + self.const * V.sum(axis=0)
+        return product
+
+    def dense(self) -> Floats:
+        """A new array (size, size)."""
+        K = self.info * self.base.dense() + self.const
+        K.flat[:: self.size + 1] += self.own
+        return K
+
+    def factor(self) -> tuple[Floats, float, float]:
+        """A new Phi (size, d), when the base has one."""
+        Phi, own, const = self.base.factor()
+        return np.sqrt(self.info) * Phi, self.info * own + self.own, self.info * const + self.const
+
+    def grow(self, value: Any) -> int:
+        return self.base.grow(value)
+
+    def _grown(self) -> dict[str, Any]:
+        return {"base": self.base.snapshot()}
+
+    def _grow_again(self, grown: Mapping[str, Any]) -> None:
+        check_parts(grown, {"base": Instance(Mapping)}, "a snapshot of side information", {})
+        self.base.restore(grown["base"])
+
+    def _table(self) -> Floats:
+        if self._written is None:
+            self._written = DenseState(self.dense(), None, "")
+        for k in range(self._written.size, self.size):
+            column = self.columns([k])[:, 0]
+            self._written.append(column[:k], float(column[k]))
+        return self._written._table()
+
+
+class Identity(SideInformation):
+    """No side information: ids have nothing in common (M = I; the quasi-dimension is then m + n).
+
+    Parameters
+    ----------
+    n : int, optional
+        Number of ids, which are then 0 to n - 1. Default: ids of any kind, new ones at any time.
+
+    Notes
+    -----
+    `begin` raises TypeError or ValueError for an n that is no positive integer. O(1) memory.
+
+    Examples
+    --------
+    >>> from lacunar.completion import Identity
+    >>> Identity(3).begin().dense().tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+
+    def __init__(self, n: int | None = None) -> None:
+        self.n = n
+
+    def begin(self) -> SideState:
+        """The state an engine reads, of kind "factor" with d = 0."""
+        if self.n is None:
+            return IdentityState(np.empty((0, 0)), 1.0, 0.0, None, digest_of(identity=None))
+        if isinstance(self.n, bool) or not isinstance(self.n, int | np.integer):
+            raise TypeError(f"n must be an integer or None; got {type(self.n).__name__} {self.n!r}.")
+        if self.n < 1:
+            raise ValueError(f"n must be at least 1; got {self.n}. Leave it out for ids that come as they come.")
+        return FactorState(np.empty((int(self.n), 0)), 1.0, 0.0, None, digest_of(identity=int(self.n)))
+
+
+class Kernel(SideInformation):
+    """A kernel matrix over all ids, K = M^+ of the paper.
+
+    Parameters
+    ----------
+    K : array-like of shape (n, n), pandas DataFrame, or sparse matrix
+        Symmetric and positive semidefinite, both up to 1e-8 (1e-5 in single precision); it may be singular.
+    ids : sequence of n hashable ids, optional
+        Default: the index of a pandas DataFrame, else 0 to n - 1.
+    normalize : bool, default=True
+        Unit diagonal, K_ij / sqrt(K_ii K_jj). False: K over its largest diagonal entry, R_M, as printed.
+    precision : bool, default=False
+        K is M itself, the positive definite side information matrix of the paper, and its inverse is the kernel.
+
+    Notes
+    -----
+    `begin` is O(n^3 / 3), a Cholesky factorisation that shows K to be semidefinite, and raises ValueError for a K that
+    is not square, finite, symmetric and positive semidefinite (definite to rounding with `precision`), or does not fit its ids.
+
+    Examples
+    --------
+    >>> from lacunar.completion import Kernel
+    >>> Kernel([[4.0, 1.0], [1.0, 1.0]]).begin().dense().tolist()
+    [[1.0, 0.5], [0.5, 1.0]]
+    """
+
+    def __init__(
+        self, K: Any, ids: Sequence[Hashable] | None = None, *, normalize: bool = True, precision: bool = False
+    ) -> None:
+        self.K, self.ids, self.normalize, self.precision = K, ids, normalize, precision
+
+    def begin(self) -> SideState:
+        """The state an engine reads, of kind "dense"."""
+        names = index_names(self.K)
+        if names is not None and names != list(self.K.columns):
+            raise ValueError("the columns of K must be its index, in the same order; they differ. Use K.loc[K.index].")
+        dense = check_kernel(self.K)
+        ids = check_ids(self.ids if self.ids is not None else names, len(dense), "K")
+        kernel = inverse_of(dense) if self.precision else dense
+        scaled = scale_kernel(kernel, normalize=bool(self.normalize))
+        return DenseState(scaled, ids, digest_of(kernel=scaled, ids=ids))
+
+    def _plain_params(self) -> dict[str, Any]:
+        ids = self.ids if self.ids is not None else index_names(self.K)
+        return {"K": check_kernel(self.K), "ids": plain_ids(ids)}
+
+
+class Mix(SideInformation):
+    """Side information with a share for what all ids have in common and a share for each id's own ways.
+
+    K = info K' + const 11^T + own I. On real data the own share decides whether wrong or thin side information hurts.
+
+    Parameters
+    ----------
+    side : side information
+        What is mixed; growing when it grows.
+    info, const, own : float, defaults .6, .2, .2
+        Not negative, summing to 1.
+
+    Notes
+    -----
+    `begin` raises TypeError when `side` is no side information and ValueError when the weights do not sum to 1.
+
+    Examples
+    --------
+    >>> from lacunar.completion import Kernel, Mix
+    >>> Mix(Kernel([[1.0, 0.5], [0.5, 1.0]])).begin().dense().round(3).tolist()
+    [[1.0, 0.5], [0.5, 1.0]]
+    """
+
+    def __init__(self, side: SideInformation, *, info: float = 0.6, const: float = 0.2, own: float = 0.2) -> None:
+        self.side, self.info, self.const, self.own = side, info, const, own
+
+    def begin(self) -> SideState:
+        """The state an engine reads, of the kind of what is mixed."""
+        if not isinstance(self.side, SideInformation):
+            raise TypeError(f"side must be side information (Graph, Features, ...); got {type(self.side).__name__}.")
+        weights = [check_weight(getattr(self, name), name) for name in ("info", "const", "own")]
+        if abs(sum(weights) - 1) > 1e-9:
+            raise ValueError(f"info, const and own must sum to 1; got {weights}, which sum to {sum(weights):g}.")
+        return MixedState(self.side.begin(), *weights)
+
+    def _plain_params(self) -> dict[str, Any]:
+        return {"side": self.side.plain()}
