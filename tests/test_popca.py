@@ -1,4 +1,4 @@
-"""POPCA: the paper's algorithm, unbiased tables, streams, codes, large d, options, bad input."""
+"""`POPCA`: the paper's algorithm, streams, codes, options, fits without tables, and rows and options that are not as they should be."""
 
 import numpy as np
 import pytest
@@ -218,3 +218,253 @@ def test_corollary_3_holds_and_by_hand():
     for bad in ({"n_components": 7}, {"r": 0}, {"r": 7}, {"epsilon": 1.0}):
         with pytest.raises(ValueError, match=next(iter(bad))):
             popca_sample_bound(**{"d": d, "n_components": k, "r": r, "epsilon": 0.1} | bad)
+
+
+def shifted_table(n=200, d=9, seed=0, spread=False, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    X = (rng.normal(size=(n, 2)) @ rng.normal(size=(2, d)) + 0.5 * rng.normal(size=(n, d)) + 3.0).astype(dtype)
+    X[rng.random((n, d)) > (np.linspace(0.05, 0.9, d) if spread else 0.4)] = np.nan
+    return X
+
+
+def spiked(n, d, entries, k=2, seed=0):
+    """Sparse rows of k random directions and unit noise; (rows, basis)."""
+    rng = np.random.default_rng(seed)
+    basis = rng.normal(size=(d, k))
+    columns = np.sort(rng.random((n, d)).argsort(axis=1)[:, :entries], axis=1).astype(np.int32)
+    values = np.einsum("nk,nek->ne", rng.normal(size=(n, k)), basis[columns]) + rng.normal(size=columns.shape)
+    return Observed(np.arange(0, n * entries + 1, entries), columns.ravel(), values.ravel(), (n, d)), basis
+
+
+def share_found(components, basis):
+    return np.sum((components @ np.linalg.qr(basis)[0]) ** 2) / len(components)
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"standardize": True}, {"center": False, "weights": "global"}, {"pseudo_count": 0}]
+)
+def test_solver_agrees_with_tables(how):
+    X = Observed.from_dense(shifted_table(2000, 40))
+    how = {"weights": "kappa", "refine": 0, "random_state": 0, **how}
+    free, dense = POPCA(2, solver="matrix-free", **how).fit(X), POPCA(2, solver="dense", **how).fit(X)
+    assert (free.solver_, dense.solver_) == ("matrix-free", "dense")
+    assert share_found(free.components_, dense.components_.T) > 1 - 1e-5
+    np.testing.assert_allclose(free.explained_variance_, dense.explained_variance_, rtol=3e-3)
+    np.testing.assert_allclose(free.scale_, dense.scale_)
+    assert free.total_variance_ == pytest.approx(dense.total_variance_)
+    found, full = free.diagnostics_, dense.diagnostics_
+    assert found["lambda_min"] == pytest.approx(full["lambda_min"], rel=0.2, abs=0.02)
+    for name in ("kappa", "effective_rows", "median_joint_count", "independence_gap", "frac_pairs_unseen"):
+        assert found[name] == pytest.approx(full[name])  # 40 columns: all pairs are probed
+
+
+@pytest.mark.filterwarnings("ignore:.*never seen together")
+def test_auto_goes_without_tables_from_a_thousand_columns():
+    rows, basis = spiked(3000, 1200, 30)
+    for solver in ("auto", "dense"):
+        model = POPCA(2, solver=solver, refine=0, random_state=0).fit(rows)
+        assert model.solver_ == {"auto": "matrix-free"}.get(solver, solver)
+        assert share_found(model.components_, basis) > 0.9
+    assert POPCA(2, weights="pairwise", refine=0).fit(rows).solver_ == "dense"
+    chosen = POPCA("holdout", refine=2, random_state=0).fit(rows)
+    assert (chosen.n_components_, chosen.solver_) == (2, "matrix-free")
+    assert len(chosen.holdout_errors_) == 20
+
+
+@pytest.mark.filterwarnings("ignore:.*never seen together")
+def test_panels_are_not_left_to_expected_counts():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 1000))
+    X[:150, :500], X[150:, 500:] = np.nan, np.nan
+    X[:, :10] = rng.normal(size=(300, 10))
+    rows = Observed.from_dense(X)
+    assert POPCA(1, refine=0, random_state=0).fit(rows).solver_ == "dense"
+    with pytest.warns(UserWarning, match="panels"):
+        POPCA(1, solver="matrix-free", refine=0, random_state=0).fit(rows)
+
+
+def test_threads_make_no_difference():
+    rows, _ = spiked(2000, 1000, 30)
+    one, three = (POPCA(2, n_jobs=jobs, refine=1, random_state=0).fit(rows) for jobs in (1, 3))
+    np.testing.assert_array_equal(one.components_, three.components_)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_large_tables_are_refused_with_the_remedy():
+    rows, _ = spiked(400, 9000, 5)
+    for how in ({}, {"n_components": 0.5}, {"n_components": 2, "weights": "pairwise"}):
+        with pytest.raises(ValueError, match=r"9000 x 9000 numbers, 5 GiB.*integer n_components"):
+            POPCA(unseen="drop", **how).fit(rows)
+    with pytest.raises(ValueError, match="partial_fit and merge need tables"):
+        POPCA(2).partial_fit(rows)
+    model = POPCA(2, unseen="drop", refine=1, random_state=0).fit(rows)
+    assert model.solver_ == "matrix-free"
+    assert model.transform(rows).shape == (400, 2)
+
+
+def test_a_fit_without_tables_is_not_silently_begun_again():
+    rows, _ = spiked(1500, 1000, 20)
+    model = POPCA(2, refine=0, random_state=0).fit(rows)
+    with pytest.raises(ValueError, match="fitted matrix-free without any"):
+        model.partial_fit(rows)
+    with pytest.raises(ValueError, match="fitted matrix-free"):
+        model.merge(model)
+    assert model.n_samples_seen_ == 1500
+
+
+def small_table(n=200, d=6, p=0.6, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2)) @ rng.normal(size=(2, d)) + 0.3 * rng.normal(size=(n, d))
+    return np.where(rng.random((n, d)) < p, X, np.nan)
+
+
+def state(model):
+    return {name: np.copy(value) for name, value in vars(model).items() if isinstance(value, np.ndarray)}
+
+
+def unchanged(model, before):
+    after = state(model)
+    assert after.keys() == before.keys()
+    for name, value in before.items():
+        np.testing.assert_array_equal(after[name], value)
+
+
+@pytest.mark.filterwarnings("ignore:.*never seen together")
+def test_rows_with_one_entry_inform_means_only():
+    X = small_table()
+    single = np.full((300, 6), np.nan)
+    single[np.arange(300), np.arange(300) % 6] = 100.0 + np.arange(300) % 6
+    plain, more = POPCA(2, refine=0).fit(X), POPCA(2, refine=0).fit(np.vstack([X, single]))
+    assert more.diagnostics_["effective_rows"] == plain.diagnostics_["effective_rows"] < 201
+    assert more.diagnostics_["median_joint_count"] == plain.diagnostics_["median_joint_count"]
+    assert (more.mean_ > plain.mean_ + 10).all()
+    np.testing.assert_array_equal(more.state_["N"] - plain.state_["N"], 50 * np.eye(6))
+    with pytest.warns(UserWarning, match="no method recovers"):
+        nothing = POPCA(1).fit(single)
+    np.testing.assert_allclose(nothing.mean_, 100 + np.arange(6))
+
+
+@pytest.mark.parametrize("scale", [False, True])
+@pytest.mark.parametrize("refine", [0, 10])
+def test_constant_columns_have_no_part(scale, refine):
+    X = small_table()
+    X[:, 2] = np.where(np.isnan(X[:, 2]), np.nan, 7.0)
+    model = POPCA(2, standardize=scale, refine=refine).fit(X)
+    np.testing.assert_allclose(model.components_[:, 2], 0, atol=1e-3)
+    assert model.mean_[2] == pytest.approx(7.0, abs=1e-6)
+    assert np.isfinite(model.transform(X)).all()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_constant_table_has_no_variance():
+    model = POPCA(2).fit(np.where(np.isnan(small_table()), np.nan, 3.0))
+    np.testing.assert_allclose(model.explained_variance_, 0, atol=1e-12)
+    np.testing.assert_allclose(model.impute(small_table(5)[:1] * np.nan), 3.0)
+
+
+@pytest.mark.filterwarnings("ignore:.*never seen together")
+def test_unseen_columns_by_parameter():
+    X = small_table()
+    X[:, 3] = np.nan
+    with pytest.raises(
+        ValueError, match=r"column 3\. Every column must be observed\. Drop them, or pass unseen='drop'"
+    ):
+        POPCA(2).fit(X)
+    with pytest.warns(UserWarning, match="left out"):
+        dropped = POPCA(2, unseen="drop").fit(X)
+    kept = np.delete(np.arange(6), 3)
+    np.testing.assert_allclose(
+        np.abs(dropped.components_[:, kept]), np.abs(POPCA(2).fit(X[:, kept]).components_), atol=1e-6
+    )
+    assert (dropped.components_[:, 3] == 0).all()
+    assert dropped.n_seen_per_feature_[3] == 0
+    filled = dropped.impute(X)
+    assert np.isnan(filled[:, 3]).all()
+    assert np.isfinite(filled[:, kept]).all()
+    seen_now = np.full((1, 6), 2.5)
+    np.testing.assert_array_equal(dropped.impute(seen_now), seen_now)
+    with pytest.warns(UserWarning, match="so far"):
+        stream = POPCA(2).partial_fit(X)
+    assert (stream.components_[:, 3] == 0).all()
+    again = small_table(seed=1)
+    whole = POPCA(2, refine=0).fit(np.vstack([X, again]))
+    np.testing.assert_allclose(stream.partial_fit(again).components_, whole.components_, atol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore:eigenvalue 6")
+def test_more_components_than_columns():
+    for call in (POPCA(7).fit, POPCA(7).partial_fit):
+        with pytest.raises(ValueError, match="at most the number of columns, 6; got 7"):
+            call(small_table())
+    assert POPCA(6).fit(small_table()).n_components_ == 6
+
+
+def test_a_failed_batch_leaves_everything():
+    X = small_table()
+    fresh = POPCA(2)
+    with pytest.raises(ValueError, match=r"shift must be 6 finite numbers, one a column; got shape \(5,\)"):
+        fresh.partial_fit(X, shift=np.zeros(5))
+    with pytest.raises(ValueError, match="finite"):
+        fresh.partial_fit(X, shift=[np.inf, 0, 0, 0, 0, 0])
+    assert not [name for name in vars(fresh) if name.endswith("_")]
+    model = fresh.partial_fit(X)
+    before = state(model)
+    with pytest.raises(ValueError, match="features"):
+        model.partial_fit(X[:, :4])
+    with pytest.raises(ValueError, match="robust"):
+        model.set_params(robust="rows").partial_fit(X)
+    unchanged(model, before)
+    assert model.n_samples_seen_ == 200
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"weights": "kappa"},
+        {"weights": "known", "p": 0.6},
+        {"standardize": True},
+        {"center": False},
+        {"robust": "rows"},
+    ],
+)
+def test_unlike_models_do_not_merge(other):
+    X = small_table()
+    model, more = POPCA(2).fit(X), POPCA(2, **other).fit(X)
+    before = state(model)
+    with pytest.raises(ValueError, match=f"merge .*{next(iter(other))}"):
+        model.merge(more)
+    unchanged(model, before)
+
+
+def test_merging_compares_p_and_names():
+    import pandas as pd
+
+    X = small_table()
+    one, other = (POPCA(2, weights="known", p=p).fit(X) for p in (0.6, [0.61] * 6))
+    with pytest.raises(ValueError, match="same p"):
+        one.merge(other)
+    assert one.merge(POPCA(2, weights="known", p=0.6).fit(X)).n_samples_seen_ == 400
+    left, right = (POPCA(2).fit(pd.DataFrame(X, columns=list(names))) for names in ("abcdef", "abcdeg"))
+    with pytest.raises(ValueError, match="other names"):
+        left.merge(right)
+
+
+def test_centering_may_be_turned_off_in_a_stream():
+    X = small_table() + 5.0
+    model = POPCA(2).partial_fit(X)
+    plain = POPCA(2, center=False, refine=0).fit(np.vstack([X, X]))
+    model.set_params(center=False).partial_fit(X)
+    np.testing.assert_allclose(model.components_, plain.components_, atol=1e-10)
+    assert (model.mean_ == 0).all()
+
+
+def test_long_rows_are_shortened_whatever_their_length():
+    X = small_table()
+    X[7, 2], one = 1e200, X.copy()
+    one[7, 2] = 1e140
+    far, near = (POPCA(2, robust="rows", refine=0).fit(each) for each in (X, one))
+    np.testing.assert_allclose(np.abs(far.components_), np.abs(near.components_), rtol=1e-9)
+    X[:, 2] = np.linspace(0.0, 1e-3, len(X))
+    X[7, 2] = 1e308
+    with pytest.raises(ValueError, match=r"robust='rows' .* got 1e\+308 in row 7, column 2\. Correct it"):
+        POPCA(2, robust="rows").fit(X)

@@ -1,11 +1,16 @@
-"""Sums over pairs of observed entries, against the dense formula."""
+"""Sums over pairs of observed entries, against the dense formula, and the covariance that is never formed, against the table."""
+
+import itertools
 
 import numpy as np
 import pytest
 from reference.pair_sums import pair_sums
+from reference.popca import expected
 
-from lacunar import Observed, _core
+from lacunar import Observed, _core, _moments
 from lacunar.lowrank import column_pair_sums, moments
+from lacunar.lowrank.moments import column_means, implicit_covariance
+from lacunar.lowrank.parts import centred
 
 
 def table(dtype=np.float64, n=120, d=17, offset=0.0):
@@ -135,3 +140,61 @@ def test_tables_are_checked():
         _core.column_pair_sums(*arrays, frozen, None, None, 1, 1)
     with pytest.raises(TypeError):
         _core.column_pair_sums(*arrays, np.zeros((2, 2), np.float32), None, None, 1, 1)
+
+
+def shifted_table(n=200, d=9, seed=0, spread=False, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    X = (rng.normal(size=(n, 2)) @ rng.normal(size=(2, d)) + 0.5 * rng.normal(size=(n, d)) + 3.0).astype(dtype)
+    X[rng.random((n, d)) > (np.linspace(0.05, 0.9, d) if spread else 0.4)] = np.nan
+    return X
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("width", [1, 3, 8, 11])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_one_pass_is_two_products(dtype, width, n_threads):
+    X = shifted_table(3000, dtype=dtype)
+    X[5] = np.nan
+    rows, v = Observed.from_dense(X), np.random.default_rng(1).normal(size=(9, width))
+    Z = np.nan_to_num(X.astype(np.float64))
+    found = _core.column_gram_product(rows.indptr, rows.indices, rows.values, v, n_threads)
+    np.testing.assert_allclose(found, Z.T @ (Z @ v), rtol=1e-12, atol=1e-9)
+    np.testing.assert_array_equal(
+        found, _core.column_gram_product(rows.indptr, rows.indices, rows.values, v, 1 + n_threads)
+    )
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("pseudo", [0.0, 2.0])
+@pytest.mark.parametrize(("weights", "p"), [("kappa", None), ("feature", None), ("global", None), ("known", 0.4)])
+@pytest.mark.parametrize("spread", [False, True])
+def test_the_operator_is_the_table_that_it_replaces(weights, p, pseudo, center, spread):
+    X = shifted_table(spread=spread)
+    rows = Observed.from_dense(X)
+    shift = column_means(rows) if center else np.zeros(9)
+    C = expected(X, weights, p, pseudo, center)
+    how = {"p": p, "pseudo_count": pseudo}
+    made = (_moments.covariance if center else _moments.second_moment)(moments.pair_sums(rows, shift), weights, **how)
+    np.testing.assert_allclose(made, C, rtol=1e-9, atol=1e-9)
+    implicit = implicit_covariance(centred(rows, shift), weights=weights, center=center, n_jobs=None, **how)
+    exact = pseudo == 0 or weights in ("global", "known")
+    np.testing.assert_allclose(implicit.times(np.eye(9)), C, rtol=1e-9 if exact else 3e-4, atol=1e-9)
+    np.testing.assert_allclose(implicit.diagonal, np.diag(C))
+    scale = np.arange(1.0, 10)
+    scaled = implicit.divided(scale).times(np.eye(9))
+    np.testing.assert_allclose(scaled, C / np.outer(scale, scale), rtol=1e-9 if exact else 3e-4, atol=1e-9)
+
+
+def test_expected_counts_are_unbiased_over_all_masks():
+    m, counts = 5, (3, 2)
+    masks = [
+        [np.isin(range(m), chosen) for chosen in pair]
+        for pair in itertools.product(*(itertools.combinations(range(m), n) for n in counts))
+    ]
+    total = 0.0
+    for seen in masks:  # quadratic in the rows: the expectation sums over a unit row alone, rows being independent
+        for a in range(m):
+            X = np.where(np.array(seen).T, 0.0, np.nan)
+            X[a] += 1.0
+            total += expected(X, "feature")[0, 1] / len(masks)
+    assert total == pytest.approx(1.0)
