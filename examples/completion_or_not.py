@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from lacunar import KarmaClassifier
-from lacunar.baselines import MC1Classifier, MCBClassifier
+from lacunar.baselines import MatrixCompletionClassifier
 
 NAN = np.nan
 
@@ -43,6 +43,7 @@ rows = np.array([[1, NAN, 1, NAN], [NAN, -1, NAN, -1], [1, -1, 1, -1]])
 seen, labels = np.repeat(rows, 20, axis=0), np.repeat([1, -1, 1], 20)
 print("Eq. 1, labels of the three rows: [ 1 -1  1]")
 print("  KARMA:", karma.fit(seen, labels).predict(rows))
-for kind in (MC1Classifier, MCBClassifier):
-    model = kind(lam=1.0, mu=1e-3, standardize=False).fit(np.vstack([seen, rows]), np.append(labels, [NAN] * 3))
-    print(f"  {kind.__name__}:", model.transduction_[-3:].astype(int))
+for name, intercept in (("mc-1", "column"), ("mc-b", "bias")):
+    model = MatrixCompletionClassifier(intercept, lam=1.0, mu=1e-3, standardize=False)
+    model.fit(np.vstack([seen, rows]), np.append(labels, [NAN] * 3))
+    print(f"  {name}:", model.transduction_[-3:].astype(int))

@@ -11,7 +11,7 @@ import numpy as np
 import lacunar
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
 from lacunar.active import MBEG, ActivePOPCA
-from lacunar.baselines import GeomClassifier, MC1Classifier, MC1Regressor, MCBClassifier, MCBRegressor
+from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.features import KarmaFeatures
 from lacunar.lowrank import GROUSE, PETRELS, POPCA
@@ -48,10 +48,10 @@ LEARNERS = {
     "mpcr": MPCRRegressor(1, random_state=0),
     "smpcr": SMPCRRegressor(1, random_state=0),
     "geom": GeomClassifier(),
-    "mc1": MC1Classifier(lam=1.0, mu=1e-2, random_state=0),
-    "mcb": MCBClassifier(lam=1.0, mu=1e-2, random_state=0),
-    "mc1-regressor": MC1Regressor(lam=1.0, mu=1e-2, random_state=0),
-    "mcb-regressor": MCBRegressor(lam=1.0, mu=1e-2, random_state=0),
+    "mc1": MatrixCompletionClassifier(lam=1.0, mu=1e-2, random_state=0),
+    "mcb": MatrixCompletionClassifier("bias", lam=1.0, mu=1e-2, random_state=0),
+    "mc1-regressor": MatrixCompletionRegressor(lam=1.0, mu=1e-2, random_state=0),
+    "mcb-regressor": MatrixCompletionRegressor("bias", lam=1.0, mu=1e-2, random_state=0),
     "imputer": LowRankImputer(random_state=0),
     "stack": KarmaStackClassifier([("karma", KarmaClassifier()), ("geom", GeomClassifier())], cv=2),
     "stack-regressor": KarmaStackRegressor(

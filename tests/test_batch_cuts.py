@@ -9,7 +9,7 @@ from sklearn.base import clone, is_classifier
 
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV, Observed
 from lacunar.active import ActivePOPCA
-from lacunar.baselines import GeomClassifier, MC1Classifier, MC1Regressor, MCBClassifier, MCBRegressor
+from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.features import KarmaFeatures
 from lacunar.kernels import KernelForm
 from lacunar.lowrank import GROUSE, PETRELS, POPCA
@@ -123,10 +123,10 @@ MODELS = {
     "GROUSE": GROUSE(3, random_state=0),
     "geom": GeomClassifier(C=1e-3, min_scale=0.1),
     "geom, poly": GeomClassifier(C=1e-6, kernel="poly", degree=3),
-    "mc-1": MC1Classifier(lam=1.0, mu=1e-2, random_state=0),
-    "mc-b, three classes": MCBClassifier(lam=1.0, mu=1e-2, random_state=0),
-    "mc-1 regressor": MC1Regressor(lam=1.0, mu=1e-3, random_state=0),
-    "mc-b regressor": MCBRegressor(lam=1.0, mu=1e-3, random_state=0),
+    "mc-1": MatrixCompletionClassifier(lam=1.0, mu=1e-2, random_state=0),
+    "mc-b, three classes": MatrixCompletionClassifier("bias", lam=1.0, mu=1e-2, random_state=0),
+    "mc-1 regressor": MatrixCompletionRegressor(lam=1.0, mu=1e-3, random_state=0),
+    "mc-b regressor": MatrixCompletionRegressor("bias", lam=1.0, mu=1e-3, random_state=0),
 }
 LEARN_FROM_LONG_ROWS = (
     "SLRM, gated",

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from lacunar import KarmaClassifier
-from lacunar.baselines import GeomClassifier, MC1Classifier, MCBClassifier
+from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier
 
 NAN = np.nan
 DIRECT = [KarmaClassifier(gamma=1, C=10, standardize=False), GeomClassifier(C=10, standardize=False)]
-COMPLETING = [kind(lam=1.0, mu=1e-3, standardize=False) for kind in (MC1Classifier, MCBClassifier)]
+COMPLETING = [MatrixCompletionClassifier(word, lam=1.0, mu=1e-3, standardize=False) for word in ("column", "bias")]
 
 EQ1 = np.array([[1, NAN, 1, NAN], [NAN, -1, NAN, -1], [1, -1, 1, -1], [1, NAN, 1, NAN]])
 LABELS = np.array([1, -1, 1, NAN])

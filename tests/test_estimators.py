@@ -18,7 +18,7 @@ from sklearn.utils.fixes import parse_version
 
 import lacunar
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
-from lacunar.baselines import GeomClassifier, MC1Classifier, MC1Regressor, MCBClassifier, MCBRegressor
+from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.encode import TableEncoder
 from lacunar.features import KarmaFeatures
@@ -78,11 +78,11 @@ SUBSPACE_REGRESSORS = [
 BASELINES = [
     GeomClassifier(),
     GeomClassifier(kernel="poly"),
-    MC1Classifier(lam=1.0, mu=1e-2, random_state=0),
-    MCBClassifier(lam=1.0, mu=1e-2, random_state=0),
-    MC1Regressor(lam=1.0, mu=1e-3, random_state=0),
-    MCBRegressor(lam=1.0, mu=1e-3, svd_solver="truncated", random_state=0),
-    MCBRegressor(mu_min=1e-3, tol=1e-3, random_state=0),
+    MatrixCompletionClassifier(lam=1.0, mu=1e-2, random_state=0),
+    MatrixCompletionClassifier("bias", lam=1.0, mu=1e-2, random_state=0),
+    MatrixCompletionRegressor(lam=1.0, mu=1e-3, random_state=0),
+    MatrixCompletionRegressor("bias", lam=1.0, mu=1e-3, random_state=0),
+    MatrixCompletionRegressor("bias", mu_min=1e-3, tol=1e-3, random_state=0),
 ]
 
 

@@ -12,7 +12,7 @@ import pytest
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressorCV, Observed
 from lacunar._codes import row_codes
 from lacunar.active import MBEG, ActivePOPCA
-from lacunar.baselines import GeomClassifier, MC1Classifier, MCBRegressor
+from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.features import KarmaFeatures
 from lacunar.kernels import karma_kernel
@@ -59,7 +59,9 @@ LOOPS = {
     "PETRELS": lambda: PETRELS(10, max_iter=10**6).fit(LARGE[0]),
     "GROUSE": lambda: GROUSE(10, max_iter=10**6).fit(LARGE[0]),
     "completion": lambda: OnlineMatrixClassifier().partial_fit(*PAIRS.T, ANSWERS),
-    "continuation": lambda: [MC1Classifier().fit(SMALL[0].to_dense(), SMALL[1].astype(float)) for _ in range(1000)],
+    "continuation": lambda: [
+        MatrixCompletionClassifier().fit(SMALL[0].to_dense(), SMALL[1].astype(float)) for _ in range(1000)
+    ],
     "geom": lambda: [GeomClassifier().fit(*SMALL) for _ in range(1000)],
     "ALS": lambda: SLRMRegressor(10, solver="als", lam1=1.0, max_iter=10**6, tol=0).fit(LARGE[0], NUMBERS),
     "SLRM's stream": lambda: [SLRMRegressor(10, solver="stochastic").fit(LARGE[0], NUMBERS) for _ in range(1000)],
@@ -72,7 +74,7 @@ LOOPS = {
     "search of regressors": lambda: [KarmaRegressorCV(cv=5).fit(SMALL[0], 1.0 * SMALL[1]) for _ in range(1000)],
     "ranks": lambda: [LowRankImputer(max_iter=10**6, tol=0).fit(LARGE[0]) for _ in range(1000)],
     "landmarks": lambda: [KarmaFeatures(3, n_components=2000).fit(LARGE[0]) for _ in range(1000)],
-    "stacked matrix": lambda: [MCBRegressor().fit(SMALL[0], 1.0 * SMALL[1]) for _ in range(1000)],
+    "stacked matrix": lambda: [MatrixCompletionRegressor("bias").fit(SMALL[0], 1.0 * SMALL[1]) for _ in range(1000)],
     "experts": lambda: OnlineMatrixClassifier(experts="auto").partial_fit(*PAIRS.T, ANSWERS),
     "pairs asked": lambda: [ASKED.decision_function(PAIRS) for _ in range(10**5)],
     "rows asked for": lambda: ActivePOPCA(50, 3, n_observed=10).run(oracle, 10**9),

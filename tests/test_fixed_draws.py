@@ -7,7 +7,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold
 
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
-from lacunar.baselines import MC1Classifier, MCBRegressor
+from lacunar.baselines import MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.lowrank import POPCA
 from lacunar.model_selection import ColdColumnKFold, ColdRowKFold, EntryKFold
 from lacunar.regression import SLRMRegressorCV
@@ -31,8 +31,8 @@ DRAWN = {
     "table": KarmaRegressor(solver="primal"),
     "stored rows": KarmaClassifier(solver="online", loss="hinge"),
     "slrm cells": SLRMRegressorCV([1, 2], over="cells", cv=3),
-    "mc-1": MC1Classifier(mu_min=1e-2),
-    "mc-b": MCBRegressor(mu_min=1e-2),
+    "mc-1": MatrixCompletionClassifier(mu_min=1e-2),
+    "mc-b": MatrixCompletionRegressor("bias", mu_min=1e-2),
     "rank": LowRankImputer(),
     "stack": KarmaStackClassifier(),
     "popca": POPCA("holdout"),

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
 
 from lacunar import KarmaClassifier, KarmaRegressor, Observed
-from lacunar.baselines import GeomClassifier, MC1Classifier
+from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier
 from lacunar.features import KarmaFeatures
 from lacunar.lowrank import GROUSE, PETRELS, POPCA
 from lacunar.regression import MPCRRegressor, SLRMRegressor
@@ -42,7 +42,7 @@ LEARNERS = [
     SLRMRegressor(1, solver="stochastic", random_state=0),
     MPCRRegressor(1, random_state=0),
     GeomClassifier(),
-    MC1Classifier(lam=1.0, mu=1e-2, random_state=0),
+    MatrixCompletionClassifier(lam=1.0, mu=1e-2, random_state=0),
     LowRankImputer(random_state=0),
 ]
 

@@ -54,7 +54,7 @@ def test_as_printed():
 
 
 @pytest.mark.parametrize("C", [0.1, 10.0])
-def test_without_holes_it_is_the_support_vector_machine(C):
+def test_without_missing_entries_it_is_the_support_vector_machine(C):
     X, y = table(missing=0.0)
     model = made(C=C).fit(X, y)
     svm = LinearSVC(loss="hinge", C=C, fit_intercept=False, tol=1e-9, max_iter=10**6, random_state=0)

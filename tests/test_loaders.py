@@ -8,7 +8,7 @@ import pytest
 from fuzz import archives, models, structure
 
 from lacunar import KarmaClassifier, Observed
-from lacunar.baselines import MC1Classifier
+from lacunar.baselines import MatrixCompletionClassifier
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.karma._primal import PrimalModel
 from lacunar.kernels import KernelForm
@@ -105,7 +105,7 @@ def test_pending_rows_of_other_columns_are_refused():
 
 def test_labels_codes_and_classes_are_checked_against_each_other(tmp_path):
     """Three columns of labels for two classes: predict took the third of them. Found by fuzzing."""
-    model = MC1Classifier(lam=1.0, mu=0.1).fit(X, LABELS)
+    model = MatrixCompletionClassifier(lam=1.0, mu=0.1).fit(X, LABELS)
 
     def more(arrays, names, tables, content):
         for name in ("label_basis_", "bias_"):

@@ -7,15 +7,15 @@ import numpy as np
 from hot import case
 from hot.data import low_rank
 from hot.estimators import learned
-from lacunar.baselines import GeomClassifier, MC1Classifier, MC1Regressor, MCBClassifier, MCBRegressor
+from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 
 KINDS = {
-    "mc-1": partial(MC1Classifier, lam=0.1, mu=1e-3, tol=1e-4),
-    "mc-b": partial(MCBClassifier, lam=0.1, mu=1e-3, tol=1e-4),
+    "mc-1": partial(MatrixCompletionClassifier, lam=0.1, mu=1e-3, tol=1e-4),
+    "mc-b": partial(MatrixCompletionClassifier, intercept="bias", lam=0.1, mu=1e-3, tol=1e-4),
     "geom": GeomClassifier,
     "geom, quadratic": partial(GeomClassifier, kernel="poly"),
 }
-REGRESSORS = {"mc-1": MC1Regressor, "mc-b": MCBRegressor}
+REGRESSORS = {"mc-1": MatrixCompletionRegressor, "mc-b": partial(MatrixCompletionRegressor, "bias")}
 
 
 @case("fit, mc-1", small={"kind": "mc-1", "n": 100}, large={"kind": "mc-1", "n": 1000, "d": 200}, counted=False)

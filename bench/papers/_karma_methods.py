@@ -17,8 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-import lacunar.baselines
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
+from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.kernels import karma_kernel
 
 CS = 10.0 ** np.arange(-5, 6)
@@ -74,15 +74,15 @@ def exact(X: Any, y: Any, X_new: Any, seed: int) -> Any:
     return search.predict(raw_kernel(X_new, X, X, gamma) @ back)
 
 
-def completed(kind: Any, X: Any, y: Any, X_new: Any, seed: int) -> Any:
+def completed(kind: Any, intercept: str, X: Any, y: Any, X_new: Any, seed: int) -> Any:
     """mc-1 and mc-b: new rows are in the matrix, without labels."""
     known = np.concatenate([y.astype(float), np.full(len(X_new), np.nan)])
-    return kind(random_state=seed).fit(np.vstack([X, X_new]), known).transduction_[len(X) :]
+    return kind(intercept, random_state=seed).fit(np.vstack([X, X_new]), known).transduction_[len(X) :]
 
 
 def absent(X: Any, y: Any, X_new: Any, seed: int) -> Any:
     """geom, C on the same holdout."""
-    search = GridSearchCV(lacunar.baselines.GeomClassifier(), {"C": 10.0 ** np.arange(-4, 4)}, cv=holdout(seed))
+    search = GridSearchCV(GeomClassifier(), {"C": 10.0 ** np.arange(-4, 4)}, cv=holdout(seed))
     return search.fit(X, y).predict(X_new)
 
 
@@ -101,8 +101,8 @@ def classifiers() -> dict[str, Callable[..., Any]]:
         "karma, paper protocol": partial(paper_labels, (1, 2, 3, 4)),
         "0-imputation, paper protocol": partial(paper_labels, (1,)),
         "exact, paper protocol": exact,
-        "mc-1": partial(completed, lacunar.baselines.MC1Classifier),
-        "mc-b": partial(completed, lacunar.baselines.MCBClassifier),
+        "mc-1": partial(completed, MatrixCompletionClassifier, "column"),
+        "mc-b": partial(completed, MatrixCompletionClassifier, "bias"),
         "geom": absent,
         "mean + linear": partial(fitted, lambda _: linear(SimpleImputer())),
         "mean + indicator + linear": partial(fitted, lambda _: linear(SimpleImputer(add_indicator=True))),
@@ -116,8 +116,8 @@ def regressors() -> dict[str, Callable[..., Any]]:
         "KarmaRegressorCV": partial(fitted, lambda seed: KarmaRegressorCV(random_state=seed)),
         "karma, paper protocol": partial(paper_numbers, (1, 2, 3, 4)),
         "0-imputation, paper protocol": partial(paper_numbers, (1,)),
-        "mc-1": partial(completed, lacunar.baselines.MC1Regressor),
-        "mc-b": partial(completed, lacunar.baselines.MCBRegressor),
+        "mc-1": partial(completed, MatrixCompletionRegressor, "column"),
+        "mc-b": partial(completed, MatrixCompletionRegressor, "bias"),
         "mean + linear": partial(fitted, lambda _: imputed(SimpleImputer())),
         "mean + indicator + linear": partial(fitted, lambda _: imputed(SimpleImputer(add_indicator=True))),
         "iterative + linear": partial(fitted, lambda seed: imputed(IterativeImputer(random_state=seed))),

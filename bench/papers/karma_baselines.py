@@ -19,7 +19,7 @@ from bench.papers.karma_movielens import PAPER as MOVIELENS
 from bench.papers.karma_table1 import PAPER, REGRESSION, loaded, splits
 from sklearn.model_selection import GridSearchCV, train_test_split
 
-from lacunar.baselines import GeomClassifier, MC1Classifier, MC1Regressor, MCBClassifier, MCBRegressor
+from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 
 TITLE = "KARMA, Table 1, its baselines"
 METHODS = ("mcb", "mc1", "geom")
@@ -51,8 +51,8 @@ def predicted(method: str, X: Any, y: Any, train: Any, test: Any, numbers: bool,
         strengths = CS[:5] if sp.issparse(X) else CS  # rows of hundreds of entries: beyond is a hard margin
         search = GridSearchCV(GeomClassifier(), {"C": strengths}, cv=holdout(seed)).fit(X[train], y[train])
         return search.predict(X[test])
-    labelling, counting = {"mc1": (MC1Classifier, MC1Regressor), "mcb": (MCBClassifier, MCBRegressor)}[method]
-    model = (counting if numbers else labelling)(random_state=seed, **(SPARSE if sp.issparse(X) else {}))
+    kind = MatrixCompletionRegressor if numbers else MatrixCompletionClassifier
+    model = kind({"mc1": "column", "mcb": "bias"}[method], random_state=seed, **(SPARSE if sp.issparse(X) else {}))
     labels = np.where(np.isin(np.arange(len(y)), test), np.nan, y.astype(float))
     return model.fit(X, labels).transduction_[test]
 

@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from lacunar import KarmaRegressor, KarmaRegressorCV
-from lacunar.baselines import MC1Regressor, MCBRegressor
+from lacunar.baselines import MatrixCompletionRegressor
 from lacunar.datasets import make_subspace_regression
 
 TITLE = "KARMA, Figure 2"
@@ -72,8 +72,8 @@ def cell(share: float, seed: int, n: int, n_test: int) -> dict[str, float]:
         "HistGB": HistGradientBoostingRegressor(random_state=0),
     }
     found = {name: np.mean((m.fit(X[:n], y[:n]).predict(X[n:]) - y[n:]) ** 2) for name, m in inductive.items()}
-    for name, kind in (("mc-1", MC1Regressor), ("mc-b", MCBRegressor)):
-        made = transduced(kind(random_state=seed), X, y, n)
+    for name, intercept in (("mc-1", "column"), ("mc-b", "bias")):
+        made = transduced(MatrixCompletionRegressor(intercept, random_state=seed), X, y, n)
         found[name] = np.mean((made - y[n : n + TRANSDUCED]) ** 2)
     found["Bayes"] = np.mean((bayes(X[n:], data.basis, data.coef, data.intercept) - y[n:]) ** 2)
     return found

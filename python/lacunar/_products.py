@@ -18,5 +18,5 @@ def row_product(rows: NDArray[Any], matrix: NDArray[Any], n_jobs: int | None = N
     """
     left = np.ascontiguousarray(rows, dtype=rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64)
     right = np.ascontiguousarray(matrix, dtype=np.float64)
-    made = _core.row_product(left, right.reshape(len(right), -1), thread_count(n_jobs))
+    made = _core.row_product(left, right[:, None] if right.ndim == 1 else right, thread_count(n_jobs))
     return made[:, 0] if right.ndim == 1 else made

@@ -14,7 +14,7 @@ import pandas as pd
 
 from lacunar import Observed
 from lacunar.active import MBEG, ActivePOPCA
-from lacunar.baselines import GeomClassifier, MC1Classifier, MC1Regressor, MCBClassifier, MCBRegressor
+from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.compare import Table, TableModel, load_problem
 from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction, Mix, OnlineMatrixClassifier
 from lacunar.encode import TableEncoder
@@ -115,10 +115,10 @@ MODELS: dict[str, dict[str, Callable[[], Any]]] = {
     },
     "baselines": {
         "geom": lambda: GeomClassifier(n_rounds=2).fit(X, LABELS),
-        "mc-1": lambda: MC1Classifier(max_iter=5).fit(X, LABELS),
-        "mc-1 regressor": lambda: MC1Regressor(max_iter=5).fit(X, Y),
-        "mc-b": lambda: MCBClassifier(max_iter=5).fit(X, LABELS),
-        "mc-b regressor": lambda: MCBRegressor(max_iter=5).fit(X, Y),
+        "mc-1": lambda: MatrixCompletionClassifier(max_iter=5).fit(X, LABELS),
+        "mc-1 regressor": lambda: MatrixCompletionRegressor(max_iter=5).fit(X, Y),
+        "mc-b": lambda: MatrixCompletionClassifier("bias", max_iter=5).fit(X, LABELS),
+        "mc-b regressor": lambda: MatrixCompletionRegressor("bias", max_iter=5).fit(X, Y),
     },
 }  # fmt: skip
 

@@ -40,7 +40,7 @@ CLASSES = {
         "SLRMRegressor", "SLRMRegressorCV", "MPCRRegressor", "SMPCRRegressor")},
     **{name: f"lacunar.active.{name}" for name in ("ActivePOPCA", "MBEG")},
     **{name: f"lacunar.baselines.{name}" for name in (
-        "GeomClassifier", "MC1Classifier", "MC1Regressor", "MCBClassifier", "MCBRegressor")},
+        "GeomClassifier", "MatrixCompletionClassifier", "MatrixCompletionRegressor")},
     **{name: f"lacunar.completion.{name}" for name in (
         "OnlineMatrixClassifier", "Identity", "Kernel", "KernelFunction", "Features", "Graph", "Mix")},
     "TableModel": "lacunar.compare.TableModel",
@@ -50,6 +50,14 @@ ATTRIBUTES = {name: name for name in (
     "coef_", "intercept_", "components_", "mean_", "center_", "scale_", "explained_variance_", "noise_variance_",
     "dual_coef_", "best_gamma_", "best_C_", "n_components_", "lam1_", "alpha_", "n_mistakes_", "n_updates_",
 )}  # fmt: skip
+# The same for single classes of today: None where version 0.1.0 recorded no such attribute.
+RENAMED: dict[str, dict[str, str | None]] = {
+    "GeomClassifier": {"center_": "mean_", "mean_": None},
+    **{
+        f"MatrixCompletion{kind}": {"center_": "mean_", "mean_": None, "components_": None}
+        for kind in ("Classifier", "Regressor")
+    },
+}
 # Verbs on rows, and what each is called now.
 VERBS = ("predict", "predict_proba", "decision_function", "transform", "impute", "score_samples")
 
@@ -194,10 +202,10 @@ CASES: dict[str, Case] = {
     "mbeg-literal": Case("MBEG", {"n_features": D, "lazy": False, "output": "topk", **SEED}, "asked"),
     "geom": Case("GeomClassifier", {"n_rounds": 2}, "labels", rtol=1e-3),
     "geom-poly": Case("GeomClassifier", {"n_rounds": 2, "kernel": "poly"}, "labels", rtol=1e-3),
-    "mc1": Case("MC1Classifier", {"lam": 1.0, "mu": 1e-2, **SEED}, "labels", rtol=1e-3),
-    "mc1-r": Case("MC1Regressor", {"max_iter": 50, **SEED}, "values", rtol=1e-3),
-    "mcb": Case("MCBClassifier", {"max_iter": 50, **SEED}, "three", rtol=1e-3),
-    "mcb-r": Case("MCBRegressor", {"lam": 1.0, "mu": 1e-2, **SEED}, "values", rtol=1e-3),
+    "mc1": Case("MatrixCompletionClassifier", {"lam": 1.0, "mu": 1e-2, **SEED}, "labels", rtol=1e-3),
+    "mc1-r": Case("MatrixCompletionRegressor", {"max_iter": 50, **SEED}, "values", rtol=1e-3),
+    "mcb": Case("MatrixCompletionClassifier", {"intercept": "bias", "max_iter": 50, **SEED}, "three", rtol=1e-3),
+    "mcb-r": Case("MatrixCompletionRegressor", {"intercept": "bias", "lam": 1.0, "mu": 1e-2, **SEED}, "values", rtol=1e-3),
     "pairs": Case("OnlineMatrixClassifier", SEED, "pairs"),
     "pairs-kernel": Case("OnlineMatrixClassifier", {"rows": ("Kernel", GRAM), "cols": ("Graph", RING), **SEED}, "pairs"),
     "pairs-features": Case("OnlineMatrixClassifier", {"rows": ("Features", np.arange(12.0).reshape(6, 2)), "cols": ("Identity", 6), **SEED}, "pairs"),
@@ -238,7 +246,8 @@ def answers(model: Any) -> dict[str, NDArray[Any]]:
     if hasattr(model, "ask"):
         result = model.result()
         return {key: np.asarray(getattr(result, key)) for key in ("mean_", "components_", "covariance_")}
-    found = {key: np.asarray(getattr(model, now)) for key, now in ATTRIBUTES.items() if _plain(model, now)}
+    names = ATTRIBUTES | RENAMED.get(type(model).__name__, {})
+    found = {key: np.asarray(getattr(model, now)) for key, now in names.items() if now and _plain(model, now)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if hasattr(model, "recommend"):

@@ -1,7 +1,9 @@
-"""What the papers compare with: matrix completion with labels (mc-1, mc-b) and max-margin with absent features (geom)."""
+"""What the papers compare with: matrix completion with labels (mc-1, mc-b) and max-margin with absent features (geom).
 
-from lacunar.baselines._geom import GeomClassifier
-from lacunar.baselines._mc1 import MC1Classifier, MC1Regressor
-from lacunar.baselines._mcb import MCBClassifier, MCBRegressor
+`completion` has the learners on one matrix of features and labels, `continuation` the steps that complete it, `geom` the other one.
+"""
 
-__all__ = ["GeomClassifier", "MC1Classifier", "MC1Regressor", "MCBClassifier", "MCBRegressor"]
+from lacunar.baselines.completion import MatrixCompletionClassifier, MatrixCompletionRegressor
+from lacunar.baselines.geom import GeomClassifier
+
+__all__ = ["GeomClassifier", "MatrixCompletionClassifier", "MatrixCompletionRegressor"]

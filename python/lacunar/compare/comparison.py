@@ -74,25 +74,34 @@ def _iterative(task: str) -> Callable[[int], Any]:
     return make
 
 
-_ALSO = {  # at the shell -> name, class without "Classifier" or "Regressor", what it does
-    "mc-1": ("mc-1", "MC1", "labels and columns completed as one matrix of low rank, with a column of ones"),
-    "mc-b": ("mc-b", "MCB", "labels and columns completed as one matrix of low rank, with a bias"),
-    "geom": ("geom", "Geom", "support vectors, every row's margin in its own columns; two classes only"),
+_ALSO = {  # at the shell -> class without "Classifier" or "Regressor", its parameters, what it does
+    "mc-1": (
+        "MatrixCompletion",
+        {"intercept": "column"},
+        "labels and columns completed as one matrix of low rank, with a column of ones",
+    ),
+    "mc-b": (
+        "MatrixCompletion",
+        {"intercept": "bias"},
+        "labels and columns completed as one matrix of low rank, with a bias",
+    ),
+    "geom": ("Geom", {}, "support vectors, every row's margin in its own columns; two classes only"),
 }
 
 
 def _baseline(task: str, name: str) -> Learner:
     if name == "geom" and task == "regression":
         raise UserError("--also geom: it tells two classes apart, and the task is regression. Leave it out.", 2)
-    shown, stem, about = _ALSO[name]
+    stem, options, about = _ALSO[name]
     kind = "Classifier" if task == "classification" else "Regressor"
 
     def make(seed: int) -> Any:
         from lacunar import baselines
 
-        return getattr(baselines, stem + kind)(**({} if name == "geom" else {"random_state": seed}))
+        seeded = {} if name == "geom" else {"random_state": seed}
+        return getattr(baselines, stem + kind)(**options, **seeded)
 
-    return Learner(shown, False, about, make)
+    return Learner(name, False, about, make)
 
 
 def learners(task: str, also: Sequence[str] = ()) -> list[Learner]:

@@ -24,10 +24,8 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.ActivePOPCA": ("lacunar.active", "ActivePOPCA"),
     "lacunar.MBEG": ("lacunar.active", "MBEG"),
     "lacunar.GeomClassifier": ("lacunar.baselines", "GeomClassifier"),
-    "lacunar.MC1Classifier": ("lacunar.baselines", "MC1Classifier"),
-    "lacunar.MC1Regressor": ("lacunar.baselines", "MC1Regressor"),
-    "lacunar.MCBClassifier": ("lacunar.baselines", "MCBClassifier"),
-    "lacunar.MCBRegressor": ("lacunar.baselines", "MCBRegressor"),
+    "lacunar.MatrixCompletionClassifier": ("lacunar.baselines", "MatrixCompletionClassifier"),
+    "lacunar.MatrixCompletionRegressor": ("lacunar.baselines", "MatrixCompletionRegressor"),
     **{
         f"lacunar.{name}": ("lacunar.completion", name)
         for name in ("Identity", "Kernel", "KernelFunction", "Features", "Graph", "Mix")

@@ -54,10 +54,10 @@ def _sampler(name: str) -> Callable[[Values, Values], Stored]:
     """A stored sampler of attributes: `budget` was what is `n_observed` today, `output="average"` the same as "topk"."""
 
     def upgraded(params: Values, state: Values) -> Stored:
-        params = {"n_observed" if key == "budget" else key: value for key, value in params.items()}
+        params = _renamed(params, "budget", "n_observed")
         if params.get("output") == "average":
             params["output"] = "topk"
-        return name, params, {"state_" if key == "tables_" else key: value for key, value in state.items()}
+        return name, params, _renamed(state, "tables_", "state_")
 
     return upgraded
 
@@ -106,16 +106,41 @@ def _side(saved: Values, n_begun: int) -> Values:
     return kept
 
 
+def _completion(kind: str, intercept: str) -> Callable[[Values, Values], Stored]:
+    """A stored mc-1 or mc-b: four classes of their own, with factors (columns, rank) and two choices of how steps are made."""
+
+    def upgraded(params: Values, state: Values) -> Stored:
+        given = {key: value for key, value in params.items() if key not in {"accelerate", "svd_solver"}}
+        learned = _renamed(state, "center_", "mean_")
+        for old, new in (("basis_", "components_"), ("label_basis_", "label_components_")):
+            if old in learned:
+                learned[new] = np.ascontiguousarray(np.transpose(learned.pop(old)))
+        if "ones_basis_" in learned:
+            learned["ones_component_"] = learned.pop("ones_basis_")
+        return f"lacunar.MatrixCompletion{kind}", {**given, "intercept": intercept}, learned
+
+    return upgraded
+
+
+def _geom(params: Values, state: Values) -> Stored:
+    return "lacunar.GeomClassifier", params, _renamed(state, "center_", "mean_")
+
+
 # Name of a stored class -> what turns its parameters and learned attributes into today's class, parameters and attributes.
 # A class that is renamed or split, or whose parameters or attributes are renamed, adds its function here.
 UPGRADES: dict[str, Callable[[Values, Values], Stored]] = {
     "lacunar.ActivePOPCA": _sampler("lacunar.ActivePOPCA"),
     "lacunar.CategoryEncoder": _category_encoder,
+    "lacunar.GeomClassifier": _geom,
     "lacunar.MBEG": _sampler("lacunar.MBEG"),
     "lacunar.GROUSE": _tracker("lacunar.GROUSE"),
     "lacunar.PETRELS": _tracker("lacunar.PETRELS"),
     "lacunar.POPCA": _popca,
     "lacunar.OnlineMatrixClassifier": _pairs,
+    "lacunar.MC1Classifier": _completion("Classifier", "column"),
+    "lacunar.MC1Regressor": _completion("Regressor", "column"),
+    "lacunar.MCBClassifier": _completion("Classifier", "bias"),
+    "lacunar.MCBRegressor": _completion("Regressor", "bias"),
     "lacunar.SLRMRegressor": _slrm,
     "lacunar.TableEncoder": _table_encoder,
 }

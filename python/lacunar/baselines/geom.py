@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
@@ -15,9 +16,9 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar._dual import solve_dual
+from lacunar._log import say
 from lacunar._products import row_product
 from lacunar._snapshot import all_or_nothing
-from lacunar.baselines._subspaces import linear_norms, poly_norms
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
@@ -34,7 +35,7 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     The margin of row i is y_i w.x_i / ||w^(i)||, where w^(i) is w on the columns that the row has. With s_i = ||w^(i)|| / ||w||
     it minimises 1/2 ||w||^2 + C sum_i max(0, 1 - y_i w.x_i / s_i), which is not convex: every round solves it for fixed s,
-    from s = 1, and then computes s anew [1]_. Without holes s stays 1 and this is the support vector machine.
+    from s = 1, and then computes s anew [1]_. Without missing entries s stays 1 and this is the support vector machine.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     min_scale : float, default=1e-3
         Least s_i: a row that w all but ignores would otherwise weigh without bound.
     standardize : bool, default=True
-        Centre columns and divide by the standard deviation, over observed entries.
+        Subtract the mean of each column and divide by its standard deviation, over observed entries.
     constant : bool, default=True
         Append a column of ones that every row has; it takes the place of a bias.
     tol : float, default=1e-3
@@ -80,7 +81,7 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Row numbers of the kept rows.
     support_rows_ : Observed of shape (n_support, d)
         The kept rows, standardised.
-    center_, scale_, observed_columns_ : ndarrays of shape (d,)
+    mean_, scale_, observed_columns_ : ndarrays of shape (d,)
     n_iter_ : int
         Rounds made: fewer when s no longer changes.
     n_features_in_ : int
@@ -90,7 +91,7 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Raises
     ------
     ValueError
-        In `fit`: infinite entries, labels with holes or more than two. In `predict`: other columns than in `fit`.
+        In `fit`: infinite entries, missing labels or more than two. In `predict`: other columns than in `fit`.
 
     Warns
     -----
@@ -122,7 +123,9 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     _held: ClassVar[dict[str, Rule]] = {
-        **COLUMNS,
+        "mean_": floats("d"),
+        "scale_": COLUMNS["scale_"],
+        "observed_columns_": COLUMNS["observed_columns_"],
         "classes_": LABELS,
         "subspace_scale_": floats("n"),
         "objective_": floats("rounds", finite=False),
@@ -203,7 +206,7 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         standardize = self.standardize and self.options != "paper"
         columns = fit_columns(table, np.ones(table.shape[0]), standardize=standardize)
-        self.center_, self.scale_, self.observed_columns_ = columns.center, columns.scale, columns.seen
+        self.mean_, self.scale_, self.observed_columns_ = columns
         rows = scale_columns(table, columns)
         dual = np.zeros(table.shape[0])
         self.subspace_scale_, self.objective_, self.n_iter_ = np.ones(len(dual)), np.zeros(0), 0
@@ -222,8 +225,7 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             before, (scale, size) = scale, self._scales(rows, dual)
             losses = np.maximum(0.0, 1.0 - sign * (gram @ dual) / scale)
             path.append(0.5 * size**2 + self.C * float(losses.sum()))
-            if self.verbose:
-                print(f"[lacunar] GeomClassifier round {n_iter}: objective {path[-1]:.6g}, least s {scale.min():.3g}")
+            say(self.verbose, "GeomClassifier round %d: objective %.6g, least s %.3g", n_iter, path[-1], scale.min())
             if np.abs(scale - before).max() <= _SETTLED:
                 break
         self.subspace_scale_, self.objective_, self.n_iter_ = scale, np.array(path), n_iter
@@ -278,7 +280,7 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
         if not len(self.support_):
             return np.zeros(table.shape[0])
-        rows = scale_columns(table, ColumnScale(self.center_, self.scale_, self.observed_columns_))
+        rows = scale_columns(table, ColumnScale(self.mean_, self.scale_, self.observed_columns_))
         values: _Floats = row_product(self._kernel(rows, self.support_rows_), self.dual_coef_, self.n_jobs)
         return values
 
@@ -303,3 +305,36 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = True
         tags.classifier_tags.multi_class = False
         return tags
+
+
+def linear_norms(rows: Observed, support: Observed, dual: _Floats, constant: float) -> tuple[_Floats, float]:
+    """||w^(i)|| (n,), over the observed columns of every row and the constant one, and ||w||. O(nnz)."""
+    squares = np.square(support.to_scipy().T @ dual)
+    always = (constant * float(dual.sum())) ** 2
+    return np.sqrt(_pattern(rows) @ squares + always), float(np.sqrt(squares.sum() + always))
+
+
+def poly_norms(rows: Observed, support: Observed, dual: _Floats, constant: float, degree: int) -> tuple[_Floats, float]:
+    """The same for w = sum dual_j phi(x_j) under (x.x' + constant^2)^degree.
+
+    What is left of w in a subspace is the same sum over the rows of `support` cut to its columns: sqrt(dual K^(i) dual).
+    O(n_support^2 o) for every pattern of o observed columns that occurs.
+    """
+
+    def norm(columns: sp.csc_array) -> float:
+        gram = (columns @ columns.T).toarray()
+        return float(np.sqrt(max(dual @ (gram + constant**2) ** degree @ dual, 0.0)))
+
+    table, known, made = support.to_scipy().tocsc(), {}, np.empty(rows.shape[0])
+    for i in range(rows.shape[0]):
+        seen = rows.indices[rows.indptr[i] : rows.indptr[i + 1]]
+        key = seen.tobytes()
+        if key not in known:
+            known[key] = norm(table[:, seen])
+        made[i] = known[key]
+    return made, norm(table)
+
+
+def _pattern(rows: Observed) -> sp.csr_array:
+    """1 where observed."""
+    return sp.csr_array((np.ones(rows.nnz), rows.indices, rows.indptr), shape=rows.shape)
