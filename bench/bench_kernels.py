@@ -94,7 +94,7 @@ def observed(X):
 @pytest.mark.parametrize("share", [0.7, 0.05])
 def test_gram(benchmark, method, share, gamma):
     X = dense_table(2_000, 200, share)
-    gram = benchmark(karma_kernel, observed(X), gamma=gamma, scale="raw", method=method)
+    gram = benchmark(karma_kernel, observed(X), gamma=gamma, count_scale="raw", method=method)
     some = slice(0, 50)
     counts = (~np.isnan(X[some])).astype(float) @ (~np.isnan(X)).T
     series = np.where(counts == 1, gamma, (counts**gamma - 1) / np.where(counts == 1, 1, counts - 1))
@@ -118,7 +118,7 @@ def compare(name, repeats, method):
     X = make()
     table, peer = observed(X), peer_of(X)
     out = np.zeros((table.shape[0], table.shape[0]), np.float32)
-    ours = partial(karma_kernel, table, scale="raw", out=out, method=method)
+    ours = partial(karma_kernel, table, count_scale="raw", out=out, method=method)
     np.testing.assert_allclose(ours()[:50], peer()[:50], rtol=1e-4, atol=1e-3 * float(np.abs(out[:50]).max()))
     pairs = [(timed(ours)[0], timed(peer)[0]) for _ in range(repeats)]
     mine, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))

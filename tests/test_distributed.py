@@ -108,7 +108,7 @@ def test_predictions_and_kernel_blocks_are_those_of_one_machine():
     model = KarmaClassifier().fit(X, y)
     np.testing.assert_array_equal(np.concatenate(apply(model, cut(X))), model.predict(X))
     blocks = gram(cut(X), reference_scale=4.0, gamma=3)
-    np.testing.assert_allclose(np.block(dask.compute(blocks)[0]), karma_kernel(X, gamma=3, scale=4.0), rtol=1e-12)
+    np.testing.assert_allclose(np.block(dask.compute(blocks)[0]), karma_kernel(X, gamma=3, count_scale=4.0), rtol=1e-12)
     with pytest.raises(ValueError, match="normalize must be None or 'cosine' by blocks"):
         gram(cut(X), reference_scale=1.0, normalize="trace")
     with pytest.raises(AttributeError):

@@ -158,7 +158,7 @@ def test_paper_is_algorithm_1_to_the_letter(loss, solver, seed, gamma):
     y = y + 3  # a bias, which the constant feature has to learn
     constant = [np.column_stack([Z, np.ones(len(Z))]) for Z in (X, X_new)]
     labels = loss in ("hinge", "squared_hinge", "logistic")
-    rho = float(2 * np.diag(karma_kernel(constant[0], gamma=gamma, scale="raw")).max())
+    rho = float(2 * np.diag(karma_kernel(constant[0], gamma=gamma, count_scale="raw")).max())
     options = {
         "options": "paper",
         "solver": solver,

@@ -34,14 +34,14 @@ def test_theorem_4_is_the_product_of_the_embeddings():
     X = holes(6, 4, 0.6)
     for gamma in (1, 2, 3):
         features = np.array([embedding(x, gamma) for x in X])
-        np.testing.assert_allclose(karma_kernel(X, gamma=gamma, scale="raw"), features @ features.T, atol=1e-12)
+        np.testing.assert_allclose(karma_kernel(X, gamma=gamma, count_scale="raw"), features @ features.T, atol=1e-12)
 
 
 @pytest.mark.parametrize("gamma", [1, 2, 3, 4, 0.5, 2.25, 3.5])
 def test_the_public_definitions_are_the_kernel(gamma):
     X, Y = holes(7, 4, 0.6), holes(5, 4, 0.6, seed=1)
     X[2] = np.nan
-    across = karma_kernel(X, Y, gamma=gamma, scale="raw")
+    across = karma_kernel(X, Y, gamma=gamma, count_scale="raw")
     np.testing.assert_allclose(karma_embedding(X, gamma) @ karma_embedding(Y, gamma).T, across, rtol=1e-12, atol=1e-12)
     if gamma == int(gamma):
         np.testing.assert_array_equal(karma_embedding(X, gamma), [embedding(x, gamma) for x in X])
@@ -64,7 +64,7 @@ def test_every_gamma_gives_a_positive_semi_definite_kernel(seed):
     n, d = int(rng.integers(2, 60)), int(rng.integers(1, 30))
     X = holes(n, d, rng.uniform(0.05, 1), seed) * 10 ** rng.uniform(-2, 2, d)
     options = {
-        "scale": rng.choice(["mean", "raw"]),
+        "count_scale": rng.choice(["mean", "raw"]),
         "constant": float(rng.integers(2)),
         "indicators": float(rng.integers(2)),
         "normalize": rng.choice([None, "trace", "cosine"]),
@@ -77,7 +77,7 @@ def test_every_gamma_gives_a_positive_semi_definite_kernel(seed):
 
 def test_between_integers_the_kernel_is_the_mixture_and_continuous():
     X = holes(20, 8, 0.6)
-    low, high, between = (karma_kernel(X, gamma=gamma, scale=3.0) for gamma in (2, 3, 2.25))
+    low, high, between = (karma_kernel(X, gamma=gamma, count_scale=3.0) for gamma in (2, 3, 2.25))
     np.testing.assert_allclose(between, 0.75 * low + 0.25 * high, rtol=1e-13)
     counts = np.array([0.0, 0.5, 1.0, 1.5])
     for gamma in (20_000.5, 9_999.5):  # summed or by the closed form, where it converges and where it grows
@@ -92,7 +92,7 @@ def test_between_integers_the_kernel_is_the_mixture_and_continuous():
 def test_paths_agree_with_the_twin(method, dtype, shape):
     n, m, d = shape
     X, Y = holes(n, d, 0.5).astype(dtype), holes(m, d, 0.4, seed=1).astype(dtype)
-    options = {"method": method, "scale": "raw"}
+    options = {"method": method, "count_scale": "raw"}
     close(karma_kernel(X, Y, **options), karma_gram(X.astype(float), Y.astype(float), 2), dtype)
     own = karma_kernel(X, **options)
     close(own, karma_gram(X.astype(float), X.astype(float), 2), dtype)
@@ -104,7 +104,7 @@ def test_paths_agree_with_the_twin(method, dtype, shape):
 @pytest.mark.parametrize("method", METHODS)
 def test_gamma_constant_indicators_and_scale(method, dtype, gamma):
     X, Y = holes(70, 12, 0.6).astype(dtype), holes(90, 12, 0.6, seed=1).astype(dtype)
-    ours = karma_kernel(X, Y, gamma=gamma, scale=5.5, constant=1.0, indicators=0.5, method=method)
+    ours = karma_kernel(X, Y, gamma=gamma, count_scale=5.5, constant=1.0, indicators=0.5, method=method)
     close(ours, karma_gram(X.astype(float), Y.astype(float), gamma, 5.5, 1.0, 0.5), dtype)
 
 
@@ -132,7 +132,7 @@ def test_composition_is_a_power_of_the_normalised_kernel(dtype, degree, normaliz
         ({"degree": 1.5}, "degree must be an integer >= 1; got 1.5"),
         ({"coef0": -1.0}, "coef0 must be finite and >= 0; got -1.0"),
         ({"degree": 2, "dense_output": False}, "dense_output=False needs degree=1; got 2"),
-        ({"degree": 400, "coef0": 0.0, "scale": "raw", "gamma": 4}, "the kernel must be representable"),
+        ({"degree": 400, "coef0": 0.0, "count_scale": "raw", "gamma": 4}, "the kernel must be representable"),
     ],
 )
 def test_compositions_that_cannot_be_are_refused(options, message):
@@ -220,7 +220,9 @@ def test_unknown_instruction_set_is_refused():
 def test_degenerate_tables(method):
     nothing = np.full((4, 3), np.nan)
     np.testing.assert_array_equal(karma_kernel(nothing, method=method), np.zeros((4, 4)))
-    np.testing.assert_array_equal(karma_kernel(nothing, constant=1.0, scale="raw", method=method), np.full((4, 4), 2.0))
+    np.testing.assert_array_equal(
+        karma_kernel(nothing, constant=1.0, count_scale="raw", method=method), np.full((4, 4), 2.0)
+    )
     assert karma_kernel(np.empty((0, 3)), method=method).shape == (0, 0)
     assert karma_kernel(np.empty((2, 0)), method=method).tolist() == [[0, 0], [0, 0]]
     for normalize in ("trace", "cosine"):
@@ -257,10 +259,10 @@ def test_out_is_filled_and_checked():
     ("options", "message"),
     [
         ({"gamma": 0}, "gamma must be positive"),
-        ({"gamma": 30, "scale": "raw", "dtype": np.float32}, "float32"),
-        ({"gamma": 400, "scale": "raw"}, "float64"),
-        ({"scale": -1.0}, "scale must"),
-        ({"scale": np.inf}, "scale must"),
+        ({"gamma": 30, "count_scale": "raw", "dtype": np.float32}, "float32"),
+        ({"gamma": 400, "count_scale": "raw"}, "float64"),
+        ({"count_scale": -1.0}, "count_scale must"),
+        ({"count_scale": np.inf}, "count_scale must"),
         ({"constant": np.nan}, "constant must"),
         ({"constant": 1e200}, "must be representable"),
         ({"indicators": -1.0}, "indicators must"),
@@ -307,7 +309,7 @@ def test_sums_and_searched_kernels_are_refused_where_they_overflow():
 
 def test_large_gamma_is_exact_where_it_fits():
     X = np.ones((2, 50))
-    assert karma_kernel(X, gamma=5, scale="raw")[0, 1] == 50 * sum(50**k for k in range(5))
+    assert karma_kernel(X, gamma=5, count_scale="raw")[0, 1] == 50 * sum(50**k for k in range(5))
 
 
 @pytest.mark.parametrize("normalize", [None, "cosine"])

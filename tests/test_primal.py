@@ -18,12 +18,12 @@ from lacunar.kernels import KernelForm
 
 LOSSES = ["hinge", "squared_hinge", "logistic", "squared", "absolute", "epsilon_insensitive"]
 FORMS = {
-    "linear": {"gamma": 1, "scale": "raw"},
-    "paper": {"gamma": 2, "scale": "raw", "constant": 1.0},
+    "linear": {"gamma": 1, "count_scale": "raw"},
+    "paper": {"gamma": 2, "count_scale": "raw", "constant": 1.0},
     "trace": {"gamma": 2, "constant": 1.0, "normalize": "trace"},
     "indicators": {"gamma": 2, "constant": 1.0, "indicators": 0.7, "normalize": "cosine"},
     "three": {"gamma": 3, "constant": 1.0, "indicators": 1.0, "normalize": "trace"},
-    "bare": {"gamma": 3, "scale": 2.5},
+    "bare": {"gamma": 3, "count_scale": 2.5},
 }
 
 
@@ -111,7 +111,7 @@ def test_a_step_that_forgets_all_before_it_is_literal(kind):
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
 def test_ascent_solves_the_batch_problem(name, loss):
     rows, y = problem()
-    form = KernelForm.fit(rows, **FORMS[name] | {"scale": "mean"})
+    form = KernelForm.fit(rows, **FORMS[name] | {"count_scale": "mean"})
     gram, upper = form.gram(rows), np.random.default_rng(3).uniform(0, 3, 120)
     upper[5] = 0.0
     batch = solve_dual(gram.astype(np.float32), y[:, 0], upper, loss=loss, tol=1e-6, max_iter=10**5)

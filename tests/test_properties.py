@@ -33,7 +33,7 @@ def test_every_way_there_and_back(X):
 @RELAXED
 @given(TABLES, st.sampled_from(["dense", "spmm", "inverted"]), st.sampled_from([1, 2, 3, 2.5]), st.booleans())
 def test_the_kernel_is_the_papers(X, method, gamma, constant):
-    ours = karma_kernel(X, gamma=gamma, scale=3.0, constant=float(constant), indicators=1.0, method=method)
+    ours = karma_kernel(X, gamma=gamma, count_scale=3.0, constant=float(constant), indicators=1.0, method=method)
     twin = karma_gram(X, X, gamma, 3.0, float(constant), 1.0)
     np.testing.assert_allclose(ours, twin, rtol=1e-11, atol=1e-11 * np.abs(twin).max())
 

@@ -28,7 +28,7 @@ def raw_gram(rows, some=SOME):
 )
 def gram(method, n, d, share=2):
     rows = low_rank(n, d, 5, d // share)[0]
-    return partial(karma_kernel, rows, scale="raw", method=method), partial(same_gram, raw_gram(rows))
+    return partial(karma_kernel, rows, count_scale="raw", method=method), partial(same_gram, raw_gram(rows))
 
 
 def same_gram(expected, found):
@@ -42,7 +42,7 @@ def gram_csr(n, d, observed):
     def check(found):
         same_gram(raw_gram(rows), np.vstack([found[[i]].toarray() for i in range(SOME)]))
 
-    return partial(karma_kernel, rows, scale="raw", dense_output=False), check
+    return partial(karma_kernel, rows, count_scale="raw", dense_output=False), check
 
 
 @case("gram, four gammas of other rows", small={"n": 200, "d": 60}, large={"n": 3000, "d": 400})
@@ -56,7 +56,7 @@ def grams(n, d):
         for gamma, gram in zip(gammas, found, strict=True):
             same_gram(product * sum(common**power for power in range(gamma)), gram)
 
-    return partial(karma_kernel, rows, others, gamma=gammas, scale="raw"), check
+    return partial(karma_kernel, rows, others, gamma=gammas, count_scale="raw"), check
 
 
 def cosine_gram(n, d=200, observed=30):

@@ -29,7 +29,7 @@ def raw_kernel(A: Any, B: Any, train: Any, gamma: int) -> Any:
     """The paper's kernel: columns standardised over the observed entries of the training rows, and a constant."""
     spread = np.nanstd(train, axis=0)
     a, b = ((M - np.nanmean(train, axis=0)) / np.where(spread > 0, spread, 1) for M in (A, B))
-    return karma_kernel(a, b, gamma=gamma, scale="raw", constant=1.0)
+    return karma_kernel(a, b, gamma=gamma, count_scale="raw", constant=1.0)
 
 
 def capped(gram: Any) -> Any:

@@ -30,13 +30,34 @@ from lacunar.observed.door import (
     refuse_range,
 )
 
+_Floats = NDArray[np.float64]
+CountScale = float | Literal["mean", "raw"]
+Normalize = Literal["cosine", "trace"] | None
+Method = Literal["auto", "dense", "spmm", "inverted"]
+_Entries = tuple[Any, Any, Any, Any, Any, Any, int]  # indptr, indices and values of both tables, number of columns
+_Constants = tuple[Any, Any, Any, Any]  # coefficients, tables, scales of rows and of columns
+
+_ROWS = 4096  # rows whose squares are held at once
+_HORNER = 10_000  # terms that are summed; more are as good as infinitely many but where u is near 1
+_LEAST = {
+    "gamma": 0.0,
+    "count_scale": 0.0,
+    "constant": -np.inf,
+    "indicators": 0.0,
+    "trace": 0.0,
+    "degree": 1,
+    "coef0": 0.0,
+}
+_STEEPEST = 1000  # degree of a composition: beyond it floats keep nothing of the kernel but its diagonal
+_MOST = 2**27  # numbers of an embedding: 1 GiB
+
 
 def karma_kernel(
     X: Any,
     Y: Any = None,
     *,
     gamma: float | Sequence[float] = 2,
-    scale: Scale = "mean",
+    count_scale: CountScale = "mean",
     constant: float = 0.0,
     indicators: float = 0.0,
     normalize: Normalize = None,
@@ -63,7 +84,7 @@ def karma_kernel(
     gamma : float or sequence of float, default=2
         Longest sequence of columns in the embedding; 1 is 0-imputation. Between integers it is the mixture of the two
         neighbours, which is positive semi-definite too (proof: `series`). A sequence gives all kernels from one pass.
-    scale : {"mean", "raw"} or float, default="mean"
+    count_scale : {"mean", "raw"} or float, default="mean"
         The c that counts are divided by: the mean number of observed columns of the reference rows, 1 (the paper's raw
         form), or a number. With "mean" good regularisation hardly depends on gamma or the data set.
     constant : float, default=0.0
@@ -113,22 +134,22 @@ def karma_kernel(
     >>> import numpy as np
     >>> from lacunar.kernels import karma_kernel
     >>> X = np.array([[1.0, 2.0, np.nan], [3.0, np.nan, 1.0]])
-    >>> karma_kernel(X, gamma=3, scale="raw")
+    >>> karma_kernel(X, gamma=3, count_scale="raw")
     array([[35.,  9.],
            [ 9., 70.]])
     """
     x = as_observed(X, sparse_missing=sparse_missing)
     y = None if Y is None else as_observed(Y, sparse_missing=sparse_missing)
     check_same_columns(x, y)
-    gammas = [float(value) for value in np.atleast_1d(np.asarray(gamma, dtype=np.float64))]
-    check_kernel_options(gammas, scale, constant, indicators, normalize, method)
+    gammas: list[float] = np.atleast_1d(np.asarray(gamma, dtype=np.float64)).tolist()
+    check_kernel_options(gammas, count_scale, constant, indicators, normalize, method)
     check_composition(degree, coef0)
     reference = x if y is None else y
     forms = [
         KernelForm.fit(
             reference,
             gamma=g,
-            scale=scale,
+            count_scale=count_scale,
             constant=constant,
             indicators=indicators,
             normalize=normalize,
@@ -149,24 +170,6 @@ def karma_kernel(
     if out is not None:
         return out
     return filled[0] if single else filled
-
-
-Scale = float | Literal["mean", "raw"]
-Normalize = Literal["cosine", "trace"] | None
-Method = Literal["auto", "dense", "spmm", "inverted"]
-
-_ROWS = 4096  # rows whose squares are held at once
-_HORNER = 10_000  # terms that are summed; more are as good as infinitely many but where u is near 1
-_LEAST = {
-    "gamma": 0.0,
-    "count_scale": 0.0,
-    "constant": -np.inf,
-    "indicators": 0.0,
-    "trace": 0.0,
-    "degree": 1,
-    "coef0": 0.0,
-}
-_STEEPEST = 1000  # degree of a composition: beyond it floats keep nothing of the kernel but its diagonal
 
 
 def series(counts: NDArray[Any], gamma: float) -> NDArray[np.float64]:
@@ -275,7 +278,7 @@ class KernelForm:
         reference: Observed,
         *,
         gamma: float = 2.0,
-        scale: Scale = "mean",
+        count_scale: CountScale = "mean",
         constant: float = 0.0,
         indicators: float = 0.0,
         normalize: Normalize = None,
@@ -283,13 +286,13 @@ class KernelForm:
         coef0: float = 1.0,
     ) -> KernelForm:
         """Settle the count scale and the trace on the rows the kernel refers to (the training rows). O(nnz)."""
-        count_scale = 1.0 if scale == "raw" else scale
-        if count_scale == "mean":
+        divisor = 1.0 if count_scale == "raw" else count_scale
+        if divisor == "mean":
             counts = reference.row_counts
-            count_scale = max(float(counts.mean()) if counts.size else 0.0, 0.0) + (constant != 0) or 1.0
+            divisor = max(float(counts.mean()) if counts.size else 0.0, 0.0) + (constant != 0) or 1.0
         form = cls(
             float(gamma),
-            float(count_scale),
+            float(divisor),
             float(constant),
             float(indicators),
             normalize == "cosine",
@@ -402,7 +405,9 @@ class KernelForm:
         return made
 
 
-def _arguments(forms: Sequence[KernelForm], X: Observed, Y: Observed | None, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+def _arguments(
+    forms: Sequence[KernelForm], X: Observed, Y: Observed | None, dtype: np.dtype[Any]
+) -> tuple[_Entries, _Constants]:
     """What the core takes, in the dtype of the result: the entries of both tables; coefficients, tables and scales of the forms."""
     for form in forms:
         refuse_range(form.range_needed(X, Y), form.gamma, dtype)
@@ -480,10 +485,6 @@ def pair_sums(
     return out[0], out[1].astype(np.int32)
 
 
-_Floats = NDArray[np.float64]
-_MOST = 2**27  # numbers of an embedding: 1 GiB
-
-
 def karma_embedding(X: Any, gamma: float = 2) -> _Floats:
     """phi_gamma of every row: one coordinate a sequence s of at most gamma columns, x at the last of s where all of s is observed.
 
@@ -526,7 +527,7 @@ def karma_embedding(X: Any, gamma: float = 2) -> _Floats:
     array([[1., 2., 1., 2., 1., 2.],
            [3., 0., 3., 0., 0., 0.]])
     >>> features = karma_embedding(X, 3)
-    >>> bool((features @ features.T == karma_kernel(X, gamma=3, scale="raw")).all())
+    >>> bool((features @ features.T == karma_kernel(X, gamma=3, count_scale="raw")).all())
     True
     """
     check_kernel_options([float(gamma)], "raw", 0.0, 0.0, None, "auto")
@@ -570,7 +571,7 @@ def karma_kernel_sum(X: Any, Y: Any = None, *, gamma: int = 2) -> _Floats:
 
     See Also
     --------
-    karma_kernel : The same values in closed form, with `scale="raw"`.
+    karma_kernel : The same values in closed form, with `count_scale="raw"`.
 
     Notes
     -----

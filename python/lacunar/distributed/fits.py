@@ -95,7 +95,7 @@ def gram(X: Any, Y: Any = None, *, reference_scale: float, **options: Any) -> li
     delayed = dask_module().delayed
     left = shards(X)
     right = left if Y is None else shards(Y)
-    return [[delayed(_block)(a, b, {**options, "scale": reference_scale}) for b in right] for a in left]
+    return [[delayed(_block)(a, b, {**options, "count_scale": reference_scale}) for b in right] for a in left]
 
 
 def _block(a: tuple[Any, Any], b: tuple[Any, Any], options: dict[str, Any]) -> NDArray[Any]:

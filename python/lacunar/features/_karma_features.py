@@ -168,7 +168,7 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.kernel_ = KernelForm.fit(
             rows,
             gamma=float(self.gamma),
-            scale=self.scale,
+            count_scale=self.scale,
             constant=float(self.constant),
             indicators=float(self.indicators),
             normalize=self.normalize,

@@ -327,7 +327,7 @@ def check_same_columns(X: Observed, Y: Observed | None) -> None:
 
 
 def check_kernel_options(
-    gammas: list[float], scale: object, constant: float, indicators: float, normalize: object, method: object
+    gammas: list[float], count_scale: object, constant: float, indicators: float, normalize: object, method: object
 ) -> None:
     """Options of the KARMA kernel that no array settles."""
     if not np.isfinite(constant):
@@ -338,11 +338,11 @@ def check_kernel_options(
         if not 0 < gamma < np.inf:
             raise ValueError(f"gamma must be positive; got {gamma:g}. Use 1 for 0-imputation, 2 to 4 for KARMA.")
     if not (
-        scale in ("mean", "raw")
-        if isinstance(scale, str)
-        else isinstance(scale, int | float | np.number) and 0 < scale < np.inf
+        count_scale in ("mean", "raw")
+        if isinstance(count_scale, str)
+        else isinstance(count_scale, int | float | np.number) and 0 < count_scale < np.inf
     ):
-        raise ValueError(f"scale must be 'mean', 'raw' or a positive number; got {scale!r}.")
+        raise ValueError(f"count_scale must be 'mean', 'raw' or a positive number; got {count_scale!r}.")
     if normalize not in (None, "trace", "cosine"):
         raise ValueError(f"normalize must be None, 'trace' or 'cosine'; got {normalize!r}.")
     if method not in ("auto", "dense", "spmm", "inverted"):
@@ -387,7 +387,7 @@ def refuse_range(needed: tuple[float, float], gamma: float, dtype: np.dtype[Any]
     if not largest < float(limits.max) / 4:
         raise ValueError(
             f"the kernel must be representable in {dtype}; gamma={gamma:g} and these values need numbers up to {largest:.3g}. "
-            "Use scale='mean', a smaller gamma, columns of smaller scale, or float64."
+            "Use count_scale='mean', a smaller gamma, columns of smaller scale, or float64."
         )
     if not smallest > float(limits.tiny) / float(limits.eps):
         raise ValueError(
