@@ -19,11 +19,11 @@ def fixed_seed(random_state: Any) -> Any:
 
 
 def state_of(rng: np.random.Generator) -> dict[str, Any]:
-    """Plain data from which `resumed` makes a generator that goes on with the same draws."""
+    """Plain data from which `generator_at` makes a generator that goes on with the same draws."""
     return dict(rng.bit_generator.state)
 
 
-def resumed(state: dict[str, Any]) -> np.random.Generator:
+def generator_at(state: dict[str, Any]) -> np.random.Generator:
     """The generator whose `state_of` this is."""
     bits = np.random.PCG64(0)
     vars_of: Any = bits  # the stubs want a TypedDict, and a file gives a dict

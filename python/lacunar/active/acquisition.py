@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 from lacunar import _moments
 from lacunar._codes import row_codes
 from lacunar._products import row_product
-from lacunar._random import generator, resumed, state_of
+from lacunar._random import generator, generator_at, state_of
 from lacunar._snapshot import all_or_nothing, going_back
 from lacunar.observed.door import as_observed
 from lacunar.observed.rules import COUNT, Number, Parts, Rule, floats, whole
@@ -208,7 +208,7 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
             whole(self.n_observed, high=self.n_features - 1).check(drawn, f"pending_[{number!r}][0]", {})
             floats("pairs").check(probability, f"pending_[{number!r}][1]", {})
             Number(whole=True, low=0, high=self.n_asked_ - 1).check(number, "a number of pending_", {})
-        resumed(self.rng_)
+        generator_at(self.rng_)
 
     def _check(self) -> None:
         """Parameters of the strategy that exclude each other."""
@@ -217,7 +217,7 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
         """State of the strategy itself."""
 
     def _drawn(self, n: int) -> tuple[Ints, Floats]:
-        rng = resumed(self.rng_)
+        rng = generator_at(self.rng_)
         drawn = self._draw(rng, n)
         self.rng_ = state_of(rng)
         self.n_asked_ += n

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from lacunar._random import generator, resumed, state_of
+from lacunar._random import generator, generator_at, state_of
 from lacunar.active.acquisition import Acquisition, ActiveSubspace, Floats, Ints, leading, second_moment, subspace_of
 from lacunar.observed.rules import COUNT, Number, Rule, floats
 
@@ -137,7 +137,7 @@ class MBEG(Acquisition):
 
     def _begin(self) -> None:
         d, k = self.n_features, self.n_components
-        rng = resumed(self.rng_)
+        rng = generator_at(self.rng_)
         self.output_rng_ = state_of(generator(int(rng.integers(2**31 - 1))))
         self.rng_ = state_of(rng)
         self.share_ = self._share()
@@ -245,7 +245,7 @@ class MBEG(Acquisition):
         elif self._how("output") == "sampled":
             lam, V = np.linalg.eigh(average)
             terms = decompose(np.clip(lam, 0, 1) * (k / np.clip(lam, 0, 1).sum()), k)
-            chosen = resumed(self.output_rng_).choice(len(terms), p=[beta for beta, _ in terms])
+            chosen = generator_at(self.output_rng_).choice(len(terms), p=[beta for beta, _ in terms])
             basis = V[:, terms[chosen][1]]
         else:
             basis = leading(average, k)
