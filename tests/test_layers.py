@@ -25,7 +25,6 @@ COMPILED = {"_core", "_linalg"}
 # Modules with cycles of imports that are not taken apart yet, by folder, and why.
 CYCLES = {
     "karma": "PrimalModel and its wide rows become one class in table.py",
-    "completion": "engine and side information become whole files",
     "regression": "becomes lowrank",
     "stack": "becomes learner/stack.py and lowrank/imputer.py",
 }

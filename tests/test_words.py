@@ -48,7 +48,7 @@ ATTRIBUTES = {
 }
 METHODS = dict.fromkeys(("from_state", "restored", "resume", "resumed"), "snapshot() and restore()")
 # Families that have not moved yet.
-NOT_MOVED = {"baselines", "completion", "features", "karma", "regression", "stack"}
+NOT_MOVED = {"baselines", "features", "karma", "regression", "stack"}
 BUDGET = "karma"  # the only family with a `budget`: rows that an online kernel learner keeps
 
 
@@ -61,7 +61,7 @@ def test_parameters(name):
     cls = class_of(name, CLASSES)
     if family_of(cls) in NOT_MOVED:
         return
-    found = [parameter for parameter in inspect.signature(cls).parameters]
+    found = list(inspect.signature(cls).parameters)
     assert not {parameter: PARAMETERS[parameter] for parameter in found if parameter in PARAMETERS}
     assert "budget" not in found or family_of(cls) == BUDGET
 
