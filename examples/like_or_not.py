@@ -40,7 +40,7 @@ def main():
     for name, model in learners.items():
         score = model.score_stream(people, films, likes, comparator="majority")
         wrong[name] = np.diff(score.running_mistakes, prepend=0)
-        print(f"{name:>20s}: {score.error:.1%} wrong, log loss {score.log_loss:.3f}")
+        print(f"{name:>20s}: {score.error:.1%} wrong, log loss {score.loss:.3f}")
     ax = plt.subplots(figsize=(7, 3.8), layout="constrained")[1]
     RegretDisplay(dict(reversed(wrong.items()))).plot(ax).ax_.set(ylim=(0, 0.5), xlabel="answers seen")
     plt.show()

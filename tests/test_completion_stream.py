@@ -18,12 +18,12 @@ def entries(n=40, seed=0, **options):
 def test_score_stream_counts_what_was_predicted_before():
     _, i, j, y = entries()
     score = OnlineMatrixClassifier().score_stream(i, j, y, comparator="majority")
-    assert score.n_trials == len(y)
+    assert score.n_rows == len(y)
     np.testing.assert_array_equal(score.running_mistakes, np.cumsum(np.where(score.values >= 0, 1, -1) != y))
     assert score.mistakes == score.running_mistakes[-1]
     assert score.error == score.mistakes / len(y)
     assert score.regret == score.mistakes - min(np.sum(y == 1), np.sum(y == -1)) == score.running_regret[-1]
-    assert score.log_loss == pytest.approx(log_losses(score.probabilities, y.astype(float)).mean())
+    assert score.loss == pytest.approx(log_losses(score.probabilities, y.astype(float)).mean())
 
 
 def test_regret_against_a_matrix():
@@ -36,7 +36,7 @@ def test_regret_against_a_matrix():
 def test_an_empty_stream():
     model = OnlineMatrixClassifier().partial_fit(["a"], ["x"], [1])
     score = model.score_stream([], [], [], comparator="majority")
-    assert (score.n_trials, score.mistakes, score.error, score.regret, score.log_loss) == (0, 0, 0.0, 0.0, 0.0)
+    assert (score.n_rows, score.mistakes, score.error, score.regret, score.loss) == (0, 0, 0.0, 0.0, 0.0)
     assert model.n_seen_ == 1
 
 
@@ -46,7 +46,7 @@ def test_ratings_have_losses_and_comparators_too():
     stars = 1 + (i + j) % 4
     score = OnlineMatrixClassifier(thresholds=[2, 3, 4]).score_stream(i, j, stars, comparator=stars)
     assert score.regret == score.mistakes > 0
-    assert 0 < score.log_loss < 2 * np.log(4)
+    assert 0 < score.loss < 2 * np.log(4)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.5])
@@ -101,7 +101,7 @@ def test_probabilities_beat_the_randomised_rule():
     sides = {"rows": Graph(data.row_graph), "cols": Graph(data.column_graph)}
     score = OnlineMatrixClassifier(**sides).score_stream(i, j, y)
     rule = np.clip((1 / 3 + score.values) / (2 / 3), 0, 1)
-    assert score.log_loss < 0.5 < log_losses(rule, y.astype(float)).mean()
+    assert score.loss < 0.5 < log_losses(rule, y.astype(float)).mean()
 
 
 def test_the_papers_tuning_keeps_the_mistake_bound():

@@ -56,7 +56,7 @@ def main():
             for name, chosen in learners(data).items():
                 start = time.process_time()
                 score = OnlineMatrixClassifier(**chosen).score_stream(i, j, y)
-                found.setdefault(name, []).append((score.error, score.log_loss, time.process_time() - start))
+                found.setdefault(name, []).append((score.error, score.loss, time.process_time() - start))
         bar = f", bar {BARS[beta]}" if options.n == 80 else ""
         print(f"beta {beta}, n {options.n}, {options.seeds} seeds, graphs of the {options.protocol}{bar}")
         for name, each in found.items():

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +14,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from lacunar._log import say
 from lacunar._random import generator
 from lacunar._snapshot import all_or_nothing
+from lacunar._stream import StreamScore
 from lacunar.completion.labels import (
     Coding,
     class_probabilities,
@@ -34,44 +36,6 @@ LEARNED = ("_engine", "state_", "classes_", "settled_", "seed_")
 AUTO_SCALES = (0.5, 2.0)  # times step_scale; see docs/completion-measured.md
 _RESUMING = threading.RLock()
 _BLOCK = 4096
-
-
-class StreamScore(NamedTuple):
-    """What `OnlineMatrixClassifier.score_stream` returns; everything was predicted before its label was seen.
-
-    Attributes
-    ----------
-    n_trials : int
-    mistakes : int
-    running_mistakes : ndarray of shape (n,), int64
-        Mistakes up to and including each trial.
-    regret : float or None
-        `mistakes` minus those of the comparator on the same pairs; None without one.
-    running_regret : ndarray of shape (n,) or None
-    log_loss : float or None
-        Mean of -log P(y); None with calibrate=False.
-    values : ndarray of shape (n,), or (n, L) with L > 1 thresholds
-        y_bar.
-    probabilities : ndarray of shape (n,) or (n, L), or None
-        P(y = positive), or of reaching each threshold.
-    updated : ndarray of shape (n,), bool
-        Whether the trial changed the learner.
-    """
-
-    n_trials: int
-    mistakes: int
-    running_mistakes: NDArray[np.int64]
-    regret: float | None
-    running_regret: Floats | None
-    log_loss: float | None
-    values: Floats
-    probabilities: Floats | None
-    updated: NDArray[np.bool_]
-
-    @property
-    def error(self) -> float:
-        """Share of mistakes."""
-        return self.mistakes / max(self.n_trials, 1)
 
 
 class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -386,7 +350,8 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Returns
         -------
         score : StreamScore
-            n_trials, mistakes, error, running_mistakes, regret, running_regret, log_loss, values, probabilities, updated.
+            One row a pair: values are y_bar, loss is the mean of -log P(y), regret the mistakes less those of the comparator.
+            With calibrate=False loss is None.
         """
         ids = read_ids(rows, "rows"), read_ids(cols, "cols")
         if comparator is not None:
@@ -402,7 +367,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         last = None if regret is None else float(regret[-1]) if len(regret) else 0.0
         values, reached = (None if v is None else v[:, 0] if v.shape[1] == 1 else v for v in trials[:2])
         assert values is not None
-        return StreamScore(len(wrong), mistakes, running, last, regret, loss, values, reached, trials.updated)
+        return StreamScore(len(wrong), mistakes, loss, last, values, running, regret, reached, trials.updated)
 
     def _check_comparator(self, pairs: Pairs, y: Any, classes: Any, comparator: Any) -> None:
         """Refused before anything is learned."""
@@ -419,8 +384,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         signs, coding = read_y(y, len(rows), known, coding.thresholds, classes)
         stream = (rows, cols), signs, self.calibrate, self._signs
         trials = self._adopted(model, coding, lambda: model.learn(*stream, values=values or self._draws))
-        if self.verbose:
-            print(f"{model.n_seen} pairs: {model.n_mistakes} mistakes, {model.n_updates} updates", flush=True)
+        say(self.verbose, "%d pairs: %d mistakes, %d updates", model.n_seen, model.n_mistakes, model.n_updates)
         return trials, signs
 
     # -- answers ------------------------------------------------------------------------------------------------------

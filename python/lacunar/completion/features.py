@@ -25,7 +25,7 @@ from lacunar.completion.side import (
 )
 from lacunar.observed.rules import check_parts, floats
 
-# A column is float64 with NaN for holes, or object with None for holes: then it holds categories.
+# A column is float64 with NaN for missing values, or object with None for them: then it holds categories.
 Columns = dict[str, NDArray[Any]]
 
 
@@ -43,7 +43,7 @@ def read_table(X: Any) -> Columns:
 
 
 def read_row(values: Any, names: Sequence[str]) -> Columns:
-    """One row: a mapping from names (those not there are holes), or a sequence in the order of the columns."""
+    """One row: a mapping from names (those not there are missing), or a sequence in the order of the columns."""
     if hasattr(values, "to_dict") and not isinstance(values, Mapping):
         values = values.to_dict() if getattr(values, "ndim", 1) == 1 else {k: next(iter(v)) for k, v in values.items()}
     if isinstance(values, Mapping):
@@ -85,7 +85,7 @@ def _of_frame(frame: Any) -> Columns:
 
 
 def _column(name: str, values: Any, *, categories: bool = False) -> NDArray[Any]:
-    """Float64 with NaN where everything is a number or a hole, else objects with None for holes."""
+    """Float64 with NaN where everything is a number or missing, else objects with None for missing values."""
     if not categories and isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
         return values.astype(np.float64)
     items = [_item(v) for v in (values.tolist() if isinstance(values, np.ndarray) else list(values))]
@@ -102,19 +102,19 @@ def _column(name: str, values: Any, *, categories: bool = False) -> NDArray[Any]
 
 
 def category(value: str | float | None) -> str | None:
-    """The name of a category, None for a hole: its text, of a whole number without the point."""
+    """The name of a category, None for a missing value: its text, of a whole number without the point."""
     if value is None or value != value:
         return None
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def _item(value: Any) -> Any:
-    """Python's own value; NaN and pandas' NA and NaT are holes."""
+    """Python's own value; None for NaN and for pandas' NA and NaT."""
     value = value.item() if isinstance(value, np.generic) else value
-    hole = (
+    missing = (
         value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
     )
-    return None if hole else value
+    return None if missing else value
 
 
 def _check_lengths(columns: Columns) -> None:
@@ -139,7 +139,7 @@ class FeatureTable:
     """Columns as they were at the beginning, and the rows of Phi they give: (n, d), of length 1 when normalised.
 
     A column of numbers gives (x - mean) / standard deviation, one of 0 and 1 (or booleans) itself, one of categories an
-    indicator a category. A hole gives 0 in all of its column's places: it makes no two rows alike or different, and the
+    indicator a category. A missing value gives 0 in all of its column's places: it makes no two rows alike or different, and the
     other columns of the row count for more, as the row is scaled to length 1 over what it has. A row with no feature at
     all gets the last place of Phi, which no other row has: alike to its kind, orthogonal to the rest.
     """
@@ -156,7 +156,7 @@ class FeatureTable:
         if not normalize:
             table.radius = float((raw**2).sum(axis=1).max())
             if not table.radius > 0:
-                raise ValueError("X must say something; all its features are holes or zeros. Use Identity.")
+                raise ValueError("X must say something; all its features are missing or zero. Use Identity.")
         return table, table._finish(raw, None)
 
     def encode_row(self, values: Any) -> Floats:
@@ -209,7 +209,7 @@ def _encode(column: Mapping[str, Any], values: NDArray[Any]) -> Floats:
     block = np.zeros((len(values), len(levels)))
     for row, value in enumerate(values.tolist()):
         level = category(value)
-        if level in place:  # a category never met before is a hole
+        if level in place:  # a category that was not there at the beginning counts as missing
             block[row, place[level]] = 1.0
     return block
 
@@ -248,7 +248,7 @@ class Features(SideInformation):
     ----------
     X : array-like of shape (n,) or (n, d), sparse matrix, mapping of columns, or data frame
         Rows are ids. Columns of numbers are standardised; of 0 and 1 or booleans, taken as they are; of strings
-        or categories, one-hot. Holes (NaN, None, null) give zeros in all places of their column: they make no two ids alike.
+        or categories, one-hot. Missing values (NaN, None, null) give zeros in all places of their column: they make no two ids alike.
         In a sparse matrix what is not stored is zero.
     ids : sequence of n hashable ids, optional
         Default: the index of a pandas DataFrame, else 0 to n - 1.
@@ -263,7 +263,7 @@ class Features(SideInformation):
     Notes
     -----
     `begin` is O(n d) and raises ValueError for infinities, for no column and for ids that do not fit. More ids come with
-    `grow(features)`; a category not met at the beginning is a hole.
+    `grow(features)`; a category that was not there at the beginning counts as missing.
 
     Examples
     --------

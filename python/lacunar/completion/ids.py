@@ -73,7 +73,7 @@ class IdTable:
 
     def add(self, name: Hashable, value: Any) -> int:
         """A vertex for an unseen id with what the side information wants of it: a point, a row of features."""
-        vertex = self.side.size
+        vertex = len(self.number) + (self.spare != UNKNOWN)  # every vertex has a name or is the spare one
         self._register(name, vertex)  # before the side grows: a vertex without a name could not be saved
         try:
             self.side.grow(value)

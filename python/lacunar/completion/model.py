@@ -232,7 +232,7 @@ def in_turn(method: Callable[Concatenate[Model, _Given], _Made]) -> Callable[Con
 class Model:
     """Tasks (thresholds) times experts, sharing ids and side information.
 
-    Members never hear of each other: hedge and calibration look at their scores only, so that a whole stream may run through
+    Members do not depend on each other: hedge and calibration look at their scores only, so that a whole stream may run through
     one member after the other.
     """
 

@@ -21,7 +21,7 @@ from lacunar.completion.side import (
 )
 from lacunar.observed.rules import Instance, check_parts
 
-_ROUNDING = 1e-8  # of the own values: rounding in somebody's function
+_ROUNDING = 1e-8  # of the own values: rounding in a function that a user wrote
 NAMED = ("min", "gaussian", "linear", "partition")
 VECTORS = ("min", "gaussian", "linear")
 

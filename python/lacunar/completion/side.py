@@ -163,7 +163,7 @@ def shown(value: object) -> str:
 
 
 def rounding(matrix: Any) -> float:
-    """What counts as rounding in a matrix that somebody computed, of its largest entry: 1e-8, or 1e-5 in single precision."""
+    """What counts as rounding in a computed matrix, as a share of its largest entry: 1e-8, or 1e-5 in single precision."""
     dtype = getattr(matrix, "dtype", None)
     return 1e-5 if dtype in (np.float32, np.float16) else 1e-8
 
@@ -535,7 +535,7 @@ class Identity(SideInformation):
         if isinstance(self.n, bool) or not isinstance(self.n, int | np.integer):
             raise TypeError(f"n must be an integer or None; got {type(self.n).__name__} {self.n!r}.")
         if self.n < 1:
-            raise ValueError(f"n must be at least 1; got {self.n}. Leave it out for ids that come as they come.")
+            raise ValueError(f"n must be at least 1; got {self.n}. Leave it out to take any id at any time.")
         return FactorState(np.empty((int(self.n), 0)), 1.0, 0.0, None, digest_of(identity=int(self.n)))
 
 
