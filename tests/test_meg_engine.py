@@ -127,10 +127,10 @@ def test_growing_engine_is_algorithm_2():
     for a, b, label in zip(i, j, y, strict=True):
         if a not in at_row:
             at_row[a] = rows.grow(points[a])
-            grown.grow_row()
+            grown.grow()
         if b not in at_col:
             at_col[b] = cols.grow(pillars[b])
-            grown.grow_col()
+            grown.grow()
         one, _ = grown.run([at_row[a]], [at_col[b]], [label], 0.35, GAMMA, values=True)
         y_bar.append(one[0])
     np.testing.assert_allclose(y_bar, expected, rtol=1e-9, atol=1e-9)
@@ -219,11 +219,11 @@ def test_several_engines_share_growing_sides():
     for k in range(20):
         cols.grow(f"column {k}")
         for model in models:
-            model.grow_col()
+            model.grow()
             model.learn(k % 5, k, 0.5)
     rows.grow(VECTORS[7])
     for model in models:
-        model.grow_row()
+        model.grow()
     assert models[0].score(5, 3) == models[1].score(5, 3) != 0
 
 

@@ -121,7 +121,7 @@ def test_a_large_dense_tail_is_chosen_by_itself():
     inverse = SparseInverse(sp.csc_array(sp.diags_array(A.sum(axis=1)) - A + sp.eye_array(900)))
     counts = np.diff(inverse._lower[0])
     assert 0 < graphs._dense_from(counts) <= 400
-    np.testing.assert_allclose(inverse.diagonal(), np.diag(inverse.solve(np.eye(900))), rtol=1e-12)
+    np.testing.assert_allclose(inverse.diagonal(), np.diag(inverse.apply(np.eye(900))), rtol=1e-12)
 
 
 def test_sizes_of_the_compiled_function_are_checked():
@@ -146,12 +146,12 @@ def test_solves_are_exact_and_do_not_depend_on_the_columns_beside():
     M = sp.csc_array(slow.laplacian(neighbours(200, dim=2).toarray()) + 0.01 * np.eye(200))
     inverse = SparseInverse(M)
     V = np.random.default_rng(0).normal(size=(200, 7))
-    together = inverse.solve(V)
+    together = inverse.apply(V)
     np.testing.assert_allclose(together, np.linalg.solve(M.toarray(), V), rtol=1e-10, atol=1e-10)
     for k in range(7):
-        np.testing.assert_array_equal(inverse.solve(V[:, k]), together[:, k])
-    np.testing.assert_array_equal(inverse.solve(np.asfortranarray(V[:, :5])), together[:, :5])
-    assert inverse.solve(V[:, :0]).shape == (200, 0)
+        np.testing.assert_array_equal(inverse.apply(V[:, k]), together[:, k])
+    np.testing.assert_array_equal(inverse.apply(np.asfortranarray(V[:, :5])), together[:, :5])
+    assert inverse.apply(V[:, :0]).shape == (200, 0)
 
 
 def test_matrices_that_are_not_positive_definite_are_refused():

@@ -107,7 +107,7 @@ def test_ids():
         (Features(np.array([1j])), "numbers or categories"),
         (Features({"a": [("x",), "b"]}), "hold numbers or strings; got"),
         (Features(pd.DataFrame({"t": pd.to_datetime(["2020-01-01"])})), "column 't' must hold numbers"),
-        (Features(np.full((3, 2), np.nan), normalize=False), "holes or zeros"),
+        (Features(np.full((3, 2), np.nan), normalize=False), "missing or zero"),
     ],
 )
 def test_descriptors_refused(descriptor, message):

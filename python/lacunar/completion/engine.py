@@ -75,7 +75,7 @@ class Engine:
         self._begin(are_features(rows, cols))
 
     def _begin(self, features: bool) -> None:
-        self.by_features = features
+        self.by_features, self._shape = features, (self.rows.size, self.cols.size)
         self._forget()
         if features:
             self._core = _core.Meg.features(*self._feature_tables(), self.log_scale, self.tol)
@@ -185,20 +185,18 @@ class Engine:
             return None
         return batched_log_scores(self.rows, self.cols, self.cells(), i, j, self.log_scale, self.tol)
 
-    def grow_row(self) -> None:
-        """Takes in rows that the side information has gained."""
-        self._grow(0)
-
-    def grow_col(self) -> None:
-        """Takes in columns that the side information has gained."""
-        self._grow(1)
-
-    def _grow(self, side: int) -> None:
+    def grow(self) -> None:
+        """Takes in the vertices that the side information has gained."""
+        known, self._shape = self._shape, (self.rows.size, self.cols.size)
+        if known == self._shape:
+            return
         self._forget()
         if self.by_features:
             self._core.grow_features(*self._feature_tables())
-        else:
-            (self.rows, self.cols)[side].grow_core(self._sides[side])
+            return
+        for side, core, before, now in zip((self.rows, self.cols), self._sides, known, self._shape, strict=True):
+            if before < now:
+                side.grow_core(core)
 
     def _forget(self) -> None:
         """What holds until something is learned or grows."""
@@ -218,6 +216,7 @@ class Engine:
 
     def snapshot(self) -> dict[str, Any]:
         """Arrays and numbers from which `restore` goes on to the last bit. The side information is saved apart."""
+        self.grow()
         kept = {"matrix": self._core.matrix()} if self.by_features else self._core.cells()
         return {"log_scale": self.log_scale, "tol": self.tol, **self._core.clock(), **kept}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -136,7 +136,7 @@ class SparseInverse:
         """Entries of the factor."""
         return len(self._lower[1]) + len(self._pivots)
 
-    def solve(self, V: Floats) -> Floats:
+    def apply(self, V: Floats) -> Floats:
         """M^-1 V for V of shape (n,) or (n, k)."""
         right = np.ascontiguousarray(V, dtype=np.float64).reshape(len(V), -1)
         return _core.factor_solve(*self._lower, self._pivots, self._place, right).reshape(V.shape)
@@ -146,8 +146,10 @@ class SparseInverse:
         start = _dense_from(np.diff(self._lower[0]))
         n = len(self._pivots)
         L = sp.csc_array((self._lower[2], self._lower[1], self._lower[0]), shape=(n, n))
-        tail = _dense_inverse(L[start:, start:].toarray(), self._pivots[start:])
-        selected: Floats = _core.selected_inverse(*self._lower, self._pivots, tail)[self._place]
+        tail = L[start:, start:].toarray() + np.eye(n - start)
+        selected: Floats = _core.selected_inverse(
+            *self._lower, self._pivots, _inverse_of(tail * np.sqrt(self._pivots[start:]))
+        )[self._place]
         return selected
 
 
@@ -161,28 +163,14 @@ def _dense_from(counts: NDArray[Any]) -> int:
     return n - size_of_tail if size_of_tail >= _LARGE else n
 
 
-def _dense_inverse(L: Floats, pivots: Floats) -> Floats:
-    """(L D L^T)^-1 of a strict lower triangle (k, k), C order."""
-    k = len(pivots)
-    if k == 0:
+def _inverse_of(lower: Floats) -> Floats:
+    """(C C^T)^-1 of a lower triangle C (k, k), exactly symmetric, C order."""
+    if not len(lower):
         return np.empty((0, 0))
-    L[np.diag_indices(k)] = 1.0
-    lower, info = scipy.linalg.lapack.dpotri(np.asfortranarray(L * np.sqrt(pivots)), lower=1, overwrite_c=1)
+    inverse, info = scipy.linalg.lapack.dpotri(np.asfortranarray(lower), lower=1, overwrite_c=1)
     assert info == 0
-    inverse = np.tril(lower)
+    inverse = np.tril(inverse)
     return np.ascontiguousarray(inverse + np.tril(inverse, -1).T)
-
-
-class LaplacianKernel(Protocol):
-    """A positive semidefinite matrix (n, n) made of a Laplacian."""
-
-    def apply(self, V: Floats) -> Floats:
-        """Its product with V, (n,) or (n, k)."""
-        ...
-
-    def diagonal(self) -> Floats:
-        """Its diagonal, (n,), exact."""
-        ...
 
 
 def laplacian(A: Any) -> Any:
@@ -190,22 +178,9 @@ def laplacian(A: Any) -> Any:
     return sp.csc_array(sp.diags_array(A.sum(axis=1)) - A)
 
 
-class Regularized:
+def regularized(A: Any, rho: float) -> SparseInverse:
     """(L + rho I)^-1."""
-
-    def __init__(self, A: Any, rho: float) -> None:
-        self._inverse = SparseInverse(laplacian(A) + rho * sp.eye_array(A.shape[0], format="csc"))
-
-    @property
-    def fill(self) -> int:
-        """Entries of the factor."""
-        return self._inverse.fill
-
-    def apply(self, V: Floats) -> Floats:
-        return self._inverse.solve(V)
-
-    def diagonal(self) -> Floats:
-        return self._inverse.diagonal()
+    return SparseInverse(laplacian(A) + rho * sp.eye_array(A.shape[0], format="csc"))
 
 
 class PseudoInverse:
@@ -246,7 +221,7 @@ class PseudoInverse:
 
     def _grounded(self, V: Floats) -> Floats:
         out = np.zeros_like(V)
-        out[self._kept] = self._inverse.solve(V[self._kept])
+        out[self._kept] = self._inverse.apply(V[self._kept])
         return out
 
     def _centred(self, V: Floats) -> Floats:
@@ -278,21 +253,11 @@ def written_kernel(A: Any, rho: float | None) -> Written:
     """
     L = laplacian(A).toarray()
     if rho is not None:
-        return Written(_dense_inverse_of(L + rho * np.eye(len(L))))
+        return Written(_inverse_of(scipy.linalg.cholesky(L + rho * np.eye(len(L)), lower=True)))
     label = components(A)
     same = (label[:, None] == label) / np.bincount(label)[label]
     t = float(np.diag(L).mean())
-    return Written(_dense_inverse_of(L + t * same) - same / t)
-
-
-def _dense_inverse_of(M: Floats) -> Floats:
-    """Of a symmetric positive definite matrix, exactly symmetric."""
-    factor, _ = scipy.linalg.cho_factor(M, lower=True)
-    lower, info = scipy.linalg.lapack.dpotri(factor, lower=1)
-    assert info == 0
-    whole = np.tril(lower)
-    symmetric: Floats = whole + np.tril(whole, -1).T
-    return symmetric
+    return Written(_inverse_of(scipy.linalg.cholesky(L + t * same, lower=True)) - same / t)
 
 
 def diffusion_features(A: Any, n_components: int, diffusion: float, *, normalize: bool) -> Floats:
@@ -337,7 +302,9 @@ class GraphState(SideState):
 
     kind: Kind = "operator"
 
-    def __init__(self, A: Any, kernel: LaplacianKernel, how: dict[str, Any], ids: list[Hashable] | None) -> None:
+    def __init__(
+        self, A: Any, kernel: SparseInverse | PseudoInverse | Written, how: dict[str, Any], ids: list[Hashable] | None
+    ) -> None:
         self._A, self._kernel, self._how, self.ids = A, kernel, how, ids
         label = components(A)
         n, pieces = len(label), int(label.max()) + 1
@@ -360,7 +327,7 @@ class GraphState(SideState):
         n = A.shape[0]
         if method == "dense" or (method == "auto" and n <= _SMALL):
             return cls(A, written_kernel(A, rho), how, ids)
-        kernel = PseudoInverse(A) if rho is None else Regularized(A, rho)
+        kernel = PseudoInverse(A) if rho is None else regularized(A, rho)
         if method == "auto" and n <= DENSE_LIMIT and kernel.fill > n * n / _DEARER:
             return cls(A, written_kernel(A, rho), how, ids)
         return cls(A, kernel, how, ids)

@@ -140,32 +140,24 @@ class Member:
     def __init__(self, rows: IdTable, cols: IdTable, tuning: Tuning, *, prior: float, tol: float) -> None:
         self.rows, self.cols, self.tuning, self.prior = rows, cols, tuning, prior
         self.engine = Engine(rows.side, cols.side, tuning.log_scale, tol=tol)
-        self.shape = [rows.side.size, cols.side.size]
-
-    def _grown(self) -> None:
-        """Tell the engine of vertices that came since."""
-        for k, (table, grow) in enumerate(((self.rows, self.engine.grow_row), (self.cols, self.engine.grow_col))):
-            if self.shape[k] < table.side.size:
-                grow()
-                self.shape[k] = table.side.size
 
     def score(self, i: int, j: int) -> float:
         """y_bar of one pair; the prior for a pair without a vertex."""
         if UNKNOWN in (i, j):
             return self.prior
-        self._grown()
+        self.engine.grow()
         return float(self.engine.score(i, j))
 
     def sign(self, i: int, j: int) -> int:
         """Sign of `score`, 0 counting as +1."""
         if UNKNOWN in (i, j):
             return 1 if self.prior >= 0 else -1
-        self._grown()
+        self.engine.grow()
         return self.engine.decide(i, j, 1.0, 0.0)[0]
 
     def scores(self, i: Vertices, j: Vertices) -> Floats:
         """y_bar of pairs (n,)."""
-        self._grown()
+        self.engine.grow()
         made = np.full(len(i), self.prior)
         known = (i != UNKNOWN) & (j != UNKNOWN)
         if known.any():
@@ -183,7 +175,7 @@ class Member:
         if margin > bound or (self.tuning.strict and margin == bound):
             return False
         step = self.steps(n_seen, np.array([i]), np.array([j]))[0]
-        self._grown()
+        self.engine.grow()
         self.engine.learn(i, j, float(step * y))
         return True
 
@@ -192,21 +184,11 @@ class Member:
     ) -> tuple[Floats, NDArray[np.bool_]]:
         """A whole stream in order: scores (or signs) before each update, and whether there was one."""
         steps = self.steps(n_seen, i, j)
-        self._grown()
+        self.engine.grow()
         tuning = self.tuning
         rule = {"conservative": tuning.conservative, "strict": tuning.strict}
         out, updated = self.engine.run(i, j, y, steps, tuning.gamma, **rule, values=values)
         return out, updated
-
-    def snapshot(self) -> dict[str, Any]:
-        """Plain data of the engine."""
-        self._grown()
-        return self.engine.snapshot()
-
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Go back to a snapshot; the tables of ids may have grown since."""
-        self.engine.restore(snapshot)
-        self.shape = [self.rows.side.size, self.cols.side.size]
 
 
 class Trials(NamedTuple):
@@ -417,7 +399,7 @@ class Model:
         return {
             **({"tables": [table.snapshot() for table in self.tables]} if ids else {}),
             "fresh": [np.array(sorted(table.fresh), np.int64) for table in self.tables],
-            "engines": [[member.snapshot() for member in task] for task in self.members],
+            "engines": [[member.engine.snapshot() for member in task] for task in self.members],
             "hedges": [{"losses": hedge.losses.copy(), "variance": hedge.variance} for hedge in self.hedges],
             "curves": [list(curve.values) for curve in self.curves],
             "n_seen": self.n_seen,
@@ -436,7 +418,7 @@ class Model:
             table.fresh = set(fresh.tolist())
         for task, engines in zip(self.members, snapshot["engines"], strict=True):
             for member, engine in zip(task, engines, strict=True):
-                member.restore(engine)
+                member.engine.restore(engine)
         for hedge, kept in zip(self.hedges, snapshot["hedges"], strict=True):
             hedge.losses, hedge.variance = np.array(kept["losses"], dtype=np.float64), float(kept["variance"])
         for curve, values in zip(self.curves, snapshot["curves"], strict=True):
