@@ -137,7 +137,7 @@ rows = Observed(np.arange(0, n * observed + 1, observed), indices.ravel(), rng.n
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 tracker = PETRELS(20, state=state, precision="float32", init="random", random_state=0)
 tracker.fit(rows)
-held = sum(v.nbytes for v in tracker.tracker_.values() if hasattr(v, "nbytes"))
+held = sum(v.nbytes for v in tracker.state_.values() if hasattr(v, "nbytes"))
 print(held / 2**30, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20)
 """
 

@@ -166,12 +166,11 @@ def test_slots_beyond_the_pool(tmp_path):
     """Memory that is not the model's would be read and written."""
 
     def change(model, arrays):
-        items = dict(model["state"]["tracker_"]["items"])
+        items = dict(model["state"]["state_"]["items"])
         arrays[items["slot"]["name"]][:] = 10**6
 
-    model = load_model(forge(tmp_path, "subspace", "petrels rows", change))
-    with pytest.raises(ValueError, match="slots inside the pool"):
-        model.partial_fit(models.X)
+    with pytest.raises(ValueError, match=r"state_\['slot'\] must give each of 4 places of the pool"):
+        load_model(forge(tmp_path, "subspace", "petrels rows", change))
 
 
 def test_steep_kernels_do_not_hang():

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lacunar.observed import Observed
 
 Step = Callable[..., Any]
@@ -197,7 +199,12 @@ def tree(tasks: list[Any], join: Callable[[Any, Any], Any]) -> Any:
 
 
 def _run(step: Step, number: int, part: Any, given: tuple[Any, ...]) -> Any:
-    return numbered(step, number, part, *given)
+    return numbered(step, number, part, *(_aligned(each) for each in given))
+
+
+def _aligned(given: Any) -> Any:
+    """An array where compiled loops read it: one that came over the network may begin at any byte."""
+    return np.require(given, requirements="A") if isinstance(given, np.ndarray) else given
 
 
 def _added(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
