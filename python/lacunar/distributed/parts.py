@@ -199,12 +199,17 @@ def tree(tasks: list[Any], join: Callable[[Any, Any], Any]) -> Any:
 
 
 def _run(step: Step, number: int, part: Any, given: tuple[Any, ...]) -> Any:
-    return numbered(step, number, part, *(_aligned(each) for each in given))
+    return numbered(step, number, _aligned(part), *(_aligned(each) for each in given))
 
 
 def _aligned(given: Any) -> Any:
-    """An array where compiled loops read it: one that came over the network may begin at any byte."""
-    return np.require(given, requirements="A") if isinstance(given, np.ndarray) else given
+    """Arrays, alone or in tuples, where compiled loops can read them: those that came over the network may begin at any byte."""
+    if isinstance(given, np.ndarray):
+        return np.require(given, requirements="A")
+    if isinstance(given, tuple):
+        made = [_aligned(each) for each in given]
+        return type(given)(*made) if hasattr(given, "_fields") else tuple(made)
+    return given
 
 
 def _added(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
