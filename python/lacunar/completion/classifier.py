@@ -1,4 +1,4 @@
-"""`OnlineMatrixClassifier`: a matrix of yes and no, completed while its entries come."""
+"""`OnlineMatrixClassifier`: a binary matrix, predicted and learned entry by entry."""
 
 from __future__ import annotations
 
@@ -387,7 +387,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         say(self.verbose, "%d pairs: %d mistakes, %d updates", model.n_seen, model.n_mistakes, model.n_updates)
         return trials, signs
 
-    # -- answers ------------------------------------------------------------------------------------------------------
+    # -- predictions --------------------------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> Floats:
         """y_bar of pairs.
@@ -559,7 +559,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         scores, order = model.ranking(([read_id(row, "row")] * len(candidates), candidates), self.unseen)
         return [(candidates[k], float(scores[k])) for k in order[:n]]
 
-    # -- from scores to answers -------------------------------------------------------------------------------------
+    # -- from scores to predictions ----------------------------------------------------------------------------------
 
     def _shaped(self, scores: Floats) -> Any:
         """Scores (L,) as a number where there is one task."""
@@ -642,7 +642,9 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         made = []
         for given in (True, False) if (self.rows, self.cols) != (None, None) else (True,):
             for scale in AUTO_SCALES:
-                sides = (self.rows, self.cols) if given else (None, None)  # the very objects: tables are shared
+                sides = (
+                    (self.rows, self.cols) if given else (None, None)
+                )  # not copies: experts share the tables of ids of one object
                 options = dict(self.get_params(deep=False), experts=None, step_scale=scale * self.step_scale)
                 options["rows"], options["cols"] = sides
                 made.append(type(self)(**options))

@@ -137,7 +137,7 @@ def table_pairs(
     Parameters
     ----------
     table : array-like with NaN, frame, sparse matrix or Observed, shape (m, n)
-        Ratings or answers: numbers or booleans.
+        Ratings or labels: numbers or booleans.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse table does not store: missing, or zero.
     shuffle : bool, default=True

@@ -71,7 +71,18 @@ def quasi_dimension(
     >>> round(quasi_dimension([[1, 1], [1, 1]], alike, alike, gamma=1.0), 4)
     2.1053
     """
-    return _minimum(U, _begun(rows, "rows"), _begun(cols, "cols"), gamma, tol, max_iter)
+    M, N = _begun(rows, "rows"), _begun(cols, "cols")
+    matrix = np.asarray(U, dtype=np.float64)
+    if matrix.shape != (M.size, N.size):
+        raise ValueError(f"U must have shape ({M.size}, {N.size}), ids of rows by ids of columns; got {matrix.shape}.")
+    if not 0 < gamma <= 1:
+        raise ValueError(f"gamma must be above 0 and at most 1; got {gamma}. A margin is at most 1.")
+    if gamma * max_norm(matrix, tol=1e-8, max_iter=20_000) > 1 + 1e-6:
+        return float("inf")
+    precisions = [_precision(each) for each in (M, N)]
+    if any(each is None for each in precisions):
+        return float("inf")
+    return _solve(_program(gamma * matrix, *precisions), tol, max_iter)  # type: ignore[arg-type]
 
 
 def box_bound(lower: ArrayLike, upper: ArrayLike) -> float:
@@ -372,21 +383,6 @@ class _Program(NamedTuple):
         return float(np.sum((self.C - S) * self.fixed, where=self.settled))
 
 
-def _minimum(U: ArrayLike, M: SideState, N: SideState, gamma: float, tol: float, max_iter: int) -> float:
-    """D^gamma of U under begun side information; infinite where ||U||_max > 1 / gamma."""
-    matrix = np.asarray(U, dtype=np.float64)
-    if matrix.shape != (M.size, N.size):
-        raise ValueError(f"U must have shape ({M.size}, {N.size}), ids of rows by ids of columns; got {matrix.shape}.")
-    if not 0 < gamma <= 1:
-        raise ValueError(f"gamma must be above 0 and at most 1; got {gamma}. A margin is at most 1.")
-    if gamma * max_norm(matrix, tol=1e-8, max_iter=20_000) > 1 + 1e-6:
-        return float("inf")
-    precisions = [_precision(each) for each in (M, N)]
-    if any(each is None for each in precisions):
-        return float("inf")
-    return _solve(_program(gamma * matrix, *precisions), tol, max_iter)  # type: ignore[arg-type]
-
-
 def _precision(side: SideState) -> Floats | None:
     """R_M M (size, size) of a kernel M^-1; None where it is singular to rounding."""
     K = np.asarray(side.columns(np.arange(side.size)), dtype=np.float64)
@@ -433,7 +429,7 @@ def _solve(program: _Program, tol: float, max_iter: int) -> float:
         f"quasi_dimension lies above {best:.6g}; after {max_iter} steps the value is {value:.6g}, {off:.2g} short of feasible. "
         "Raise max_iter or tol, or use quasi_dimension_bound.",
         ConvergenceWarning,
-        stacklevel=4,
+        stacklevel=3,
     )
     return max(value, best)
 
