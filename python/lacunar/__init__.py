@@ -1,4 +1,4 @@
-"""lacunar: learning from data with holes.
+"""lacunar: learning from data with missing entries.
 
 Estimators that fit partially observed tables directly: NaN in an array, null in a DataFrame, or an entry that a sparse
 matrix does not store, is *missing*, and nothing is imputed before learning.
@@ -10,6 +10,7 @@ from typing import Any as _Any
 from lacunar._config import __version__, show_config
 from lacunar.karma import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
 from lacunar.observed import Observed
+from lacunar.persistence import load_model, save_model
 
 __all__ = [
     "KarmaClassifier",
@@ -18,6 +19,8 @@ __all__ = [
     "KarmaRegressorCV",
     "Observed",
     "__version__",
+    "load_model",
+    "save_model",
     "show_config",
 ]
 _FAMILIES = (
@@ -27,7 +30,7 @@ _FAMILIES = (
 
 
 def __getattr__(name: str) -> _Any:
-    """Families on first use: `lacunar.lowrank.POPCA` needs no import of its own, and nobody waits for the others."""
+    """Families on first use: `lacunar.lowrank.POPCA` needs no import of its own, and the others are not loaded."""
     if name in _FAMILIES:
         return _import_module(f"lacunar.{name}")
     raise AttributeError(f"module 'lacunar' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Progress of long fits: the logger "lacunar", and lines on stderr for whoever passes `verbose` and has set up no logging."""
+"""Progress of long fits: the logger "lacunar". Without any logging set up, `verbose` writes lines to stderr."""
 
 from __future__ import annotations
 

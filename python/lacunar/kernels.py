@@ -78,7 +78,7 @@ def karma_kernel(
     Parameters
     ----------
     X : array-like, frame, sparse matrix or Observed of shape (n, d)
-        Rows with holes: NaN, null or entries not stored.
+        Rows with missing entries: NaN, null or not stored.
     Y : like X, of shape (m, d), optional
         Default X. When given, these are the reference rows (the training rows) that scales refer to.
     gamma : float or sequence of float, default=2
@@ -590,7 +590,7 @@ def karma_kernel_sum(X: Any, Y: Any = None, *, gamma: int = 2) -> _Floats:
            [ 9., 70.]])
     """
     if gamma != int(gamma) or gamma < 1:
-        raise ValueError(f"gamma must be a whole number >= 1; got {gamma!r}. Use karma_kernel for those between.")
+        raise ValueError(f"gamma must be a whole number >= 1; got {gamma!r}. Use karma_kernel for other gamma.")
     x = as_observed(X)
     y = x if Y is None else as_observed(Y)
     check_same_columns(x, y)

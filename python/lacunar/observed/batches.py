@@ -411,9 +411,9 @@ def _checked(rows: Any, first: Any, number: int) -> Observed:
 def _joined_labels(labels: list[Any]) -> NDArray[Any] | None:
     if all(each is None for each in labels):
         return None
-    holes = [number for number, each in enumerate(labels) if each is None]
-    if holes:
-        raise ValueError(f"labels must come with every batch or with none; batch {holes[0]} has none. Pass them all.")
+    without = [number for number, each in enumerate(labels) if each is None]
+    if without:
+        raise ValueError(f"labels must come with every batch or with none; batch {without[0]} has none. Pass them all.")
     return np.concatenate([np.asarray(each) for each in labels])
 
 

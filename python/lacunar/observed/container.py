@@ -2,7 +2,7 @@
 
 Layout: ``header.json`` and one ``NAME.npy`` an array, either in a folder or as members of an uncompressed zip file.
 The header lists every array with dtype, shape and CRC-32, so nothing is allocated or mapped that the file cannot hold.
-First such archives; then archives that grow piece by piece; then arrays out of .npy and .npz files that somebody else wrote.
+First such archives; then archives that grow piece by piece; then arrays out of .npy and .npz files from elsewhere.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def _read_file(source: Path, kind: str, mmap: bool) -> tuple[dict[str, Any], dic
 
 
 def _opened(path: Path) -> BinaryIO:
-    """A plain file: to open a pipe would wait for somebody who writes."""
+    """A plain file, opened; opening a pipe would block until a writer opens it."""
     if not path.is_file():
         raise _UnsoundError(f"{path.name} is not there or no plain file")
     return open(path, "rb")
@@ -381,7 +381,7 @@ def read_header(stream: IO[bytes]) -> NpyHeader:
 
 
 def refuse_impossible(array: NDArray[Any]) -> None:
-    """Bytes that are no truth value or no character break whoever reads them: the compiler trusts a bool to be 0 or 1."""
+    """ValueError for bytes that are no truth value or no character: compiled code trusts a bool to be 0 or 1."""
     if array.dtype.kind == "b" and array.size and np.ascontiguousarray(array).view(np.uint8).max() > 1:
         raise ValueError("an array of truth values holds something else")
     if array.dtype.kind == "U" and array.size and array.dtype.itemsize:

@@ -84,9 +84,9 @@ def _as_read(array: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
 
 
 def is_frozen(array: NDArray[Any]) -> bool:
-    """Whether nobody can write to the array's memory: a read-only buffer owns it, such as a mapped file or bytes.
+    """Whether the array's memory cannot be written to: a read-only buffer owns it, such as a mapped file or bytes.
 
-    A read-only array that owns its memory may have writable views, and anyone may turn its flag back.
+    A read-only array that owns its memory may have writable views, and its flag can be set back.
     """
     owner: Any = array
     while isinstance(owner, np.ndarray):
@@ -143,7 +143,7 @@ def refuse_sparse_format(X: Any) -> None:
     if X.format == "dia":
         reason = "the DIA format drops or invents stored zeros"
     elif X.format == "bsr" and X.blocksize != (1, 1):
-        reason = f"the BSR format with blocks of {X.blocksize} stores zeros that nobody observed"
+        reason = f"the BSR format with blocks of {X.blocksize} stores zeros that were not observed"
     if reason is not None:
         raise TypeError(
             f"X must be a sparse matrix whose stored entries are the observed ones; got {X.format.upper()}: {reason}. "
@@ -274,8 +274,10 @@ def check_frame_columns(frame: Any) -> None:
 
 
 def check_ids(frame: Any, *names: str) -> None:
-    """Columns of ids have no holes: a value without a row or column has no place."""
+    """Columns of ids have no missing value: a value needs its row and its column."""
     for name in names:
-        holes = np.flatnonzero(frame.get_column(name).is_null().to_numpy())
-        if holes.size:
-            raise ValueError(f"column {name!r} must hold an id in every line; it is null in line {holes[0]}. Drop it.")
+        missing = np.flatnonzero(frame.get_column(name).is_null().to_numpy())
+        if missing.size:
+            raise ValueError(
+                f"column {name!r} must hold an id in every line; it is null in line {missing[0]}. Drop it."
+            )

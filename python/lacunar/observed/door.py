@@ -131,7 +131,7 @@ def validate_X_y(
     y_numeric: bool = False,
     multi_output: bool = False,
 ) -> tuple[Observed, NDArray[Any]]:
-    """X as in `validate_X` and y of the same length without holes."""
+    """X as in `validate_X` and y of the same length without missing values."""
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None. Pass one label for every row."
@@ -160,10 +160,10 @@ def check_target(y: Any, *, y_numeric: bool = False, multi_output: bool = False)
     if y_numeric:
         check_magnitude(target, "y")
     if target.dtype.kind == "O":
-        holes = [k for k, label in enumerate(target.ravel()) if label is None or label != label]
-        if holes:
+        missing = [k for k, label in enumerate(target.ravel()) if is_missing(label)]
+        if missing:
             raise ValueError(
-                f"Input y contains NaN: y must be known; row {holes[0]} has {target.ravel()[holes[0]]!r}. Drop it."
+                f"Input y contains NaN: y must be known; row {missing[0]} has {target.ravel()[missing[0]]!r}. Drop it."
             )
     return target
 
@@ -301,19 +301,19 @@ def _from_list(X: Any) -> tuple[list[Hashable], list[Hashable]]:
 
 
 def read_labels(y: Any, n: int) -> NDArray[Any]:
-    """Labels as an array (n,) without holes."""
+    """Labels as an array (n,) without missing values."""
     target = np.asarray(y)
     if target.ndim != 1 or len(target) != n:
         raise ValueError(f"y must hold one label for each of {n} pairs; got shape {target.shape}.")
     if target.dtype.kind == "f":
-        holes = np.flatnonzero(~np.isfinite(target))
+        missing = np.flatnonzero(~np.isfinite(target))
     elif target.dtype.kind == "O":
-        holes = np.flatnonzero([label is None or label != label for label in target])
+        missing = np.flatnonzero([is_missing(label) for label in target])
     else:
-        holes = np.zeros(0, dtype=np.intp)
-    if holes.size:
+        missing = np.zeros(0, dtype=np.intp)
+    if missing.size:
         raise ValueError(
-            f"y must be known and finite (no NaN or infinity); got {target[holes[0]]} at position {holes[0]}. Drop it."
+            f"y must be known and finite (no NaN or infinity); got {target[missing[0]]} at position {missing[0]}. Drop it."
         )
     return target
 
@@ -381,7 +381,7 @@ def check_sparse_output(single: bool, constant: float, out: object, degree: int)
 
 
 def refuse_range(needed: tuple[float, float], gamma: float, dtype: np.dtype[Any]) -> None:
-    """Kernels whose numbers, from smallest divisor to largest value, leave the range of a dtype are refused unmade."""
+    """ValueError for a kernel whose numbers, from smallest divisor to largest value, leave the range of the dtype; it is not computed."""
     smallest, largest = needed
     limits = np.finfo(dtype)
     if not largest < float(limits.max) / 4:

@@ -211,7 +211,7 @@ def check_parts(parts: Any, rules: Mapping[str, Rule], where: str, sizes: Sizes)
 
 
 def check_fitted(model: Any, rules: Mapping[str, Rule], sizes: Sizes) -> None:
-    """Refuses a fitted object of whose parts one breaks its rule; a part that is absent is missed by whoever needs it."""
+    """ValueError where a part of a fitted object breaks its rule. An absent part is no error here: what needs it will say so."""
     kept = vars(model)
     for name, rule in rules.items():
         if name in kept:

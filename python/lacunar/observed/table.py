@@ -113,7 +113,7 @@ class Observed:
         self, indptr: NDArray[Any], indices: NDArray[Any], values: NDArray[Any], shape: tuple[int, int]
     ) -> None:
         indptr, indices, values = check_entries(indptr, indices, values, shape)
-        # What anyone could still write to is copied: kernels trust these arrays for good.
+        # Arrays that could still be written to are copied: kernels trust them from here on.
         self._adopt(_owned(indptr), _owned(indices), _owned(values), (int(shape[0]), int(shape[1])))
 
     def _adopt(
@@ -416,7 +416,7 @@ class Observed:
         return self._columns
 
     def describe(self) -> Summary:
-        """Count what users debug first: holes, stored zeros, empty rows and columns. O(nnz + n + d).
+        """Count observed entries, stored zeros, empty rows and empty columns. O(nnz + n + d).
 
         Returns
         -------
