@@ -72,6 +72,20 @@ def test_what_is_kept_stays():
     assert state_of(model) == (1, [1, 1, 1], True)
 
 
+def test_what_is_released_is_not_undone():
+    model = Model()
+
+    def late():
+        with going_back(model, model.engine_) as point:
+            point.release()
+            model.n_ = 7
+            raise ValueError("late")
+
+    with pytest.raises(ValueError, match="late"):
+        late()
+    assert model.n_ == 7
+
+
 def test_an_interrupt_may_leave_what_is_whole():
     model = Model()
     with pytest.raises(KeyboardInterrupt):

@@ -44,7 +44,7 @@ class _Attributes:
 class SavePoint:
     """What models and objects with snapshot() and restore() were, to go back to by `undo`.
 
-    `keep` moves the point. `keeps_interrupted` may be set where an interrupt leaves everything whole.
+    `keep` moves the point, `release` gives it up. `keeps_interrupted` may be set where an interrupt leaves everything whole.
     """
 
     def __init__(self, *parts: Any) -> None:
@@ -55,6 +55,10 @@ class SavePoint:
     def keep(self) -> None:
         """What has been done so far stays."""
         self._kept = [part.snapshot() for part in self._parts]
+
+    def release(self) -> None:
+        """Nothing is undone any more: what follows takes care of itself."""
+        self._parts, self._kept = [], []
 
     def undo(self, error: BaseException) -> None:
         """Go back, unless this is an interrupt that leaves everything whole."""

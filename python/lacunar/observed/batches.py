@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from lacunar._snapshot import going_back
 from lacunar.observed.arrow import as_table, naming, record_batches, values_of
 from lacunar.observed.build import frame_values
 from lacunar.observed.container import GrowingArchive
@@ -422,21 +423,16 @@ def one_pass(model: Any, batches: Iterable[Any], learn: Callable[[Any], Any]) ->
 
     An error in the first batch leaves the model as it was; a later one leaves it as after the batch before.
     """
-    before, number = dict(vars(model)), 0
-    for name in before:
-        if (name.endswith("_") and not name.startswith("_")) or name == "_engine":  # what was learned, not how to
-            del model.__dict__[name]
-    try:
-        for batch in batches:
+    with going_back(model) as point:
+        for name in list(vars(model)):
+            if (name.endswith("_") and not name.startswith("_")) or name == "_engine":  # what was learned, not how to
+                delattr(model, name)
+        number = 0
+        for number, batch in enumerate(batches, 1):  # noqa: B007 - zero where there is none
             learn(batch)
-            number += 1
+            point.release()
         if not number:
             raise ValueError("batches must hold at least one batch; it was empty. Pass a fresh iterator.")
-    except BaseException:
-        if not number:
-            model.__dict__.clear()
-            model.__dict__.update(before)
-        raise
 
 
 def rows_of(batch: Any) -> Any:
