@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from lacunar._codes import Codes, row_codes
 from lacunar._products import row_product
 from lacunar.lowrank.parts import standardised
 from lacunar.observed import Observed
-from lacunar.observed.door import validate_X
+from lacunar.observed.door import check_numbers, validate_X
 
 _Floats = NDArray[np.float64]
 
@@ -90,7 +90,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         rows : ndarray of shape (m, D)
         """
         check_is_fitted(self)
-        coding, codes = self._coding(), check_array(X, dtype=np.float64)
+        coding, codes = self._coding(), check_numbers(X, "X")
         if codes.shape[1] != len(coding.components):
             raise ValueError(
                 f"X must have one column a component, {len(coding.components)}; got {codes.shape[1]}. Pass what transform returned."

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from lacunar import _core
 from lacunar._codes import LARGEST_CORE_RANK
@@ -23,6 +23,7 @@ from lacunar.lowrank.base import Coding, SubspaceModel
 from lacunar.lowrank.em import first_basis
 from lacunar.observed import Observed
 from lacunar.observed.batches import RowBatches
+from lacunar.observed.door import check_numbers
 from lacunar.observed.rules import COUNT, Array, Flag, Number, Parts, Rule, Word, check_parts, floats
 
 _Floats = NDArray[np.float64]
@@ -491,7 +492,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
             if self.init == "svd":
                 return first_basis(rows, k, rng)[0]
             return np.asarray(np.linalg.qr(rng.normal(size=(D, k)))[0])
-        given = check_array(self.init, dtype=np.float64, input_name="init")
+        given = check_numbers(self.init, "init")
         if given.shape != (k, D):
             raise ValueError(
                 f"init must have shape ({k}, {D}), one component a row; got {given.shape}. Pass 'svd' or 'random' instead."

@@ -222,6 +222,12 @@ def check_partial_targets(y: Any) -> NDArray[np.float64]:
     return target
 
 
+def check_numbers(values: Any, name: str, *, ensure_2d: bool = True) -> NDArray[np.float64]:
+    """Finite numbers in float64, none missing: codes, a basis, weights. ValueError otherwise."""
+    numbers: NDArray[np.float64] = check_array(values, dtype=np.float64, ensure_2d=ensure_2d, input_name=name)
+    return numbers
+
+
 def read_ids(values: Any, name: str) -> list[Hashable]:
     """A column of ids of any hashable kind, NumPy's scalars as Python's: O(n)."""
     if hasattr(values, "to_list") and not isinstance(values, np.ndarray):
