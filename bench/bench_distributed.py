@@ -21,7 +21,7 @@ import bench_million
 import distributed
 import numpy as np
 
-from lacunar import KarmaClassifier, Observed
+from lacunar import KarmaOnlineClassifier, Observed
 from lacunar.distributed import fit_karma, fit_popca, fit_slrm
 from lacunar.lowrank import POPCA
 from lacunar.regression import SLRMRegressor
@@ -99,7 +99,7 @@ def compare(clients, rows, numbers, files, repeats):
 
 def averages(client, rows, labels, test, n):
     """Held-out error of KARMA by shards and passes."""
-    model = KarmaClassifier(loss="hinge", solver="primal", rho=1 / n)
+    model = KarmaOnlineClassifier(solver="primal", rho=1 / n)
     for k in (1, 4, 16):
         for rounds in (1, 2, 4):
             with client.as_current():

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.svm import LinearSVC
 
 from lacunar import KarmaClassifier
-from lacunar.features import KarmaFeatures
+from lacunar.karma import KarmaFeatures
 from lacunar.kernels import karma_kernel
 
 HELD_OUT = 20_000

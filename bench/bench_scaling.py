@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lacunar import KarmaClassifier, KarmaRegressor, Observed
+from lacunar import KarmaOnlineClassifier, KarmaRegressor, Observed
 from lacunar.active import MBEG
 from lacunar.completion import Features, Kernel, OnlineMatrixClassifier
 from lacunar.lowrank import GROUSE, PETRELS, POPCA
@@ -109,17 +109,15 @@ FITS = {
         Size(3_000, 200, 30, 0),
         {"n": (750, 1_500, 3_000, 6_000), "o": (10, 20, 40, 80)},
     ),
-    "KarmaClassifier, primal": Fit(
-        streams(lambda s: KarmaClassifier(loss="hinge", solver="primal", rho=1e-5), words, classes=[0, 1]),
+    "KarmaOnlineClassifier, primal": Fit(
+        streams(lambda s: KarmaOnlineClassifier(solver="primal", rho=1e-5), words, classes=[0, 1]),
         "n o min(D, 16 (o + 1))",
         lambda s: s.n * (s.o + 1) * min(s.D, 16 * (s.o + 1)),
         Size(40_000, 400, 30, 0),
         {"n": (20_000, 40_000, 80_000, 160_000), "o": (10, 20, 40, 80), "D": (200, 400, 800, 1_600)},
     ),
-    "KarmaClassifier, online": Fit(
-        streams(
-            lambda s: KarmaClassifier(loss="hinge", solver="online", rho=1e-5, max_support=s.k), words, classes=[0, 1]
-        ),
+    "KarmaOnlineClassifier, support": Fit(
+        streams(lambda s: KarmaOnlineClassifier(solver="support", rho=1e-5, budget=s.k), words, classes=[0, 1]),
         "n o stored",
         lambda s: s.n * s.o * s.k,
         Size(40_000, 200, 30, 800),

@@ -28,10 +28,10 @@ PER_FILE = 2  # batches in a file of a folder
 HERE = str(Path(__file__).parent)
 
 ROWS = {  # and what it learns from: words, numbers or nothing
-    "KarmaClassifier, primal": ("KarmaClassifier(loss='hinge', solver='primal', rho=1e-5)", "classes"),
-    "KarmaClassifier, online": ("KarmaClassifier(loss='hinge', solver='online', rho=1e-5, max_support=500)", "classes"),
-    "KarmaRegressor, primal": ("KarmaRegressor(solver='primal', rho=1e-5)", "numbers"),
-    "KarmaRegressor, online": ("KarmaRegressor(solver='online', rho=1e-5, max_support=500)", "numbers"),
+    "KarmaOnlineClassifier, primal": ("KarmaOnlineClassifier(rho=1e-5)", "classes"),
+    "KarmaOnlineClassifier, support": ("KarmaOnlineClassifier(rho=1e-5, budget=500)", "classes"),
+    "KarmaOnlineRegressor, primal": ("KarmaOnlineRegressor(rho=1e-5)", "numbers"),
+    "KarmaOnlineRegressor, support": ("KarmaOnlineRegressor(rho=1e-5, budget=500)", "numbers"),
     "POPCA": ("POPCA(5, refine=0)", None),
     "SLRMRegressor": ("SLRMRegressor(5, solver='stochastic')", "numbers"),
     "SLRMRegressor, per row": ("SLRMRegressor(5, solver='stochastic', state='per-row')", "numbers"),
@@ -59,7 +59,7 @@ PAIR_SOURCES = {
 CHILD = """
 import sys, time
 import numpy as np, pyarrow.dataset, pyarrow.parquet
-from lacunar import KarmaClassifier, KarmaRegressor
+from lacunar import KarmaOnlineClassifier, KarmaOnlineRegressor
 from lacunar.completion import Features, OnlineMatrixClassifier, read_pair_batches
 from lacunar.observed import Observed, Triplets, read_batches, write_batches
 from lacunar.lowrank import POPCA

@@ -10,8 +10,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from lacunar.datasets import make_block_margin, make_subspace_regression
+from lacunar.learner import KarmaStackRegressor
 from lacunar.plotting import ScoresDisplay
-from lacunar.stack import KarmaStackRegressor
 
 cases = {
     "at random": make_subspace_regression(700, 20, 8, share_observed=0.6, random_state=0),

@@ -9,7 +9,7 @@ that were predicted before they were learned.
 import matplotlib.pyplot as plt
 import numpy as np
 
-from lacunar import KarmaClassifier
+from lacunar import KarmaOnlineClassifier
 from lacunar.plotting import RegretDisplay
 
 COLUMNS, OBSERVED = 30, 12
@@ -27,7 +27,7 @@ def batches(count, size=2000, seed=0):
 
 
 def main():
-    model = KarmaClassifier(loss="hinge", rho=1e-4)
+    model = KarmaOnlineClassifier(rho=1e-4)
     stream = batches(10)
     X, y = next(stream)
     model.partial_fit(X, y, classes=["down", "up"])  # settles the scale of the columns
@@ -38,7 +38,7 @@ def main():
         print(
             f"{model.n_rows_seen_:6d} rows: {score.mistakes / score.n_rows:.1%} mistakes, hinge loss {score.loss:.3f}"
         )
-    display = RegretDisplay({"KarmaClassifier": np.concatenate(wrong)})
+    display = RegretDisplay({"KarmaOnlineClassifier": np.concatenate(wrong)})
     display.plot(plt.subplots(figsize=(7, 3.6), layout="constrained")[1])
     plt.show()
 
@@ -46,7 +46,7 @@ def main():
     print("one row:", model.predict_one(row))
     model.learn_one(row, "up")
 
-    once = KarmaClassifier(loss="hinge", rho=1e-4).fit_batches(batches(10), classes=["down", "up"])
+    once = KarmaOnlineClassifier(rho=1e-4).fit_batches(batches(10), classes=["down", "up"])
     X, y = next(batches(1, seed=0))
     print(f"one pass over batches: {once.solver_}, {np.mean(once.predict(X) == y):.1%} right")
 

@@ -9,28 +9,36 @@ from pathlib import Path
 import numpy as np
 
 import lacunar
-from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
+from lacunar import (
+    KarmaClassifier,
+    KarmaClassifierCV,
+    KarmaOnlineClassifier,
+    KarmaOnlineRegressor,
+    KarmaRegressor,
+    KarmaRegressorCV,
+)
 from lacunar.active import MBEG, ActivePOPCA
 from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.completion import OnlineMatrixClassifier
-from lacunar.features import KarmaFeatures
+from lacunar.karma import KarmaFeatures
+from lacunar.learner import KarmaStackClassifier, KarmaStackRegressor
 from lacunar.lowrank import GROUSE, PETRELS, POPCA
 from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
-from lacunar.stack import KarmaStackClassifier, KarmaStackRegressor, LowRankImputer
+from lacunar.stack import LowRankImputer
 
 LIBRARY = str(Path(lacunar.__file__).parent)
 # Learners of tables, by name.
 LEARNERS = {
     "karma": KarmaClassifier(),
     "karma-primal": KarmaClassifier(loss="hinge", solver="primal", random_state=0),
-    "karma-passes": KarmaClassifier(loss="hinge", solver="primal", passes=2, random_state=0),
-    "karma-online": KarmaClassifier(2.5, loss="hinge", solver="online", random_state=0),
+    "karma-passes": KarmaOnlineClassifier(max_iter=2, random_state=0),
+    "karma-online": KarmaOnlineClassifier(2.5, random_state=0),
     "karma-cv": KarmaClassifierCV(),
     "karma-auto": KarmaClassifierCV(options="auto", random_state=0),
     "karma-regressor": KarmaRegressor(),
     # In float32 the solver stops elsewhere, and the distance to the optimum goes with the root of the gap.
     "karma-regressor-primal": KarmaRegressor(solver="primal", tol=1e-8, random_state=0),
-    "karma-regressor-online": KarmaRegressor(2.5, loss="absolute", solver="online", random_state=0),
+    "karma-regressor-online": KarmaOnlineRegressor(2.5, loss="absolute", random_state=0),
     "karma-regressor-cv": KarmaRegressorCV(),
     "features": KarmaFeatures(),
     "features-nystroem": KarmaFeatures(3, n_components=8, random_state=0),

@@ -7,14 +7,23 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone, is_classifier
 
-from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV, Observed
+from lacunar import (
+    KarmaClassifier,
+    KarmaClassifierCV,
+    KarmaOnlineClassifier,
+    KarmaOnlineRegressor,
+    KarmaRegressor,
+    KarmaRegressorCV,
+    Observed,
+)
 from lacunar.active import ActivePOPCA
 from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
-from lacunar.features import KarmaFeatures
+from lacunar.karma import KarmaFeatures
 from lacunar.kernels import KernelForm
+from lacunar.learner import KarmaStackClassifier, KarmaStackRegressor
 from lacunar.lowrank import GROUSE, PETRELS, POPCA
 from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
-from lacunar.stack import KarmaStackClassifier, KarmaStackRegressor, LowRankImputer
+from lacunar.stack import LowRankImputer
 
 CUTS = (1, 7, 64)
 METHODS = ("predict", "decision_function", "predict_proba", "transform", "impute", "score_samples")
@@ -78,23 +87,30 @@ MODELS = {
             "gram, logistic": {"solver": "gram", "loss": "logistic"},
             "gram, logistic, three classes": {"solver": "gram", "loss": "logistic"},
             "gram, crammer-singer": {"solver": "gram", "loss": "crammer_singer"},
-            "gram, as in the paper": {"solver": "gram", "options": "paper"},
+            "gram, as in the paper": {"solver": "gram", "count_scale": "raw", "normalize": None, "loss": "hinge"},
             "primal": {"solver": "primal"},
-            "primal, float32": {"solver": "primal", "dtype": "float32"},
-            "primal, float64": {"solver": "primal", "dtype": "float64"},
+            "primal, float32": {"solver": "primal", "loss": "squared_hinge"},
+            "primal, float64": {"solver": "primal", "loss": "squared_hinge", "tol": 1e-5},
             "primal, gamma 1": {"solver": "primal", "gamma": 1},
-            "primal, gamma 3": {"solver": "primal", "gamma": 3, "loss": "hinge", "passes": 1},
-            "primal, hashed": {"solver": "primal", "gamma": 3, "memory_limit": 2**16, "passes": 1},
+            "primal, gamma 3": {"solver": "primal", "gamma": 3, "loss": "hinge"},
+            "primal, hashed": {"solver": "primal", "gamma": 3, "memory_limit": 2**16},
             "primal, three classes": {"solver": "primal", "loss": "logistic"},
-            "primal, cosine": {"solver": "primal", "normalize": "cosine", "indicators": True, "passes": 1},
-            "online": {"solver": "online", "gamma": 2.5},
-            "online, float64": {"solver": "online", "dtype": "float64", "normalize": "cosine"},
-            "online, budget": {"solver": "online", "max_support": 30, "budget": "project"},
+            "primal, cosine": {"solver": "primal", "normalize": "cosine", "indicators": True},
+        }.items()
+    },
+    **{
+        f"online {name}": KarmaOnlineClassifier(random_state=0, **options)
+        for name, options in {
+            "primal": {"gamma": 3},
+            "support": {"gamma": 2.5},
+            "support, cosine": {"solver": "support", "normalize": "cosine"},
+            "budget": {"budget": 30, "budget_policy": "project"},
+            "paper": {"options": "paper", "rho": 1.0},
         }.items()
     },
     "regressor": KarmaRegressor(),
     "regressor, primal": KarmaRegressor(solver="primal", random_state=0),
-    "regressor, online": KarmaRegressor(solver="online", gamma=2.5, loss="absolute", random_state=0),
+    "regressor, online": KarmaOnlineRegressor(2.5, loss="absolute", random_state=0),
     "classifier CV": KarmaClassifierCV(gammas=(1, 2), Cs=(1.0, 10.0), cv=3, random_state=0),
     "classifier CV, auto": KarmaClassifierCV(options="auto"),
     "classifier CV, logistic": KarmaClassifierCV(gammas=(2,), Cs=(1.0,), refit_loss="logistic", random_state=0),
@@ -190,11 +206,11 @@ def test_every_path_of_the_kernel_gives_the_same_bits(options, dtype):
 
 
 STREAMS = {
-    "primal": (KarmaClassifier(solver="primal", loss="hinge"), "decision_function"),
-    "primal, float64": (KarmaClassifier(solver="primal", dtype="float64"), "decision_function"),
-    "primal, gamma 3": (KarmaRegressor(solver="primal", gamma=3), "predict"),
-    "primal, wide": (KarmaRegressor(solver="primal", loss="absolute"), "predict"),
-    "online": (KarmaClassifier(solver="online", gamma=2.5), "decision_function"),
+    "primal": (KarmaOnlineClassifier(), "decision_function"),
+    "primal, float64": (KarmaOnlineClassifier(options="paper", rho=1.0), "decision_function"),
+    "primal, gamma 3": (KarmaOnlineRegressor(3), "predict"),
+    "primal, wide": (KarmaOnlineRegressor(loss="absolute"), "predict"),
+    "support": (KarmaOnlineClassifier(2.5), "decision_function"),
     "PETRELS": (PETRELS(3, random_state=0), "transform"),
     "PETRELS, shared": (PETRELS(3, state="shared", random_state=0), "transform"),
     "GROUSE": (GROUSE(3, random_state=0), "transform"),

@@ -8,9 +8,15 @@ from faulty import LEARNERS, answer, problem, quiet, state
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
+from lacunar import (
+    KarmaClassifier,
+    KarmaClassifierCV,
+    KarmaOnlineClassifier,
+    KarmaOnlineRegressor,
+    KarmaRegressorCV,
+)
+from lacunar.learner import KarmaStackClassifier
 from lacunar.regression import SLRMRegressorCV
-from lacunar.stack import KarmaStackClassifier
 
 X, Y = problem()
 
@@ -31,9 +37,9 @@ def batches(count):
 
 
 STREAMS = {
-    "primal": (KarmaClassifier(loss="hinge", solver="primal"), {"classes": [0, 1]}),
-    "online": (KarmaClassifier(2.5, loss="hinge", solver="online"), {"classes": [0, 1]}),
-    "regressor": (KarmaRegressor(loss="absolute", solver="primal"), {}),
+    "primal": (KarmaOnlineClassifier(), {"classes": [0, 1]}),
+    "online": (KarmaOnlineClassifier(2.5), {"classes": [0, 1]}),
+    "regressor": (KarmaOnlineRegressor(loss="absolute"), {}),
 }
 
 

@@ -6,7 +6,7 @@ from reference import dual as twin
 from sklearn.svm import SVC
 
 from lacunar import _core
-from lacunar._dual import solve_crammer_singer, solve_dual
+from lacunar.karma.solvers import solve_crammer_singer, solve_dual
 
 LOSSES = ("hinge", "squared_hinge", "logistic")
 TIGHT = {"tol": 1e-9, "max_iter": 20000}

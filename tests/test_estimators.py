@@ -17,18 +17,26 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.fixes import parse_version
 
 import lacunar
-from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
+from lacunar import (
+    KarmaClassifier,
+    KarmaClassifierCV,
+    KarmaOnlineClassifier,
+    KarmaOnlineRegressor,
+    KarmaRegressor,
+    KarmaRegressorCV,
+)
 from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.encode import TableEncoder
-from lacunar.features import KarmaFeatures
+from lacunar.karma import KarmaFeatures
+from lacunar.learner import KarmaStackClassifier, KarmaStackRegressor
 from lacunar.lowrank import GROUSE, PETRELS, POPCA
 from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
-from lacunar.stack import KarmaStackClassifier, KarmaStackRegressor, LowRankImputer
+from lacunar.stack import LowRankImputer
 
 ESTIMATORS = [
     KarmaClassifier(),
-    KarmaClassifier(options="paper"),
+    KarmaClassifier(count_scale="raw", normalize=None, loss="hinge", C=1e-2),
     KarmaClassifier(indicators=True, normalize="cosine", class_weight="balanced"),
     KarmaClassifier(loss="hinge"),
     KarmaClassifier(loss="squared_hinge", normalize="cosine"),
@@ -37,11 +45,12 @@ ESTIMATORS = [
     KarmaRegressor(),
     KarmaRegressor(gamma=3, indicators=True, normalize=None),
     KarmaClassifier(solver="primal", random_state=0),
-    KarmaClassifier(solver="primal", loss="hinge", passes=2, random_state=0),
-    KarmaClassifier(solver="online", gamma=2.5, loss="logistic", random_state=0),
+    KarmaOnlineClassifier(solver="primal", max_iter=2, random_state=0),
+    KarmaOnlineClassifier(2.5, loss="logistic", random_state=0),
+    KarmaOnlineClassifier(options="paper"),
     KarmaRegressor(solver="primal", random_state=0),
     KarmaRegressor(solver="primal", gamma=3, loss="epsilon_insensitive", random_state=0),
-    KarmaRegressor(solver="online", gamma=2.5, loss="absolute", passes=20, random_state=0),
+    KarmaOnlineRegressor(2.5, loss="absolute", max_iter=20, random_state=0),
     KarmaClassifierCV(),
     KarmaClassifierCV(cv=3, random_state=0, average=2),
     KarmaClassifierCV(gammas=(2,), Cs=(1.0,), refit_loss="logistic", random_state=0),
@@ -87,6 +96,8 @@ BASELINES = [
 
 
 WEIGHT_CHECKS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
+ONLINE = (KarmaOnlineClassifier, KarmaOnlineRegressor)
+ONE_STEP = "a pass of Algorithm 1 takes one step of weight 2 where two rows take two steps of weight 1"
 REASON = "equal to 1e-7 is asked, the solver stops at a duality gap on a float32 Gram; see test_weights_are_repeats"
 
 
@@ -96,12 +107,9 @@ def expected_failures(estimator):
         return {"check_supervised_y_no_nan": "NaN in y is an unlabelled row"}
     loss = getattr(estimator, "loss", getattr(estimator, "refit_loss", None)) or "squared"
     solver = getattr(estimator, "solver", None)
-    failing = {} if loss == "squared" and solver in (None, "auto") else dict.fromkeys(WEIGHT_CHECKS, REASON)
-    if solver == "auto" and getattr(estimator, "options", None) == "paper":
-        failing["check_fit_score_takes_y"] = (
-            "more than two classes: Crammer and Singer's loss has no steps to go on with"
-        )
-    return failing
+    if isinstance(estimator, ONLINE):
+        return dict.fromkeys(WEIGHT_CHECKS, ONE_STEP)
+    return {} if loss == "squared" and solver in (None, "auto") else dict.fromkeys(WEIGHT_CHECKS, REASON)
 
 
 def is_default(estimator):
@@ -137,6 +145,8 @@ NO_ARRAYS = {
 }
 UNLABELLED = "NaN in y is an unlabelled row, and fit without any label learns the subspace alone"
 DEFAULT_FAILURES = {
+    "KarmaOnlineClassifier": dict.fromkeys(WEIGHT_CHECKS, ONE_STEP),
+    "KarmaOnlineRegressor": dict.fromkeys(WEIGHT_CHECKS, ONE_STEP),
     "SLRMRegressor": {"check_supervised_y_no_nan": UNLABELLED},
     "MPCRRegressor": {"check_supervised_y_no_nan": UNLABELLED},
     "SMPCRRegressor": {"check_supervised_y_no_nan": UNLABELLED},
@@ -208,9 +218,8 @@ def test_sparse_encoding_gives_the_same_fit(estimator, container, width):
 
 @every
 def test_weights_are_repeats(estimator):
-    algorithm_1 = getattr(estimator, "options", None) == "paper" and hasattr(estimator, "passes")
-    if algorithm_1 or getattr(estimator, "passes", None) or getattr(estimator, "solver", "auto") == "online":
-        pytest.skip("a pass of Algorithm 1 takes one step of weight 2 where two rows take two steps of weight 1")
+    if isinstance(estimator, ONLINE):
+        pytest.skip(ONE_STEP)
     X, y = problem(estimator)
     weight = np.random.default_rng(1).integers(0, 3, len(y))
     estimator = clone(estimator)

@@ -9,17 +9,18 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressorCV, Observed
+from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaOnlineClassifier, KarmaRegressorCV, Observed
 from lacunar._codes import row_codes
 from lacunar.active import MBEG, ActivePOPCA
 from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.completion import OnlineMatrixClassifier
-from lacunar.features import KarmaFeatures
+from lacunar.karma import KarmaFeatures
 from lacunar.kernels import karma_kernel
+from lacunar.learner import KarmaStackClassifier
 from lacunar.lowrank import GROUSE, PETRELS, POPCA, column_pair_sums
 from lacunar.observed.columns import fit_columns
 from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
-from lacunar.stack import KarmaStackClassifier, LowRankImputer
+from lacunar.stack import LowRankImputer
 
 if not hasattr(signal, "setitimer"):
     pytest.skip("this system has no interval timers", allow_module_level=True)
@@ -48,11 +49,11 @@ LOOPS = {
     "dual ascent on the table": lambda: KarmaClassifier(
         loss="hinge", solver="primal", tol=1e-12, max_iter=10**6, C=100
     ).fit(*LARGE),
-    "passes of Algorithm 1": lambda: KarmaClassifier(loss="hinge", solver="primal", passes=10**6).fit(*LARGE),
+    "passes of Algorithm 1": lambda: KarmaOnlineClassifier(max_iter=10**6).fit(*LARGE),
     "dual ascent on a Gram": lambda: KarmaClassifier(
         4, loss="hinge", solver="gram", tol=1e-14, max_iter=10**6, C=1e3
     ).fit(*MANY),
-    "stored rows": lambda: KarmaClassifier(2.5, loss="hinge", solver="online", passes=10**6).fit(*LARGE),
+    "stored rows": lambda: KarmaOnlineClassifier(2.5, max_iter=10**6).fit(*LARGE),
     "search": lambda: [KarmaClassifierCV(options="auto").fit(*SMALL) for _ in range(1000)],
     "refinement": lambda: [POPCA(10, refine=10**6).fit(LARGE[0]) for _ in range(1000)],
     "EM": lambda: SLRMRegressor(10, max_iter=10**6, tol=0).fit(LARGE[0], LARGE[1].astype(float)),
@@ -79,9 +80,7 @@ LOOPS = {
     "pairs asked": lambda: [ASKED.decision_function(PAIRS) for _ in range(10**5)],
     "rows asked for": lambda: ActivePOPCA(50, 3, n_observed=10).run(oracle, 10**9),
     "pairs of attributes": lambda: MBEG(50, 3, n_observed=10, lazy=False).run(oracle, 10**9),
-    "batches": lambda: KarmaClassifier(loss="hinge", solver="primal").fit_batches(
-        itertools.repeat(SMALL), classes=[0, 1]
-    ),
+    "batches": lambda: KarmaOnlineClassifier().fit_batches(itertools.repeat(SMALL), classes=[0, 1]),
     "stack": lambda: [KarmaStackClassifier().fit(*SMALL) for _ in range(1000)],
 }
 
@@ -148,7 +147,7 @@ def test_an_interrupt_is_seen_by_the_main_thread_alone():
 
 
 def test_an_interrupted_fit_keeps_the_last_full_block():
-    model = KarmaClassifier(loss="hinge", solver="primal", passes=10**6)
+    model = KarmaOnlineClassifier(max_iter=10**6)
     with Interrupted(0.3):
         model.fit(*LARGE)
     assert model.n_rows_seen_ > 0

@@ -6,12 +6,13 @@ from sklearn.base import clone
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold
 
-from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
+from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaOnlineClassifier, KarmaRegressor, KarmaRegressorCV
 from lacunar.baselines import MatrixCompletionClassifier, MatrixCompletionRegressor
+from lacunar.learner import KarmaStackClassifier
 from lacunar.lowrank import POPCA
 from lacunar.model_selection import ColdColumnKFold, ColdRowKFold, EntryKFold
 from lacunar.regression import SLRMRegressorCV
-from lacunar.stack import KarmaStackClassifier, LowRankImputer
+from lacunar.stack import LowRankImputer
 
 
 def table(n=90, d=6, seed=0):
@@ -29,7 +30,7 @@ DRAWN = {
     "subsample": KarmaClassifierCV(max_search_rows=40),
     "holdout": KarmaRegressorCV(cv="holdout"),
     "table": KarmaRegressor(solver="primal"),
-    "stored rows": KarmaClassifier(solver="online", loss="hinge"),
+    "stored rows": KarmaOnlineClassifier(solver="support"),
     "slrm cells": SLRMRegressorCV([1, 2], over="cells", cv=3),
     "mc-1": MatrixCompletionClassifier(mu_min=1e-2),
     "mc-b": MatrixCompletionRegressor("bias", mu_min=1e-2),

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
 
-from lacunar import KarmaClassifier, KarmaRegressor, Observed
+from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaRegressor, Observed
 from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier
-from lacunar.features import KarmaFeatures
+from lacunar.karma import KarmaFeatures
 from lacunar.lowrank import GROUSE, PETRELS, POPCA
 from lacunar.regression import MPCRRegressor, SLRMRegressor
 from lacunar.stack import LowRankImputer
@@ -28,7 +28,7 @@ TABLES = st.tuples(st.integers(1, 12), st.integers(1, 7)).flatmap(
 LEARNERS = [
     KarmaClassifier(),
     KarmaClassifier(loss="hinge", solver="primal", random_state=0),
-    KarmaClassifier(2.5, loss="hinge", solver="online", random_state=0),
+    KarmaOnlineClassifier(2.5, random_state=0),
     KarmaRegressor(),
     # In float32 the solver stops elsewhere, and the distance to the optimum goes with the root of the gap.
     KarmaRegressor(solver="primal", tol=1e-8, random_state=0),
@@ -117,7 +117,7 @@ def test_a_refused_batch_changes_no_bit(learner, row, column, value):
     rng = np.random.default_rng(0)
     X, labels = rng.normal(size=(16, 5)), np.arange(16) % 2
     X[rng.random(X.shape) < 0.3] = np.nan
-    options = {"classes": [0, 1]} if isinstance(learner, KarmaClassifier) else {}
+    options = {"classes": [0, 1]} if isinstance(learner, KarmaOnlineClassifier) else {}
     model = clone(learner)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

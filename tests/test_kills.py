@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lacunar import KarmaClassifier, KarmaRegressor, Observed
+from lacunar import KarmaOnlineClassifier, KarmaOnlineRegressor, Observed
 from lacunar.active import MBEG, ActivePOPCA
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.lowrank import GROUSE, PETRELS, POPCA
@@ -71,12 +71,12 @@ def ask_and_tell(model, number):
 # How to make a model, how it learns one batch, and its own count of rows, from which the resumed run knows where it is.
 FITS = {
     "karma-primal": (
-        lambda: KarmaClassifier(2, loss="hinge", solver="primal", random_state=0),
+        lambda: KarmaOnlineClassifier(random_state=0),
         learn_karma,
         "n_rows_seen_",
     ),
     "karma-online": (
-        lambda: KarmaClassifier(2.5, loss="hinge", solver="online", random_state=0),
+        lambda: KarmaOnlineClassifier(2.5, random_state=0),
         learn_karma,
         "n_rows_seen_",
     ),
@@ -92,7 +92,7 @@ FITS = {
     "petrels-shared": (lambda: PETRELS(3, state="shared", random_state=0), learn_rows, "n_samples_seen_"),
     "slrm": (lambda: SLRMRegressor(3, solver="stochastic", random_state=0), learn_numbers, "tracker_"),
     "karma-regressor": (
-        lambda: KarmaRegressor(2, loss="absolute", solver="primal", random_state=0),
+        lambda: KarmaOnlineRegressor(loss="absolute", random_state=0),
         learn_numbers,
         "n_rows_seen_",
     ),

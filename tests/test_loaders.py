@@ -6,11 +6,12 @@ from random import Random
 import numpy as np
 import pytest
 from fuzz import archives, models, structure
+from sklearn.base import clone
 
-from lacunar import KarmaClassifier, Observed
+from lacunar import KarmaClassifier, KarmaOnlineClassifier, Observed
 from lacunar.baselines import MatrixCompletionClassifier
 from lacunar.completion import OnlineMatrixClassifier
-from lacunar.karma._primal import PrimalModel
+from lacunar.karma.solvers import PrimalModel
 from lacunar.kernels import KernelForm
 from lacunar.lowrank import PETRELS
 from lacunar.observed.container import read_archive, write_archive
@@ -72,9 +73,9 @@ def test_seats_that_repeat_a_vertex_are_refused(tmp_path):
         load_model(forged(model, tmp_path / "m", repeat))
 
 
-@pytest.mark.parametrize("solver", ["online", "gram"])
-def test_stored_rows_of_other_columns_are_refused(tmp_path, solver):
-    model = KarmaClassifier(2.5, solver=solver, passes=2 if solver == "online" else None).fit(X, LABELS)
+@pytest.mark.parametrize("learner", [KarmaOnlineClassifier(2.5, max_iter=2), KarmaClassifier(2.5)], ids=repr)
+def test_stored_rows_of_other_columns_are_refused(tmp_path, learner):
+    model = clone(learner).fit(X, LABELS)
 
     def widen(arrays, names, tables, content):
         for node in tables:
@@ -94,13 +95,13 @@ def test_pending_rows_of_other_columns_are_refused():
     rows, y = Observed.from_dense(cells), np.where(cells[:, :1] > 0, 1.0, -1.0)
     model = PrimalModel(KernelForm(gamma=2.0), d, 1, loss="hinge", rho=1e-3)
     model.partial_fit(rows, y)
-    state = model.state()
+    state = model.snapshot()
     pending = state["pending_rows"]
     indices = np.array(pending.indices)
     indices[pending.indptr[1:] - 1] = 1_999_999_999
     shape = (pending.shape[0], 2_000_000_000)
     with pytest.raises(ValueError, match=r"pending_rows.*3000"):
-        PrimalModel.from_state({**state, "pending_rows": Observed(pending.indptr, indices, pending.values, shape)})
+        PrimalModel.restore({**state, "pending_rows": Observed(pending.indptr, indices, pending.values, shape)})
 
 
 def test_labels_codes_and_classes_are_checked_against_each_other(tmp_path):

@@ -5,7 +5,7 @@ import pytest
 from faulty import LEARNERS, OTHERS, answer, problem, quiet, state
 from sklearn.base import clone
 
-from lacunar import KarmaClassifier, KarmaRegressor, Observed
+from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaOnlineRegressor, KarmaRegressor, Observed
 from lacunar.baselines import GeomClassifier
 from lacunar.completion import KernelFunction, OnlineMatrixClassifier
 from lacunar.lowrank import POPCA
@@ -80,17 +80,13 @@ def test_targets(name, factor):
     sound_or_refused(model, lambda: model.fit(X, (Y - 0.3) * factor), state(model))
 
 
-STREAMS = [
-    name
-    for name, model in LEARNERS.items()
-    if hasattr(model, "partial_fit") and name not in ("karma", "karma-regressor", "popca-free")
-]
+STREAMS = [name for name, model in LEARNERS.items() if hasattr(model, "partial_fit") and name != "popca-free"]
 
 
 @pytest.mark.parametrize("name", STREAMS)
 def test_a_later_batch(name):
     model = clone(LEARNERS[name])
-    options = {"classes": [0, 1]} if isinstance(model, KarmaClassifier) else {}
+    options = {"classes": [0, 1]} if isinstance(model, KarmaOnlineClassifier) else {}
     with quiet():
         model.partial_fit(X, Y, **options)
     before = state(model)
@@ -113,17 +109,15 @@ def test_large_rows_to_answer(name):
 
 
 OPTIONS = {
-    "constant step": lambda: KarmaClassifier(
-        loss="squared_hinge", solver="primal", passes=3, eta="constant", eta0=1e300
-    ),
-    "constant step, rows": lambda: KarmaClassifier(2.5, loss="hinge", solver="online", eta="constant", eta0=1e300),
-    "falling step": lambda: KarmaRegressor(2.5, loss="squared", solver="online", eta="invscaling", eta0=1e300),
-    "gamma 50": lambda: KarmaClassifier(50, loss="hinge", scale="raw", normalize=None),
-    "gamma 1000": lambda: KarmaClassifier(1000, scale="raw", normalize=None),
-    "degree": lambda: KarmaClassifier(degree=200, scale="raw", normalize=None),
+    "constant step": lambda: KarmaOnlineClassifier(loss="squared_hinge", solver="primal", max_iter=3, eta=1e300),
+    "constant step, rows": lambda: KarmaOnlineClassifier(2.5, eta=1e300),
+    "constant step, numbers": lambda: KarmaOnlineRegressor(2.5, eta=1e300),
+    "gamma 50": lambda: KarmaClassifier(50, loss="hinge", count_scale="raw", normalize=None),
+    "gamma 1000": lambda: KarmaClassifier(1000, count_scale="raw", normalize=None),
+    "degree": lambda: KarmaClassifier(degree=200, count_scale="raw", normalize=None),
     "geom": lambda: GeomClassifier(kernel="poly", degree=300),
     "raw primal": lambda: KarmaClassifier(
-        loss="hinge", solver="primal", standardize=False, scale="raw", normalize=None
+        loss="hinge", solver="primal", standardize=False, count_scale="raw", normalize=None
     ),
     "C": lambda: KarmaClassifier(C=1e300, loss="hinge", solver="primal"),
     "small C": lambda: KarmaRegressor(C=1e-300),

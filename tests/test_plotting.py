@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import LinearRegression
 
-from lacunar import KarmaClassifier, KarmaRegressor, Observed
+from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaRegressor, Observed
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.lowrank import GROUSE, PETRELS
 from lacunar.plotting import (
@@ -114,10 +114,12 @@ def test_regret_is_a_difference_of_sums():
     display.plot()
     X, code, _ = holes()
     y = np.where(code > 0, "yes", "no")
-    one = KarmaClassifier(loss="hinge").partial_fit(X[:100], y[:100], classes=["no", "yes"])
-    two = KarmaClassifier(loss="hinge").partial_fit(X[:100], y[:100], classes=["no", "yes"])
+    one = KarmaOnlineClassifier().partial_fit(X[:100], y[:100], classes=["no", "yes"])
+    two = KarmaOnlineClassifier().partial_fit(X[:100], y[:100], classes=["no", "yes"])
     drawn = RegretDisplay.from_estimator(one, X[100:], y[100:]).plot()
-    np.testing.assert_allclose(drawn.curves()["KarmaClassifier"][-1], two.score_stream(X[100:], y[100:]).mistakes / 200)
+    np.testing.assert_allclose(
+        drawn.curves()["KarmaOnlineClassifier"][-1], two.score_stream(X[100:], y[100:]).mistakes / 200
+    )
 
 
 def test_scores_are_drawn_best_first():

@@ -12,7 +12,7 @@ X, Y = problem()
 OTHER, OTHER_Y = problem(seed=1, n=50, d=5)
 MOMENTS = 8
 # An interrupt leaves what was learned so far: see test_faults.py.
-KEEPS_BLOCKS = {"karma-primal", "karma-passes", "karma-online", "karma-regressor-primal", "karma-regressor-online"}
+KEEPS_BLOCKS = {"karma-passes", "karma-online", "karma-regressor-online"}
 
 
 def moments(name, X, y, count):

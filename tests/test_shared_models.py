@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from lacunar import KarmaClassifier, KarmaRegressor, Observed
+from lacunar import KarmaClassifier, KarmaOnlineRegressor, KarmaRegressor, Observed
 from lacunar.completion import Kernel, OnlineMatrixClassifier
-from lacunar.features import KarmaFeatures
+from lacunar.karma import KarmaFeatures
 from lacunar.lowrank import GROUSE, PETRELS, POPCA
 from lacunar.regression import MPCRRegressor, SLRMRegressor
 from lacunar.stack import LowRankImputer
@@ -35,7 +35,7 @@ def completion(**options):
 ASKED = {
     "dual": lambda: KarmaClassifier(loss="hinge").fit(X, Y > 0).decision_function,
     "primal": lambda: KarmaRegressor(solver="primal", random_state=0).fit(X, Y).predict,
-    "online": lambda: KarmaRegressor(solver="online", gamma=2.5, random_state=0).fit(X, Y).predict,
+    "online": lambda: KarmaOnlineRegressor(2.5, random_state=0).fit(X, Y).predict,
     "features": lambda: KarmaFeatures(3, n_components=20, random_state=0).fit(X).transform,
     "POPCA": lambda: POPCA(2, random_state=0).fit(X).transform,
     "PETRELS": lambda: PETRELS(2, random_state=0).fit(X).transform,
@@ -85,11 +85,9 @@ def test_threads_ask_single_pairs_of_one_completion():
 
 def test_two_threads_fit_models_of_their_own_from_one_table():
     rows = Observed.from_dense(X)
-    expected = KarmaRegressor(solver="online", gamma=2.5, random_state=0).fit(rows, Y).predict(rows)
+    expected = KarmaOnlineRegressor(2.5, random_state=0).fit(rows, Y).predict(rows)
     table = Observed.from_dense(X)
-    for got in at_once(
-        lambda: KarmaRegressor(solver="online", gamma=2.5, random_state=0).fit(table, Y).predict(table), 1
-    ):
+    for got in at_once(lambda: KarmaOnlineRegressor(2.5, random_state=0).fit(table, Y).predict(table), 1):
         np.testing.assert_array_equal(got, expected)
 
 

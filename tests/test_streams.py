@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from lacunar import KarmaClassifier, KarmaRegressor, Observed
+from lacunar import KarmaOnlineClassifier, KarmaOnlineRegressor, Observed
 from lacunar.completion import Features, OnlineMatrixClassifier, read_pair_batches
 from lacunar.lowrank import GROUSE, PETRELS, POPCA
 from lacunar.observed import Triplets, read_batches
@@ -37,18 +37,18 @@ SIDE = np.random.default_rng(1).normal(size=(max(N, D), 3))
 
 # How to make it, its labels, and the numbers that tell two fits apart.
 ROWS = {
-    "KarmaClassifier primal": (
-        lambda: KarmaClassifier(loss="hinge", solver="primal"),
+    "KarmaOnlineClassifier primal": (
+        lambda: KarmaOnlineClassifier(),
         WORDS,
         lambda m: [m.decision_function(X)],
     ),
-    "KarmaClassifier online": (
-        lambda: KarmaClassifier(2.5, loss="logistic", solver="online", max_support=40),
+    "KarmaOnlineClassifier support": (
+        lambda: KarmaOnlineClassifier(2.5, loss="logistic", budget=40),
         WORDS,
         lambda m: [m.decision_function(X)],
     ),
-    "KarmaRegressor primal": (lambda: KarmaRegressor(solver="primal"), NUMBERS, lambda m: [m.predict(X)]),
-    "KarmaRegressor online": (lambda: KarmaRegressor(2.5, solver="online"), NUMBERS, lambda m: [m.predict(X)]),
+    "KarmaOnlineRegressor primal": (lambda: KarmaOnlineRegressor(), NUMBERS, lambda m: [m.predict(X)]),
+    "KarmaOnlineRegressor support": (lambda: KarmaOnlineRegressor(2.5), NUMBERS, lambda m: [m.predict(X)]),
     "SLRMRegressor": (
         lambda: SLRMRegressor(3, solver="stochastic", random_state=0),
         HOLES,
@@ -251,7 +251,7 @@ def test_a_bad_batch_leaves_what_was_learned_before_it(name, at):
 @pytest.mark.parametrize("name", [*ROWS, *PAIRS])
 def test_no_batch_is_an_error_and_changes_nothing(name):
     model = ROWS[name][0]() if name in ROWS else PAIRS[name]()
-    options = CLASSES_OF_Y if name.startswith("KarmaClassifier") else {}
+    options = CLASSES_OF_Y if name.startswith("KarmaOnlineClassifier") else {}
     with pytest.raises(ValueError, match="batches must hold at least one"):
         model.fit_batches(iter([]), **options)
     assert not hasattr(model, "n_features_in_")

@@ -48,7 +48,7 @@ ATTRIBUTES = {
 }
 METHODS = dict.fromkeys(("from_state", "restored", "resume", "resumed"), "snapshot() and restore()")
 # Families that have not moved yet.
-NOT_MOVED = {"baselines", "features", "karma", "regression", "stack"}
+NOT_MOVED = {"baselines", "regression", "stack"}
 BUDGET = "karma"  # the only family with a `budget`: rows that an online kernel learner keeps
 
 

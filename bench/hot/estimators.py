@@ -7,11 +7,12 @@ import numpy as np
 from hot import case
 from hot.data import low_rank
 from hot.tables import scratch
-from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
-from lacunar.features import KarmaFeatures
+from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaOnlineClassifier, KarmaRegressor, KarmaRegressorCV
+from lacunar.karma import KarmaFeatures
 from lacunar.kernels import karma_kernel
+from lacunar.learner import KarmaStackRegressor
 from lacunar.persistence import load_model, save_model
-from lacunar.stack import KarmaStackRegressor, LowRankImputer
+from lacunar.stack import LowRankImputer
 
 fits = partial(case, counted=False)  # Python and BLAS take their share of each
 
@@ -63,16 +64,20 @@ LARGE = {"n": 100_000, "d": 200}
 
 
 @fits("fit, KarmaClassifier primal", small={"n": 400, "d": 60}, large=LARGE)
-@fits("fit, KarmaClassifier primal, one pass", small={"n": 400, "d": 60, "passes": 1}, large={**LARGE, "passes": 1})
-@fits(
-    "fit, KarmaClassifier online",
-    small={"n": 300, "d": 60, "solver": "online"},
-    large={"n": 5000, "d": 200, "solver": "online"},
-)
-def engines(n, d, solver="primal", **options):
+def ascent(n, d):
     rows, y, _, _ = low_rank(n, d, 5, 30)
-    made = partial(KarmaClassifier, loss="hinge", solver=solver, random_state=0, **options)
-    return learned(made, rows, y, 0.75)
+    return learned(partial(KarmaClassifier, loss="hinge", solver="primal", random_state=0), rows, y, 0.75)
+
+
+@fits("fit, KarmaOnlineClassifier primal", small={"n": 400, "d": 60}, large=LARGE)
+@fits(
+    "fit, KarmaOnlineClassifier support",
+    small={"n": 300, "d": 60, "solver": "support"},
+    large={"n": 5000, "d": 200, "solver": "support"},
+)
+def one_pass(n, d, solver="primal"):
+    rows, y, _, _ = low_rank(n, d, 5, 30)
+    return learned(partial(KarmaOnlineClassifier, solver=solver, random_state=0), rows, y, 0.75)
 
 
 @fits("fit, KarmaRegressor", small={"n": 200}, large={"n": 3000})
@@ -82,11 +87,11 @@ def regressor(n, loss="squared"):
     return learned(partial(KarmaRegressor, loss=loss, random_state=0), rows, codes[:, 0], 0.6)
 
 
-@fits("stream, KarmaClassifier partial_fit", small={"n": 600, "d": 60}, large={"n": 50_000, "d": 200})
+@fits("stream, KarmaOnlineClassifier partial_fit", small={"n": 600, "d": 60}, large={"n": 50_000, "d": 200})
 def batches(n, d):
     """Batches of 200 rows decide as one call does."""
     rows, y, _, _ = low_rank(n, d, 5, 20)
-    made = partial(KarmaClassifier, loss="hinge", standardize=False, dtype="float64")
+    made = partial(KarmaOnlineClassifier, standardize=False)
 
     def run():
         model = made()
@@ -101,7 +106,7 @@ def batches(n, d):
     return run, check
 
 
-@fits("stream, KarmaClassifier scored", small={"n": 600, "d": 60}, large={"n": 50_000, "d": 200})
+@fits("stream, KarmaOnlineClassifier scored", small={"n": 600, "d": 60}, large={"n": 50_000, "d": 200})
 def scored(n, d):
     rows, y, _, _ = low_rank(n, d, 5, 20)
 
@@ -110,17 +115,17 @@ def scored(n, d):
         assert score.mistakes == np.sum(np.where(score.values[:, 0] > 0, 1, -1) != y)
         assert np.mean(score.values[n // 2 :, 0] * y[n // 2 :] > 0) > 0.65
 
-    return lambda: KarmaClassifier(loss="hinge").score_stream(rows, y, classes=[-1, 1]), check
+    return lambda: KarmaOnlineClassifier().score_stream(rows, y, classes=[-1, 1]), check
 
 
-@fits("stream, KarmaClassifier one by one", small={"n": 100, "d": 60}, large={"n": 2000, "d": 200})
+@fits("stream, KarmaOnlineClassifier one by one", small={"n": 100, "d": 60}, large={"n": 2000, "d": 200})
 def one_by_one(n, d):
     """Dicts, as river's learners take them."""
     rows, y, _, _ = low_rank(2 * n, d, 5, 20)
     cells = [dict(zip(r.indices.tolist(), r.values.tolist(), strict=True)) for r in (rows[[i]] for i in range(2 * n))]
 
     def run():
-        model = KarmaClassifier(loss="hinge").partial_fit(rows[:n], y[:n], classes=[-1, 1])
+        model = KarmaOnlineClassifier().partial_fit(rows[:n], y[:n], classes=[-1, 1])
         guessed = []
         for x, label in zip(cells[n:], y[n:], strict=True):
             guessed.append(model.predict_one(x))

@@ -6,7 +6,7 @@ import numpy as np
 
 from hot import case
 from hot.data import dense_and_mask, low_rank
-from lacunar.features import KarmaFeatures
+from lacunar.karma import KarmaFeatures
 from lacunar.karma.solvers import OnlineModel, PrimalModel, loo_path, solve_crammer_singer, solve_dual, solve_ridge
 from lacunar.kernels import KernelForm, karma_kernel
 
@@ -150,7 +150,7 @@ def budgeted(n, d, observed=20):
     rows, y, new = streams(n, d, observed)
 
     def run():
-        model = new(OnlineModel, max_support=100, block=32)
+        model = new(OnlineModel, budget=100, block=32)
         return model.partial_fit(rows, y), model
 
     def check(made):
@@ -213,7 +213,9 @@ def ascent(n, d, observed=20):
 @case("features, exact", small={"n": 200, "d": 60}, large={"n": 5000, "d": 200})
 def features(n, d, observed=10):
     rows = low_rank(n, d, 5, observed)[0]
-    model = KarmaFeatures(method="exact", scale="raw", normalize=None, standardize=False, constant=False).fit(rows)
+    model = KarmaFeatures(method="exact", count_scale="raw", normalize=None, standardize=False, constant=False).fit(
+        rows
+    )
 
     def check(found):
         same_gram(raw_gram(rows), (found[:SOME] @ found.T).toarray())

@@ -50,7 +50,7 @@ def paper_labels(gammas: tuple[int, ...], X: Any, y: Any, X_new: Any, seed: int)
 def paper_numbers(gammas: tuple[int, ...], X: Any, y: Any, X_new: Any, seed: int) -> Any:
     split = ShuffleSplit(1, test_size=0.25, random_state=seed)
     search = GridSearchCV(
-        KarmaRegressor(options="paper", solver="gram"),
+        KarmaRegressor(count_scale="raw", normalize=None, solver="gram"),
         {"gamma": gammas, "C": CS},
         cv=split,
         scoring="neg_mean_squared_error",

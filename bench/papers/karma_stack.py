@@ -16,7 +16,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from lacunar.stack import KarmaStackRegressor
+from lacunar.learner import KarmaStackRegressor
 
 NAMES = ("karma", "completion", "stack", "IterativeImputer")
 

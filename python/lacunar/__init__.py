@@ -8,13 +8,22 @@ from importlib import import_module as _import_module
 from typing import Any as _Any
 
 from lacunar._config import __version__, show_config
-from lacunar.karma import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
+from lacunar.karma import (
+    KarmaClassifier,
+    KarmaClassifierCV,
+    KarmaOnlineClassifier,
+    KarmaOnlineRegressor,
+    KarmaRegressor,
+    KarmaRegressorCV,
+)
 from lacunar.observed import Observed
 from lacunar.persistence import load_model, save_model
 
 __all__ = [
     "KarmaClassifier",
     "KarmaClassifierCV",
+    "KarmaOnlineClassifier",
+    "KarmaOnlineRegressor",
     "KarmaRegressor",
     "KarmaRegressorCV",
     "Observed",
@@ -24,7 +33,7 @@ __all__ = [
     "show_config",
 ]
 _FAMILIES = (
-    "active", "baselines", "compare", "completion", "datasets", "distributed", "encode", "features", "karma", "kernels",
+    "active", "baselines", "compare", "completion", "datasets", "distributed", "encode", "karma", "kernels", "learner",
     "lowrank", "model_selection", "observed", "persistence", "plotting", "regression", "stack",
 )  # fmt: skip
 

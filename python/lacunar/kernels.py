@@ -508,7 +508,7 @@ def karma_embedding(X: Any, gamma: float = 2) -> _Floats:
     See Also
     --------
     karma_kernel : The same inner products without the features.
-    lacunar.features.KarmaFeatures : Far fewer features with the same inner products, for gamma 1 and 2.
+    lacunar.karma.KarmaFeatures : Far fewer features with the same inner products, for gamma 1 and 2.
 
     Notes
     -----

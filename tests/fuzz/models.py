@@ -18,8 +18,15 @@ from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, Matrix
 from lacunar.compare import Table, TableModel, load_problem
 from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction, Mix, OnlineMatrixClassifier
 from lacunar.encode import TableEncoder
-from lacunar.features import KarmaFeatures
-from lacunar.karma import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
+from lacunar.karma import (
+    KarmaClassifier,
+    KarmaClassifierCV,
+    KarmaFeatures,
+    KarmaOnlineClassifier,
+    KarmaOnlineRegressor,
+    KarmaRegressor,
+    KarmaRegressorCV,
+)
 from lacunar.lowrank import GROUSE, PETRELS, POPCA
 from lacunar.persistence import load_model, save_model
 from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
@@ -59,17 +66,17 @@ def table_model() -> TableModel:
 MODELS: dict[str, dict[str, Callable[[], Any]]] = {
     "karma": {
         "gram": lambda: KarmaClassifier().fit(X, LABELS),
-        "three": lambda: KarmaClassifier(gamma=3, loss="hinge", constant=True).fit(X, THREE),
+        "three": lambda: KarmaClassifier(gamma=3, loss="hinge").fit(X, THREE),
         "degree": lambda: KarmaClassifier(degree=2, indicators=True, normalize="cosine").fit(X, LABELS),
         "primal": lambda: KarmaClassifier(2, loss="hinge", solver="primal", random_state=0).fit(X, THREE),
-        "online": lambda: KarmaClassifier(2.5, loss="hinge", solver="online", random_state=0).fit(X, LABELS),
-        "stream": lambda: KarmaClassifier(2, loss="hinge", solver="primal").partial_fit(X, LABELS, classes=["ja", "nein"]),
+        "online": lambda: KarmaOnlineClassifier(2.5, random_state=0).fit(X, LABELS),
+        "stream": lambda: KarmaOnlineClassifier().partial_fit(X, LABELS, classes=["ja", "nein"]),
         "regressor": lambda: KarmaRegressor(2.5).fit(X, Y),
-        "tube": lambda: KarmaRegressor(2, loss="epsilon_insensitive", solver="online", random_state=0).fit(X, Y),
+        "tube": lambda: KarmaOnlineRegressor(loss="epsilon_insensitive", solver="support", random_state=0).fit(X, Y),
         "classifier cv": lambda: KarmaClassifierCV(gammas=[1, 2], Cs=[1.0], cv=2).fit(X, LABELS),
         "auto": lambda: KarmaClassifierCV(gammas=[1, 2], Cs=[1.0], cv=2, options="auto", average=2).fit(X, LABELS),
         "regressor cv": lambda: KarmaRegressorCV(gammas=[1, 2], Cs=[1.0], cv=2).fit(X, Y),
-        "unfitted": lambda: KarmaClassifier(class_weight={"ja": 2.0}, dtype="float32"),
+        "unfitted": lambda: KarmaClassifier(class_weight={"ja": 2.0}),
         "features": lambda: KarmaFeatures(2).fit(X),
         "nystroem": lambda: KarmaFeatures(2.5, method="nystroem", n_components=5, random_state=0).fit(X),
         "imputer": lambda: LowRankImputer(2).fit(X),

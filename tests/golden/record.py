@@ -31,9 +31,10 @@ CLASSES = {
     **{name: f"lacunar.karma.{name}" for name in (
         "KarmaClassifier", "KarmaRegressor", "KarmaClassifierCV", "KarmaRegressorCV",
         "KarmaOnlineClassifier", "KarmaOnlineRegressor")},
-    "KarmaFeatures": "lacunar.features.KarmaFeatures",
+    "KarmaFeatures": "lacunar.karma.KarmaFeatures",
     "CategoryEncoder": "lacunar.encode.TableEncoder",
-    **{name: f"lacunar.stack.{name}" for name in ("KarmaStackClassifier", "KarmaStackRegressor", "LowRankImputer")},
+    **{name: f"lacunar.learner.{name}" for name in ("KarmaStackClassifier", "KarmaStackRegressor")},
+    "LowRankImputer": "lacunar.stack.LowRankImputer",
     "POPCA": "lacunar.lowrank.POPCA",
     **{name: f"lacunar.lowrank.{name}" for name in ("PETRELS", "GROUSE")},
     **{name: f"lacunar.regression.{name}" for name in (
@@ -56,6 +57,13 @@ RENAMED: dict[str, dict[str, str | None]] = {
     **{
         f"MatrixCompletion{kind}": {"center_": "mean_", "mean_": None, "components_": None}
         for kind in ("Classifier", "Regressor")
+    },
+    **{
+        name: {"center_": "mean_", "mean_": None}
+        for name in (
+            *("KarmaClassifier", "KarmaRegressor", "KarmaOnlineClassifier", "KarmaOnlineRegressor"),
+            "KarmaFeatures",
+        )
     },
 }
 # Verbs on rows, and what each is called now.
@@ -152,16 +160,16 @@ CASES: dict[str, Case] = {
     "karma-crammer": Case("KarmaClassifier", {"loss": "crammer_singer"}, "three", rtol=1e-3),
     "karma-degree": Case("KarmaClassifier", {"degree": 2, "indicators": True, "normalize": "cosine"}, "labels"),
     # 0.1.0 took options="paper" for these two; since then it is Algorithm 1 itself. The stored file still loads and predicts.
-    "karma-paper": Case("KarmaClassifier", {"scale": "raw", "normalize": None}, "labels", rtol=1e-3),
+    "karma-paper": Case("KarmaClassifier", {"count_scale": "raw", "normalize": None}, "labels", rtol=1e-3),
     "karma-primal": Case("KarmaClassifier", {"loss": "hinge", "solver": "primal", **SEED}, "three", rtol=1e-3),
-    "karma-online": Case("KarmaClassifier", {"gamma": 3, "loss": "hinge", "solver": "online", **SEED}, "labels"),
-    "karma-stream": Case("KarmaClassifier", {"loss": "hinge", "solver": "primal"}, "stream of labels"),
-    "karma-support-stream": Case("KarmaClassifier", {"gamma": 3, "loss": "hinge", "solver": "online", "max_support": 8}, "stream of labels"),
+    "karma-online": Case("KarmaOnlineClassifier", {"gamma": 3, "loss": "hinge", "solver": "support", **SEED}, "labels"),
+    "karma-stream": Case("KarmaOnlineClassifier", {"loss": "hinge", "solver": "primal"}, "stream of labels"),
+    "karma-support-stream": Case("KarmaOnlineClassifier", {"gamma": 3, "loss": "hinge", "solver": "support", "budget": 8}, "stream of labels"),
     "karma-r": Case("KarmaRegressor", {}, "values"),
     "karma-r-primal": Case("KarmaRegressor", {"gamma": 3, "solver": "primal", **SEED}, "values", rtol=1e-3),
-    "karma-r-absolute": Case("KarmaRegressor", {"loss": "absolute", "solver": "online", "passes": 3, **SEED}, "values"),
-    "karma-r-tube": Case("KarmaRegressor", {"loss": "epsilon_insensitive", "solver": "online", **SEED}, "values"),
-    "karma-r-stream": Case("KarmaRegressor", {"solver": "online"}, "stream of values"),
+    "karma-r-absolute": Case("KarmaOnlineRegressor", {"loss": "absolute", "solver": "support", "max_iter": 3, **SEED}, "values"),
+    "karma-r-tube": Case("KarmaOnlineRegressor", {"loss": "epsilon_insensitive", "solver": "support", **SEED}, "values"),
+    "karma-r-stream": Case("KarmaOnlineRegressor", {"solver": "support"}, "stream of values"),
     "karma-cv": Case("KarmaClassifierCV", {"gammas": (1, 2), "Cs": (0.1, 1.0)}, "labels", rtol=1e-4),
     "karma-cv-auto": Case("KarmaClassifierCV", {"gammas": (1, 2), "Cs": (1.0,), "cv": 2, "options": "auto", **SEED}, "labels", rtol=1e-4),
     "karma-cv-logistic": Case("KarmaClassifierCV", {"gammas": (2,), "Cs": (1.0,), "refit_loss": "logistic", **SEED}, "labels", rtol=1e-3),

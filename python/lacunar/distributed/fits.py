@@ -206,7 +206,7 @@ def fit_slrm(model: SLRMRegressor, X: Any, y: Any, *, keep: bool = True) -> SLRM
 
 
 def fit_karma(model: Any, X: Any, y: Any, *, classes: Any = None, rounds: int = 1, first_rows: int = 1000) -> Any:
-    """Fit `KarmaClassifier` or `KarmaRegressor` on the weight table to shards, by averaging.
+    """Fit `KarmaOnlineClassifier` or `KarmaOnlineRegressor` on the weight table to shards, by averaging.
 
     The first rows of the first shard settle columns and kernel. In a round every shard is passed once, from the average of the
     round before, and the tables are averaged with their rows as weights. That is not what one machine makes of all rows:
@@ -214,7 +214,7 @@ def fit_karma(model: Any, X: Any, y: Any, *, classes: Any = None, rounds: int = 
 
     Parameters
     ----------
-    model : KarmaClassifier or KarmaRegressor
+    model : KarmaOnlineClassifier or KarmaOnlineRegressor
         gamma 1, 2 or 3, and solver "auto" or "primal". Set `rho` to 1 / (C N) for N rows in all. It is not changed.
     X, y : as in `shards`
     classes : sequence, default=None
@@ -226,7 +226,7 @@ def fit_karma(model: Any, X: Any, y: Any, *, classes: Any = None, rounds: int = 
 
     Returns
     -------
-    fitted : KarmaClassifier or KarmaRegressor
+    fitted : KarmaOnlineClassifier or KarmaOnlineRegressor
         `partial_fit` and `predict` go on from it.
 
     Raises
@@ -237,12 +237,12 @@ def fit_karma(model: Any, X: Any, y: Any, *, classes: Any = None, rounds: int = 
     Examples
     --------
     >>> import numpy as np
-    >>> from lacunar import KarmaClassifier
+    >>> from lacunar import KarmaOnlineClassifier
     >>> from lacunar.distributed import fit_karma
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(3000, 4))
     >>> y = (X[:, 0] > 0).astype(int)
-    >>> fitted = fit_karma(KarmaClassifier(loss="hinge"), [X[:1500], X[1500:]], [y[:1500], y[1500:]], classes=[0, 1])
+    >>> fitted = fit_karma(KarmaOnlineClassifier(), [X[:1500], X[1500:]], [y[:1500], y[1500:]], classes=[0, 1])
     >>> bool(fitted.score(X, y) > 0.95)
     True
     """

@@ -1,10 +1,11 @@
-"""KARMA: kernel learning from rows with holes (Hazan, Livni, Mansour 2015)."""
+"""KARMA: kernel learning from rows with missing entries (Hazan, Livni, Mansour 2015)."""
 
-from lacunar.karma._classifier import KarmaClassifier
-from lacunar.karma._classifier_cv import KarmaClassifierCV
-from lacunar.karma._regressor import KarmaRegressor
-from lacunar.karma._regressor_cv import KarmaRegressorCV
-from lacunar.karma._theory import (
+from lacunar.karma.classifier import KarmaClassifier
+from lacunar.karma.features import KarmaFeatures
+from lacunar.karma.online import KarmaOnlineClassifier, KarmaOnlineRegressor
+from lacunar.karma.regressor import KarmaRegressor
+from lacunar.karma.search import KarmaClassifierCV, KarmaRegressorCV
+from lacunar.karma.theory import (
     embedding_size,
     gamma_needed,
     objective_bound,
@@ -16,6 +17,9 @@ from lacunar.karma._theory import (
 __all__ = [
     "KarmaClassifier",
     "KarmaClassifierCV",
+    "KarmaFeatures",
+    "KarmaOnlineClassifier",
+    "KarmaOnlineRegressor",
     "KarmaRegressor",
     "KarmaRegressorCV",
     "embedding_size",

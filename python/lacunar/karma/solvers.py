@@ -1,10 +1,24 @@
 """The solvers behind the KARMA estimators: over any precomputed Gram matrix, over support rows, and over a weight table."""
 
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from sklearn.exceptions import ConvergenceWarning
+
+from lacunar import _linalg
 from lacunar._dual import DualResult, solve_crammer_singer, solve_dual
-from lacunar.karma._average import average_states
-from lacunar.karma._online import OnlineModel
-from lacunar.karma._primal import AscentResult, PrimalModel
-from lacunar.karma._ridge import LooPath, loo_path, solve_ridge
+from lacunar._threads import one_blas_thread
+from lacunar.karma.support import OnlineModel
+from lacunar.karma.table import AscentResult, PrimalModel, average_states, has_map
+from lacunar.kernels import KernelForm
 
 __all__ = [
     "AscentResult",
@@ -18,3 +32,309 @@ __all__ = [
     "solve_dual",
     "solve_ridge",
 ]
+_Floats = NDArray[np.float64]
+
+# Above this C * (largest eigenvalue), fitted values of a float32 Cholesky are wrong in their second digit:
+# off by 1e-4 at C = 10, by 1e-2 at C = 1000.
+_FLOAT32_LIMIT = 1e4
+_SMALL = 2048  # rows up to which threads of BLAS save 50 ms at most, and cost seconds on a busy machine
+_BLOCK_ROWS = 256  # rows of Q squared at a time by the leave-one-out diagonals
+# Below this many rows the Gram is solved, exactly, in a fraction of a second whatever the table would cost.
+_FEW_ROWS = 3000
+# Nanoseconds, one core (docs/karma-solvers.md): a visit of a row to the weight table and each float it reads there; a pair
+# of the Gram with its share of an iterative solver's passes; a multiplication of the Cholesky factorisation.
+_VISIT_NS, _TABLE_NS, _PAIR_NS, _FLOP_NS = 150.0, 0.13, 2.5, 0.025
+_SWEEPS = 16
+
+
+def solve_ridge(gram: NDArray[np.floating], Y: _Floats, C: float, weight: ArrayLike | None = None) -> _Floats:
+    """Coefficients of weighted kernel ridge regression.
+
+    Minimises 1/2 ||v||^2 + C sum_i w_i (f(x_i) - y_i)^2 over v = sum_j coef_j phi(x_j), so that f = gram @ coef and
+    (K + diag(1 / (2 C w_i))) coef = Y, the exact solution of the squared loss of [1]_.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n, n), float32 or float64
+        Kernel values, symmetric positive semi-definite. Left untouched.
+    Y : ndarray of shape (n, k) or (n,)
+        Targets, one column an output.
+    C : float
+        Weight of the loss against the norm, > 0.
+    weight : array-like of shape (n,), default=None
+        Sample weights, >= 0; a whole number w means the row w times, 0 means the row is not there. None is all ones.
+
+    Returns
+    -------
+    coef : ndarray of the shape of Y, float64
+        Dual coefficients; 0 in the rows of weight 0.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        The system is not positive definite: C is too large for this Gram, or the kernel is no kernel.
+
+    Notes
+    -----
+    One Cholesky factorisation: n^3/3 flops. A float64 Gram is factorised in float64; a float32 Gram in float32 as long
+    as C times (a bound on) its largest eigenvalue stays below 1e4, and in float64 above.
+
+    References
+    ----------
+    .. [1] Hazan, Livni, Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Section 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.karma.solvers import solve_ridge
+    >>> solve_ridge(np.eye(2), np.array([[3.0], [6.0]]), C=1.0)
+    array([[2.],
+           [4.]])
+    """
+    with one_blas_thread() if len(gram) <= _SMALL else nullcontext():
+        return _solve(gram, Y, C, _weight_root(len(gram), weight))
+
+
+def _solve(gram: NDArray[np.floating], Y: _Floats, C: float, root: _Floats | None) -> _Floats:
+    system = _weighted_copy(gram, root)
+    if system.dtype != np.float64 and C * np.abs(system).sum(axis=1, dtype=np.float64).max(initial=0) >= _FLOAT32_LIMIT:
+        system = _weighted_copy(np.asarray(gram, dtype=np.float64), root)
+    target = _scale_rows(np.asarray(Y, dtype=np.float64), root)
+    system.flat[:: len(system) + 1] += 1 / (2 * C)
+    try:
+        factor = cho_factor(system.T, lower=True, overwrite_a=True)  # .T: Fortran order, factorised in place
+    except LinAlgError as error:
+        largest = C if root is None else C * float(np.max(root)) ** 2
+        raise LinAlgError(
+            f"C must leave the ridge system K + I/(2C) positive definite; with C={largest:g} (times the largest sample weight) its "
+            f"Cholesky factorisation fails in {system.dtype} ({error}). Lower C, or check that the kernel is symmetric and "
+            "positive semi-definite."
+        ) from error
+    solution = cho_solve(factor, target.astype(system.dtype, copy=False), check_finite=False)
+    return _scale_rows(np.asarray(solution, dtype=np.float64), root)
+
+
+@dataclass(frozen=True)
+class LooPath:
+    """Exact leave-one-out predictions of kernel ridge regression for several C.
+
+    Attributes
+    ----------
+    Cs : ndarray of shape (g,)
+        The values of C, as asked for.
+    predictions : ndarray of shape (g, n, k)
+        `predictions[c, i]` is f(x_i) learned with `Cs[c]` from all rows but i.
+    errors : ndarray of shape (g, n, k)
+        `predictions - Y`.
+    eigenvalues, basis, projected : ndarrays of shape (n,), (n, n), (n, k)
+        W^(1/2) K W^(1/2) = basis diag(eigenvalues) basis^T, and basis^T W^(1/2) Y.
+    root : ndarray of shape (n,) or None
+        Square roots of the sample weights.
+    """
+
+    Cs: _Floats
+    predictions: _Floats
+    errors: _Floats
+    eigenvalues: _Floats
+    basis: _Floats
+    projected: _Floats
+    root: _Floats | None
+
+    def coef(self, C: float) -> _Floats:
+        """Coefficients (n, k) fitted on all rows with any C > 0: what `solve_ridge` returns, for 2 n^2 k flops."""
+        shrunk = self.projected / (self.eigenvalues + 1 / (2 * C))[:, None]
+        return _scale_rows(self.basis @ shrunk, self.root)
+
+
+def loo_path(gram: _Floats, Y: _Floats, Cs: Sequence[float] | _Floats, weight: ArrayLike | None = None) -> LooPath:
+    """Exact leave-one-out predictions for every C, from one eigendecomposition.
+
+    With G = W^(1/2) K W^(1/2) + I/(2C) and G beta = W^(1/2) Y, leaving row i out changes its prediction to
+    y_i - beta_i / (sqrt(w_i) (G^-1)_ii) [1]_. A row of weight 0 takes part in no fit: its prediction is the plain one.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n, n), float64
+        Kernel values, symmetric positive semi-definite. Left untouched.
+    Y : ndarray of shape (n, k)
+        Targets, one column an output.
+    Cs : sequence of g floats
+        Values of C, > 0, as in `solve_ridge`.
+    weight : array-like of shape (n,), default=None
+        Sample weights, >= 0. Leaving out a row leaves out its whole weight.
+
+    Returns
+    -------
+    path : LooPath
+        Predictions, errors, and the coefficients of any C by `path.coef(C)`.
+
+    Notes
+    -----
+    About 9 n^3 flops once, then 2 n^2 (k + 1) a value of C; one copy of the Gram.
+
+    References
+    ----------
+    .. [1] Rifkin, Lippert, "Notes on Regularized Least Squares", MIT CSAIL TR-2007-025, Section 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.karma.solvers import loo_path
+    >>> loo_path(np.ones((2, 2)), np.array([[3.0], [6.0]]), Cs=[0.5]).predictions
+    array([[[3. ],
+            [1.5]]])
+    """
+    Cs = np.asarray(Cs, dtype=np.float64)
+    root = _weight_root(len(gram), weight)
+    target = _scale_rows(Y, root)
+    eigenvalues, basis = _eigen(np.asarray_chkfinite(_weighted_copy(gram, root), dtype=np.float64))
+    np.maximum(eigenvalues, 0, out=eigenvalues)  # rounding below zero would outweigh 1/(2C) at large C
+    projected = basis.T @ target
+    inverse = 1 / (eigenvalues[:, None] + 1 / (2 * Cs))  # (n, g)
+    shrunk = projected[:, None, :] * inverse[:, :, None]  # (n, g, k)
+    beta = (basis @ shrunk.reshape(len(Y), -1)).reshape(shrunk.shape).transpose(1, 0, 2)
+    step = beta / _inverse_diagonals(basis, inverse)[:, :, None]
+    predictions = _leave_out(gram, Y, beta, step, root)
+    return LooPath(Cs, predictions, predictions - Y, eigenvalues, basis, projected, root)
+
+
+def _eigen(system: _Floats) -> tuple[_Floats, _Floats]:
+    """Eigenvalues and eigenvectors of a C-contiguous symmetric matrix, which is overwritten."""
+    basis, values = system.T, np.empty(len(system))
+    _linalg.symmetric_eigen(basis, values)
+    return values, basis
+
+
+def _leave_out(gram: _Floats, Y: _Floats, beta: _Floats, step: _Floats, root: _Floats | None) -> _Floats:
+    """Leave-one-out predictions (g, n, k) from beta and beta_i / (G^-1)_ii."""
+    if root is None:
+        return Y - step
+    absent = root == 0
+    predictions = Y - step / np.where(absent, 1, root)[:, None]
+    predictions[:, absent] = gram[absent] @ (beta * root[:, None])
+    return predictions
+
+
+def _inverse_diagonals(basis: _Floats, inverse: _Floats) -> _Floats:
+    """Diagonals of basis diag(inverse[:, c]) basis^T for every column c of inverse: (g, n)."""
+    n, g = inverse.shape
+    out = np.empty((g, n))
+    block = np.empty((min(_BLOCK_ROWS, n), n), order="F")
+    _linalg.squared_row_sums(np.asfortranarray(basis), np.asfortranarray(inverse), out, block)
+    return out
+
+
+def _weight_root(n: int, weight: ArrayLike | None) -> _Floats | None:
+    if weight is None:
+        return None
+    root: _Floats = np.sqrt(np.broadcast_to(np.asarray(weight, dtype=np.float64), n))
+    return root
+
+
+def _weighted_copy(gram: NDArray[np.floating], root: _Floats | None) -> NDArray[np.floating]:
+    """W^(1/2) K W^(1/2) as a fresh C-contiguous array of the Gram's dtype."""
+    system: NDArray[np.floating] = np.array(gram, order="C")
+    if root is not None:
+        scale = root.astype(system.dtype)
+        system *= scale[:, None]
+        system *= scale
+    return system
+
+
+def _scale_rows(table: _Floats, root: _Floats | None) -> _Floats:
+    return table if root is None else (table.T * root).T
+
+
+def one_vs_rest(codes: NDArray[np.intp], n_classes: int) -> _Floats:
+    """Codes +-1: shape (n, 1) for two classes, (n, k) for more."""
+    if n_classes == 2:
+        return np.where(codes == 1, 1.0, -1.0)[:, None]
+    return np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
+
+
+def solve_classes(
+    gram: NDArray[Any],
+    codes: NDArray[np.intp],
+    n_classes: int,
+    upper: _Floats,
+    *,
+    loss: Any,
+    tol: float,
+    max_iter: int,
+    verbose: int,
+) -> tuple[_Floats, int]:
+    """Coefficients (n, outputs) and the largest number of iterations; upper[i] = C * weight_i."""
+    if loss == "squared":
+        return solve_ridge(gram, one_vs_rest(codes, n_classes), 1.0, upper), 1
+    small = np.ascontiguousarray(gram, dtype=np.float32)
+    if loss == "crammer_singer":
+        result = solve_crammer_singer(small, codes, n_classes, upper, tol=tol, max_iter=max_iter)
+        warn_if_unfinished([result], loss, tol)
+        coef = np.asarray(result.coef, dtype=np.float64)
+        return coef if n_classes > 2 else coef[:, 1:] - coef[:, :1], int(result.n_iter)
+    targets = one_vs_rest(codes, n_classes)
+    results = [
+        solve_dual(small, y, upper, loss=loss, tol=tol, max_iter=max_iter, verbose=verbose)
+        for y in np.ascontiguousarray(targets.T)
+    ]
+    warn_if_unfinished(results, loss, tol)
+    return np.column_stack([result.coef for result in results]), max(int(result.n_iter) for result in results)
+
+
+def warn_if_unfinished(results: list[Any], loss: str, tol: float) -> None:
+    """One ConvergenceWarning a fit, with the largest relative duality gap."""
+    gap = max((result.gap for result in results if not result.converged), default=None)
+    if gap is not None:
+        warnings.warn(
+            f"the {loss} loss stopped at relative duality gap {gap:.2g}, above tol={tol:g}; raise max_iter, lower C "
+            "or scale the columns (standardize=True, normalize='trace').",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+
+
+class Shape(NamedTuple):
+    """What the rule reads: sizes, mean observed entries of a row, outputs, whether the loss has a closed form."""
+
+    n_rows: int
+    n_columns: int
+    observed: float
+    n_outputs: int
+    closed_form: bool
+
+
+def gram_bytes(n_rows: int) -> int:
+    """Memory of a Gram and the copy its solver factorises."""
+    return 16 * n_rows**2
+
+
+def table_floats(form: KernelForm, shape: Shape) -> float:
+    """Floats of the weight table one visit of a row reads: a stripe for every observed column (gamma 2) or pair (3)."""
+    o, width = shape.observed + 1, (shape.n_columns + 1) * (2 if form.indicators else 1)
+    stripes = {1: 1.0, 2: 1 + o, 3: 1 + o + o * (o - 1) / 2}[int(form.gamma)]
+    return stripes * min(width, 16 * o)
+
+
+def choose_solver(form: KernelForm, shape: Shape, memory_limit: float) -> Literal["gram", "primal"]:
+    """The solver of least estimated time among those that the kernel has and that fit in memory.
+
+    Examples
+    --------
+    >>> form = KernelForm(gamma=2)
+    >>> choose_solver(form, Shape(500, 30, 20, 1, True), 2**31)
+    'gram'
+    >>> choose_solver(form, Shape(1_000_000, 200, 30, 1, True), 2**31)
+    'primal'
+    >>> choose_solver(KernelForm(gamma=2.5), Shape(5000, 200, 30, 1, True), 2**31)
+    'gram'
+    """
+    n = shape.n_rows
+    gram_fits = gram_bytes(n) <= memory_limit
+    if not has_map(form):
+        return "gram"
+    if n <= _FEW_ROWS and gram_fits:
+        return "gram"
+    outputs = 1 if shape.closed_form else shape.n_outputs
+    gram = _PAIR_NS * n**2 * outputs + (_FLOP_NS * n**3 / 3 if shape.closed_form else 0.0)
+    primal = _SWEEPS * n * shape.n_outputs * (_VISIT_NS + _TABLE_NS * table_floats(form, shape))
+    return "gram" if gram_fits and gram < primal else "primal"

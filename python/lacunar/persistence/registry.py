@@ -9,10 +9,12 @@ import sys
 CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.KarmaClassifier": ("lacunar.karma", "KarmaClassifier"),
     "lacunar.KarmaRegressor": ("lacunar.karma", "KarmaRegressor"),
+    "lacunar.KarmaOnlineClassifier": ("lacunar.karma", "KarmaOnlineClassifier"),
+    "lacunar.KarmaOnlineRegressor": ("lacunar.karma", "KarmaOnlineRegressor"),
     "lacunar.KarmaClassifierCV": ("lacunar.karma", "KarmaClassifierCV"),
     "lacunar.KarmaRegressorCV": ("lacunar.karma", "KarmaRegressorCV"),
     "lacunar.LowRankImputer": ("lacunar.stack", "LowRankImputer"),
-    "lacunar.KarmaFeatures": ("lacunar.features", "KarmaFeatures"),
+    "lacunar.KarmaFeatures": ("lacunar.karma", "KarmaFeatures"),
     "lacunar.TableEncoder": ("lacunar.encode", "TableEncoder"),
     "lacunar.SLRMRegressor": ("lacunar.regression", "SLRMRegressor"),
     "lacunar.SLRMRegressorCV": ("lacunar.regression", "SLRMRegressorCV"),

@@ -126,6 +126,82 @@ def _geom(params: Values, state: Values) -> Stored:
     return "lacunar.GeomClassifier", params, _renamed(state, "center_", "mean_")
 
 
+def _karma(kind: str) -> Callable[[Values, Values], Stored]:
+    """`KarmaClassifier` or `KarmaRegressor` of then, which learned batches and streams: what took steps is online now."""
+
+    def change(params: Values, state: Values) -> Stored:
+        params, state = _kernel(params), _columns(state)
+        solver = state.get("solver_", "online" if params["solver"] == "online" or params["passes"] else "gram")
+        shared = {key: params[key] for key in _KARMA if key in params}
+        if solver == "online" or ("state_" in state and "gap_" not in state):
+            return f"lacunar.KarmaOnline{kind}", shared | _online(params, state), _engine(state)
+        batch = {
+            key: params[key]
+            for key in ("C", "degree", "class_weight", "tol", "max_iter", "memory_limit")
+            if key in params
+        }
+        if "dual_coef_" in state:
+            state = {"n_rows_seen_": max(len(state["dual_coef_"]), 1)} | state
+        chosen = "auto" if params["solver"] == "online" else params["solver"]
+        return f"lacunar.Karma{kind}", shared | batch | {"solver": chosen}, state
+
+    return change
+
+
+_KARMA = (
+    *("gamma", "loss", "epsilon", "count_scale", "indicators", "normalize", "standardize"),
+    *("sparse_missing", "random_state", "n_jobs", "verbose"),
+)
+
+
+def _online(params: Values, state: Values) -> Values:
+    """Parameters of Algorithm 1. rho held C; a step other than that of theory is the constant one."""
+    found = {"max_iter": params["passes"] or 1, "budget": params["max_support"], "budget_policy": params["budget"]}
+    rho = params["rho"]
+    if rho is None and params["C"] != 1:
+        rho = state["state_"]["rho"] if "state_" in state else 1e-4 / params["C"]
+    solver = {"online": "support", "gram": "auto"}.get(params["solver"], params["solver"])
+    eta = params["eta0"] if params["eta"] == "constant" else "theory"
+    if "class_weight" in params:
+        found["class_weight"] = params["class_weight"] if isinstance(params["class_weight"], dict) else None
+    return found | {"rho": rho, "solver": solver, "eta": eta}
+
+
+def _engine(state: Values) -> Values:
+    """The state of Algorithm 1 under the names of its parts today."""
+    if "state_" not in state:
+        return state
+    parts = dict(state["state_"])
+    if "max_support" in parts:
+        parts["budget"], parts["budget_policy"] = parts.pop("max_support"), parts["budget"]
+    solver = "support" if state["solver_"] == "online" else state["solver_"]
+    return state | {"solver_": solver, "state_": parts}
+
+
+def _kernel(params: Values) -> Values:
+    """Parameters of the kernel; its constant feature has value 1, and "paper" was a way to write three others."""
+    params = {("count_scale" if key == "scale" else key): value for key, value in params.items() if key != "constant"}
+    if params.get("options") == "paper":
+        params |= {"count_scale": "raw", "normalize": None, "indicators": False}
+    return params
+
+
+def _columns(state: Values) -> Values:
+    return {("mean_" if key == "center_" else key): value for key, value in state.items()}
+
+
+def _karma_search(name: str) -> Callable[[Values, Values], Stored]:
+    return lambda params, state: (name, _kernel(params), state)
+
+
+def _karma_features(params: Values, state: Values) -> Stored:
+    return (
+        "lacunar.KarmaFeatures",
+        {("count_scale" if k == "scale" else k): v for k, v in params.items()},
+        _columns(state),
+    )
+
+
 # Name of a stored class -> what turns its parameters and learned attributes into today's class, parameters and attributes.
 # A class that is renamed or split, or whose parameters or attributes are renamed, adds its function here.
 UPGRADES: dict[str, Callable[[Values, Values], Stored]] = {
@@ -141,6 +217,11 @@ UPGRADES: dict[str, Callable[[Values, Values], Stored]] = {
     "lacunar.MC1Regressor": _completion("Regressor", "column"),
     "lacunar.MCBClassifier": _completion("Classifier", "bias"),
     "lacunar.MCBRegressor": _completion("Regressor", "bias"),
+    "lacunar.KarmaClassifier": _karma("Classifier"),
+    "lacunar.KarmaClassifierCV": _karma_search("lacunar.KarmaClassifierCV"),
+    "lacunar.KarmaFeatures": _karma_features,
+    "lacunar.KarmaRegressor": _karma("Regressor"),
+    "lacunar.KarmaRegressorCV": _karma_search("lacunar.KarmaRegressorCV"),
     "lacunar.SLRMRegressor": _slrm,
     "lacunar.TableEncoder": _table_encoder,
 }

@@ -332,7 +332,7 @@ class RegretDisplay(Curves):
 
     See Also
     --------
-    lacunar.karma.KarmaClassifier.score_stream : Predicts every row, then learns it.
+    lacunar.karma.KarmaOnlineClassifier.score_stream : Predicts every row, then learns it.
     lacunar.completion.OnlineMatrixClassifier.score_stream : The same for pairs.
 
     Examples

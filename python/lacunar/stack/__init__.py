@@ -1,6 +1,5 @@
-"""KARMA beside low-rank completion and any other model, combined on out-of-fold predictions."""
+"""Low-rank completion of a table by a model with noise."""
 
 from lacunar.stack._completion import LowRankImputer
-from lacunar.stack._stack import KarmaStackClassifier, KarmaStackRegressor
 
-__all__ = ["KarmaStackClassifier", "KarmaStackRegressor", "LowRankImputer"]
+__all__ = ["LowRankImputer"]

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
 from lacunar import KarmaRegressor, Observed
-from lacunar.features import KarmaFeatures
+from lacunar.karma import KarmaFeatures
 from lacunar.observed.columns import ColumnScale, scale_columns
 from lacunar.persistence import load_model, save_model
 
@@ -16,8 +16,8 @@ KERNELS = [
     {"gamma": 2},
     {"gamma": 2, "indicators": True, "normalize": "cosine"},
     {"gamma": 1, "indicators": True, "constant": False},
-    {"gamma": 2, "scale": "raw", "normalize": None, "constant": False, "standardize": False},
-    {"gamma": 2, "indicators": True, "scale": 3.0},
+    {"gamma": 2, "count_scale": "raw", "normalize": None, "constant": False, "standardize": False},
+    {"gamma": 2, "indicators": True, "count_scale": 3.0},
 ]
 
 
@@ -31,7 +31,7 @@ def table(n=60, d=9, share=0.5, seed=0):
 
 
 def gram(model, X):
-    columns = ColumnScale(model.center_, model.scale_, model.observed_columns_)
+    columns = ColumnScale(model.mean_, model.scale_, model.observed_columns_)
     return model.kernel_.gram(scale_columns(Observed.from_dense(X), columns))
 
 
@@ -119,7 +119,7 @@ def test_rows_are_written_by_blocks(monkeypatch):
     expected = KarmaFeatures(indicators=True).fit_transform(X)
     assert expected.indices.dtype == expected.indptr.dtype == np.int32
     for block in (1, 37, 1000):
-        monkeypatch.setattr("lacunar.features._exact._BLOCK", block)
+        monkeypatch.setattr("lacunar.karma.features._ENTRIES", block)
         made = KarmaFeatures(indicators=True).fit_transform(X)
         for name in ("data", "indices", "indptr"):
             np.testing.assert_array_equal(getattr(made, name), getattr(expected, name))

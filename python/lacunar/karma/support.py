@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
-from lacunar.karma._losses import diverged, keeps_slopes
-from lacunar.karma._support import STEP_RULE, Support, row_kernel, row_scales
+from lacunar.karma.steps import QUADRATIC, STEP_RULE, AlgorithmOne, diverged, keeps_slopes
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.door import refuse_range
 from lacunar.observed.rules import Instance, Number, Rule, Table, Word, check_parts, floats
 
 _Floats = NDArray[np.float64]
-Budget = Literal["remove", "project"]
-
 _ARRAYS = ("rows", "first", "second", "clock")
 _STATE: dict[str, Rule] = {
     **STEP_RULE,
     "form": Instance(KernelForm),
-    "max_support": Number(whole=True, low=1, optional=True),
-    "budget": Word(("remove", "project")),
+    "budget": Number(whole=True, low=1, optional=True),
+    "budget_policy": Word(("remove", "project")),
     "block": Number(whole=True, low=1),
     "first": floats("rows", "n_outputs", dtype=np.float64),
     "second": floats("rows", "n_outputs", dtype=np.float64),
@@ -35,6 +30,89 @@ _ROWS, _PAIRS = 2**14, 2**28  # rows and kernel values between two chances to in
 _NONE = np.zeros(0)  # curvatures, where no step needs them
 
 
+def row_scales(form: KernelForm, rows: Observed) -> NDArray[Any] | None:
+    """1 / sqrt(k(x, x)) of every row in its own precision, None without the cosine."""
+    return form.row_scale(form.raw_diagonal(rows)).astype(rows.dtype) if form.cosine else None
+
+
+def row_kernel(form: KernelForm, rows: Observed) -> tuple[Any, ...]:
+    """The kernel between these rows and any others, as the core takes it."""
+    longest = int(rows.row_counts.max(initial=0))  # no row shares more columns with one of these
+    table = form.table(longest).astype(rows.dtype)
+    return (*form.coefficients(), table, form.degree, form.coef0, 1 / (1 + form.coef0))
+
+
+def _longer(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:
+    """An array of at least `size` that begins with the first `used` of this one; itself where it is long enough."""
+    if len(array) >= size:
+        return array
+    made = np.empty((max(size, 2 * len(array)), *array.shape[1:]), array.dtype)
+    made[:used] = array[:used]
+    return made
+
+
+class Support(NamedTuple):
+    """`n_rows` rows of a table of `n_features` columns; the arrays may be longer, with room for more rows.
+
+    The first `n_rows` rows are never changed in place: an older `Support` of the same arrays stays what it was.
+    """
+
+    n_features: int
+    n_rows: int
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    values: NDArray[Any]
+    scale: NDArray[Any] | None
+    first: _Floats
+    second: _Floats
+
+    @classmethod
+    def of(cls, rows: Observed, first: _Floats, second: _Floats, form: KernelForm) -> Support:
+        """Rows and their coefficients (n, outputs)."""
+        arrays = (
+            np.array(rows.indptr),
+            np.array(rows.indices),
+            np.array(rows.values),
+        )  # copies: more rows are written to them
+        own = np.array(first), np.array(second)  # writable, which those of a mapped file are not
+        return cls(rows.shape[1], rows.shape[0], *arrays, row_scales(form, rows), *own)
+
+    @property
+    def rows(self) -> Observed:
+        """The rows, without a copy."""
+        used = int(self.indptr[self.n_rows])
+        arrays = self.indptr[: self.n_rows + 1], self.indices[:used], self.values[:used]
+        return Observed._trusted(*arrays, (self.n_rows, self.n_features))
+
+    @property
+    def coefficients(self) -> tuple[_Floats, _Floats]:
+        """Both (n_rows, outputs)."""
+        return self.first[: self.n_rows], self.second[: self.n_rows]
+
+    def with_room(self, rows: int, entries: int) -> Support:
+        """The same with room for more rows; amortised O(what is added)."""
+        used, size = int(self.indptr[self.n_rows]), self.n_rows + rows
+        return self._replace(
+            indptr=_longer(self.indptr, self.n_rows + 1, size + 1),
+            indices=_longer(self.indices, used, used + entries),
+            values=_longer(self.values, used, used + entries),
+            scale=None if self.scale is None else _longer(self.scale, self.n_rows, size),
+            first=_longer(self.first, self.n_rows, size),
+            second=_longer(self.second, self.n_rows, size),
+        )
+
+    def folded(self, scale: float, reach: float) -> Support:
+        """first <- scale first, second <- second - reach first."""
+        first, second = self.coefficients
+        with np.errstate(over="ignore", invalid="ignore"):  # the next row finds what is not finite
+            return self._replace(first=scale * first, second=second - reach * first)
+
+    @property
+    def core(self) -> tuple[Any, ...]:
+        """The arguments of the core."""
+        return self[1:]
+
+
 class _Kept(NamedTuple):
     """All that steps change: steps taken, scale, reach and what was lost are the clock."""
 
@@ -42,7 +120,7 @@ class _Kept(NamedTuple):
     clock: _Floats
 
 
-class OnlineModel:
+class OnlineModel(AlgorithmOne):
     """Algorithm 1 of Hazan, Livni and Mansour over support rows: the same iterates as `PrimalModel` where both exist.
 
     Only rows with a slope are stored. v = scale * sum_i first_i phi(x_i); `second` holds what the mean of the iterates must
@@ -50,9 +128,9 @@ class OnlineModel:
     then followed row by row; sums run in order of arrival, so that every block size makes the same decisions to the bit.
     O(stored rows) kernel values a row.
 
-    With `max_support`, the stored rows of least |coef| sqrt(k(x, x)) leave after every block: "remove" drops them, and no
-    value f(x) moves by more than what `lost` grows by times sqrt(k(x, x)); "project" first spreads them over the rows
-    that stay, by least squares in the feature space, which can only lose less. O(max_support^3) a block.
+    With a `budget`, the stored rows of least |coef| sqrt(k(x, x)) leave after every block. `budget_policy="remove"` drops them, and
+    no value f(x) moves by more than what `lost` grows by times sqrt(k(x, x)); "project" first spreads them over the rows
+    that stay, by least squares in the feature space, which can only lose less. O(budget^3) a block.
     """
 
     def __init__(
@@ -61,22 +139,13 @@ class OnlineModel:
         n_features: int,
         n_outputs: int,
         *,
-        loss: str,
-        rho: float,
-        eta: str = "theory",
-        eta0: float = 0.1,
-        power_t: float = 0.5,
-        epsilon: float = 0.1,
-        iterate: str = "weighted",
-        dtype: Any = np.float32,
-        max_support: int | None = None,
-        budget: Budget = "remove",
+        budget: int | None = None,
+        budget_policy: Literal["remove", "project"] = "remove",
         block: int = 1024,
+        **options: Any,
     ) -> None:
-        self.form, self.n_features, self.n_outputs, self.dtype = form, n_features, n_outputs, np.dtype(dtype)
-        self.loss, self.rho, self.epsilon = loss, float(rho), float(epsilon)
-        self.eta, self.eta0, self.power_t, self.iterate = eta, float(eta0), float(power_t), iterate
-        self.max_support, self.budget, self.block = max_support, budget, block
+        super().__init__(form, n_features, n_outputs, **options)
+        self.budget, self.budget_policy, self.block = budget, budget_policy, block
         rows = Observed(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, self.dtype), (0, n_features))
         nothing = np.zeros((0, n_outputs))
         self._kept = _Kept(Support.of(rows, nothing, nothing, form), np.array([0.0, 1.0, 0.0, 0.0]))
@@ -97,14 +166,9 @@ class OnlineModel:
         return self._kept.support.coefficients[1]
 
     @property
-    def clock(self) -> _Floats:
+    def clock(self) -> _Floats:  # type: ignore[override]
         """Steps, scale, reach, lost: see step_clock.hpp."""
         return self._kept.clock
-
-    @property
-    def t(self) -> int:
-        """Rows seen."""
-        return int(self.clock[0])
 
     @property
     def lost(self) -> float:
@@ -121,7 +185,7 @@ class OnlineModel:
             np.array([t, scale, reach, 0.0]),
         )
 
-    def partial_fit(
+    def steps(
         self,
         rows: Observed,
         targets: _Floats,
@@ -129,46 +193,29 @@ class OnlineModel:
         *,
         n_threads: int = 1,
         order: NDArray[np.int64] | None = None,
-        undo: bool = True,
     ) -> _Floats:
-        """One step for every row, in order; the values (n, outputs) of the rows before their own steps.
-
-        Raises
-        ------
-        DivergedError
-            The values left the finite numbers; nothing has changed. (An interrupt keeps the last full block.)
-        ValueError
-            The kernel of these rows cannot be held in the model's precision.
-        """
+        """`partial_fit` without the way back; an interrupt keeps the last full block."""
         order = np.arange(rows.shape[0]) if order is None else order
         data, decisions = self._readable(rows), np.zeros((rows.shape[0], self.n_outputs))
         lesson: dict[str, Any] = {**self._arrays(data), "decisions": decisions, "n_threads": n_threads}
         lesson["target"] = np.ascontiguousarray(targets, dtype=np.float64)
         lesson["weight"] = None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
-        quadratic = self.loss in ("squared", "squared_hinge")
-        lesson["curvature"] = self.form.diagonal(data) if quadratic else _NONE
-        with self.undone(rows) if undo else nullcontext():
-            start = 0
-            while start < len(order):
-                part = order[start : start + self._rows_at_once()]
-                bad = self._learn(lesson, part, data)
-                if bad >= 0:
-                    raise diverged(int(part[bad]), self.eta, self.eta0, self.rho)
-                self._drop_beyond_budget()
-                start += len(part)
+        lesson["curvature"] = self.form.diagonal(data) if self.loss in QUADRATIC else _NONE
+        start = 0
+        while start < len(order):
+            part = order[start : start + self._rows_at_once()]
+            bad = self._learn(lesson, part)
+            if bad >= 0:
+                raise diverged(int(part[bad]), self.eta, self.eta0, self.rho)
+            self._drop_beyond_budget()
+            start += len(part)
         return decisions
 
-    @contextmanager
-    def undone(self, rows: Observed) -> Iterator[None]:
-        """A block that learns rows; its exception takes them back, an interrupt keeps the last full block."""
-        saved = self._kept
-        try:
-            yield
-        except KeyboardInterrupt:
-            raise
-        except BaseException:
-            self._kept = saved
-            raise
+    def _save(self, rows: Observed) -> _Kept:
+        return self._kept
+
+    def _go_back(self, saved: _Kept) -> None:
+        self._kept = saved
 
     def _readable(self, rows: Observed) -> Observed:
         """Rows in the model's precision; every kernel value between rows that pass is finite, by Cauchy and Schwarz."""
@@ -187,29 +234,23 @@ class OnlineModel:
 
     def _rows_at_once(self) -> int:
         """Whole blocks, between two chances to interrupt; one block where a budget holds after each."""
-        if self.max_support is not None:
+        if self.budget is not None:
             return self.block
         rows = min(_ROWS, _PAIRS // max(self._kept.support.n_rows, 1))
         return max(rows // self.block, 1) * self.block
 
-    def _learn(self, lesson: dict[str, Any], order: NDArray[np.int64], data: Observed) -> int:
+    def _learn(self, lesson: dict[str, Any], order: NDArray[np.int64]) -> int:
         """Steps for these rows; -1, or the place in `order` of the row that diverged."""
-        done, valued = 0, False
+        done, valued, indptr = 0, False, lesson["indptr"]
         while done < len(order):
             part = order[done:]
-            entries = int((data.indptr[part + 1] - data.indptr[part]).sum())
+            entries = int((indptr[part + 1] - indptr[part]).sum())
             support, clock = self._kept.support.with_room(len(part), entries), self.clock.copy()
             reached, n_rows = _core.online_descend(
                 **lesson,
                 base=None,
                 order=part,
-                loss=self.loss,
-                epsilon=self.epsilon,
-                rho=self.rho,
-                eta="inverse" if self.eta == "invscaling" else self.eta,
-                eta0=self.eta0,
-                power=self.power_t,
-                averaging_by_step=self.iterate == "weighted",
+                **self.step_rule(),
                 block=self.block,
                 support=support.core,
                 clock=clock[:3],
@@ -237,14 +278,14 @@ class OnlineModel:
         return values
 
     def _drop_beyond_budget(self) -> None:
-        if self.max_support is None or self._kept.support.n_rows <= self.max_support:
+        if self.budget is None or self._kept.support.n_rows <= self.budget:
             return
         rows, first, second, clock = self.rows, self.first, self.second, self.clock.copy()
         size = np.abs(self.coef()).max(axis=1) * np.sqrt(self.form.diagonal(rows))
-        kept = np.sort(np.argsort(-size, kind="stable")[: self.max_support])
+        kept = np.sort(np.argsort(-size, kind="stable")[: self.budget])
         gone = np.setdiff1d(np.arange(len(size)), kept)
         stay, left = first[kept], second[kept]
-        if self.budget == "project":
+        if self.budget_policy == "project":
             share = self._shares(rows[kept], rows[gone])
             stay, left = stay + share @ first[gone], left + share @ second[gone]
         clock[3] += size[gone].sum()
@@ -263,10 +304,7 @@ class OnlineModel:
         iterate = iterate or self.iterate
         if iterate == "last" or t == 0:
             return np.asarray(scale * self.first)
-        if iterate != self.iterate:
-            raise ValueError(
-                f"iterate must be 'last' or {self.iterate!r}, the one kept from the start; got {iterate!r}."
-            )
+        self._refuse_iterate(iterate)
         if iterate == "weighted":
             return np.asarray((reach * self.first - self.second) / (t * (t + 1) / 2))
         return np.asarray(((reach - scale) * self.first - self.second) / t)
@@ -275,15 +313,15 @@ class OnlineModel:
         """Values (n, outputs) of rows."""
         return self._expand(rows, self.coef(iterate), n_threads)
 
-    def state(self) -> dict[str, Any]:
-        """Everything, as arrays and plain values; `from_state` goes on bit for bit."""
-        names = ("loss", "rho", "eta", "eta0", "power_t", "epsilon", "iterate", "max_support", "budget", "block")
+    def snapshot(self) -> dict[str, Any]:
+        """Everything, as arrays and plain values; `restore` goes on bit for bit."""
+        names = ("loss", "rho", "eta", "eta0", "power_t", "epsilon", "iterate", "budget", "budget_policy", "block")
         own = {name: getattr(self, name) for name in (*names, *_ARRAYS, "form", "n_features", "n_outputs")}
         return {**own, "dtype": self.dtype.name}
 
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> OnlineModel:
-        """The model whose `state` this is. ValueError where its parts contradict each other."""
+    def restore(cls, state: dict[str, Any]) -> OnlineModel:
+        """The model whose `snapshot` this is. ValueError where its parts contradict each other."""
         check_parts({name: state.get(name) for name in STEP_RULE}, STEP_RULE, "state_", {})
         check_parts(state, _STATE | {"rows": Table(("rows", "n_features"), np.dtype(state["dtype"]))}, "state_", {})
         made = cls(**{name: value for name, value in state.items() if name not in _ARRAYS})

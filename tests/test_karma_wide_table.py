@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 from reference.online import algorithm_1, iterate_of
-from test_primal import FORMS, LOSSES, fitted, problem
+from test_karma_table import FORMS, LOSSES, fitted, problem
 
-from lacunar import KarmaClassifier, Observed, _core
-from lacunar.karma._average import average_states
-from lacunar.karma._losses import DivergedError
-from lacunar.karma._primal import PrimalModel
+from lacunar import KarmaOnlineClassifier, Observed, _core
+from lacunar.karma.solvers import PrimalModel, average_states
+from lacunar.karma.steps import DivergedError
 from lacunar.kernels import KernelForm
 from lacunar.persistence import load_model, save_model
 
@@ -17,8 +16,8 @@ WIDE = ["paper", "trace", "indicators"]
 
 @pytest.fixture(autouse=True)
 def small_blocks_and_caches(monkeypatch):
-    monkeypatch.setattr("lacunar.karma._wide._CACHES", 1)
-    monkeypatch.setattr("lacunar.karma._wide._BLOCK", 32)
+    monkeypatch.setattr("lacunar.karma.table._CACHES", 1)
+    monkeypatch.setattr("lacunar.karma.table._BLOCK", 32)
 
 
 @pytest.mark.parametrize("name", WIDE)
@@ -72,7 +71,7 @@ def test_batches_threads_and_state_give_the_same_bits(dtype, options):
     for cut, n_threads in ((1, 1), (7, 2), (50, 3), (299, 4)):
         model, made = fitted(form, d=90, outputs=2, dtype=dtype, **options), []
         for start in range(0, 300, cut):
-            model = PrimalModel.from_state(model.state())
+            model = PrimalModel.restore(model.snapshot())
             made.append(model.partial_fit(rows[start : start + cut], y[start : start + cut], n_threads=n_threads))
         np.testing.assert_array_equal(np.vstack(made), expected)
         np.testing.assert_array_equal(model.weights(), whole.weights())
@@ -95,7 +94,7 @@ def test_divergence_is_undone(n, options):
     rows, y = problem(d=200, share=0.05)
     model = fitted(KernelForm.fit(rows, **FORMS["trace"]), d=200, loss="absolute", **options)
     model.partial_fit(rows, y)
-    before, kept = model.state(), model.decide(rows)
+    before, kept = model.snapshot(), model.decide(rows)
     weights = model.weights()
     bad, target = rows[100 : 100 + n] if n == 5 else rows, y[:n].copy()
     model.loss, target[-1] = "squared", np.inf
@@ -133,7 +132,7 @@ def test_an_average_has_what_was_pending_in_its_tables():
     models = [fitted(KernelForm.fit(rows, **FORMS["trace"])) for _ in range(2)]
     for model, part in zip(models, (slice(0, 50), slice(50, 100)), strict=True):
         model.partial_fit(rows[part], y[part])
-    made = PrimalModel.from_state(average_states([model.state() for model in models]))
+    made = PrimalModel.restore(average_states([model.snapshot() for model in models]))
     np.testing.assert_allclose(made.decide(rows), np.mean([model.decide(rows) for model in models], axis=0), atol=1e-10)
     assert np.isfinite(made.partial_fit(rows, y)).all()
 
@@ -152,7 +151,7 @@ def test_ascent_forgets_what_was_pending():
 
 def test_models_are_kept_with_what_is_pending(tmp_path):
     rows, y = problem()
-    model = KarmaClassifier(loss="hinge", solver="primal", passes=1, random_state=0).fit(rows, y[:, 0])
+    model = KarmaOnlineClassifier(solver="primal", random_state=0).fit(rows, y[:, 0])
     save_model(model, tmp_path / "model")
     again = load_model(tmp_path / "model")
     expected = model.partial_fit(rows[:50], y[:50, 0]).decision_function(rows)
@@ -165,7 +164,7 @@ def test_pending_rows_that_do_not_fit_are_refused():
     model.partial_fit(rows, y)
     for bad in (np.zeros((1, 1)), np.full(model.pending.coefficients[0].shape, np.nan)):
         with pytest.raises(ValueError, match="pending_first"):
-            PrimalModel.from_state({**model.state(), "pending_first": bad})
+            PrimalModel.restore({**model.snapshot(), "pending_first": bad})
 
 
 def test_empty_batches_and_rows():

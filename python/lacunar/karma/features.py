@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -14,7 +15,6 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from lacunar._products import row_product
 from lacunar._random import generator
 from lacunar._snapshot import all_or_nothing
-from lacunar.features._exact import exact_features, n_bytes, n_features
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
@@ -24,6 +24,7 @@ from lacunar.observed.rules import COLUMNS, Instance, Number, Rule, Table, Word,
 _PROBES = 500  # rows that the error is estimated on
 _BLOCK = 2**13  # rows compared with landmarks at once
 _RANK = 1e-12  # eigenvalues of the landmarks' kernel below this share of the largest are rounding
+_ENTRIES = 2**17  # entries whose temporaries are held at once
 
 
 class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -39,7 +40,7 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         features of the rows given to `fit`, and one weight for each feature, fit in `memory_limit`.
     n_components : int, default=300
         Landmarks, at most the number of rows.
-    scale : "mean", "raw" or float, default="mean"
+    count_scale : "mean", "raw" or float, default="mean"
     indicators : bool, default=False
     normalize : {"trace", "cosine", None}, default="trace"
     standardize : bool, default=True
@@ -66,7 +67,7 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     approximation_error_ : float
         Mean share of k(x, x) that the features miss, on up to 500 rows that are no landmarks; 0 for exact features,
         NaN where every row is a landmark.
-    center_, scale_, observed_columns_ : ndarrays of shape (d,)
+    mean_, scale_, observed_columns_ : ndarrays of shape (d,)
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
 
@@ -89,14 +90,16 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
     >>> from sklearn.pipeline import make_pipeline
-    >>> from lacunar.features import KarmaFeatures
+    >>> from lacunar.karma import KarmaFeatures
     >>> X = np.array([[2.0, np.nan], [1.5, 1.0], [-1.0, np.nan], [np.nan, -2.0]])
     >>> make_pipeline(KarmaFeatures(), LogisticRegression()).fit(X, [1, 1, 0, 0]).predict([[np.nan, 3.0]])
     array([1])
     """
 
     _held: ClassVar[dict[str, Rule]] = {
-        **COLUMNS,
+        "mean_": floats("d"),
+        "scale_": COLUMNS["scale_"],
+        "observed_columns_": COLUMNS["observed_columns_"],
         "kernel_": Instance(KernelForm),
         "method_": Word(("exact", "nystroem")),
         "landmarks_": Table(("landmarks", "d")),
@@ -107,7 +110,7 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         "gamma": [Interval(Real, 1, None, closed="left")],
         "method": [StrOptions({"auto", "exact", "nystroem"})],
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "scale": [StrOptions({"mean", "raw"}), Interval(Real, 0, None, closed="neither")],
+        "count_scale": [StrOptions({"mean", "raw"}), Interval(Real, 0, None, closed="neither")],
         "indicators": ["boolean"],
         "normalize": [StrOptions({"trace", "cosine"}), None],
         "standardize": ["boolean"],
@@ -124,7 +127,7 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         *,
         method: Literal["auto", "exact", "nystroem"] = "auto",
         n_components: int = 300,
-        scale: float | Literal["mean", "raw"] = "mean",
+        count_scale: float | Literal["mean", "raw"] = "mean",
         indicators: bool = False,
         normalize: Literal["trace", "cosine"] | None = "trace",
         standardize: bool = True,
@@ -137,7 +140,7 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.gamma = gamma
         self.method = method
         self.n_components = n_components
-        self.scale = scale
+        self.count_scale = count_scale
         self.indicators = indicators
         self.normalize = normalize
         self.standardize = standardize
@@ -163,12 +166,12 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         table = validate_X(self, X, reset=True, sparse_missing=self.sparse_missing)
         columns = fit_columns(table, np.ones(table.shape[0]), standardize=self.standardize)
-        self.center_, self.scale_, self.observed_columns_ = columns
+        self.mean_, self.scale_, self.observed_columns_ = columns
         rows = scale_columns(table, columns)
         self.kernel_ = KernelForm.fit(
             rows,
             gamma=float(self.gamma),
-            count_scale=self.scale,
+            count_scale=self.count_scale,
             constant=float(self.constant),
             indicators=float(self.indicators),
             normalize=self.normalize,
@@ -247,7 +250,7 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
-        rows = scale_columns(table, ColumnScale(self.center_, self.scale_, self.observed_columns_))
+        rows = scale_columns(table, ColumnScale(self.mean_, self.scale_, self.observed_columns_))
         if self.method_ == "nystroem":
             return self._landmark_features(rows)
         self._refuse_beyond_limit(rows)
@@ -285,3 +288,98 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags
+
+
+def widths(form: KernelForm, n_columns: int) -> tuple[int, int]:
+    """Columns that are seen or not, and channels of values: each column, the constant, their indicators."""
+    masks = n_columns + (form.constant != 0)
+    return masks, masks * (2 if form.indicators else 1)
+
+
+def n_features(form: KernelForm, n_columns: int) -> int:
+    """Features of the exact map."""
+    masks, channels = widths(form, n_columns)
+    return channels if form.gamma == 1 else masks * channels
+
+
+def n_entries(form: KernelForm, X: Observed) -> int:
+    """Entries that the features of all rows have: o, or o^2, a row."""
+    seen = X.row_counts + (form.constant != 0)
+    each = seen * (2 if form.indicators else 1)
+    return int(np.sum(each if form.gamma == 1 else each * seen))
+
+
+def _channels(form: KernelForm, X: Observed) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """By row: seen columns and their offsets, channels and values (sorted, so that features come out sorted)."""
+    n, d = X.shape
+    row = np.repeat(np.arange(n), X.row_counts)
+    columns, values = X.indices.astype(np.int64), X.values.astype(np.float64)
+    if form.constant:
+        row, columns = np.concatenate([row, np.arange(n)]), np.concatenate([columns, np.full(n, d)])
+        values = np.concatenate([values, np.full(n, form.constant)])
+        order = np.argsort(row, kind="stable")
+        row, columns, values = row[order], columns[order], values[order]
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=n))])
+    if not form.indicators:
+        return columns, offsets, columns, values
+    masks = d + (form.constant != 0)
+    both = np.concatenate([row, row])
+    order = np.argsort(both, kind="stable")
+    channels = np.concatenate([columns, masks + columns])[order]
+    weights = np.concatenate([values, np.full(len(columns), np.sqrt(form.indicators))])[order]
+    return columns, offsets, channels, weights
+
+
+def _index_type(form: KernelForm, X: Observed) -> type[np.int32] | type[np.int64]:
+    """int32 where columns and offsets fit: some linear learners of scikit-learn refuse int64."""
+    return np.int32 if max(n_features(form, X.shape[1]), n_entries(form, X)) < 2**31 else np.int64
+
+
+def n_bytes(form: KernelForm, X: Observed) -> int:
+    """Bytes of the CSR features: a value and a column each entry, an offset each row."""
+    width = np.dtype(_index_type(form, X)).itemsize
+    return n_entries(form, X) * (8 + width) + (X.shape[0] + 1) * width
+
+
+def exact_features(form: KernelForm, X: Observed) -> sp.csr_array:
+    """CSR features (n, n_features) whose inner products are the kernel's values.
+
+    gamma = 2: x_k [j seen] / sqrt(c) for every seen pair of column j and channel k, and sqrt(1 + 1 / c) x_k where channel k
+    is of column j itself; all over sqrt(trace), or over the row's norm for the cosine. O(o^2) a row. Rows are written by
+    blocks into the result, so that temporaries stay at some 10 MB (a row of more entries than that is a block).
+    """
+    n, d = X.shape
+    seen = X.row_counts + (form.constant != 0)
+    each = seen * (2 if form.indicators else 1)
+    dtype = _index_type(form, X)
+    offsets = np.concatenate([[0], np.cumsum(each if form.gamma == 1 else each * seen)])
+    values, columns = np.empty(offsets[-1]), np.empty(offsets[-1], dtype)
+    start = 0
+    while start < n:
+        stop = max(int(np.searchsorted(offsets, offsets[start] + _ENTRIES, side="right")) - 1, start + 1)
+        part = slice(offsets[start], offsets[stop])
+        values[part], columns[part] = _block(form, X[start:stop])
+        start = stop
+    return sp.csr_array((values, columns, offsets.astype(dtype)), shape=(n, n_features(form, d)))
+
+
+def _block(form: KernelForm, X: Observed) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Values and columns of the entries of a few rows, one row after the other."""
+    n, d = X.shape
+    masks, width = widths(form, d)
+    seen, offsets, channels, values = _channels(form, X)
+    each = width // max(masks, 1)
+    scale = form.row_scale(form.raw_diagonal(X)) if form.cosine else np.full(n, 1 / np.sqrt(form.trace))
+    counts = np.diff(offsets)
+    if form.gamma == 1:
+        return values * np.repeat(scale, counts * each), channels
+    sizes = counts * counts * each
+    within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    row_width = np.repeat(counts * each, sizes)
+    start = np.repeat(offsets[:-1], sizes)
+    mask = seen[start + within // np.maximum(row_width, 1)]
+    at = start * each + within % np.maximum(row_width, 1)
+    own = channels[at] % max(masks, 1) == mask
+    c = form.count_scale
+    factor = np.where(own, np.sqrt(1 + 1 / c), np.sqrt(1 / c)) * np.repeat(scale, sizes)
+    return values[at] * factor, mask * width + channels[at]

@@ -7,12 +7,11 @@ import sys
 import numpy as np
 import pytest
 from reference.online import algorithm_1, iterate_of
-from test_primal import FORMS, LOSSES, problem
+from test_karma_table import FORMS, LOSSES, problem
 
 from lacunar import Observed, _core
-from lacunar.karma._losses import DivergedError
-from lacunar.karma._online import OnlineModel
-from lacunar.karma._primal import PrimalModel
+from lacunar.karma.solvers import OnlineModel, PrimalModel
+from lacunar.karma.steps import DivergedError
 from lacunar.kernels import KernelForm
 
 KERNELS = {**FORMS, "real gamma": {"gamma": 2.5, "constant": 1.0}, "six": {"gamma": 6, "normalize": "cosine"}}
@@ -112,18 +111,18 @@ def test_only_margin_violators_are_stored_and_state_goes_on():
     assert 0 < len(whole.first) < 600
     half = fitted(form)
     half.partial_fit(rows[:300], y[:300])
-    again = OnlineModel.from_state(half.state())
+    again = OnlineModel.restore(half.snapshot())
     again.partial_fit(rows[300:], y[300:])
     np.testing.assert_array_equal(again.first, whole.first)
     with pytest.raises(ValueError, match=r"'second'\] must be of shape"):
-        OnlineModel.from_state({**half.state(), "first": half.first[:-1]})
+        OnlineModel.restore({**half.snapshot(), "first": half.first[:-1]})
 
 
 @pytest.mark.parametrize("budget", ["remove", "project"])
 def test_a_budget_bounds_what_is_stored_and_what_is_lost(budget):
     rows, y = problem(n=600)
     form = KernelForm.fit(rows, **FORMS["trace"])
-    whole, small = fitted(form), fitted(form, max_support=40, budget=budget, block=100)
+    whole, small = fitted(form), fitted(form, budget=40, budget_policy=budget, block=100)
     whole.partial_fit(rows, y)
     small.partial_fit(rows, y)
     assert len(small.first) <= 40
@@ -139,7 +138,7 @@ def test_a_budget_moves_values_by_no_more_than_it_says(budget):
     model = fitted(form)
     model.partial_fit(rows, y)
     before = model.decide(rows)
-    model.max_support, model.budget = 20, budget
+    model.budget, model.budget_policy = 20, budget
     model._drop_beyond_budget()
     moved = np.abs(model.decide(rows) - before)[:, 0]
     assert (moved <= model.lost * np.sqrt(form.diagonal(rows)) * (1 + 1e-9)).all()
@@ -152,7 +151,7 @@ def test_projection_loses_less_than_removal():
     whole.partial_fit(rows, y)
     distance = {}
     for budget in ("remove", "project"):
-        model = OnlineModel.from_state({**whole.state(), "max_support": 30, "budget": budget})
+        model = OnlineModel.restore({**whole.snapshot(), "budget": 30, "budget_policy": budget})
         model._drop_beyond_budget()
         table, coef = Observed.vstack([whole.rows, model.rows]), np.vstack([whole.coef(), -model.coef()])
         distance[budget] = np.sqrt(np.einsum("ik,ij,jk->k", coef, form.gram(table), coef))  # |v - v'| of each output
@@ -164,7 +163,7 @@ def test_divergence_is_named_and_undone():
     rows, y = problem()
     model = fitted(KernelForm.fit(rows, **FORMS["trace"]), loss="squared", block=30)
     model.partial_fit(rows, y)
-    before = model.state()
+    before = model.snapshot()
     bad = y.copy()
     bad[70] = 1e308
     with np.errstate(all="ignore"), pytest.raises(DivergedError, match="row 7"):
@@ -208,7 +207,7 @@ def test_an_interrupt_leaves_the_model_of_the_last_full_block(monkeypatch):
     form = KernelForm.fit(rows, **FORMS["trace"])
     model, half = fitted(form, block=30), fitted(form)
     descend = _core.online_descend
-    monkeypatch.setattr("lacunar.karma._online._ROWS", 30)
+    monkeypatch.setattr("lacunar.karma.support._ROWS", 30)
     monkeypatch.setattr(_core, "online_descend", interrupted)
     with pytest.raises(KeyboardInterrupt):
         model.partial_fit(rows, y)
@@ -222,7 +221,7 @@ def test_a_kept_state_does_not_change_with_the_model():
     rows, y = problem(n=600)
     model = fitted(KernelForm.fit(rows, **FORMS["trace"]), rho=1.0, eta="constant", eta0=0.9)  # folds now and then
     model.partial_fit(rows[:300], y[:300])
-    before = model.state()
+    before = model.snapshot()
     kept = {name: np.array(before[name]) for name in ("first", "second", "clock")}
     model.partial_fit(rows[300:], y[300:])
     for name, value in kept.items():
@@ -247,7 +246,7 @@ def test_instruction_sets_agree(isa):
     if isa == "v3" and _core.build_info()["instruction set"] == "base":
         pytest.skip("this processor or build has no v3")
     code = (
-        "import numpy as np, test_online as t; r, y = t.problem(n=300, d=40); f = t.KernelForm.fit(r, **t.KERNELS['real gamma']);"
+        "import numpy as np, test_karma_support as t; r, y = t.problem(n=300, d=40); f = t.KernelForm.fit(r, **t.KERNELS['real gamma']);"
         "m = t.fitted(f, d=40); m.partial_fit(r, y); print(repr(m.decide(r)[:, 0].tolist()))"
     )
     made = []

@@ -9,11 +9,9 @@ import pytest
 from reference.online import algorithm_1, iterate_of
 
 from lacunar import Observed, _core
-from lacunar._dual import solve_dual
-from lacunar.karma._losses import DivergedError
-from lacunar.karma._map import FeatureMap
-from lacunar.karma._primal import PrimalModel
-from lacunar.karma._ridge import solve_ridge
+from lacunar.karma.solvers import PrimalModel, solve_dual, solve_ridge
+from lacunar.karma.steps import DivergedError
+from lacunar.karma.table import FeatureMap
 from lacunar.kernels import KernelForm
 
 LOSSES = ["hinge", "squared_hinge", "logistic", "squared", "absolute", "epsilon_insensitive"]
@@ -151,7 +149,7 @@ def test_batches_make_no_difference_and_state_goes_on(cut):
     expected = whole.partial_fit(rows, y)
     parts, made = fitted(form, outputs=2), []
     for start in range(0, 120, cut):
-        parts = PrimalModel.from_state(parts.state())
+        parts = PrimalModel.restore(parts.snapshot())
         made.append(parts.partial_fit(rows[start : start + cut], y[start : start + cut]))
     np.testing.assert_array_equal(np.vstack(made), expected)
     np.testing.assert_array_equal(parts.weights(), whole.weights())
@@ -207,10 +205,10 @@ def test_divergence_is_named_and_undone(name):
     form = KernelForm.fit(rows, **FORMS[name])
     model = fitted(form, loss="squared", eta="theory", dtype=np.float32)
     model.partial_fit(rows, y)
-    before = model.state()
+    before = model.snapshot()
     kept = {name: np.copy(before[name]) for name in ("first", "second", "clock")}
     bad = np.full((120, 1), 1e300)
-    with pytest.raises(DivergedError, match="smaller eta0 or C"), np.errstate(all="ignore"):
+    with pytest.raises(DivergedError, match="smaller constant step"), np.errstate(all="ignore"):
         model.partial_fit(rows, bad)
     for key, value in kept.items():
         np.testing.assert_array_equal(getattr(model, key), value)
@@ -256,7 +254,7 @@ def test_instruction_sets_agree(isa):
     if isa == "v3" and _core.build_info()["instruction set"] == "base":
         pytest.skip("this processor or build has no v3")
     code = (
-        "import numpy as np, test_primal as t; r, y = t.problem(d=40); f = t.KernelForm.fit(r, **t.FORMS['three']);"
+        "import numpy as np, test_karma_table as t; r, y = t.problem(d=40); f = t.KernelForm.fit(r, **t.FORMS['three']);"
         "m = t.fitted(f, d=40); m.partial_fit(r, y); print(repr(m.decide(r)[:, 0].tolist()))"
     )
     outputs = [

@@ -5,7 +5,7 @@ import pytest
 from reference.ridge import leave_one_out, ridge_coef
 from sklearn.kernel_ridge import KernelRidge
 
-from lacunar.karma._ridge import loo_path, solve_ridge
+from lacunar.karma.solvers import loo_path, solve_ridge
 
 CS = (1e-2, 1.0, 30.0, 1e3)
 N = 23

@@ -1,7 +1,8 @@
-"""Scores of many kernels and values of C from one pass over the pairs and one eigendecomposition a kernel."""
+"""Scores of many kernels and values of C: splits of rows, one pass over the pairs and one eigendecomposition a kernel."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from itertools import product
 from time import perf_counter
@@ -11,15 +12,78 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.stats import rankdata
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
+from lacunar._log import say
+from lacunar._random import fixed_seed
 from lacunar._threads import one_blas_thread, thread_count
-from lacunar.karma._kernel_form import KernelOptions, fit_form
-from lacunar.karma._ridge import loo_path
+from lacunar.karma.base import KernelOptions, fit_form
+from lacunar.karma.solvers import loo_path
 from lacunar.kernels import pair_sums
 from lacunar.observed import Observed
 
 _Floats = NDArray[np.float64]
-Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+_Ints = NDArray[np.intp]
+Split = tuple[_Ints, _Ints]
+HOLDOUT = 0.25  # share of rows the paper holds out
+
+
+def search_rows(index: _Ints, codes: _Ints | None, limit: int, random_state: Any) -> _Ints:
+    """At most `limit` of the rows, stratified by class where every class has two members; sorted."""
+    if len(index) <= limit:
+        return index
+    splitter = _shuffle(
+        None if codes is None else codes[index], train_size=limit, random_state=fixed_seed(random_state)
+    )
+    chosen, _ = next(splitter.split(index, None if codes is None else codes[index]))
+    return np.sort(index[chosen])
+
+
+def _shuffle(codes: _Ints | None, **sizes: Any) -> Any:
+    """One random split, stratified where every class can be on both sides."""
+    from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit  # imports rich: not at import time
+
+    if codes is None:
+        return ShuffleSplit(1, **sizes)
+    counts = np.unique(codes, return_counts=True)[1]
+    test = len(codes) - sizes["train_size"] if "train_size" in sizes else len(codes) * HOLDOUT
+    possible = counts.min() >= 2 and min(test, len(codes) - test) >= len(counts)
+    return (StratifiedShuffleSplit if possible else ShuffleSplit)(1, **sizes)
+
+
+def make_splits(cv: Any, y: NDArray[Any], codes: _Ints | None, kept: _Ints, random_state: Any) -> list[Split] | None:
+    """Splits as positions among the rows `kept`; None means leave-one-out.
+
+    `cv` counts rows of the whole table: rows not kept are left out of each split, and empty splits are dropped.
+    """
+    if isinstance(cv, str) and cv == "loo":
+        return None
+    from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+
+    random_state = fixed_seed(random_state)
+
+    if isinstance(cv, str):
+        splitter = _shuffle(codes, test_size=HOLDOUT, random_state=random_state)
+    elif isinstance(cv, int | np.integer):
+        enough = codes is not None and np.bincount(codes).min() >= cv
+        splitter = (StratifiedKFold if enough else KFold)(int(cv), shuffle=True, random_state=random_state)
+    else:
+        splitter = check_cv(cv, y, classifier=codes is not None)
+    position = np.full(len(y), -1, dtype=np.intp)
+    position[kept] = np.arange(len(kept))
+    splits = [(_kept(position[a]), _kept(position[b])) for a, b in splitter.split(np.zeros((len(y), 1)), y)]
+    splits = [(train, test) for train, test in splits if len(train) and len(test)]
+    if not splits:
+        raise ValueError(
+            f"cv must leave at least one split with training and test rows; got none from cv={cv!r} and {len(kept)} rows "
+            "of positive weight. Use cv='loo'."
+        )
+    return splits
+
+
+def _kept(position: _Ints) -> _Ints:
+    return position[position >= 0]
 
 
 class SearchData(NamedTuple):
@@ -36,13 +100,15 @@ def kernel_grid(
     gammas: Sequence[float],
     indicators: Sequence[bool],
     normalize: Sequence[Any],
-    scale: Any,
-    constant: bool,
+    count_scale: Any,
     expand: str | None = None,
 ) -> list[KernelOptions]:
     """All kernels of the search; gamma=1 (imputation by the column mean) is always among them."""
     every = sorted({1, *gammas})
-    return [KernelOptions(g, scale, constant, a, norm, expand) for a, norm, g in product(indicators, normalize, every)]
+    return [
+        KernelOptions(g, a, norm, expand=expand, count_scale=count_scale)
+        for a, norm, g in product(indicators, normalize, every)
+    ]
 
 
 def composed(grid: Sequence[KernelOptions]) -> list[KernelOptions]:
@@ -73,10 +139,8 @@ def search(
         team = Parallel(n_jobs=min(thread_count(n_jobs), len(grid)), backend="threading", return_as="generator")
         for k, found in enumerate(team(delayed(score)(options) for options in grid)):
             scores[k] = found
-            if verbose:
-                left = (perf_counter() - begin) / (k + 1) * (len(grid) - k - 1)
-                best = f"score {found.mean(axis=1).max():.4f}"
-                print(f"[lacunar] kernel {k + 1}/{len(grid)} {_label(grid[k])}: {best}, {left:.1f} s left")
+            left, best = (perf_counter() - begin) / (k + 1) * (len(grid) - k - 1), found.mean(axis=1).max()
+            say(verbose, "kernel %d/%d %s: score %.4f, %.1f s left", k + 1, len(grid), _label(grid[k]), best, left)
     return scores
 
 
@@ -137,3 +201,41 @@ def best_kernels(scores: _Floats, average: int) -> list[tuple[int, int]]:
     mean = scores.mean(axis=2)
     order = np.argsort(-mean.max(axis=1), kind="stable")[:average]
     return [(int(k), int(mean[k].argmax())) for k in order]
+
+
+_FOLDS = 5
+
+
+def choose_C(
+    model: Any,
+    X: Observed,
+    codes: NDArray[np.intp],
+    weight: _Floats,
+    Cs: _Floats,
+    limit: int,
+    random_state: Any,
+) -> float:
+    """The C of least weighted loss over folds; the smallest of those that tie, the model's own without folds."""
+    kept = search_rows(np.flatnonzero(weight), codes, limit, random_state)
+    if len(kept) < _FOLDS:
+        return float(model.C)
+    splits = make_splits(_FOLDS, codes[kept], codes[kept], np.arange(len(kept)), random_state) or []
+    losses = np.zeros(len(Cs))
+    for train, test in ((kept[a], kept[b]) for a, b in splits):
+        for c, C in enumerate(Cs):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # the final fit warns
+                fitted = (
+                    clone(model).set_params(C=float(C), class_weight=None).fit(X[train], codes[train], weight[train])
+                )
+            losses[c] += float(weight[test] @ _row_losses(fitted, X[test], codes[test]))
+    return float(Cs[losses.argmin()])
+
+
+def _row_losses(fitted: Any, X: Observed, codes: NDArray[np.intp]) -> _Floats:
+    """-log p(label) for the logistic loss, else 1 for a wrong label; (n,). A class that no training row had gets the least p."""
+    if fitted.loss != "logistic":
+        return np.asarray(fitted.predict(X) != codes, dtype=np.float64)
+    share = np.zeros((len(codes), int(max(codes.max(), fitted.classes_.max())) + 1))
+    share[:, fitted.classes_] = fitted.predict_proba(X)
+    return -np.log(np.maximum(share[np.arange(len(codes)), codes], np.finfo(np.float64).eps))

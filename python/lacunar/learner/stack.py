@@ -1,25 +1,158 @@
-"""`KarmaStackClassifier` and `KarmaStackRegressor`: scikit-learn's stacking with members that know holes."""
+"""`KarmaStackClassifier` and `KarmaStackRegressor`: scikit-learn's stacking with members that take missing entries."""
 
 from __future__ import annotations
 
+from copy import copy
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import StackingClassifier, StackingRegressor
-from sklearn.utils import check_array
+from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeCV
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from lacunar import KarmaClassifierCV, KarmaRegressorCV
+from lacunar._products import row_product
 from lacunar._snapshot import all_or_nothing
-from lacunar.stack._members import DefaultMembers, completed, dense, weighted_rows
+from lacunar.karma import KarmaClassifierCV, KarmaRegressorCV
+from lacunar.observed import Observed
+from lacunar.observed.door import check_target
+from lacunar.stack._completion import LowRankImputer
+
+
+def dense(X: Any) -> Any:
+    """What scikit-learn's folds can cut: an Observed becomes an array with NaN, anything else stays."""
+    return X.to_dense() if isinstance(X, Observed) else X
+
+
+def weighted_rows(X: Any, y: Any, fit_params: dict[str, Any], cv: Any) -> tuple[Any, Any, dict[str, Any]]:
+    """Rows without those of weight 0, which would leave folds with one class; all where `cv` names rows by number."""
+    weight = fit_params.get("sample_weight")
+    if weight is None or not (cv is None or isinstance(cv, Integral)):
+        return X, y, fit_params
+    weight = np.asarray(weight)
+    if weight.shape != (len(y),) or weight.all() or not weight.any():
+        return X, y, fit_params  # what does not fit is refused by the members
+    kept = np.flatnonzero(weight)
+    return _safe_indexing(X, kept), _safe_indexing(y, kept), {**fit_params, "sample_weight": weight[kept]}
+
+
+class CompletedModel(Pipeline):  # type: ignore[misc]
+    """A pipeline whose `fit` hands sample_weight to its last step, as a stack without metadata routing asks of members."""
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **params: Any) -> CompletedModel:
+        if sample_weight is not None:
+            params[f"{self.steps[-1][0]}__sample_weight"] = sample_weight
+        super().fit(X, y, **params)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # of all steps; only the first sees sparse input and missing entries
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
+        return tags
+
+
+def completed(linear: Any) -> CompletedModel:
+    """Low-rank completion, columns of unit variance, then a linear model."""
+    steps = [("completion", LowRankImputer(random_state=0)), ("scale", StandardScaler()), ("linear", linear)]
+    return CompletedModel(steps)
+
+
+class DefaultMembers:
+    """Comes before a Stacking class among the bases: `estimators=None` stands for `_default_members()` wherever the base reads `estimators`."""
+
+    estimators: Any
+
+    def _default_members(self) -> list[tuple[str, Any]]:
+        raise NotImplementedError
+
+    def _explicit(self) -> Any:
+        """A shallow copy that names its default members."""
+        twin = copy(self)
+        twin.estimators = self._default_members()
+        return twin
+
+    def _validate_estimators(self) -> Any:
+        if self.estimators is None:
+            return self._explicit()._validate_estimators()
+        return super()._validate_estimators()  # type: ignore[misc]
+
+    @property
+    def named_estimators(self) -> Any:
+        """Members by name, not fitted."""
+        return self._explicit().named_estimators if self.estimators is None else super().named_estimators  # type: ignore[misc]
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Names of the columns of `transform`: class and member, and the number of the class where there are more than two.
+
+        Parameters
+        ----------
+        input_features : object
+            Ignored.
+
+        Returns
+        -------
+        names : ndarray of str
+        """
+        if self.estimators is None:
+            return np.asarray(self._explicit().get_feature_names_out(input_features))
+        return np.asarray(super().get_feature_names_out(input_features))  # type: ignore[misc]
+
+    def get_metadata_routing(self) -> Any:
+        """Routing of the members; see scikit-learn's user guide.
+
+        Returns
+        -------
+        routing : MetadataRouter
+        """
+        if self.estimators is None:
+            return self._explicit().get_metadata_routing()
+        return super().get_metadata_routing()  # type: ignore[misc]
+
+    def __sklearn_tags__(self) -> Any:
+        if self.estimators is not None:
+            return super().__sklearn_tags__()  # type: ignore[misc]
+        tags = self._explicit().__sklearn_tags__()
+        tags.input_tags.sparse = True  # the default members take it, which scikit-learn 1.6.0 does not ask them
+        return tags
+
+
+class RowLogistic(LogisticRegression):  # type: ignore[misc]
+    """scikit-learn's logistic regression, evaluated row by row."""
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Values (m,), or (m, k) for more than two classes."""
+        values: NDArray[np.float64] = row_product(np.asarray(X), self.coef_.T) + self.intercept_
+        return values[:, 0] if values.shape[1] == 1 else values
+
+
+class _RowValues:
+    """Comes before a linear regression among the bases of a class."""
+
+    coef_: NDArray[np.float64]
+    intercept_: Any
+
+    def _decision_function(self, X: Any) -> NDArray[np.float64]:
+        made: NDArray[np.float64] = row_product(np.asarray(X), self.coef_.T) + self.intercept_
+        return made
+
+
+class RowRidge(_RowValues, RidgeCV):  # type: ignore[misc]
+    """scikit-learn's ridge regression, evaluated row by row."""
+
+
+class RowLeastSquares(_RowValues, LinearRegression):  # type: ignore[misc]
+    """scikit-learn's least squares, evaluated row by row."""
 
 
 class KarmaStackClassifier(DefaultMembers, StackingClassifier):  # type: ignore[misc]
     """KARMA, a low-rank completion with a linear model, and any others, combined on out-of-fold predictions.
 
     It is `sklearn.ensemble.StackingClassifier` with members of its own by default, and follows the better of them. KARMA is that
-    where holes have structure, completion where entries of a low-rank table are missing at random.
+    where what is missing has structure, completion where entries of a low-rank table are missing at random.
 
     Parameters
     ----------
@@ -44,7 +177,7 @@ class KarmaStackClassifier(DefaultMembers, StackingClassifier):  # type: ignore[
     Examples
     --------
     >>> import numpy as np
-    >>> from lacunar.stack import KarmaStackClassifier
+    >>> from lacunar.learner import KarmaStackClassifier
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(120, 2)) @ rng.normal(size=(2, 6))
     >>> y = X[:, 0] > 0
@@ -77,13 +210,9 @@ class KarmaStackClassifier(DefaultMembers, StackingClassifier):  # type: ignore[
     _parameter_constraints = {**StackingClassifier._parameter_constraints, "estimators": [list, None]}  # noqa: RUF012
 
     def _default_members(self) -> list[tuple[str, Any]]:
-        from lacunar.stack._linear import RowLogistic
-
         return [("karma", KarmaClassifierCV()), ("completion", completed(RowLogistic(max_iter=1000)))]
 
     def _validate_final_estimator(self) -> None:
-        from lacunar.stack._linear import RowLogistic
-
         if self.final_estimator is None:
             self._clone_final_estimator(default=RowLogistic())
         else:
@@ -105,7 +234,7 @@ class KarmaStackClassifier(DefaultMembers, StackingClassifier):  # type: ignore[
         self : KarmaStackClassifier
         """
         if y is not None:
-            check_array(y, ensure_2d=False, dtype=None, input_name="y")
+            check_target(y)
         given = y
         X, y, fit_params = weighted_rows(dense(X), y, fit_params, self.cv)
         if y is not given and len(np.unique(y)) == 1:
@@ -178,7 +307,7 @@ class KarmaStackRegressor(DefaultMembers, StackingRegressor):  # type: ignore[mi
     Examples
     --------
     >>> import numpy as np
-    >>> from lacunar.stack import KarmaStackRegressor
+    >>> from lacunar.learner import KarmaStackRegressor
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(120, 2)) @ rng.normal(size=(2, 6))
     >>> y = X[:, 0].copy()
@@ -202,13 +331,9 @@ class KarmaStackRegressor(DefaultMembers, StackingRegressor):  # type: ignore[mi
     _parameter_constraints = {**StackingRegressor._parameter_constraints, "estimators": [list, None]}  # noqa: RUF012
 
     def _default_members(self) -> list[tuple[str, Any]]:
-        from lacunar.stack._linear import RowRidge
-
         return [("karma", KarmaRegressorCV()), ("completion", completed(RowRidge(np.logspace(-3, 4, 15))))]
 
     def _validate_final_estimator(self) -> None:
-        from lacunar.stack._linear import RowLeastSquares
-
         self._clone_final_estimator(default=RowLeastSquares(positive=True))
 
     @all_or_nothing

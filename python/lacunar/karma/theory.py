@@ -6,8 +6,6 @@ import math
 
 import numpy as np
 
-__all__ = ["embedding_size", "gamma_needed", "objective_bound", "regret_bound", "theory_rho", "truncation_bound"]
-
 _PEGASOS = (
     21 * 4
 )  # of Theorem 2 in the source of the paper's O(...): 21 c ln(T / delta) / (rho T), c = (2 L sqrt(Gamma))^2

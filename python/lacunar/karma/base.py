@@ -1,0 +1,427 @@
+"""What KARMA estimators share: columns, kernel, weights of rows, values at new rows, and the solvers of the batch learners."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import compute_class_weight
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from lacunar._log import say
+from lacunar._products import row_product
+from lacunar._random import fixed_seed, generator
+from lacunar._threads import thread_count
+from lacunar.karma.solvers import Shape, choose_solver, gram_bytes, warn_if_unfinished
+from lacunar.karma.support import OnlineModel
+from lacunar.karma.table import PrimalModel, has_map
+from lacunar.kernels import KernelForm
+from lacunar.observed import Observed
+from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
+from lacunar.observed.door import validate_X
+from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Instance, Number, Rule, Table, Word, floats, whole
+
+_Floats = NDArray[np.float64]
+Engine = PrimalModel | OnlineModel
+
+_BLOCK_VALUES = 2**23  # kernel values held at once by predictions: 64 MB
+_FINE_TOL = 1e-4  # a float32 table stalls at relative gaps of 1e-6 to 1e-5
+
+
+class KernelOptions(NamedTuple):
+    """What an estimator's parameters say about its kernel."""
+
+    gamma: float = 2
+    indicators: bool = False
+    normalize: Literal["trace", "cosine"] | None = "trace"
+    degree: int = 1
+    expand: str | None = None  # what the columns are expanded to before: see expand.py
+    count_scale: float | Literal["mean", "raw"] = "mean"
+
+
+def fit_form(X: Observed, weight: _Floats, options: KernelOptions) -> KernelForm:
+    """Kernel form on standardised rows X, with a constant feature; means of rows are weighted, as if rows repeated."""
+    if options.count_scale == "mean":
+        scale = float(np.average(X.row_counts, weights=weight)) + 1.0
+    else:
+        scale = 1.0 if options.count_scale == "raw" else float(options.count_scale)
+    form = KernelForm(
+        gamma=float(options.gamma),
+        count_scale=scale,
+        constant=1.0,
+        indicators=float(options.indicators),
+        cosine=options.normalize == "cosine",
+    )
+    trace = float(np.average(form.diagonal(X), weights=weight)) if options.normalize == "trace" else 1.0
+    return replace(form, trace=trace if trace > 0 else 1.0, degree=int(options.degree))
+
+
+def row_weights(sample_weight: ArrayLike | None, X: Observed) -> _Floats:
+    """Weights (n,) as float64, refused when negative or all zero."""
+    if sample_weight is None:
+        return np.ones(X.shape[0])
+    weight: _Floats = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64), dtype=np.float64)
+    negative = np.flatnonzero(weight < 0)
+    if negative.size:
+        row = int(negative[0])
+        raise ValueError(
+            f"Negative values in data passed to `sample_weight`: weights must be >= 0; got {weight[row]:g} in row {row}. "
+            "Drop the row or give it weight 0."
+        )
+    if not weight.any():
+        raise ValueError(
+            "Sample weights must not all be zero: at least one must be > 0; got zeros only. "
+            "Leave sample_weight out to weigh all rows alike."
+        )
+    if not np.isfinite(weight.sum()):
+        raise ValueError(
+            f"sample_weight must have a finite sum; that of weights up to {weight.max():.3g} overflows. Divide them by their mean."
+        )
+    return weight
+
+
+def weighted_rows(
+    sample_weight: ArrayLike | None, X: Observed, y: NDArray[Any]
+) -> tuple[Observed, NDArray[Any], _Floats, NDArray[np.intp]]:
+    """Rows of weight > 0 with their targets and weights, and their numbers in X."""
+    weight = row_weights(sample_weight, X)
+    index = np.flatnonzero(weight)
+    if len(index) == len(weight):
+        return X, y, weight, index
+    return X[index], y[index], weight[index], index
+
+
+def class_weights(class_weight: Any, classes: NDArray[Any], codes: NDArray[np.intp], weight: _Floats) -> _Floats:
+    """Weight of every row's class, shape (n,); "balanced" gives every class the same total (of repeats)."""
+    if class_weight is None:
+        return np.ones(len(codes))
+    if class_weight == "balanced":
+        total = np.bincount(codes, weight, minlength=len(classes))
+        each: _Floats = total.sum() / (len(classes) * total)
+    else:
+        each = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes[codes]), dtype=np.float64)
+    return each[codes]
+
+
+class KarmaBase(BaseEstimator):  # type: ignore[misc]
+    """Columns and kernel settled on training rows, and values at new rows: by an engine in `state_`, or by stored rows."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "gamma": [Interval(Real, 1, None, closed="left")],
+        "count_scale": [StrOptions({"mean", "raw"}), Interval(Real, 0, None, closed="neither")],
+        "indicators": ["boolean"],
+        "normalize": [StrOptions({"trace", "cosine"}), None],
+        "standardize": ["boolean"],
+        "sparse_missing": [StrOptions({"absent", "nan"})],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+    _held: ClassVar[dict[str, Rule]] = {
+        "mean_": floats("d"),
+        "scale_": COLUMNS["scale_"],
+        "observed_columns_": COLUMNS["observed_columns_"],
+        "classes_": LABELS,
+        "kernel_": Instance(KernelForm),
+        "n_iter_": COUNT,
+        "n_rows_seen_": COUNT,
+    }
+
+    def _kernel_options(self) -> KernelOptions:
+        degree = getattr(self, "degree", 1)
+        return KernelOptions(self.gamma, self.indicators, self.normalize, degree, count_scale=self.count_scale)
+
+    def _columns(self) -> ColumnScale:
+        return ColumnScale(self.mean_, self.scale_, self.observed_columns_)
+
+    def _settle(self, X: Observed, weight: _Floats, *, later: bool = False) -> Observed:
+        """Learn columns and kernel from rows of weight > 0; the rows standardised. O(nnz).
+
+        Columns that these rows never observe are ignored for ever, unless rows that come `later` may observe them.
+        """
+        self.mean_, self.scale_, seen = fit_columns(X, weight, standardize=self.standardize)
+        self.observed_columns_ = np.ones_like(seen) if later else seen
+        rows = scale_columns(X, self._columns())
+        self.kernel_ = fit_form(rows, weight, self._kernel_options())
+        return rows
+
+    def _adopt(self, engine: Engine) -> None:
+        """Keep an engine and what it has learned."""
+        self.state_ = engine.snapshot()
+        self.n_rows_seen_ = engine.t
+        self._engine = engine
+
+    def _live_engine(self) -> Engine:
+        """The engine at work, or a new one from `state_` after loading."""
+        engine: Engine | None = self.__dict__.get("_engine")
+        if engine is None:
+            state = self.state_
+            if state.get("n_features") != len(self.mean_) or state.get("form") != self.kernel_:
+                raise ValueError("state_ is of another table or kernel than mean_ and kernel_; fit the model again.")
+            engine = (PrimalModel if self.solver_ == "primal" else OnlineModel).restore(state)
+        return engine
+
+    def _evaluate(self, X: Any) -> _Floats:
+        """Values (m, outputs) at rows X."""
+        check_is_fitted(self)
+        table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
+        return self._expansion(scale_columns(table, self._columns()))
+
+    def _expansion(self, rows: Observed) -> _Floats:
+        """Values (m, outputs) at standardised rows."""
+        return self._live_engine().decide(rows, n_threads=thread_count(self.n_jobs))
+
+    def _n_outputs(self) -> int:
+        """One for two classes, else one a class; for numbers one a target."""
+        if hasattr(self, "classes_"):
+            return len(self.classes_) if len(self.classes_) > 2 else 1
+        return int(np.size(self.intercept_))
+
+    def _check_loaded(self) -> None:
+        """Stored rows and engines of as many outputs as there are classes, or targets."""
+        if "kernel_" not in vars(self):
+            return
+        outputs = self._n_outputs()
+        if "state_" in vars(self) and self._live_engine().n_outputs != outputs:
+            raise ValueError(f"state_ must have {outputs} outputs; got {self._live_engine().n_outputs}. Fit again")
+        if "dual_coef_" in vars(self) and self.dual_coef_.shape[1] != outputs:
+            raise ValueError(f"dual_coef_ must have {outputs} outputs; got {self.dual_coef_.shape[1]}. Fit again")
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_engine"}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class KarmaBatch(KarmaBase):
+    """Fits of all rows at once: over their Gram, or by dual coordinate ascent on a weight table."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **KarmaBase._parameter_constraints,
+        "C": [Interval(Real, 0, None, closed="neither")],
+        "degree": [Interval(Integral, 1, None, closed="left")],
+        "solver": [StrOptions({"auto", "gram", "primal"})],
+        "tol": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "memory_limit": [Interval(Real, 0, None, closed="neither")],
+    }
+    _held: ClassVar[dict[str, Rule]] = {
+        **KarmaBase._held,
+        "solver_": Word(("gram", "primal")),
+        "support_": whole("s", distinct=True),
+        "support_rows_": Table(("s", "d")),
+        "dual_coef_": floats("s", "o"),
+        "gap_": Number(),
+    }
+
+    def _choose_solver(self, X: Observed, n_outputs: int) -> str:
+        """The solver of `fit`, refused where the kernel or the loss does not have it."""
+        robust, solver = self.loss in ("absolute", "epsilon_insensitive"), str(self.solver)
+        if solver == "auto" and self.loss == "crammer_singer":
+            solver = "gram"
+        elif solver == "auto" and robust:
+            solver = "primal"
+        elif solver == "auto":
+            shape = Shape(*X.shape, X.nnz / max(X.shape[0], 1), n_outputs, self.loss == "squared")
+            solver = choose_solver(self.kernel_, shape, self.memory_limit)
+            if solver == "gram" and gram_bytes(X.shape[0]) > self.memory_limit:
+                raise ValueError(
+                    f"solver='auto' must hold the Gram of {X.shape[0]} rows, {gram_bytes(X.shape[0]):.3g} bytes, in memory_limit="
+                    f"{self.memory_limit:g}, since gamma={self.gamma:g} with degree={self.degree} has no weight table. Use gamma 1, 2 or "
+                    f"3 with degree=1, {self._online}, or solver='gram' where memory allows."
+                )
+        self._refuse_solver(solver, robust)
+        return solver
+
+    def _refuse_solver(self, solver: str, robust: bool = False) -> None:
+        if solver == "primal" and self.loss == "crammer_singer":
+            raise ValueError(
+                "loss='crammer_singer' is solved over a Gram only; got solver='primal'. Use solver='gram', or "
+                "loss='hinge' (one class against the rest)."
+            )
+        if solver == "gram" and robust:
+            raise ValueError(
+                f"solver='gram' must have loss='squared' in a regressor; got loss={self.loss!r}. Use solver='primal' "
+                f"(gamma 1, 2 or 3) or {self._online}."
+            )
+        if solver == "primal" and not has_map(self.kernel_):
+            raise ValueError(
+                "solver='primal' must have gamma 1, 2 or 3 and degree 1, whose features fit in a table; got "
+                f"gamma={self.gamma:g}, degree={self.degree}. Use solver='gram' (to some ten thousand rows), "
+                f"{self._online} (any number), or gamma=3 and degree=1."
+            )
+
+    def _forget(self) -> None:
+        """Drop what an earlier fit by another solver learned."""
+        for name in ("state_", "_engine", "gap_", "support_", "support_rows_", "dual_coef_", "n_support_"):
+            self.__dict__.pop(name, None)
+
+    def _gram(self, rows: Observed) -> NDArray[Any]:
+        """Gram (n, n), or the advice to use another solver where memory does not hold it."""
+        try:
+            return self.kernel_.gram(rows, dtype=rows.dtype, n_jobs=self.n_jobs)
+        except MemoryError as error:
+            raise MemoryError(
+                f"solver='gram' must hold {gram_bytes(rows.shape[0]):.3g} bytes for {rows.shape[0]} rows, and memory does "
+                f"not. Use solver='primal' (gamma 1, 2 or 3) or {self._online}."
+            ) from error
+
+    def _keep_rows(self, rows: Observed, coef: _Floats, index: NDArray[np.intp]) -> None:
+        """Store the rows with a coefficient that is not zero; index numbers them among the rows given to fit."""
+        used = np.flatnonzero(np.any(coef != 0, axis=1))
+        self.support_, self.n_rows_seen_ = index[used], len(index)
+        self.support_rows_ = rows if len(used) == len(coef) else rows[used]
+        self.dual_coef_ = coef[used]
+
+    def _ascend(self, rows: Observed, targets: _Floats, weight: _Floats) -> None:
+        """Dual coordinate ascent on the weight table."""
+
+        def report(sweep: int, gap: float) -> None:
+            say(self.verbose, "[primal] sweep %d: duality gap met %.3g", sweep, gap)
+
+        fine = self.loss == "squared" or self.tol < _FINE_TOL
+        engine = PrimalModel(
+            self.kernel_,
+            len(self.mean_),
+            targets.shape[1],
+            loss=self.loss,
+            rho=1 / (self.C * len(targets)),
+            epsilon=getattr(self, "epsilon", 0.1),
+            iterate="last",
+            dtype="float64" if fine else "float32",
+            memory_limit=int(self.memory_limit),
+        )
+        result = engine.ascend(
+            rows,
+            targets,
+            self.C * weight,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            rng=generator(fixed_seed(self.random_state)),
+            n_threads=thread_count(self.n_jobs),
+            progress=report,
+        )
+        self._adopt(engine)
+        self.n_iter_, self.gap_ = int(result.n_iter), float(result.gap)
+        warn_if_unfinished([result], self.loss, self.tol)
+
+    def _expansion(self, rows: Observed) -> _Floats:
+        if self.solver_ == "primal":
+            return super()._expansion(rows)
+        values = np.zeros((rows.shape[0], self.dual_coef_.shape[1]))
+        if not len(self.dual_coef_):
+            return values
+        step = max(_BLOCK_VALUES // len(self.dual_coef_), 1)
+        dtype = self.support_rows_.dtype
+        for start in range(0, len(values), step):
+            part = slice(start, start + step)
+            block = self.kernel_.gram(rows[part], self.support_rows_, dtype=dtype, n_jobs=self.n_jobs)
+            values[part] = row_product(block, self.dual_coef_, self.n_jobs)
+        return values
+
+
+def label_of(values: _Floats, classes: NDArray[Any]) -> NDArray[Any]:
+    """The label of every row from one value (m,), positive for the second of two classes, or one a class (m, k)."""
+    codes = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
+    labels: NDArray[Any] = classes[np.minimum(codes, len(classes) - 1)]
+    return labels
+
+
+def _is_logistic(estimator: Any) -> bool:
+    if estimator.loss != "logistic":
+        raise AttributeError(
+            f"predict_proba needs loss='logistic'; got loss={estimator.loss!r}. Refit with loss='logistic', or wrap the "
+            "classifier in sklearn.calibration.CalibratedClassifierCV."
+        )
+    return True
+
+
+class KarmaLabels(ClassifierMixin):  # type: ignore[misc]
+    """Labels and probabilities from values: what the batch and the online classifier answer."""
+
+    def decision_function(self, X: Any) -> _Floats:
+        """Values of the classes; for two classes one value, positive for `classes_[1]`.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+
+        Returns
+        -------
+        values : ndarray of shape (m,) or (m, k)
+        """
+        values: _Floats = self._evaluate(X)
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Label of every row.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+
+        Returns
+        -------
+        labels : ndarray of shape (m,)
+        """
+        return label_of(self.decision_function(X), self.classes_)
+
+    @available_if(_is_logistic)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> _Floats:
+        """Probabilities of the classes; only with `loss="logistic"`.
+
+        For more than two classes those of one class against the rest, divided by their sum.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+
+        Returns
+        -------
+        probabilities : ndarray of shape (m, k)
+        """
+        values = self.decision_function(X)
+        if len(self.classes_) == 1:
+            return np.ones((len(values), 1))
+        if values.ndim == 1:
+            return np.column_stack([expit(-values), expit(values)])
+        each = expit(values)
+        total = each.sum(axis=1, keepdims=True)
+        shares: _Floats = each / np.where(total > 0, total, 1.0)
+        return shares
+
+
+class KarmaNumbers(RegressorMixin):  # type: ignore[misc]
+    """Numbers from values: what the batch and the online regressor answer."""
+
+    def predict(self, X: Any) -> _Floats:
+        """Predicted targets.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+
+        Returns
+        -------
+        y : ndarray of shape (m,) or (m, t)
+        """
+        values = self._evaluate(X)
+        made: _Floats = (values[:, 0] if np.ndim(self.intercept_) == 0 else values) + self.intercept_
+        return made
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

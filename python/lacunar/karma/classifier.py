@@ -1,0 +1,228 @@
+"""`KarmaClassifier`: labels from rows with missing entries, by the kernel of KARMA."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import _fit_context
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+
+from lacunar._snapshot import all_or_nothing
+from lacunar.karma.base import KarmaBatch, KarmaLabels, class_weights, weighted_rows
+from lacunar.karma.solvers import one_vs_rest, solve_classes
+from lacunar.observed.door import validate_X_y
+from lacunar.observed.rules import Array, Rule
+
+LOSSES = ("squared", "hinge", "squared_hinge", "logistic", "crammer_singer")
+
+
+class KarmaClassifier(KarmaLabels, KarmaBatch):
+    """Classifier on partially observed rows, with the kernel of Hazan, Livni and Mansour.
+
+    Every row is compared with every other on the entries that both have: with s the inner product over the n common
+    entries, a constant column of ones among them, the kernel is (s + a n) g(n / c), g(u) = 1 + u + ... + u^(gamma - 1) ([1]_,
+    Theorem 4). Nothing is imputed; `gamma=1` is imputation by the column mean, a larger gamma lets the model differ by which
+    entries are observed.
+
+    Parameters
+    ----------
+    gamma : float, default=2
+        Longest sequence of observed columns the embedding distinguishes, >= 1; 1 to 4 are useful. Between integers the
+        kernel is the mixture of the two neighbours (`lacunar.kernels.series`).
+    C : float, default=1.0
+        Weight of the summed loss against 1/2 ||v||^2, > 0. It is not divided by n or by the weights. With
+        `normalize="trace"` the best values lie between 1e-3 and 1e3.
+    loss : {"squared", "hinge", "squared_hinge", "logistic", "crammer_singer"}, default="squared"
+        "squared" is solved in closed form, one class against the rest, and is at least as good as the others on most
+        tables. "crammer_singer" treats all classes in one problem; where the best class has probability below 1/2
+        its optimum is near v = 0, so prefer the others on noisy labels.
+    count_scale : "mean", "raw" or float, default="mean"
+        c above: the mean number of observed entries of a training row, 1 (as in [1]_), or a number > 0.
+    indicators : bool, default=False
+        a above: whether the kernel also compares which entries are observed.
+    normalize : {"trace", "cosine", None}, default="trace"
+        Divide the kernel by its mean training diagonal, or by the norm of both rows.
+    standardize : bool, default=True
+        Centre columns and divide by the standard deviation, over observed entries (weighted). Constant columns are only
+        centred.
+    degree : int, default=1
+        Above 1 the kernel is ((k + 1) / 2)^degree ([1]_, section 6): products of features. Not with "primal".
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes by label; "balanced" gives all classes the same total weight.
+    solver : {"auto", "gram", "primal"}, default="auto"
+        "gram" solves over the n x n Gram; "primal" by dual coordinate ascent on a weight table, for gamma 1, 2 or 3, in O(o^2)
+        a row of o entries. "auto" picks by rows, columns, observed entries, gamma and memory; `solver_` says which ran (rule
+        and measurements: docs/karma-solvers.md).
+    tol : float, default=1e-3
+        Relative duality gap at which the iterative losses and "primal" stop. Below 1e-4, and for the squared loss, the weight
+        table is float64, else float32.
+    max_iter : int, default=1000
+        Their most passes over the rows.
+    memory_limit : float, default=2**31
+        Bytes of the Gram and of the weight table, which is hashed above it.
+    sparse_missing : {"absent", "nan"}, default="absent"
+        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
+    random_state : int, RandomState or None, default=None
+        Order of the rows of "primal". None is a fixed one.
+    n_jobs : int, default=None
+        Threads of the kernel. None is 1, -1 all processors.
+    verbose : int, default=0
+        Whether the iterative losses report progress.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        Labels, sorted.
+    solver_ : str
+        "gram" or "primal". The attributes of kept rows are those of "gram", `state_` and `gap_` those of "primal".
+    dual_coef_ : ndarray of shape (n_support, 1 or k)
+        Coefficients of the kept rows, one column for two classes.
+    support_ : ndarray of shape (n_support,)
+        Row numbers, in the table given to `fit`, of the kept rows.
+    support_rows_ : Observed of shape (n_support, d)
+        The kept rows, standardised.
+    n_support_ : ndarray of shape (k,)
+        Kept rows of every class.
+    state_ : dict
+        The weight table, from which `KarmaOnlineClassifier.begin_at` goes on.
+    gap_ : float
+        Relative duality gap reached.
+    n_rows_seen_ : int
+        Rows learned from.
+    mean_, scale_, observed_columns_ : ndarrays of shape (d,)
+        Mean and standard deviation of every column, and whether `fit` ever observed it; other columns are ignored.
+    kernel_ : KernelForm
+        The kernel with its count scale and trace.
+    n_iter_ : int
+        Iterations of the solver (1 in closed form).
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,)
+        Only when X has column names.
+
+    Raises
+    ------
+    ValueError
+        In `fit`: infinite entries, missing labels, negative or all-zero weights, a solver that the kernel or loss does
+        not have. In `predict`: other columns than in `fit`.
+
+    Warns
+    -----
+    ConvergenceWarning
+        An iterative loss stopped at `max_iter`; the message has the duality gap.
+
+    See Also
+    --------
+    KarmaClassifierCV : Chooses the kernel and C by exact leave-one-out.
+    KarmaOnlineClassifier : Algorithm 1 of the paper: streams, any number of rows at any gamma.
+
+    Notes
+    -----
+    `sample_weight` means repetition: a row of weight 2 counts as two rows everywhere, in column means, kernel scale and
+    loss; weight 0 removes the row. One class only gives a constant predictor. A row with nothing observed gets
+    the value of the constant column. "gram" takes O(n^2) memory and O(n^3) time for the squared loss; "primal" O(d^2)
+    memory and O(n o^2) a sweep for gamma 2. `count_scale="raw"`, `normalize=None` and the hinge (for more than two classes
+    "crammer_singer") are (3) of [1]_, solved exactly as in its section 5; departures of the defaults: docs/as-printed.md.
+
+    References
+    ----------
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar import KarmaClassifier
+    >>> X = np.array([[2.0, np.nan], [1.5, 1.0], [-1.0, np.nan], [np.nan, -2.0]])
+    >>> KarmaClassifier().fit(X, ["yes", "yes", "no", "no"]).predict([[np.nan, 3.0], [-2.0, np.nan]])
+    array(['yes', 'no'], dtype='<U3')
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **KarmaBatch._parameter_constraints,
+        "loss": [StrOptions(set(LOSSES))],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+    _held: ClassVar[dict[str, Rule]] = {**KarmaBatch._held, "n_support_": Array("i", ("c",), low=0)}
+    _online = "KarmaOnlineClassifier"
+
+    def __init__(
+        self,
+        gamma: float = 2,
+        *,
+        C: float = 1.0,
+        loss: Literal["squared", "hinge", "squared_hinge", "logistic", "crammer_singer"] = "squared",
+        count_scale: float | Literal["mean", "raw"] = "mean",
+        indicators: bool = False,
+        normalize: Literal["trace", "cosine"] | None = "trace",
+        standardize: bool = True,
+        degree: int = 1,
+        class_weight: Any = None,
+        solver: Literal["auto", "gram", "primal"] = "auto",
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        memory_limit: float = 2**31,
+        sparse_missing: Literal["absent", "nan"] = "absent",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.gamma = gamma
+        self.C = C
+        self.loss = loss
+        self.count_scale = count_scale
+        self.indicators = indicators
+        self.normalize = normalize
+        self.standardize = standardize
+        self.degree = degree
+        self.class_weight = class_weight
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.memory_limit = memory_limit
+        self.sparse_missing = sparse_missing
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> KarmaClassifier:
+        """Fit to rows with missing entries.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+        y : array-like of shape (n,)
+            Labels: numbers or strings.
+        sample_weight : array-like of shape (n,), default=None
+            Repetitions of the rows, >= 0.
+
+        Returns
+        -------
+        self : KarmaClassifier
+            After an error or an interrupt the model is as before the call.
+        """
+        table, labels = validate_X_y(self, X, y, sparse_missing=self.sparse_missing)
+        check_classification_targets(labels)
+        table, labels, weight, index = weighted_rows(sample_weight, table, labels)
+        self._forget()
+        self.classes_, codes = np.unique(labels, return_inverse=True)
+        rows, n_classes = self._settle(table, weight), len(self.classes_)
+        upper = weight * class_weights(self.class_weight, self.classes_, codes, weight)
+        if n_classes == 1:
+            self._refuse_solver(self.solver)
+            self.solver_, self.n_iter_, coef = "gram", 1, np.zeros((len(codes), 1))
+        else:
+            self.solver_ = self._choose_solver(rows, self._n_outputs())
+            if self.solver_ == "primal":
+                self._ascend(rows, one_vs_rest(codes, n_classes), upper)
+                return self
+            options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "verbose": int(self.verbose)}
+            coef, self.n_iter_ = solve_classes(
+                self._gram(rows), codes, n_classes, self.C * upper, loss=self.loss, **options
+            )
+        self._keep_rows(rows, coef, index)
+        self.n_support_ = np.bincount(codes[np.any(coef != 0, axis=1)], minlength=n_classes)
+        return self

@@ -1,0 +1,798 @@
+"""`KarmaOnlineClassifier` and `KarmaOnlineRegressor`: Algorithm 1 of Hazan, Livni and Mansour, on tables and streams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import _fit_context, is_classifier
+from sklearn.exceptions import NotFittedError
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from lacunar._log import say
+from lacunar._random import fixed_seed, generator
+from lacunar._snapshot import all_or_nothing, going_back
+from lacunar._stream import StreamScore
+from lacunar._threads import thread_count
+from lacunar.karma.base import (
+    Engine,
+    KarmaBase,
+    KarmaBatch,
+    KarmaLabels,
+    KarmaNumbers,
+    KernelOptions,
+    row_weights,
+    weighted_rows,
+)
+from lacunar.karma.solvers import one_vs_rest
+from lacunar.karma.steps import loss_values
+from lacunar.karma.support import OnlineModel
+from lacunar.karma.table import PrimalModel, has_map
+from lacunar.observed import Observed
+from lacunar.observed.batches import labelled, one_pass
+from lacunar.observed.columns import scale_columns
+from lacunar.observed.door import validate_X_y
+from lacunar.observed.rules import OneOrMany, Rule, Word
+
+_Floats = NDArray[np.float64]
+
+_STREAM_RHO = 1e-4  # of partial_fit, where the number of rows is not known
+_MEMORY = 2**31  # bytes of a weight table; a larger one is hashed
+
+
+class KarmaOnline(KarmaBase):
+    """Algorithm 1, over rows or batches. Subclasses read labels: `_read`, `_first_targets`, `_targets`, `_row_factors`."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **KarmaBase._parameter_constraints,
+        "rho": [Interval(Real, 0, None, closed="neither"), None],
+        "eta": [StrOptions({"theory"}), Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "solver": [StrOptions({"auto", "primal", "support"})],
+        "budget": [Interval(Integral, 1, None, closed="left"), None],
+        "budget_policy": [StrOptions({"remove", "project"})],
+        "options": [StrOptions({"paper"}), None],
+    }
+    _held: ClassVar[dict[str, Rule]] = {**KarmaBase._held, "solver_": Word(("primal", "support"))}
+
+    def _kernel_options(self) -> KernelOptions:
+        return KernelOptions(self.gamma, False, None, count_scale="raw") if self._paper else super()._kernel_options()
+
+    @property
+    def _paper(self) -> bool:
+        return bool(self.options == "paper")
+
+    def _choose_solver(self) -> str:
+        """The weight table where the kernel has one and no budget asks for rows, else stored rows."""
+        if self.solver == "auto":
+            return "primal" if has_map(self.kernel_) and self.budget is None else "support"
+        if self.solver == "primal" and not has_map(self.kernel_):
+            raise ValueError(
+                f"solver='primal' must have gamma 1, 2 or 3, whose features fit in a table; got gamma={self.gamma:g}. Use "
+                "solver='support' or gamma=3."
+            )
+        return str(self.solver)
+
+    def _engine_for(self, solver: str, n_outputs: int, rho: float, **options: Any) -> Engine:
+        """An engine that has learned nothing."""
+        constant = self.eta != "theory"
+        shared: dict[str, Any] = {
+            "loss": self.loss,
+            "rho": rho,
+            "eta": "constant" if constant else "printed" if self._paper else "theory",
+            "eta0": self.eta if constant else 0.1,
+            "epsilon": getattr(self, "epsilon", 0.1),
+            "iterate": "average" if self._paper else "weighted",
+            "dtype": "float64" if self._paper else "float32",
+            **options,
+        }
+        if solver == "primal":
+            return PrimalModel(self.kernel_, len(self.mean_), n_outputs, memory_limit=_MEMORY, **shared)
+        bound: dict[str, Any] = {"budget": self.budget, "budget_policy": self.budget_policy}
+        return OnlineModel(self.kernel_, len(self.mean_), n_outputs, **bound, **shared)
+
+    def _forget(self) -> None:
+        """Drop what was learned before, also by another solver."""
+        for name in ("state_", "_engine", "n_iter_", "n_rows_seen_"):
+            self.__dict__.pop(name, None)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """`max_iter` passes over the rows; an interrupt leaves the model of the last full block."""
+        with going_back(self) as point:
+            table, target = self._read(X, y, reset=True)
+            table, target, weight, _ = weighted_rows(sample_weight, table, target)
+            self._forget()
+            targets = self._first_targets(target, target, weight)
+            rows = self._settle(table, weight)
+            self.solver_ = self._choose_solver()
+            engine = self._engine_for(self.solver_, targets.shape[1], self.rho or 1 / len(targets))
+            self._adopt(engine)
+            point.keeps_interrupted = True
+            try:
+                self._pass_over(engine, rows, targets, weight * self._row_factors(target))
+            finally:
+                self._adopt(engine)
+        return self
+
+    def _pass_over(self, engine: Engine, rows: Observed, targets: _Floats, weight: _Floats) -> None:
+        rng = generator(fixed_seed(self.random_state))
+        self.n_iter_ = 0
+        for number in range(1, self.max_iter + 1):
+            order = np.arange(len(targets)) if self._paper else rng.permutation(len(targets))
+            engine.partial_fit(rows, targets, weight, order=order, n_threads=thread_count(self.n_jobs))
+            self.n_iter_ = number
+            say(self.verbose, "[%s] pass %d: %d rows", self.solver_, number, engine.t)
+
+    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Observed, _Floats, _Floats]:
+        """One batch: its standardised rows, targets (n, outputs) and values before the steps."""
+        with going_back(self) as point:
+            self._validate_params()
+            begun = hasattr(self, "kernel_")
+            table, target = self._read(X, y, reset=not begun)
+            weight = row_weights(sample_weight, table)
+            targets = self._targets(target) if begun else self._first_targets(target, classes, weight)
+            if begun and classes is not None:
+                self._check_same_classes(classes)
+            if not begun:
+                self._settle(table, weight, later=True)
+                self.solver_ = self._choose_solver()
+                self._adopt(self._engine_for(self.solver_, targets.shape[1], self.rho or _STREAM_RHO))
+            weight = weight * self._row_factors(target)
+            rows, engine = scale_columns(table, self._columns()), self._live_engine()
+            point.keeps_interrupted = True
+            try:
+                with engine.undone(rows):
+                    values = engine.steps(rows, targets, weight, n_threads=thread_count(self.n_jobs))
+                    self._adopt(engine)
+            except KeyboardInterrupt:
+                self._adopt(engine)  # with the rows that it has learned whole
+                raise
+        return rows, targets, values
+
+    def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Observed, NDArray[Any]]:
+        raise NotImplementedError
+
+    def _first_targets(self, target: NDArray[Any], classes: Any, weight: _Floats) -> _Floats:
+        """Settle what labels mean, from the first rows; targets (n, outputs)."""
+        raise NotImplementedError
+
+    def _targets(self, target: NDArray[Any]) -> _Floats:
+        """Targets (n, outputs) of labels or numbers."""
+        raise NotImplementedError
+
+    def _row_factors(self, target: NDArray[Any]) -> Any:
+        return 1.0
+
+    def _check_same_classes(self, classes: Any) -> None:
+        raise NotImplementedError
+
+    def _mistakes(self, values: _Floats, targets: _Floats) -> int | None:
+        return None
+
+    @all_or_nothing
+    def begin_at(self, model: KarmaBatch) -> Self:
+        """Begin a stream at a fitted batch learner: `partial_fit` goes on from its solution.
+
+        Parameters
+        ----------
+        model : KarmaClassifier or KarmaRegressor
+            Fitted, with the loss of this learner. Its solution counts as the mean of the iterates of its rows. It is not changed.
+
+        Returns
+        -------
+        self
+            With the columns and the kernel of the model. After "gram" the kept rows are the stored rows; after "primal" the
+            stream goes on in a copy of the table, with the last iterate.
+
+        Raises
+        ------
+        ValueError
+            A model of another loss or task.
+        """
+        self._validate_params()
+        check_is_fitted(model)
+        if is_classifier(model) != is_classifier(self) or model.loss != self.loss:
+            raise ValueError(
+                f"model must be a batch learner of the same task with loss={self.loss!r}; got {model!r}. Fit one, or start with "
+                "partial_fit."
+            )
+        self._forget()
+        settled = ("n_features_in_", "feature_names_in_", "mean_", "scale_", "observed_columns_", "kernel_")
+        for name in (*settled, "classes_", "intercept_"):
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
+        if model.solver_ == "primal":
+            self.solver_ = "primal"
+            self._adopt(PrimalModel.restore(model.state_))
+            return self
+        rows, coef, n_rows = model.support_rows_, model.dual_coef_, model.n_rows_seen_
+        self.solver_ = "support"
+        engine = self._engine_for("support", coef.shape[1], self.rho or 1 / (model.C * n_rows), dtype=rows.dtype)
+        assert isinstance(engine, OnlineModel)
+        engine.begin_at(rows, coef, n_rows)
+        self._adopt(engine)
+        return self
+
+    def _fit_batches(self, batches: Iterable[Any], classes: Any) -> Self:
+        """One pass over batches, starting afresh."""
+
+        def learn(numbered: tuple[int, Any]) -> None:
+            number, batch = numbered
+            X, y, *weight = labelled(batch, most=3)
+            self._learn(X, y, classes if number == 1 else None, weight[0] if weight else None)
+            say(self.verbose, "[%s] batch %d: %d rows", self.solver_, number, self.n_rows_seen_)
+
+        one_pass(self, enumerate(batches, 1), learn)
+        return self
+
+    def _score_stream(self, X: Any, y: Any, classes: Any, sample_weight: Any, regret: bool) -> StreamScore:
+        rows, targets, values = self._learn(X, y, classes, sample_weight)
+        weight = row_weights(sample_weight, rows)
+        loss = self._mean_loss(values, targets, weight)
+        gained = loss - self._best_loss(rows, targets, weight) if regret else None
+        return StreamScore(len(values), self._mistakes(values, targets), loss, gained, values)
+
+    def _mean_loss(self, values: _Floats, targets: _Floats, weight: _Floats) -> float:
+        each = loss_values(self.loss, values, targets, getattr(self, "epsilon", 0.1)).sum(axis=1)
+        return float(np.average(each, weights=weight))
+
+    def _best_loss(self, rows: Observed, targets: _Floats, weight: _Floats) -> float:
+        """Mean loss, on these rows, of the minimiser of rho/2 |v|^2 + their mean loss."""
+        if not has_map(self.kernel_):
+            raise ValueError(
+                f"regret=True must have gamma 1, 2 or 3, where the best batch solution is at hand; got "
+                f"gamma={self.gamma:g}. Leave it out, or compare with a batch learner fitted by solver='gram'."
+            )
+        rho = self.rho or _STREAM_RHO
+        best = self._engine_for("primal", targets.shape[1], rho, iterate="last", dtype="float64")
+        assert isinstance(best, PrimalModel)
+        rng = generator(fixed_seed(self.random_state))
+        best.ascend(rows, targets, weight / (rho * len(weight)), tol=1e-3, max_iter=1000, rng=rng)
+        return self._mean_loss(best.decide(rows), targets, weight)
+
+    def learn_one(self, x: Mapping[Any, float], y: Any) -> Self:
+        """Learn one row given as a dict, after a first `partial_fit` or `fit`.
+
+        Parameters
+        ----------
+        x : dict of column name (or number) to value
+            What is not there, None or NaN is missing.
+        y : label or number
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        NotFittedError
+            Before the first batch: one row has no standard deviations to scale columns by.
+        ValueError
+            A key that is no column, or y missing.
+        """
+        self._learn(self._row_of(x), np.array([y]), None, None)
+        return self
+
+    def predict_one(self, x: Mapping[Any, float]) -> Any:
+        """Prediction for one row given as a dict; see `learn_one`.
+
+        Parameters
+        ----------
+        x : mapping of column name or number to value
+            Columns that are left out are missing.
+
+        Returns
+        -------
+        prediction : label or float
+        """
+        return self.predict(self._row_of(x))[0]
+
+    def _row_of(self, x: Mapping[Any, float]) -> Observed:
+        if not hasattr(self, "kernel_"):
+            raise NotFittedError(
+                f"This {type(self).__name__} instance is not fitted yet: learn_one and predict_one go on from a first batch, "
+                "which scales the columns. Call partial_fit on some rows first."
+            )
+        names = getattr(self, "feature_names_in_", range(self.n_features_in_))
+        number = {name: j for j, name in enumerate(names)}
+        entries: list[tuple[int, float]] = []
+        for name, value in x.items():
+            if name not in number:
+                raise ValueError(f"x must have columns of the first batch only; got {name!r}. Drop it, or fit again.")
+            if value is not None and not isinstance(value, Real):
+                raise ValueError(f"x[{name!r}] must be a number or None; got {value!r}. Encode it first.")
+            if value is not None and value == value:
+                entries.append((number[name], float(value)))
+        entries.sort()
+        columns, values = np.array([e[0] for e in entries], np.int32), np.array([e[1] for e in entries], np.float64)
+        return Observed(np.array([0, len(entries)]), columns, values, (1, self.n_features_in_))
+
+
+class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
+    """Classifier by Algorithm 1 of Hazan, Livni and Mansour: one step a row, from tables, batches or dicts.
+
+    The kernel is that of `KarmaClassifier`. A row that comes is predicted in time and memory that do not grow with the rows seen
+    (on the weight table, gamma 1, 2 or 3) or grow with those stored (any gamma, bounded by `budget`).
+
+    Parameters
+    ----------
+    gamma : float, default=2
+        Longest sequence of observed columns the embedding distinguishes, >= 1; 1 to 4 are useful.
+    loss : {"hinge", "squared_hinge", "logistic", "squared"}, default="hinge"
+        One class against the rest.
+    rho : float, default=None
+        rho/2 ||v||^2 + mean loss is minimised. None is 1/n in `fit` of n rows and 1e-4 in `partial_fit`; C of
+        `KarmaClassifier` is 1 / (rho n).
+    eta : "theory" or float, default="theory"
+        Step t: 1/(rho t), capped by the curvature of the squared losses; or a constant.
+    max_iter : int, default=1
+        Passes of `fit` over the rows.
+    solver : {"auto", "primal", "support"}, default="auto"
+        "primal" keeps one weight table (gamma 1, 2 or 3), "support" the rows that had a slope. "auto" is "primal" where it can be
+        and no budget is given. `solver_` says which.
+    budget : int, default=None
+        Most rows that "support" stores; those of least |coef| sqrt(k(x, x)) leave. What they were worth adds up in
+        state_["clock"][3], which bounds the change of f(x) / sqrt(k(x, x)).
+    budget_policy : {"remove", "project"}, default="remove"
+        Drop such rows, or spread them over the rows that stay.
+    count_scale, indicators, normalize, standardize
+        As in `KarmaClassifier`, of the rows of `fit` or of the first batch.
+    class_weight : dict, default=None
+        Weights of the classes by label.
+    options : {"paper"}, default=None
+        "paper" is Algorithm 1 of [1]_ to the letter, on the kernel of Theorem 4: it sets `count_scale="raw"`, `normalize=None`,
+        `indicators=False`, the steps 1/(rho t) without a cap (unless `eta` is a number), the plain mean of the iterates (Theorem 2)
+        and float64, and takes rows in the order given. Departures of the defaults: docs/as-printed.md.
+    sparse_missing : {"absent", "nan"}, default="absent"
+        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
+    random_state : int, RandomState or None, default=None
+        Order of the rows in `fit`. None is a fixed one.
+    n_jobs : int, default=None
+        Threads of the kernel. None is 1, -1 all processors.
+    verbose : int, default=0
+        Whether passes and batches are reported.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        Labels, sorted.
+    solver_ : str
+        "primal" or "support".
+    state_ : dict
+        The weights, from which `partial_fit` goes on.
+    n_rows_seen_ : int
+        Rows learned from, as often as they were.
+    mean_, scale_, observed_columns_ : ndarrays of shape (d,)
+        Mean and standard deviation of every column, and whether values in it count; after `partial_fit` all do.
+    kernel_ : KernelForm
+        The kernel with its count scale and trace.
+    n_iter_ : int
+        Passes of `fit`.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,)
+        Only when X has column names.
+
+    Raises
+    ------
+    ValueError
+        Infinite entries, missing or new labels, negative or all-zero weights, other columns than in the first call.
+        `DivergedError`, which is a ValueError: values left the finite numbers.
+
+    See Also
+    --------
+    KarmaClassifier : The exact minimiser on all rows at once.
+
+    Notes
+    -----
+    Predictions are by the mean of the iterates with weights t (`options="paper"`: the plain mean). A weight scales a step, which is
+    near repetition of the row. `score_stream` predicts each row before it learns it. O(o^2) a row of o entries on the table of
+    gamma 2, O(stored rows) kernel values on stored rows.
+
+    References
+    ----------
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Algorithm 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar import KarmaOnlineClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 3))
+    >>> y = np.where(X[:, 0] > 0, "yes", "no")
+    >>> X[rng.random(X.shape) < 0.2] = np.nan
+    >>> model = KarmaOnlineClassifier().partial_fit(X[:200], y[:200], classes=["no", "yes"])
+    >>> bool(model.score_stream(X[200:], y[200:]).error < 0.3)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **KarmaOnline._parameter_constraints,
+        "loss": [StrOptions({"hinge", "squared_hinge", "logistic", "squared"})],
+        "class_weight": [dict, None],
+    }
+
+    def __init__(
+        self,
+        gamma: float = 2,
+        *,
+        loss: Literal["hinge", "squared_hinge", "logistic", "squared"] = "hinge",
+        rho: float | None = None,
+        eta: float | Literal["theory"] = "theory",
+        max_iter: int = 1,
+        solver: Literal["auto", "primal", "support"] = "auto",
+        budget: int | None = None,
+        budget_policy: Literal["remove", "project"] = "remove",
+        count_scale: float | Literal["mean", "raw"] = "mean",
+        indicators: bool = False,
+        normalize: Literal["trace", "cosine"] | None = "trace",
+        standardize: bool = True,
+        class_weight: dict[Any, float] | None = None,
+        options: Literal["paper"] | None = None,
+        sparse_missing: Literal["absent", "nan"] = "absent",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.gamma = gamma
+        self.loss = loss
+        self.rho = rho
+        self.eta = eta
+        self.max_iter = max_iter
+        self.solver = solver
+        self.budget = budget
+        self.budget_policy = budget_policy
+        self.count_scale = count_scale
+        self.indicators = indicators
+        self.normalize = normalize
+        self.standardize = standardize
+        self.class_weight = class_weight
+        self.options = options
+        self.sparse_missing = sparse_missing
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit in `max_iter` passes over the rows.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+        y : array-like of shape (n,)
+            Labels: numbers or strings.
+        sample_weight : array-like of shape (n,), default=None
+            Factors of the loss, >= 0; rows of weight 0 take no part.
+
+        Returns
+        -------
+        self
+            After an error the model is as before the call; an interrupt keeps the last full block.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def partial_fit(
+        self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
+        """Go on with Algorithm 1 on a batch of rows, once each and in order.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+        y : array-like of shape (n,)
+        classes : array-like of shape (k,), default=None
+            All labels; required in the first call.
+        sample_weight : array-like of shape (n,), default=None
+            Factors of the loss, >= 0.
+
+        Returns
+        -------
+        self
+            The first batch fixes column scales, count scale and trace. After an error the model is as before the call;
+            an interrupt keeps the last full block.
+        """
+        self._learn(X, y, classes, sample_weight)
+        return self
+
+    def fit_batches(self, batches: Iterable[Any], *, classes: ArrayLike) -> Self:
+        """Fit in one pass over batches; memory is that of the model and one batch.
+
+        Parameters
+        ----------
+        batches : iterable of (X, y) or (X, y, sample_weight)
+            As in `partial_fit`.
+        classes : array-like of shape (k,)
+            All labels.
+
+        Returns
+        -------
+        self
+            After an error, of the iterable too, the model is that of the batches before it; where there is none, as before
+            the call.
+        """
+        return self._fit_batches(batches, classes)
+
+    def score_stream(
+        self,
+        X: Any,
+        y: ArrayLike,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        regret: bool = False,
+    ) -> StreamScore:
+        """`partial_fit`, with the predictions made before each row was learned.
+
+        Parameters
+        ----------
+        X, y, classes, sample_weight
+            As in `partial_fit`.
+        regret : bool, default=False
+            Also solve the batch problem on these rows (gamma 1, 2 or 3) and compare with its mean loss.
+
+        Returns
+        -------
+        score : StreamScore
+            n_rows, mistakes, loss, regret, values.
+        """
+        return self._score_stream(X, y, classes, sample_weight, regret)
+
+    def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Observed, NDArray[Any]]:
+        table, labels = validate_X_y(self, X, y, reset=reset, sparse_missing=self.sparse_missing)
+        check_classification_targets(labels)
+        return table, labels
+
+    def _first_targets(self, target: NDArray[Any], classes: Any, weight: _Floats) -> _Floats:
+        if classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit: all labels that may come.")
+        self.classes_ = np.unique(np.asarray(classes))
+        return self._targets(target)
+
+    def _targets(self, target: NDArray[Any]) -> _Floats:
+        new = np.flatnonzero(~np.isin(target, self.classes_))
+        if len(new):
+            raise ValueError(
+                f"y must hold the labels of the first call; got {target[new[0]]!r} in row {new[0]}. Name all labels in "
+                "classes= of the first partial_fit, or fit again."
+            )
+        return one_vs_rest(np.searchsorted(self.classes_, target), max(len(self.classes_), 2))
+
+    def _row_factors(self, target: NDArray[Any]) -> Any:
+        weight = self.class_weight or {}
+        each = np.array([float(weight.get(label, 1.0)) for label in self.classes_])
+        return each[np.searchsorted(self.classes_, target)]
+
+    def _check_same_classes(self, classes: Any) -> None:
+        if not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+            raise ValueError(
+                f"classes must be those of the first call, {self.classes_}; got {np.unique(np.asarray(classes))}. Leave it out."
+            )
+
+    def _mistakes(self, values: _Floats, targets: _Floats) -> int:
+        if values.shape[1] == 1:
+            return int(np.count_nonzero((values > 0) != (targets > 0)))
+        return int(np.count_nonzero(values.argmax(axis=1) != targets.argmax(axis=1)))
+
+
+class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
+    """Regression by Algorithm 1 of Hazan, Livni and Mansour: one step a row, from tables, batches or dicts.
+
+    As `KarmaOnlineClassifier`, for numbers.
+
+    Parameters
+    ----------
+    gamma : float, default=2
+        Longest sequence of observed columns the embedding distinguishes, >= 1; 1 to 4 are useful.
+    loss : {"squared", "absolute", "epsilon_insensitive"}, default="squared"
+        "epsilon_insensitive" is max(0, |f - y| - epsilon).
+    epsilon : float, default=0.1
+        In the unit of y, >= 0.
+    rho : float, default=None
+        rho/2 ||v||^2 + mean loss is minimised. None is 1/n in `fit` of n rows and 1e-4 in `partial_fit`; C of `KarmaRegressor` is
+        1 / (rho n).
+    eta : "theory" or float, default="theory"
+        Step t: 1/(rho t), capped by the curvature of the squared loss; or a constant.
+    max_iter : int, default=1
+        Passes of `fit` over the rows.
+    solver : {"auto", "primal", "support"}, default="auto"
+        As in `KarmaOnlineClassifier`.
+    budget : int, default=None
+        Most rows that "support" stores, as there.
+    budget_policy : {"remove", "project"}, default="remove"
+        Drop such rows, or spread them over the rows that stay.
+    count_scale, indicators, normalize, standardize
+        As in `KarmaRegressor`, of the rows of `fit` or of the first batch.
+    options : {"paper"}, default=None
+        "paper" is Algorithm 1 of [1]_ to the letter, as in `KarmaOnlineClassifier`, with `intercept_` 0. The squared loss without
+        a cap on its steps diverges unless rho is near 2 k(x, x). docs/as-printed.md.
+    sparse_missing : {"absent", "nan"}, default="absent"
+        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
+    random_state : int, RandomState or None, default=None
+        Order of the rows in `fit`. None is a fixed one.
+    n_jobs : int, default=None
+        Threads of the kernel. None is 1, -1 all processors.
+    verbose : int, default=0
+        Whether passes and batches are reported.
+
+    Attributes
+    ----------
+    intercept_ : float or ndarray of shape (t,)
+        Weighted mean of y in `fit` or the first batch, taken off before the steps and added to predictions.
+    solver_, state_, n_rows_seen_, mean_, scale_, observed_columns_, kernel_, n_iter_, n_features_in_, feature_names_in_
+        As in `KarmaOnlineClassifier`.
+
+    Raises
+    ------
+    ValueError
+        Infinite entries, missing values in y, negative or all-zero weights, other columns or outputs than in the first call.
+        `DivergedError`, which is a ValueError: values left the finite numbers.
+
+    See Also
+    --------
+    KarmaRegressor : The exact minimiser on all rows at once.
+
+    Notes
+    -----
+    As in `KarmaOnlineClassifier`.
+
+    References
+    ----------
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Algorithm 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar import KarmaOnlineRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 3))
+    >>> y = 2 * X[:, 0] + 5
+    >>> X[rng.random(X.shape) < 0.1] = np.nan
+    >>> model = KarmaOnlineRegressor(rho=1e-3).fit_batches([(X[:200], y[:200]), (X[200:], y[200:])])
+    >>> model.n_rows_seen_, bool(model.score(X, y) > 0.5)
+    (400, True)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **KarmaOnline._parameter_constraints,
+        "loss": [StrOptions({"squared", "absolute", "epsilon_insensitive"})],
+        "epsilon": [Interval(Real, 0, None, closed="left")],
+    }
+    _held: ClassVar[dict[str, Rule]] = {**KarmaOnline._held, "intercept_": OneOrMany((), "o")}
+
+    def __init__(
+        self,
+        gamma: float = 2,
+        *,
+        loss: Literal["squared", "absolute", "epsilon_insensitive"] = "squared",
+        epsilon: float = 0.1,
+        rho: float | None = None,
+        eta: float | Literal["theory"] = "theory",
+        max_iter: int = 1,
+        solver: Literal["auto", "primal", "support"] = "auto",
+        budget: int | None = None,
+        budget_policy: Literal["remove", "project"] = "remove",
+        count_scale: float | Literal["mean", "raw"] = "mean",
+        indicators: bool = False,
+        normalize: Literal["trace", "cosine"] | None = "trace",
+        standardize: bool = True,
+        options: Literal["paper"] | None = None,
+        sparse_missing: Literal["absent", "nan"] = "absent",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.gamma = gamma
+        self.loss = loss
+        self.epsilon = epsilon
+        self.rho = rho
+        self.eta = eta
+        self.max_iter = max_iter
+        self.solver = solver
+        self.budget = budget
+        self.budget_policy = budget_policy
+        self.count_scale = count_scale
+        self.indicators = indicators
+        self.normalize = normalize
+        self.standardize = standardize
+        self.options = options
+        self.sparse_missing = sparse_missing
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit in `max_iter` passes over the rows.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+        y : array-like of shape (n,) or (n, t)
+            Targets.
+        sample_weight : array-like of shape (n,), default=None
+            Factors of the loss, >= 0; rows of weight 0 take no part.
+
+        Returns
+        -------
+        self
+            After an error the model is as before the call; an interrupt keeps the last full block.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Go on with Algorithm 1 on a batch of rows, once each and in order.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+        y : array-like of shape (n,) or (n, t)
+        sample_weight : array-like of shape (n,), default=None
+            Factors of the loss, >= 0.
+
+        Returns
+        -------
+        self
+            The first batch fixes `intercept_`, column scales, count scale and trace. After an error the model is as
+            before the call; an interrupt keeps the last full block.
+        """
+        self._learn(X, y, None, sample_weight)
+        return self
+
+    def fit_batches(self, batches: Iterable[Any]) -> Self:
+        """Fit in one pass over batches; memory is that of the model and one batch.
+
+        Parameters
+        ----------
+        batches : iterable of (X, y) or (X, y, sample_weight)
+            As in `partial_fit`.
+
+        Returns
+        -------
+        self
+            After an error, of the iterable too, the model is that of the batches before it; where there is none, as before
+            the call.
+        """
+        return self._fit_batches(batches, None)
+
+    def score_stream(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, regret: bool = False
+    ) -> StreamScore:
+        """`partial_fit`, with the mean loss of the predictions made before each row was learned.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `partial_fit`.
+        regret : bool, default=False
+            Also solve the batch problem on these rows (gamma 1, 2 or 3) and compare with its mean loss.
+
+        Returns
+        -------
+        score : StreamScore
+            n_rows, mistakes (None), loss, regret, values (without `intercept_`).
+        """
+        return self._score_stream(X, y, None, sample_weight, regret)
+
+    def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Observed, NDArray[Any]]:
+        options: dict[str, Any] = {"sparse_missing": self.sparse_missing, "y_numeric": True, "multi_output": True}
+        table, target = validate_X_y(self, X, y, reset=reset, **options)
+        return table, target.astype(np.float64)
+
+    def _first_targets(self, target: NDArray[Any], classes: Any, weight: _Floats) -> _Floats:
+        # What is taken off the targets is their mean, as in section 5 of the paper; nothing in its Algorithm 1.
+        self.intercept_ = np.average(target, axis=0, weights=weight) * (0.0 if self._paper else 1.0)
+        return self._targets(target)
+
+    def _targets(self, target: NDArray[Any]) -> _Floats:
+        if target.shape[1:] != np.shape(self.intercept_):
+            raise ValueError(
+                f"y must have the outputs of the first batch, {np.shape(self.intercept_)}; got {target.shape[1:]} a row. "
+                "Fit again for other targets."
+            )
+        centred: _Floats = (target - self.intercept_).reshape(len(target), -1)
+        return centred

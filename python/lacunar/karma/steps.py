@@ -1,0 +1,200 @@
+"""The steps of Algorithm 1: losses and slopes, step sizes, what both of its engines share, and the error of a step that diverges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacunar._snapshot import SavePoint
+from lacunar.kernels import KernelForm
+from lacunar.observed import Observed
+from lacunar.observed.rules import Number, Rule, Word
+
+_Floats = NDArray[np.float64]
+Eta = Literal["theory", "printed", "constant", "invscaling"]
+Iterate = Literal["weighted", "average", "last"]
+
+QUADRATIC = ("squared", "squared_hinge")  # losses whose steps are capped by their curvature
+# What the states of both engines have in common.
+STEP_RULE: dict[str, Rule] = {
+    "loss": Word(("squared", "hinge", "squared_hinge", "logistic", "absolute", "epsilon_insensitive")),
+    "rho": Number(low=0, above=True),
+    "epsilon": Number(low=0),
+    "eta": Word(("theory", "printed", "constant", "invscaling")),
+    "eta0": Number(low=0, above=True),
+    "power_t": Number(low=0),
+    "iterate": Word(("weighted", "average", "last")),
+    "n_features": Number(whole=True, low=0, high=2**31 - 1, names="n_features"),
+    "n_outputs": Number(whole=True, low=1, high=2**31 - 1, names="n_outputs"),
+    "dtype": Word(("float32", "float64")),
+}
+
+
+class DivergedError(ValueError):
+    """Values of an online model left the finite numbers; the model is as it was before the call."""
+
+
+class AlgorithmOne:
+    """What `PrimalModel` and `OnlineModel` share: the kernel, the loss and the steps, and the way back from a failed call."""
+
+    clock: _Floats  # steps taken, scale, reach (and what a budget lost): see step_clock.hpp
+
+    def __init__(
+        self,
+        form: KernelForm,
+        n_features: int,
+        n_outputs: int,
+        *,
+        loss: str,
+        rho: float,
+        eta: Eta = "theory",
+        eta0: float = 0.1,
+        power_t: float = 0.5,
+        epsilon: float = 0.1,
+        iterate: Iterate = "weighted",
+        dtype: Any = np.float32,
+    ) -> None:
+        self.form, self.n_features, self.n_outputs, self.dtype = form, n_features, n_outputs, np.dtype(dtype)
+        self.loss, self.rho, self.epsilon = loss, float(rho), float(epsilon)
+        self.eta, self.eta0, self.power_t, self.iterate = eta, float(eta0), float(power_t), iterate
+
+    @property
+    def t(self) -> int:
+        """Rows seen."""
+        return int(self.clock[0])
+
+    def step_rule(self) -> dict[str, Any]:
+        """Loss and step sizes, as the core names them."""
+        return {
+            "loss": self.loss,
+            "epsilon": self.epsilon,
+            "rho": self.rho,
+            "eta": "inverse" if self.eta == "invscaling" else self.eta,
+            "eta0": self.eta0,
+            "power": self.power_t,
+            "averaging_by_step": self.iterate == "weighted",
+        }
+
+    def partial_fit(
+        self,
+        rows: Observed,
+        targets: _Floats,
+        weight: _Floats | None = None,
+        *,
+        n_threads: int = 1,
+        order: NDArray[np.int64] | None = None,
+    ) -> _Floats:
+        """One step for every row, in order; the values (n, outputs) of the rows before their own steps.
+
+        Raises
+        ------
+        DivergedError
+            The values left the finite numbers; nothing has changed.
+        ValueError
+            The kernel of these rows cannot be held in the model's precision.
+        """
+        with self.undone(rows):
+            return self.steps(rows, targets, weight, n_threads=n_threads, order=order)
+
+    def steps(
+        self,
+        rows: Observed,
+        targets: _Floats,
+        weight: _Floats | None = None,
+        *,
+        n_threads: int = 1,
+        order: NDArray[np.int64] | None = None,
+    ) -> _Floats:
+        """`partial_fit` without the way back, for callers that use `undone` themselves."""
+        raise NotImplementedError
+
+    @contextmanager
+    def undone(self, rows: Observed) -> Iterator[None]:
+        """A block that learns these rows; its exception takes them back, an interrupt keeps the rows learned whole."""
+        point = SavePoint(_Reach(self, rows))
+        try:
+            yield
+        except BaseException as error:
+            point.keeps_interrupted = self._whole()
+            point.undo(error)
+            raise
+
+    def _save(self, rows: Observed) -> Any:
+        """What `_go_back` needs to forget these rows."""
+        raise NotImplementedError
+
+    def _go_back(self, saved: Any) -> None:
+        raise NotImplementedError
+
+    def _whole(self) -> bool:
+        """Whether an interrupt now leaves every row learned or not learned."""
+        return True
+
+    def _refuse_iterate(self, iterate: str) -> None:
+        if iterate != self.iterate:
+            raise ValueError(
+                f"iterate must be 'last' or {self.iterate!r}, the one kept from the start; got {iterate!r}."
+            )
+
+
+class _Reach:
+    """What rows to come can change in an engine, to go back to."""
+
+    def __init__(self, engine: AlgorithmOne, rows: Observed) -> None:
+        self._engine, self._rows = engine, rows
+
+    def snapshot(self) -> Any:
+        return self._engine._save(self._rows)
+
+    def restore(self, kept: Any) -> None:
+        self._engine._go_back(kept)
+
+
+def keeps_slopes(eta: str, loss: str) -> bool:
+    """Whether every step is 1 / (rho t): v is then the sum of all slopes over -rho t, and its scale is known from t."""
+    return eta == "printed" or (eta == "theory" and loss not in QUADRATIC)
+
+
+def loss_values(loss: str, f: _Floats, y: _Floats, epsilon: float = 0.1) -> _Floats:
+    """Loss of every value; y is +-1 for classification losses.
+
+    Examples
+    --------
+    >>> loss_values("squared_hinge", np.array([0.5, 2.0]), np.array([1.0, 1.0]))
+    array([0.25, 0.  ])
+    """
+    if loss in ("hinge", "squared_hinge"):
+        short: _Floats = np.maximum(0.0, 1.0 - y * f)
+        return short if loss == "hinge" else short**2
+    if loss == "logistic":
+        return np.asarray(np.logaddexp(0.0, -y * f))
+    far = np.abs(f - y)
+    if loss == "squared":
+        return np.asarray(far**2)
+    return far if loss == "absolute" else np.maximum(far - epsilon, 0.0)
+
+
+def diverged(row: int, eta: str, eta0: float, rho: float) -> DivergedError:
+    """The error of a step that left the finite numbers at a row of the batch."""
+    if eta == "printed":
+        return DivergedError(
+            f"the step must keep values finite; the printed one, 1 / (rho t) with rho={rho:g} and no cap, overflows at row {row} of "
+            "the batch. Use a larger rho (twice the largest k(x, x) keeps the squared loss bounded), a batch learner, which "
+            "minimises the same objective exactly, or leave out options='paper'. The model is as it was before."
+        )
+    step = "eta='theory'" if eta == "theory" else f"a constant step eta={eta0:g}"
+    return DivergedError(
+        f"the step must keep values finite; with {step} and rho={rho:g} they overflow at row {row} of the batch. Use "
+        "eta='theory', a smaller constant step, a larger rho or normalize='cosine'. The model is as it was before."
+    )
+
+
+def overflowed(row: int) -> DivergedError:
+    """The error of an ascent, which has no step to choose, that left the finite numbers at a row."""
+    return DivergedError(
+        f"the kernel must keep values finite; those of row {row} overflow. Use standardize=True, normalize='cosine' or a smaller C."
+    )

@@ -1,0 +1,582 @@
+"""`PrimalModel`: KARMA in its own feature space, one weight table instead of support rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacunar import _core
+from lacunar.karma.steps import QUADRATIC, STEP_RULE, AlgorithmOne, Iterate, diverged, keeps_slopes, overflowed
+from lacunar.karma.support import Support, row_kernel, row_scales
+from lacunar.kernels import KernelForm
+from lacunar.observed import Observed
+from lacunar.observed.rules import Instance, Number, Rule, Table, check_parts, floats
+
+_Floats = NDArray[np.float64]
+MapTuple = tuple[int, int, float, float, float, float, float, int]
+
+
+_LINE = 64  # bytes of a cache line: wide loads that straddle two of them cost twice
+
+
+def aligned_zeros(size: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Zeros (size,) that begin at a cache line."""
+    buffer = np.zeros(size * dtype.itemsize + _LINE, np.uint8)
+    start = -buffer.ctypes.data % _LINE
+    return buffer[start : start + size * dtype.itemsize].view(dtype)
+
+
+def aligned_copy(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Values (size,) in an array that begins at a cache line."""
+    made = aligned_zeros(values.size, dtype)
+    made[:] = values
+    return made
+
+
+class FeatureMap(NamedTuple):
+    """A kernel of gamma 1, 2 or 3 on a number of columns, with its table whole or folded to 2^hash_bits entries.
+
+    (s + a n) g(n / c) is an inner product of x~ (values, constant, sqrt(a) indicators) with itself, repeated once for all,
+    once for every common column (weight 1 / c, with gamma = 3 also 1 / c^2) and once for every common pair (2 / c^2),
+    since n^2 = n + 2 C(n, 2).
+    """
+
+    form: KernelForm
+    n_columns: int
+    hash_bits: int = 0
+
+    @property
+    def core(self) -> MapTuple:
+        """The arguments of the core."""
+        form, c = self.form, self.form.count_scale
+        singles = 1 / c + (1 / c**2 if form.gamma == 3 else 0.0)
+        return (
+            int(form.gamma),
+            self.n_columns,
+            float(form.constant),
+            float(np.sqrt(form.indicators)),
+            1 / form.trace,
+            singles / form.trace,
+            2 / c**2 / form.trace,
+            self.hash_bits,
+        )
+
+    @property
+    def entries(self) -> int:
+        """Entries of the table of one output."""
+        return int(_core.primal_table_shape(self.core)[2])
+
+    def row_scale(self, rows: Observed) -> _Floats | None:
+        """What a row is multiplied by: 1 / sqrt(k(x, x)) for the cosine."""
+        return self.form.row_scale(self.form.raw_diagonal(rows)) if self.form.cosine else None
+
+
+class _Kernel(Protocol):
+    @property
+    def gamma(self) -> float: ...
+    @property
+    def degree(self) -> int: ...
+
+
+def has_map(form: _Kernel) -> bool:
+    """Whether the kernel has a table: gamma 1, 2 or 3, not composed."""
+    return form.gamma in (1, 2, 3) and form.degree == 1
+
+
+def choose_map(form: KernelForm, n_columns: int, outputs: int, dtype: np.dtype[np.floating], memory: int) -> FeatureMap:
+    """The whole table if two of it (weights and their average) fit in `memory` bytes, else the largest folded one that does."""
+    columns = n_columns + (form.constant != 0)
+    width = -(-columns * (2 if form.indicators else 1) // 16) * 16
+    rows = 1 + (form.gamma > 1) * columns + (form.gamma > 2) * columns * (columns - 1) // 2
+    budget = memory // (2 * outputs * dtype.itemsize)
+    if rows < 2**31 and rows * width <= budget:
+        return FeatureMap(form, n_columns)
+    return FeatureMap(form, n_columns, max(int(np.log2(max(budget, 2))), 4))
+
+
+_HEAD: dict[str, Rule] = {
+    **STEP_RULE,
+    "form": Instance(KernelForm),
+    "hash_bits": Number(whole=True, low=0, high=40),
+}
+_SLICE = 2**17  # rows between two chances to interrupt
+_SERVED = 2**24  # entries of a table kept between two calls of `decide`: small calls would only make it anew
+_SAMPLE = 2048  # rows that tell how large the objective is
+_NONE = np.zeros(0)  # curvatures, where no step needs them
+_BLOCK = 2048  # rows of a wide table: fewer read the table more often, more compare more rows with one another
+_CACHES = 2**23  # bytes of a table from which on rows of data miss the caches
+_SAME = [
+    "loss",
+    "rho",
+    "epsilon",
+    "eta",
+    "eta0",
+    "power_t",
+    "iterate",
+    "n_outputs",
+    "form",
+    "n_features",
+    "hash_bits",
+    "dtype",
+]  # of states to be averaged
+
+
+class AscentResult(NamedTuple):
+    """Dual coordinates (n, outputs) and, as the largest over outputs, relative gap; primal and dual by output."""
+
+    coef: _Floats
+    gap: float
+    primal: _Floats
+    dual: _Floats
+    n_iter: int
+    converged: bool
+
+
+class PrimalModel(AlgorithmOne):
+    """Linear learner on the explicit features of a kernel with gamma 1, 2 or 3.
+
+    `partial_fit` is Algorithm 1 of Hazan, Livni and Mansour, with the same iterates as over support rows; `ascend` is dual
+    coordinate ascent on the batch objective. One row costs O(o^2) for gamma = 2, with o entries observed, whatever the
+    number of rows.
+
+    On a wide table, one that no cache holds, steps are taken by blocks of rows, so that the table is read once a block instead of
+    once a row. The last rows, up to a whole block of them, are pending: kept as support rows with their coefficients, not yet in
+    the table. Blocks are counted from the first row ever seen, so that how calls are cut makes no difference to a bit.
+    """
+
+    def __init__(
+        self,
+        form: KernelForm,
+        n_features: int,
+        n_outputs: int,
+        *,
+        memory_limit: int = 2**31,
+        hash_bits: int | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(form, n_features, n_outputs, **options)
+        made = choose_map(form, n_features, n_outputs, self.dtype, memory_limit)
+        self.map = made if hash_bits is None else FeatureMap(form, n_features, hash_bits)
+        self.first = aligned_zeros(self.map.entries * n_outputs, self.dtype)
+        self.second = None if self.iterate == "last" else aligned_zeros(self.first.size, self.dtype)
+        self._served: tuple[Iterate, NDArray[Any]] | None = None
+        self.clock = np.array([0.0, 1.0, 0.0])
+        self.pending = _nothing_pending(self.map, n_outputs, self.dtype) if _is_wide(self.map, self.dtype) else None
+        self.torn = False  # some pending rows are in the table, while they are put there
+
+    def steps(
+        self,
+        rows: Observed,
+        targets: _Floats,
+        weight: _Floats | None = None,
+        *,
+        n_threads: int = 1,
+        order: NDArray[np.int64] | None = None,
+    ) -> _Floats:
+        """`partial_fit` without the way back.
+
+        Threads have work on wide tables only; bits do not depend on them.
+        """
+        order = np.arange(rows.shape[0]) if order is None else order
+        data = rows.astype(self.dtype)
+        decisions = np.zeros((rows.shape[0], self.n_outputs))
+        self._served = None
+        if self.pending is not None:
+            bad = self._descend_by_blocks(data, targets, weight, order, decisions, n_threads)
+        else:
+            bad = self._descend(data, np.ascontiguousarray(targets), weight, order, decisions)
+        if bad >= 0:
+            raise diverged(bad, self.eta, self.eta0, self.rho)
+        return decisions
+
+    def _descend(
+        self, data: Observed, targets: _Floats, weight: _Floats | None, order: NDArray[np.int64], decisions: _Floats
+    ) -> int:
+        """Steps for these rows; -1, or the row that diverged. Writes the values before every row's own step."""
+        curvature = self.form.diagonal(data) if self.loss in QUADRATIC else _NONE
+        scale = self.map.row_scale(data)
+        for start in range(0, len(order), _SLICE):
+            bad = _core.primal_descend(
+                form=self.map.core,
+                indptr=data.indptr,
+                indices=data.indices,
+                values=data.values,
+                row_scale=scale,
+                curvature=curvature,
+                weight=weight,
+                target=targets,
+                decisions=decisions,
+                order=order[start : start + _SLICE],
+                **self.step_rule(),
+                first=self.first,
+                second=self.second,
+                clock=self.clock,
+            )
+            if bad >= 0:
+                return bad
+        return -1
+
+    def _descend_by_blocks(
+        self,
+        data: Observed,
+        targets: _Floats,
+        weight: _Floats | None,
+        order: NDArray[np.int64],
+        decisions: _Floats,
+        n_threads: int,
+    ) -> int:
+        """Steps for these rows; -1, or the row that diverged. Writes the values before every row's own step."""
+        done, valued = 0, False
+        while done < len(order):
+            part = order[done : done + _BLOCK - self.t % _BLOCK]
+            rows, made = data[part], np.zeros((len(part), self.n_outputs))
+            if valued:
+                made[0] = decisions[part[0]]
+            base = self._values(rows, self.first, n_threads, by_blocks=True)
+            assert self.pending is not None
+            support, clock = self.pending.with_room(len(part), rows.nnz), self.clock.copy()
+            reached, n_rows = _core.online_descend(
+                kernel=row_kernel(self.form, rows),
+                n_cols=self.map.n_columns,
+                indptr=rows.indptr,
+                indices=rows.indices,
+                values=rows.values,
+                scale=row_scales(self.form, rows),
+                target=np.ascontiguousarray(targets[part], dtype=np.float64),
+                weight=None if weight is None else np.ascontiguousarray(weight[part], dtype=np.float64),
+                curvature=self.form.diagonal(rows),
+                base=base,
+                order=np.arange(len(part)),
+                **self.step_rule(),
+                block=_BLOCK,
+                support=support.core,
+                clock=clock,
+                decisions=made,
+                valued=valued,
+                n_threads=n_threads,
+            )
+            if reached < 0:
+                return int(part[-1 - reached])
+            done += reached
+            whole = reached == len(part)
+            decisions[part if whole else part[: reached + 1]] = made if whole else made[: reached + 1]
+            support = support._replace(n_rows=n_rows)
+            valued = not whole and bool(clock[1] == 0)
+            if whole:
+                self.pending, self.clock = support, clock
+                if self.t % _BLOCK == 0:
+                    self._flush(n_threads)
+            else:
+                self._fold(support, clock)
+        return -1
+
+    def _flush(self, n_threads: int) -> None:
+        self.torn = True  # until the tables hold the whole block: an interrupt before that takes back the call
+        self._add_pending(self.first, self.second, n_threads)
+        self.pending, self.torn = _nothing_pending(self.map, self.n_outputs, self.dtype), False
+
+    def _add_pending(self, first: NDArray[Any], second: NDArray[Any] | None, n_threads: int) -> None:
+        assert self.pending is not None
+        coefs: dict[str, Any] = dict(zip(("first_coef", "second_coef"), self.pending.coefficients, strict=True))
+        tables: dict[str, Any] = {"first": first, "second": second}
+        _core.primal_add(self.map.core, **self._entries(self.pending.rows), **coefs, **tables, n_threads=n_threads)
+
+    def _fold(self, pending: Support, clock: _Floats) -> None:
+        """v = first from here on; in new tables, so that a failed call goes back to the old ones."""
+        scale, reach = clock[1], clock[2]
+        first = aligned_copy(scale * self.first, self.dtype)
+        second = None if self.second is None else aligned_copy(self.second - reach * self.first, self.dtype)
+        clock[1:3] = 1.0, 0.0
+        self.first, self.second, self.pending, self.clock = first, second, pending.folded(scale, reach), clock
+
+    def _with_pending(self) -> tuple[NDArray[Any], NDArray[Any] | None]:
+        """Both tables with the pending rows in them; the model's own where there are none."""
+        if self.pending is None or self.pending.n_rows == 0:
+            return self.first, self.second
+        first = aligned_copy(self.first, self.dtype)
+        second = None if self.second is None else aligned_copy(self.second, self.dtype)
+        self._add_pending(first, second, 1)
+        return first, second
+
+    def _entries(self, rows: Observed) -> dict[str, Any]:
+        """Rows as the core takes them."""
+        arrays = {"indptr": rows.indptr, "indices": rows.indices, "values": rows.values}
+        return {**arrays, "row_scale": self.map.row_scale(rows)}
+
+    def _values(self, rows: Observed, weights: NDArray[Any], n_threads: int, *, by_blocks: bool) -> _Floats:
+        values = np.zeros((rows.shape[0], self.n_outputs))
+        _core.primal_decide(
+            self.map.core,
+            **self._entries(rows),
+            table=weights,
+            decisions=values,
+            n_threads=n_threads,
+            blocked=by_blocks,
+        )
+        return values
+
+    def _save(self, rows: Observed) -> tuple[Any, ...]:
+        """What a failed call needs to be undone: tables, the parts of them that these rows can reach, and what is pending."""
+        part: Any = slice(None)
+        few = not self.map.hash_bits and self.form.gamma < 3 and rows.nnz < self.map.n_columns
+        if few and not self._may_fold(rows.shape[0]):
+            waiting = rows.indices[:0] if self.pending is None else self.pending.rows.indices
+            touched = np.unique(np.concatenate([[0, self.map.n_columns + 1], rows.indices + 1, waiting + 1]))
+            part = touched[touched < len(self._by_row(self.first))]
+        tables = (self.first, self.second)
+        old = [None if table is None else self._by_row(table)[part].copy() for table in tables]
+        return part, tables, old, self.pending, self.clock.copy()
+
+    def _may_fold(self, n_rows: int) -> bool:
+        """Whether so many steps may rescale the tables, of which a fold touches every row: see step_clock.cpp."""
+        if keeps_slopes(self.eta, self.loss):
+            return False  # eta_t = 1 / (rho t): the scale is known from t
+        t, scale, reach = self.clock
+        eta = {"theory": 1 / (self.rho * (t + 1)), "constant": self.eta0}.get(
+            self.eta, self.eta0 / (t + 1) ** self.power_t
+        )
+        least = scale * max(1 - eta * self.rho, 0.0) ** n_rows
+        weighted = self.iterate == "weighted"
+        most = reach + n_rows * scale * (t + n_rows if weighted else 1)
+        return bool(least < 1e-17 or most > 500 * least * (t * (t + 1) / 2 if weighted else t))
+
+    def _by_row(self, table: NDArray[Any]) -> NDArray[Any]:
+        return table if self.map.hash_bits else table.reshape(_core.primal_table_shape(self.map.core)[0], -1)
+
+    def _go_back(self, saved: tuple[Any, ...]) -> None:
+        part, tables, contents, self.pending, self.clock = saved
+        self._served, self.torn = None, False
+        self.first, self.second = tables
+        for table, old in zip(tables, contents, strict=True):
+            if table is not None:
+                self._by_row(table)[part] = old
+
+    def _whole(self) -> bool:
+        self._served = None
+        return not self.torn
+
+    def weights(self, iterate: Iterate | None = None) -> NDArray[Any]:
+        """The table of an iterate: v_T, Theorem 2's mean of v_1 to v_T, or the mean with weights t."""
+        iterate = iterate or self.iterate
+        t, scale, reach = self.clock
+        first, second = self._with_pending()
+        if iterate == "last" or t == 0:
+            return aligned_copy(scale * first, self.dtype)
+        self._refuse_iterate(iterate)
+        assert second is not None
+        if iterate == "weighted":
+            whole, total = reach, t * (t + 1) / 2
+        else:
+            whole, total = reach - scale, t
+        return aligned_copy((whole / total) * first - second / total, self.dtype)
+
+    def _serve(self, iterate: Iterate) -> NDArray[Any]:
+        """`weights`, kept until the model learns again."""
+        if self._served is not None and self._served[0] == iterate:
+            return self._served[1]
+        weights = self.weights(iterate)
+        if weights.size <= _SERVED:
+            self._served = iterate, weights
+        return weights
+
+    def decide(
+        self, rows: Observed, *, iterate: Iterate | None = None, n_threads: int = 1, table: NDArray[Any] | None = None
+    ) -> _Floats:
+        """Values (n, outputs) of rows. O(o^2) a row for gamma = 2."""
+        weights = self._serve(iterate or self.iterate) if table is None else table
+        return self._values(rows.astype(self.dtype), weights, n_threads, by_blocks=self.pending is not None)
+
+    def ascend(
+        self,
+        rows: Observed,
+        targets: _Floats,
+        upper: _Floats,
+        *,
+        tol: float,
+        max_iter: int,
+        rng: np.random.Generator,
+        n_threads: int = 1,
+        progress: Callable[[int, float], None] | None = None,
+    ) -> AscentResult:
+        """Minimise 1/2 |v|^2 + sum_i upper_i loss(f(x_i)) by dual coordinate ascent, to a relative duality gap.
+
+        The same objective as the solvers over a Gram; afterwards the model is its solution. O(o^2) a row and sweep.
+        """
+        data, targets = rows.astype(self.dtype), np.ascontiguousarray(targets)
+        scale, curvature = self.map.row_scale(data), self.form.diagonal(data)
+        entries = (self.map.core, data.indptr, data.indices, data.values, scale, curvature, targets, upper)
+        beta, idle = np.zeros((len(upper), self.n_outputs)), np.zeros(len(upper), np.int32)
+        self.first[:], self.clock[:] = 0.0, (rows.shape[0], 1.0, 0.0)
+        self.second, self.iterate, self._served = None, "last", None
+        if self.pending is not None:
+            self.pending = _nothing_pending(self.map, self.n_outputs, self.dtype)
+        size = _core.coordinate_sums(beta, beta, targets, upper, self.loss, self.epsilon)[self.n_outputs :]  # at v = 0
+        result = AscentResult(beta, np.inf, size, np.zeros(1), 0, False)
+        before = np.full(self.n_outputs, np.inf)
+        for sweep in range(1, max_iter + 1):
+            met = np.zeros(self.n_outputs)
+            order = rng.permutation(rows.shape[0])
+            for start in range(0, len(order), _SLICE):
+                part = order[start : start + _SLICE]
+                bad = _core.primal_ascend(*entries, part, self.loss, self.epsilon, self.first, beta, idle, sweep, met)
+                if bad >= 0:
+                    raise overflowed(int(bad))
+            if progress is not None:
+                progress(sweep, float(met.max()))
+            # The gap after a sweep is what the sweep met, less about what it gained on the one before.
+            gained = np.divide(met, before, out=np.ones_like(met), where=before > 0)
+            likely = met * np.clip(1.1 * gained, 0.4, 1.0)
+            close = bool((likely <= tol * np.maximum(size, 1e-300)).all())
+            if close and result.n_iter == 0:
+                size = self._guess_primal(data, targets, upper, beta)
+                close = bool((likely <= tol * np.maximum(size, 1e-300)).all())
+            # What is met and does not fall is held up by rounding.
+            if close or (met > 0.9 * before).any() or sweep == max_iter:
+                result = self._measure(data, targets, upper, beta, sweep, tol, n_threads)
+                if result.converged:
+                    break
+                size = np.abs(result.primal)
+                idle[:] = 0  # rows at rest may be those that are missing
+            before = met
+        return result
+
+    def _guess_primal(self, rows: Observed, targets: _Floats, upper: _Floats, beta: _Floats) -> _Floats:
+        """The objective from some rows, evenly spaced: measuring costs as much as several sweeps past rows at rest."""
+        some = np.arange(0, rows.shape[0], max(rows.shape[0] // _SAMPLE, 1))
+        part = self._measure(rows[some], targets[some], upper[some], beta[some], 0, 0.0, 1)
+        return np.abs(part.primal) * (rows.shape[0] / len(some))
+
+    def _measure(
+        self, rows: Observed, targets: _Floats, upper: _Floats, beta: _Floats, sweep: int, tol: float, n_threads: int
+    ) -> AscentResult:
+        values = self.decide(rows, iterate="last", n_threads=n_threads, table=self.first)
+        sums = _core.coordinate_sums(beta, values, targets, upper, self.loss, self.epsilon).reshape(2, -1)
+        primal = np.einsum("nk,nk->k", beta, values) / 2 + sums[1]
+        gap = float((sums[0] / np.maximum(np.abs(primal), 1e-300)).max())
+        return AscentResult(beta, gap, primal, primal - sums[0], sweep, gap <= tol)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Everything, as arrays and plain values; `restore` goes on bit for bit."""
+        names = ("loss", "rho", "epsilon", "eta", "eta0", "power_t", "iterate", "n_outputs", "first", "second", "clock")
+        own = {name: getattr(self, name) for name in names}
+        if self.pending is not None:
+            first, second = self.pending.coefficients
+            own |= {"pending_rows": self.pending.rows, "pending_first": first, "pending_second": second}
+        return {
+            **own,
+            "form": self.form,
+            "n_features": self.n_features,
+            "hash_bits": self.map.hash_bits,
+            "dtype": self.dtype.name,
+        }
+
+    @classmethod
+    def restore(cls, state: dict[str, Any]) -> PrimalModel:
+        """The model whose `snapshot` this is. ValueError where its parts contradict each other."""
+        _check_state(state)
+        arrays = ("first", "second", "clock")
+        pending = ("pending_rows", "pending_first", "pending_second")
+        made = cls(**{name: value for name, value in state.items() if name not in (*arrays, *pending)})
+        for name in arrays:
+            value = state[name]
+            setattr(made, name, None if value is None else aligned_copy(np.ravel(value), np.asarray(value).dtype))
+        if made.pending is not None:
+            rows, first, second = (state[name] for name in pending)
+            made.pending = Support.of(rows, np.asarray(first), np.asarray(second), made.form)
+        return made
+
+
+def _check_state(state: Mapping[str, Any]) -> None:
+    """Every part of a state against every other, before the core reads any of them: it may come out of a file."""
+    sizes: dict[str, int] = {}
+    check_parts({name: state.get(name) for name in _HEAD}, _HEAD, "state_", sizes)
+    if not has_map(state["form"]):
+        raise ValueError("state_['form'] must be a kernel with a weight table (gamma 1, 2 or 3, degree 1). Fit again")
+    table = FeatureMap(state["form"], state["n_features"], state["hash_bits"])
+    dtype = np.dtype(state["dtype"])
+    tables = floats(table.entries * state["n_outputs"], dtype=dtype)
+    rules = _HEAD | {"first": tables, "second": Instance(type(None)) if state["iterate"] == "last" else tables}
+    rules["clock"] = floats(3, dtype=np.float64)
+    if _is_wide(table, dtype):
+        rules["pending_rows"] = Table(("pending", "n_features"), dtype)
+        rules |= dict.fromkeys(("pending_first", "pending_second"), floats("pending", "n_outputs", dtype=np.float64))
+    check_parts(state, rules, "state_", sizes)
+
+
+def _is_wide(table: FeatureMap, dtype: np.dtype[Any]) -> bool:
+    """Whether steps are taken by blocks: a whole table of gamma 2 beyond the caches."""
+    return table.form.gamma == 2 and not table.hash_bits and table.entries * dtype.itemsize >= _CACHES
+
+
+def _nothing_pending(table: FeatureMap, outputs: int, dtype: np.dtype[Any]) -> Support:
+    """No rows."""
+    rows = Observed(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, dtype), (0, table.n_columns))
+    return Support.of(rows, np.zeros((0, outputs)), np.zeros((0, outputs)), table.form)
+
+
+def average_states(states: Sequence[dict[str, Any]], common: int = 0) -> dict[str, Any]:
+    """One state from those of weight tables that went on from the same state (or none) with rows of their own.
+
+    Tables are averaged with the rows each learned since as weights, iterate and running mean alike; the clock stands at all rows
+    together, so that learning can go on. This is averaging of iterates, not the model of one machine that saw all rows.
+
+    Parameters
+    ----------
+    states : sequence of dict
+        `state_` of online estimators with `solver_="primal"`, or `PrimalModel.snapshot()`.
+    common : int, default=0
+        Rows they had in common at the start.
+
+    Raises
+    ------
+    ValueError
+        States of other kernels, tables or step rules; of the online solver; of dual coordinate ascent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar import KarmaOnlineClassifier
+    >>> from lacunar.karma.solvers import average_states
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(200, 3)), rng.integers(2, size=200)
+    >>> model = KarmaOnlineClassifier().partial_fit(X, y, classes=[0, 1])
+    >>> float(average_states([model.state_])["clock"][0])
+    200.0
+    """
+    if not states:
+        raise ValueError("states must hold at least one state; got none. Pass state_ of fitted models.")
+    first = states[0]
+    for number, state in enumerate(states):
+        if "hash_bits" not in state or state["second"] is None:
+            raise ValueError(
+                f"states must be of Algorithm 1 on the weight table; state {number} is not. Fit "
+                "KarmaOnlineClassifier or KarmaOnlineRegressor with solver='primal'."
+            )
+        other = next((name for name in _SAME if state[name] != first[name]), None)
+        if other is not None:
+            raise ValueError(
+                f"states must be of models that began alike; {other} of state {number} is {state[other]!r}, of state 0 "
+                f"{first[other]!r}. Send one model, begun by partial_fit, to every shard."
+            )
+    models = [PrimalModel.restore(state) for state in states]
+    own = np.array([max(model.t - common, 0) for model in models], dtype=np.float64)
+    share = own / own.sum() if own.sum() else np.full(len(own), 1 / len(own))
+    last = sum(w * model.weights("last").astype(np.float64) for w, model in zip(share, models, strict=True))
+    mean = sum(w * model.weights().astype(np.float64) for w, model in zip(share, models, strict=True))
+    t = common + own.sum()
+    slopes = keeps_slopes(first["eta"], first["loss"])  # the clock then knows the scale from t: 1 / (rho t)
+    scale = 1 / (first["rho"] * max(t, 1)) if slopes else 1.0
+    weighted = first["iterate"] == "weighted"
+    total = t * (t + 1) / 2 if weighted else t
+    dtype = np.asarray(first["first"]).dtype
+    made = dict(first)
+    for name in ("pending_rows", "pending_first", "pending_second"):  # of wide tables: they are in the averages
+        if name in made:
+            made[name] = made[name][:0]
+    made["first"] = np.asarray(last / scale, dtype=dtype)
+    made["second"] = np.asarray(-total * mean, dtype=dtype)
+    made["clock"] = np.array([t, scale, 0.0 if weighted else scale])
+    return made
