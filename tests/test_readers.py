@@ -133,24 +133,10 @@ def test_a_graph_out_of_a_file_never_reaches_scipys_converters(tmp_path):
     """A segmentation fault, once: indices of a saved graph were trusted."""
 
     def change(model, arrays):
-        pairs = dict(find(model, "graph"))
-        arrays[pairs["indices"]["name"]][:] = 2**30
+        adjacency = model["params"]["cols"]["params"]["adjacency"]
+        arrays[adjacency["indices"]][:] = 2**30
 
     refused(tmp_path, "completion", "sparse graph", change)
-
-
-def find(node, kind):
-    """The items of the first dict node that says it is of this type."""
-    if isinstance(node, dict):
-        items = node.get("items")
-        if isinstance(items, list) and ["type", kind] in items:
-            return items
-        node = list(node.values())
-    for part in node if isinstance(node, list) else []:
-        found = find(part, kind)
-        if found:
-            return found
-    return None
 
 
 def test_a_law_that_can_draw_nothing(tmp_path):
