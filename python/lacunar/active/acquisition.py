@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -128,7 +128,7 @@ class ActiveSubspace:
 
 
 class Acquisition(BaseEstimator):  # type: ignore[misc]
-    """Base of the strategies: subclasses draw, learn from rows and read off the subspace."""
+    """Base of the strategies: a subclass draws attributes, learns from rows and finds the subspace."""
 
     _held: ClassVar[dict[str, Rule]] = {
         **dict.fromkeys(("n_asked_", "n_told_"), COUNT),
@@ -140,7 +140,6 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
         "n_features": [Interval(Integral, 2, None, closed="left")],
         "n_components": [Interval(Integral, 1, None, closed="left")],
         "n_observed": [Integral],
-        "alpha": [Interval(Real, 0, 1, closed="right")],
         "costs": ["array-like", None],
         "random_state": ["random_state"],
     }
@@ -307,7 +306,7 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
         return drawn, probability
 
     def _take(self, drawn: Ints, probability: Floats, values: Floats) -> None:
-        """Learn rows, or be as before."""
+        """Learn rows (n, w); after an exception nothing has changed."""
         distinct = _distinct(drawn)
         with going_back(self, Cells(self._sums(), drawn)):
             self._learn(drawn, probability, values)

@@ -49,7 +49,7 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_rounds : int, default=5
         Most rounds; [2]_ uses 5.
     min_scale : float, default=1e-3
-        Least s_i: a row that w all but ignores would otherwise weigh without bound.
+        Least s_i, in (0, 1]: the weight of a row in which w has few of its columns grows as 1 / s_i.
     standardize : bool, default=True
         Subtract the mean of each column and divide by its standard deviation, over observed entries.
     constant : bool, default=True
@@ -247,9 +247,7 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         made: _Floats = form.gram(rows, others, n_jobs=self.n_jobs)
         if self.kernel == "poly":
             base = made.copy()
-            for _ in range(
-                self.degree - 1
-            ):  # by products, whose bits do not depend on the place as those of a power may
+            for _ in range(self.degree - 1):  # products have the same bits in every place of an array; powers may not
                 made *= base
         return made
 
@@ -308,16 +306,17 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def linear_norms(rows: Observed, support: Observed, dual: _Floats, constant: float) -> tuple[_Floats, float]:
-    """||w^(i)|| (n,), over the observed columns of every row and the constant one, and ||w||. O(nnz)."""
+    """||w^(i)|| (n,) over the observed columns of every row and the constant one, and ||w||. O(nnz)."""
     squares = np.square(support.to_scipy().T @ dual)
     always = (constant * float(dual.sum())) ** 2
-    return np.sqrt(_pattern(rows) @ squares + always), float(np.sqrt(squares.sum() + always))
+    pattern = sp.csr_array((np.ones(rows.nnz), rows.indices, rows.indptr), shape=rows.shape)  # 1 where observed
+    return np.sqrt(pattern @ squares + always), float(np.sqrt(squares.sum() + always))
 
 
 def poly_norms(rows: Observed, support: Observed, dual: _Floats, constant: float, degree: int) -> tuple[_Floats, float]:
-    """The same for w = sum dual_j phi(x_j) under (x.x' + constant^2)^degree.
+    """`linear_norms` for w = sum dual_j phi(x_j) under the kernel (x.x' + constant^2)^degree.
 
-    What is left of w in a subspace is the same sum over the rows of `support` cut to its columns: sqrt(dual K^(i) dual).
+    In the subspace of some columns w is the same sum over the rows of `support` cut to these columns: its norm is sqrt(dual K dual).
     O(n_support^2 o) for every pattern of o observed columns that occurs.
     """
 
@@ -333,8 +332,3 @@ def poly_norms(rows: Observed, support: Observed, dual: _Floats, constant: float
             known[key] = norm(table[:, seen])
         made[i] = known[key]
     return made, norm(table)
-
-
-def _pattern(rows: Observed) -> sp.csr_array:
-    """1 where observed."""
-    return sp.csr_array((np.ones(rows.nnz), rows.indices, rows.indptr), shape=rows.shape)
