@@ -386,7 +386,10 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }
-    _held: ClassVar[dict[str, Rule]] = {"n_samples_seen_": COUNT, "residual_": Number(low=0)}
+    _held: ClassVar[dict[str, Rule]] = {
+        **dict.fromkeys(("n_samples_seen_", "n_iter_"), COUNT),
+        "residual_": Number(low=0),
+    }
     n_components: int | None
     init: Any
     max_iter: int
@@ -421,6 +424,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         self._reset(rows, rng)
         for number in range(self.max_iter):
             self._follow(rows, None if number == 0 else rng.permutation(rows.shape[0]), undo=False)
+        self.n_iter_ = self.max_iter
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -474,7 +478,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
 
     def _reset(self, rows: Observed, rng: np.random.Generator) -> None:
         self.state_ = self._start(self._first_basis(rows, rng)).state()
-        self.n_samples_seen_, self.residual_ = 0, 1.0
+        self.n_samples_seen_, self.residual_, self.n_iter_ = 0, 1.0, 1
 
     def _first_basis(self, rows: Observed, rng: np.random.Generator) -> _Floats:
         D = rows.shape[1]
@@ -593,6 +597,8 @@ class PETRELS(SubspaceTracker):
     residual_ : float
         Running mean of the relative residuals that rows had before their own steps.
     n_samples_seen_ : int
+    n_iter_ : int
+        Passes over the rows of `fit`; 1 of a stream.
     n_singular_ : int
         Rows with too few entries for a code of their own without rescue.
     n_features_in_ : int
@@ -705,6 +711,8 @@ class GROUSE(SubspaceTracker):
     residual_ : float
         Running mean of the relative residuals that rows had before their own steps.
     n_samples_seen_, n_singular_, n_features_in_ : int
+    n_iter_ : int
+        Passes over the rows of `fit`; 1 of a stream.
     feature_names_in_ : ndarray of shape (D,)
 
     Notes
