@@ -23,8 +23,7 @@ import numpy as np
 
 from lacunar import KarmaOnlineClassifier, Observed
 from lacunar.distributed import fit_karma, fit_popca, fit_slrm
-from lacunar.lowrank import POPCA
-from lacunar.regression import SLRMRegressor
+from lacunar.lowrank import POPCA, SLRMRegressor
 
 SHARDS, WORKERS, STEPS = 4, (1, 2, 4), 10
 TOL = 1e-8

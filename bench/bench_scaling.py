@@ -19,9 +19,8 @@ import numpy as np
 from lacunar import KarmaOnlineClassifier, KarmaRegressor, Observed
 from lacunar.active import MBEG
 from lacunar.completion import Features, Kernel, OnlineMatrixClassifier
-from lacunar.lowrank import GROUSE, PETRELS, POPCA
+from lacunar.lowrank import GROUSE, PETRELS, POPCA, SLRMOnlineRegressor, SLRMRegressor
 from lacunar.observed import read_batches
-from lacunar.regression import SLRMRegressor
 
 
 class Size(NamedTuple):
@@ -149,8 +148,8 @@ FITS = {
         Size(10_000, 400, 80, 16),
         {"n": (5_000, 10_000, 20_000, 40_000), "o": (40, 80, 160, 320), "k": (8, 16, 32, 64), "D": (400, 800, 1_600)},
     ),
-    "SLRMRegressor, stochastic": Fit(
-        streams(lambda s: SLRMRegressor(s.k, solver="stochastic", random_state=0), numbers),
+    "SLRMOnlineRegressor": Fit(
+        streams(lambda s: SLRMOnlineRegressor(s.k, random_state=0), numbers),
         "n o k^2 + n k^3",
         lambda s: s.n * s.o * s.k**2 + s.n * s.k**3,
         Size(10_000, 400, 80, 16),

@@ -33,8 +33,8 @@ ROWS = {  # and what it learns from: words, numbers or nothing
     "KarmaOnlineRegressor, primal": ("KarmaOnlineRegressor(rho=1e-5)", "numbers"),
     "KarmaOnlineRegressor, support": ("KarmaOnlineRegressor(rho=1e-5, budget=500)", "numbers"),
     "POPCA": ("POPCA(5, refine=0)", None),
-    "SLRMRegressor": ("SLRMRegressor(5, solver='stochastic')", "numbers"),
-    "SLRMRegressor, per row": ("SLRMRegressor(5, solver='stochastic', state='per-row')", "numbers"),
+    "SLRMRegressor": ("SLRMOnlineRegressor(5)", "numbers"),
+    "SLRMRegressor, per row": ("SLRMOnlineRegressor(5, state='per-row')", "numbers"),
     "PETRELS": ("PETRELS(5)", None),
     "PETRELS, shared": ("PETRELS(5, state='shared')", None),
     "GROUSE": ("GROUSE(5)", None),
@@ -63,7 +63,7 @@ from lacunar import KarmaOnlineClassifier, KarmaOnlineRegressor
 from lacunar.completion import Features, OnlineMatrixClassifier, read_pair_batches
 from lacunar.observed import Observed, Triplets, read_batches, write_batches
 from lacunar.lowrank import POPCA
-from lacunar.regression import SLRMRegressor
+from lacunar.lowrank import SLRMOnlineRegressor, SLRMRegressor
 from lacunar.lowrank import GROUSE, PETRELS
 
 folder, size, n = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])

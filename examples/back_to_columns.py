@@ -11,8 +11,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 
+from lacunar.lowrank import SLRMRegressor
 from lacunar.plotting import CoefficientDisplay
-from lacunar.regression import SLRMRegressor
 
 rng = np.random.default_rng(0)
 names = [f"{kind} {number}" for kind in ("diet", "sleep", "stress") for number in range(1, 6)]

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from lacunar.distributed import apply, fit_slrm
-from lacunar.regression import SLRMRegressor
+from lacunar.lowrank import SLRMRegressor
 
 FILES, ROWS, COLUMNS = 6, 500, 30
 

@@ -22,9 +22,17 @@ from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, Matrix
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.karma import KarmaFeatures
 from lacunar.learner import KarmaStackClassifier, KarmaStackRegressor
-from lacunar.lowrank import GROUSE, PETRELS, POPCA
-from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
-from lacunar.stack import LowRankImputer
+from lacunar.lowrank import (
+    GROUSE,
+    PETRELS,
+    POPCA,
+    LowRankImputer,
+    MPCRRegressor,
+    SLRMOnlineRegressor,
+    SLRMRegressor,
+    SLRMRegressorCV,
+    SMPCRRegressor,
+)
 
 LIBRARY = str(Path(lacunar.__file__).parent)
 # Learners of tables, by name.
@@ -50,8 +58,8 @@ LEARNERS = {
     "grouse": GROUSE(1, random_state=0),
     "slrm": SLRMRegressor(1, random_state=0),
     "slrm-als": SLRMRegressor(1, solver="als", lam1=1.0, random_state=0),
-    "slrm-stream": SLRMRegressor(1, solver="stochastic", random_state=0),
-    "slrm-paper": SLRMRegressor(1, options="paper", gate=0.99, random_state=0),
+    "slrm-stream": SLRMOnlineRegressor(1, random_state=0),
+    "slrm-paper": SLRMOnlineRegressor(1, options="paper", gate=0.99, random_state=0),
     "slrm-cv": SLRMRegressorCV([1, 2], cv=2, random_state=0),
     "mpcr": MPCRRegressor(1, random_state=0),
     "smpcr": SMPCRRegressor(1, random_state=0),

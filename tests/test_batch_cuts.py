@@ -21,9 +21,17 @@ from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, Matrix
 from lacunar.karma import KarmaFeatures
 from lacunar.kernels import KernelForm
 from lacunar.learner import KarmaStackClassifier, KarmaStackRegressor
-from lacunar.lowrank import GROUSE, PETRELS, POPCA
-from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
-from lacunar.stack import LowRankImputer
+from lacunar.lowrank import (
+    GROUSE,
+    PETRELS,
+    POPCA,
+    LowRankImputer,
+    MPCRRegressor,
+    SLRMOnlineRegressor,
+    SLRMRegressor,
+    SLRMRegressorCV,
+    SMPCRRegressor,
+)
 
 CUTS = (1, 7, 64)
 METHODS = ("predict", "decision_function", "predict_proba", "transform", "impute", "score_samples")
@@ -128,9 +136,9 @@ MODELS = {
     "POPCA, whitened": POPCA(3, whiten=True, random_state=0),
     "POPCA, least squares": POPCA(2, codes="ls", random_state=0),
     "SLRM": SLRMRegressor(3, random_state=0),
-    "SLRM, gated": SLRMRegressor(3, solver="paper", lam1=10.0, ridge=1.0, gate=0.9, random_state=0),
+    "SLRM, gated": SLRMOnlineRegressor(3, options="paper", gate=0.9, random_state=0),
     "SLRM, als": SLRMRegressor(3, solver="als", lam1=1.0, random_state=0),
-    "SLRM, stochastic": SLRMRegressor(3, solver="stochastic", random_state=0),
+    "SLRM, stochastic": SLRMOnlineRegressor(3, random_state=0),
     "SLRM CV": SLRMRegressorCV([1, 3], cv=3, random_state=0),
     "MPCR": MPCRRegressor(3, random_state=0),
     "SMPCR": SMPCRRegressor(3, ridge=1.0, random_state=0),
@@ -214,9 +222,9 @@ STREAMS = {
     "PETRELS": (PETRELS(3, random_state=0), "transform"),
     "PETRELS, shared": (PETRELS(3, state="shared", random_state=0), "transform"),
     "GROUSE": (GROUSE(3, random_state=0), "transform"),
-    "SLRM": (SLRMRegressor(3, solver="stochastic", random_state=0), "predict"),
-    "SLRM, sparse": (SLRMRegressor(3, solver="stochastic", alpha=0.1, l1_ratio=0.5, random_state=0), "predict"),
-    "SLRM, per row": (SLRMRegressor(3, solver="stochastic", state="per-row", random_state=0), "predict"),
+    "SLRM": (SLRMOnlineRegressor(3, random_state=0), "predict"),
+    "SLRM, sparse": (SLRMOnlineRegressor(3, alpha=0.1, l1_ratio=0.5, random_state=0), "predict"),
+    "SLRM, per row": (SLRMOnlineRegressor(3, state="per-row", random_state=0), "predict"),
 }
 
 

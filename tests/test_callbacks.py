@@ -16,7 +16,7 @@ from lacunar import (
     KarmaRegressorCV,
 )
 from lacunar.learner import KarmaStackClassifier
-from lacunar.regression import SLRMRegressorCV
+from lacunar.lowrank import SLRMRegressorCV
 
 X, Y = problem()
 

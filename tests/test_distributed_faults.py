@@ -12,8 +12,7 @@ import pytest
 from test_distributed_slrm import cut, problem
 
 from lacunar.distributed import fit_popca, fit_slrm
-from lacunar.lowrank import POPCA
-from lacunar.regression import SLRMRegressor
+from lacunar.lowrank import POPCA, SLRMRegressor
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -57,7 +56,7 @@ def test_a_worker_that_dies_between_steps_is_survived(client):
         AtStep.act = None
     client.wait_for_workers(2, timeout=60)
     assert victims[0] not in client.run(os.getpid).values()
-    for name in ("U_", "weights_", "center_", "scale_", "label_variance_"):
+    for name in ("components_", "coef_", "mean_", "scale_", "label_variance_"):
         np.testing.assert_array_equal(getattr(survived, name), getattr(whole, name))
         np.testing.assert_allclose(getattr(survived, name), getattr(alone, name), rtol=1e-9)
 

@@ -30,9 +30,17 @@ from lacunar.completion import OnlineMatrixClassifier
 from lacunar.encode import TableEncoder
 from lacunar.karma import KarmaFeatures
 from lacunar.learner import KarmaStackClassifier, KarmaStackRegressor
-from lacunar.lowrank import GROUSE, PETRELS, POPCA
-from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
-from lacunar.stack import LowRankImputer
+from lacunar.lowrank import (
+    GROUSE,
+    PETRELS,
+    POPCA,
+    LowRankImputer,
+    MPCRRegressor,
+    SLRMOnlineRegressor,
+    SLRMRegressor,
+    SLRMRegressorCV,
+    SMPCRRegressor,
+)
 
 ESTIMATORS = [
     KarmaClassifier(),
@@ -75,10 +83,10 @@ TRANSFORMERS = [
 SUBSPACE_REGRESSORS = [
     SLRMRegressor(random_state=0),
     SLRMRegressor(solver="als", lam1=1.0, random_state=0),
-    SLRMRegressor(solver="stochastic", random_state=0),
-    SLRMRegressor(solver="stochastic", state="per-row", random_state=0),
-    SLRMRegressor(options="paper", gate=0.99, random_state=0),
-    SLRMRegressor(options="paper", gate=0.99, max_iter=20, validate="pass", random_state=0),
+    SLRMOnlineRegressor(random_state=0),
+    SLRMOnlineRegressor(state="per-row", random_state=0),
+    SLRMOnlineRegressor(options="paper", gate=0.99, random_state=0),
+    SLRMOnlineRegressor(options="paper", gate=0.99, max_iter=20, validate="pass", random_state=0),
     SLRMRegressorCV([1, 10], cv=3, random_state=0),
     MPCRRegressor(random_state=0),
     MPCRRegressor(options="paper", random_state=0),

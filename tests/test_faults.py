@@ -17,10 +17,19 @@ from lacunar.completion import OnlineMatrixClassifier
 from lacunar.karma import KarmaFeatures
 from lacunar.kernels import karma_kernel
 from lacunar.learner import KarmaStackClassifier
-from lacunar.lowrank import GROUSE, PETRELS, POPCA, column_pair_sums
+from lacunar.lowrank import (
+    GROUSE,
+    PETRELS,
+    POPCA,
+    LowRankImputer,
+    MPCRRegressor,
+    SLRMOnlineRegressor,
+    SLRMRegressor,
+    SLRMRegressorCV,
+    SMPCRRegressor,
+    column_pair_sums,
+)
 from lacunar.observed.columns import fit_columns
-from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
-from lacunar.stack import LowRankImputer
 
 if not hasattr(signal, "setitimer"):
     pytest.skip("this system has no interval timers", allow_module_level=True)
@@ -65,8 +74,8 @@ LOOPS = {
     ],
     "geom": lambda: [GeomClassifier().fit(*SMALL) for _ in range(1000)],
     "ALS": lambda: SLRMRegressor(10, solver="als", lam1=1.0, max_iter=10**6, tol=0).fit(LARGE[0], NUMBERS),
-    "SLRM's stream": lambda: [SLRMRegressor(10, solver="stochastic").fit(LARGE[0], NUMBERS) for _ in range(1000)],
-    "Algorithm 1 of SLRM": lambda: SLRMRegressor(10, options="paper", validate="pass", max_iter=10**6).fit(
+    "SLRM's stream": lambda: [SLRMOnlineRegressor(10).fit(LARGE[0], NUMBERS) for _ in range(1000)],
+    "Algorithm 1 of SLRM": lambda: SLRMOnlineRegressor(10, options="paper", validate="pass", max_iter=10**6).fit(
         LARGE[0], NUMBERS
     ),
     "SLRM's search": lambda: SLRMRegressorCV([1, 2, 3, 4, 5], lam1=[1, 10, 100], cv=100).fit(LARGE[0], NUMBERS),

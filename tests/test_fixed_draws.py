@@ -9,10 +9,8 @@ from sklearn.model_selection import StratifiedKFold
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaOnlineClassifier, KarmaRegressor, KarmaRegressorCV
 from lacunar.baselines import MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.learner import KarmaStackClassifier
-from lacunar.lowrank import POPCA
+from lacunar.lowrank import POPCA, LowRankImputer, SLRMRegressorCV
 from lacunar.model_selection import ColdColumnKFold, ColdRowKFold, EntryKFold
-from lacunar.regression import SLRMRegressorCV
-from lacunar.stack import LowRankImputer
 
 
 def table(n=90, d=6, seed=0):

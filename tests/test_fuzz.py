@@ -15,9 +15,7 @@ from sklearn.base import clone
 from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaRegressor, Observed
 from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier
 from lacunar.karma import KarmaFeatures
-from lacunar.lowrank import GROUSE, PETRELS, POPCA
-from lacunar.regression import MPCRRegressor, SLRMRegressor
-from lacunar.stack import LowRankImputer
+from lacunar.lowrank import GROUSE, PETRELS, POPCA, LowRankImputer, MPCRRegressor, SLRMOnlineRegressor, SLRMRegressor
 
 EXAMPLES = int(os.environ.get("LACUNAR_FUZZ", "6"))
 # Of few digits, so that float32 holds them too, and large enough for their squares.
@@ -39,7 +37,7 @@ LEARNERS = [
     PETRELS(1, state="shared", random_state=0),
     GROUSE(1, random_state=0),
     SLRMRegressor(1, random_state=0),
-    SLRMRegressor(1, solver="stochastic", random_state=0),
+    SLRMOnlineRegressor(1, random_state=0),
     MPCRRegressor(1, random_state=0),
     GeomClassifier(),
     MatrixCompletionClassifier(lam=1.0, mu=1e-2, random_state=0),

@@ -19,10 +19,9 @@ import pytest
 from lacunar import KarmaOnlineClassifier, KarmaOnlineRegressor, Observed
 from lacunar.active import MBEG, ActivePOPCA
 from lacunar.completion import OnlineMatrixClassifier
-from lacunar.lowrank import GROUSE, PETRELS, POPCA
+from lacunar.lowrank import GROUSE, PETRELS, POPCA, SLRMOnlineRegressor
 from lacunar.observed.container import read_archive
 from lacunar.persistence import load_model, save_model
-from lacunar.regression import SLRMRegressor
 
 if not hasattr(os, "fork"):
     pytest.skip("this system cannot fork", allow_module_level=True)
@@ -90,7 +89,7 @@ FITS = {
         "n_seen_",
     ),
     "petrels-shared": (lambda: PETRELS(3, state="shared", random_state=0), learn_rows, "n_samples_seen_"),
-    "slrm": (lambda: SLRMRegressor(3, solver="stochastic", random_state=0), learn_numbers, "tracker_"),
+    "slrm": (lambda: SLRMOnlineRegressor(3, random_state=0), learn_numbers, "state_"),
     "karma-regressor": (
         lambda: KarmaOnlineRegressor(loss="absolute", random_state=0),
         learn_numbers,

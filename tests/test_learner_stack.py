@@ -7,7 +7,7 @@ from sklearn.utils import get_tags
 
 from lacunar import KarmaRegressorCV, Observed
 from lacunar.learner import KarmaStackClassifier, KarmaStackRegressor
-from lacunar.stack import LowRankImputer
+from lacunar.lowrank import LowRankImputer
 
 
 def at_random(n=500, d=20, rank=4, share=0.7, seed=0):

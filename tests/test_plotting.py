@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression
 
 from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaRegressor, Observed
 from lacunar.completion import OnlineMatrixClassifier
-from lacunar.lowrank import GROUSE, PETRELS
+from lacunar.lowrank import GROUSE, PETRELS, SLRMRegressor
 from lacunar.plotting import (
     CoefficientDisplay,
     CoverageDisplay,
@@ -21,7 +21,6 @@ from lacunar.plotting import (
     TrackingErrorDisplay,
 )
 from lacunar.plotting.style import MISSING, OURS, PEERS, SEEN, line_styles
-from lacunar.regression import SLRMRegressor
 
 plt = pytest.importorskip("matplotlib.pyplot")
 from matplotlib.colors import to_rgb  # noqa: E402

@@ -20,10 +20,10 @@ from lacunar import Observed
 from lacunar.compare import UserError, load_problem, read_table
 from lacunar.datasets import fetch_dataset
 from lacunar.kernels import KernelForm
+from lacunar.lowrank import SLRMRegressor
 from lacunar.observed import Triplets, read_batches
 from lacunar.observed.container import read_npz
 from lacunar.persistence import load_model, save_model
-from lacunar.regression import SLRMRegressor
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -303,7 +303,7 @@ def test_a_model_whose_parts_do_not_fit_is_refused(tmp_path, width):
     model = SLRMRegressor(2).fit(X, X[:, 0])
     model.n_features_in_ = width
     if width == 3:  # and columns to suit
-        for name in ("center_", "scale_", "observed_columns_"):
+        for name in ("mean_", "scale_", "observed_columns_"):
             setattr(model, name, getattr(model, name)[:3])
     save_model(model, tmp_path / "forged")
     with pytest.raises(ValueError, match="not a sound model file"):

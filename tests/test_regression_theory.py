@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lacunar.regression import (
+from lacunar.lowrank import (
     coherence,
     slrm_complexity_bound,
     slrm_gate_level,

@@ -13,10 +13,9 @@ import pytest
 
 import lacunar
 from lacunar import KarmaClassifier, KarmaRegressor, Observed
-from lacunar.lowrank import GROUSE, PETRELS, POPCA
+from lacunar.lowrank import GROUSE, PETRELS, POPCA, SLRMOnlineRegressor
 from lacunar.observed.container import read_archive
 from lacunar.persistence import load_model, save_model
-from lacunar.regression import SLRMRegressor
 
 LIBRARY = Path(lacunar.__file__).parent
 RNG = np.random.default_rng(0)
@@ -158,7 +157,7 @@ STREAMS = {
     "popca": (lambda: POPCA(2, refine=0, random_state=0), (X,)),
     "petrels": (lambda: PETRELS(2, random_state=0), (X,)),
     "grouse": (lambda: GROUSE(2, random_state=0), (X,)),
-    "slrm": (lambda: SLRMRegressor(2, solver="stochastic", random_state=0), (X, Y * 1.0)),
+    "slrm": (lambda: SLRMOnlineRegressor(2, random_state=0), (X, Y * 1.0)),
 }
 
 

@@ -12,9 +12,7 @@ import pytest
 from lacunar import KarmaClassifier, KarmaOnlineRegressor, KarmaRegressor, Observed
 from lacunar.completion import Kernel, OnlineMatrixClassifier
 from lacunar.karma import KarmaFeatures
-from lacunar.lowrank import GROUSE, PETRELS, POPCA
-from lacunar.regression import MPCRRegressor, SLRMRegressor
-from lacunar.stack import LowRankImputer
+from lacunar.lowrank import GROUSE, PETRELS, POPCA, LowRankImputer, MPCRRegressor, SLRMRegressor
 
 FREE = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 TEAM = 8

@@ -6,10 +6,9 @@ import scipy.sparse as sp
 
 from lacunar import KarmaOnlineClassifier, KarmaOnlineRegressor, Observed
 from lacunar.completion import Features, OnlineMatrixClassifier, read_pair_batches
-from lacunar.lowrank import GROUSE, PETRELS, POPCA
+from lacunar.lowrank import GROUSE, PETRELS, POPCA, SLRMOnlineRegressor
 from lacunar.observed import Triplets, read_batches
 from lacunar.persistence.registry import CLASSES, class_of
-from lacunar.regression import SLRMRegressor
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -49,15 +48,15 @@ ROWS = {
     ),
     "KarmaOnlineRegressor primal": (lambda: KarmaOnlineRegressor(), NUMBERS, lambda m: [m.predict(X)]),
     "KarmaOnlineRegressor support": (lambda: KarmaOnlineRegressor(2.5), NUMBERS, lambda m: [m.predict(X)]),
-    "SLRMRegressor": (
-        lambda: SLRMRegressor(3, solver="stochastic", random_state=0),
+    "SLRMOnlineRegressor": (
+        lambda: SLRMOnlineRegressor(3, random_state=0),
         HOLES,
-        lambda m: [m.predict(X), m.U_],
+        lambda m: [m.predict(X), m.components_],
     ),
-    "SLRMRegressor per row": (
-        lambda: SLRMRegressor(3, solver="stochastic", state="per-row", random_state=0),
+    "SLRMOnlineRegressor per row": (
+        lambda: SLRMOnlineRegressor(3, state="per-row", random_state=0),
         HOLES,
-        lambda m: [m.predict(X), m.U_],
+        lambda m: [m.predict(X), m.components_],
     ),
     "POPCA": (lambda: POPCA(3, refine=0), None, lambda m: [m.components_, m.mean_, m.get_covariance()]),
     "PETRELS": (lambda: PETRELS(3, random_state=0), None, lambda m: [m.components_, m.residual_]),

@@ -11,8 +11,8 @@ from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaOnlineClassifier, K
 from lacunar.karma import KarmaFeatures
 from lacunar.kernels import karma_kernel
 from lacunar.learner import KarmaStackRegressor
+from lacunar.lowrank import LowRankImputer
 from lacunar.persistence import load_model, save_model
-from lacunar.stack import LowRankImputer
 
 fits = partial(case, counted=False)  # Python and BLAS take their share of each
 

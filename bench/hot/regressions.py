@@ -7,8 +7,15 @@ import numpy as np
 from hot import case
 from hot.data import low_rank
 from hot.subspaces import close_to
-from lacunar.lowrank import GROUSE, PETRELS
-from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
+from lacunar.lowrank import (
+    GROUSE,
+    PETRELS,
+    MPCRRegressor,
+    SLRMOnlineRegressor,
+    SLRMRegressor,
+    SLRMRegressorCV,
+    SMPCRRegressor,
+)
 
 TRACKERS = {
     "PETRELS per-row": partial(PETRELS, init="random", random_state=0),
@@ -29,14 +36,14 @@ def tracker(name, n=500, d=60, rank=4):
 
 SLRM = {
     "paper": {"options": "paper", "max_iter": 3, "validate": "pass", "gate": 0.999},
-    "stochastic": {"solver": "stochastic", "max_iter": 3},
+    "stream": {"max_iter": 3},
     "als": {"solver": "als", "ridge": 0.1, "max_iter": 5, "tol": 0.0},
     "em": {"solver": "em", "max_iter": 10, "tol": 0.0},
 }
 
 
 @case("fit, SLRM as in the paper", small={"solver": "paper"}, large={"solver": "paper", "n": 6000, "d": 1000})
-@case("fit, SLRM stochastic", small={"solver": "stochastic"}, large={"solver": "stochastic", "n": 6000, "d": 1000})
+@case("fit, SLRM stochastic", small={"solver": "stream"}, large={"solver": "stream", "n": 6000, "d": 1000})
 @case("fit, SLRM by ALS", small={"solver": "als"}, large={"solver": "als", "n": 3000, "d": 400})
 @case("fit, SLRM by EM", small={"solver": "em"}, large={"solver": "em", "n": 3000, "d": 400}, counted=False)
 def slrm(solver, n=400, d=60, rank=4):
@@ -47,7 +54,8 @@ def slrm(solver, n=400, d=60, rank=4):
         score = model.score(rows, y)
         assert score > 0.8, f"R^2 {score}"
 
-    return lambda: SLRMRegressor(rank, random_state=0, **SLRM[solver]).fit(rows, y), check
+    kind = SLRMOnlineRegressor if solver in ("paper", "stream") else SLRMRegressor
+    return lambda: kind(rank, random_state=0, **SLRM[solver]).fit(rows, y), check
 
 
 def regression(n, d, rank=4):

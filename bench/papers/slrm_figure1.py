@@ -20,12 +20,12 @@ from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 
 from lacunar.datasets import make_sparse_regression
-from lacunar.regression import MPCRRegressor, SLRMRegressor, SMPCRRegressor
+from lacunar.lowrank import MPCRRegressor, SLRMOnlineRegressor, SLRMRegressor, SMPCRRegressor
 
 TITLE = "SLRM, Figure 1"
 RANK = 30
 RIDGES = np.logspace(-4, 5, 19)
-RAW: dict[str, Any] = {"center": False, "scale": False, "clip": None, "random_state": 0}  # the paper centres nothing
+RAW: dict[str, Any] = {"standardize": False, "random_state": 0}  # the paper centres nothing
 OPEN = 1 - 1e-9  # of (6): the printed .001 refuses nearly every row with a missing entry
 DRAWN = ("SLRM (paper)", "SMPCR", "SLRM (default)", "mean + ridge", "HistGB", "Bayes")
 PAPERS, PEERS = DRAWN[0], DRAWN[1]
@@ -82,7 +82,7 @@ def cell(n: int, p: float, sx2: float, sy2: float, seed: int, passes: int) -> di
         return error_of(world, model.fit(world.data, world.target).predict(world.test.data))
 
     slrm = [
-        SLRMRegressor(
+        SLRMOnlineRegressor(
             RANK, options="paper", lam1=lam1, rho=rho, max_iter=passes, validate="pass", gate=OPEN, random_state=0
         )
         for lam1 in (1.0, 10.0, 100.0)

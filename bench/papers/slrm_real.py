@@ -23,7 +23,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from lacunar.datasets import hide_mcar
-from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
+from lacunar.lowrank import MPCRRegressor, SLRMOnlineRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
 
 TITLE = "SLRM, Figure 2"
 TASKS = ("leukemia", "atp1d", "ctslice")
@@ -42,7 +42,9 @@ def models(n: int, D: int, slow: bool) -> dict[str, Any]:
         "SLRM (paper)": TransformedTargetRegressor(
             make_pipeline(
                 StandardScaler(),
-                SLRMRegressor(min(d, 10), options="paper", max_iter=15, validate="pass", gate=1 - 1e-9, random_state=0),
+                SLRMOnlineRegressor(
+                    min(d, 10), options="paper", max_iter=15, validate="pass", gate=1 - 1e-9, random_state=0
+                ),
             ),
             transformer=StandardScaler(with_std=False),
         ),

@@ -13,7 +13,7 @@ from bench.papers._report import Report, Verdict, pictures, save, table
 from bench.papers._run import Run
 from bench.papers.slrm_figure1 import RANK, bayes_error, error_of, world_of
 
-from lacunar.regression import SLRMRegressor
+from lacunar.lowrank import SLRMRegressor
 
 TITLE = "SLRM, the ridge"
 SETTINGS = ((0.1, 0.4), (0.3, 0.4), (0.3, 0.75), (1.0, 0.75), (1.0, 0.3))
@@ -28,7 +28,7 @@ def cell(sigma: float, p: float, seed: int, n: int) -> dict[str, Any]:
     def error(model: SLRMRegressor) -> float:
         return error_of(world, model.fit(world.data, world.target).predict(world.test.data))
 
-    als = {"solver": "als", "max_iter": 30, "scale": False, "random_state": 0}
+    als = {"solver": "als", "max_iter": 30, "standardize": False, "random_state": 0}
     return {
         "grid": [error(SLRMRegressor(RANK, ridge=ridge, **als)) for ridge in GRID],
         "default": error(SLRMRegressor(RANK, random_state=0)),

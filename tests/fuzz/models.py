@@ -27,10 +27,18 @@ from lacunar.karma import (
     KarmaRegressor,
     KarmaRegressorCV,
 )
-from lacunar.lowrank import GROUSE, PETRELS, POPCA
+from lacunar.lowrank import (
+    GROUSE,
+    PETRELS,
+    POPCA,
+    LowRankImputer,
+    MPCRRegressor,
+    SLRMOnlineRegressor,
+    SLRMRegressor,
+    SLRMRegressorCV,
+    SMPCRRegressor,
+)
 from lacunar.persistence import load_model, save_model
-from lacunar.regression import MPCRRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
-from lacunar.stack import LowRankImputer
 
 N, D = 24, 4
 RNG = np.random.default_rng(0)
@@ -90,9 +98,9 @@ MODELS: dict[str, dict[str, Callable[[], Any]]] = {
         "stream": lambda: POPCA(2, refine=0, random_state=0).partial_fit(X),
         "slrm": lambda: SLRMRegressor(2, random_state=0).fit(X, Y),
         "als": lambda: SLRMRegressor(2, solver="als", random_state=0).fit(X, Y),
-        "slrm stream": lambda: SLRMRegressor(2, solver="stochastic", random_state=0).partial_fit(X, Y),
-        "slrm rows": lambda: SLRMRegressor(2, solver="stochastic", state="per-row", random_state=0).partial_fit(X, Y),
-        "slrm paper": lambda: SLRMRegressor(2, options="paper", gate=0.99, max_iter=2, random_state=0).fit(X, Y),
+        "slrm stream": lambda: SLRMOnlineRegressor(2, random_state=0).partial_fit(X, Y),
+        "slrm rows": lambda: SLRMOnlineRegressor(2, state="per-row", random_state=0).partial_fit(X, Y),
+        "slrm paper": lambda: SLRMOnlineRegressor(2, options="paper", gate=0.99, max_iter=2, random_state=0).fit(X, Y),
         "slrm cv": lambda: SLRMRegressorCV([1, 2], cv=2, random_state=0).fit(X, Y),
         "mpcr": lambda: MPCRRegressor(2, random_state=0).fit(X, Y),
         "smpcr": lambda: SMPCRRegressor(2, random_state=0).fit(X, Y),

@@ -531,7 +531,7 @@ class MatrixCompletionRegressor(RegressorMixin, _MatrixCompletion):  # type: ign
     See Also
     --------
     MatrixCompletionClassifier : The same for labels; its notes on steps, costs and unseen rows hold here.
-    lacunar.regression.SLRMRegressor : A noise model in place of the nuclear norm; takes NaN in y, too.
+    lacunar.lowrank.SLRMRegressor : A noise model in place of the nuclear norm; takes NaN in y, too.
 
     Notes
     -----

@@ -12,8 +12,7 @@ from sklearn.base import clone
 from lacunar.distributed.parts import DaskParts, dask_module, numbered, shards
 from lacunar.karma.solvers import average_states
 from lacunar.kernels import karma_kernel
-from lacunar.lowrank import POPCA
-from lacunar.regression import SLRMRegressor
+from lacunar.lowrank import POPCA, SLRMRegressor
 
 
 def apply(model: Any, X: Any, method: str = "predict") -> list[NDArray[Any]]:
@@ -190,7 +189,7 @@ def fit_slrm(model: SLRMRegressor, X: Any, y: Any, *, keep: bool = True) -> SLRM
     --------
     >>> import numpy as np
     >>> from lacunar.distributed import fit_slrm
-    >>> from lacunar.regression import SLRMRegressor
+    >>> from lacunar.lowrank import SLRMRegressor
     >>> rng = np.random.default_rng(0)
     >>> a = rng.normal(size=(300, 2))
     >>> X = a @ rng.normal(size=(2, 12)) + 0.1 * rng.normal(size=(300, 12))

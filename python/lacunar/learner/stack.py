@@ -18,9 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._products import row_product
 from lacunar._snapshot import all_or_nothing
 from lacunar.karma import KarmaClassifierCV, KarmaRegressorCV
+from lacunar.lowrank import LowRankImputer
 from lacunar.observed import Observed
 from lacunar.observed.door import check_target
-from lacunar.stack._completion import LowRankImputer
 
 
 def dense(X: Any) -> Any:

@@ -1,16 +1,40 @@
-"""Low-dimensional subspaces of partially observed rows: principal components, trackers of streams."""
+"""Low-rank models of partially observed rows: subspaces, trackers of streams, imputation, and regression through a subspace."""
 
+from lacunar.lowrank.imputer import LowRankImputer
 from lacunar.lowrank.moments import PairSums, column_pair_sums
+from lacunar.lowrank.mpcr import MPCRRegressor, SMPCRRegressor
+from lacunar.lowrank.online import SLRMOnlineRegressor
 from lacunar.lowrank.popca import POPCA
-from lacunar.lowrank.theory import popca_error_bound, popca_sample_bound
+from lacunar.lowrank.search import SLRMRegressorCV
+from lacunar.lowrank.slrm import SLRMRegressor
+from lacunar.lowrank.theory import (
+    coherence,
+    popca_error_bound,
+    popca_sample_bound,
+    slrm_complexity_bound,
+    slrm_gate_level,
+    slrm_loss_bound,
+    slrm_risk_bound,
+)
 from lacunar.lowrank.trackers import GROUSE, PETRELS
 
 __all__ = [
     "GROUSE",
     "PETRELS",
     "POPCA",
+    "LowRankImputer",
+    "MPCRRegressor",
     "PairSums",
+    "SLRMOnlineRegressor",
+    "SLRMRegressor",
+    "SLRMRegressorCV",
+    "SMPCRRegressor",
+    "coherence",
     "column_pair_sums",
     "popca_error_bound",
     "popca_sample_bound",
+    "slrm_complexity_bound",
+    "slrm_gate_level",
+    "slrm_loss_bound",
+    "slrm_risk_bound",
 ]

@@ -241,7 +241,10 @@ def _and_one(codes: _Floats) -> _Floats:
 
 
 def _without(rows: Observed, mean: _Floats) -> Observed:
-    return rows.with_values(rows.values - mean[rows.indices]) if mean.any() else rows
+    """Rows less a mean; what overflows is met in the codes."""
+    if not mean.any():
+        return rows
+    return Observed._trusted(rows.indptr, rows.indices, rows.values - mean[rows.indices], rows.shape)
 
 
 def _column_sums(table: Table, code: _Floats, covariance: _Floats | None) -> tuple[_Floats, _Floats]:

@@ -1,8 +1,265 @@
-"""Lemma 2 and Corollary 3 of the subspace paper: how many rows POPCA needs, and what so many leave open."""
+"""Bounds of the papers as functions.
+
+Theorem 1 of Ganti and Willett (2015): the risk of (6) of SLRM, and the choice of gamma. Lemma 2 and Corollary 3 of Gonen et al. (2016): how many
+rows POPCA needs, and what so many leave open.
+"""
 
 from __future__ import annotations
 
 import math
+from numbers import Real
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_array
+
+
+def coherence(U: ArrayLike) -> float:
+    """mu(S) = (D / d) max_j |P_S e_j|^2 of the subspace that the columns of U span (section 5).
+
+    1 when all coordinates have the same share of the subspace, D / d when one lies in it. O(D d^2).
+
+    Parameters
+    ----------
+    U : array-like of shape (D, d)
+        Any basis of the subspace, of full column rank; `components_.T` of a fitted model.
+
+    Returns
+    -------
+    float
+        Between 1 and D / d.
+
+    Raises
+    ------
+    ValueError
+        When the columns are dependent, or more than the rows.
+
+    References
+    ----------
+    .. [1] R. Ganti, R. Willett, "Sparse Linear Regression With Missing Data", 2015, section 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.lowrank import coherence
+    >>> coherence(np.eye(6)[:, :2])
+    3.0
+    """
+    basis = check_array(U, dtype=np.float64, input_name="U")
+    D, d = basis.shape
+    if np.linalg.matrix_rank(basis) < d:
+        raise ValueError(f"U must have independent columns; got shape {basis.shape} of lower rank. Drop columns.")
+    Q = np.linalg.qr(basis)[0]
+    return float(D / d * np.max(np.sum(Q**2, axis=1)))
+
+
+def slrm_gate_level(d: int, coherence: float, m: int, delta: float) -> float:
+    """The gamma that lets all but a share delta of the rows through the gate of (6): sqrt(8 d mu log(2 d / delta) / (3 m)).
+
+    For Omega of m entries drawn uniformly with replacement; a value of 1 or above says that m is too small for the claim, which
+    needs gamma < 1. O(1).
+
+    Parameters
+    ----------
+    d : int
+        Dimension of the subspace.
+    coherence : float
+        mu(S), by `coherence`.
+    m : int
+        Entries seen of a row.
+    delta : float
+        Probability of a row that is refused, in (0, 1).
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        For numbers out of range.
+
+    References
+    ----------
+    .. [1] R. Ganti, R. Willett, "Sparse Linear Regression With Missing Data", 2015, section 5, after L. Balzano, B. Recht, R. Nowak,
+       "High-Dimensional Matched Subspace Detection When Data are Missing", 2010.
+
+    Examples
+    --------
+    >>> from lacunar.lowrank import slrm_gate_level
+    >>> round(slrm_gate_level(d=2, coherence=1.2, m=100, delta=0.1), 3)
+    0.486
+    """
+    _positive(d=d, coherence=coherence, m=m)
+    _between("delta", delta)
+    return float(np.sqrt(8 * d * coherence * np.log(2 * d / delta) / (3 * m)))
+
+
+def slrm_loss_bound(B_Y: float, R1: float, D: int, m: int, gamma: float) -> float:
+    """b of Theorem 1, 2 (B_Y + D R_1 / (m (1 - gamma)))^2: how far two squared losses of (6) can lie apart (equation (25)). O(1).
+
+    Parameters
+    ----------
+    B_Y : float
+        Largest |y|.
+    R1 : float
+        Largest l1 norm of w.
+    D, m : int
+        Columns, and entries seen of a row.
+    gamma : float
+        Of (6), in [0, 1).
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        For numbers out of range.
+
+    Notes
+    -----
+    As printed. The prediction is at most D R_1 / (m (1 - gamma)) times |x_Omega|_2, a factor that (25) leaves out, so that b holds
+    for rows with |x_Omega|_2 <= 1.
+
+    References
+    ----------
+    .. [1] R. Ganti, R. Willett, "Sparse Linear Regression With Missing Data", 2015, Theorem 1 and equation (25).
+
+    Examples
+    --------
+    >>> from lacunar.lowrank import slrm_loss_bound
+    >>> slrm_loss_bound(B_Y=1.0, R1=1.0, D=10, m=5, gamma=0.5)
+    50.0
+    """
+    _positive(B_Y=B_Y, R1=R1, D=D, m=m)
+    _gamma(gamma)
+    return float(2 * (B_Y + D * R1 / (m * (1 - gamma))) ** 2)
+
+
+def slrm_complexity_bound(n: int, m: int, D: int, R1: float, B_X: float, gamma: float) -> float:
+    """Lemma 3, (50 m / n + 14 / sqrt(n)) 3 D R_1 B_X / (1 - gamma): the Rademacher complexity of the functions (7). O(1).
+
+    Parameters
+    ----------
+    n : int
+        Rows.
+    m, D : int
+        Entries seen of a row, and columns.
+    R1 : float
+        Largest l1 norm of w.
+    B_X : float
+        Largest |x_j|.
+    gamma : float
+        Of (6), in [0, 1).
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        For numbers out of range.
+
+    References
+    ----------
+    .. [1] R. Ganti, R. Willett, "Sparse Linear Regression With Missing Data", 2015, Lemma 3 and equation (24).
+
+    Examples
+    --------
+    >>> from lacunar.lowrank import slrm_complexity_bound
+    >>> round(slrm_complexity_bound(n=10_000, m=2, D=10, R1=1.0, B_X=1.0, gamma=0.5), 6)
+    9.0
+    """
+    _positive(n=n, m=m, D=D, R1=R1, B_X=B_X)
+    _gamma(gamma)
+    return float((50 * m / n + 14 / np.sqrt(n)) * 3 * D * R1 * B_X / (1 - gamma))
+
+
+def slrm_risk_bound(
+    empirical: float,
+    n: int,
+    m: int,
+    D: int,
+    *,
+    R1: float,
+    B_X: float,
+    B_Y: float,
+    gamma: float,
+    delta: float,
+    constant: float = 1.0,
+) -> float:
+    """The right-hand side of Theorem 1, (8): with probability 1 - delta, no function (7) has a larger expected squared error.
+
+    L^ + K [sqrt(L^) (s c + sqrt(b log(1 / delta) / n)) + b log(1 / delta) / n + log^3(n) s^2 c^2] with s = m / n + 1 / sqrt(n) and
+    c = D R_1 B_X / (1 - gamma). O(1).
+
+    Parameters
+    ----------
+    empirical : float
+        L^, the mean squared error of the predictions (6) on the training rows, refused ones counted as 0.
+    n : int
+        Training rows.
+    m, D : int
+        Entries seen of a row, and columns.
+    R1 : float
+        Largest l1 norm of w, `np.abs(coef_).sum()`.
+    B_X, B_Y : float
+        Largest |x_j| and |y|.
+    gamma : float
+        Of (6), in [0, 1).
+    delta : float
+        Probability that the bound fails, in (0, 1).
+    constant : float, default=1.0
+        K, a universal constant to which the paper gives no value: the bound says how its terms scale, and 1 makes no promise.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ValueError
+        For numbers out of range.
+
+    References
+    ----------
+    .. [1] R. Ganti, R. Willett, "Sparse Linear Regression With Missing Data", 2015, Theorem 1.
+
+    Examples
+    --------
+    >>> from lacunar.lowrank import slrm_risk_bound
+    >>> facts = {"m": 50, "D": 100, "R1": 1.0, "B_X": 1.0, "B_Y": 1.0, "gamma": 0.5, "delta": 0.05}
+    >>> slrm_risk_bound(0.1, 10**8, **facts) < slrm_risk_bound(0.1, 10**6, **facts)
+    True
+    """
+    _positive(n=n, m=m, D=D, R1=R1, B_X=B_X, B_Y=B_Y, constant=constant)
+    _gamma(gamma)
+    _between("delta", delta)
+    if not (isinstance(empirical, Real) and empirical >= 0):
+        raise ValueError(f"empirical must be a number of at least 0; got {empirical!r}. Pass a mean squared error.")
+    spread = slrm_loss_bound(B_Y, R1, D, m, gamma) * np.log(1 / delta) / n
+    scale = (m / n + 1 / np.sqrt(n)) * D * R1 * B_X / (1 - gamma)
+    inner = np.sqrt(empirical) * (scale + np.sqrt(spread)) + spread + np.log(n) ** 3 * scale**2
+    return float(empirical + constant * inner)
+
+
+def _positive(**numbers: float) -> None:
+    for name, value in numbers.items():
+        if not (isinstance(value, Real) and 0 < value < np.inf):
+            raise ValueError(f"{name} must be a finite number above 0; got {value!r}. Change it.")
+
+
+def _between(name: str, value: float) -> None:
+    if not (isinstance(value, Real) and 0 < value < 1):
+        raise ValueError(f"{name} must lie between 0 and 1; got {value!r}. Change it.")
+
+
+def _gamma(value: float) -> None:
+    if not (isinstance(value, Real) and 0 <= value < 1):
+        raise ValueError(f"gamma must be at least 0 and below 1; got {value!r}. Change it.")
 
 
 def popca_sample_bound(d: int, n_components: int, r: float, epsilon: float) -> int:
@@ -37,7 +294,7 @@ def popca_sample_bound(d: int, n_components: int, r: float, epsilon: float) -> i
     >>> popca_sample_bound(20, 2, 5, 0.1)
     3200
     """
-    _check(d, n_components, r)
+    _check_popca(d, n_components, r)
     if not 0 < epsilon < 1:
         raise ValueError(f"epsilon must be above 0 and below 1; got {epsilon}.")
     return math.ceil((d / r) ** 2 * n_components / epsilon**2 * (1 - 1e-15))
@@ -70,13 +327,13 @@ def popca_error_bound(d: int, n_components: int, r: float, m: int) -> float:
     >>> popca_error_bound(20, 2, 5, 3200)
     0.1
     """
-    _check(d, n_components, r)
+    _check_popca(d, n_components, r)
     if not m >= 1:
         raise ValueError(f"m must be at least 1 row; got {m}.")
     return d / r * math.sqrt(n_components / m)
 
 
-def _check(d: int, k: int, r: float) -> None:
+def _check_popca(d: int, k: int, r: float) -> None:
     if not 1 <= k <= d:
         raise ValueError(f"n_components must be at least 1 and at most d = {d}; got {k}.")
     if not 0 < r <= d:

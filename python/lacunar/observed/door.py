@@ -155,7 +155,7 @@ def check_target(y: Any, *, y_numeric: bool = False, multi_output: bool = False)
         row = int(np.argwhere(~np.isfinite(target))[0][0])
         raise ValueError(
             f"Input y contains NaN or infinity: y must be known and finite; got {target[row]} in row {row}. "
-            "Drop the rows without a label, or let lacunar.regression.SLRMRegressor learn from them too."
+            "Drop the rows without a label, or let lacunar.lowrank.SLRMRegressor learn from them too."
         )
     if y_numeric:
         check_magnitude(target, "y")

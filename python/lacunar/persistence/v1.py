@@ -44,10 +44,53 @@ def _kinds(state: Values) -> Values:
 
 
 def _slrm(params: Values, state: Values) -> Stored:
+    """Regression from all rows, or one row after the other: "stochastic", and "paper" of 0.1.0, which no fit has any more."""
+    solver = params.get("solver", "em")
+    params, state = _regression(params, state)
+    if solver in ("em", "als"):
+        params = {key: value for key, value in params.items() if key not in _ONLINE}
+        params["lam1"] = "inf" if params.get("lam1") == "auto" else params.get("lam1", "inf")
+        params["max_iter"] = params.get("max_iter") or 100
+        return "lacunar.SLRMRegressor", params, state
+    if params.get("clip", 8.0) != 8.0:
+        raise ValueError(
+            f"clip must be 8 in a stored SLRMRegressor with solver={solver!r}; got {params['clip']}. SLRMOnlineRegressor has no other: "
+            "fit again."
+        )
+    kept = {key: value for key, value in params.items() if key not in _BATCH}
+    return "lacunar.SLRMOnlineRegressor", kept, _renamed(state, "tracker_", "state_")
+
+
+_ONLINE = {
+    "options", "state", "forget", "delta", "rho", "constant_passes", "validate", "validation_fraction", "precision",
+}  # fmt: skip
+_BATCH = {"solver", "ridge", "constant_passes", "validation_fraction", "tol", "clip", "precision"}
+
+
+def _regression(params: Values, state: Values) -> tuple[Values, Values]:
+    """Basis and weights are stored once, as orthonormal components and coefficients; centring and scaling are one parameter."""
     params = {key: value for key, value in params.items() if key != "orthonormalize"}
-    if params.get("solver") == "paper":  # its iterations are no solver of today; what they learned has the form of any
-        params["solver"] = "als"
-    return "lacunar.SLRMRegressor", params, state
+    center, scale = params.pop("center", True), params.pop("scale", True)
+    # With means 0 and scales 1 in the file nothing changes but that values are clipped as they were.
+    params["standardize"] = center or scale or params.get("clip", 8.0) is not None
+    if "U_" in state:
+        state = _renamed(state, "center_", "mean_")
+        state["components_"] = np.ascontiguousarray(np.transpose(state.pop("U_")))
+        state.setdefault("spread_scale_", np.ones(len(state["label_mean_"])))
+        one = state.get("one_target_", False)
+        state["intercept_"] = float(state["intercepts_"][0]) if one else state["intercepts_"]
+        state = {name: value for name, value in state.items() if name not in ("basis_", "weights_", "intercepts_")}
+    return params, state
+
+
+def _regressor(name: str, *dropped: str) -> Callable[[Values, Values], Stored]:
+    """Another regressor through a subspace, without the parameters it no longer has."""
+
+    def change(params: Values, state: Values) -> Stored:
+        params, state = _regression(params, state)
+        return name, {key: value for key, value in params.items() if key not in dropped}, state
+
+    return change
 
 
 def _sampler(name: str) -> Callable[[Values, Values], Stored]:
@@ -211,6 +254,7 @@ UPGRADES: dict[str, Callable[[Values, Values], Stored]] = {
     "lacunar.MBEG": _sampler("lacunar.MBEG"),
     "lacunar.GROUSE": _tracker("lacunar.GROUSE"),
     "lacunar.PETRELS": _tracker("lacunar.PETRELS"),
+    "lacunar.MPCRRegressor": _regressor("lacunar.MPCRRegressor"),
     "lacunar.POPCA": _popca,
     "lacunar.OnlineMatrixClassifier": _pairs,
     "lacunar.MC1Classifier": _completion("Classifier", "column"),
@@ -222,6 +266,8 @@ UPGRADES: dict[str, Callable[[Values, Values], Stored]] = {
     "lacunar.KarmaFeatures": _karma_features,
     "lacunar.KarmaRegressor": _karma("Regressor"),
     "lacunar.KarmaRegressorCV": _karma_search("lacunar.KarmaRegressorCV"),
+    "lacunar.SLRMRegressorCV": _regressor("lacunar.SLRMRegressorCV"),
+    "lacunar.SMPCRRegressor": _regressor("lacunar.SMPCRRegressor", "constant_passes", "precision"),
     "lacunar.SLRMRegressor": _slrm,
     "lacunar.TableEncoder": _table_encoder,
 }

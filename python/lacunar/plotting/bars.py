@@ -99,7 +99,7 @@ class CoefficientDisplay:
 
     See Also
     --------
-    lacunar.regression.SLRMRegressor : Its `feature_coef_` is drawn.
+    lacunar.lowrank.SLRMRegressor : Its `feature_coef_` is drawn.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`LowRankImputer`: holes filled from a low-rank model with noise."""
+"""`LowRankImputer`: missing entries filled from a low-rank model with noise."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import all_or_nothing
 from lacunar.lowrank.em import fit_em
+from lacunar.lowrank.hidden import choose_rank, largest_rank
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
 from lacunar.observed.door import validate_X
 from lacunar.observed.rules import COLUMNS, COUNT, Array, Number, Rule, floats
-from lacunar.stack._rank import choose_rank, largest_rank
+
+_Floats = NDArray[np.float64]
 
 
 class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -60,11 +62,11 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     Examples
     --------
     >>> import numpy as np
-    >>> from lacunar.stack import LowRankImputer
+    >>> from lacunar.lowrank import LowRankImputer
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 1)) @ rng.normal(size=(1, 6))
-    >>> holes = np.where(rng.random(X.shape) < 0.3, np.nan, X)
-    >>> bool(np.abs(LowRankImputer(1, random_state=0).fit_transform(holes) - X).max() < 0.2)
+    >>> seen = np.where(rng.random(X.shape) < 0.3, np.nan, X)
+    >>> bool(np.abs(LowRankImputer(1, random_state=0).fit_transform(seen) - X).max() < 0.2)
     True
     """
 
@@ -133,7 +135,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         self.mean_, self.n_iter_ = columns.center + columns.scale * model.mean, model.n_iter
         return self
 
-    def transform(self, X: Any) -> NDArray[np.float64]:
+    def transform(self, X: Any) -> _Floats:
         """Complete rows (m, d).
 
         Parameters
@@ -149,7 +151,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
         rows = scale_columns(table, ColumnScale(self.mean_, self.scale_, self.observed_columns_))
         codes = row_codes(rows, self.components_.T, self.noise_variance_, n_jobs=self.n_jobs).code
-        made: NDArray[np.float64] = row_product(codes, self.components_, self.n_jobs) * self.scale_ + self.mean_
+        made: _Floats = row_product(codes, self.components_, self.n_jobs) * self.scale_ + self.mean_
         made[np.repeat(np.arange(table.shape[0]), table.row_counts), table.indices] = table.values
         return made
 

@@ -1,4 +1,4 @@
-"""`MPCRRegressor` and `SMPCRRegressor`: principal component regression with holes, what SLRM is compared with."""
+"""`MPCRRegressor` and `SMPCRRegressor`: principal component regression with missing entries, what SLRM is compared with."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from lacunar._codes import LARGEST_CORE_RANK
+from lacunar._codes import LARGEST_CORE_RANK, row_codes
+from lacunar._log import say
 from lacunar._random import generator
 from lacunar._snapshot import all_or_nothing
-from lacunar.lowrank.em import first_basis
+from lacunar.lowrank.em import first_basis, fit_als
 from lacunar.lowrank.parts import Whole
-from lacunar.regression._base import SubspaceRegression
-from lacunar.regression._paper import fit_smpcr, given_start, refuse_extra
-from lacunar.regression._solvers import Subspace, fit_batch, fit_interleaved
+from lacunar.lowrank.regression import (
+    Subspace,
+    SubspaceRegression,
+    given_start,
+    orthonormal_columns,
+    refuse_extra,
+    shortest_codes,
+)
+from lacunar.lowrank.trackers import NotFiniteError, PerColumnRls
+from lacunar.observed import Observed
+
+_Floats = NDArray[np.float64]
+_PATIENCE = 5  # passes of SMPCR without a better validation error
 
 
-class _TwoSteps(SubspaceRegression):
-    """Columns and labels as in SLRM; subclasses find the subspace without labels."""
-
-    def _prepare(self, X: Any, y: Any) -> tuple[Any, Any, int]:
-        rows = self._check_rows(X, reset=True)
-        labels, self.one_target_ = self._check_labels(y, rows)
-        d = self._check_rank(rows.shape[1])
-        self._fit_columns(rows)
-        self._center_labels(labels)
-        return self._standardised(rows), labels - self.label_mean_, d
-
-
-class MPCRRegressor(_TwoSteps):
+class MPCRRegressor(SubspaceRegression):
     """Principal component regression with missing entries, in two steps: the subspace, then a lasso on the codes.
 
     Step 1 minimises the squared error of the observed entries (3) by alternating least squares, step 2 is (4) of [1]_. Labels
@@ -54,10 +54,10 @@ class MPCRRegressor(_TwoSteps):
         Change of the subspace at which they stop.
     gate : float or None, default=None
         gamma of (6), as in `SLRMRegressor`.
-    center, scale : bool, default=True
+    standardize : bool, default=True
         Subtract column means and divide by standard deviations, over observed entries.
     clip : float or None, default=8.0
-        Largest absolute value after that.
+        Largest absolute value after standardising.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
@@ -66,7 +66,7 @@ class MPCRRegressor(_TwoSteps):
 
     Attributes
     ----------
-    U_, coef_, feature_coef_, intercept_, ridge_, center_, scale_, n_iter_, converged_, n_singular_, n_features_in_
+    components_, coef_, feature_coef_, intercept_, ridge_, mean_, scale_, n_iter_, converged_, n_singular_, n_features_in_
         As in `SLRMRegressor`.
 
     See Also
@@ -80,7 +80,7 @@ class MPCRRegressor(_TwoSteps):
     Examples
     --------
     >>> import numpy as np
-    >>> from lacunar.regression import MPCRRegressor
+    >>> from lacunar.lowrank import MPCRRegressor
     >>> rng = np.random.default_rng(0)
     >>> a = rng.normal(size=(300, 2))
     >>> X = a @ rng.normal(size=(2, 12))
@@ -96,6 +96,7 @@ class MPCRRegressor(_TwoSteps):
         "ridge": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "clip": [Interval(Real, 0, None, closed="neither"), None],
     }
 
     def __init__(
@@ -108,8 +109,7 @@ class MPCRRegressor(_TwoSteps):
         max_iter: int = 100,
         tol: float = 1e-4,
         gate: float | None = None,
-        center: bool = True,
-        scale: bool = True,
+        standardize: bool = True,
         clip: float | None = 8.0,
         sparse_missing: Literal["absent", "nan"] = "absent",
         random_state: Any = None,
@@ -123,8 +123,7 @@ class MPCRRegressor(_TwoSteps):
         self.max_iter = max_iter
         self.tol = tol
         self.gate = gate
-        self.center = center
-        self.scale = scale
+        self.standardize = standardize
         self.clip = clip
         self.sparse_missing = sparse_missing
         self.random_state = random_state
@@ -148,27 +147,24 @@ class MPCRRegressor(_TwoSteps):
         """
         if self._printed:
             self._refuse_unprinted(ridge=(0,))
-        rows, labels, d = self._prepare(X, y)
-        found = fit_batch(
-            Whole((rows, labels)),
-            d,
-            solver="als",
-            lam1=np.inf,
-            ridge=None if self.ridge == "auto" else float(self.ridge),
+        rows, labels = self._begin(X, y)
+        ridge = None if self.ridge == "auto" else float(self.ridge)
+        model = fit_als(
+            rows,
+            self.n_components_,
+            rng=generator(self.random_state),
+            ridge=ridge,
             max_iter=self.max_iter,
             tol=self.tol,
-            mean=False,
-            rng=generator(self.random_state),
             n_jobs=self.n_jobs,
-            progress=(lambda step, value: print(f"[lacunar] MPCR sweep {step}: change {value:.3g}"))
-            if self.verbose
-            else None,
+            progress=self._progress("MPCR sweep"),
         )
-        self._adopt(found, rows, labels, self.lam / 2, 1.0)  # (4) has 1 / n where ElasticNet has 1 / 2n
+        found = Subspace.of(model, rows.shape[1])._replace(ridge=model.ridge if ridge is None else ridge)
+        self._adopt(found, Whole((rows, labels)), self.lam / 2, 1.0)  # (4) has 1 / n where ElasticNet has 1 / 2n
         return self
 
 
-class SMPCRRegressor(_TwoSteps):
+class SMPCRRegressor(SubspaceRegression):
     """Stochastic principal component regression with missing entries: PETRELS, then stochastic steps for the lasso.
 
     The stochastic form of MPCR that [1]_ measures SLRM against: the subspace by PETRELS without labels, w by the
@@ -185,8 +181,7 @@ class SMPCRRegressor(_TwoSteps):
     lam : float, default=1e-3
         Weight of the l1 norm in (4).
     rho : float, default=1e-3
-        Step of w, constant for `constant_passes` passes, then falling as 1 / t: rho t0 / t, and with `options="paper"` rho / t.
-    constant_passes : int, default=1
+        Step of w, constant in the first pass, then falling as 1 / t: rho t0 / t, and with `options="paper"` rho / t.
     ridge : float, default=0.0
         On codes.
     delta : float, default=10.0
@@ -196,12 +191,10 @@ class SMPCRRegressor(_TwoSteps):
     validation_fraction : float, default=0.25
     gate : float or None, default=None
         gamma of (6), as in `SLRMRegressor`.
-    center, scale : bool, default=True
+    standardize : bool, default=True
         Subtract column means and divide by standard deviations, over observed entries.
     clip : float or None, default=8.0
-        Largest absolute value after that.
-    precision : {"float64", "float32"}, default="float64"
-        Of stored inverse correlations.
+        Largest absolute value after standardising.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
@@ -210,7 +203,7 @@ class SMPCRRegressor(_TwoSteps):
 
     Attributes
     ----------
-    U_, coef_, feature_coef_, intercept_, center_, scale_, n_iter_, n_singular_, validation_errors_, n_features_in_
+    components_, coef_, feature_coef_, intercept_, mean_, scale_, n_iter_, n_singular_, validation_errors_, n_features_in_
         As in `SLRMRegressor`.
 
     See Also
@@ -224,7 +217,7 @@ class SMPCRRegressor(_TwoSteps):
     Examples
     --------
     >>> import numpy as np
-    >>> from lacunar.regression import SMPCRRegressor
+    >>> from lacunar.lowrank import SMPCRRegressor
     >>> rng = np.random.default_rng(0)
     >>> a = rng.normal(size=(400, 2))
     >>> X = a @ rng.normal(size=(2, 12))
@@ -239,12 +232,11 @@ class SMPCRRegressor(_TwoSteps):
         "options": [StrOptions({"paper"}), None],
         "lam": [Interval(Real, 0, None, closed="left")],
         "rho": [Interval(Real, 0, None, closed="neither")],
-        "constant_passes": [Interval(Integral, 1, None, closed="left")],
         "ridge": [Interval(Real, 0, None, closed="left")],
         "delta": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "validation_fraction": [Interval(Real, 0, 1, closed="left")],
-        "precision": [StrOptions({"float64", "float32"})],
+        "clip": [Interval(Real, 0, None, closed="neither"), None],
     }
 
     def __init__(
@@ -254,16 +246,13 @@ class SMPCRRegressor(_TwoSteps):
         options: Literal["paper"] | None = None,
         lam: float = 1e-3,
         rho: float = 1e-3,
-        constant_passes: int = 1,
         ridge: float = 0.0,
         delta: float = 10.0,
         max_iter: int = 100,
         validation_fraction: float = 0.25,
         gate: float | None = None,
-        center: bool = True,
-        scale: bool = True,
+        standardize: bool = True,
         clip: float | None = 8.0,
-        precision: Literal["float64", "float32"] = "float64",
         sparse_missing: Literal["absent", "nan"] = "absent",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -273,16 +262,13 @@ class SMPCRRegressor(_TwoSteps):
         self.options = options
         self.lam = lam
         self.rho = rho
-        self.constant_passes = constant_passes
         self.ridge = ridge
         self.delta = delta
         self.max_iter = max_iter
         self.validation_fraction = validation_fraction
         self.gate = gate
-        self.center = center
-        self.scale = scale
+        self.standardize = standardize
         self.clip = clip
-        self.precision = precision
         self.sparse_missing = sparse_missing
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -312,59 +298,111 @@ class SMPCRRegressor(_TwoSteps):
             self._refuse_unprinted(ridge=(0,))
         else:
             refuse_extra(U0=U0, w0=w0)
-        rows, labels, d = self._prepare(X, y)
+        rows, labels = self._begin(X, y)
         if labels.shape[1] != 1:
             raise ValueError(
                 f"SMPCRRegressor takes one target; y has {labels.shape[1]}. Use MPCRRegressor or SLRMRegressor."
             )
-        if d > LARGEST_CORE_RANK:
+        if self.n_components_ > LARGEST_CORE_RANK:
             raise ValueError(
-                f"n_components must be at most {LARGEST_CORE_RANK} for SMPCRRegressor; got {d}. Use fewer, or MPCRRegressor."
+                f"n_components must be at most {LARGEST_CORE_RANK} for SMPCRRegressor; got {self.n_components_}. Use fewer, or "
+                "MPCRRegressor."
             )
         rng = generator(self.random_state)
         if self._printed:
-            found = self._fit_printed(rows, labels[:, 0], *given_start(U0, w0, rows.shape[1], d), rng)
+            found = self._fit_printed(rows, labels[:, 0], *given_start(U0, w0, rows.shape[1], self.n_components_), rng)
         else:
             found = self._fit_interleaved(rows, labels[:, 0], rng)
-        self._adopt(found, rows, labels, 0.0, 0.0)
+        self._adopt(found, Whole((rows, labels)), 0.0, 0.0)
         return self
 
-    def _fit_printed(self, rows: Any, y: Any, U: Any, w: Any, rng: np.random.Generator) -> Subspace:
+    def _fit_printed(
+        self, rows: Observed, y: _Floats, U: _Floats | None, w: _Floats | None, rng: np.random.Generator
+    ) -> Subspace:
+        """PETRELS over all rows, then stochastic proximal steps for the lasso (4) on the codes of its last basis."""
         d = self.n_components_
-        return fit_smpcr(
-            rows,
-            y,
-            first_basis(rows, d, rng)[0] if U is None else U,
-            np.zeros(d) if w is None else w,
-            lam=float(self.lam),
-            rho=float(self.rho),
-            delta=float(self.delta),
-            passes=self.max_iter,
-            constant_passes=self.constant_passes,
-            precision=self.precision,
-        )
+        tracker = PerColumnRls(first_basis(rows, d, rng)[0] if U is None else U, delta=float(self.delta))
+        for _ in range(self.max_iter):
+            tracker.run(rows, undo=False)
+        used = np.flatnonzero(~np.isnan(y) & (rows.row_counts > 0))
+        codes, w = shortest_codes(rows[used], tracker.v), np.zeros(d) if w is None else w
+        w = _proximal_steps(codes, y[used], w, float(self.lam), float(self.rho), self.max_iter)
+        if not np.isfinite(w).all():
+            raise NotFiniteError(
+                f"rho must keep the weights finite; with rho={self.rho:g} they overflow. Use a smaller rho, or smaller values in X."
+            )
+        Q, root = orthonormal_columns(tracker.v)
+        zero, singular = np.zeros(len(Q)), tracker.n_singular
+        return Subspace(Q, zero, 0.0, None, 1.0, (root @ w)[:, None], self.max_iter, True, singular)
 
-    def _fit_interleaved(self, rows: Any, y: Any, rng: np.random.Generator) -> Subspace:
-        count = round(self.validation_fraction * rows.shape[0])
-        found, self.validation_errors_ = fit_interleaved(
-            rows,
-            y,
-            self.n_components_,
-            lam2=float(self.lam),
-            rho=float(self.rho),
-            delta=float(self.delta),
-            ridge=float(self.ridge),
-            max_passes=self.max_iter,
-            constant_passes=self.constant_passes,
-            patience=5,
-            holdout=np.sort(rng.permutation(rows.shape[0])[:count]),
-            precision=self.precision,
-            rng=rng,
-            progress=(lambda step, value: print(f"[lacunar] SMPCR pass {step}: {value:.3g}")) if self.verbose else None,
-        )
-        return found
+    def _fit_interleaved(self, rows: Observed, y: _Floats, rng: np.random.Generator) -> Subspace:
+        """PETRELS with a proximal step of w after every row; the pass that is best on held-out rows."""
+        n, ridge = rows.shape[0], float(self.ridge)
+        held = np.sort(rng.permutation(n)[: round(self.validation_fraction * n)])
+        train = np.setdiff1d(np.arange(n), held)
+        basis, _ = first_basis(rows[train], self.n_components_, rng)
+        lam2 = float(self.lam)
+        tracker = PerColumnRls(
+            basis, _first_weights(rows[train], y[train], basis, lam2), lam2=lam2, rho=float(self.rho),
+            delta=float(self.delta), ridge=ridge, constant_until=max(len(train), 1),
+        )  # fmt: skip
+        best, errors, waited = None, list[float](), 0
+        for number in range(1, self.max_iter + 1):
+            order = train if number == 1 else rng.permutation(train)
+            try:
+                tracker.run(rows, np.ascontiguousarray(y), order.astype(np.int64), undo=False)
+            except NotFiniteError as error:
+                if best is not None:  # a pass that overflows ends the search; what was best on held-out rows stays
+                    break
+                raise NotFiniteError(
+                    f"rho must keep the weights finite; with rho={self.rho:g} they overflow in pass {number}. Use a smaller rho, or "
+                    "standardize=True."
+                ) from error
+            U, root = orthonormal_columns(tracker.v)
+            w = root @ tracker.w
+            errors.append(_validation(rows, y, held if len(held) else train, U, w, ridge))
+            say(self.verbose, "SMPCR pass %d: error %.3g", number, errors[-1])
+            if errors[-1] <= min(errors):
+                best, waited = (U, w), 0
+            else:
+                waited += 1
+            if waited >= _PATIENCE or not np.isfinite(errors[-1]):
+                break
+        assert best is not None
+        (U, w), self.validation_errors_ = best, errors
+        return Subspace(U, np.zeros(len(U)), ridge, None, 1.0, w[:, None], len(errors), True, tracker.n_singular)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = False
         return tags
+
+
+def _proximal_steps(codes: _Floats, labels: _Floats, w: _Floats, lam: float, rho: float, passes: int) -> _Floats:
+    """w after a step of step 8, without lambda_3, for every row and pass; the step is rho in the first pass, then rho / t."""
+    n = len(labels)
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller looks at the end
+        for t in range(1, passes * n + 1):
+            a, label = codes[(t - 1) % n], labels[(t - 1) % n]
+            eta = rho if t <= n else rho / t
+            w = w - 2 * eta * (a @ w - label) * a
+            w = np.sign(w) * np.maximum(np.abs(w) - eta * lam, 0.0)
+    return w
+
+
+def _first_weights(rows: Observed, y: _Floats, basis: _Floats, lam2: float) -> _Floats:
+    """The lasso (4) of the known labels on the codes of their rows."""
+    from sklearn.linear_model import Lasso
+
+    codes, known = row_codes(rows, basis, 0.0).code, ~np.isnan(y)
+    if not known.any():
+        return np.zeros(basis.shape[1])
+    return np.asarray(Lasso(alpha=max(lam2 / 2, 1e-9), fit_intercept=False).fit(codes[known], y[known]).coef_)
+
+
+def _validation(rows: Observed, y: _Floats, held: NDArray[np.intp], U: _Floats, w: _Floats, ridge: float) -> float:
+    known = held[~np.isnan(y[held])]
+    if not len(known):
+        return 0.0
+    codes = row_codes(rows[known], U, ridge).code
+    return float(np.mean((codes @ w - y[known]) ** 2))

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar.lowrank.parts import Parts, Whole
+from lacunar.lowrank.parts import Parts
 
 _Floats = NDArray[np.float64]
 Alpha = float | Literal["auto"]
@@ -41,12 +41,7 @@ class _Centred(NamedTuple):
         return made
 
 
-def fit_labels(codes: _Floats, y: _Floats, alpha: Alpha, l1_ratio: float) -> LabelFit:
-    """`fit_labels_over` codes (n, d) and labels (n, targets) that are here."""
-    return fit_labels_over(Whole((codes, y)), alpha, l1_ratio)
-
-
-def fit_labels_over(parts: Parts, alpha: Alpha, l1_ratio: float, *, intercept: bool = True) -> LabelFit:
+def fit_labels(parts: Parts, alpha: Alpha, l1_ratio: float, *, intercept: bool = True) -> LabelFit:
     """Elastic net of every target on codes, over the rows where it is known; parts are `CodesAndLabels`.
 
     `alpha="auto"` is a ridge chosen by exact leave-one-out, whose errors are sums over rows too. A target without a known row

@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
+from lacunar._log import say
 from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import all_or_nothing
+from lacunar.lowrank.hidden import hide, squared_errors
+from lacunar.lowrank.labels import fit_labels
+from lacunar.lowrank.parts import Whole
+from lacunar.lowrank.regression import SubspaceRegression
+from lacunar.lowrank.slrm import SLRMRegressor
 from lacunar.observed import Observed
-from lacunar.regression._base import SubspaceRegression
-from lacunar.regression._label import fit_labels
-from lacunar.regression._slrm import SLRMRegressor
 
 _Floats = NDArray[np.float64]
 
@@ -57,7 +60,7 @@ class SLRMRegressorCV(SubspaceRegression):
     max_iter : int, default=100
     tol : float, default=1e-4
     gate : float or None, default=None
-    center, scale : bool, default=True
+    standardize : bool, default=True
     clip : float or None, default=8.0
     sparse_missing : {"absent", "nan"}, default="absent"
     random_state : int, RandomState or None, default=None
@@ -72,7 +75,7 @@ class SLRMRegressorCV(SubspaceRegression):
         Negative mean squared error over folds.
     cv_results_ : dict of arrays
         One row a combination, in scikit-learn's keys.
-    U_, coef_, feature_coef_, intercept_, sigma2_, ridge_ and the rest
+    components_, coef_, feature_coef_, intercept_, sigma2_, ridge_ and the rest
         Of the model fitted to all rows with `best_params_`, as in `SLRMRegressor`.
 
     Notes
@@ -82,7 +85,7 @@ class SLRMRegressorCV(SubspaceRegression):
     Examples
     --------
     >>> import numpy as np
-    >>> from lacunar.regression import SLRMRegressorCV
+    >>> from lacunar.lowrank import SLRMRegressorCV
     >>> rng = np.random.default_rng(0)
     >>> a = rng.normal(size=(200, 3))
     >>> X = a @ rng.normal(size=(3, 12)) + 0.1 * rng.normal(size=(200, 12))
@@ -101,6 +104,7 @@ class SLRMRegressorCV(SubspaceRegression):
         "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split", "get_n_splits"]), "array-like"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "clip": [Interval(Real, 0, None, closed="neither"), None],
     }
 
     def __init__(
@@ -115,8 +119,7 @@ class SLRMRegressorCV(SubspaceRegression):
         max_iter: int = 100,
         tol: float = 1e-4,
         gate: float | None = None,
-        center: bool = True,
-        scale: bool = True,
+        standardize: bool = True,
         clip: float | None = 8.0,
         sparse_missing: Literal["absent", "nan"] = "absent",
         random_state: Any = None,
@@ -132,8 +135,7 @@ class SLRMRegressorCV(SubspaceRegression):
         self.max_iter = max_iter
         self.tol = tol
         self.gate = gate
-        self.center = center
-        self.scale = scale
+        self.standardize = standardize
         self.clip = clip
         self.sparse_missing = sparse_missing
         self.random_state = random_state
@@ -177,8 +179,7 @@ class SLRMRegressorCV(SubspaceRegression):
         for g, (rank, lam1) in enumerate(grid):
             for f, test in enumerate(folds):
                 scores[g, :, f] = score(rows, labels, test, self._model(rank, lam1, "auto", int(seeds[0])), alphas)
-            if self.verbose:
-                print(f"[lacunar] n_components={rank} lam1={lam1}: score {scores[g].mean(axis=1).max():.4g}")
+            say(self.verbose, "n_components=%d lam1=%s: score %.4g", rank, lam1, scores[g].mean(axis=1).max())
         self._report(grid, scores)
         best = self.best_params_
         model = self._model(best["n_components"], best["lam1"], best["alpha"], int(seeds[0]))
@@ -189,7 +190,7 @@ class SLRMRegressorCV(SubspaceRegression):
         return self
 
     def _model(self, rank: int, lam1: Any, alpha: Any, seed: int) -> SLRMRegressor:
-        shared = ("solver", "max_iter", "tol", "gate", "center", "scale", "clip", "n_jobs")
+        shared = ("solver", "max_iter", "tol", "gate", "standardize", "clip", "n_jobs")
         options = {name: getattr(self, name) for name in shared}
         return SLRMRegressor(rank, lam1=lam1, alpha=alpha, random_state=seed, **options)
 
@@ -204,9 +205,9 @@ class SLRMRegressorCV(SubspaceRegression):
         codes, made = model.transform(rows) / model.sizes_, []
         for alpha in alphas:
             if alpha == "auto":
-                predicted = model.intercepts_ + codes @ model.weights_
+                predicted = model.intercept_ + codes @ model._weights()
             else:
-                fit = fit_labels(codes, visible - model.label_mean_, float(alpha), 0.0)
+                fit = fit_labels(Whole((codes, visible - model.label_mean_)), float(alpha), 0.0)
                 predicted = model.label_mean_ + fit.intercept + codes @ fit.weights
             made.append(-float(np.nanmean(np.square(predicted - labels)[hidden])))
         return made
@@ -215,16 +216,13 @@ class SLRMRegressorCV(SubspaceRegression):
         self, rows: Observed, labels: _Floats, test: NDArray[np.intp], model: SLRMRegressor, alphas: list[Any]
     ) -> list[float]:
         """Negative mean squared error, in standard deviations, of hidden cells; the same for every alpha."""
-        kept = np.ones(rows.nnz, dtype=bool)
-        kept[test] = False
-        row = np.repeat(np.arange(rows.shape[0]), rows.row_counts)
-        counts = np.bincount(row[kept], minlength=rows.shape[0])
-        indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-        visible = Observed(indptr, rows.indices[kept], rows.values[kept], rows.shape)
+        hidden = np.zeros(rows.nnz, dtype=bool)
+        hidden[test] = True
+        visible = hide(rows, hidden)
         model.fit(visible, labels)
-        made = model.inverse_transform(model.transform(visible))[row[test], rows.indices[test]]
-        off = (made - rows.values[test]) / model.scale_[rows.indices[test]]
-        return [-float(np.mean(np.square(off)))] * len(alphas)
+        standard = rows.with_values((rows.values - model.mean_[rows.indices]) / model.scale_[rows.indices])
+        errors = squared_errors(model.transform(visible), model.components_.T, standard, hidden)
+        return [-float(np.mean(errors))] * len(alphas)
 
     def _report(self, grid: list[tuple[int, Any]], scores: _Floats) -> None:
         from scipy.stats import rankdata

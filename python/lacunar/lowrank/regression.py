@@ -1,0 +1,380 @@
+"""What regressors through a low-rank subspace share: labels, label weights, prediction, and the steps of the printed algorithms."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils import column_or_1d, get_tags
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
+
+from lacunar._codes import row_codes
+from lacunar._log import say
+from lacunar._products import row_product
+from lacunar.lowrank.base import Coding, SubspaceModel
+from lacunar.lowrank.em import Factors, Progress
+from lacunar.lowrank.labels import Alpha, fit_labels
+from lacunar.lowrank.parts import Parts, fit_columns_over, in_parts
+from lacunar.observed import Observed
+from lacunar.observed.columns import ColumnScale, scale_columns
+from lacunar.observed.door import check_magnitude
+from lacunar.observed.rules import COLUMNS, COUNT, Array, Flag, Number, OneOrMany, Rule, floats
+
+_Floats = NDArray[np.float64]
+Labelled = tuple[Observed, _Floats]  # rows, and labels (n, targets), NaN where unknown
+
+_COMPONENTS = 10  # of n_components=None
+_SAME_RANK = 1e-10  # as in the core
+
+
+class Subspace(NamedTuple):
+    """x = mean + basis z + noise: basis (D, d), ridge on z (sigma^2 / tau), sigma^2 (None: not estimated).
+
+    `weights` (d, targets) are label weights that belong to the factorisation, None when labels are regressed on codes.
+    """
+
+    basis: _Floats
+    mean: _Floats
+    ridge: float
+    sigma2: float | None
+    tau: float
+    weights: _Floats | None
+    n_iter: int
+    converged: bool
+    n_singular: int
+
+    @classmethod
+    def of(cls, model: Factors, D: int) -> Subspace:
+        """The first D columns of a factorisation."""
+        basis = np.ascontiguousarray(model.basis[:D])
+        state = (model.n_iter, model.converged, model.n_singular)
+        return cls(basis, model.mean[:D], model.ridge, model.sigma2, model.tau, None, *state)
+
+    def rotated(self) -> Subspace:
+        """The same model with basis = U diag(s), U orthonormal, s falling."""
+        u, s, right = np.linalg.svd(self.basis, full_matrices=False)
+        signs = np.where(u[np.argmax(np.abs(u), axis=0), np.arange(u.shape[1])] < 0, -1.0, 1.0)
+        weights = None if self.weights is None else (right * signs[:, None]) @ self.weights
+        return self._replace(basis=u * signs * s, weights=weights)
+
+
+class SubspaceRegression(RegressorMixin, SubspaceModel):  # type: ignore[misc]
+    """Rows are coded in a subspace by ridge regression on their observed entries; y is linear in the code."""
+
+    _held: ClassVar[dict[str, Rule]] = {
+        "mean_": floats("d"),
+        **{name: COLUMNS[name] for name in ("scale_", "observed_columns_")},
+        "components_": floats("k", "d"),
+        "sizes_": floats("k"),
+        "coef_": OneOrMany(("k",), "targets"),
+        "intercept_": OneOrMany((), "targets"),
+        "labelled_": Array("b", ("targets",)),
+        **dict.fromkeys(("label_mean_", "label_variance_", "spread_scale_"), floats("targets", finite=False)),
+        "one_target_": Flag(),
+        "n_components_": COUNT,
+        "ridge_": Number(low=0),
+        "tau_": Number(low=0),
+        "sigma2_": Number(low=0, optional=True),
+        "converged_": Flag(),
+        "n_iter_": COUNT,
+        "n_singular_": COUNT,
+    }
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "gate": [Interval(Real, 0, 1, closed="left"), None],
+        "standardize": ["boolean"],
+        "sparse_missing": [StrOptions({"absent", "nan"})],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+    options: Any = None
+    clip: float | None = 8.0
+    n_components: Any
+    gate: float | None
+    standardize: bool
+    random_state: Any
+    verbose: int
+
+    @property
+    def _printed(self) -> bool:
+        """Whether the algorithm of the paper is asked for to the letter."""
+        return bool(self.options == "paper")
+
+    def _refuse_unprinted(self, **allowed: tuple[Any, ...]) -> None:
+        """Refuses parameters that the paper's algorithm does not have."""
+        for name, values in allowed.items():
+            if getattr(self, name) not in values:
+                raise ValueError(
+                    f"options='paper' has no {name}: it must be {values[0]!r}; got {getattr(self, name)!r}. Leave it, or set options=None."
+                )
+
+    def _progress(self, what: str) -> Progress | None:
+        """Reports of the steps of a fit, where `verbose` asks for them."""
+        return (lambda step, change: say(1, "%s %d: change %.3g", what, step, change)) if self.verbose else None
+
+    # -- input ----------------------------------------------------------------------------------------------------
+
+    def _check_labels(self, y: Any, rows: Observed) -> tuple[_Floats, bool]:
+        """Labels (n, targets), NaN where unknown, and whether there was one column."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass NaN for unlabelled rows."
+            )
+        labels = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
+        check_consistent_length(rows, labels)
+        check_magnitude(labels, "y")
+        if labels.ndim > 2:
+            raise ValueError(f"y must have shape (n,) or (n, targets); got {labels.shape}. Flatten it.")
+        if labels.ndim == 2 and labels.shape[1] == 1 and not get_tags(self).target_tags.multi_output:
+            labels = column_or_1d(labels, warn=True)
+        return labels.reshape(len(labels), -1), labels.ndim == 1
+
+    def _check_rank(self, D: int) -> int:
+        """Components to fit."""
+        rank = min(_COMPONENTS, D) if self.n_components is None else int(self.n_components)
+        if rank > D:
+            raise ValueError(
+                f"n_components must be at most the number of columns, {D}; got {rank}. Lower n_components, or set None for the "
+                f"smaller of {_COMPONENTS} and the number of columns."
+            )
+        self.n_components_ = rank
+        return rank
+
+    def _check_loaded(self) -> None:
+        """One target where there was one."""
+        if "one_target_" in vars(self) and self.one_target_ and self.labelled_.shape != (1,):
+            raise ValueError(f"labelled_ must be of one target; got shape {self.labelled_.shape}. Fit again")
+
+    def _begin(self, X: Any, y: Any) -> Labelled:
+        """Rows with standardised columns and centred labels, whose means and scales are those of a new fit."""
+        rows = self._check_rows(X, reset=True)
+        labels, self.one_target_ = self._check_labels(y, rows)
+        self._check_rank(rows.shape[1])
+        self._fit_columns(rows)
+        known = ~np.isnan(labels)
+        self._fit_label_means(known.sum(axis=0), np.where(known, labels, 0.0).sum(axis=0))
+        return self._standardised(rows), labels - self.label_mean_
+
+    def _fit_columns(self, rows: Observed | Parts) -> None:
+        found = fit_columns_over(in_parts(rows))
+        as_is = self._printed or not self.standardize
+        self.mean_ = np.zeros_like(found.center) if as_is else found.center
+        self.scale_ = np.ones_like(found.scale) if as_is else found.scale
+        self.observed_columns_ = np.ones_like(found.seen) if self._printed else found.seen
+
+    def _fit_label_means(self, count: NDArray[Any], total: _Floats) -> None:
+        """Label means (targets,), which the paper does not subtract, and whether a target has a known label."""
+        self.labelled_ = count > 0
+        self.label_mean_ = (0.0 if self._printed else 1.0) * total / np.maximum(count, 1)
+
+    def _columns(self) -> tuple[ColumnScale, float | None]:
+        """How columns are standardised, and the largest absolute value after that."""
+        columns = ColumnScale(self.mean_, self.scale_, self.observed_columns_)
+        return columns, None if self._printed or not self.standardize else self.clip
+
+    def _standardised(self, rows: Observed) -> Observed:
+        return standardised(rows, *self._columns())
+
+    # -- the fitted model -------------------------------------------------------------------------------------------
+
+    def _adopt(self, found: Subspace, parts: Parts, alpha: Alpha, l1_ratio: float) -> None:
+        """Store the subspace, and label weights: those of the factorisation, or a regression on the codes.
+
+        Parts are pairs of standardised rows and centred labels.
+        """
+        self.ridge_, self.tau_ = float(found.ridge), float(found.tau)
+        self.sigma2_ = None if found.sigma2 is None else float(found.sigma2)
+        self.n_iter_, self.converged_, self.n_singular_ = found.n_iter, found.converged, found.n_singular
+        sizes = np.linalg.norm(found.basis, axis=0)
+        self.sizes_ = np.where(sizes > 0, sizes, 1.0)
+        self.components_ = np.ascontiguousarray((found.basis / self.sizes_).T)
+        self.mean_ = self.mean_ + self.scale_ * found.mean
+        coded = parts.map(code_labelled, found.mean, self._basis(), self.ridge_, self.sigma2_ is not None, self.n_jobs)
+        weights, shift = found.weights, np.zeros_like(self.label_mean_)
+        if weights is None:
+            fit = fit_labels(coded.map(codes_and_labels), alpha, l1_ratio, intercept=not self._printed)
+            weights, shift = fit.weights, np.nan_to_num(fit.intercept)
+        coef, intercept = weights / self.sizes_[:, None], self.label_mean_ + shift
+        self.coef_ = coef[:, 0] if self.one_target_ else coef
+        self.intercept_ = float(intercept[0]) if self.one_target_ else intercept
+        known, left, inverse = coded.total(label_sums, weights, shift)
+        with np.errstate(invalid="ignore"):  # a target without labels has no variance
+            self.label_variance_, self.spread_scale_ = left / known, np.ones_like(known)
+            if self.sigma2_ is not None:
+                unexplained = np.einsum("tt->t", self._spread(inverse)) / known
+                # Where y depends on the entries themselves, their noise is no error: the residuals say how much of it is.
+                self.spread_scale_ = np.minimum(self.label_variance_ / np.maximum(unexplained, 1e-300), 1.0)
+                self.label_variance_ = np.maximum(self.label_variance_ - unexplained, 0.0)
+
+    def _basis(self) -> _Floats:
+        """The basis (D, d) in which codes have variance `tau_`: `components_` times their lengths."""
+        basis: _Floats = self.components_.T * self.sizes_
+        return basis
+
+    def _weights(self) -> _Floats:
+        """Label weights (d, targets) of codes in that basis."""
+        weights: _Floats = self.coef_.reshape(len(self.sizes_), -1) * self.sizes_[:, None]
+        return weights
+
+    def _spread(self, inverse: _Floats) -> _Floats:
+        """Variance (n, targets) of w z that the missing entries leave: sigma^2 w M^-1 w."""
+        weights = self._weights()
+        row, column = np.tril_indices(len(weights))
+        twice = np.where(row == column, 1.0, 2.0)
+        products = twice[:, None] * weights[row] * weights[column]
+        assert self.sigma2_ is not None
+        spread: _Floats = self.sigma2_ * row_product(inverse, products, self.n_jobs)
+        return spread
+
+    @property
+    def feature_coef_(self) -> _Floats:
+        """Weights of the columns, in units of y by unit of column: U w, which no rotation of the subspace changes."""
+        check_is_fitted(self, "components_")
+        made: _Floats = ((self.components_.T @ self.coef_).T / self.scale_).T
+        return made
+
+    def _coding(self) -> Coding:
+        return Coding(self.components_, self._basis(), self.ridge_, self.sizes_)
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predicted labels; without a known label in `fit`, an error.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, D)
+        return_std : bool, default=False
+            Whether to return standard deviations too: what the missing entries leave open, and the noise of the label.
+
+        Returns
+        -------
+        y : ndarray of shape (m,) or (m, targets)
+        std : ndarray of the same shape
+            Only with `return_std=True`.
+        """
+        check_is_fitted(self, "components_")
+        rows = self._check_rows(X)
+        found = self._coded(rows, self._coding(), inverse=return_std and self.sigma2_ is not None)
+        if not self.labelled_.all():
+            raise ValueError(
+                "predict needs labels: y had no known value in fit. Fit again with the labels of some rows."
+            )
+        made = self.intercept_ + row_product(found.code, self._weights(), self.n_jobs)
+        gamma = self._gamma()
+        if gamma is not None:
+            made[~gate_passes(self._standardised(rows), self.components_.T, float(gamma))] = self.label_mean_
+        if not return_std:
+            return made[:, 0] if self.one_target_ else made
+        if self.sigma2_ is None:
+            raise ValueError("return_std needs a noise model; this solver learns none. Use SLRMRegressor.")
+        std = np.sqrt(self.spread_scale_ * self._spread(found.inverse) + self.label_variance_)
+        return (made[:, 0], std[:, 0]) if self.one_target_ else (made, std)
+
+    def _gamma(self) -> float | None:
+        """gamma of (6), None without a gate."""
+        return self.gate
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags
+
+
+# -- steps over parts of the rows ---------------------------------------------------------------------------------
+
+
+def standardised(rows: Observed, columns: ColumnScale, clip: float | None) -> Observed:
+    """Rows with standardised columns, clipped."""
+    made = scale_columns(rows, columns)
+    if clip is None or not made.nnz or np.abs(made.values).max() <= clip:
+        return made
+    return made.with_values(np.clip(made.values, -clip, clip))
+
+
+class Coded(NamedTuple):
+    """Codes of rows with their labels, and by target the sum of the packed inverses of rows that have it."""
+
+    code: _Floats  # (n, d)
+    labels: _Floats  # (n, targets)
+    inverse: _Floats  # (targets, d (d + 1) / 2), or (targets, 0)
+
+
+def code_labelled(
+    part: Labelled, mean: _Floats, basis: _Floats, ridge: float, inverse: bool, n_jobs: int | None
+) -> Coded:
+    """Codes of the rows less a mean."""
+    rows, labels = part
+    if mean.any():
+        rows = rows.with_values(rows.values - mean[rows.indices])
+    found = row_codes(rows, basis, ridge, inverse=inverse, n_jobs=n_jobs)
+    known = (~np.isnan(labels)).T.astype(np.float64)
+    return Coded(found.code, labels, known @ found.inverse if inverse else np.zeros((labels.shape[1], 0)))
+
+
+def codes_and_labels(part: Coded) -> tuple[_Floats, _Floats]:
+    return part.code, part.labels
+
+
+def label_sums(part: Coded, weights: _Floats, shift: _Floats) -> tuple[_Floats, _Floats, _Floats]:
+    """By target, of the rows that have it: their number, squares of residuals, and packed inverses."""
+    left = part.labels - shift - part.code @ weights
+    return np.sum(~np.isnan(left), axis=0, dtype=np.float64), np.nansum(left**2, axis=0), part.inverse
+
+
+# -- steps of the printed algorithms --------------------------------------------------------------------------------
+
+
+def gate_passes(rows: Observed, U: _Floats, gamma: float) -> NDArray[np.bool_]:
+    """The indicator of (6) by row: whether lambda_min(U_O^T U_O) D / o >= 1 - gamma. O(o d^2 + d^3) a row."""
+    D, d = U.shape
+    counts, least = rows.row_counts, np.zeros(rows.shape[0])
+    enough = np.flatnonzero(counts >= d)  # the matrix of others is singular
+    for start in range(0, len(enough), 1024):
+        some = enough[start : start + 1024]
+        parts = (U[rows.indices[rows.indptr[i] : rows.indptr[i + 1]]] for i in some)
+        least[some] = np.linalg.eigvalsh(np.stack([part.T @ part for part in parts]))[:, 0]
+    passes: NDArray[np.bool_] = (counts > 0) & (least * D >= (1 - gamma) * counts)
+    return passes
+
+
+def shortest_codes(rows: Observed, basis: _Floats) -> _Floats:
+    """Least-squares codes (n, d) without a ridge, the shortest one where a row leaves several."""
+    codes = np.zeros((rows.shape[0], basis.shape[1]))
+    for i in np.flatnonzero(rows.row_counts):
+        entries = slice(rows.indptr[i], rows.indptr[i + 1])
+        x = rows.values[entries].astype(np.float64)
+        codes[i] = np.linalg.lstsq(basis[rows.indices[entries]], x, rcond=_SAME_RANK)[0]
+    return codes
+
+
+def given_start(U0: Any, w0: Any, D: int, d: int) -> tuple[_Floats | None, _Floats | None]:
+    """U0 and w0, checked; None where not given."""
+    U = None if U0 is None else check_array(U0, dtype=np.float64, input_name="U0")
+    w = None if w0 is None else check_array(w0, dtype=np.float64, ensure_2d=False, input_name="w0")
+    if U is not None and U.shape != (D, d):
+        raise ValueError(f"U0 must have shape ({D}, {d}), one row a column of X; got {U.shape}. Change n_components.")
+    if U is not None and np.abs(U.T @ U - np.eye(d)).max() > 1e-8:
+        raise ValueError("U0 must have orthonormal columns; got others. Pass np.linalg.qr(U0)[0].")
+    if w is not None and w.shape != (d,):
+        raise ValueError(f"w0 must have shape ({d},), one weight a component; got {w.shape}. Change n_components.")
+    return U, w
+
+
+def refuse_extra(**given: Any) -> None:
+    """Refuses what only the paper's algorithm is given."""
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} is for options='paper' only; got one with options=None. Leave it out, or set options."
+            )
+
+
+def orthonormal_columns(V: _Floats) -> tuple[_Floats, _Floats]:
+    """U = V S with S = (V^T V)^(-1/2), and S: weights w of codes in V are S w of codes in U."""
+    u, s, right = np.linalg.svd(V, full_matrices=False)
+    return u @ right, (right.T / np.where(s > 0, s, 1.0)) @ right

@@ -1,0 +1,306 @@
+"""`SLRMRegressor`: regression through a low-rank subspace learned from all rows at once, by EM or alternating least squares."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import _fit_context, clone
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from lacunar._random import generator
+from lacunar._snapshot import all_or_nothing
+from lacunar.lowrank.em import fit_als, fit_em
+from lacunar.lowrank.parts import Parts, Whole
+from lacunar.lowrank.regression import Labelled, Subspace, SubspaceRegression, standardised
+from lacunar.observed import Observed
+from lacunar.observed.columns import ColumnScale
+from lacunar.observed.door import adopt_columns, agree_targets, columns_of
+
+_Floats = NDArray[np.float64]
+
+
+class SLRMRegressor(SubspaceRegression):
+    """Linear regression through a low-dimensional subspace that partially observed rows share.
+
+    Rows are x = U a + noise, observed in part, and labels y = w a + noise. Subspace, weights and the ridge that codes need are
+    learned together; labels may be missing (NaN) too. A row is predicted from the code of its observed entries. The model is
+    that of [1]_, fitted to all rows at once; `SLRMOnlineRegressor` has the published algorithm and learns from streams.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        Dimension d of the subspace, at most the number of columns. None is 10, or the number of columns where there are fewer.
+        With a learned ridge, too many cost little.
+    solver : {"em", "als"}, default="em"
+        "em" is maximum likelihood (factor analysis with one noise variance), "als" alternating least squares with a learned
+        ridge.
+    lam1 : "inf" or float, default="inf"
+        Weight of the entries against the label while the subspace is learned (lambda_1 of (5)). Infinite: the subspace
+        does not see labels. A small one helps where y depends on a direction of little variance.
+    alpha : "auto" or float, default="auto"
+        Penalty on w, as in scikit-learn's ElasticNet. "auto" is a ridge chosen by exact leave-one-out.
+    l1_ratio : float, default=0.0
+        Share of the l1 norm in that penalty: lambda_2 = 2 alpha l1_ratio and lambda_3 = alpha (1 - l1_ratio) of (5). It cannot
+        make latent factors sparse: see Notes.
+    ridge : "auto" or float, default="auto"
+        Ridge on codes; "auto" is noise over signal, learned. `solver="em"` always learns it.
+    max_iter : int, default=100
+        Steps of "em", sweeps of "als".
+    tol : float, default=1e-4
+        Relative change of the basis at which they stop.
+    gate : float or None, default=None
+        gamma of (6): rows with lambda_min(U_O^T U_O) D / o < 1 - gate get the mean label. None is no gate. A ridge does better
+        than any gate.
+    standardize : bool, default=True
+        Subtract column means and divide by standard deviations, over observed entries.
+    clip : float or None, default=8.0
+        Largest absolute value after standardising.
+    sparse_missing : {"absent", "nan"}, default="absent"
+        What a sparse X does not store: missing, or zero.
+    random_state : int, RandomState or None, default=None
+    n_jobs : int, default=None
+        Threads. The result does not depend on it.
+    verbose : int, default=0
+        Whether to report steps.
+
+    Attributes
+    ----------
+    components_ : ndarray of shape (d, D)
+        Orthonormal rows that span the subspace of the standardised rows.
+    coef_ : ndarray of shape (d,) or (d, targets)
+        w in the coordinates of `components_`.
+    feature_coef_ : ndarray of shape (D,) or (D, targets)
+        U w in units of the data: what to show and interpret; no rotation of the subspace changes it.
+    intercept_ : float or ndarray of shape (targets,)
+    sizes_ : ndarray of shape (d,)
+        Lengths of the columns of the basis in which codes have variance `tau_`.
+    sigma2_ : float
+        Variance of an entry's noise (standardised).
+    tau_ : float
+        Variance of a code, so that `ridge_` = sigma2_ / tau_.
+    ridge_ : float
+    mean_, scale_, observed_columns_ : ndarrays of shape (D,)
+    label_mean_, label_variance_ : ndarrays of shape (targets,)
+        Of y, and of y around w a.
+    n_components_ : int
+    n_iter_, n_singular_ : int
+        Steps, and rows whose code was not unique.
+    converged_ : bool
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (D,)
+
+    Raises
+    ------
+    ValueError
+        In `fit`: infinite entries; `n_components` above the number of columns. In `predict`: no label was known.
+
+    See Also
+    --------
+    SLRMRegressorCV : Chooses n_components, lam1 and alpha.
+    SLRMOnlineRegressor : Algorithm 1 as printed, and streams.
+
+    Notes
+    -----
+    (5) is unchanged by U -> U Q, a -> Q^T a, w -> Q^T w but for the l1 norm, which is least for a w with one entry that is
+    not 0: the penalty shrinks the length of w and selects nothing. For classes there is `KarmaClassifier`.
+
+    A step of "em" costs O(nnz d^2 + n d^3), a sweep of "als" O(nnz d^2 + (n + D) d^3).
+
+    References
+    ----------
+    .. [1] R. Ganti, R. Willett, "Sparse Linear Regression With Missing Data", 2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.lowrank import SLRMRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> a = rng.normal(size=(300, 2))
+    >>> X = a @ rng.normal(size=(2, 12)) + 0.1 * rng.normal(size=(300, 12))
+    >>> X[rng.random(X.shape) < 0.5] = np.nan
+    >>> y = a[:, 0]
+    >>> model = SLRMRegressor(2, random_state=0).fit(X[:200], y[:200])
+    >>> bool(model.score(X[200:], y[200:]) > 0.9)
+    True
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **SubspaceRegression._parameter_constraints,
+        "solver": [StrOptions({"em", "als"})],
+        "lam1": [StrOptions({"inf"}), Interval(Real, 0, None, closed="neither")],
+        "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
+        "ridge": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "clip": [Interval(Real, 0, None, closed="neither"), None],
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        solver: Literal["em", "als"] = "em",
+        lam1: float | Literal["inf"] = "inf",
+        alpha: float | Literal["auto"] = "auto",
+        l1_ratio: float = 0.0,
+        ridge: float | Literal["auto"] = "auto",
+        max_iter: int = 100,
+        tol: float = 1e-4,
+        gate: float | None = None,
+        standardize: bool = True,
+        clip: float | None = 8.0,
+        sparse_missing: Literal["absent", "nan"] = "absent",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.solver = solver
+        self.lam1 = lam1
+        self.alpha = alpha
+        self.l1_ratio = l1_ratio
+        self.ridge = ridge
+        self.max_iter = max_iter
+        self.tol = tol
+        self.gate = gate
+        self.standardize = standardize
+        self.clip = clip
+        self.sparse_missing = sparse_missing
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
+    def fit(self, X: Any, y: Any) -> SLRMRegressor:
+        """Fit to rows and labels, both with missing values.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, D)
+        y : array-like of shape (n,) or (n, targets)
+            NaN where unknown.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit_parts(Whole((X, y)))
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
+    def fit_parts(self, parts: Any) -> SLRMRegressor:
+        """Fit to rows in parts that may lie on other machines; only sums over the rows of a part leave it.
+
+        Parameters
+        ----------
+        parts : object with methods map, each and total
+            Of pairs (X, y) as in `fit`. `map(step, *given)` returns parts made by `step(part, *given)`, `each` the list of what it
+            returns for every part, `total` the sums of the tuples it returns. `lacunar.distributed.fit_slrm` passes parts that
+            are Dask's.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            Parts with other columns or targets.
+        """
+        return self._fit_parts(parts)
+
+    def _fit_parts(self, parts: Parts) -> SLRMRegressor:
+        tables = parts.map(_opened, clone(self))
+        columns, targets = zip(*tables.each(_facts), strict=True)
+        self._check_rank(adopt_columns(self, list(columns)))
+        self.one_target_ = agree_targets(list(targets))
+        self._fit_columns(tables.map(_rows_of))
+        self._fit_label_means(*tables.total(_label_totals))
+        table = tables.map(_ready, *self._columns(), self.label_mean_)
+        del tables  # the rows as they came are not needed again
+        self._adopt(self._fit_subspace(table), table, self.alpha, self.l1_ratio)
+        return self
+
+    def _fit_subspace(self, parts: Parts) -> Subspace:
+        """EM or ALS over parts of rows and labels; with finite lam1 the labels are columns of weight 1 / sqrt(lam1)."""
+        joint = np.isfinite(float(self.lam1))
+        weight = 1 / np.sqrt(float(self.lam1)) if joint else 0.0
+        tables = parts.map(append_labels, weight) if joint else parts.map(_rows_of)
+        options: dict[str, Any] = {
+            "rng": generator(self.random_state),
+            "max_iter": self.max_iter,
+            "tol": self.tol,
+            "mean": self.standardize,
+            "n_jobs": self.n_jobs,
+            "progress": self._progress(f"SLRM {self.solver} step"),
+        }
+        ridge = None if self.ridge == "auto" else float(self.ridge)
+        if self.solver == "em":
+            model = fit_em(tables, self.n_components_, **options)
+        else:
+            model = fit_als(tables, self.n_components_, ridge=ridge, **options)
+        D = len(model.basis) - (len(self.label_mean_) if joint else 0)
+        # ALS codes of rows with a label have seen it: weights that fit them overstate what a code without one tells.
+        weights = model.basis[D:].T / weight if joint and self.solver == "em" else None
+        found = Subspace.of(model, D)._replace(weights=weights, ridge=model.ridge if ridge is None else ridge)
+        return found.rotated() if self.solver == "em" else found  # the columns of ALS are all of length 1
+
+
+def append_labels(part: Labelled, weight: float) -> Observed:
+    """Rows with the known labels, times `weight`, as further columns: (5) is the factorisation of that table."""
+    rows, y = part
+    n, D = rows.shape
+    known = ~np.isnan(y)
+    counts = np.diff(rows.indptr) + known.sum(axis=1)
+    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+    indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1])
+    label_row, label = np.nonzero(known)
+    shift = np.concatenate([[0], np.cumsum(known.sum(axis=1))])[:-1]
+    own = np.arange(rows.nnz) + np.repeat(shift, np.diff(rows.indptr))
+    indices[own], values[own] = rows.indices, rows.values
+    rest = np.ones(indptr[-1], dtype=bool)
+    rest[own] = False
+    indices[rest], values[rest] = D + label, weight * y[label_row, label]
+    return Observed(indptr, indices, values, (n, D + y.shape[1]))
+
+
+class _Opened(NamedTuple):
+    """A part that was checked."""
+
+    rows: Observed
+    labels: _Floats
+    one_target: bool
+    columns: tuple[int, Any]
+
+
+def _opened(part: tuple[Any, Any], checker: SLRMRegressor) -> _Opened:
+    """X and y of a part, checked by a clone of the estimator."""
+    table, y = part
+    checker = clone(checker)
+    rows = checker._check_rows(table, reset=True)
+    labels, one = checker._check_labels(y, rows)
+    return _Opened(rows, labels, one, columns_of(checker))
+
+
+def _facts(part: _Opened) -> tuple[tuple[int, Any], tuple[int, bool]]:
+    """What must agree with the other parts: columns, targets."""
+    return part.columns, (part.labels.shape[1], part.one_target)
+
+
+def _rows_of(part: _Opened | Labelled) -> Observed:
+    return part[0]
+
+
+def _label_totals(part: _Opened) -> tuple[_Floats, _Floats]:
+    """Number and sum of the known labels of every target."""
+    return np.sum(~np.isnan(part.labels), axis=0, dtype=np.float64), np.nansum(part.labels, axis=0)
+
+
+def _ready(part: _Opened, columns: ColumnScale, clip: float | None, label_mean: _Floats) -> Labelled:
+    """Standardised rows and centred labels."""
+    return standardised(part.rows, columns, clip), part.labels - label_mean
