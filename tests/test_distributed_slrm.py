@@ -45,7 +45,7 @@ OPTIONS = {
     "labels in ALS": {"lam1": 0.5, "solver": "als"},
     "alpha": {"alpha": 0.1},
     "lasso": {"alpha": 0.1, "l1_ratio": 0.7},
-    "as it comes": {"center": False, "scale": False, "clip": None},
+    "as it comes": {"standardize": False, "clip": None},
 }
 
 

@@ -155,6 +155,7 @@ UNLABELLED = "NaN in y is an unlabelled row, and fit without any label learns th
 DEFAULT_FAILURES = {
     "KarmaOnlineClassifier": dict.fromkeys(WEIGHT_CHECKS, ONE_STEP),
     "KarmaOnlineRegressor": dict.fromkeys(WEIGHT_CHECKS, ONE_STEP),
+    "SLRMOnlineRegressor": {"check_supervised_y_no_nan": UNLABELLED},
     "SLRMRegressor": {"check_supervised_y_no_nan": UNLABELLED},
     "MPCRRegressor": {"check_supervised_y_no_nan": UNLABELLED},
     "SMPCRRegressor": {"check_supervised_y_no_nan": UNLABELLED},
