@@ -1,9 +1,7 @@
 // Compiled once per instruction set into its own namespace: common bits of one bit column with others.
-#include "lacunar/kernels.hpp"
+#include "table.hpp"
 
 namespace lacunar::LACUNAR_KERNEL_NAMESPACE {
-
-void count_common(const std::uint64_t* one, const std::uint64_t* others, Offset words, Offset n, Offset* counts);
 
 namespace {
 
@@ -17,8 +15,6 @@ inline std::uint64_t ones(std::uint64_t word) {
 #endif
 }
 
-}  // namespace
-
 void count_common(const std::uint64_t* one, const std::uint64_t* others, Offset words, Offset n, Offset* counts) {
   for (Offset j = 0; j < n; ++j) {
     const std::uint64_t* other = others + j * words;
@@ -27,5 +23,9 @@ void count_common(const std::uint64_t* one, const std::uint64_t* others, Offset 
     counts[j] += static_cast<Offset>(sum);
   }
 }
+
+}  // namespace
+
+void set_counts(Kernels& to) { to.count_common = count_common; }
 
 }  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

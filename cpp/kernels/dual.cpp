@@ -1,10 +1,9 @@
 // Compiled once per instruction set into its own namespace: the sweep of the dual solver. Raw pointers, no std::.
-#include "lacunar/kernels.hpp"
+#include "table.hpp"
 
 namespace lacunar::LACUNAR_KERNEL_NAMESPACE {
 
-void dual_sweep(const float* __restrict row, double c, double* __restrict gradient, const float* __restrict scale,
-                const float* __restrict low, const float* __restrict high, float* __restrict gains, Offset count);
+namespace {
 
 // One loop that compilers vectorise as it stands.
 void dual_sweep(const float* __restrict row, double c, double* __restrict gradient, const float* __restrict scale,
@@ -17,5 +16,9 @@ void dual_sweep(const float* __restrict row, double c, double* __restrict gradie
     gains[j] = step * (2 * g - step);
   }
 }
+
+}  // namespace
+
+void set_dual(Kernels& to) { to.dual_sweep = dual_sweep; }
 
 }  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

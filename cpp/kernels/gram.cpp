@@ -2,7 +2,7 @@
 // can lend its code to another. Vectors are GCC/Clang extensions; other compilers get one lane per "vector" and loops.
 #include <cstdint>
 
-#include "lacunar/kernels.hpp"
+#include "table.hpp"
 
 #if defined(__AVX512F__) || defined(__AVX2__)
 #include <immintrin.h>
@@ -11,19 +11,11 @@
 namespace lacunar::LACUNAR_KERNEL_NAMESPACE {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kBytes = 64, kTileRows = 12;
-#elif defined(__AVX2__)
-constexpr int kBytes = 32, kTileRows = 6;
-#else
-constexpr int kBytes = 16, kTileRows = 4;
-#endif
+#include "vectors.inc"
+
+constexpr int kTileRows = kBytes == 64 ? 12 : kBytes == 32 ? 6 : 4;
 
 #if defined(LACUNAR_VECTORS)
-template <class T>
-struct VectorOf {
-  typedef T type __attribute__((vector_size(kBytes), aligned(alignof(T)), may_alias));
-};
 typedef std::int32_t Counts __attribute__((vector_size(kBytes), aligned(4), may_alias));
 typedef std::uint32_t Words __attribute__((vector_size(kBytes), aligned(4), may_alias));
 typedef std::uint8_t Bytes __attribute__((vector_size(kBytes), aligned(1), may_alias));
@@ -257,14 +249,16 @@ void stream(const T* from, T* to, Offset count) {
   for (; j < count; ++j) to[j] = from[j];
 }
 
+template <class T>
+void set_typed(GramKernels<T>& to) {
+  to = {kTileRows, kTileCols<T>, kBytes, dense_block<T>, sparse_rows<T>, meet<T>, finish_pairs<T>, finish<T>, transpose<T>, stream<T>};
+}
+
 }  // namespace
 
-extern const GramKernels<float> gram_f32;
-extern const GramKernels<double> gram_f64;
-
-const GramKernels<float> gram_f32{kTileRows, kTileCols<float>, kBytes, &dense_block<float>, &sparse_rows<float>, &meet<float>,
-                                  &finish_pairs<float>, &finish<float>, &transpose<float>, &stream<float>};
-const GramKernels<double> gram_f64{kTileRows, kTileCols<double>, kBytes, &dense_block<double>, &sparse_rows<double>, &meet<double>,
-                                   &finish_pairs<double>, &finish<double>, &transpose<double>, &stream<double>};
+void set_gram(Kernels& to) {
+  set_typed(to.f32.gram);
+  set_typed(to.f64.gram);
+}
 
 }  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

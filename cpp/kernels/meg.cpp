@@ -1,6 +1,6 @@
 // Compiled once per instruction set into its own namespace: the vector passes of a Lanczos step of matrix exponentiated
 // gradient. Lengths are multiples of eight, vectors padded with zeros. Raw pointers, no std:: templates.
-#include "lacunar/kernels.hpp"
+#include "table.hpp"
 
 namespace lacunar::LACUNAR_KERNEL_NAMESPACE {
 namespace {
@@ -64,7 +64,6 @@ void grow_symmetric(double* matrix, Offset length, double factor, const double* 
 
 }  // namespace
 
-extern const MegKernels meg_kernels;
-const MegKernels meg_kernels = {rectangle, dot, recur, grow_symmetric};
+void set_meg(Kernels& to) { to.meg = {rectangle, dot, recur, grow_symmetric}; }
 
 }  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

@@ -1,5 +1,5 @@
 // Compiled once per instruction set into its own namespace: a support row against a group of rows that lie side by side.
-#include "lacunar/kernels.hpp"
+#include "table.hpp"
 
 #if defined(__AVX512F__)
 #include <immintrin.h>
@@ -8,32 +8,14 @@
 namespace lacunar::LACUNAR_KERNEL_NAMESPACE {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kBytes = 64;
-#elif defined(__AVX2__)
-constexpr int kBytes = 32;
-#else
-constexpr int kBytes = 16;
-#endif
+#include "vectors.inc"
 
 #if defined(LACUNAR_VECTORS)
-template <class T>
-constexpr int kWidth = kBytes / static_cast<int>(sizeof(T));
-template <class T>
-struct VectorOf {
-  typedef T type __attribute__((vector_size(kBytes), aligned(alignof(T)), may_alias));
-};
 template <int L>
 struct BytesOf {
   typedef std::uint8_t type __attribute__((vector_size(L), aligned(1), may_alias));
 };
-#else  // no vector extensions: vectors of one lane
-template <class T>
-constexpr int kWidth = 1;
-template <class T>
-struct VectorOf {
-  typedef T type;
-};
+#else
 template <int L>
 struct BytesOf {
   struct type {
@@ -176,9 +158,9 @@ void expand(const Rows<T>& support, const T* row_scale, const double* coef, Offs
 
 }  // namespace
 
-extern const OnlineKernels<float> online_f32;
-const OnlineKernels<float> online_f32{{kWidth<float>, &expand<float, kWidth<float>>}, {kBytes, &expand<float, kBytes>}};
-extern const OnlineKernels<double> online_f64;
-const OnlineKernels<double> online_f64{{kWidth<double>, &expand<double, kWidth<double>>}, {kBytes, &expand<double, kBytes>}};
+void set_online(Kernels& to) {
+  to.f32.online = {{kWidth<float>, expand<float, kWidth<float>>}, {kBytes, expand<float, kBytes>}};
+  to.f64.online = {{kWidth<double>, expand<double, kWidth<double>>}, {kBytes, expand<double, kBytes>}};
+}
 
 }  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

@@ -1,38 +1,16 @@
 // Compiled once per instruction set into its own namespace: sums over, and updates of, whole rows of a weight table.
-#include "lacunar/kernels.hpp"
+#include "table.hpp"
 
 namespace lacunar::LACUNAR_KERNEL_NAMESPACE {
 namespace {
 
-#if defined(__AVX512F__)
-constexpr int kBytes = 64;
-#elif defined(__AVX2__)
-constexpr int kBytes = 32;
-#else
-constexpr int kBytes = 16;
-#endif
-
-#if defined(LACUNAR_VECTORS)
-template <class T>
-struct LaneOf {
-  typedef T type __attribute__((vector_size(kBytes), aligned(alignof(T)), may_alias));
-};
-template <class T>
-constexpr int kLanes = kBytes / static_cast<int>(sizeof(T));
-#else
-template <class T>
-struct LaneOf {
-  typedef T type;
-};
-template <class T>
-constexpr int kLanes = 1;
-#endif
+#include "vectors.inc"
 
 template <class T>
-double total(const typename LaneOf<T>::type& x) {
+double total(const typename VectorOf<T>::type& x) {
   const T* lanes = reinterpret_cast<const T*>(&x);
   double sum = 0;
-  for (int k = 0; k < kLanes<T>; ++k) sum += static_cast<double>(lanes[k]);
+  for (int k = 0; k < kWidth<T>; ++k) sum += static_cast<double>(lanes[k]);
   return sum;
 }
 
@@ -45,13 +23,13 @@ constexpr int kMost = 6;
 // N vectors of every row at once: those of x are read once, not once a row.
 template <class T, int N>
 double dot_part(const T* table, Offset stride, const Index* ids, int count, const T* x) {
-  using Lane = typename LaneOf<T>::type;
-  constexpr int step = kLanes<T>;
-  Lane part[N], sum[N] = {};
-  for (int u = 0; u < N; ++u) part[u] = *reinterpret_cast<const Lane*>(x + u * step);
+  using Vector = typename VectorOf<T>::type;
+  constexpr int step = kWidth<T>;
+  Vector part[N], sum[N] = {};
+  for (int u = 0; u < N; ++u) part[u] = *reinterpret_cast<const Vector*>(x + u * step);
   for (int i = 0; i < count; ++i) {
     const T* row = table + ids[i] * stride;
-    for (int u = 0; u < N; ++u) sum[u] += *reinterpret_cast<const Lane*>(row + u * step) * part[u];
+    for (int u = 0; u < N; ++u) sum[u] += *reinterpret_cast<const Vector*>(row + u * step) * part[u];
   }
   for (int u = 1; u < N; ++u) sum[0] += sum[u];
   return total<T>(sum[0]);
@@ -59,13 +37,13 @@ double dot_part(const T* table, Offset stride, const Index* ids, int count, cons
 
 template <class T, int N>
 void add_part(T* table, Offset stride, const Index* ids, int count, const T* x, T c) {
-  using Lane = typename LaneOf<T>::type;
-  constexpr int step = kLanes<T>;
-  Lane part[N];
-  for (int u = 0; u < N; ++u) part[u] = c * *reinterpret_cast<const Lane*>(x + u * step);
+  using Vector = typename VectorOf<T>::type;
+  constexpr int step = kWidth<T>;
+  Vector part[N];
+  for (int u = 0; u < N; ++u) part[u] = c * *reinterpret_cast<const Vector*>(x + u * step);
   for (int i = 0; i < count; ++i) {
     T* row = table + ids[i] * stride;
-    for (int u = 0; u < N; ++u) *reinterpret_cast<Lane*>(row + u * step) += part[u];
+    for (int u = 0; u < N; ++u) *reinterpret_cast<Vector*>(row + u * step) += part[u];
   }
 }
 
@@ -83,10 +61,10 @@ constexpr AddPart<T> kAddParts[] = {add_part<T, 1>, add_part<T, 2>, add_part<T, 
 // Calls visit(first, vectors) for parts of a row, as many and as even as kMost vectors at most make them.
 template <class T, class Visit>
 void in_parts(Offset width, Visit visit) {
-  const Offset vectors = width / kLanes<T>, parts = (vectors + kMost - 1) / kMost;
+  const Offset vectors = width / kWidth<T>, parts = (vectors + kMost - 1) / kMost;
   for (Offset part = 0; part < parts; ++part) {
     const Offset first = part * vectors / parts, last = (part + 1) * vectors / parts;
-    visit(first * kLanes<T>, last - first);
+    visit(first * kWidth<T>, last - first);
   }
 }
 
@@ -108,22 +86,19 @@ void add_rows(T* table, Offset stride, const Index* ids, int count, const T* x, 
   });
 }
 
-}  // namespace
-
-void add_scaled_f32(const float* __restrict row, double c, double* __restrict out, Offset count);
-void add_scaled_f64(const double* __restrict row, double c, double* __restrict out, Offset count);
-
 // Each entry by itself, by one product and one sum: the same bits wherever a row starts.
-void add_scaled_f32(const float* __restrict row, double c, double* __restrict out, Offset count) {
+template <class T>
+void add_scaled(const T* __restrict row, double c, double* __restrict out, Offset count) {
   for (Offset k = 0; k < count; ++k) out[k] += c * static_cast<double>(row[k]);
 }
-void add_scaled_f64(const double* __restrict row, double c, double* __restrict out, Offset count) {
-  for (Offset k = 0; k < count; ++k) out[k] += c * row[k];
-}
 
-extern const PrimalKernels<float> primal_f32;
-const PrimalKernels<float> primal_f32 = {dot_rows<float>, add_rows<float>};
-extern const PrimalKernels<double> primal_f64;
-const PrimalKernels<double> primal_f64 = {dot_rows<double>, add_rows<double>};
+}  // namespace
+
+void set_primal(Kernels& to) {
+  to.f32.primal = {dot_rows<float>, add_rows<float>};
+  to.f64.primal = {dot_rows<double>, add_rows<double>};
+  to.f32.add_scaled = add_scaled<float>;
+  to.f64.add_scaled = add_scaled<double>;
+}
 
 }  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

@@ -1,6 +1,6 @@
 // Compiled once per instruction set into its own namespace: rows times a matrix, each row by the same instructions whatever
 // rows come with it, which no BLAS promises.
-#include "lacunar/kernels.hpp"
+#include "table.hpp"
 
 namespace lacunar::LACUNAR_KERNEL_NAMESPACE {
 namespace {
@@ -66,9 +66,9 @@ void dots(const T* a, Offset n, Offset depth, const double* b, Offset width, dou
 
 }  // namespace
 
-extern const ProductKernels<float> product_f32;
-const ProductKernels<float> product_f32 = {kPanel, panels<float>, dots<float>};
-extern const ProductKernels<double> product_f64;
-const ProductKernels<double> product_f64 = {kPanel, panels<double>, dots<double>};
+void set_products(Kernels& to) {
+  to.f32.product = {kPanel, panels<float>, dots<float>};
+  to.f64.product = {kPanel, panels<double>, dots<double>};
+}
 
 }  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

@@ -3,7 +3,7 @@
 // of eight apart and padded with zeros. Raw pointers, no std:: templates; everything but the table is internal.
 #include <math.h>  // the sqrt of C, which MSVC lacks as a builtin
 
-#include "lacunar/kernels.hpp"
+#include "table.hpp"
 
 namespace lacunar::LACUNAR_KERNEL_NAMESPACE {
 namespace {
@@ -223,7 +223,6 @@ void pack(const double* blocks, int d, float* packed) {
 
 }  // namespace
 
-extern const SmallKernels small_kernels;
-const SmallKernels small_kernels = {gram, multiply, combine, project, apply_blocks, rls_update, unpack, pack};
+void set_small(Kernels& to) { to.small = {gram, multiply, combine, project, apply_blocks, rls_update, unpack, pack}; }
 
 }  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

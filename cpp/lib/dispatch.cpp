@@ -12,36 +12,20 @@
 
 namespace lacunar {
 
-#define LACUNAR_DECLARE(isa)                    \
-  namespace isa {                               \
-  extern const GramKernels<float> gram_f32;     \
-  extern const GramKernels<double> gram_f64;    \
-  extern const SmallKernels small_kernels;      \
-  extern const MegKernels meg_kernels;          \
-  extern const ProductKernels<float> product_f32; \
-  extern const ProductKernels<double> product_f64; \
-  extern const PrimalKernels<float> primal_f32; \
-  extern const PrimalKernels<double> primal_f64; \
-  void add_scaled_f32(const float*, double, double*, Offset); \
-  void add_scaled_f64(const double*, double, double*, Offset); \
-  extern const OnlineKernels<float> online_f32; \
-  extern const OnlineKernels<double> online_f64; \
-  void dual_sweep(const float*, double, double*, const float*, const float*, const float*, float*, Offset); \
-  void count_common(const std::uint64_t*, const std::uint64_t*, Offset, Offset, Offset*); \
-  }
-LACUNAR_DECLARE(base)
+// Every instruction set fills the table in its own way; v4_popcount only that part which counts common entries, over v4's.
+namespace base {
+void set_all(Kernels& to);
+}
 #if defined(LACUNAR_HAS_V4)
-LACUNAR_DECLARE(v3)
-LACUNAR_DECLARE(v4)
-#endif
-#undef LACUNAR_DECLARE
-
-// Of the two kernels that count common bits, once more for processors that count bits of vectors.
-#if defined(LACUNAR_HAS_V4)
+namespace v3 {
+void set_all(Kernels& to);
+}
+namespace v4 {
+void set_all(Kernels& to);
+}
 namespace v4_popcount {
-extern const GramKernels<float> gram_f32;
-extern const GramKernels<double> gram_f64;
-void count_common(const std::uint64_t*, const std::uint64_t*, Offset, Offset, Offset*);
+void set_counts(Kernels& to);
+void set_gram(Kernels& to);
 }  // namespace v4_popcount
 #endif
 
@@ -138,6 +122,18 @@ std::string told(const Offer& offer) {
   return offer.lacks.empty() ? name : name + ", then lacks " + offer.lacks;
 }
 
+Kernels made_for([[maybe_unused]] Isa isa) {
+  Kernels made{};
+#if defined(LACUNAR_HAS_V4)
+  if (isa == Isa::v3) return v3::set_all(made), made;
+  if (isa >= Isa::v4) v4::set_all(made);
+  if (isa == Isa::v4_popcount) v4_popcount::set_counts(made), v4_popcount::set_gram(made);
+  if (isa >= Isa::v4) return made;
+#endif
+  base::set_all(made);
+  return made;
+}
+
 }  // namespace
 
 const char* isa_name() { return kNames[static_cast<int>(choice().isa)]; }
@@ -148,71 +144,9 @@ std::string isa_of(const Processor& processor) { return told(offer_of(processor)
 
 const char* isa_complaint() { return choice().complaint.empty() ? nullptr : choice().complaint.c_str(); }
 
-// The member of the chosen instruction set's namespace.
-#if defined(LACUNAR_HAS_V4)
-#define LACUNAR_PICK(name) (choice().isa >= Isa::v4 ? v4::name : choice().isa == Isa::v3 ? v3::name : base::name)
-#define LACUNAR_PICK_COUNTING(name) (choice().isa == Isa::v4_popcount ? v4_popcount::name : LACUNAR_PICK(name))
-#else
-#define LACUNAR_PICK(name) (base::name)
-#define LACUNAR_PICK_COUNTING(name) (base::name)
-#endif
-
-template <>
-const GramKernels<float>& gram_kernels() {
-  return LACUNAR_PICK_COUNTING(gram_f32);
+const Kernels& kernels() {
+  static const Kernels chosen = made_for(choice().isa);
+  return chosen;
 }
-
-template <>
-const GramKernels<double>& gram_kernels() {
-  return LACUNAR_PICK_COUNTING(gram_f64);
-}
-
-template <>
-const PrimalKernels<float>& primal_kernels() {
-  return LACUNAR_PICK(primal_f32);
-}
-
-template <>
-const PrimalKernels<double>& primal_kernels() {
-  return LACUNAR_PICK(primal_f64);
-}
-
-template <>
-const ProductKernels<float>& product_kernels() {
-  return LACUNAR_PICK(product_f32);
-}
-
-template <>
-const ProductKernels<double>& product_kernels() {
-  return LACUNAR_PICK(product_f64);
-}
-
-template <>
-AddScaled<float> add_scaled() {
-  return LACUNAR_PICK(add_scaled_f32);
-}
-
-template <>
-AddScaled<double> add_scaled() {
-  return LACUNAR_PICK(add_scaled_f64);
-}
-
-template <>
-const OnlineKernels<float>& online_kernels() {
-  return LACUNAR_PICK(online_f32);
-}
-
-template <>
-const OnlineKernels<double>& online_kernels() {
-  return LACUNAR_PICK(online_f64);
-}
-
-const SmallKernels& small_kernels() { return LACUNAR_PICK(small_kernels); }
-
-const MegKernels& meg_kernels() { return LACUNAR_PICK(meg_kernels); }
-
-DualSweep dual_sweep() { return LACUNAR_PICK(dual_sweep); }
-
-CountCommon count_common() { return LACUNAR_PICK_COUNTING(count_common); }
 
 }  // namespace lacunar

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "lacunar/kernels.hpp"
+#include "lacunar/losses.hpp"
+#include "lacunar/prefetch.hpp"
 
 namespace lacunar {
 
@@ -36,23 +38,17 @@ float largest(const float* __restrict gains) {
   return *std::max_element(top, top + block / 16);
 }
 
-// The row comes from main memory and the hardware's own prefetch stops at every page.
-void prefetch([[maybe_unused]] const float* row, [[maybe_unused]] Offset first, [[maybe_unused]] Offset last) {
-#if defined(__GNUC__)
-  for (Offset j = first; j < last; j += 16) __builtin_prefetch(row + j);
-#endif
-}
-
 // Moves along coordinate `row` by c and returns the coordinate of the largest gain (the first of equals), -1 if none gains.
 Offset move_and_choose(const float* row, double c, double* gradient, const Model& model, Offset n) {
   float best = 0;
   Offset chosen = -1;
   float gains[block];
-  const auto sweep = dual_sweep();
+  const auto sweep = kernels().dual_sweep;
   for (Offset start = 0; start < n; start += block) {
     const Offset count = std::min(block, n - start);
     std::fill(gains + count, gains + block, 0.0F);
-    prefetch(row, start + 4 * block, std::min(start + 5 * block, n));
+    // The row comes from main memory and the hardware's own prefetch stops at every page.
+    prefetch<For::reading>(row, start + 4 * block, std::min(start + 5 * block, n));
     const auto at = static_cast<std::size_t>(start);
     sweep(row + start, c, gradient + start, &model.scale[at], &model.low[at], &model.high[at], gains, count);
     const float top = largest(gains);
@@ -63,9 +59,6 @@ Offset move_and_choose(const float* row, double c, double* gradient, const Model
   }
   return chosen;
 }
-
-double sigmoid(double z) { return z >= 0 ? 1 / (1 + std::exp(-z)) : std::exp(z) / (1 + std::exp(z)); }
-double softplus(double z) { return std::max(z, 0.0) + std::log1p(std::exp(-std::abs(z))); }
 
 class Solver {
  public:
@@ -95,22 +88,22 @@ class Solver {
  private:
   double diagonal(Offset i) const { return static_cast<double>(p_.gram[i * p_.n + i]); }
   double ridge(Offset i) const {  // the squared hinge's share of the curvature
-    return p_.loss == Loss::squared_hinge && p_.upper[i] > 0 ? 0.5 / p_.upper[i] : 0.0;
+    return p_.loss == PointLoss::squared_hinge && p_.upper[i] > 0 ? 0.5 / p_.upper[i] : 0.0;
   }
   double low(Offset i) const { return p_.y[i] > 0 ? 0.0 : -reach(i); }
   double high(Offset i) const { return p_.y[i] > 0 ? reach(i) : 0.0; }
   double reach(Offset i) const {
-    return p_.loss == Loss::squared_hinge && p_.upper[i] > 0 ? std::numeric_limits<double>::infinity() : p_.upper[i];
+    return p_.loss == PointLoss::squared_hinge && p_.upper[i] > 0 ? std::numeric_limits<double>::infinity() : p_.upper[i];
   }
 
   void refresh(Offset i) {  // model of coordinate i after beta_i or logit_i changed
     const auto at = static_cast<std::size_t>(i);
     double curvature = diagonal(i) + ridge(i);
-    if (p_.loss == Loss::logistic) {
+    if (p_.loss == PointLoss::logistic) {
       const double spread = std::max(p_.upper[i] * sigmoid(s_.logit[i]) * sigmoid(-s_.logit[i]), 1e-30);
       curvature += 1 / spread;
     }
-    const bool fixed = p_.upper[i] <= 0, free = p_.loss == Loss::logistic;
+    const bool fixed = p_.upper[i] <= 0, free = p_.loss == PointLoss::logistic;
     const double unit = std::sqrt(std::max(curvature, 1e-30));
     model_.scale[at] = static_cast<float>(1 / unit);
     model_.low[at] = fixed ? 0 : free ? -unbounded : static_cast<float>(unit * (low(i) - s_.beta[i]));
@@ -119,7 +112,7 @@ class Solver {
 
   Offset step(Offset i) {
     const double before = s_.beta[i];
-    if (p_.loss == Loss::logistic) {
+    if (p_.loss == PointLoss::logistic) {
       const double z = best_logit(i), change = z - s_.logit[i];
       s_.logit[i] = z;
       s_.beta[i] = p_.y[i] * p_.upper[i] * sigmoid(z);
@@ -159,7 +152,7 @@ class Solver {
     for (Offset i = 0; i < p_.n; ++i) {
       const double beta = s_.beta[i], y = p_.y[i], u = p_.upper[i], g = s_.gradient[i];
       out.finite = out.finite && std::isfinite(g);
-      if (p_.loss == Loss::logistic) {
+      if (p_.loss == PointLoss::logistic) {
         const double z = s_.logit[i], f = -g - y * z, p = sigmoid(z);
         norm += beta * f;
         loss += u * softplus(-y * f);
@@ -167,7 +160,7 @@ class Solver {
       } else {
         const double r = ridge(i), f = y - g - r * beta, slack = std::max(0.0, 1 - y * f);
         norm += beta * f;
-        loss += u * (p_.loss == Loss::hinge ? slack : slack * slack);
+        loss += u * (p_.loss == PointLoss::hinge ? slack : slack * slack);
         conjugate += y * beta - 0.5 * r * beta * beta;
       }
     }

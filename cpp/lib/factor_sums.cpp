@@ -14,7 +14,6 @@ namespace {
 
 constexpr Offset kEntriesAColumn = 64;  // of a part
 constexpr Offset kMostParts = 8;
-constexpr double kPivot = 1e-13, kRescue = 1e-8;  // relative to the mean diagonal
 
 constexpr Offset packed(int k) { return static_cast<Offset>(k) * (k + 1) / 2; }
 
@@ -78,7 +77,7 @@ class Part {
   // inverse = (gram + noise I)^-1.
   bool solve() {
     const double mean = unpack(noise_) / k_;
-    if (invert(inverse_.data(), k_, leading_, kPivot * mean)) return true;
+    if (invert(inverse_.data(), k_, leading_, kSingular * mean)) return true;
     unpack(std::max(noise_, kRescue * (mean > 0 ? mean : 1)));
     invert(inverse_.data(), k_, leading_, 0.0);
     return false;
@@ -115,7 +114,7 @@ class Part {
   int k_, leading_;
   double noise_;
   std::vector<double> gram_, right_, inverse_, second_, first_;
-  AddScaled<double> add_ = add_scaled<double>();
+  AddScaled<double> add_ = kernels().f64.add_scaled;
 };
 
 }  // namespace

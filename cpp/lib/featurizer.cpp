@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "lacunar/kernels.hpp"
+#include "lacunar/prefetch.hpp"
 #include "lacunar/primal.hpp"
 
 namespace lacunar {
@@ -32,23 +33,19 @@ bool Featurizer<T>::is_sparse(Offset entries) const {
 }
 
 template <class T>
-void Featurizer<T>::prefetch([[maybe_unused]] Offset row) const {
-#if defined(__GNUC__)
+void Featurizer<T>::prefetch(Offset row) const {
   const char* values = reinterpret_cast<const char*>(data_.values + data_.offsets[row]);
   const char* indices = reinterpret_cast<const char*>(data_.indices + data_.offsets[row]);
   for (Offset at = 0; at < kAheadBytes; at += 64) {
-    __builtin_prefetch(values + at);
-    __builtin_prefetch(indices + at);
+    lacunar::prefetch<For::reading>(values + at);
+    lacunar::prefetch<For::reading>(indices + at);
   }
-#endif
 }
 
 template <class T>
-void Featurizer<T>::prefetch_start([[maybe_unused]] Offset row) const {
-#if defined(__GNUC__)
-  __builtin_prefetch(data_.offsets + row);
-  if (row_scale_ != nullptr) __builtin_prefetch(row_scale_ + row);
-#endif
+void Featurizer<T>::prefetch_start(Offset row) const {
+  lacunar::prefetch<For::reading>(data_.offsets + row);
+  if (row_scale_ != nullptr) lacunar::prefetch<For::reading>(row_scale_ + row);
 }
 
 template <class T>
@@ -110,7 +107,7 @@ template <class T>
 double Featurizer<T>::dot_group(const T* table, Offset stride, const Group& group) const {
   const Index* ids = ids_.data() + group.first;
   if (!sparse_)
-    return primal_kernels<T>().dot_rows(table, stride, ids, static_cast<int>(group.count), dense_.data(), width_);
+    return kernels_of<T>().primal.dot_rows(table, stride, ids, static_cast<int>(group.count), dense_.data(), width_);
   double total = 0;
   const std::size_t entries = places_.size();
   for (Offset i = 0; i < group.count; ++i) {
@@ -149,7 +146,7 @@ void Featurizer<T>::add(T* table, Offset outputs, Offset output, double c) const
   const T step = static_cast<T>(c);
   const Offset stride = outputs * width_;
   if (!sparse_)
-    return primal_kernels<T>().add_rows(mine, stride, ids_.data(), static_cast<int>(ids_.size()), dense_.data(), width_, step);
+    return kernels_of<T>().primal.add_rows(mine, stride, ids_.data(), static_cast<int>(ids_.size()), dense_.data(), width_, step);
   const std::size_t entries = places_.size();
   for (std::size_t i = 0; i < ids_.size(); ++i) {
     if (map_.hash_bits > 0) {

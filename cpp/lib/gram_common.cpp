@@ -42,7 +42,7 @@ GramPath choose_gram_path(const Rows<T>& x, const Rows<T>& y) {
   const double dense = c.dense * d / c.lanes + c.dense_0;
   const double spmm = (c.spmm + (d > kFarColumns ? c.spmm_far : 0)) * observed / c.lanes + c.spmm_0;
   const double inverted = c.inverted * overlap + c.inverted_o * observed + c.inverted_0;
-  const double block_bytes = static_cast<double>(gram_kernels<T>().lanes) * (sizeof(T) + 1) * d;
+  const double block_bytes = static_cast<double>(kernels_of<T>().gram.lanes) * (sizeof(T) + 1) * d;
   if (block_bytes <= kSpmmLimit && spmm <= dense && spmm <= inverted) return GramPath::spmm;
   return dense <= inverted ? GramPath::dense : GramPath::inverted;
 }
@@ -65,7 +65,7 @@ GramSink<T>::GramSink(const GramTask<T>& task, Offset max_rows, Offset max_cols)
 
 template <class T>
 void GramSink<T>::put(const T* s, const std::int32_t* n, Offset leading, Offset i, Offset rows, Offset j, Offset cols) {
-  const auto& kernels = gram_kernels<T>();
+  const auto& gram = kernels_of<T>().gram;
   const Offset n_x = task_.x.n_rows, n_y = task_.y.n_rows;
   for (std::size_t q = 0; q < task_.forms.size(); ++q) {
     const auto form = static_cast<Offset>(q);
@@ -74,9 +74,9 @@ void GramSink<T>::put(const T* s, const std::int32_t* n, Offset leading, Offset 
     T* out = task_.out + form * n_x * n_y;
     for (Offset r = 0; r < rows; ++r) {
       T* line = block_.data() + r * max_cols_;
-      kernels.finish(s + r * leading, n + r * leading, cols, task_.forms[q], row_scale ? row_scale[r] : T{1}, col_scale,
+      gram.finish(s + r * leading, n + r * leading, cols, task_.forms[q], row_scale ? row_scale[r] : T{1}, col_scale,
                      line);
-      kernels.stream(line, out + (i + r) * n_y + j, cols);
+      gram.stream(line, out + (i + r) * n_y + j, cols);
     }
     if (task_.symmetric) mirror(out, i, rows, j, cols);
   }
@@ -86,9 +86,9 @@ void GramSink<T>::put(const T* s, const std::int32_t* n, Offset leading, Offset 
 template <class T>
 void GramSink<T>::mirror(T* out, Offset i, Offset rows, Offset j, Offset cols) {
   if (j < i + rows) return;  // a block on the diagonal was computed whole
-  gram_kernels<T>().transpose(block_.data(), rows, cols, max_cols_, mirrored_.data());
+  kernels_of<T>().gram.transpose(block_.data(), rows, cols, max_cols_, mirrored_.data());
   for (Offset c = 0; c < cols; ++c)
-    gram_kernels<T>().stream(mirrored_.data() + c * rows, out + (j + c) * task_.y.n_rows + i, rows);
+    kernels_of<T>().gram.stream(mirrored_.data() + c * rows, out + (j + c) * task_.y.n_rows + i, rows);
 }
 
 #define LACUNAR_INSTANTIATE(T)                                        \

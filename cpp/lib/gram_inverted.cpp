@@ -51,7 +51,7 @@ struct InvertedRow {
       : pairs(static_cast<std::size_t>(n_y)), touched(static_cast<std::size_t>(n_y) + 1), line(pairs.size()) {}
 
   std::size_t gather(const GramTask<T>& task, const Inverted<T>& y, Offset i) {
-    return static_cast<std::size_t>(gram_kernels<T>().meet(task.x, i, y.columns(), pairs.data(), touched.data()));
+    return static_cast<std::size_t>(kernels_of<T>().gram.meet(task.x, i, y.columns(), pairs.data(), touched.data()));
   }
 
   void clear(std::size_t n_touched) {
@@ -68,9 +68,9 @@ void write_line(const GramTask<T>& task, InvertedRow<T>& w, std::size_t n_touche
   const T nothing_common = form.constant * form.table[0];
   for (std::size_t j = 0; j < w.line.size(); ++j)
     w.line[j] = nothing_common * (col_scale ? row_scale * col_scale[j] : row_scale);
-  gram_kernels<T>().finish_pairs(w.pairs.data(), w.touched.data(), static_cast<Offset>(n_touched), form, row_scale, col_scale,
+  kernels_of<T>().gram.finish_pairs(w.pairs.data(), w.touched.data(), static_cast<Offset>(n_touched), form, row_scale, col_scale,
                                  true, w.line.data());
-  gram_kernels<T>().stream(w.line.data(), task.out + (form_at * n_x + i) * n_y, n_y);
+  kernels_of<T>().gram.stream(w.line.data(), task.out + (form_at * n_x + i) * n_y, n_y);
 }
 
 }  // namespace
@@ -107,7 +107,7 @@ SparseGram<T> gram_sparse(const GramTask<T>& task, int n_threads) {
       const std::size_t from = part.values.size();
       part.indices.insert(part.indices.end(), row.touched.begin(), row.touched.begin() + static_cast<Offset>(n_touched));
       part.values.resize(from + n_touched);
-      gram_kernels<T>().finish_pairs(row.pairs.data(), row.touched.data(), static_cast<Offset>(n_touched), task.forms[0],
+      kernels_of<T>().gram.finish_pairs(row.pairs.data(), row.touched.data(), static_cast<Offset>(n_touched), task.forms[0],
                                      row_scale, task.col_scale, false, part.values.data() + from);
       out.offsets[static_cast<std::size_t>(i) + 1] = static_cast<Offset>(n_touched);
       row.clear(n_touched);

@@ -62,20 +62,20 @@ Offset up(Offset size, Offset tile) { return (size + tile - 1) / tile * tile; }
 
 template <class T>
 void gram_dense(const GramTask<T>& task, int n_threads) {
-  const auto& kernels = gram_kernels<T>();
+  const auto& gram = kernels_of<T>().gram;
   const Offset d = task.x.n_cols, words = (d + 31) / 32, n_x = task.x.n_rows, n_y = task.y.n_rows;
-  const Panels<T> a(task.x, kernels.tile_rows, words), b(task.y, kernels.tile_cols, words);
+  const Panels<T> a(task.x, gram.tile_rows, words), b(task.y, gram.tile_cols, words);
   const auto pairs = block_pairs(n_x, n_y, task.symmetric);
-  const Offset height = std::min(kBlock, up(n_x, kernels.tile_rows)), width = std::min(kBlock, up(n_y, kernels.tile_cols));
+  const Offset height = std::min(kBlock, up(n_x, gram.tile_rows)), width = std::min(kBlock, up(n_y, gram.tile_cols));
   // Columns between two looks for an interrupt: fewer than a block for rows of tens of thousands.
-  const Offset piece = std::clamp(up(kPieceOperations / (height * std::max<Offset>(d, 1)), kernels.tile_cols),
-                                  static_cast<Offset>(kernels.tile_cols), width);
+  const Offset piece = std::clamp(up(kPieceOperations / (height * std::max<Offset>(d, 1)), gram.tile_cols),
+                                  static_cast<Offset>(gram.tile_cols), width);
   const auto work = [&](Workspace<T>& space, Offset at, InterruptCheck& check) {
     const auto [i, j] = pairs[static_cast<std::size_t>(at)];
-    const Offset rows = std::min(kBlock, n_x - i), cols = std::min(kBlock, n_y - j), whole = up(cols, kernels.tile_cols);
+    const Offset rows = std::min(kBlock, n_x - i), cols = std::min(kBlock, n_y - j), whole = up(cols, gram.tile_cols);
     for (Offset c = 0; c < whole; c += piece, check.look())
-      kernels.dense_block(a.values.data() + i * d, b.values.data() + (j + c) * d, a.bits.data() + i * words,
-                          b.bits.data() + (j + c) * words, d, words, up(rows, kernels.tile_rows),
+      gram.dense_block(a.values.data() + i * d, b.values.data() + (j + c) * d, a.bits.data() + i * words,
+                          b.bits.data() + (j + c) * words, d, words, up(rows, gram.tile_rows),
                           std::min(piece, whole - c), space.s.data() + c, space.n.data() + c, width);
     space.sink.put(space.s.data(), space.n.data(), width, i, rows, j, cols);
   };
@@ -86,8 +86,8 @@ void gram_dense(const GramTask<T>& task, int n_threads) {
 
 template <class T>
 void gram_spmm(const GramTask<T>& task, int n_threads) {
-  const auto& kernels = gram_kernels<T>();
-  const Offset lanes = kernels.lanes, n_x = task.x.n_rows, n_y = task.y.n_rows, height = std::min(kBlock, n_x);
+  const auto& gram = kernels_of<T>().gram;
+  const Offset lanes = gram.lanes, n_x = task.x.n_rows, n_y = task.y.n_rows, height = std::min(kBlock, n_x);
   const auto work = [&](Workspace<T>& space, Offset at, InterruptCheck& check) {
     const Offset j = at * lanes, cols = std::min(lanes, n_y - j);
     const auto fill = [&](bool with) {  // the block's entries are put in, and taken out again: the rest stays zero
@@ -103,7 +103,7 @@ void gram_spmm(const GramTask<T>& task, int n_threads) {
     const Offset last = task.symmetric ? j + cols : n_x;
     for (Offset i = 0; i < last; check.look()) {
       const Offset stop = task.symmetric && i < j ? std::min(i + height, j) : std::min(i + height, last);
-      kernels.sparse_rows(task.x, i, stop, space.values.data(), space.seen.data(), space.s.data(), space.n.data());
+      gram.sparse_rows(task.x, i, stop, space.values.data(), space.seen.data(), space.s.data(), space.n.data());
       space.sink.put(space.s.data(), space.n.data(), lanes, i, stop - i, j, cols);
       i = stop;
     }

@@ -48,14 +48,14 @@ template <class T>
 bool Grouse<T>::turn(const Index* seen, const T* values, int m, double* relative) {
   basis_.gather(seen, m, row_.rows.data());
   row_.load(values, m);
-  small_kernels().gram(basis_.t_inverse().data(), s_.d, row_.leading, t_gram_.data());
+  kernels().small.gram(basis_.t_inverse().data(), s_.d, row_.leading, t_gram_.data());
   if (row_.factorise(ridge_, t_gram_.data(), ridge_ > 0 ? kSingular : kExact)) {
     row_.solve(row_.right, code_);
   } else {
     s_.clock[kSingularRows] += row_.shortest(basis_.t().data(), nullptr, 0, direction_) < s_.d ? 1 : 0;
     basis_.from_u(direction_.data(), code_.data());
   }
-  small_kernels().project(row_.rows.data(), code_.data(), m, row_.leading, fitted_.data());
+  kernels().small.project(row_.rows.data(), code_.data(), m, row_.leading, fitted_.data());
   for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i) row_.x[i] -= fitted_[i];
   const double missed = std::sqrt(dot(row_.x.data(), row_.x.data(), m));
   basis_.to_u(code_.data(), direction_.data());

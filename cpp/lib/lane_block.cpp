@@ -15,7 +15,7 @@ constexpr Offset kEntriesAtOnce = 1 << 16;  // between two looks for an interrup
 template <class T>
 void LaneBlock<T>::load(const Rows<T>& table, const T* scale, const double* base, const Offset* rows, Offset count,
                         Offset outputs) {
-  expansion_ = count <= online_kernels<T>().narrow.lanes ? online_kernels<T>().narrow : online_kernels<T>().wide;
+  expansion_ = count <= kernels_of<T>().online.narrow.lanes ? kernels_of<T>().online.narrow : kernels_of<T>().online.wide;
   lanes_ = expansion_.lanes;
   outputs_ = outputs;
   Offset entries = 0;

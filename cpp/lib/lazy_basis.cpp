@@ -5,6 +5,7 @@
 
 #include "lacunar/interrupt.hpp"
 #include "lacunar/kernels.hpp"
+#include "lacunar/prefetch.hpp"
 #include "lacunar/small_dense.hpp"
 
 namespace lacunar {
@@ -20,7 +21,7 @@ constexpr double kLargestCondition = 1e3;  // of T, per d: beyond, U is multipli
 
 void gather_rows(const double* v, int d, const Index* seen, int m, int leading, double* rows) {
   for (int i = 0; i < m; ++i) {
-    if (i + kAhead < m) prefetch(v + static_cast<Offset>(seen[i + kAhead]) * d, d * static_cast<Offset>(sizeof(double)));
+    if (i + kAhead < m) prefetch<For::writing>(v + static_cast<Offset>(seen[i + kAhead]) * d, 0, d);
     std::copy_n(v + static_cast<Offset>(seen[i]) * d, d, rows + static_cast<Offset>(i) * leading);
   }
 }
@@ -32,7 +33,7 @@ void turn_columns(double* v, Offset n_cols, int d, int leading, const std::vecto
   for (Offset first = 0; first < n_cols; first += at_once, check.look()) {
     const Offset last = std::min(first + at_once, n_cols);
     for (Offset j = first; j < last; ++j) std::copy_n(v + j * d, d, panel.begin() + (j - first) * leading);
-    small_kernels().multiply(panel.data(), by.data(), static_cast<int>(last - first), leading, turned.data());
+    kernels().small.multiply(panel.data(), by.data(), static_cast<int>(last - first), leading, turned.data());
     for (Offset j = first; j < last; ++j) std::copy_n(turned.begin() + (j - first) * leading, d, v + j * d);
   }
 }
@@ -45,7 +46,7 @@ void columns_gram(const double* v, Offset n_cols, int d, int leading, std::vecto
   for (Offset first = 0; first < n_cols; first += at_once, check.look()) {
     const Offset last = std::min(first + at_once, n_cols);
     for (Offset j = first; j < last; ++j) std::copy_n(v + j * d, d, panel.begin() + (j - first) * leading);
-    small_kernels().gram(panel.data(), static_cast<int>(last - first), leading, part.data());
+    kernels().small.gram(panel.data(), static_cast<int>(last - first), leading, part.data());
     for (std::size_t i = 0; i < out.size(); ++i) out[i] += part[i];
   }
 }
@@ -80,15 +81,15 @@ void LazyBasis::scatter(const Index* seen, int m, const double* rows) {
 }
 
 void LazyBasis::to_u(const double* x, double* out) const {
-  small_kernels().project(t_inverse_.data(), x, leading_, leading_, out);
+  kernels().small.project(t_inverse_.data(), x, leading_, leading_, out);
 }
 
 void LazyBasis::from_u(const double* x, double* out) const {
-  small_kernels().project(t_.data(), x, leading_, leading_, out);
+  kernels().small.project(t_.data(), x, leading_, leading_, out);
 }
 
 void LazyBasis::to_v(const double* x, double* out) const {
-  small_kernels().combine(t_inverse_.data(), x, leading_, leading_, out);
+  kernels().small.combine(t_inverse_.data(), x, leading_, leading_, out);
 }
 
 // U multiplied out into V, and made orthonormal from its own Gram: what rounding had left is gone.
@@ -108,8 +109,8 @@ void LazyBasis::materialise(double& lazy) {
 // delta = T^T (V'^T V' - V^T V) T is what these rows added to U^T U = I; S = (I + delta)^(-1/2), T <- T S.
 void LazyBasis::orthonormalise(const double* rows, int m, const double* before, Offset steps, double& lazy) {
   const int ld = leading_;
-  const auto& multiply = small_kernels().multiply;
-  small_kernels().gram(rows, m, ld, moved_.data());
+  const auto& multiply = kernels().small.multiply;
+  kernels().small.gram(rows, m, ld, moved_.data());
   for (std::size_t i = 0; i < moved_.size(); ++i) moved_[i] -= before[i];
   double* half = work_.data();
   multiply(moved_.data(), t_.data(), ld, ld, half);
@@ -164,7 +165,7 @@ void LazyBasis::rotate(const Index* seen, int m, const double* r, double size, c
     for (int k = 0; k < d_; ++k) row[k] += reach * r[i] * along[static_cast<std::size_t>(k)];
   }
   if (singular) return;
-  small_kernels().project(t_.data(), direction.data(), leading_, leading_, turned.data());  // T a
+  kernels().small.project(t_.data(), direction.data(), leading_, leading_, turned.data());  // T a
   for (int i = 0; i < d_; ++i)
     for (int k = 0; k < d_; ++k) {
       const double a_i = direction[static_cast<std::size_t>(i)], a_k = direction[static_cast<std::size_t>(k)];

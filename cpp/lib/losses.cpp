@@ -8,8 +8,6 @@
 namespace lacunar {
 namespace {
 
-double sigmoid(double z) { return z >= 0 ? 1 / (1 + std::exp(-z)) : std::exp(z) / (1 + std::exp(z)); }
-double softplus(double z) { return std::max(z, 0.0) + std::log1p(std::exp(-std::abs(z))); }
 double times_log(double x, double ratio) { return x > 0 ? x * std::log(ratio) : 0.0; }
 
 // a = upper sigmoid(t) with t + z + k (a - before) = 0, by safeguarded Newton: the left side rises with t.

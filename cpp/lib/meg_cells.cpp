@@ -99,7 +99,7 @@ void MegCells::keep_as(bool table) {
 
 void MegCells::multiply(const double* x_rows, const double* x_cols, double* to_rows, double* to_cols) const {
   if (is_table_) {
-    meg_kernels().rectangle(table_.data(), leading_, padded(rows_), padded(cols_), x_rows, x_cols, to_rows, to_cols);
+    kernels().meg.rectangle(table_.data(), leading_, padded(rows_), padded(cols_), x_rows, x_cols, to_rows, to_cols);
     return;
   }
   for (Offset i = 0; i < rows_; ++i) {

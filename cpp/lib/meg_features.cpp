@@ -24,7 +24,7 @@ Offset MegFeatureForm::open(Index i, Index j) {
   return length_;
 }
 
-double MegFeatureForm::norm2() const { return meg_kernels().dot(x_.data(), x_.data(), length_); }
+double MegFeatureForm::norm2() const { return kernels().meg.dot(x_.data(), x_.data(), length_); }
 
 double MegFeatureForm::start(double* q, double* p) {
   const double square = norm2();
@@ -35,7 +35,7 @@ double MegFeatureForm::start(double* q, double* p) {
 }
 
 void MegFeatureForm::by_a(const double* p, double* u) {
-  small_kernels().symmetric(matrix_.data(), static_cast<int>(length_), p, u);
+  kernels().small.symmetric(matrix_.data(), static_cast<int>(length_), p, u);
 }
 
 void MegFeatureForm::by_k(const double* u, double* w) { std::copy_n(u, length_, w); }
@@ -45,7 +45,7 @@ bool MegFeatureForm::add(double change) {
     const double after = matrix_[4 * (k / 8) * (k / 8 + 1) * 8 + k % 8 * (k / 8 * 8 + 8) + k] + change * x_[k] * x_[k];
     if (!std::isfinite(after)) return false;
   }
-  meg_kernels().grow_symmetric(matrix_.data(), length_, change, x_.data());
+  kernels().meg.grow_symmetric(matrix_.data(), length_, change, x_.data());
   return true;
 }
 

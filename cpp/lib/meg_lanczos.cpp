@@ -33,14 +33,14 @@ void MegLanczos::make_room(Offset length) {
 
 void MegLanczos::multiply(MegForm& form) {
   form.by_a(p_.data(), u_.data());
-  alpha_.push_back(meg_kernels().dot(p_.data(), u_.data(), length_));
+  alpha_.push_back(kernels().meg.dot(p_.data(), u_.data(), length_));
 }
 
 bool MegLanczos::advance(MegForm& form) {
   const double alpha = alpha_.back(), last = beta_.empty() ? 0 : beta_.back();
-  meg_kernels().recur(u_.data(), alpha, q_.data(), last, before_.data(), length_);
+  kernels().meg.recur(u_.data(), alpha, q_.data(), last, before_.data(), length_);
   form.by_k(u_.data(), w_.data());
-  const double square = meg_kernels().dot(u_.data(), w_.data(), length_);
+  const double square = kernels().meg.dot(u_.data(), w_.data(), length_);
   if (std::isnan(square)) {
     beta_.push_back(square);
     return true;

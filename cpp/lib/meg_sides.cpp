@@ -64,7 +64,7 @@ void MegDense::column(Index seat, double* out) const {
 }
 
 void MegDense::apply(const double* x, double* out) {
-  small_kernels().symmetric(blocks_.data(), static_cast<int>(seats()), x, out);
+  kernels().small.symmetric(blocks_.data(), static_cast<int>(seats()), x, out);
 }
 
 MegFactor::MegFactor(MegSource phi, double own, double constant)
@@ -95,7 +95,7 @@ double MegFactor::diagonal(Index seat) const {
 }
 
 void MegFactor::column(Index seat, double* out) const {
-  small_kernels().project(rows_.data(), rows_.data() + seat * leading_, static_cast<int>(seats()),
+  kernels().small.project(rows_.data(), rows_.data() + seat * leading_, static_cast<int>(seats()),
                           static_cast<int>(leading_), out);
   for (Offset k = 0; k < seats(); ++k) out[k] += constant_;
   out[seat] += own_;
@@ -104,8 +104,8 @@ void MegFactor::column(Index seat, double* out) const {
 
 void MegFactor::apply(const double* x, double* out) {
   const int n = static_cast<int>(seats()), leading = static_cast<int>(leading_);
-  small_kernels().combine(rows_.data(), x, n, leading, code_.data());
-  small_kernels().project(rows_.data(), code_.data(), n, leading, out);
+  kernels().small.combine(rows_.data(), x, n, leading, code_.data());
+  kernels().small.project(rows_.data(), code_.data(), n, leading, out);
   const double shared = constant_ == 0 ? 0 : constant_ * std::accumulate(x, x + n, 0.0);
   for (int k = 0; k < n; ++k) out[k] += own_ * x[k] + shared;
   std::fill(out + n, out + stride(), 0.0);

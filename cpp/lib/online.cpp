@@ -103,7 +103,7 @@ Offset online_descend(const RowKernel<T>& kernel, const Lesson<T>& lesson, const
                       Support<T>& support, double* clock, double* values, bool valued, int n_threads) {
   Descent<T> descent(kernel, lesson, rule, support, clock, values);
   descent.valued = valued;
-  const Offset lanes = online_kernels<T>().wide.lanes, 
+  const Offset lanes = kernels_of<T>().online.wide.lanes, 
                together = n_threads > 1 ? std::min(kWaveGroups * n_threads, (std::min(block, lesson.n_order) + lanes - 1) / lanes) : 1;
   std::vector<LaneBlock<T>> groups(static_cast<std::size_t>(together));
   InterruptCheck check;  // of all waves: one by itself may be short
@@ -130,7 +130,7 @@ Offset online_descend(const RowKernel<T>& kernel, const Lesson<T>& lesson, const
 template <class T>
 void online_decide(const RowKernel<T>& kernel, const Rows<T>& rows, const T* scale, const Support<T>& support,
                    const double* coef, Offset outputs, double* values, int n_threads) {
-  const Offset lanes = online_kernels<T>().wide.lanes;
+  const Offset lanes = kernels_of<T>().online.wide.lanes;
   const auto work = [&](LaneBlock<T>& block, Offset task, InterruptCheck& check) {
     std::vector<Offset> members;
     for (Offset row = task * lanes; row < std::min((task + 1) * lanes, rows.n_rows); ++row) members.push_back(row);

@@ -28,7 +28,7 @@ void set_bits(const Rows<T>& rows, Offset first, Offset last, std::vector<std::u
 template <class T>
 void column_pair_counts(const Rows<T>& rows, Offset* count, int n_threads) {
   const Offset d = rows.n_cols;
-  const CountCommon common = count_common();
+  const CountCommon common = kernels().count_common;
   std::vector<std::uint64_t> bits(static_cast<std::size_t>(d * kWords));
   InterruptCheck check;  // of all rounds: one by itself is short
   for (Offset first = 0; first < rows.n_rows; first += 64 * kWords, check.look()) {

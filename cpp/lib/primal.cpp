@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "lacunar/parallel.hpp"
+#include "lacunar/prefetch.hpp"
 
 namespace lacunar {
 namespace {
@@ -19,16 +20,13 @@ bool rests(const Ascent& ascent, Offset row) {
 }
 
 template <class T>
-void prefetch_row([[maybe_unused]] const Ascent& ascent, const Featurizer<T>& features, Offset row,
-                  [[maybe_unused]] Offset outputs) {
+void prefetch_row(const Ascent& ascent, const Featurizer<T>& features, Offset row, Offset outputs) {
   features.prefetch_start(row);
-#if defined(__GNUC__)
-  __builtin_prefetch(ascent.idle + row);
-  __builtin_prefetch(ascent.upper + row);
-  __builtin_prefetch(ascent.curvature + row);
-  __builtin_prefetch(ascent.target + row * outputs);
-  __builtin_prefetch(ascent.beta + row * outputs, 1);
-#endif
+  prefetch<For::reading>(ascent.idle + row);
+  prefetch<For::reading>(ascent.upper + row);
+  prefetch<For::reading>(ascent.curvature + row);
+  prefetch<For::reading>(ascent.target + row * outputs);
+  prefetch<For::writing>(ascent.beta + row * outputs);
 }
 
 // first <- scale first and second <- second - reach first: v = first from here on.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lacunar/parallel.hpp"
+#include "lacunar/prefetch.hpp"
 
 namespace lacunar {
 namespace {
@@ -36,15 +37,13 @@ struct Block {
   Offset start(Offset id) const { return starts[static_cast<std::size_t>(id)]; }
   Offset offset(Offset member) const { return offsets[static_cast<std::size_t>(member)]; }
 
-  void prefetch([[maybe_unused]] Offset position, [[maybe_unused]] Offset end) const {
-#if defined(__GNUC__)
+  void prefetch(Offset position, Offset end) const {
     if (position >= end) return;
     const Offset member = members[static_cast<std::size_t>(position)];
     for (Offset p = offset(member); p < offset(member + 1); p += 64 / static_cast<Offset>(sizeof(T))) {
-      __builtin_prefetch(places.data() + p);
-      __builtin_prefetch(values.data() + p);
+      lacunar::prefetch<For::reading>(places.data() + p);
+      lacunar::prefetch<For::reading>(values.data() + p);
     }
-#endif
   }
 
  private:
@@ -73,13 +72,6 @@ struct Block {
     if (map.constant != 0) visit(1 + map.n_cols);
   }
 };
-
-template <class T>
-void prefetch_table_row([[maybe_unused]] const T* row, [[maybe_unused]] Offset width) {
-#if defined(__GNUC__)
-  for (Offset k = 0; k < width; k += 64 / static_cast<Offset>(sizeof(T))) __builtin_prefetch(row + k, 0, 2);
-#endif
-}
 
 template <class T>
 double gathered(const T* weights, const Index* places, const T* values, Offset entries) {
@@ -121,7 +113,7 @@ void wide_decide(const FeatureMap& map, const Rows<T>& rows, const double* row_s
     std::fill(values + first * outputs, values + last * outputs, 0.0);
     for (Offset id = 0; id < map.rows(); ++id) {
       const Offset end = block.start(id + 1);
-      if (id + 1 < map.rows() && block.start(id + 2) > end) prefetch_table_row(table + (id + 1) * stride, stride);
+      if (id + 1 < map.rows() && block.start(id + 2) > end) prefetch<For::reading_once>(table, (id + 1) * stride, (id + 2) * stride);
       for (Offset at = block.start(id); at < end; ++at) {
         block.prefetch(at + 2, end);
         const Offset member = block.members[static_cast<std::size_t>(at)], from = block.offset(member);
@@ -145,8 +137,8 @@ void wide_add(const FeatureMap& map, const Rows<T>& rows, const double* row_scal
     for (Offset id = task * kTableRowsATask; id < last; ++id) {
       const Offset end = block.start(id + 1);
       if (id + 1 < last && block.start(id + 2) > end) {
-        prefetch_table_row(one.table + (id + 1) * stride, stride);
-        if (other.table != nullptr) prefetch_table_row(other.table + (id + 1) * stride, stride);
+        prefetch<For::reading_once>(one.table, (id + 1) * stride, (id + 2) * stride);
+        if (other.table != nullptr) prefetch<For::reading_once>(other.table, (id + 1) * stride, (id + 2) * stride);
       }
       for (Offset at = block.start(id); at < end; ++at) {
         block.prefetch(at + 2, end);

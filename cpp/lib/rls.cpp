@@ -8,6 +8,7 @@
 #include "lacunar/interrupt.hpp"
 #include "lacunar/kernels.hpp"
 #include "lacunar/lazy_basis.hpp"
+#include "lacunar/prefetch.hpp"
 #include "lacunar/row_code.hpp"
 #include "lacunar/small_dense.hpp"
 
@@ -21,11 +22,11 @@ constexpr int kAhead = 2;  // inverse correlations prefetched ahead
 double* unpack(double* stored, int, std::vector<double>&) { return stored; }
 void pack(double*, int, const std::vector<double>&) {}
 double* unpack(float* stored, int d, std::vector<double>& unpacked) {
-  small_kernels().unpack(stored, d, unpacked.data());
+  kernels().small.unpack(stored, d, unpacked.data());
   return unpacked.data();
 }
 void pack(float* stored, int d, const std::vector<double>& unpacked) {
-  small_kernels().pack(unpacked.data(), d, stored);
+  kernels().small.pack(unpacked.data(), d, stored);
 }
 
 double largest_diagonal(const double* blocks, int d) {
@@ -88,7 +89,7 @@ bool Pass<P, T>::load(Offset row) {
   row_.load(rows_.values + first, m);
   const double* inner = nullptr;
   if (rule_.ridge > 0 && rule_.orthonormal) {
-    small_kernels().gram(basis_.t_inverse().data(), d_, row_.leading, t_gram_.data());
+    kernels().small.gram(basis_.t_inverse().data(), d_, row_.leading, t_gram_.data());
     inner = t_gram_.data();
   }
   return row_.factorise(rule_.ridge, inner, rule_.ridge > 0 ? kSingular : kExact);
@@ -136,7 +137,7 @@ void Pass<P, T>::shortest_codes(double label, double* prediction) {
 // The row's x becomes x - V_O label_code; false when that is not finite.
 template <class P, class T>
 bool Pass<P, T>::residuals() {
-  small_kernels().project(row_.rows.data(), label_code_.data(), row_.m, row_.leading, next_.data());
+  kernels().small.project(row_.rows.data(), label_code_.data(), row_.m, row_.leading, next_.data());
   const auto m = static_cast<std::size_t>(row_.m);
   for (std::size_t i = 0; i < m; ++i) row_.x[i] -= next_[i];
   return std::isfinite(dot(row_.x.data(), row_.x.data(), row_.m));
@@ -151,14 +152,14 @@ void Pass<P, T>::update_columns() {
   const Offset stride = rls_stride<P>(d_);
   const auto stored_at = [&](int i) { return s_.pool + static_cast<Offset>(s_.slot[seen_[i]]) * stride; };
   for (int i = 0; i < row_.m; ++i) {
-    if (i + kAhead < row_.m) prefetch(stored_at(i + kAhead), stride * static_cast<Offset>(sizeof(P)));
+    if (i + kAhead < row_.m) prefetch<For::writing>(stored_at(i + kAhead), 0, stride);
     const Index j = seen_[i];
     P* stored = stored_at(i);
     double* blocks = unpack(stored, d_, unpacked_);
     double grow = std::exp(s_.discount[j] - now);
     if (grow > 1) grow = std::max(1.0, std::min(grow, rule_.cap * rule_.delta / largest_diagonal(blocks, d_)));
     s_.discount[j] = now;
-    small_kernels().rls_update(blocks, d_, a, grow, gain_.data());
+    kernels().small.rls_update(blocks, d_, a, grow, gain_.data());
     pack(stored, d_, unpacked_);
     double* change = change_.data() + static_cast<Offset>(i) * ld;
     const double e = row_.x[static_cast<std::size_t>(i)];
@@ -166,7 +167,7 @@ void Pass<P, T>::update_columns() {
   }
   const double* change = change_.data();
   if (rule_.orthonormal) {
-    small_kernels().multiply(change, basis_.t_inverse().data(), row_.m, ld, next_.data());
+    kernels().small.multiply(change, basis_.t_inverse().data(), row_.m, ld, next_.data());
     change = next_.data();
   }
   const auto size = static_cast<std::size_t>(row_.m) * static_cast<std::size_t>(ld);

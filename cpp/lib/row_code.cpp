@@ -7,11 +7,6 @@
 #include "lacunar/small_dense.hpp"
 
 namespace lacunar {
-namespace {
-
-constexpr double kRescue = 1e-8;  // relative to the mean diagonal
-
-}  // namespace
 
 RowCode::RowCode(int rank, Offset largest) : d(rank), leading(padded(rank)) {
   const std::size_t side = static_cast<std::size_t>(leading), entries = static_cast<std::size_t>(largest);
@@ -30,8 +25,8 @@ void RowCode::load(const T* entries, int count) {
     x[static_cast<std::size_t>(i)] = value;
     size += value * value;
   }
-  small_kernels().gram(rows.data(), m, leading, gram.data());
-  small_kernels().combine(rows.data(), x.data(), m, leading, right.data());
+  kernels().small.gram(rows.data(), m, leading, gram.data());
+  kernels().small.combine(rows.data(), x.data(), m, leading, right.data());
 }
 
 template void RowCode::load<float>(const float*, int);
@@ -66,7 +61,7 @@ int RowCode::shortest(const double* t, const double* along, double label, std::v
   if (t == nullptr)
     std::copy_n(rows.begin(), entries * side, tall_.begin());
   else
-    small_kernels().multiply(rows.data(), t, m, leading, tall_.data());
+    kernels().small.multiply(rows.data(), t, m, leading, tall_.data());
   if (along != nullptr) {
     std::copy_n(along, side, tall_.begin() + static_cast<Offset>(entries * side));
     aim_.push_back(label);
@@ -81,7 +76,7 @@ void RowCode::solve(const std::vector<double>& of, std::vector<double>& out) con
 
 // |x|^2 - 2 a b + a G a: no second look at the rows.
 double RowCode::left(const std::vector<double>& code) {
-  small_kernels().project(gram.data(), code.data(), leading, leading, scratch_.data());
+  kernels().small.project(gram.data(), code.data(), leading, leading, scratch_.data());
   return std::max(size - 2 * dot(code.data(), right.data(), d) + dot(code.data(), scratch_.data(), d), 0.0);
 }
 

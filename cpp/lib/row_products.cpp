@@ -75,10 +75,10 @@ std::vector<double> panels_of(const double* b, Offset depth, Offset width, Offse
 
 template <class T>
 void row_product(const T* a, Offset n, Offset depth, const double* b, Offset width, double* out, int n_threads) {
-  const auto& kernels = product_kernels<T>();
+  const auto& product = kernels_of<T>().product;
   const bool few = width <= kFewColumns;  // decided by b alone
-  const auto laid = panels_of(b, depth, width, few ? 1 : kernels.panel);
-  const auto multiply = few ? kernels.dots : kernels.panels;
+  const auto laid = panels_of(b, depth, width, few ? 1 : product.panel);
+  const auto multiply = few ? product.dots : product.panels;
   const Offset at_once = std::clamp<Offset>(kProductsAtOnce / std::max<Offset>(depth * width, 1), 1, kRowsATask);
   const int threads = n * depth * width < kProductsForThreads ? 1 : n_threads;
   parallel_tasks(threads, (n + kRowsATask - 1) / kRowsATask, [&](Offset task, InterruptCheck& check) {

@@ -22,8 +22,8 @@ constexpr double kLargestRidge = 100;     // in units of a Gram's mean diagonal
 void sandwich(const std::vector<double>& by, double* matrix, int d, int leading) {
   std::vector<double> padded_in(by.size()), half(by.size()), out(by.size());
   for (int i = 0; i < d; ++i) std::copy_n(matrix + i * d, d, padded_in.begin() + i * leading);
-  small_kernels().multiply(by.data(), padded_in.data(), leading, leading, half.data());
-  small_kernels().multiply(half.data(), by.data(), leading, leading, out.data());
+  kernels().small.multiply(by.data(), padded_in.data(), leading, leading, half.data());
+  kernels().small.multiply(half.data(), by.data(), leading, leading, out.data());
   for (int i = 0; i < d; ++i)
     for (int k = 0; k < d; ++k)
       matrix[i * d + k] = (out[static_cast<std::size_t>(i * leading + k)] + out[static_cast<std::size_t>(k * leading + i)]) / 2;
@@ -132,7 +132,7 @@ void Shared<T>::normalise() {
   std::vector<double> delta(gram);
   for (int i = 0; i < d_; ++i) delta[static_cast<std::size_t>(i * ld + i)] -= 1;
   if (!(trace > 0) || !inverse_root(delta.data(), d_, ld, root.data(), work.data())) return;
-  small_kernels().multiply(gram.data(), root.data(), ld, ld, back.data());
+  kernels().small.multiply(gram.data(), root.data(), ld, ld, back.data());
   turn_columns(s_.v, s_.n_cols, d_, ld, root);
   sandwich(root, s_.inverse, d_, ld);
   s_.sums[kGramTrace] *= d_ / trace;
@@ -163,7 +163,7 @@ bool Shared<T>::step(Offset row, const RlsTrace& trace) {
       const double c = (label - prediction) / (rule_.lam1 + dot(w_.data(), gain_.data(), d_));
       for (std::size_t k = 0; k < code_.size(); ++k) label_code_[k] += c * gain_[k];
     }
-    small_kernels().project(row_.rows.data(), label_code_.data(), m, row_.leading, fitted_.data());
+    kernels().small.project(row_.rows.data(), label_code_.data(), m, row_.leading, fitted_.data());
     for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i) row_.x[i] -= fitted_[i];
     if (!std::isfinite(dot(row_.x.data(), row_.x.data(), m)) || !std::isfinite(row_.size)) return false;
     const double kept = keep_of(rule_.forgetting, relative, s_.clock);

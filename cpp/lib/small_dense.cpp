@@ -20,7 +20,7 @@ void series(const double* delta, int d, int leading, double norm, double* root, 
   std::fill(root, root + leading * leading, 0.0);
   for (int i = 0; i < d; ++i) root[i * leading + i] = 1;
   for (int k = order; k >= 1; --k) {  // root <- I + coefficient(k) delta root
-    small_kernels().multiply(delta, root, leading, leading, product);
+    kernels().small.multiply(delta, root, leading, leading, product);
     for (int i = 0; i < leading * leading; ++i) root[i] = coefficient(k) * product[i];
     for (int i = 0; i < d; ++i) root[i * leading + i] += 1;
   }
@@ -199,7 +199,7 @@ bool inverse_root(const double* delta, int d, int leading, double* root, double*
     const double quarter = std::sqrt(std::sqrt(value));
     for (int k = 0; k < leading; ++k) scaled[i * leading + k] = vectors[i * leading + k] / quarter;
   }
-  small_kernels().gram(scaled, d, leading, root);
+  kernels().small.gram(scaled, d, leading, root);
   return true;
 }
 

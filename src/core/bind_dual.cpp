@@ -1,5 +1,6 @@
 #include "arrays.hpp"
 #include "lacunar/dual.hpp"
+#include "steps.hpp"
 
 namespace lacunar::bind {
 namespace {
@@ -11,10 +12,8 @@ py::tuple result_of(const DualProgress& progress) {
   return py::make_tuple(progress.steps, progress.primal, progress.dual, progress.gap(), progress.stalled);
 }
 
-Loss loss_of(const std::string& name) {
-  if (name == "hinge") return Loss::hinge;
-  if (name == "squared_hinge") return Loss::squared_hinge;
-  if (name == "logistic") return Loss::logistic;
+PointLoss margin_loss_of(const std::string& name) {
+  if (name == "hinge" || name == "squared_hinge" || name == "logistic") return loss_of(name);
   throw std::invalid_argument("loss is '" + name + "', not 'hinge', 'squared_hinge' or 'logistic'");
 }
 
@@ -27,7 +26,7 @@ py::tuple ascend_binary(const Array<float>& gram, const Array<double>& y, const 
   expect_size(beta, n, "beta");
   expect_size(gradient, n, "gradient");
   expect_size(logit, n, "logit");
-  const DualProblem problem{gram.data(), y.data(), upper.data(), n, loss_of(loss)};
+  const DualProblem problem{gram.data(), y.data(), upper.data(), n, margin_loss_of(loss)};
   const DualState state{beta.mutable_data(), gradient.mutable_data(), logit.mutable_data()};
   DualProgress progress;
   {

@@ -1,11 +1,10 @@
 // Greedy coordinate ascent on the duals of kernel machines without bias, over a float32 Gram with float64 gradients.
 #pragma once
 
+#include "lacunar/losses.hpp"
 #include "lacunar/types.hpp"
 
 namespace lacunar {
-
-enum class Loss { hinge, squared_hinge, logistic };
 
 // Minimises 1/2 |v|^2 + sum_i upper_i loss(y_i f(x_i)), f = gram beta with beta_i = y_i alpha_i.
 struct DualProblem {
@@ -13,7 +12,7 @@ struct DualProblem {
   const double* y;      // (n), +1 or -1
   const double* upper;  // (n), >= 0; zero keeps beta_i = 0
   Offset n;
-  Loss loss;
+  PointLoss loss;       // one of the first three
 };
 
 // What a slice starts from and leaves behind.

@@ -1,4 +1,5 @@
-// The inner loops of the Gram matrix, compiled once per instruction set, and the table that picks among them.
+// The inner loops, compiled once per instruction set, and the table of those that this process runs. A new kernel is a field
+// here and a line in the `set_...` of its file in cpp/kernels.
 #pragma once
 
 #include <cstdint>
@@ -71,14 +72,9 @@ struct GramKernels {
   void (*stream)(const T* from, T* to, Offset count);
 };
 
-// The table of the best instruction set of this machine, or of the one the environment variable LACUNAR_ISA names.
-template <class T>
-const GramKernels<T>& gram_kernels();
-
 // gradient -= c row, and gains = twice the gain g s - s^2 / 2 of the step s = clamp(g, low, high), g = scale gradient.
 using DualSweep = void (*)(const float* row, double c, double* gradient, const float* scale, const float* low,
                            const float* high, float* gains, Offset count);
-DualSweep dual_sweep();
 
 // Whole rows of a weight table against a dense row x (width, a multiple of 16).
 template <class T>
@@ -86,14 +82,10 @@ struct PrimalKernels {
   double (*dot_rows)(const T* table, Offset stride, const Index* ids, int count, const T* x, Offset width);
   void (*add_rows)(T* table, Offset stride, const Index* ids, int count, const T* x, Offset width, T c);
 };
-template <class T>
-const PrimalKernels<T>& primal_kernels();
 
 // out += c row, for a kernel row in either precision.
 template <class T>
 using AddScaled = void (*)(const T* row, double c, double* out, Offset count);
-template <class T>
-AddScaled<T> add_scaled();
 
 // A group of rows side by side, "lanes": values[place][lanes] zero-filled and seen[place][lanes] 0/1, a place being a column
 // or, with slot (n_cols), the slot of a column, 0 where no lane has it.
@@ -128,8 +120,6 @@ template <class T>
 struct OnlineKernels {
   Expansion<T> narrow, wide;
 };
-template <class T>
-const OnlineKernels<T>& online_kernels();
 
 // out (n, width) = a (n, depth) b. Every row of a by itself: its bits depend neither on n nor on its place.
 template <class T>
@@ -140,8 +130,6 @@ struct ProductKernels {
   // b by columns (width, depth), for few of them.
   void (*dots)(const T* a, Offset n, Offset depth, const double* b, Offset width, double* out);
 };
-template <class T>
-const ProductKernels<T>& product_kernels();
 
 // Products of matrices of some tens of columns: rows `leading` = a multiple of eight apart, padded with zeros.
 struct SmallKernels {
@@ -162,7 +150,6 @@ struct SmallKernels {
   void (*unpack)(const float* packed, int d, double* blocks);
   void (*pack)(const double* blocks, int d, float* packed);
 };
-const SmallKernels& small_kernels();
 
 // The passes of a Lanczos step over vectors padded with zeros to a multiple of eight.
 struct MegKernels {
@@ -175,12 +162,42 @@ struct MegKernels {
   // matrix += factor x x^T for a symmetric matrix kept as for `symmetric`; length a multiple of eight.
   void (*grow_symmetric)(double* matrix, Offset length, double factor, const double* x);
 };
-const MegKernels& meg_kernels();
 
 // counts[j] += common bits of `one` (words) and row j of `others` (n, words).
 using CountCommon = void (*)(const std::uint64_t* one, const std::uint64_t* others, Offset words, Offset n,
                              Offset* counts);
-CountCommon count_common();
+
+template <class T>
+struct TypedKernels {
+  GramKernels<T> gram;
+  PrimalKernels<T> primal;
+  OnlineKernels<T> online;
+  ProductKernels<T> product;
+  AddScaled<T> add_scaled;
+};
+
+struct Kernels {
+  TypedKernels<float> f32;
+  TypedKernels<double> f64;
+  SmallKernels small;
+  MegKernels meg;
+  DualSweep dual_sweep;
+  CountCommon count_common;
+};
+
+// Those of the best instruction set of this machine, or of the one that the environment variable LACUNAR_ISA names.
+const Kernels& kernels();
+
+template <class T>
+const TypedKernels<T>& kernels_of();
+template <>
+inline const TypedKernels<float>& kernels_of() {
+  return kernels().f32;
+}
+template <>
+inline const TypedKernels<double>& kernels_of() {
+  return kernels().f64;
+}
 
 // What cpuid says by leaf and register, and the registers that the system saves; zero where there is nothing to ask.
 struct Processor {

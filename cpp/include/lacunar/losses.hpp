@@ -1,6 +1,8 @@
 // The losses of linear learners, one output at a time: y is +1 or -1 for the first three, a number for the others.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "lacunar/types.hpp"
@@ -8,6 +10,9 @@
 namespace lacunar {
 
 enum class PointLoss { hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive };
+
+inline double sigmoid(double z) { return z >= 0 ? 1 / (1 + std::exp(-z)) : std::exp(z) / (1 + std::exp(z)); }
+inline double softplus(double z) { return std::max(z, 0.0) + std::log1p(std::exp(-std::abs(z))); }
 
 // Loss at f, and its (sub)gradient in f.
 double loss_at(PointLoss loss, double f, double y, double epsilon);

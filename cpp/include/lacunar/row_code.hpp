@@ -8,10 +8,6 @@
 
 namespace lacunar {
 
-// Least pivots of a factor, in units of the mean diagonal: below the first a matrix is singular; below the second its inverse
-// has lost digits that `shortest` keeps.
-constexpr double kSingular = 1e-13, kExact = 1e-5;
-
 class RowCode {
  public:
   RowCode(int d, Offset largest);  // room for rows of up to `largest` entries

@@ -10,16 +10,11 @@ namespace lacunar {
 
 constexpr int padded(int d) { return (d + 7) / 8 * 8; }
 
-double dot(const double* x, const double* y, Offset count);
+// In units of a matrix's mean diagonal: least pivots of a factor, below the first of which the matrix is singular and below the
+// second its inverse has lost digits, and the ridge that rescues a singular one.
+constexpr double kSingular = 1e-13, kExact = 1e-5, kRescue = 1e-8;
 
-// Asks for memory before it is needed, where the compiler can say so: hardware does not foresee random rows.
-inline void prefetch(const void* from, Offset bytes) {
-#if defined(__GNUC__)
-  for (Offset at = 0; at < bytes; at += 64) __builtin_prefetch(static_cast<const char*>(from) + at, 1);
-#else
-  static_cast<void>(from), static_cast<void>(bytes);
-#endif
-}
+double dot(const double* x, const double* y, Offset count);
 
 // Lower Cholesky factor in place; false when a pivot falls below `smallest`, with the matrix half done. d^3 / 3.
 bool cholesky(double* matrix, int d, int leading, double smallest);
