@@ -37,7 +37,7 @@ py::tuple standardised(const Array<Offset>& indptr, const Array<Index>& indices,
 }
 
 template <class T>
-void bind_for(py::module_& m) {
+void bind_columns_of(py::module_& m) {
   using py::arg;
   m.def("column_moments", &moments_of<T>, arg("indptr").noconvert(), arg("indices").noconvert(),
         arg("values").noconvert(), arg("weight").noconvert(), arg("n_cols"),
@@ -50,8 +50,8 @@ void bind_for(py::module_& m) {
 }  // namespace
 
 void bind_columns(py::module_& m) {
-  bind_for<float>(m);
-  bind_for<double>(m);
+  bind_columns_of<float>(m);
+  bind_columns_of<double>(m);
 }
 
 }  // namespace lacunar::bind

@@ -24,7 +24,7 @@ Offset sums_of(const Array<Offset>& indptr, const Array<Index>& indices, const A
 }
 
 template <class T>
-void bind_for(py::module_& m) {
+void bind_factor_sums_of(py::module_& m) {
   using py::arg;
   m.def("factor_sums", &sums_of<T>, arg("indptr").noconvert(), arg("indices").noconvert(), arg("values").noconvert(),
         arg("model").noconvert(), arg("k"), arg("noise"), arg("sums").noconvert(), arg("moment").noconvert(),
@@ -34,8 +34,8 @@ void bind_for(py::module_& m) {
 }  // namespace
 
 void bind_factor_sums(py::module_& m) {
-  bind_for<float>(m);
-  bind_for<double>(m);
+  bind_factor_sums_of<float>(m);
+  bind_factor_sums_of<double>(m);
 }
 
 }  // namespace lacunar::bind

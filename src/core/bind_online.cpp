@@ -53,7 +53,7 @@ const T* scale_of(const std::optional<Array<T>>& scale, const Rows<T>& rows, boo
 }
 
 template <class T>
-std::pair<Offset, Offset> descend(const KernelTuple<T>& kernel, Offset n_cols, const Array<Offset>& indptr,
+std::pair<Offset, Offset> online_descend_of(const KernelTuple<T>& kernel, Offset n_cols, const Array<Offset>& indptr,
                                   const Array<Index>& indices, const Array<T>& values,
                                   const std::optional<Array<T>>& scale, const Array<double>& target,
                                   const std::optional<Array<double>>& weight, const Array<double>& curvature,
@@ -87,7 +87,7 @@ std::pair<Offset, Offset> descend(const KernelTuple<T>& kernel, Offset n_cols, c
 }
 
 template <class T>
-void decide(const KernelTuple<T>& kernel, Offset n_cols, const Array<Offset>& indptr, const Array<Index>& indices,
+void online_decide_of(const KernelTuple<T>& kernel, Offset n_cols, const Array<Offset>& indptr, const Array<Index>& indices,
             const Array<T>& values, const std::optional<Array<T>>& scale, SupportTuple<T> support,
             const Array<double>& coef, Array<double>& decisions, int n_threads) {
   const Offset outputs = decisions.ndim() == 2 ? decisions.shape(1) : 1;
@@ -103,15 +103,15 @@ void decide(const KernelTuple<T>& kernel, Offset n_cols, const Array<Offset>& in
 }
 
 template <class T>
-void bind_all(py::module_& m) {
+void bind_online_of(py::module_& m) {
   using py::arg;
   const auto exact = [](const char* name) { return arg(name).noconvert(); };
-  m.def("online_descend", &descend<T>, exact("kernel"), arg("n_cols"), exact("indptr"), exact("indices"), exact("values"),
+  m.def("online_descend", &online_descend_of<T>, exact("kernel"), arg("n_cols"), exact("indptr"), exact("indices"), exact("values"),
         exact("scale").none(true), exact("target"), exact("weight").none(true), exact("curvature"),
         exact("base").none(true), exact("order"), arg("loss"), arg("epsilon"), arg("rho"), arg("eta"), arg("eta0"), arg("power"), arg("averaging_by_step"),
         arg("block"), exact("support"), exact("clock"), exact("decisions"), arg("valued"), arg("n_threads"),
         "Algorithm 1 over support rows until a fold is due: steps taken, or -1 - the one that is not finite; support rows.");
-  m.def("online_decide", &decide<T>, exact("kernel"), arg("n_cols"), exact("indptr"), exact("indices"), exact("values"),
+  m.def("online_decide", &online_decide_of<T>, exact("kernel"), arg("n_cols"), exact("indptr"), exact("indices"), exact("values"),
         exact("scale").none(true), exact("support"), exact("coef"), exact("decisions"), arg("n_threads"),
         "Values of a sum over support rows.");
 }
@@ -119,8 +119,8 @@ void bind_all(py::module_& m) {
 }  // namespace
 
 void bind_online(py::module_& m) {
-  bind_all<float>(m);
-  bind_all<double>(m);
+  bind_online_of<float>(m);
+  bind_online_of<double>(m);
 }
 
 }  // namespace lacunar::bind

@@ -67,7 +67,7 @@ void mirror(Array<N> table, int n_threads) {
 }
 
 template <class T>
-void bind_for(py::module_& m) {
+void bind_pair_sums_of(py::module_& m) {
   using py::arg;
   m.def("column_pair_sums", &pair_sums_of<T>, arg("indptr").noconvert(), arg("indices").noconvert(),
         arg("values").noconvert(), arg("shift").noconvert(), arg("product").noconvert(),
@@ -86,8 +86,8 @@ void bind_for(py::module_& m) {
 }  // namespace
 
 void bind_pair_sums(py::module_& m) {
-  bind_for<float>(m);
-  bind_for<double>(m);
+  bind_pair_sums_of<float>(m);
+  bind_pair_sums_of<double>(m);
   m.def("mirror_upper", &mirror<double>, py::arg("table").noconvert(), py::arg("n_threads"),
         "The upper triangle of a square table written to the lower.");
   m.def("mirror_upper", &mirror<Offset>, py::arg("table").noconvert(), py::arg("n_threads"));

@@ -58,7 +58,7 @@ struct Call {
 };
 
 template <class T>
-Offset descend(const MapTuple& form, const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
+Offset primal_descend_of(const MapTuple& form, const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
                const std::optional<Array<double>>& row_scale, const Array<double>& curvature,
                const Array<double>& target, const std::optional<Array<double>>& weight, const Array<Offset>& order,
                const std::string& loss, double epsilon, double rho, const std::string& eta, double eta0, double power,
@@ -103,7 +103,7 @@ Offset ascend(const MapTuple& form, const Array<Offset>& indptr, const Array<Ind
 }
 
 template <class T>
-void decide(const MapTuple& form, const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
+void primal_decide_of(const MapTuple& form, const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
             const std::optional<Array<double>>& row_scale, Array<T>& table, Array<double>& decisions, int n_threads,
             bool blocked) {
   const Offset outputs = decisions.ndim() == 2 ? decisions.shape(1) : 1;
@@ -150,10 +150,10 @@ Array<double> gaps(const Array<double>& beta, const Array<double>& value, const 
 }
 
 template <class T>
-void bind_all(py::module_& m) {
+void bind_primal_of(py::module_& m) {
   using py::arg;
   const auto exact = [](const char* name) { return arg(name).noconvert(); };
-  m.def("primal_descend", &descend<T>, arg("form"), exact("indptr"), exact("indices"), exact("values"),
+  m.def("primal_descend", &primal_descend_of<T>, arg("form"), exact("indptr"), exact("indices"), exact("values"),
         exact("row_scale").none(true), exact("curvature"), exact("target"), exact("weight").none(true), exact("order"),
         arg("loss"), arg("epsilon"), arg("rho"), arg("eta"), arg("eta0"), arg("power"), arg("averaging_by_step"),
         exact("first"), exact("second").none(true), exact("clock"), exact("decisions"),
@@ -161,7 +161,7 @@ void bind_all(py::module_& m) {
   m.def("primal_ascend", &ascend<T>, arg("form"), exact("indptr"), exact("indices"), exact("values"),
         exact("row_scale").none(true), exact("curvature"), exact("target"), exact("upper"), exact("order"), arg("loss"),
         arg("epsilon"), exact("table"), exact("beta"), exact("idle"), arg("sweep"), exact("gap"), "One sweep of dual coordinate ascent.");
-  m.def("primal_decide", &decide<T>, arg("form"), exact("indptr"), exact("indices"), exact("values"),
+  m.def("primal_decide", &primal_decide_of<T>, arg("form"), exact("indptr"), exact("indices"), exact("values"),
         exact("row_scale").none(true), exact("table"), exact("decisions"), arg("n_threads"), arg("blocked"),
         "Values of a weight table, row by row or by blocks of rows.");
   m.def("primal_add", &add<T>, arg("form"), exact("indptr"), exact("indices"), exact("values"),
@@ -173,8 +173,8 @@ void bind_all(py::module_& m) {
 
 void bind_primal(py::module_& m) {
   using py::arg;
-  bind_all<float>(m);
-  bind_all<double>(m);
+  bind_primal_of<float>(m);
+  bind_primal_of<double>(m);
   m.def("coordinate_sums", &gaps, arg("beta").noconvert(), arg("value").noconvert(), arg("target").noconvert(),
         arg("upper").noconvert(), arg("loss"), arg("epsilon"),
         "(2 * outputs): gaps of the coordinates, then losses, summed over rows.");

@@ -36,7 +36,7 @@ Array<double> row_product_of(const Array<T>& a, const Array<double>& b, int n_th
 }
 
 template <class T>
-void bind_for(py::module_& m) {
+void bind_row_products_of(py::module_& m) {
   using py::arg;
   m.def("column_gram_product", &gram_product_of<T>, arg("indptr").noconvert(), arg("indices").noconvert(),
         arg("values").noconvert(), arg("v").noconvert(), arg("n_threads"),
@@ -48,8 +48,8 @@ void bind_for(py::module_& m) {
 }  // namespace
 
 void bind_row_products(py::module_& m) {
-  bind_for<float>(m);
-  bind_for<double>(m);
+  bind_row_products_of<float>(m);
+  bind_row_products_of<double>(m);
 }
 
 }  // namespace lacunar::bind
