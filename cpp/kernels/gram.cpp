@@ -1,5 +1,6 @@
-// Compiled once per instruction set into its own namespace; everything but the two tables is internal, so that no object
-// can lend its code to another. Vectors are GCC/Clang extensions; other compilers get one lane per "vector" and loops.
+// Compiled once per instruction set into its own namespace; everything but the two tables is internal, so that no
+// object can lend its code to another. Vectors are GCC/Clang extensions; other compilers get one lane per "vector" and
+// loops.
 #include <cstdint>
 
 #include "table.hpp"
@@ -138,8 +139,8 @@ void sparse_row(const Rows<T>& x, Offset row, const T* values, const std::uint8_
 #endif
 
 template <class T>
-void dense_block(const T* a, const T* b, const std::uint32_t* a_bits, const std::uint32_t* b_bits, Offset d, Offset words,
-                 Offset rows, Offset cols, T* s, std::int32_t* n, Offset leading) {
+void dense_block(const T* a, const T* b, const std::uint32_t* a_bits, const std::uint32_t* b_bits, Offset d,
+                 Offset words, Offset rows, Offset cols, T* s, std::int32_t* n, Offset leading) {
   for (Offset c = 0; c < cols; c += kTileCols<T>)
     for (Offset r = 0; r < rows; r += kTileRows) {
       sum_tile(a + r * d, b + c * d, d, s + r * leading + c, leading);
@@ -154,12 +155,14 @@ void sparse_rows(const Rows<T>& x, Offset first, Offset last, const T* values, c
 }
 
 template <class T>
-void finish(const T* s, const std::int32_t* n, Offset count, const Form<T>& form, T row_scale, const T* col_scale, T* out) {
+void finish(const T* s, const std::int32_t* n, Offset count, const Form<T>& form, T row_scale, const T* col_scale,
+            T* out) {
   const T on_sum = form.on_sum, on_count = form.on_count, constant = form.constant;
   const T* table = form.table;
   if (col_scale)
     for (Offset j = 0; j < count; ++j)
-      out[j] = (on_sum * s[j] + (on_count * static_cast<T>(n[j]) + constant)) * table[n[j]] * (row_scale * col_scale[j]);
+      out[j] =
+          (on_sum * s[j] + (on_count * static_cast<T>(n[j]) + constant)) * table[n[j]] * (row_scale * col_scale[j]);
   else
     for (Offset j = 0; j < count; ++j)
       out[j] = (on_sum * s[j] + (on_count * static_cast<T>(n[j]) + constant)) * table[n[j]] * row_scale;
@@ -207,7 +210,8 @@ void transpose_tile(const T* from, Offset leading, T* to, Offset rows) {
 #if defined(LACUNAR_HAS_SHUFFLE)
   typedef T Quad __attribute__((vector_size(4 * sizeof(T)), aligned(alignof(T)), may_alias));
   const Quad a = *reinterpret_cast<const Quad*>(from), b = *reinterpret_cast<const Quad*>(from + leading);
-  const Quad c = *reinterpret_cast<const Quad*>(from + 2 * leading), d = *reinterpret_cast<const Quad*>(from + 3 * leading);
+  const Quad c = *reinterpret_cast<const Quad*>(from + 2 * leading),
+             d = *reinterpret_cast<const Quad*>(from + 3 * leading);
   const Quad ab0 = __builtin_shufflevector(a, b, 0, 4, 1, 5), cd0 = __builtin_shufflevector(c, d, 0, 4, 1, 5);
   const Quad ab1 = __builtin_shufflevector(a, b, 2, 6, 3, 7), cd1 = __builtin_shufflevector(c, d, 2, 6, 3, 7);
   *reinterpret_cast<Quad*>(to) = __builtin_shufflevector(ab0, cd0, 0, 1, 4, 5);
@@ -242,7 +246,8 @@ void stream(const T* from, T* to, Offset count) {
 #if defined(__AVX512F__)
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to + j), _mm512_loadu_si512(from + j));
 #else
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + j), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + j)));
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + j),
+                        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + j)));
 #endif
   }
 #endif
@@ -251,7 +256,8 @@ void stream(const T* from, T* to, Offset count) {
 
 template <class T>
 void set_typed(GramKernels<T>& to) {
-  to = {kTileRows, kTileCols<T>, kBytes, dense_block<T>, sparse_rows<T>, meet<T>, finish_pairs<T>, finish<T>, transpose<T>, stream<T>};
+  to = {kTileRows, kTileCols<T>,    kBytes,    dense_block<T>, sparse_rows<T>,
+        meet<T>,   finish_pairs<T>, finish<T>, transpose<T>,   stream<T>};
 }
 
 }  // namespace

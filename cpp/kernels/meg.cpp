@@ -8,8 +8,8 @@ namespace {
 #include "eight.inc"
 
 // to_rows += matrix x_cols and to_cols += matrix^T x_rows in one pass; matrix (rows, width), rows `leading` apart.
-void rectangle(const double* matrix, Offset leading, Offset rows, Offset width, const double* x_rows, const double* x_cols,
-               double* to_rows, double* to_cols) {
+void rectangle(const double* matrix, Offset leading, Offset rows, Offset width, const double* x_rows,
+               const double* x_cols, double* to_rows, double* to_cols) {
   for (Offset first = 0; first < rows; first += 8, matrix += 8 * leading) {
     Eight dot[8] = {};
     for (Offset k = 0; k < width; k += 8) {

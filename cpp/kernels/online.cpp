@@ -1,4 +1,5 @@
-// Compiled once per instruction set into its own namespace: a support row against a group of rows that lie side by side.
+// Compiled once per instruction set into its own namespace: a support row against a group of rows that lie side by
+// side.
 #include "table.hpp"
 
 #if defined(__AVX512F__)

@@ -1,5 +1,5 @@
-// Compiled once per instruction set into its own namespace: rows times a matrix, each row by the same instructions whatever
-// rows come with it, which no BLAS promises.
+// Compiled once per instruction set into its own namespace: rows times a matrix, each row by the same instructions
+// whatever rows come with it, which no BLAS promises.
 #include "table.hpp"
 
 namespace lacunar::LACUNAR_KERNEL_NAMESPACE {

@@ -1,6 +1,7 @@
-// Compiled once per instruction set into its own namespace: products of matrices of some tens of columns, and the rank-one
-// update of a symmetric matrix kept as blocks of eight columns on and below the diagonal. Rows of matrices are a multiple
-// of eight apart and padded with zeros. Raw pointers, no std:: templates; everything but the table is internal.
+// Compiled once per instruction set into its own namespace: products of matrices of some tens of columns, and the
+// rank-one update of a symmetric matrix kept as blocks of eight columns on and below the diagonal. Rows of matrices are
+// a multiple of eight apart and padded with zeros. Raw pointers, no std:: templates; everything but the table is
+// internal.
 #include <math.h>  // the sqrt of C, which MSVC lacks as a builtin
 
 #include "table.hpp"
@@ -124,7 +125,8 @@ inline void totals(const Eight* x, double* to) {
 }
 #endif
 
-// One block row of `count` rows: its blocks left of the diagonal times the code and transposed, then the diagonal block.
+// One block row of `count` rows: its blocks left of the diagonal times the code and transposed, then the diagonal
+// block.
 template <int count>
 inline void block_row(const double* matrix, int first, const double* code, double* gain) {
   const int width = first + 8;
@@ -181,8 +183,8 @@ inline void lower_row(double* matrix, int first, int count, double grow, const d
 }
 
 // matrix (rows i of 8 (i / 8 + 1) doubles, diagonal blocks full) becomes grow matrix - u u^T with v = grow matrix code,
-// beta = 1 + code v, u = v / sqrt(beta); gain = v / beta, which is the new matrix times the code. code and gain are padded
-// with zeros to a multiple of eight. u u^T is symmetric to the last bit: anything less grows as grow^t.
+// beta = 1 + code v, u = v / sqrt(beta); gain = v / beta, which is the new matrix times the code. code and gain are
+// padded with zeros to a multiple of eight. u u^T is symmetric to the last bit: anything less grows as grow^t.
 void rls_update(double* matrix, int d, const double* code, double grow, double* gain) {
   apply_blocks(matrix, d, code, gain);
   double beta = 1;

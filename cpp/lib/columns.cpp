@@ -1,8 +1,10 @@
 #include "lacunar/columns.hpp"
 
+#include <cassert>
 #include <cmath>
 
 #include "lacunar/interrupt.hpp"
+#include "lacunar/observed.hpp"
 
 namespace lacunar {
 namespace {
@@ -15,6 +17,7 @@ void divide(double* sum, const double* total, Offset n) {
 
 template <class T>
 void column_moments(const Rows<T>& rows, const double* weight, double* total, double* mean, double* variance) {
+  assert(well_ordered(rows));
   InterruptCheck check;
   for (Offset j = 0; j < rows.n_cols; ++j) total[j] = mean[j] = variance[j] = 0.0;
   for (Offset i = 0; i < rows.n_rows; ++i) {
@@ -41,6 +44,7 @@ void column_moments(const Rows<T>& rows, const double* weight, double* total, do
 
 template <class T>
 bool standardise(const Rows<T>& rows, const double* center, const double* scale, T* out) {
+  assert(well_ordered(rows));
   bool finite = true;
   InterruptCheck check;
   for (Offset i = 0; i < rows.n_rows; ++i, check.after(2 * (rows.offsets[i] - rows.offsets[i - 1])))

@@ -12,7 +12,8 @@
 
 namespace lacunar {
 
-// Every instruction set fills the table in its own way; v4_popcount only that part which counts common entries, over v4's.
+// Every instruction set fills the table in its own way; v4_popcount only that part which counts common entries, over
+// v4's.
 namespace base {
 void set_all(Kernels& to);
 }
@@ -36,25 +37,29 @@ constexpr const char* kNames[] = {"base", "v3", "v4", "v4+vpopcntdq"};
 
 struct Feature {
   const char* name;
-  std::uint32_t Processor::*word;
+  std::uint32_t Processor::* word;
   int bit;
 };
 // Everything that the compilers may use under -march=x86-64-v3 and -v4 (System V ABI for x86-64, table 3.1).
-constexpr Feature kV3[] = {
-    {"sse3", &Processor::leaf1_ecx, 0},      {"ssse3", &Processor::leaf1_ecx, 9},   {"fma", &Processor::leaf1_ecx, 12},
-    {"cmpxchg16b", &Processor::leaf1_ecx, 13}, {"sse4.1", &Processor::leaf1_ecx, 19}, {"sse4.2", &Processor::leaf1_ecx, 20},
-    {"movbe", &Processor::leaf1_ecx, 22},    {"popcnt", &Processor::leaf1_ecx, 23}, {"osxsave", &Processor::leaf1_ecx, 27},
-    {"avx", &Processor::leaf1_ecx, 28},      {"f16c", &Processor::leaf1_ecx, 29},   {"bmi1", &Processor::leaf7_ebx, 3},
-    {"avx2", &Processor::leaf7_ebx, 5},      {"bmi2", &Processor::leaf7_ebx, 8},    {"lahf", &Processor::extended_ecx, 0},
-    {"lzcnt", &Processor::extended_ecx, 5}};
-constexpr Feature kV4[] = {{"avx512f", &Processor::leaf7_ebx, 16}, {"avx512dq", &Processor::leaf7_ebx, 17},
-                           {"avx512cd", &Processor::leaf7_ebx, 28}, {"avx512bw", &Processor::leaf7_ebx, 30},
+constexpr Feature kV3[] = {{"sse3", &Processor::leaf1_ecx, 0},     {"ssse3", &Processor::leaf1_ecx, 9},
+                           {"fma", &Processor::leaf1_ecx, 12},     {"cmpxchg16b", &Processor::leaf1_ecx, 13},
+                           {"sse4.1", &Processor::leaf1_ecx, 19},  {"sse4.2", &Processor::leaf1_ecx, 20},
+                           {"movbe", &Processor::leaf1_ecx, 22},   {"popcnt", &Processor::leaf1_ecx, 23},
+                           {"osxsave", &Processor::leaf1_ecx, 27}, {"avx", &Processor::leaf1_ecx, 28},
+                           {"f16c", &Processor::leaf1_ecx, 29},    {"bmi1", &Processor::leaf7_ebx, 3},
+                           {"avx2", &Processor::leaf7_ebx, 5},     {"bmi2", &Processor::leaf7_ebx, 8},
+                           {"lahf", &Processor::extended_ecx, 0},  {"lzcnt", &Processor::extended_ecx, 5}};
+constexpr Feature kV4[] = {{"avx512f", &Processor::leaf7_ebx, 16},
+                           {"avx512dq", &Processor::leaf7_ebx, 17},
+                           {"avx512cd", &Processor::leaf7_ebx, 28},
+                           {"avx512bw", &Processor::leaf7_ebx, 30},
                            {"avx512vl", &Processor::leaf7_ebx, 31}};
 constexpr Feature kPopcount[] = {{"avx512_vpopcntdq", &Processor::leaf7_ecx, 14}};
 constexpr std::uint64_t kYmm = 0x6, kZmm = 0xe6;  // of XCR0: registers that the system saves
 
 template <std::size_t N>
-std::string missing(const Processor& processor, const Feature (&features)[N], std::uint64_t saved, const char* registers) {
+std::string missing(const Processor& processor, const Feature (&features)[N], std::uint64_t saved,
+                    const char* registers) {
   std::string names;
   const auto lack = [&](const std::string& name) { names += (names.empty() ? "" : " ") + name; };
   for (const Feature& feature : features)

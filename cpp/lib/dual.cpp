@@ -21,8 +21,8 @@ constexpr Offset block = 256;  // gains kept in L1 while their maximum is sought
 constexpr float unbounded = std::numeric_limits<float>::infinity();
 
 // The model by which the next coordinate is chosen: gain of the step clamp(g / h, low, high) under curvature h, kept in
-// units of 1 / sqrt(h), where every curvature is 1. It only ranks, so float32 does; the chosen step itself is computed in
-// float64.
+// units of 1 / sqrt(h), where every curvature is 1. It only ranks, so float32 does; the chosen step itself is computed
+// in float64.
 struct Model {
   std::vector<float> scale, low, high;  // (n) each: 1 / sqrt(h), and the bounds times sqrt(h)
   explicit Model(Offset n) : scale(static_cast<std::size_t>(n)), low(scale), high(scale) {}
@@ -38,7 +38,8 @@ float largest(const float* __restrict gains) {
   return *std::max_element(top, top + block / 16);
 }
 
-// Moves along coordinate `row` by c and returns the coordinate of the largest gain (the first of equals), -1 if none gains.
+// Moves along coordinate `row` by c and returns the coordinate of the largest gain (the first of equals), -1 if none
+// gains.
 Offset move_and_choose(const float* row, double c, double* gradient, const Model& model, Offset n) {
   float best = 0;
   Offset chosen = -1;
@@ -93,7 +94,8 @@ class Solver {
   double low(Offset i) const { return p_.y[i] > 0 ? 0.0 : -reach(i); }
   double high(Offset i) const { return p_.y[i] > 0 ? reach(i) : 0.0; }
   double reach(Offset i) const {
-    return p_.loss == PointLoss::squared_hinge && p_.upper[i] > 0 ? std::numeric_limits<double>::infinity() : p_.upper[i];
+    return p_.loss == PointLoss::squared_hinge && p_.upper[i] > 0 ? std::numeric_limits<double>::infinity()
+                                                                  : p_.upper[i];
   }
 
   void refresh(Offset i) {  // model of coordinate i after beta_i or logit_i changed

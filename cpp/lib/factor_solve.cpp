@@ -53,8 +53,8 @@ void backward(const Rows<double>& lower, double* x, InterruptCheck& check) {
 
 // W columns of right and out, whose rows lie k apart.
 template <int W>
-void solve(const Rows<double>& lower, const double* pivots, const Index* place, const double* right, Offset k, double* x,
-           double* out, InterruptCheck& check) {
+void solve(const Rows<double>& lower, const double* pivots, const Index* place, const double* right, Offset k,
+           double* x, double* out, InterruptCheck& check) {
   const Offset n = lower.n_rows;
   for (Offset i = 0; i < n; ++i)
     for (int w = 0; w < W; ++w) x[static_cast<Offset>(place[i]) * W + w] = right[i * k + w];

@@ -1,10 +1,12 @@
 #include "lacunar/factor_sums.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <atomic>
 #include <vector>
 
 #include "lacunar/kernels.hpp"
+#include "lacunar/observed.hpp"
 #include "lacunar/parallel.hpp"
 #include "lacunar/row_parts.hpp"
 #include "lacunar/small_dense.hpp"
@@ -17,8 +19,8 @@ constexpr Offset kMostParts = 8;
 
 constexpr Offset packed(int k) { return static_cast<Offset>(k) * (k + 1) / 2; }
 
-// matrix (k, k), its rows `leading` apart, becomes its inverse by Gauss-Jordan steps; false, half done, when a pivot is below
-// `smallest`. Positive definite matrices need no pivoting. k^3, along rows.
+// matrix (k, k), its rows `leading` apart, becomes its inverse by Gauss-Jordan steps; false, half done, when a pivot is
+// below `smallest`. Positive definite matrices need no pivoting. k^3, along rows.
 bool invert(double* matrix, int k, int leading, double smallest) {
   for (int p = 0; p < k; ++p) {
     double* pivot_row = matrix + p * leading;
@@ -41,9 +43,15 @@ bool invert(double* matrix, int k, int leading, double smallest) {
 class Part {
  public:
   Part(const double* model, int k, double noise)
-      : model_(model), k_(k), leading_(padded(k)), noise_(noise), gram_(static_cast<std::size_t>(packed(k))),
-        right_(static_cast<std::size_t>(k)), inverse_(static_cast<std::size_t>(k * leading_)),
-        second_(static_cast<std::size_t>(packed(k + 1))), first_(static_cast<std::size_t>(k + 1)) {}
+      : model_(model),
+        k_(k),
+        leading_(padded(k)),
+        noise_(noise),
+        gram_(static_cast<std::size_t>(packed(k))),
+        right_(static_cast<std::size_t>(k)),
+        inverse_(static_cast<std::size_t>(k * leading_)),
+        second_(static_cast<std::size_t>(packed(k + 1))),
+        first_(static_cast<std::size_t>(k + 1)) {}
 
   // False when a ridge had to rescue the row.
   template <class T>
@@ -99,7 +107,8 @@ class Part {
 
   // first = E u and second = E u u^T, by rows of its lower triangle, the last of which is first.
   void moments() {
-    for (int i = 0; i < k_; ++i) first_[static_cast<std::size_t>(i)] = dot(inverse_.data() + i * leading_, right_.data(), k_);
+    for (int i = 0; i < k_; ++i)
+      first_[static_cast<std::size_t>(i)] = dot(inverse_.data() + i * leading_, right_.data(), k_);
     first_[static_cast<std::size_t>(k_)] = 1.0;
     double* to = second_.data();
     for (int i = 0; i < k_; ++i) {
@@ -122,6 +131,7 @@ class Part {
 template <class T>
 Offset factor_sums(const Rows<T>& rows, const double* model, int k, double noise, double* sums, double* moment,
                    int n_threads) {
+  assert(well_ordered(rows));
   const Offset size = rows.n_cols * factor_sums_width(k), n_parts = part_count(rows, kEntriesAColumn, kMostParts);
   std::vector<double> others(static_cast<std::size_t>((n_parts - 1) * size), 0.0);
   std::vector<double> moments(static_cast<std::size_t>(n_parts * packed(k)), 0.0);

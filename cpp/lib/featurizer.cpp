@@ -8,7 +8,8 @@
 namespace lacunar {
 namespace {
 
-constexpr Offset kGatherShare = 14;  // gathering an entry costs what sweeping this many costs: measured on AVX-512 and AVX2
+constexpr Offset kGatherShare =
+    14;  // gathering an entry costs what sweeping this many costs: measured on AVX-512 and AVX2
 constexpr Offset kAheadBytes = 512;
 
 // Mixes of 64 bits (splitmix64): rows and places are mixed apart and combined by exclusive or, which is 3-independent.
@@ -23,8 +24,7 @@ std::uint64_t mixed(std::uint64_t x) {
 
 template <class T>
 Featurizer<T>::Featurizer(const FeatureMap& map, const Rows<T>& rows, const double* row_scale)
-    : map_(map), data_(rows), row_scale_(row_scale), width_(map.width()) {
-}
+    : map_(map), data_(rows), row_scale_(row_scale), width_(map.width()) {}
 
 // Decided by the row alone: its value must not depend on the rows that come with it.
 template <class T>
@@ -100,7 +100,8 @@ void Featurizer<T>::hash_ids() {
   row_hash_.resize(ids_.size());
   place_hash_.resize(places_.size());
   for (std::size_t i = 0; i < ids_.size(); ++i) row_hash_[i] = mixed(static_cast<std::uint64_t>(ids_[i]) << 1);
-  for (std::size_t i = 0; i < places_.size(); ++i) place_hash_[i] = mixed((static_cast<std::uint64_t>(places_[i]) << 1) | 1);
+  for (std::size_t i = 0; i < places_.size(); ++i)
+    place_hash_[i] = mixed((static_cast<std::uint64_t>(places_[i]) << 1) | 1);
 }
 
 template <class T>
@@ -146,7 +147,8 @@ void Featurizer<T>::add(T* table, Offset outputs, Offset output, double c) const
   const T step = static_cast<T>(c);
   const Offset stride = outputs * width_;
   if (!sparse_)
-    return kernels_of<T>().primal.add_rows(mine, stride, ids_.data(), static_cast<int>(ids_.size()), dense_.data(), width_, step);
+    return kernels_of<T>().primal.add_rows(mine, stride, ids_.data(), static_cast<int>(ids_.size()), dense_.data(),
+                                           width_, step);
   const std::size_t entries = places_.size();
   for (std::size_t i = 0; i < ids_.size(); ++i) {
     if (map_.hash_bits > 0) {

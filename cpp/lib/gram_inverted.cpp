@@ -18,7 +18,9 @@ struct Inverted {
   std::vector<T> value;
 
   explicit Inverted(const Rows<T>& y)
-      : offsets(static_cast<std::size_t>(y.n_cols + 2)), row(static_cast<std::size_t>(y.n_observed())), value(row.size()) {
+      : offsets(static_cast<std::size_t>(y.n_cols + 2)),
+        row(static_cast<std::size_t>(y.n_observed())),
+        value(row.size()) {
     for (Offset p = 0; p < y.n_observed(); ++p) ++offsets[static_cast<std::size_t>(y.indices[p]) + 2];
     for (std::size_t k = 1; k < offsets.size(); ++k) offsets[k] += offsets[k - 1];
     InterruptCheck check;
@@ -35,17 +37,19 @@ struct Inverted {
 
 template <class T>
 int useful_threads(const GramTask<T>& task, int n_threads) {
-  const auto mean_column = static_cast<double>(task.y.n_observed()) / static_cast<double>(std::max<Offset>(task.y.n_cols, 1));
+  const auto mean_column =
+      static_cast<double>(task.y.n_observed()) / static_cast<double>(std::max<Offset>(task.y.n_cols, 1));
   const auto n_x = static_cast<double>(task.x.n_rows), n_y = static_cast<double>(task.y.n_rows);
-  return threads_worth(n_threads, 16 * static_cast<double>(task.x.n_observed()) * mean_column + 4 * n_x * n_y);  // one by one
+  return threads_worth(n_threads,
+                       16 * static_cast<double>(task.x.n_observed()) * mean_column + 4 * n_x * n_y);  // one by one
 }
 
 // The pairs of one row that share a column.
 template <class T>
 struct InvertedRow {
-  std::vector<Pair<T>> pairs;   // (n_y), all zero between rows
-  std::vector<Index> touched;   // columns of the pairs in use, and one place more
-  std::vector<T> line;          // a finished row
+  std::vector<Pair<T>> pairs;  // (n_y), all zero between rows
+  std::vector<Index> touched;  // columns of the pairs in use, and one place more
+  std::vector<T> line;         // a finished row
 
   explicit InvertedRow(Offset n_y)
       : pairs(static_cast<std::size_t>(n_y)), touched(static_cast<std::size_t>(n_y) + 1), line(pairs.size()) {}
@@ -68,8 +72,8 @@ void write_line(const GramTask<T>& task, InvertedRow<T>& w, std::size_t n_touche
   const T nothing_common = form.constant * form.table[0];
   for (std::size_t j = 0; j < w.line.size(); ++j)
     w.line[j] = nothing_common * (col_scale ? row_scale * col_scale[j] : row_scale);
-  kernels_of<T>().gram.finish_pairs(w.pairs.data(), w.touched.data(), static_cast<Offset>(n_touched), form, row_scale, col_scale,
-                                 true, w.line.data());
+  kernels_of<T>().gram.finish_pairs(w.pairs.data(), w.touched.data(), static_cast<Offset>(n_touched), form, row_scale,
+                                    col_scale, true, w.line.data());
   kernels_of<T>().gram.stream(w.line.data(), task.out + (form_at * n_x + i) * n_y, n_y);
 }
 
@@ -87,8 +91,9 @@ void gram_inverted(const GramTask<T>& task, int n_threads) {
       check.look();
     }
   };
-  parallel_tasks(useful_threads(task, n_threads), (task.x.n_rows + grain - 1) / grain,
-                 [&] { return InvertedRow<T>(task.y.n_rows); }, work);
+  parallel_tasks(
+      useful_threads(task, n_threads), (task.x.n_rows + grain - 1) / grain,
+      [&] { return InvertedRow<T>(task.y.n_rows); }, work);
 }
 
 // Every task keeps its own rows, so that order and bits do not depend on the threads.
@@ -105,10 +110,11 @@ SparseGram<T> gram_sparse(const GramTask<T>& task, int n_threads) {
       const std::size_t n_touched = row.gather(task, y, i);
       const T row_scale = task.row_scale ? task.row_scale[i] : T{1};
       const std::size_t from = part.values.size();
-      part.indices.insert(part.indices.end(), row.touched.begin(), row.touched.begin() + static_cast<Offset>(n_touched));
+      part.indices.insert(part.indices.end(), row.touched.begin(),
+                          row.touched.begin() + static_cast<Offset>(n_touched));
       part.values.resize(from + n_touched);
-      kernels_of<T>().gram.finish_pairs(row.pairs.data(), row.touched.data(), static_cast<Offset>(n_touched), task.forms[0],
-                                     row_scale, task.col_scale, false, part.values.data() + from);
+      kernels_of<T>().gram.finish_pairs(row.pairs.data(), row.touched.data(), static_cast<Offset>(n_touched),
+                                        task.forms[0], row_scale, task.col_scale, false, part.values.data() + from);
       out.offsets[static_cast<std::size_t>(i) + 1] = static_cast<Offset>(n_touched);
       row.clear(n_touched);
       check.look();
@@ -128,8 +134,8 @@ SparseGram<T> gram_sparse(const GramTask<T>& task, int n_threads) {
   return out;
 }
 
-#define LACUNAR_INSTANTIATE(T)                              \
-  template void gram_inverted(const GramTask<T>&, int);     \
+#define LACUNAR_INSTANTIATE(T)                          \
+  template void gram_inverted(const GramTask<T>&, int); \
   template SparseGram<T> gram_sparse(const GramTask<T>&, int);
 LACUNAR_INSTANTIATE(float)
 LACUNAR_INSTANTIATE(double)

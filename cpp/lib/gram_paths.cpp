@@ -8,7 +8,7 @@ namespace lacunar {
 
 namespace {
 
-constexpr Offset kBlock = 192;  // rows and columns of a block: a multiple of every tile
+constexpr Offset kBlock = 192;                // rows and columns of a block: a multiple of every tile
 constexpr Offset kPieceOperations = 1 << 28;  // of a block, between two looks for an interrupt: tens of milliseconds
 
 // Rows of a table as zero-filled panels [panel][d][width], and their masks as words [panel][words][width].
@@ -52,8 +52,11 @@ struct Workspace {
   std::vector<std::uint8_t> seen;
 
   Workspace(const GramTask<T>& task, Offset rows, Offset cols, Offset entries)
-      : s(static_cast<std::size_t>(rows * cols)), n(s.size()), sink(task, rows, cols),
-        values(static_cast<std::size_t>(entries)), seen(values.size()) {}
+      : s(static_cast<std::size_t>(rows * cols)),
+        n(s.size()),
+        sink(task, rows, cols),
+        values(static_cast<std::size_t>(entries)),
+        seen(values.size()) {}
 };
 
 Offset up(Offset size, Offset tile) { return (size + tile - 1) / tile * tile; }
@@ -75,13 +78,14 @@ void gram_dense(const GramTask<T>& task, int n_threads) {
     const Offset rows = std::min(kBlock, n_x - i), cols = std::min(kBlock, n_y - j), whole = up(cols, gram.tile_cols);
     for (Offset c = 0; c < whole; c += piece, check.look())
       gram.dense_block(a.values.data() + i * d, b.values.data() + (j + c) * d, a.bits.data() + i * words,
-                          b.bits.data() + (j + c) * words, d, words, up(rows, gram.tile_rows),
-                          std::min(piece, whole - c), space.s.data() + c, space.n.data() + c, width);
+                       b.bits.data() + (j + c) * words, d, words, up(rows, gram.tile_rows), std::min(piece, whole - c),
+                       space.s.data() + c, space.n.data() + c, width);
     space.sink.put(space.s.data(), space.n.data(), width, i, rows, j, cols);
   };
   const double operations = static_cast<double>(pairs.size()) * static_cast<double>(height * width * (d + 8));
-  parallel_tasks(threads_worth(n_threads, operations), static_cast<Offset>(pairs.size()),
-                 [&] { return Workspace<T>(task, height, width, 0); }, work);
+  parallel_tasks(
+      threads_worth(n_threads, operations), static_cast<Offset>(pairs.size()),
+      [&] { return Workspace<T>(task, height, width, 0); }, work);
 }
 
 template <class T>
@@ -110,8 +114,9 @@ void gram_spmm(const GramTask<T>& task, int n_threads) {
     fill(false);
   };
   const double operations = static_cast<double>(task.x.n_observed() + 8 * n_x) * static_cast<double>(n_y);
-  parallel_tasks(threads_worth(n_threads, operations), (n_y + lanes - 1) / lanes,
-                 [&] { return Workspace<T>(task, height, lanes, lanes * task.x.n_cols); }, work);
+  parallel_tasks(
+      threads_worth(n_threads, operations), (n_y + lanes - 1) / lanes,
+      [&] { return Workspace<T>(task, height, lanes, lanes * task.x.n_cols); }, work);
 }
 
 #define LACUNAR_INSTANTIATE(T)                       \

@@ -1,9 +1,11 @@
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 #include "lacunar/interrupt.hpp"
 #include "lacunar/kernels.hpp"
 #include "lacunar/lazy_basis.hpp"
+#include "lacunar/observed.hpp"
 #include "lacunar/row_code.hpp"
 #include "lacunar/small_dense.hpp"
 #include "lacunar/trackers.hpp"
@@ -15,7 +17,11 @@ template <class T>
 class Grouse {
  public:
   Grouse(const Rows<T>& rows, double damping, double ridge, const GrouseState& state, Offset largest)
-      : rows_(rows), damping_(damping), ridge_(ridge), s_(state), row_(state.d, largest),
+      : rows_(rows),
+        damping_(damping),
+        ridge_(ridge),
+        s_(state),
+        row_(state.d, largest),
         basis_(state.v, state.n_cols, state.d, state.t, state.t_inverse) {
     const auto side = static_cast<std::size_t>(row_.leading);
     for (auto* line : {&code_, &direction_, &back_}) line->resize(side);
@@ -75,6 +81,7 @@ bool Grouse<T>::turn(const Index* seen, const T* values, int m, double* relative
 template <class T>
 Offset grouse_pass(const Rows<T>& rows, const Offset* order, Offset n_order, double damping, double ridge,
                    const GrouseState& state, const RlsTrace& trace) {
+  assert(well_ordered(rows));
   Grouse<T> pass(rows, damping, ridge, state, longest_row(rows, order, n_order));
   InterruptCheck check;
   for (Offset k = 0; k < n_order; ++k, check.after(operations_of(rows, order[k - 1], state.d)))

@@ -15,12 +15,14 @@ constexpr Offset kEntriesAtOnce = 1 << 16;  // between two looks for an interrup
 template <class T>
 void LaneBlock<T>::load(const Rows<T>& table, const T* scale, const double* base, const Offset* rows, Offset count,
                         Offset outputs) {
-  expansion_ = count <= kernels_of<T>().online.narrow.lanes ? kernels_of<T>().online.narrow : kernels_of<T>().online.wide;
+  expansion_ =
+      count <= kernels_of<T>().online.narrow.lanes ? kernels_of<T>().online.narrow : kernels_of<T>().online.wide;
   lanes_ = expansion_.lanes;
   outputs_ = outputs;
   Offset entries = 0;
   for (Offset l = 0; l < count; ++l) entries += table.offsets[rows[l] + 1] - table.offsets[rows[l]];
-  // Where most columns are in no lane, the others get slots; but finding those costs more than a place each that is cached.
+  // Where most columns are in no lane, the others get slots; but finding those costs more than a place each that is
+  // cached.
   by_slot_ = entries < table.n_cols && table.n_cols * lanes_ * static_cast<Offset>(sizeof(T) + 1) > kCachedBytes;
   slot_.resize(static_cast<std::size_t>(by_slot_ ? table.n_cols : 0));
   used_.clear();
@@ -32,7 +34,8 @@ void LaneBlock<T>::load(const Rows<T>& table, const T* scale, const double* base
   for (Offset l = 0; l < count; ++l) {
     if (scale != nullptr) scale_[static_cast<std::size_t>(l)] = scale[rows[l]];
     if (base != nullptr)
-      for (Offset k = 0; k < outputs; ++k) sums_[static_cast<std::size_t>(k * lanes_ + l)] = base[rows[l] * outputs + k];
+      for (Offset k = 0; k < outputs; ++k)
+        sums_[static_cast<std::size_t>(k * lanes_ + l)] = base[rows[l] * outputs + k];
     for (Offset p = table.offsets[rows[l]]; p < table.offsets[rows[l] + 1]; ++p) {
       Offset place = table.indices[p];
       if (by_slot_) {

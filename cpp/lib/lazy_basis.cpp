@@ -11,10 +11,10 @@
 namespace lacunar {
 namespace {
 
-constexpr int kAhead = 8;                 // rows of V prefetched ahead of a gather
-constexpr Offset kPanel = 1024;           // columns of the table turned at once
-constexpr Offset kRefresh = 1024;         // steps after which a narrow U is made orthonormal afresh
-constexpr double kSmallestCosine = .1;   // of a rotation that T can follow
+constexpr int kAhead = 8;                  // rows of V prefetched ahead of a gather
+constexpr Offset kPanel = 1024;            // columns of the table turned at once
+constexpr Offset kRefresh = 1024;          // steps after which a narrow U is made orthonormal afresh
+constexpr double kSmallestCosine = .1;     // of a rotation that T can follow
 constexpr double kLargestCondition = 1e3;  // of T, per d: beyond, U is multiplied out
 
 }  // namespace
@@ -140,7 +140,8 @@ void LazyBasis::orthonormalise(const double* rows, int m, const double* before, 
 
 void LazyBasis::refresh_when_due(int m, double& lazy) {
   const Offset count = static_cast<Offset>(t_.size());
-  const double condition = std::sqrt(dot(t_.data(), t_.data(), count) * dot(t_inverse_.data(), t_inverse_.data(), count));
+  const double condition =
+      std::sqrt(dot(t_.data(), t_.data(), count) * dot(t_inverse_.data(), t_inverse_.data(), count));
   const double patience = std::max(64.0, 4.0 * static_cast<double>(n_cols_) / m);
   if (lazy >= patience || condition > kLargestCondition * d_) materialise(lazy);
 }
@@ -156,7 +157,8 @@ void LazyBasis::rotate(const Index* seen, int m, const double* r, double size, c
   if (singular) {
     for (int i = 0; i < d_; ++i)
       for (int k = 0; k < d_; ++k)
-        at(root_, i, k) = (i == k) + (cosine - 1) * direction[static_cast<std::size_t>(i)] * direction[static_cast<std::size_t>(k)];
+        at(root_, i, k) =
+            (i == k) + (cosine - 1) * direction[static_cast<std::size_t>(i)] * direction[static_cast<std::size_t>(k)];
     turn_columns(v_, n_cols_, d_, leading_, root_);
   }
   const double reach = sine / (size * (singular ? 1.0 : cosine));

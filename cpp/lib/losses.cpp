@@ -58,8 +58,7 @@ double best_beta(PointLoss loss, double beta, double f, double y, double upper, 
   const double curvature = std::max(k, 1e-300), ridge = 0.5 / upper;
   switch (loss) {
     case PointLoss::hinge: return y * std::clamp(y * beta + (1 - y * f) / curvature, 0.0, upper);
-    case PointLoss::squared_hinge:
-      return y * std::max(0.0, y * beta + (1 - y * f - ridge * y * beta) / (k + ridge));
+    case PointLoss::squared_hinge: return y * std::max(0.0, y * beta + (1 - y * f - ridge * y * beta) / (k + ridge));
     case PointLoss::logistic: return y * logistic_weight(y * beta, y * f, upper, k);
     case PointLoss::squared: return beta + (y - f - ridge * beta) / (k + ridge);
     case PointLoss::absolute: return std::clamp(beta + (y - f) / curvature, -upper, upper);

@@ -11,8 +11,8 @@ namespace lacunar {
 
 namespace {
 
-// Lists are the quicker below about 15 % of cells touched; the gap between the two shares keeps a matrix on the border from
-// turning to and fro. A small table fits the caches whatever its density.
+// Lists are the quicker below about 15 % of cells touched; the gap between the two shares keeps a matrix on the border
+// from turning to and fro. A small table fits the caches whatever its density.
 constexpr double kTableShare = 0.15, kListShare = 0.08;
 constexpr Offset kSmallTable = 64 * 64;
 

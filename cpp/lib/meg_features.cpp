@@ -7,8 +7,14 @@
 namespace lacunar {
 
 MegFeatureForm::MegFeatureForm(MegSource rows, Offset d_rows, MegSource cols, Offset d_cols)
-    : rows_(std::move(rows)), cols_(std::move(cols)), d_rows_(d_rows), d_cols_(d_cols), length_(padded(d_rows + d_cols)),
-      scale_(std::sqrt(0.5)), matrix_(4 * length_ * (length_ / 8 + 1), 0.0), x_(length_, 0.0) {}
+    : rows_(std::move(rows)),
+      cols_(std::move(cols)),
+      d_rows_(d_rows),
+      d_cols_(d_cols),
+      length_(padded(d_rows + d_cols)),
+      scale_(std::sqrt(0.5)),
+      matrix_(4 * length_ * (length_ / 8 + 1), 0.0),
+      x_(length_, 0.0) {}
 
 MegFeatureForm::MegFeatureForm(const double* square, Offset leading, MegSource x, Offset d)
     : MegFeatureForm(std::move(x), d, {nullptr, 1, 0, nullptr}, 0) {

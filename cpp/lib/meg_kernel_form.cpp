@@ -86,8 +86,8 @@ void MegKernelForm::by_k(const double* u, double* w) {
 }
 
 bool MegKernelForm::add(double change) {
-  const Change before{row_, col_, cells_.get(row_, col_), row_sums_[row_], col_sums_[col_],
-                      row_touched_[row_], col_touched_[col_]};
+  const Change before{
+      row_, col_, cells_.get(row_, col_), row_sums_[row_], col_sums_[col_], row_touched_[row_], col_touched_[col_]};
   if (!std::isfinite(before.cell + change) || !std::isfinite(before.row_sum + change) ||
       !std::isfinite(before.col_sum + change))
     return false;
@@ -138,7 +138,8 @@ MegCellState MegKernelForm::state() const {
 bool MegKernelForm::take(const MegCellState& state) {
   if (!could_seat(*rows_, state.row_seats) || !could_seat(*cols_, state.col_seats)) return false;
   MegCells cells;
-  for (std::size_t t = 0; t < state.cells.size(); ++t) cells.set(state.cell_rows[t], state.cell_cols[t], state.cells[t]);
+  for (std::size_t t = 0; t < state.cells.size(); ++t)
+    cells.set(state.cell_rows[t], state.cell_cols[t], state.cells[t]);
   cells.keep_as(state.table);
   for (Index vertex : state.row_seats) rows_->seat(vertex);
   for (Index vertex : state.col_seats) cols_->seat(vertex);

@@ -68,8 +68,13 @@ void MegDense::apply(const double* x, double* out) {
 }
 
 MegFactor::MegFactor(MegSource phi, double own, double constant)
-    : MegSide(phi.vertices), phi_(std::move(phi)), d_(phi_.leading), leading_(padded(d_)), own_(own / 2),
-      constant_(constant / 2), code_(leading_) {}
+    : MegSide(phi.vertices),
+      phi_(std::move(phi)),
+      d_(phi_.leading),
+      leading_(padded(d_)),
+      own_(own / 2),
+      constant_(constant / 2),
+      code_(leading_) {}
 
 bool MegFactor::grow(MegSource phi) {
   if (phi.vertices < vertices() || phi.leading != d_) return false;

@@ -1,15 +1,17 @@
 #include "lacunar/online.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
 #include "lacunar/lane_block.hpp"
+#include "lacunar/observed.hpp"
 #include "lacunar/parallel.hpp"
 
 namespace lacunar {
 namespace {
 
-constexpr Offset kWaveGroups = 4;         // groups a thread takes between two visits of the steps
+constexpr Offset kWaveGroups = 4;             // groups a thread takes between two visits of the steps
 constexpr Offset kPairsForThreads = 1 << 20;  // kernel values that are worth waking threads for
 
 template <class T>
@@ -22,7 +24,13 @@ class Descent {
  public:
   Descent(const RowKernel<T>& kernel, const Lesson<T>& lesson, const StepRule& rule, Support<T>& support, double* clock,
           double* values)
-      : kernel_(kernel), lesson_(lesson), rule_(rule), support_(support), clock_(clock), values_(values), steps_(rule, clock) {}
+      : kernel_(kernel),
+        lesson_(lesson),
+        rule_(rule),
+        support_(support),
+        clock_(clock),
+        values_(values),
+        steps_(rule, clock) {}
 
   bool valued;  // the next row's values are there
 
@@ -30,7 +38,8 @@ class Descent {
     block.add(rows_in(support_, lesson_.rows.n_cols), support_.scale, support_.first, first, last, kernel_, check);
   }
 
-  // Steps of order[from, from + count), laid in the block, whose sums are those over `known` support rows. As online_descend.
+  // Steps of order[from, from + count), laid in the block, whose sums are those over `known` support rows. As
+  // online_descend.
   Offset follow(LaneBlock<T>& block, Offset from, Offset count, Offset known, InterruptCheck& check) {
     for (Offset lane = 0; lane < count; ++lane) {
       if (!valued && steps_.due()) return from + lane;
@@ -103,8 +112,10 @@ Offset online_descend(const RowKernel<T>& kernel, const Lesson<T>& lesson, const
                       Support<T>& support, double* clock, double* values, bool valued, int n_threads) {
   Descent<T> descent(kernel, lesson, rule, support, clock, values);
   descent.valued = valued;
-  const Offset lanes = kernels_of<T>().online.wide.lanes, 
-               together = n_threads > 1 ? std::min(kWaveGroups * n_threads, (std::min(block, lesson.n_order) + lanes - 1) / lanes) : 1;
+  const Offset lanes = kernels_of<T>().online.wide.lanes,
+               together = n_threads > 1
+                              ? std::min(kWaveGroups * n_threads, (std::min(block, lesson.n_order) + lanes - 1) / lanes)
+                              : 1;
   std::vector<LaneBlock<T>> groups(static_cast<std::size_t>(together));
   InterruptCheck check;  // of all waves: one by itself may be short
   for (Offset start = 0; start < lesson.n_order; check.look()) {
@@ -130,6 +141,7 @@ Offset online_descend(const RowKernel<T>& kernel, const Lesson<T>& lesson, const
 template <class T>
 void online_decide(const RowKernel<T>& kernel, const Rows<T>& rows, const T* scale, const Support<T>& support,
                    const double* coef, Offset outputs, double* values, int n_threads) {
+  assert(well_ordered(rows));
   const Offset lanes = kernels_of<T>().online.wide.lanes;
   const auto work = [&](LaneBlock<T>& block, Offset task, InterruptCheck& check) {
     std::vector<Offset> members;
@@ -137,16 +149,17 @@ void online_decide(const RowKernel<T>& kernel, const Rows<T>& rows, const T* sca
     block.load(rows, scale, nullptr, members.data(), static_cast<Offset>(members.size()), outputs);
     block.add(rows_in(support, rows.n_cols), support.scale, coef, 0, support.count, kernel, check);
     for (std::size_t lane = 0; lane < members.size(); ++lane)
-      for (Offset k = 0; k < outputs; ++k) values[members[lane] * outputs + k] = block.sum(static_cast<Offset>(lane), k);
+      for (Offset k = 0; k < outputs; ++k)
+        values[members[lane] * outputs + k] = block.sum(static_cast<Offset>(lane), k);
     block.clear();
   };
   parallel_tasks(n_threads, (rows.n_rows + lanes - 1) / lanes, [] { return LaneBlock<T>(); }, work);
 }
 
-#define LACUNAR_ONLINE(T)                                                                                              \
-  template Offset online_descend<T>(const RowKernel<T>&, const Lesson<T>&, const StepRule&, Offset, Support<T>&,       \
-                                    double*, double*, bool, int);                                                            \
-  template void online_decide<T>(const RowKernel<T>&, const Rows<T>&, const T*, const Support<T>&, const double*,      \
+#define LACUNAR_ONLINE(T)                                                                                         \
+  template Offset online_descend<T>(const RowKernel<T>&, const Lesson<T>&, const StepRule&, Offset, Support<T>&,  \
+                                    double*, double*, bool, int);                                                 \
+  template void online_decide<T>(const RowKernel<T>&, const Rows<T>&, const T*, const Support<T>&, const double*, \
                                  Offset, double*, int);
 LACUNAR_ONLINE(float)
 LACUNAR_ONLINE(double)

@@ -1,8 +1,10 @@
 #include "lacunar/pair_sums.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <vector>
 
+#include "lacunar/observed.hpp"
 #include "lacunar/parallel.hpp"
 
 namespace lacunar {
@@ -86,6 +88,7 @@ void add_table_row(const Rows<T>& rows, const ColumnView& columns, const double*
 template <class T>
 void column_pair_sums(const Rows<T>& rows, const ColumnView& columns, const double* shift, const PairTables& out,
                       int n_threads) {
+  assert(well_ordered(rows));
   std::vector<double> z(static_cast<std::size_t>(rows.n_observed()));
   for (std::size_t p = 0; p < z.size(); ++p) z[p] = static_cast<double>(rows.values[p]) - shift[rows.indices[p]];
   parallel_tasks(n_threads, (rows.n_cols + kColumnsATask - 1) / kColumnsATask, [&](Offset task, InterruptCheck& check) {
@@ -99,6 +102,7 @@ template void column_pair_sums(const Rows<double>&, const ColumnView&, const dou
 
 template <class T>
 void column_pair_sums(const Rows<T>& rows, const double* shift, Offset stripe, const PairTables& out, int n_threads) {
+  assert(well_ordered(rows));
   const Offset height = std::max<Offset>(stripe, 1);
   parallel_tasks(n_threads, (rows.n_cols + height - 1) / height, [&](Offset task, InterruptCheck& check) {
     add_stripe(rows, shift, task * height, std::min((task + 1) * height, rows.n_cols), out, check);

@@ -1,17 +1,19 @@
 #include "lacunar/primal.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 
+#include "lacunar/observed.hpp"
 #include "lacunar/parallel.hpp"
 #include "lacunar/prefetch.hpp"
 
 namespace lacunar {
 namespace {
 
-constexpr Offset kAhead = 8;          // rows of data prefetched ahead
-constexpr Offset kRowsATask = 1024;   // of primal_decide
-constexpr Index kLongestRest = 4;     // a row at rest is visited in one sweep of two, four, eight or at most 2^4
+constexpr Offset kAhead = 8;         // rows of data prefetched ahead
+constexpr Offset kRowsATask = 1024;  // of primal_decide
+constexpr Index kLongestRest = 4;    // a row at rest is visited in one sweep of two, four, eight or at most 2^4
 
 // Whether a row that was left as it is the last times may wait: rows take turns, each in a sweep of its own number.
 bool rests(const Ascent& ascent, Offset row) {
@@ -45,6 +47,7 @@ template <class T>
 Offset primal_descend(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, const double* curvature,
                       const double* target, const double* weight, Offset outputs, const Offset* order, Offset n_order,
                       const StepRule& rule, T* first, T* second, double* clock, double* values) {
+  assert(well_ordered(rows));
   Featurizer<T> features(map, rows, row_scale);
   StepClock steps(rule, clock);
   InterruptCheck check;
@@ -82,6 +85,7 @@ Offset primal_descend(const FeatureMap& map, const Rows<T>& rows, const double* 
 template <class T>
 Offset primal_ascend(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, const Ascent& ascent,
                      Offset outputs, const Offset* order, Offset n_order, PointLoss loss, double epsilon, T* table) {
+  assert(well_ordered(rows));
   Featurizer<T> features(map, rows, row_scale);
   InterruptCheck check;
   for (Offset i = 0; i < n_order; ++i) {
@@ -112,6 +116,7 @@ Offset primal_ascend(const FeatureMap& map, const Rows<T>& rows, const double* r
 template <class T>
 void primal_decide(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, Offset outputs, const T* table,
                    double* values, int n_threads) {
+  assert(well_ordered(rows));
   const Offset tasks = (rows.n_rows + kRowsATask - 1) / kRowsATask;
   const auto work = [&](Featurizer<T>& features, Offset task, InterruptCheck& check) {
     const Offset last = std::min((task + 1) * kRowsATask, rows.n_rows);
@@ -124,12 +129,12 @@ void primal_decide(const FeatureMap& map, const Rows<T>& rows, const double* row
   parallel_tasks(n_threads, tasks, [&] { return Featurizer<T>(map, rows, row_scale); }, work);
 }
 
-#define LACUNAR_PRIMAL(T)                                                                                              \
-  template Offset primal_descend<T>(const FeatureMap&, const Rows<T>&, const double*, const double*, const double*,    \
-                                    const double*, Offset, const Offset*, Offset, const StepRule&, T*, T*, double*,    \
-                                    double*);                                                                          \
-  template Offset primal_ascend<T>(const FeatureMap&, const Rows<T>&, const double*, const Ascent&, Offset,            \
-                                   const Offset*, Offset, PointLoss, double, T*);                                      \
+#define LACUNAR_PRIMAL(T)                                                                                           \
+  template Offset primal_descend<T>(const FeatureMap&, const Rows<T>&, const double*, const double*, const double*, \
+                                    const double*, Offset, const Offset*, Offset, const StepRule&, T*, T*, double*, \
+                                    double*);                                                                       \
+  template Offset primal_ascend<T>(const FeatureMap&, const Rows<T>&, const double*, const Ascent&, Offset,         \
+                                   const Offset*, Offset, PointLoss, double, T*);                                   \
   template void primal_decide<T>(const FeatureMap&, const Rows<T>&, const double*, Offset, const T*, double*, int);
 LACUNAR_PRIMAL(float)
 LACUNAR_PRIMAL(double)

@@ -113,7 +113,8 @@ void wide_decide(const FeatureMap& map, const Rows<T>& rows, const double* row_s
     std::fill(values + first * outputs, values + last * outputs, 0.0);
     for (Offset id = 0; id < map.rows(); ++id) {
       const Offset end = block.start(id + 1);
-      if (id + 1 < map.rows() && block.start(id + 2) > end) prefetch<For::reading_once>(table, (id + 1) * stride, (id + 2) * stride);
+      if (id + 1 < map.rows() && block.start(id + 2) > end)
+        prefetch<For::reading_once>(table, (id + 1) * stride, (id + 2) * stride);
       for (Offset at = block.start(id); at < end; ++at) {
         block.prefetch(at + 2, end);
         const Offset member = block.members[static_cast<std::size_t>(at)], from = block.offset(member);
@@ -128,35 +129,37 @@ void wide_decide(const FeatureMap& map, const Rows<T>& rows, const double* row_s
 }
 
 template <class T>
-void wide_add(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, Offset outputs, const Addition<T>& one,
-              const Addition<T>& other, int n_threads) {
+void wide_add(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, Offset outputs,
+              const Addition<T>& one, const Addition<T>& other, int n_threads) {
   const Block<T> block(map, rows, row_scale, 0, rows.n_rows);
   const Offset stride = outputs * map.width();
-  parallel_tasks(n_threads, (map.rows() + kTableRowsATask - 1) / kTableRowsATask, [&](Offset task, InterruptCheck& check) {
-    const Offset last = std::min((task + 1) * kTableRowsATask, map.rows());
-    for (Offset id = task * kTableRowsATask; id < last; ++id) {
-      const Offset end = block.start(id + 1);
-      if (id + 1 < last && block.start(id + 2) > end) {
-        prefetch<For::reading_once>(one.table, (id + 1) * stride, (id + 2) * stride);
-        if (other.table != nullptr) prefetch<For::reading_once>(other.table, (id + 1) * stride, (id + 2) * stride);
-      }
-      for (Offset at = block.start(id); at < end; ++at) {
-        block.prefetch(at + 2, end);
-        const Offset member = block.members[static_cast<std::size_t>(at)], from = block.offset(member);
-        const Index* places = block.places.data() + from;
-        const T* values = block.values.data() + from;
-        for (Offset k = 0; k < outputs; ++k)
-          scatter(one, other, id * stride + k * map.width(), member * outputs + k, places, values,
-                  block.offset(member + 1) - from);
-        check.after(2 * outputs * (block.offset(member + 1) - from));
-      }
-    }
-  });
+  parallel_tasks(n_threads, (map.rows() + kTableRowsATask - 1) / kTableRowsATask,
+                 [&](Offset task, InterruptCheck& check) {
+                   const Offset last = std::min((task + 1) * kTableRowsATask, map.rows());
+                   for (Offset id = task * kTableRowsATask; id < last; ++id) {
+                     const Offset end = block.start(id + 1);
+                     if (id + 1 < last && block.start(id + 2) > end) {
+                       prefetch<For::reading_once>(one.table, (id + 1) * stride, (id + 2) * stride);
+                       if (other.table != nullptr)
+                         prefetch<For::reading_once>(other.table, (id + 1) * stride, (id + 2) * stride);
+                     }
+                     for (Offset at = block.start(id); at < end; ++at) {
+                       block.prefetch(at + 2, end);
+                       const Offset member = block.members[static_cast<std::size_t>(at)], from = block.offset(member);
+                       const Index* places = block.places.data() + from;
+                       const T* values = block.values.data() + from;
+                       for (Offset k = 0; k < outputs; ++k)
+                         scatter(one, other, id * stride + k * map.width(), member * outputs + k, places, values,
+                                 block.offset(member + 1) - from);
+                       check.after(2 * outputs * (block.offset(member + 1) - from));
+                     }
+                   }
+                 });
 }
 
-#define LACUNAR_WIDE(T)                                                                                                \
-  template void wide_decide<T>(const FeatureMap&, const Rows<T>&, const double*, Offset, const T*, double*, int);      \
-  template void wide_add<T>(const FeatureMap&, const Rows<T>&, const double*, Offset, const Addition<T>&,              \
+#define LACUNAR_WIDE(T)                                                                                           \
+  template void wide_decide<T>(const FeatureMap&, const Rows<T>&, const double*, Offset, const T*, double*, int); \
+  template void wide_add<T>(const FeatureMap&, const Rows<T>&, const double*, Offset, const Addition<T>&,         \
                             const Addition<T>&, int);
 LACUNAR_WIDE(float)
 LACUNAR_WIDE(double)

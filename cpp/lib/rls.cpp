@@ -1,6 +1,7 @@
 #include "lacunar/rls.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "lacunar/interrupt.hpp"
 #include "lacunar/kernels.hpp"
 #include "lacunar/lazy_basis.hpp"
+#include "lacunar/observed.hpp"
 #include "lacunar/prefetch.hpp"
 #include "lacunar/row_code.hpp"
 #include "lacunar/small_dense.hpp"
@@ -42,7 +44,12 @@ template <class P, class T>
 class Pass {
  public:
   Pass(const Rows<T>& rows, const double* label, const RlsRule& rule, const RlsState<P>& state, Offset largest)
-      : rows_(rows), label_(label), rule_(rule), s_(state), d_(state.d), row_(state.d, largest),
+      : rows_(rows),
+        label_(label),
+        rule_(rule),
+        s_(state),
+        d_(state.d),
+        row_(state.d, largest),
         basis_(state.v, state.n_cols, state.d, state.t, state.t_inverse) {
     const auto side = static_cast<std::size_t>(row_.leading);
     for (auto* line : {&code_, &label_code_, &inner_, &gain_, &w_}) line->resize(side);
@@ -112,8 +119,8 @@ void Pass<P, T>::solve_codes(double label, double* prediction) {
   }
 }
 
-// The same for a row with fewer entries than directions, or nearly so: of all codes that step 5 allows the shortest in U's
-// coordinates, which no choice of V and T changes.
+// The same for a row with fewer entries than directions, or nearly so: of all codes that step 5 allows the shortest in
+// U's coordinates, which no choice of V and T changes.
 template <class P, class T>
 void Pass<P, T>::shortest_codes(double label, double* prediction) {
   const double* t = rule_.orthonormal ? basis_.t().data() : nullptr;
@@ -208,7 +215,8 @@ bool Pass<P, T>::step(Offset row, const RlsTrace& trace) {
     if (s_.codes != nullptr) remember_label({s_.codes, s_.labelled, s_.labels}, d_, kept, label, code_.data());
     update_columns();
     if (rule_.orthonormal)  // step 7
-      basis_.orthonormalise(next_.data(), row_.m, row_.gram.data(), static_cast<Offset>(s_.clock[kSteps]), s_.clock[kLazySteps]);
+      basis_.orthonormalise(next_.data(), row_.m, row_.gram.data(), static_cast<Offset>(s_.clock[kSteps]),
+                            s_.clock[kLazySteps]);
     move_weights(label);
     if (!std::isfinite(dot(w_.data(), w_.data(), d_))) return false;
   }
@@ -250,6 +258,7 @@ void remember_label(const LabelSums& sums, int d, double kept, double label, con
 template <class P, class T>
 Offset rls_pass(const Rows<T>& rows, const Offset* order, Offset n_order, const double* label, const RlsRule& rule,
                 const RlsState<P>& state, const RlsTrace& trace) {
+  assert(well_ordered(rows));
   Pass<P, T> pass(rows, label, rule, state, longest_row(rows, order, n_order));
   InterruptCheck check;
   for (Offset k = 0; k < n_order; ++k, check.after(operations_of(rows, order[k - 1], state.d)))
@@ -257,8 +266,8 @@ Offset rls_pass(const Rows<T>& rows, const Offset* order, Offset n_order, const 
   return -1;
 }
 
-#define LACUNAR_RLS(P, T)                                                                                            \
-  template Offset rls_pass<P, T>(const Rows<T>&, const Offset*, Offset, const double*, const RlsRule&,               \
+#define LACUNAR_RLS(P, T)                                                                              \
+  template Offset rls_pass<P, T>(const Rows<T>&, const Offset*, Offset, const double*, const RlsRule&, \
                                  const RlsState<P>&, const RlsTrace&);
 LACUNAR_RLS(double, double)
 LACUNAR_RLS(double, float)

@@ -1,10 +1,12 @@
 #include "lacunar/row_codes.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <atomic>
 #include <vector>
 
 #include "lacunar/lazy_basis.hpp"
+#include "lacunar/observed.hpp"
 #include "lacunar/parallel.hpp"
 #include "lacunar/row_code.hpp"
 
@@ -25,6 +27,7 @@ struct Space {  // of one thread
 template <class T>
 Offset row_codes(const Rows<T>& rows, const double* basis, int d, double ridge_of_all, const double* ridge,
                  const RowCodes& out, int n_threads) {
+  assert(well_ordered(rows));
   std::atomic<Offset> rescued{0};
   const Offset tasks = (rows.n_rows + kRowsATask - 1) / kRowsATask;
   Offset longest = 1;

@@ -1,20 +1,22 @@
 #include "lacunar/row_products.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <vector>
 
 #include "lacunar/kernels.hpp"
+#include "lacunar/observed.hpp"
 #include "lacunar/parallel.hpp"
 #include "lacunar/row_parts.hpp"
 
 namespace lacunar {
 namespace {
 
-constexpr int kLargestBlock = 8;    // vectors whose running sums stay in registers
+constexpr int kLargestBlock = 8;  // vectors whose running sums stay in registers
 constexpr Offset kMostParts = 16;
-constexpr Offset kEntriesAColumn = 16;  // of a part
-constexpr Offset kFewColumns = 2;       // of b, for which a panel would be mostly padding
-constexpr Offset kRowsATask = 96;       // share the panels of b: a multiple of every tile
+constexpr Offset kEntriesAColumn = 16;           // of a part
+constexpr Offset kFewColumns = 2;                // of b, for which a panel would be mostly padding
+constexpr Offset kRowsATask = 96;                // share the panels of b: a multiple of every tile
 constexpr Offset kProductsForThreads = 1 << 20;  // that are worth waking threads for
 constexpr Offset kEntriesAtOnce = 1 << 20, kProductsAtOnce = 1 << 28;  // between two looks for an interrupt
 
@@ -66,7 +68,8 @@ std::vector<double> panels_of(const double* b, Offset depth, Offset width, Offse
   std::vector<double> made(static_cast<std::size_t>(n * depth * columns), 0.0);
   for (Offset panel = 0; panel < n; ++panel) {
     const Offset from = panel * columns, wide = std::min(columns, width - from);
-    for (Offset k = 0; k < depth; ++k) std::copy_n(b + k * width + from, wide, made.data() + (panel * depth + k) * columns);
+    for (Offset k = 0; k < depth; ++k)
+      std::copy_n(b + k * width + from, wide, made.data() + (panel * depth + k) * columns);
   }
   return made;
 }
@@ -93,6 +96,7 @@ template void row_product(const double*, Offset, Offset, const double*, Offset, 
 
 template <class T>
 void column_gram_product(const Rows<T>& rows, const double* v, int width, double* out, int n_threads) {
+  assert(well_ordered(rows));
   const Offset size = rows.n_cols * width;
   const Offset n_parts = part_count(rows, kEntriesAColumn, kMostParts);
   std::vector<double> others(static_cast<std::size_t>((n_parts - 1) * size), 0.0);

@@ -81,7 +81,12 @@ void selected_inverse(const Rows<double>& lower, const double* pivots, const dou
   const Offset n = lower.n_rows, start = n - k;
   Offset widest = 0;
   for (Offset j = 0; j < start; ++j) widest = std::max(widest, lower.offsets[j + 1] - lower.offsets[j]);
-  Done z{lower, tail, start, k, inverse_diagonal, std::vector<double>(static_cast<std::size_t>(lower.offsets[start])),
+  Done z{lower,
+         tail,
+         start,
+         k,
+         inverse_diagonal,
+         std::vector<double>(static_cast<std::size_t>(lower.offsets[start])),
          std::vector<Index>(static_cast<std::size_t>(n), -1)};
   std::vector<double> product(static_cast<std::size_t>(widest));
   for (Offset a = 0; a < k; ++a) inverse_diagonal[start + a] = tail[a * k + a];

@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <limits>
 
 #include "lacunar/interrupt.hpp"
 #include "lacunar/kernels.hpp"
 #include "lacunar/lazy_basis.hpp"
+#include "lacunar/observed.hpp"
 #include "lacunar/row_code.hpp"
 #include "lacunar/small_dense.hpp"
 #include "lacunar/trackers.hpp"
@@ -26,7 +28,8 @@ void sandwich(const std::vector<double>& by, double* matrix, int d, int leading)
   kernels().small.multiply(half.data(), by.data(), leading, leading, out.data());
   for (int i = 0; i < d; ++i)
     for (int k = 0; k < d; ++k)
-      matrix[i * d + k] = (out[static_cast<std::size_t>(i * leading + k)] + out[static_cast<std::size_t>(k * leading + i)]) / 2;
+      matrix[i * d + k] =
+          (out[static_cast<std::size_t>(i * leading + k)] + out[static_cast<std::size_t>(k * leading + i)]) / 2;
 }
 
 void apply_square(const std::vector<double>& by, double* line, int d, int leading) {
@@ -119,8 +122,8 @@ void Shared<T>::move_columns(const Index* seen, double kept, double tau) {
   }
 }
 
-// V <- V S with S = (V^T V)^(-1/2), and everything in its coordinates with it: ridge and step leave the scale of V free, and
-// it would drift. Codes turn by S^-1 = V^T V S.
+// V <- V S with S = (V^T V)^(-1/2), and everything in its coordinates with it: ridge and step leave the scale of V
+// free, and it would drift. Codes turn by S^-1 = V^T V S.
 template <class T>
 void Shared<T>::normalise() {
   const int ld = row_.leading;
@@ -189,8 +192,9 @@ double ridge_of(const double* sums, int d, double otherwise) {
 }
 
 template <class T>
-Offset shared_pass(const Rows<T>& rows, const Offset* order, Offset n_order, const double* label, const SharedRule& rule,
-                   const SharedState& state, const RlsTrace& trace) {
+Offset shared_pass(const Rows<T>& rows, const Offset* order, Offset n_order, const double* label,
+                   const SharedRule& rule, const SharedState& state, const RlsTrace& trace) {
+  assert(well_ordered(rows));
   Shared<T> pass(rows, label, rule, state, longest_row(rows, order, n_order));
   InterruptCheck check;
   for (Offset k = 0; k < n_order; ++k, check.after(operations_of(rows, order[k - 1], state.d)))

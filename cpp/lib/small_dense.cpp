@@ -83,8 +83,8 @@ int longest(const double* rows, int m, int leading, double* length) {
   return found;
 }
 
-// rows ~ columns^T axes with orthonormal axes (rank, leading) and columns (rank, m): the longest row that is left gives the
-// next axis, made orthogonal twice.
+// rows ~ columns^T axes with orthonormal axes (rank, leading) and columns (rank, m): the longest row that is left gives
+// the next axis, made orthogonal twice.
 int row_axes(double* rows, int m, int d, int leading, LeastNormWork& work) {
   double first = 0, length = 0;
   int rank = 0;

@@ -1,6 +1,6 @@
-// py::array <-> views. Exact dtype, C order and alignment are demanded, never produced by a cast: the Python door has seen to
-// it. Shapes, sizes and what else costs less than the call are checked here; that columns ascend inside their rows and lie
-// below n_cols is checked once, where an `Observed` is made, which nobody can write to afterwards.
+// py::array <-> views. Exact dtype, C order and alignment are demanded, never produced by a cast: the Python door has
+// seen to it. Shapes, sizes and what else costs less than the call are checked here; that columns ascend inside their
+// rows and lie below n_cols is checked once, where an `Observed` is made, which nobody can write to afterwards.
 #pragma once
 
 #include <pybind11/numpy.h>
@@ -64,8 +64,8 @@ void expect_below(const Array<N>& numbers, Offset end, const char* name) {
   const N* at = numbers.data();
   for (py::ssize_t k = 0; k < numbers.size(); ++k)
     if (at[k] < 0 || at[k] >= end)
-      throw std::invalid_argument(std::string(name) + " must hold numbers from 0 to " + std::to_string(end - 1) + "; got " +
-                                  std::to_string(at[k]) + " at place " + std::to_string(k));
+      throw std::invalid_argument(std::string(name) + " must hold numbers from 0 to " + std::to_string(end - 1) +
+                                  "; got " + std::to_string(at[k]) + " at place " + std::to_string(k));
 }
 
 inline int int_of(Offset number, const char* name) {
@@ -78,12 +78,14 @@ inline int int_of(Offset number, const char* name) {
 inline void expect_offsets(const Offset* offsets, Offset rows, Offset entries, const char* name) {
   bool sound = offsets[0] >= 0 && offsets[rows] <= entries;
   for (Offset k = 0; k < rows; ++k) sound = sound && offsets[k] <= offsets[k + 1];
-  if (!sound) throw std::invalid_argument(std::string(name) + " must rise from 0 or more to the number of entries at most");
+  if (!sound)
+    throw std::invalid_argument(std::string(name) + " must rise from 0 or more to the number of entries at most");
 }
 
 // As they come: `find_fault` is what says whether they keep the contract.
 template <class T>
-Rows<T> unchecked_rows_of(const Array<Offset>& offsets, const Array<Index>& indices, const Array<T>& values, Offset n_cols) {
+Rows<T> unchecked_rows_of(const Array<Offset>& offsets, const Array<Index>& indices, const Array<T>& values,
+                          Offset n_cols) {
   if (offsets.size() < 1) throw std::invalid_argument("indptr is empty");
   expect_size(indices, values.size(), "indices");
   int_of(n_cols, "n_cols");

@@ -6,8 +6,10 @@ namespace lacunar::bind {
 namespace {
 
 py::tuple result_of(const DualProgress& progress) {
-  if (!progress.finite) throw std::invalid_argument(
-        "the Gram matrix must hold numbers that float32 can; it holds NaN or infinite ones. Use normalize='trace' or 'cosine', "
+  if (!progress.finite)
+    throw std::invalid_argument(
+        "the Gram matrix must hold numbers that float32 can; it holds NaN or infinite ones. Use normalize='trace' or "
+        "'cosine', "
         "standardised columns, or a smaller gamma or degree.");
   return py::make_tuple(progress.steps, progress.primal, progress.dual, progress.gap(), progress.stalled);
 }

@@ -11,7 +11,8 @@ Offset sums_of(const Array<Offset>& indptr, const Array<Index>& indices, const A
                const Array<double>& model, int k, double noise, Array<double> sums, Array<double> moment,
                int n_threads) {
   if (model.ndim() != 2 || k < 1 || k > kMostFactors)
-    throw std::invalid_argument("model must have two dimensions, k must be positive and at most " + std::to_string(kMostFactors));
+    throw std::invalid_argument("model must have two dimensions, k must be positive and at most " +
+                                std::to_string(kMostFactors));
   const Offset n_cols = model.shape(0);
   const auto rows = rows_of(indptr, indices, values, n_cols);
   expect_size(model, {n_cols, factor_width(k)}, "model");

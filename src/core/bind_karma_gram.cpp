@@ -21,7 +21,8 @@ const char* name_of(GramPath path) {
   return path == GramPath::dense ? "dense" : path == GramPath::spmm ? "spmm" : "inverted";
 }
 
-// The arrays of a call, as the core wants them. forms (q, 3) of coefficients and tables (q, n_max + 1), of the output's type.
+// The arrays of a call, as the core wants them. forms (q, 3) of coefficients and tables (q, n_max + 1), of the output's
+// type.
 template <class T>
 GramTask<T> task_of(const Rows<T>& x, const Rows<T>& y, bool symmetric, const Array<T>& forms, const Array<T>& tables,
                     const std::optional<Array<T>>& row_scale, const std::optional<Array<T>>& col_scale) {
@@ -30,7 +31,8 @@ GramTask<T> task_of(const Rows<T>& x, const Rows<T>& y, bool symmetric, const Ar
   const Offset width = tables.ndim() == 2 ? tables.shape(1) : 0;
   expect_size(forms, {3, q}, "forms");
   expect_size(tables, {q, width}, "tables");
-  if (width <= std::min(longest_of(x), longest_of(y))) throw std::invalid_argument("tables end before the longest row does");
+  if (width <= std::min(longest_of(x), longest_of(y)))
+    throw std::invalid_argument("tables end before the longest row does");
   if (symmetric && (x.n_rows != y.n_rows || x.indices != y.indices))
     throw std::invalid_argument("symmetric, but the rows are not the same");
   if (row_scale) expect_size(*row_scale, {q, x.n_rows}, "row_scale"), task.row_scale = row_scale->data();
@@ -63,9 +65,9 @@ std::string gram(const Array<Offset>& x_indptr, const Array<Index>& x_indices, c
 
 template <class T>
 py::tuple gram_csr(const Array<Offset>& x_indptr, const Array<Index>& x_indices, const Array<T>& x_values,
-                   const Array<Offset>& y_indptr, const Array<Index>& y_indices, const Array<T>& y_values, Offset n_cols,
-                   const Array<T>& forms, const Array<T>& tables, const Scale<T>& row_scale, const Scale<T>& col_scale,
-                   int n_threads) {
+                   const Array<Offset>& y_indptr, const Array<Index>& y_indices, const Array<T>& y_values,
+                   Offset n_cols, const Array<T>& forms, const Array<T>& tables, const Scale<T>& row_scale,
+                   const Scale<T>& col_scale, int n_threads) {
   const auto task = task_of(rows_of(x_indptr, x_indices, x_values, n_cols),
                             rows_of(y_indptr, y_indices, y_values, n_cols), false, forms, tables, row_scale, col_scale);
   if (task.forms.size() != 1) throw std::invalid_argument("a sparse result holds one form");

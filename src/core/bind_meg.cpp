@@ -10,7 +10,8 @@ namespace {
 // One engine: calls take turns, with those that change its sides, too.
 class Engine {
  public:
-  Engine(std::unique_ptr<MegForm> form, std::shared_ptr<Turn> rows, std::shared_ptr<Turn> cols, double log_scale, double tol)
+  Engine(std::unique_ptr<MegForm> form, std::shared_ptr<Turn> rows, std::shared_ptr<Turn> cols, double log_scale,
+         double tol)
       : rows_(std::move(rows)), cols_(std::move(cols)), meg_(std::move(form), log_scale, tol) {}
 
   template <class F>
@@ -58,8 +59,9 @@ std::unique_ptr<Engine> with_features(const Doubles& rows, Offset n_rows, const 
                                       double log_scale, double tol) {
   auto of_rows = source_of(rows, n_rows), of_cols = source_of(cols, n_cols);
   const Offset d_rows = of_rows.leading, d_cols = of_cols.leading;
-  return std::make_unique<Engine>(std::make_unique<MegFeatureForm>(std::move(of_rows), d_rows, std::move(of_cols), d_cols),
-                                  std::make_shared<Turn>(), std::make_shared<Turn>(), log_scale, tol);
+  return std::make_unique<Engine>(
+      std::make_unique<MegFeatureForm>(std::move(of_rows), d_rows, std::move(of_cols), d_cols),
+      std::make_shared<Turn>(), std::make_shared<Turn>(), log_scale, tol);
 }
 
 py::tuple answer_of(const MegAnswer& a) {
@@ -112,8 +114,8 @@ py::tuple run(Engine& engine, const Indices& i, const Indices& j, const Doubles&
   const Offset n = pairs.count();
   for (const py::array& each : {py::array(y), py::array(step), py::array(out), py::array(updated)})
     expect_size(each, n, "an array of trials");
-  const MegStream stream{n,      pairs.i.data(), pairs.j.data(), y.data(),           step.data(),
-                         gamma,  strict,         values_too,     out.mutable_data(), updated.mutable_data()};
+  const MegStream stream{n,     pairs.i.data(), pairs.j.data(), y.data(),           step.data(),
+                         gamma, strict,         values_too,     out.mutable_data(), updated.mutable_data()};
   MegStatus status = MegStatus::ok;
   const Offset failed = engine.locked([&](Meg& meg) {
     pairs.expect_in(meg);
@@ -149,7 +151,8 @@ py::dict cells(Engine& engine) {
   return made;
 }
 
-// In place of what the engine has learned: seats of vertices, each once and those it has first, their sums, and cells by seats.
+// In place of what the engine has learned: seats of vertices, each once and those it has first, their sums, and cells
+// by seats.
 void set_cells(Engine& engine, const Indices& row_seats, const Indices& col_seats, const Doubles& row_sums,
                const Doubles& col_sums, const Indices& rows, const Indices& cols, const Doubles& cell, bool table) {
   expect_size(row_sums, row_seats.size(), "row_sums");
@@ -162,8 +165,9 @@ void set_cells(Engine& engine, const Indices& row_seats, const Indices& col_seat
                            vector_of(rows),      vector_of(cols),      vector_of(cell),     table};
   const bool taken = engine.locked([&](Meg& meg) { return kernel_form(meg).take(state); });
   if (!taken)
-    throw std::invalid_argument("row_seats and col_seats must name every vertex once at most, those with seats first, and none "
-                                "that the sides do not have");
+    throw std::invalid_argument(
+        "row_seats and col_seats must name every vertex once at most, those with seats first, and none "
+        "that the sides do not have");
 }
 
 py::dict clock(Engine& engine) {
@@ -193,7 +197,8 @@ void set_matrix(Engine& engine, const Doubles& matrix) {
 
 void grow_features(Engine& engine, const Doubles& rows, Offset n_rows, const Doubles& cols, Offset n_cols) {
   auto of_rows = source_of(rows, n_rows), of_cols = source_of(cols, n_cols);
-  const bool grown = engine.locked([&](Meg& meg) { return feature_form(meg).grow(std::move(of_rows), std::move(of_cols)); });
+  const bool grown =
+      engine.locked([&](Meg& meg) { return feature_form(meg).grow(std::move(of_rows), std::move(of_cols)); });
   if (!grown) throw std::invalid_argument("features may gain rows; they keep their columns and lose no row");
 }
 
@@ -202,17 +207,20 @@ void grow_features(Engine& engine, const Doubles& rows, Offset n_rows, const Dou
 void bind_meg(py::module_& m) {
   using py::arg;
   const auto exact = [](const char* name) { return arg(name).noconvert(); };
-  py::class_<Engine>(m, "Meg", plain_type(), "Matrix exponentiated gradient over two sides; answers are (status, log(y_bar + 1), sign, update, steps).")
+  py::class_<Engine>(
+      m, "Meg", plain_type(),
+      "Matrix exponentiated gradient over two sides; answers are (status, log(y_bar + 1), sign, update, steps).")
       .def_static("kernels", &with_kernels, arg("rows"), arg("cols"), arg("log_scale"), arg("tol"))
-      .def_static("features", &with_features, exact("rows"), arg("n_rows"), exact("cols"), arg("n_cols"), arg("log_scale"),
-                  arg("tol"))
+      .def_static("features", &with_features, exact("rows"), arg("n_rows"), exact("cols"), arg("n_cols"),
+                  arg("log_scale"), arg("tol"))
       .def("value", &value, arg("i"), arg("j"))
       .def("decide", &decide, arg("i"), arg("j"), arg("y"), arg("gamma"), arg("strict"))
       .def("values", &values, exact("i"), exact("j"), exact("out"))
       .def("learn", &learn, arg("i"), arg("j"), arg("change"), arg("log_score"),
            "False, and nothing learned, when a sum is not finite.")
       .def("run", &run, exact("i"), exact("j"), exact("y"), exact("step"), arg("gamma"), arg("strict"), arg("values"),
-           exact("out"), exact("updated"), "The first trial that failed, after which all is as before, or -1; and a status.")
+           exact("out"), exact("updated"),
+           "The first trial that failed, after which all is as before, or -1; and a status.")
       .def("expect_pairs", &expect_pairs, exact("i"), exact("j"))
       .def("grow_features", &grow_features, exact("rows"), arg("n_rows"), exact("cols"), arg("n_cols"))
       .def("cells", &cells)

@@ -54,7 +54,8 @@ py::tuple run_reduced(const Doubles& square, const Doubles& x, const Doubles& y,
                       bool strict, double log_scale, double tol, Doubles out, Array<std::uint8_t> updated) {
   auto source = rows_source_of(x);
   const Offset d = source.leading, count = source.vertices;
-  if (square.ndim() != 2 || square.shape(0) < d || square.shape(1) < d) throw std::invalid_argument("square is too small");
+  if (square.ndim() != 2 || square.shape(0) < d || square.shape(1) < d)
+    throw std::invalid_argument("square is too small");
   for (const py::array& each : {py::array(y), py::array(step), py::array(out), py::array(updated)})
     expect_size(each, count, "an array of trials");
   std::vector<Index> i(count), none(count, 0);
@@ -71,11 +72,14 @@ py::tuple run_reduced(const Doubles& square, const Doubles& x, const Doubles& y,
   return py::make_tuple(failed, static_cast<int>(status));
 }
 
-// log(y_bar + 1) of pair `at` over such a matrix, once the pairs have changed it by change (trials,) x x^T each; NaN if it fails.
-double value_reduced(const Doubles& square, const Doubles& x, const Doubles& change, Index at, double log_scale, double tol) {
+// log(y_bar + 1) of pair `at` over such a matrix, once the pairs have changed it by change (trials,) x x^T each; NaN if
+// it fails.
+double value_reduced(const Doubles& square, const Doubles& x, const Doubles& change, Index at, double log_scale,
+                     double tol) {
   auto source = rows_source_of(x);
   const Offset d = source.leading;
-  if (square.ndim() != 2 || square.shape(0) < d || square.shape(1) < d) throw std::invalid_argument("square is too small");
+  if (square.ndim() != 2 || square.shape(0) < d || square.shape(1) < d)
+    throw std::invalid_argument("square is too small");
   expect_size(change, source.vertices, "change");
   if (at < 0 || at >= source.vertices) throw std::out_of_range("no such trial");
   Meg meg(std::make_unique<MegFeatureForm>(square.data(), square.shape(1), std::move(source), d), log_scale, tol);
@@ -99,7 +103,8 @@ class FactorSide final : public Side {
 class OperatorSide final : public Side {
  public:
   OperatorSide(const Doubles& diagonal, const py::function& apply)
-      : Side(std::make_shared<MegOperator>(vector_of(diagonal), apply_of(apply, int_of(diagonal.size(), "vertices")))) {}
+      : Side(std::make_shared<MegOperator>(vector_of(diagonal), apply_of(apply, int_of(diagonal.size(), "vertices")))) {
+  }
 };
 
 // In turn with the engine that the side belongs to.
@@ -112,19 +117,24 @@ void bind_sides(py::module_& m) {
   using py::arg;
   const auto plain = plain_type();
   py::class_<Side, std::shared_ptr<Side>>(m, "MegSide", plain, "Half a kernel over the vertices that take part.")
-      .def_property_readonly("vertices", [](const Side& side) { return side.locked([](MegSide& held) { return held.vertices(); }); })
+      .def_property_readonly(
+          "vertices", [](const Side& side) { return side.locked([](MegSide& held) { return held.vertices(); }); })
       .def_property_readonly("seats", [](const Side& side) {
         return to_array(side.locked([](MegSide& held) { return std::vector<Index>(held.vertex_at()); }));
       });
   py::class_<DenseSide, Side, std::shared_ptr<DenseSide>>(m, "MegDense", plain, "A kernel given whole.")
       .def(py::init<const Doubles&, Offset>(), arg("kernel").noconvert(), arg("vertices"))
-      .def("grow", [](DenseSide& side, const Doubles& kernel, Offset n) { grow(side, square_of(kernel, n)); },
-           arg("kernel").noconvert(), arg("vertices"));
+      .def(
+          "grow", [](DenseSide& side, const Doubles& kernel, Offset n) { grow(side, square_of(kernel, n)); },
+          arg("kernel").noconvert(), arg("vertices"));
   py::class_<FactorSide, Side, std::shared_ptr<FactorSide>>(m, "MegFactor", plain, "Phi Phi^T + own I + constant 11^T.")
-      .def(py::init<const Doubles&, Offset, double, double>(), arg("phi").noconvert(), arg("vertices"), arg("own"), arg("constant"))
-      .def("grow", [](FactorSide& side, const Doubles& phi, Offset n) { grow(side, source_of(phi, n)); },
-           arg("phi").noconvert(), arg("vertices"));
-  py::class_<OperatorSide, Side, std::shared_ptr<OperatorSide>>(m, "MegOperator", plain, "A kernel known by its products.")
+      .def(py::init<const Doubles&, Offset, double, double>(), arg("phi").noconvert(), arg("vertices"), arg("own"),
+           arg("constant"))
+      .def(
+          "grow", [](FactorSide& side, const Doubles& phi, Offset n) { grow(side, source_of(phi, n)); },
+          arg("phi").noconvert(), arg("vertices"));
+  py::class_<OperatorSide, Side, std::shared_ptr<OperatorSide>>(m, "MegOperator", plain,
+                                                                "A kernel known by its products.")
       .def(py::init<const Doubles&, const py::function&>(), arg("diagonal").noconvert(), arg("apply"));
 }
 
@@ -137,8 +147,8 @@ void bind_meg_parts(py::module_& m) {
   m.attr("MEG_OK") = static_cast<int>(MegStatus::ok);
   m.attr("MEG_NOT_FINITE") = static_cast<int>(MegStatus::not_finite);
   m.attr("MEG_NOT_CONVERGED") = static_cast<int>(MegStatus::not_converged);
-  m.def("meg_run_reduced", &run_reduced, exact("square"), exact("x"), exact("y"), exact("step"), arg("gamma"), arg("strict"),
-        arg("log_scale"), arg("tol"), exact("out"), exact("updated"), "As Meg.run with values.");
+  m.def("meg_run_reduced", &run_reduced, exact("square"), exact("x"), exact("y"), exact("step"), arg("gamma"),
+        arg("strict"), arg("log_scale"), arg("tol"), exact("out"), exact("updated"), "As Meg.run with values.");
   m.def("meg_value_reduced", &value_reduced, exact("square"), exact("x"), exact("change"), arg("at"), arg("log_scale"),
         arg("tol"));
   m.def("tridiagonal_log_first", &log_first, exact("alpha"), exact("beta"));

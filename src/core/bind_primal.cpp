@@ -15,8 +15,9 @@ namespace {
 using MapTuple = std::tuple<int, Offset, double, double, double, double, double, int>;
 
 FeatureMap map_of(const MapTuple& t) {
-  const FeatureMap map{std::get<0>(t), std::get<1>(t), std::get<2>(t), std::get<3>(t),
-                       {std::get<4>(t), std::get<5>(t), std::get<6>(t)}, std::get<7>(t)};
+  const FeatureMap map{
+      std::get<0>(t), std::get<1>(t), std::get<2>(t), std::get<3>(t), {std::get<4>(t), std::get<5>(t), std::get<6>(t)},
+      std::get<7>(t)};
   if (map.gamma < 1 || map.gamma > 3) throw std::invalid_argument("gamma must be 1, 2 or 3");
   int_of(map.n_cols, "n_cols");
   if (map.rows() >= (Offset{1} << 31)) throw std::invalid_argument("too many rows for the table");
@@ -26,7 +27,8 @@ FeatureMap map_of(const MapTuple& t) {
 }
 
 void expect_whole(const FeatureMap& map) {
-  if (map.gamma > 2 || map.hash_bits > 0) throw std::invalid_argument("blocks of rows need gamma 1 or 2 and a whole table");
+  if (map.gamma > 2 || map.hash_bits > 0)
+    throw std::invalid_argument("blocks of rows need gamma 1 or 2 and a whole table");
 }
 
 template <class T>
@@ -58,12 +60,13 @@ struct Call {
 };
 
 template <class T>
-Offset primal_descend_of(const MapTuple& form, const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
-               const std::optional<Array<double>>& row_scale, const Array<double>& curvature,
-               const Array<double>& target, const std::optional<Array<double>>& weight, const Array<Offset>& order,
-               const std::string& loss, double epsilon, double rho, const std::string& eta, double eta0, double power,
-               bool averaging_by_step, Array<T>& first, std::optional<Array<T>>& second, Array<double>& clock,
-               Array<double>& decisions) {
+Offset primal_descend_of(const MapTuple& form, const Array<Offset>& indptr, const Array<Index>& indices,
+                         const Array<T>& values, const std::optional<Array<double>>& row_scale,
+                         const Array<double>& curvature, const Array<double>& target,
+                         const std::optional<Array<double>>& weight, const Array<Offset>& order,
+                         const std::string& loss, double epsilon, double rho, const std::string& eta, double eta0,
+                         double power, bool averaging_by_step, Array<T>& first, std::optional<Array<T>>& second,
+                         Array<double>& clock, Array<double>& decisions) {
   const Offset outputs = target.ndim() == 2 ? target.shape(1) : 1;
   const Call<T> call(form, indptr, indices, values, row_scale, outputs);
   const StepRule rule{loss_of(loss), epsilon, rho, kind_of(eta), eta0, power, averaging_by_step};
@@ -82,9 +85,10 @@ Offset primal_descend_of(const MapTuple& form, const Array<Offset>& indptr, cons
 
 template <class T>
 Offset ascend(const MapTuple& form, const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
-              const std::optional<Array<double>>& row_scale, const Array<double>& curvature, const Array<double>& target,
-              const Array<double>& upper, const Array<Offset>& order, const std::string& loss, double epsilon,
-              Array<T>& table, Array<double>& beta, Array<Index>& idle, Offset sweep, Array<double>& gap) {
+              const std::optional<Array<double>>& row_scale, const Array<double>& curvature,
+              const Array<double>& target, const Array<double>& upper, const Array<Offset>& order,
+              const std::string& loss, double epsilon, Array<T>& table, Array<double>& beta, Array<Index>& idle,
+              Offset sweep, Array<double>& gap) {
   const Offset outputs = target.ndim() == 2 ? target.shape(1) : 1;
   const Call<T> call(form, indptr, indices, values, row_scale, outputs);
   const PointLoss kind = loss_of(loss);
@@ -103,9 +107,9 @@ Offset ascend(const MapTuple& form, const Array<Offset>& indptr, const Array<Ind
 }
 
 template <class T>
-void primal_decide_of(const MapTuple& form, const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
-            const std::optional<Array<double>>& row_scale, Array<T>& table, Array<double>& decisions, int n_threads,
-            bool blocked) {
+void primal_decide_of(const MapTuple& form, const Array<Offset>& indptr, const Array<Index>& indices,
+                      const Array<T>& values, const std::optional<Array<double>>& row_scale, Array<T>& table,
+                      Array<double>& decisions, int n_threads, bool blocked) {
   const Offset outputs = decisions.ndim() == 2 ? decisions.shape(1) : 1;
   const Call<T> call(form, indptr, indices, values, row_scale, outputs);
   double* f = call.per_row(decisions, outputs, "decisions");
@@ -121,8 +125,8 @@ void primal_decide_of(const MapTuple& form, const Array<Offset>& indptr, const A
 // An interrupt leaves some of the rows in the tables: the caller takes them back.
 template <class T>
 void add(const MapTuple& form, const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
-         const std::optional<Array<double>>& row_scale, const Array<double>& first_coef, const Array<double>& second_coef,
-         Array<T>& first, std::optional<Array<T>>& second, int n_threads) {
+         const std::optional<Array<double>>& row_scale, const Array<double>& first_coef,
+         const Array<double>& second_coef, Array<T>& first, std::optional<Array<T>>& second, int n_threads) {
   const Offset outputs = first_coef.ndim() == 2 ? first_coef.shape(1) : 1;
   const Call<T> call(form, indptr, indices, values, row_scale, outputs);
   const Addition<T> one{call.table(first), call.per_row(first_coef, outputs, "first_coef")};
@@ -160,7 +164,8 @@ void bind_primal_of(py::module_& m) {
         "Algorithm 1 through the weight table; the row at which a value is not finite, or -1.");
   m.def("primal_ascend", &ascend<T>, arg("form"), exact("indptr"), exact("indices"), exact("values"),
         exact("row_scale").none(true), exact("curvature"), exact("target"), exact("upper"), exact("order"), arg("loss"),
-        arg("epsilon"), exact("table"), exact("beta"), exact("idle"), arg("sweep"), exact("gap"), "One sweep of dual coordinate ascent.");
+        arg("epsilon"), exact("table"), exact("beta"), exact("idle"), arg("sweep"), exact("gap"),
+        "One sweep of dual coordinate ascent.");
   m.def("primal_decide", &primal_decide_of<T>, arg("form"), exact("indptr"), exact("indices"), exact("values"),
         exact("row_scale").none(true), exact("table"), exact("decisions"), arg("n_threads"), arg("blocked"),
         "Values of a weight table, row by row or by blocks of rows.");
@@ -178,10 +183,13 @@ void bind_primal(py::module_& m) {
   m.def("coordinate_sums", &gaps, arg("beta").noconvert(), arg("value").noconvert(), arg("target").noconvert(),
         arg("upper").noconvert(), arg("loss"), arg("epsilon"),
         "(2 * outputs): gaps of the coordinates, then losses, summed over rows.");
-  m.def("primal_table_shape", [](const MapTuple& form) {
-    const auto map = map_of(form);
-    return std::make_tuple(map.rows(), map.width(), map.table_size());
-  }, arg("form"), "(rows, width, entries) of the table of one output.");
+  m.def(
+      "primal_table_shape",
+      [](const MapTuple& form) {
+        const auto map = map_of(form);
+        return std::make_tuple(map.rows(), map.width(), map.table_size());
+      },
+      arg("form"), "(rows, width, entries) of the table of one output.");
 }
 
 }  // namespace lacunar::bind

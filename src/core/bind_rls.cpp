@@ -14,9 +14,12 @@ namespace {
 Forgetting forgetting_of(const py::dict& options) {
   Forgetting made;
   const auto kind = options["forgetting"].cast<std::string>();
-  if (kind == "window") made.kind = Forgetting::Kind::window;
-  else if (kind == "adaptive") made.kind = Forgetting::Kind::adaptive;
-  else if (kind != "fixed") throw std::invalid_argument("unknown forgetting " + kind);
+  if (kind == "window")
+    made.kind = Forgetting::Kind::window;
+  else if (kind == "adaptive")
+    made.kind = Forgetting::Kind::adaptive;
+  else if (kind != "fixed")
+    throw std::invalid_argument("unknown forgetting " + kind);
   made.keep = options["keep"].cast<double>();
   made.lost = options["lost"].cast<double>();
   made.start = options["start"].cast<double>();
@@ -61,8 +64,18 @@ RlsState<P> state_of(Array<double>& v, Array<double>& t, Array<double>& t_invers
   expect_size(labels, 1, "labels");
   const int rank = static_cast<int>(d);
   if (pool.ndim() != 2 || pool.shape(1) != rls_stride<P>(rank)) throw std::invalid_argument("pool has another stride");
-  return {n_cols, rank, v.mutable_data(), t.mutable_data(), t_inverse.mutable_data(), w.mutable_data(), slot.data(),
-          pool.mutable_data(), discount.mutable_data(), clock.mutable_data(), codes.mutable_data(), labelled.mutable_data(),
+  return {n_cols,
+          rank,
+          v.mutable_data(),
+          t.mutable_data(),
+          t_inverse.mutable_data(),
+          w.mutable_data(),
+          slot.data(),
+          pool.mutable_data(),
+          discount.mutable_data(),
+          clock.mutable_data(),
+          codes.mutable_data(),
+          labelled.mutable_data(),
           labels.mutable_data()};
 }
 
@@ -78,11 +91,11 @@ void expect_slots(const Rows<T>& rows, const Array<Index>& slot, Offset places) 
 }
 
 template <class P, class T>
-Offset pass(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values, const Array<Offset>& order,
-            const std::optional<Array<double>>& label, const py::dict& options, Array<double>& v, Array<double>& t,
-            Array<double>& t_inverse, Array<double>& w, const Array<Index>& slot, Array<P>& pool,
-            Array<double>& discount, Array<double>& clock, Array<double>& codes, Array<double>& labelled,
-            Array<double>& labels, Array<double>& prediction, Array<double>& residual) {
+Offset pass(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
+            const Array<Offset>& order, const std::optional<Array<double>>& label, const py::dict& options,
+            Array<double>& v, Array<double>& t, Array<double>& t_inverse, Array<double>& w, const Array<Index>& slot,
+            Array<P>& pool, Array<double>& discount, Array<double>& clock, Array<double>& codes,
+            Array<double>& labelled, Array<double>& labels, Array<double>& prediction, Array<double>& residual) {
   const auto rows = rows_of(indptr, indices, values, v.ndim() == 2 ? v.shape(0) : 0);
   const auto state = state_of(v, t, t_inverse, w, slot, pool, discount, clock, codes, labelled, labels);
   expect_below(order, rows.n_rows, "order");
@@ -116,14 +129,22 @@ Offset shared(const Array<Offset>& indptr, const Array<Index>& indices, const Ar
   expect_size(w, d, "w");
   const auto rows = rows_of(indptr, indices, values, n_cols);
   expect_below(order, rows.n_rows, "order");
-  const SharedState state{n_cols, static_cast<int>(d), v.mutable_data(), matrix_of(inverse, d, d, "inverse"),
-                          matrix_of(count, n_cols, 1, "count"), matrix_of(discount, n_cols, 1, "discount"),
-                          matrix_of(sums, kSharedSum, 1, "sums"), matrix_of(codes, d, d, "codes"),
-                          matrix_of(labelled, d, 1, "labelled"), w.mutable_data(), matrix_of(clock, kRlsClock, 1, "clock")};
+  const SharedState state{n_cols,
+                          static_cast<int>(d),
+                          v.mutable_data(),
+                          matrix_of(inverse, d, d, "inverse"),
+                          matrix_of(count, n_cols, 1, "count"),
+                          matrix_of(discount, n_cols, 1, "discount"),
+                          matrix_of(sums, kSharedSum, 1, "sums"),
+                          matrix_of(codes, d, d, "codes"),
+                          matrix_of(labelled, d, 1, "labelled"),
+                          w.mutable_data(),
+                          matrix_of(clock, kRlsClock, 1, "clock")};
   const SharedRule rule{options["lam1"].cast<double>(), options["ridge"].cast<double>(),
                         options["automatic"].cast<bool>(), forgetting_of(options)};
   if (label) expect_size(*label, rows.n_rows, "label");
-  const RlsTrace trace{matrix_of(prediction, rows.n_rows, 1, "prediction"), matrix_of(residual, rows.n_rows, 1, "residual")};
+  const RlsTrace trace{matrix_of(prediction, rows.n_rows, 1, "prediction"),
+                       matrix_of(residual, rows.n_rows, 1, "residual")};
   const double* known = label ? label->data() : nullptr;
   const py::gil_scoped_release nogil;
   return shared_pass(rows, order.data(), order_size(order), known, rule, state, trace);
@@ -138,16 +159,20 @@ Offset grouse(const Array<Offset>& indptr, const Array<Index>& indices, const Ar
   expect_rank(d);
   const auto rows = rows_of(indptr, indices, values, n_cols);
   expect_below(order, rows.n_rows, "order");
-  const GrouseState state{n_cols, static_cast<int>(d), v.mutable_data(), matrix_of(t, d, d, "t"),
-                          matrix_of(t_inverse, d, d, "t_inverse"), matrix_of(clock, kRlsClock, 1, "clock")};
+  const GrouseState state{n_cols,
+                          static_cast<int>(d),
+                          v.mutable_data(),
+                          matrix_of(t, d, d, "t"),
+                          matrix_of(t_inverse, d, d, "t_inverse"),
+                          matrix_of(clock, kRlsClock, 1, "clock")};
   const RlsTrace trace{nullptr, matrix_of(residual, rows.n_rows, 1, "residual")};
   const py::gil_scoped_release nogil;
   return grouse_pass(rows, order.data(), order_size(order), damping, ridge, state, trace);
 }
 
 template <class T>
-Offset codes(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values, const Array<double>& basis,
-             double ridge, const std::optional<Array<double>>& ridges, Array<double>& code,
+Offset codes(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
+             const Array<double>& basis, double ridge, const std::optional<Array<double>>& ridges, Array<double>& code,
              std::optional<Array<double>>& left, std::optional<Array<double>>& inverse, int n_threads) {
   if (basis.ndim() != 2) throw std::invalid_argument("basis is not a matrix");
   const Offset d = basis.shape(1);

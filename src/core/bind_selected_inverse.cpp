@@ -5,7 +5,8 @@
 namespace lacunar::bind {
 namespace {
 
-// L comes from a factorisation, not from an `Observed`, so that all of it is looked at: its columns, as rows of entries.
+// L comes from a factorisation, not from an `Observed`, so that all of it is looked at: its columns, as rows of
+// entries.
 Rows<double> lower_of(const Array<Offset>& indptr, const Array<Index>& indices, const Array<double>& values, Offset n) {
   expect_size(indptr, {n + 1}, "indptr");
   const auto lower = rows_of(indptr, indices, values, n);
@@ -18,9 +19,8 @@ Rows<double> lower_of(const Array<Offset>& indptr, const Array<Index>& indices, 
   return lower;
 }
 
-Array<double> selected_inverse_of(const Array<Offset>& indptr, const Array<Index>& indices,
-                                  const Array<double>& values, const Array<double>& pivots,
-                                  const Array<double>& tail) {
+Array<double> selected_inverse_of(const Array<Offset>& indptr, const Array<Index>& indices, const Array<double>& values,
+                                  const Array<double>& pivots, const Array<double>& tail) {
   const Offset n = pivots.size();
   if (tail.ndim() != 2 || tail.shape(0) != tail.shape(1) || tail.shape(0) > n)
     throw std::invalid_argument("tail is not a square block of at most n columns");
@@ -57,9 +57,10 @@ Array<double> factor_solve_of(const Array<Offset>& indptr, const Array<Index>& i
 
 void bind_selected_inverse(py::module_& m) {
   using py::arg;
-  m.def("selected_inverse", &selected_inverse_of, arg("indptr").noconvert(), arg("indices").noconvert(),
-        arg("values").noconvert(), arg("pivots").noconvert(), arg("tail").noconvert(),
-        "Diagonal of the inverse of L diag(pivots) L^T; L by columns below its diagonal, tail the inverse's last block.");
+  m.def(
+      "selected_inverse", &selected_inverse_of, arg("indptr").noconvert(), arg("indices").noconvert(),
+      arg("values").noconvert(), arg("pivots").noconvert(), arg("tail").noconvert(),
+      "Diagonal of the inverse of L diag(pivots) L^T; L by columns below its diagonal, tail the inverse's last block.");
   m.def("factor_solve", &factor_solve_of, arg("indptr").noconvert(), arg("indices").noconvert(),
         arg("values").noconvert(), arg("pivots").noconvert(), arg("place").noconvert(), arg("right").noconvert(),
         "A^-1 right (n, k) by L diag(pivots) L^T, whose row place[i] is row i of A; L by columns below its diagonal.");

@@ -43,24 +43,29 @@ void bind_system(py::module_& m) {
   if (const char* complaint = isa_complaint()) throw std::runtime_error(complaint);  // said at import
   watch_for_interrupts();
   m.attr("__version__") = LACUNAR_VERSION;
-  m.def("build_info", [] {
-    py::dict info;
+  m.def(
+      "build_info",
+      [] {
+        py::dict info;
 #if defined(__clang__)
-    info["compiler"] = "clang " __clang_version__;
+        info["compiler"] = "clang " __clang_version__;
 #elif defined(__GNUC__)
-    info["compiler"] = "gcc " __VERSION__;
+        info["compiler"] = "gcc " __VERSION__;
 #elif defined(_MSC_VER)
-    info["compiler"] = "msvc " + std::to_string(_MSC_VER);
+        info["compiler"] = "msvc " + std::to_string(_MSC_VER);
 #endif
-    info["instruction set"] = isa_name();
-    info["instruction set found"] = isa_found();
-    info["hardware threads"] = static_cast<int>(std::thread::hardware_concurrency());
-    return info;
-  }, "Compiler and machine facts, for lacunar.show_config().");
-  m.def("isa_of", [](std::uint32_t leaf1_ecx, std::uint32_t leaf7_ebx, std::uint32_t leaf7_ecx, std::uint32_t extended_ecx,
-                     std::uint64_t xcr0) { return isa_of({leaf1_ecx, leaf7_ebx, leaf7_ecx, extended_ecx, xcr0}); },
-        py::arg("leaf1_ecx"), py::arg("leaf7_ebx"), py::arg("leaf7_ecx"), py::arg("extended_ecx"), py::arg("xcr0"),
-        "The instruction set that a processor of which cpuid and xgetbv say so can run.");
+        info["instruction set"] = isa_name();
+        info["instruction set found"] = isa_found();
+        info["hardware threads"] = static_cast<int>(std::thread::hardware_concurrency());
+        return info;
+      },
+      "Compiler and machine facts, for lacunar.show_config().");
+  m.def(
+      "isa_of",
+      [](std::uint32_t leaf1_ecx, std::uint32_t leaf7_ebx, std::uint32_t leaf7_ecx, std::uint32_t extended_ecx,
+         std::uint64_t xcr0) { return isa_of({leaf1_ecx, leaf7_ebx, leaf7_ecx, extended_ecx, xcr0}); },
+      py::arg("leaf1_ecx"), py::arg("leaf7_ebx"), py::arg("leaf7_ecx"), py::arg("extended_ecx"), py::arg("xcr0"),
+      "The instruction set that a processor of which cpuid and xgetbv say so can run.");
 }
 
 }  // namespace lacunar::bind

@@ -53,7 +53,8 @@ class Side {
   const std::shared_ptr<Turn>& turn() const { return turn_; }
   // For the one engine that seats vertices on it.
   std::shared_ptr<MegSide> give() {
-    if (given_.exchange(true)) throw std::invalid_argument("every engine needs sides of its own; one of these has an engine");
+    if (given_.exchange(true))
+      throw std::invalid_argument("every engine needs sides of its own; one of these has an engine");
     return held_;
   }
 

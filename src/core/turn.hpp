@@ -10,15 +10,16 @@ namespace lacunar::bind {
 
 class Turn {
  public:
-  // For as long as it lives. Made without the interpreter: whoever has the turn may be waiting for that. A thread that has the
-  // turn and asks again would wait for itself: only a product that the caller defines can do so.
+  // For as long as it lives. Made without the interpreter: whoever has the turn may be waiting for that. A thread that
+  // has the turn and asks again would wait for itself: only a product that the caller defines can do so.
   class Hold {
    public:
     explicit Hold(Turn& turn) : turn_(turn) {
       const auto me = std::this_thread::get_id();
       if (turn_.owner_ == me)
         throw std::runtime_error(
-            "apply must compute K x by itself; it asked the very engine that called it. Use arrays of its own, or ask the "
+            "apply must compute K x by itself; it asked the very engine that called it. Use arrays of its own, or ask "
+            "the "
             "engine before or after.");
       turn_.mutex_.lock();
       turn_.owner_ = me;

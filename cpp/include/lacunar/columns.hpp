@@ -5,8 +5,9 @@
 
 namespace lacunar {
 
-// total (d,): summed weights of the entries; mean and variance (d,) with these weights, 0 where total is 0. Sums run in the
-// order of the rows. weight (n,) or null for ones. O(n_observed), two passes: a variance by differences of squares cancels.
+// total (d,): summed weights of the entries; mean and variance (d,) with these weights, 0 where total is 0. Sums run in
+// the order of the rows. weight (n,) or null for ones. O(n_observed), two passes: a variance by differences of squares
+// cancels.
 template <class T>
 void column_moments(const Rows<T>& rows, const double* weight, double* total, double* mean, double* variance);
 

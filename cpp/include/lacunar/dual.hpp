@@ -12,14 +12,15 @@ struct DualProblem {
   const double* y;      // (n), +1 or -1
   const double* upper;  // (n), >= 0; zero keeps beta_i = 0
   Offset n;
-  PointLoss loss;       // one of the first three
+  PointLoss loss;  // one of the first three
 };
 
 // What a slice starts from and leaves behind.
 struct DualState {
-  double* beta;      // (n)
-  double* gradient;  // (n), of the dual in beta: y - f (hinge), less beta/(2 upper) (squared) or -f - y logit (logistic)
-  double* logit;     // (n), log(alpha / (upper - alpha)); read and written by the logistic loss only
+  double* beta;  // (n)
+  double*
+      gradient;   // (n), of the dual in beta: y - f (hinge), less beta/(2 upper) (squared) or -f - y logit (logistic)
+  double* logit;  // (n), log(alpha / (upper - alpha)); read and written by the logistic loss only
 };
 
 struct DualProgress {
@@ -36,9 +37,9 @@ DualProgress ascend(const DualProblem& problem, const DualState& state, Offset m
 
 // Crammer & Singer (2002): minimises 1/2 sum_k |v_k|^2 + sum_i upper_i max_k (f_k + [k != label_i] - f_label_i).
 struct MulticlassProblem {
-  const float* gram;     // (n, n)
-  const Offset* label;   // (n), in [0, k)
-  const double* upper;   // (n)
+  const float* gram;    // (n, n)
+  const Offset* label;  // (n), in [0, k)
+  const double* upper;  // (n)
   Offset n, k;
 };
 

@@ -8,16 +8,18 @@
 
 namespace lacunar {
 
-// Throws when the user wants the running call to end (Ctrl-C). The bindings set it; without one, calls run to their end.
+// Throws when the user wants the running call to end (Ctrl-C). The bindings set it; without one, calls run to their
+// end.
 using InterruptProbe = void (*)();
 void set_interrupt_probe(InterruptProbe probe);
 
 struct Stopped {};  // thrown in a helper whose caller has stopped
 
-// Made where a call begins. Throws from `look` and `after` only: whoever calls them must leave nothing half-changed there.
+// Made where a call begins. Throws from `look` and `after` only: whoever calls them must leave nothing half-changed
+// there.
 class InterruptCheck {
  public:
-  InterruptCheck() : asked_(Clock::now()) {}                                       // of the calling thread
+  InterruptCheck() : asked_(Clock::now()) {}                                                    // of the calling thread
   explicit InterruptCheck(const std::atomic<bool>& stop) : InterruptCheck() { stop_ = &stop; }  // of a helper
 
   // After so many additions and products: free but for a sum, until there are enough of them to look.
@@ -31,7 +33,7 @@ class InterruptCheck {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr Offset kOperations = 1 << 18;  // some tens to hundreds of microseconds
+  static constexpr Offset kOperations = 1 << 18;          // some tens to hundreds of microseconds
   static constexpr std::chrono::milliseconds kPause{50};  // asking may wait for the interpreter
 
   Offset spent_ = 0;

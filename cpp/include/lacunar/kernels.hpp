@@ -1,5 +1,5 @@
-// The inner loops, compiled once per instruction set, and the table of those that this process runs. A new kernel is a field
-// here and a line in the `set_...` of its file in cpp/kernels.
+// The inner loops, compiled once per instruction set, and the table of those that this process runs. A new kernel is a
+// field here and a line in the `set_...` of its file in cpp/kernels.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,8 @@
 
 #include "lacunar/types.hpp"
 
-// Vector extensions are GCC's and Clang's; -DLACUNAR_PLAIN builds the loops that other compilers (MSVC) get, for testing.
+// Vector extensions are GCC's and Clang's; -DLACUNAR_PLAIN builds the loops that other compilers (MSVC) get, for
+// testing.
 #if defined(__GNUC__) && !defined(LACUNAR_PLAIN)
 #define LACUNAR_VECTORS
 #endif
@@ -37,24 +38,25 @@ struct ByColumn {
   const T* value;
 };
 
-// All paths add the products of a pair column by column, and each product by the same instruction: a kernel value has the
-// same bits on every path.
+// All paths add the products of a pair column by column, and each product by the same instruction: a kernel value has
+// the same bits on every path.
 template <class T>
 struct GramKernels {
   int tile_rows, tile_cols;  // register tile of the dense path
   int lanes;                 // columns of one block of the SpMM path
 
-  // s, n (rows, leading) over all d columns of panels a (rows / tile_rows)[d][tile_rows] and b (cols / tile_cols)[d][tile_cols];
-  // masks as 32-bit words [word][tile_*]. rows and cols are multiples of the tile.
+  // s, n (rows, leading) over all d columns of panels a (rows / tile_rows)[d][tile_rows] and b (cols /
+  // tile_cols)[d][tile_cols]; masks as 32-bit words [word][tile_*]. rows and cols are multiples of the tile.
   void (*dense_block)(const T* a, const T* b, const std::uint32_t* a_bits, const std::uint32_t* b_bits, Offset d,
                       Offset words, Offset rows, Offset cols, T* s, std::int32_t* n, Offset leading);
 
-  // s, n (last - first, lanes) of sparse rows against a block of columns: values[d][lanes] zero-filled, seen[d][lanes] 0/1.
+  // s, n (last - first, lanes) of sparse rows against a block of columns: values[d][lanes] zero-filled, seen[d][lanes]
+  // 0/1.
   void (*sparse_rows)(const Rows<T>& x, Offset first, Offset last, const T* values, const std::uint8_t* seen, T* s,
                       std::int32_t* n);
 
-  // Adds row i of x to its pairs (n_y) with the rows of y that share a column; touched gets those whose count was 0, and is
-  // one place longer than pairs. Returns their number.
+  // Adds row i of x to its pairs (n_y) with the rows of y that share a column; touched gets those whose count was 0,
+  // and is one place longer than pairs. Returns their number.
   Offset (*meet)(const Rows<T>& x, Offset i, const ByColumn<T>& y, Pair<T>* pairs, Index* touched);
 
   // out[t], or out[touched[t]] where spread, = form * row_scale * col_scale of pair touched[t]; col_scale may be null.
@@ -87,8 +89,8 @@ struct PrimalKernels {
 template <class T>
 using AddScaled = void (*)(const T* row, double c, double* out, Offset count);
 
-// A group of rows side by side, "lanes": values[place][lanes] zero-filled and seen[place][lanes] 0/1, a place being a column
-// or, with slot (n_cols), the slot of a column, 0 where no lane has it.
+// A group of rows side by side, "lanes": values[place][lanes] zero-filled and seen[place][lanes] 0/1, a place being a
+// column or, with slot (n_cols), the slot of a column, 0 where no lane has it.
 template <class T>
 struct LaneGroup {
   const T* values;
@@ -107,8 +109,9 @@ struct RowKernel {
   T coef0, shrink;  // shrink = 1 / (1 + coef0)
 };
 
-// sums (outputs, lanes) += coef_j k(x_j, lane) for the support rows [first, last), one after the other: every lane by itself,
-// so that its bits depend on neither the group nor the number of lanes. coef (rows, outputs), scale (rows) or null.
+// sums (outputs, lanes) += coef_j k(x_j, lane) for the support rows [first, last), one after the other: every lane by
+// itself, so that its bits depend on neither the group nor the number of lanes. coef (rows, outputs), scale (rows) or
+// null.
 template <class T>
 struct Expansion {
   int lanes;
@@ -133,13 +136,13 @@ struct ProductKernels {
 
 // Products of matrices of some tens of columns: rows `leading` = a multiple of eight apart, padded with zeros.
 struct SmallKernels {
-  void (*gram)(const double* rows, int m, int leading, double* out);                        // rows^T rows
-  void (*multiply)(const double* a, const double* b, int m, int leading, double* out);      // a b, a (m, leading), b square
+  void (*gram)(const double* rows, int m, int leading, double* out);                    // rows^T rows
+  void (*multiply)(const double* a, const double* b, int m, int leading, double* out);  // a b, a (m, leading), b square
   void (*combine)(const double* rows, const double* weight, int m, int leading, double* out);  // rows^T weight
-  void (*project)(const double* rows, const double* x, int m, int leading, double* out);    // rows x
+  void (*project)(const double* rows, const double* x, int m, int leading, double* out);       // rows x
 
-  // out = matrix x for a symmetric matrix (d, d) kept as rows i of 8 (i / 8 + 1) doubles with full diagonal blocks; x and
-  // out are padded with zeros to a multiple of eight. Every stored block is read once.
+  // out = matrix x for a symmetric matrix (d, d) kept as rows i of 8 (i / 8 + 1) doubles with full diagonal blocks; x
+  // and out are padded with zeros to a multiple of eight. Every stored block is read once.
   void (*symmetric)(const double* matrix, int d, const double* x, double* out);
 
   // matrix, kept as above, becomes grow matrix - u u^T, where v = grow matrix code, beta = 1 + code v,
@@ -153,7 +156,8 @@ struct SmallKernels {
 
 // The passes of a Lanczos step over vectors padded with zeros to a multiple of eight.
 struct MegKernels {
-  // to_rows += matrix x_cols and to_cols += matrix^T x_rows; matrix (rows, width), rows `leading` apart, all multiples of eight.
+  // to_rows += matrix x_cols and to_cols += matrix^T x_rows; matrix (rows, width), rows `leading` apart, all multiples
+  // of eight.
   void (*rectangle)(const double* matrix, Offset leading, Offset rows, Offset width, const double* x_rows,
                     const double* x_cols, double* to_rows, double* to_cols);
   double (*dot)(const double* x, const double* y, Offset length);
@@ -205,9 +209,9 @@ struct Processor {
   std::uint64_t xcr0 = 0;
 };
 
-const char* isa_name();       // in use: "base", "v3", "v4" or "v4+vpopcntdq"
-std::string isa_found();      // the best this processor can run, and what the next one would need
+const char* isa_name();                          // in use: "base", "v3", "v4" or "v4+vpopcntdq"
+std::string isa_found();                         // the best this processor can run, and what the next one would need
 std::string isa_of(const Processor& processor);  // the same of another
-const char* isa_complaint();  // null, or why LACUNAR_ISA could not be honoured
+const char* isa_complaint();                     // null, or why LACUNAR_ISA could not be honoured
 
 }  // namespace lacunar

@@ -1,4 +1,5 @@
-// An orthonormal basis U (n_cols, d) kept as V T, so that a step that changes a few rows of V costs nothing for the others.
+// An orthonormal basis U (n_cols, d) kept as V T, so that a step that changes a few rows of V costs nothing for the
+// others.
 #pragma once
 
 #include <vector>
@@ -40,7 +41,8 @@ class LazyBasis {
   void orthonormalise(const double* rows, int m, const double* before, Offset steps, double& lazy);
 
   // U <- U (I + (cos angle - 1) a a^T) + sin angle (r / |r|) a^T on the rows `seen`, with a (leading) the unit vector
-  // `direction` and r (m) of norm `size`: a rotation of U towards r. O(m d + d^2), and n_cols d where it is near 90 degrees.
+  // `direction` and r (m) of norm `size`: a rotation of U towards r. O(m d + d^2), and n_cols d where it is near 90
+  // degrees.
   void rotate(const Index* seen, int m, const double* r, double size, const std::vector<double>& direction,
               double angle, double& lazy);
 

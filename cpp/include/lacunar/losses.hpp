@@ -21,8 +21,8 @@ double slope_at(PointLoss loss, double f, double y, double epsilon);
 // Whether the slope grows with f, so that a step must be capped by the curvature.
 bool is_quadratic(PointLoss loss);
 
-// The dual coordinate beta that maximises the dual of 1/2 |v|^2 + upper loss(f) when all others stay, f being the value at
-// the beta given and curvature k(x, x).
+// The dual coordinate beta that maximises the dual of 1/2 |v|^2 + upper loss(f) when all others stay, f being the value
+// at the beta given and curvature k(x, x).
 double best_beta(PointLoss loss, double beta, double f, double y, double upper, double curvature, double epsilon);
 
 // upper loss(f) + (upper loss)*(-beta) + beta f >= 0: summed over coordinates it is the duality gap.

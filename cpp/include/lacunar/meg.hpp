@@ -1,5 +1,5 @@
-// Matrix exponentiated gradient for matrix completion with side information (Herbster, Pasteris, Tse 2020): predictions by
-// Lanczos processes, decisions by their Gauss and Gauss-Radau bracket, whole streams of trials.
+// Matrix exponentiated gradient for matrix completion with side information (Herbster, Pasteris, Tse 2020): predictions
+// by Lanczos processes, decisions by their Gauss and Gauss-Radau bracket, whole streams of trials.
 #pragma once
 
 #include <memory>
@@ -33,13 +33,13 @@ struct MegStream {
   const Index *i, *j;
   const double *y, *step;
   double gamma;
-  bool strict, values;     // values: log(y_bar + 1) of every trial; else the sign of y_bar, for a third of the cost
+  bool strict, values;    // values: log(y_bar + 1) of every trial; else the sign of y_bar, for a third of the cost
   double* out;            // (count)
   std::uint8_t* updated;  // (count)
 };
 
-// What is kept of the past beside the form, saved and restored with it. Both bounds are certain: an update raises the largest
-// eigenvalue of S A S by step |x|^2 at most, and by Golden and Thompson (as in the paper's proof)
+// What is kept of the past beside the form, saved and restored with it. Both bounds are certain: an update raises the
+// largest eigenvalue of S A S by step |x|^2 at most, and by Golden and Thompson (as in the paper's proof)
 //   tr exp(S A S + s x x^T) <= tr exp(S A S) + (e^(s |x|^2) - 1) / |x|^2 x^T exp(S A S) x,
 // whose last factor is the y_bar + 1 just bracketed.
 struct MegClock {
@@ -48,20 +48,20 @@ struct MegClock {
   double trace = 0;     // >= tr exp(S A S) over the directions that updates have touched
 };
 
-// One Lanczos process in the K inner product: q_1 = z / |x|, p = K q, u = A p, alpha = p^T u, u -= alpha q + beta q_before,
-// beta^2 = u^T K u. No reorthogonalisation: an eigenvalue found twice costs a step and nothing else.
+// One Lanczos process in the K inner product: q_1 = z / |x|, p = K q, u = A p, alpha = p^T u, u -= alpha q + beta
+// q_before, beta^2 = u^T K u. No reorthogonalisation: an eigenvalue found twice costs a step and nothing else.
 class MegLanczos {
  public:
-  // log e_1^T exp(T) e_1 for the open pair, to the relative accuracy tol / 10 between two steps; with thresholds on it, only
-  // until it is certain on which side of each it lies. `bound` >= the largest eigenvalue of S A S rises when a Ritz value
-  // passes it.
+  // log e_1^T exp(T) e_1 for the open pair, to the relative accuracy tol / 10 between two steps; with thresholds on it,
+  // only until it is certain on which side of each it lies. `bound` >= the largest eigenvalue of S A S rises when a
+  // Ritz value passes it.
   MegAnswer ask(MegForm& form, double tol, const std::vector<double>& thresholds, double& bound);
 
  private:
   void make_room(Offset length);
-  void multiply(MegForm& form);         // u = A p, alpha
-  bool advance(MegForm& form);          // the next q and p, beta; false where the process is exhausted
-  double upper(double& bound);          // Gauss-Radau with the extra node at the bound: an upper end
+  void multiply(MegForm& form);  // u = A p, alpha
+  bool advance(MegForm& form);   // the next q and p, beta; false where the process is exhausted
+  double upper(double& bound);   // Gauss-Radau with the extra node at the bound: an upper end
 
   TridiagonalExponential exponential_;
   Offset length_ = 0;

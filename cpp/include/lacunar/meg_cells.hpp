@@ -1,5 +1,5 @@
-// The sums of steps over the cells of a matrix, kept as a table or as lists of the cells touched, whichever is the quicker
-// to multiply by.
+// The sums of steps over the cells of a matrix, kept as a table or as lists of the cells touched, whichever is the
+// quicker to multiply by.
 #pragma once
 
 #include <vector>

@@ -10,7 +10,8 @@
 
 namespace lacunar {
 
-// Lanczos runs with A K in the inner product u^T K v, where exp(S A S) is e^(A K) seen through S: no square root is taken.
+// Lanczos runs with A K in the inner product u^T K v, where exp(S A S) is e^(A K) seen through S: no square root is
+// taken.
 class MegForm {
  public:
   virtual ~MegForm() = default;
@@ -68,8 +69,8 @@ class MegKernelForm final : public MegForm {
   void forget_mark() override;
 
   MegCellState state() const;
-  // A state in place of what was learned. False, and nothing changed, where a vertex is named twice, is not there, or one with
-  // a seat already is not named first. Contract: sums as long as seats, cells by seats.
+  // A state in place of what was learned. False, and nothing changed, where a vertex is named twice, is not there, or
+  // one with a seat already is not named first. Contract: sums as long as seats, cells by seats.
   bool take(const MegCellState& state);
 
  private:

@@ -1,5 +1,6 @@
-// Side information about the rows or the columns of a matrix, as matrix exponentiated gradient uses it: half a kernel K with
-// diagonal <= 1, over the vertices that take part. A vertex takes part by having a seat; what was never seen costs nothing.
+// Side information about the rows or the columns of a matrix, as matrix exponentiated gradient uses it: half a kernel K
+// with diagonal <= 1, over the vertices that take part. A vertex takes part by having a seat; what was never seen costs
+// nothing.
 #pragma once
 
 #include <functional>
@@ -35,7 +36,8 @@ class MegSide {
   Index seat(Index vertex);
   // The last seat is given back.
   virtual void leave();
-  // A table over as many vertices or more in place of the one so far; false, and nothing changed, where it does not fit.
+  // A table over as many vertices or more in place of the one so far; false, and nothing changed, where it does not
+  // fit.
   virtual bool grow(MegSource) { return false; }
 
   virtual double diagonal(Index seat) const = 0;           // K/2 at a seat
@@ -84,11 +86,12 @@ class MegFactor final : public MegSide {
 
   MegSource phi_;
   Offset d_, leading_;
-  double own_, constant_;          // halved
+  double own_, constant_;            // halved
   std::vector<double> rows_, code_;  // Phi / sqrt(2) over the seats (stride, leading), and Phi^T x
 };
 
-// K known by its products only; every vertex has its seat from the start. Both write `vertices` values of K x, not halved.
+// K known by its products only; every vertex has its seat from the start. Both write `vertices` values of K x, not
+// halved.
 class MegOperator final : public MegSide {
  public:
   using Apply = std::function<void(const double* x, double* out)>;

@@ -1,6 +1,6 @@
-// Algorithm 1 of KARMA over support rows. Rows are taken in groups of lanes: values from the rows kept so far come from one
-// walk over those, the rest from rows of the same group as they are kept. Sums run in order of arrival, each lane by itself,
-// so that groups, blocks and threads of any size give the same bits.
+// Algorithm 1 of KARMA over support rows. Rows are taken in groups of lanes: values from the rows kept so far come from
+// one walk over those, the rest from rows of the same group as they are kept. Sums run in order of arrival, each lane
+// by itself, so that groups, blocks and threads of any size give the same bits.
 #pragma once
 
 #include <vector>
@@ -28,7 +28,8 @@ template <class T>
 struct Lesson {
   Rows<T> rows;
   const T* scale;  // or null, as that of the support rows
-  const double *target, *weight, *curvature;  // weight may be null, and curvature k(x, x) where the loss is not quadratic
+  const double *target, *weight,
+      *curvature;      // weight may be null, and curvature k(x, x) where the loss is not quadratic
   const double* base;  // (n_rows, outputs): what sums over the support rows are added to; or null
   Offset outputs;
   const Offset* order;
@@ -36,8 +37,9 @@ struct Lesson {
 };
 
 // Steps for order[0], order[1], ...: the number taken, less than n_order where a fold is due, or -1 - k where those of
-// order[k] are not finite. Writes values (n_rows, outputs) before every row's own step. Threads work ahead inside `block` rows.
-// After a fold by a scale of 0, which the values of the next row came before, go on with `valued`: they stand in `values`.
+// order[k] are not finite. Writes values (n_rows, outputs) before every row's own step. Threads work ahead inside
+// `block` rows. After a fold by a scale of 0, which the values of the next row came before, go on with `valued`: they
+// stand in `values`.
 template <class T>
 Offset online_descend(const RowKernel<T>& kernel, const Lesson<T>& lesson, const StepRule& rule, Offset block,
                       Support<T>& support, double* clock, double* values, bool valued, int n_threads);

@@ -12,21 +12,22 @@ struct PairTables {
   double* cross;    // whole: sum of z_i over rows that observe i and j; or null
 };
 
-// A task owns `stripe` rows of the tables, which should stay in cache, and reads every row: no atomics, no private tables,
-// and each sum is in the order of the rows for any stripe and number of threads. O(sum of squared entries of a row).
+// A task owns `stripe` rows of the tables, which should stay in cache, and reads every row: no atomics, no private
+// tables, and each sum is in the order of the rows for any stripe and number of threads. O(sum of squared entries of a
+// row).
 template <class T>
 void column_pair_sums(const Rows<T>& rows, const double* shift, Offset stripe, const PairTables& out, int n_threads);
 
-// The entries of columns, borrowed: entry e of column j, offsets[j] <= e < offsets[j + 1], is entry positions[e] of the rows
-// and lies in row rows[e]; rows of a column ascend.
+// The entries of columns, borrowed: entry e of column j, offsets[j] <= e < offsets[j + 1], is entry positions[e] of the
+// rows and lies in row rows[e]; rows of a column ascend.
 struct ColumnView {
   const Offset* offsets;
   const Offset* rows;
   const Offset* positions;
 };
 
-// The same sums, bit for bit, a row of the tables at a time (Gustavson): for each entry of column i the rest of its row. For
-// tables whose stripes would be a few rows high. 8 bytes an entry for z.
+// The same sums, bit for bit, a row of the tables at a time (Gustavson): for each entry of column i the rest of its
+// row. For tables whose stripes would be a few rows high. 8 bytes an entry for z.
 template <class T>
 void column_pair_sums(const Rows<T>& rows, const ColumnView& columns, const double* shift, const PairTables& out,
                       int n_threads);

@@ -18,7 +18,8 @@
 
 namespace lacunar {
 
-// Threads that are joined when it goes out of scope, however it does: std::jthread, which libc++ (macOS) keeps experimental.
+// Threads that are joined when it goes out of scope, however it does: std::jthread, which libc++ (macOS) keeps
+// experimental.
 class Team {
  public:
   explicit Team(int size) { threads_.reserve(static_cast<std::size_t>(size)); }
@@ -71,10 +72,10 @@ class TaskQueue {
   std::mutex error_lock_;
 };
 
-// Calls work(space, task, check) for every task in [0, n_tasks), handing tasks out in increasing order. Every thread that
-// takes part has a space = make() of its own; check is asked between tasks and may be asked within them. Where a thread does
-// not start, or has no memory for a space, those that did go on. Spaces are made by the caller: a thread that throws for
-// want of memory may find none for the exception either, and glibc then aborts.
+// Calls work(space, task, check) for every task in [0, n_tasks), handing tasks out in increasing order. Every thread
+// that takes part has a space = make() of its own; check is asked between tasks and may be asked within them. Where a
+// thread does not start, or has no memory for a space, those that did go on. Spaces are made by the caller: a thread
+// that throws for want of memory may find none for the exception either, and glibc then aborts.
 template <class Make, class Work>
 void parallel_tasks(int n_threads, Offset n_tasks, const Make& make, const Work& work) {
   if (n_tasks <= 0) return;
@@ -113,14 +114,17 @@ void parallel_tasks(int n_threads, Offset n_tasks, const Make& make, const Work&
 template <class Work>
 void parallel_tasks(int n_threads, Offset n_tasks, const Work& work) {
   struct Nothing {};
-  parallel_tasks(n_threads, n_tasks, [] { return Nothing{}; },
-                 [&](Nothing&, Offset task, InterruptCheck& check) { work(task, check); });
+  parallel_tasks(
+      n_threads, n_tasks, [] { return Nothing{}; },
+      [&](Nothing&, Offset task, InterruptCheck& check) { work(task, check); });
 }
 
-// As many threads as have some hundred microseconds each to do, in products of vectors: starting one takes tens of them.
+// As many threads as have some hundred microseconds each to do, in products of vectors: starting one takes tens of
+// them.
 inline int threads_worth(int n_threads, double operations) {
   constexpr double kOperationsAThread = 1 << 23;
-  return static_cast<int>(std::clamp(operations / kOperationsAThread, 1.0, static_cast<double>(std::max(n_threads, 1))));
+  return static_cast<int>(
+      std::clamp(operations / kOperationsAThread, 1.0, static_cast<double>(std::max(n_threads, 1))));
 }
 
 }  // namespace lacunar

@@ -1,5 +1,6 @@
-// KARMA in its own feature space: f(x) = sum_r q_r V[r] . x~ over the rows r of a weight table that the observed columns of
-// x name. x~ holds the values of x, the constant and, weighted, the observed-indicators (the kernel is linear in it).
+// KARMA in its own feature space: f(x) = sum_r q_r V[r] . x~ over the rows r of a weight table that the observed
+// columns of x name. x~ holds the values of x, the constant and, weighted, the observed-indicators (the kernel is
+// linear in it).
 #pragma once
 
 #include <cstdint>
@@ -11,14 +12,15 @@
 
 namespace lacunar {
 
-// g(u) = 1 + u + ... of gamma 1, 2, 3 as rows: one for all (weight q[0]), one a column (q[1]), one a pair of columns (q[2]).
+// g(u) = 1 + u + ... of gamma 1, 2, 3 as rows: one for all (weight q[0]), one a column (q[1]), one a pair of columns
+// (q[2]).
 struct FeatureMap {
   int gamma;
-  Offset n_cols;      // of the data; with a constant there is one more, always observed
-  double constant;    // 0: none
-  double indicator;   // weight of the indicators in x~; 0: none
-  double weight[3];   // q
-  int hash_bits;      // 0: the whole table; else it is folded to 2^hash_bits entries, signs and places hashed
+  Offset n_cols;     // of the data; with a constant there is one more, always observed
+  double constant;   // 0: none
+  double indicator;  // weight of the indicators in x~; 0: none
+  double weight[3];  // q
+  int hash_bits;     // 0: the whole table; else it is folded to 2^hash_bits entries, signs and places hashed
 
   Offset columns() const { return n_cols + (constant != 0); }
   Offset width() const { return (columns() * (indicator != 0 ? 2 : 1) + 15) / 16 * 16; }
@@ -54,18 +56,19 @@ class Featurizer {
   const Rows<T>& data_;
   const double* row_scale_;  // (n_rows), or null
   Offset width_;
-  bool sparse_ = true;          // the row's entries are few enough to gather
-  std::vector<T> dense_;        // (width), zero but for the entries of a dense row; empty before the first
-  std::vector<Index> places_;   // of the entries in x~
-  std::vector<T> values_;       // of the entries
-  std::vector<Index> seen_;     // observed columns, the constant's included
-  std::vector<Index> ids_;      // rows of the table, by group
+  bool sparse_ = true;         // the row's entries are few enough to gather
+  std::vector<T> dense_;       // (width), zero but for the entries of a dense row; empty before the first
+  std::vector<Index> places_;  // of the entries in x~
+  std::vector<T> values_;      // of the entries
+  std::vector<Index> seen_;    // observed columns, the constant's included
+  std::vector<Index> ids_;     // rows of the table, by group
   std::vector<std::uint64_t> row_hash_, place_hash_;
   Group groups_[3] = {};
 };
 
-// Algorithm 1 over rows in the order given: values (n_rows, outputs) before every row's own step. Tables (rows, outputs, width);
-// second may be null, as may curvature (k(x, x) of the rows) where the loss is not quadratic. Returns the row at which a value stopped being finite, or -1.
+// Algorithm 1 over rows in the order given: values (n_rows, outputs) before every row's own step. Tables (rows,
+// outputs, width); second may be null, as may curvature (k(x, x) of the rows) where the loss is not quadratic. Returns
+// the row at which a value stopped being finite, or -1.
 template <class T>
 Offset primal_descend(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, const double* curvature,
                       const double* target, const double* weight, Offset outputs, const Offset* order, Offset n_order,

@@ -1,5 +1,5 @@
-// Whole tables of gamma 2 that no cache holds, by a block of rows of data: every row of the table is read once a block and
-// meets the rows of data that have observed its column, instead of being fetched anew by each of them.
+// Whole tables of gamma 2 that no cache holds, by a block of rows of data: every row of the table is read once a block
+// and meets the rows of data that have observed its column, instead of being fetched anew by each of them.
 #pragma once
 
 #include "lacunar/primal.hpp"
@@ -20,7 +20,7 @@ struct Addition {
 
 // table += sum_i coef_i features(x_i), rows one after the other, for both tables in one pass over the rows.
 template <class T>
-void wide_add(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, Offset outputs, const Addition<T>& one,
-              const Addition<T>& other, int n_threads);
+void wide_add(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, Offset outputs,
+              const Addition<T>& one, const Addition<T>& other, int n_threads);
 
 }  // namespace lacunar

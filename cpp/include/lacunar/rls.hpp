@@ -1,5 +1,6 @@
 // Recursive least squares over the observed entries of a stream of rows: PETRELS (Chi, Eldar, Calderbank 2012) and SLRM
-// (Ganti, Willett: Algorithms 1 and 2), with the subspace kept as U = V T so that a row costs nothing per unseen column.
+// (Ganti, Willett: Algorithms 1 and 2), with the subspace kept as U = V T so that a row costs nothing per unseen
+// column.
 #pragma once
 
 #include "lacunar/types.hpp"
@@ -11,25 +12,25 @@ constexpr int kMaxRank = 64;
 // How much of the past a step keeps.
 struct Forgetting {
   enum class Kind { fixed, window, adaptive } kind = Kind::fixed;
-  double keep = 1;         // fixed: what a step multiplies the past by
-  double lost = 3, start = 300;     // window and adaptive: keep = 1 - lost / (age + start)
-  double least = .9, most = .998;   // adaptive: bounds on that
-  double drop = .1;                 // adaptive: what is kept of the past, once, when the age restarts
-  double alarm = 3;                 // adaptive: age restarts when the fast average residual exceeds this times the slow one
+  double keep = 1;                 // fixed: what a step multiplies the past by
+  double lost = 3, start = 300;    // window and adaptive: keep = 1 - lost / (age + start)
+  double least = .9, most = .998;  // adaptive: bounds on that
+  double drop = .1;                // adaptive: what is kept of the past, once, when the age restarts
+  double alarm = 3;  // adaptive: age restarts when the fast average residual exceeds this times the slow one
 };
 
 // What the next step multiplies the past by, after a row of this relative residual; advances the clock's averages.
 double keep_of(const Forgetting& rule, double relative, double* clock);
 
 struct RlsRule {
-  double lam1 = 0;        // weight of the entries against the label; infinite: codes do not see the label
+  double lam1 = 0;                     // weight of the entries against the label; infinite: codes do not see the label
   double lam2 = 0, lam3 = 0, rho = 0;  // proximal step on w; rho = 0 leaves w alone
   Offset constant_until = 1;           // steps at rho before it falls as 1 / t
   bool continuous = true;              // ... from rho (rho t0 / t), not from rho / t as printed
-  double ridge = 0;       // on codes
-  double cap = 1e6;       // largest diagonal of an inverse correlation after growth, in units of `delta`
-  double delta = 1;       // what inverse correlations start from, times the identity
-  bool orthonormal = false;  // step 7: U <- U (U^T U)^(-1/2) after every row
+  double ridge = 0;                    // on codes
+  double cap = 1e6;                    // largest diagonal of an inverse correlation after growth, in units of `delta`
+  double delta = 1;                    // what inverse correlations start from, times the identity
+  bool orthonormal = false;            // step 7: U <- U (U^T U)^(-1/2) after every row
   Forgetting forgetting;
 };
 

@@ -12,7 +12,8 @@ class RowCode {
  public:
   RowCode(int d, Offset largest);  // room for rows of up to `largest` entries
 
-  // From `rows` (m, leading), which the caller has gathered: gram = V_O^T V_O, right = V_O^T x, size = |x|^2. m d^2 / 2.
+  // From `rows` (m, leading), which the caller has gathered: gram = V_O^T V_O, right = V_O^T x, size = |x|^2. m d^2
+  // / 2.
   template <class T>
   void load(const T* entries, int m);
 
@@ -23,8 +24,8 @@ class RowCode {
   // Factor of gram with a small ridge of its own, after `factorise` said that it is singular.
   void rescue(double ridge);
 
-  // Without a factor: the shortest code in the coordinates of U = V T, T (leading, leading) or null for V itself, among those
-  // that minimise |x - U_O a|^2 + (label - along a)^2; `along` (leading) may be null. Returns the rank. O(m d^2).
+  // Without a factor: the shortest code in the coordinates of U = V T, T (leading, leading) or null for V itself, among
+  // those that minimise |x - U_O a|^2 + (label - along a)^2; `along` (leading) may be null. Returns the rank. O(m d^2).
   int shortest(const double* t, const double* along, double label, std::vector<double>& code);
 
   // out = (gram + ridge inner)^-1 of `of`. 2 d^2.

@@ -12,8 +12,8 @@ struct RowCodes {
   double* inverse;  // (n_rows, d (d + 1) / 2): lower triangle of (V_O^T V_O + ridge I)^-1, packed by rows
 };
 
-// basis (n_cols, d), d <= 64; ridge (n_rows), or null for `ridge_of_all`. The number of rows whose matrix had to be rescued
-// by a small ridge. O(o d^2 / 2 + d^3 / 3) a row of o entries; the same for any number of threads.
+// basis (n_cols, d), d <= 64; ridge (n_rows), or null for `ridge_of_all`. The number of rows whose matrix had to be
+// rescued by a small ridge. O(o d^2 / 2 + d^3 / 3) a row of o entries; the same for any number of threads.
 template <class T>
 Offset row_codes(const Rows<T>& rows, const double* basis, int d, double ridge_of_all, const double* ridge,
                  const RowCodes& out, int n_threads);

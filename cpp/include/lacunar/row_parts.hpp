@@ -8,7 +8,8 @@
 
 namespace lacunar {
 
-// Parts of at least `entries_a_column` entries a column, so that adding up sums by columns is little beside making them.
+// Parts of at least `entries_a_column` entries a column, so that adding up sums by columns is little beside making
+// them.
 template <class T>
 Offset part_count(const Rows<T>& rows, Offset entries_a_column, Offset most) {
   return std::clamp<Offset>(rows.n_observed() / (entries_a_column * std::max<Offset>(rows.n_cols, 1)), 1, most);
@@ -25,7 +26,8 @@ Offset part_start(const Rows<T>& rows, Offset k, Offset n_parts) {
 // The end of rows from `begin` that have some `entries` entries, at least one row and not beyond `end`.
 template <class T>
 Offset row_behind(const Rows<T>& rows, Offset begin, Offset end, Offset entries) {
-  const Offset* const stop = std::lower_bound(rows.offsets + begin + 1, rows.offsets + end, rows.offsets[begin] + entries);
+  const Offset* const stop =
+      std::lower_bound(rows.offsets + begin + 1, rows.offsets + end, rows.offsets[begin] + entries);
   return stop - rows.offsets;
 }
 

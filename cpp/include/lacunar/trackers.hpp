@@ -1,4 +1,5 @@
-// Subspace trackers of O(o d^2 + d^3) a row and O(n_cols d) memory: PETRELS with one shared correlation matrix, and GROUSE.
+// Subspace trackers of O(o d^2 + d^3) a row and O(n_cols d) memory: PETRELS with one shared correlation matrix, and
+// GROUSE.
 #pragma once
 
 #include "lacunar/rls.hpp"
@@ -12,7 +13,7 @@ enum SharedSum { kTotal, kLabelled, kLooks, kLeft, kFreedom, kSize, kEntries, kG
 struct SharedRule {
   double lam1 = 0;  // as in RlsRule
   double ridge = 0;
-  bool automatic = false;   // ridge = sigma^2 / tau from the running sums, `ridge` until they mean something
+  bool automatic = false;  // ridge = sigma^2 / tau from the running sums, `ridge` until they mean something
   Forgetting forgetting;
 };
 
@@ -33,8 +34,8 @@ struct SharedState {
 
 // As rls_pass. All columns share a gain, so that a row of o entries costs o d^2 / 2 + d^3 / 3.
 template <class T>
-Offset shared_pass(const Rows<T>& rows, const Offset* order, Offset n_order, const double* label, const SharedRule& rule,
-                   const SharedState& state, const RlsTrace& trace);
+Offset shared_pass(const Rows<T>& rows, const Offset* order, Offset n_order, const double* label,
+                   const SharedRule& rule, const SharedState& state, const RlsTrace& trace);
 
 // The automatic ridge of running sums, or `otherwise` while they are empty: sigma^2 = left / freedom is the noise of an
 // entry, tau = (size - entries sigma^2) / gram trace the variance of a code.

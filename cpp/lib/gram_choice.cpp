@@ -1,8 +1,9 @@
-// The choice of a path, and what every path does with a finished block of sums and counts.
-#include <algorithm>
+// The choice of a path.
+#include <cassert>
 
 #include "lacunar/interrupt.hpp"
 #include "lacunar/karma_gram.hpp"
+#include "lacunar/observed.hpp"
 
 namespace lacunar {
 
@@ -22,8 +23,8 @@ struct Costs {
 };
 constexpr Costs kCosts32{16, 1.16, 1.0, 2.0, 1.26, 1.0, 4.1, 0.06, 0.3};
 constexpr Costs kCosts64{8, 1.18, 2.0, 1.9, 1.4, 1.7, 5.0, 0.07, 0.5};
-constexpr double kFarColumns = 800;       // beyond, a block of columns exceeds half of the second-level cache
-constexpr double kSpmmLimit = 2 << 20;    // bytes of one block of columns beyond which the path is not an option
+constexpr double kFarColumns = 800;     // beyond, a block of columns exceeds half of the second-level cache
+constexpr double kSpmmLimit = 2 << 20;  // bytes of one block of columns beyond which the path is not an option
 
 }  // namespace
 
@@ -49,6 +50,7 @@ GramPath choose_gram_path(const Rows<T>& x, const Rows<T>& y) {
 
 template <class T>
 void karma_gram(const GramTask<T>& task, GramPath path, int n_threads) {
+  assert(well_ordered(task.x) && well_ordered(task.y));
   if (task.x.n_rows == 0 || task.y.n_rows == 0) return;
   switch (path == GramPath::automatic ? choose_gram_path(task.x, task.y) : path) {
     case GramPath::dense: return gram_dense(task, n_threads);
@@ -57,44 +59,9 @@ void karma_gram(const GramTask<T>& task, GramPath path, int n_threads) {
   }
 }
 
-template <class T>
-GramSink<T>::GramSink(const GramTask<T>& task, Offset max_rows, Offset max_cols)
-    : task_(task), max_cols_(max_cols), block_(static_cast<std::size_t>(max_rows * max_cols)) {
-  if (task.symmetric) mirrored_.resize(block_.size());
-}
-
-template <class T>
-void GramSink<T>::put(const T* s, const std::int32_t* n, Offset leading, Offset i, Offset rows, Offset j, Offset cols) {
-  const auto& gram = kernels_of<T>().gram;
-  const Offset n_x = task_.x.n_rows, n_y = task_.y.n_rows;
-  for (std::size_t q = 0; q < task_.forms.size(); ++q) {
-    const auto form = static_cast<Offset>(q);
-    const T* row_scale = task_.row_scale ? task_.row_scale + form * n_x + i : nullptr;
-    const T* col_scale = task_.col_scale ? task_.col_scale + form * n_y + j : nullptr;
-    T* out = task_.out + form * n_x * n_y;
-    for (Offset r = 0; r < rows; ++r) {
-      T* line = block_.data() + r * max_cols_;
-      gram.finish(s + r * leading, n + r * leading, cols, task_.forms[q], row_scale ? row_scale[r] : T{1}, col_scale,
-                     line);
-      gram.stream(line, out + (i + r) * n_y + j, cols);
-    }
-    if (task_.symmetric) mirror(out, i, rows, j, cols);
-  }
-}
-
-// Writes the part of block_ that lies strictly right of the diagonal, and of its own block, to the other side.
-template <class T>
-void GramSink<T>::mirror(T* out, Offset i, Offset rows, Offset j, Offset cols) {
-  if (j < i + rows) return;  // a block on the diagonal was computed whole
-  kernels_of<T>().gram.transpose(block_.data(), rows, cols, max_cols_, mirrored_.data());
-  for (Offset c = 0; c < cols; ++c)
-    kernels_of<T>().gram.stream(mirrored_.data() + c * rows, out + (j + c) * task_.y.n_rows + i, rows);
-}
-
 #define LACUNAR_INSTANTIATE(T)                                        \
   template GramPath choose_gram_path(const Rows<T>&, const Rows<T>&); \
-  template void karma_gram(const GramTask<T>&, GramPath, int);        \
-  template class GramSink<T>;
+  template void karma_gram(const GramTask<T>&, GramPath, int);
 LACUNAR_INSTANTIATE(float)
 LACUNAR_INSTANTIATE(double)
 #undef LACUNAR_INSTANTIATE
