@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lacunar._log import say
 from lacunar._random import fixed_seed, generator
-from lacunar._snapshot import all_or_nothing, going_back
+from lacunar._snapshot import SavePoint, all_or_nothing, going_back
 from lacunar._stream import StreamScore
 from lacunar._threads import thread_count
 from lacunar.karma.base import (
@@ -130,7 +130,8 @@ class KarmaOnline(KarmaBase):
 
     def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Observed, _Floats, _Floats]:
         """One batch: its standardised rows, targets (n, outputs) and values before the steps."""
-        with going_back(self) as point:
+        point = SavePoint(self)  # not a `with`: leaving it is a call, which may fail when the rows are learned
+        try:
             self._validate_params()
             begun = hasattr(self, "kernel_")
             table, target = self._read(X, y, reset=not begun)
@@ -152,6 +153,9 @@ class KarmaOnline(KarmaBase):
             except KeyboardInterrupt:
                 self._adopt(engine)  # with the rows that it has learned whole
                 raise
+        except BaseException as error:
+            point.undo(error)
+            raise
         return rows, targets, values
 
     def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Observed, NDArray[Any]]:
