@@ -35,7 +35,7 @@ def test_standardised_rows(dtype):
     other = X.copy()
     other[:, 5] = 9.0  # never observed in fit
     rows = scale_columns(Observed.from_dense(other), columns)
-    expected = ((X - columns.center) / columns.scale).astype(dtype)
+    expected = ((X - columns.mean) / columns.scale).astype(dtype)
     np.testing.assert_array_equal(rows.to_dense(), expected)
     assert rows.dtype == dtype
     assert rows == Observed(rows.indptr, rows.indices, rows.values, rows.shape)  # the contract holds

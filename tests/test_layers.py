@@ -18,14 +18,10 @@ CPP = sorted([*(ROOT / "cpp").rglob("*.[ch]pp"), *(ROOT / "src").rglob("*.[ch]pp
 # Layers from the bottom, by first level below lacunar; a module imports from lower layers and from its own folder only.
 MACHINE = {"_config", "_random", "_threads", "_log", "_snapshot"}
 BASE = {"encode", "kernels"}
-ABOVE = {"learner", "stack", "model_selection", "persistence"}  # which stand on several families
+ABOVE = {"learner", "model_selection", "persistence"}  # which stand on several families
 FRONTS = {"plotting", "cli", "compare", "distributed", "datasets"}  # public names only
 TOP = {"__init__", "__main__"}
 COMPILED = {"_core", "_linalg"}
-# Modules with cycles of imports that are not taken apart yet, by folder, and why.
-CYCLES = {
-    "regression": "becomes lowrank",
-}
 
 
 def name_of(path: Path) -> str:
@@ -105,8 +101,6 @@ NAMES = {name_of(path) for path in SOURCES}
 SHARED = {name for name in NAMES if name.startswith("_")} - MACHINE - TOP
 FAMILIES = NAMES - MACHINE - SHARED - BASE - ABOVE - FRONTS - TOP - {"observed"}
 LAYERS = [MACHINE, {"observed"}, SHARED, BASE, FAMILIES, ABOVE, FRONTS, TOP]
-# Families that go into another and stand on it until then.
-MOVING = {"learner": "stack", "regression": "lowrank"}
 
 
 def layer(name: str) -> int:
@@ -124,7 +118,7 @@ def test_imports_go_down(path):
     one_another = next((names for names in (MACHINE, SHARED, FRONTS) if me in names), set())
     root = {"__init__"} if me in FRONTS | ABOVE | TOP else set()  # by which users come
     down = {name for name in others - {"__init__"} if layer(name) < layer(me)}
-    assert others <= down | one_another | root | {me, MOVING.get(me)}
+    assert others <= down | one_another | root | {me}
 
 
 # -- cycles -------------------------------------------------------------------------------------------------------------
@@ -168,8 +162,7 @@ def test_cycles_are_found():
 
 def test_no_import_cycle():
     """None at run time and none by types."""
-    bad = [each for each in cycles(graph()) if not {f"{name}.".split(".")[1] for name in each} <= set(CYCLES)]
-    assert not bad
+    assert not cycles(graph())
 
 
 # -- the door -----------------------------------------------------------------------------------------------------------
@@ -177,16 +170,13 @@ def test_no_import_cycle():
 # What checks tables and labels, and phrases what is wrong with them.
 CHECKERS = {"check_array", "check_X_y", "column_or_1d", "validate_data"}
 DOOR = {"observed/door.py", "observed/contract.py"}
-AT_THE_DOOR = {
-    "encode.py": "takes tables of text, which no learner does",
-    **dict.fromkeys(("regression", "stack"), "not moved yet"),
-}
+AT_THE_DOOR = {"encode.py": "takes tables of text, which no learner does"}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=label)
 def test_only_the_door_checks_tables_and_labels(path):
     inner = path.relative_to(PACKAGE).as_posix()
-    if inner in DOOR or inner in AT_THE_DOOR or name_of(path) in AT_THE_DOOR:
+    if inner in DOOR or inner in AT_THE_DOOR:
         return
     assert not {name for name in imports_of(path) if name.startswith("sklearn.") and name.split(".")[-1] in CHECKERS}
 

@@ -47,8 +47,6 @@ ATTRIBUTES = {
     "n_sweeps_": "n_iter_",
 }
 METHODS = dict.fromkeys(("from_state", "restored", "resume", "resumed"), "snapshot() and restore()")
-# Families that have not moved yet.
-NOT_MOVED = {"regression", "stack"}
 # A class that needs both words: what the other one means there.
 BOTH = {
     (
@@ -66,8 +64,6 @@ def family_of(cls: type) -> str:
 @pytest.mark.parametrize("name", sorted(CLASSES))
 def test_parameters(name):
     cls = class_of(name, CLASSES)
-    if family_of(cls) in NOT_MOVED:
-        return
     found = [parameter for parameter in inspect.signature(cls).parameters if (name, parameter) not in BOTH]
     assert not {parameter: PARAMETERS[parameter] for parameter in found if parameter in PARAMETERS}
     assert "budget" not in found or family_of(cls) == BUDGET
@@ -82,14 +78,5 @@ def named(path: Path) -> set[str]:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(PACKAGE).as_posix())
 def test_attributes_and_methods(path):
-    where = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    if where in NOT_MOVED:
-        return
     words = ATTRIBUTES | METHODS
     assert not {name: words[name] for name in sorted(named(path) & set(words))}
-
-
-def test_exceptions_are_needed():
-    """A family that has moved is no exception any more."""
-    there = {path.relative_to(PACKAGE).parts[0].removesuffix(".py") for path in SOURCES}
-    assert there >= NOT_MOVED

@@ -49,9 +49,7 @@ class _MatrixCompletion(BaseEstimator):  # type: ignore[misc]
     """A stacked matrix of features and labels, completed with a small nuclear norm."""
 
     _held: ClassVar[dict[str, Rule]] = {
-        "mean_": floats("d"),
-        "scale_": COLUMNS["scale_"],
-        "observed_columns_": COLUMNS["observed_columns_"],
+        **COLUMNS,
         "classes_": LABELS,
         "components_": floats("k", "d"),
         "label_components_": floats("k", "o"),

@@ -123,9 +123,7 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     _held: ClassVar[dict[str, Rule]] = {
-        "mean_": floats("d"),
-        "scale_": COLUMNS["scale_"],
-        "observed_columns_": COLUMNS["observed_columns_"],
+        **COLUMNS,
         "classes_": LABELS,
         "subspace_scale_": floats("n"),
         "objective_": floats("rounds", finite=False),

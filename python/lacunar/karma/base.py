@@ -125,9 +125,7 @@ class KarmaBase(BaseEstimator):  # type: ignore[misc]
         "verbose": ["verbose"],
     }
     _held: ClassVar[dict[str, Rule]] = {
-        "mean_": floats("d"),
-        "scale_": COLUMNS["scale_"],
-        "observed_columns_": COLUMNS["observed_columns_"],
+        **COLUMNS,
         "classes_": LABELS,
         "kernel_": Instance(KernelForm),
         "n_iter_": COUNT,

@@ -97,9 +97,7 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     _held: ClassVar[dict[str, Rule]] = {
-        "mean_": floats("d"),
-        "scale_": COLUMNS["scale_"],
-        "observed_columns_": COLUMNS["observed_columns_"],
+        **COLUMNS,
         "kernel_": Instance(KernelForm),
         "method_": Word(("exact", "nystroem")),
         "landmarks_": Table(("landmarks", "d")),

@@ -71,8 +71,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     """
 
     _held: ClassVar[dict[str, Rule]] = {
-        **{name: COLUMNS[name] for name in ("scale_", "observed_columns_")},
-        "mean_": floats("d"),
+        **COLUMNS,
         "components_": floats("k", "d"),
         "noise_variance_": Number(low=0),
         "rank_errors_": Array("f", ("tried", 2), finite=False),
@@ -132,7 +131,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         self.rank_errors_ = np.array(list(tried.items()), dtype=np.float64).reshape(-1, 2)
         model = fit_em(rows, rank, rng=rng, mean=True, **options)
         self.components_, self.noise_variance_ = np.ascontiguousarray(model.basis.T), float(model.sigma2)
-        self.mean_, self.n_iter_ = columns.center + columns.scale * model.mean, model.n_iter
+        self.mean_, self.n_iter_ = columns.mean + columns.scale * model.mean, model.n_iter
         return self
 
     def transform(self, X: Any) -> _Floats:

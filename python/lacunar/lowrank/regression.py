@@ -8,9 +8,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils import column_or_1d, get_tags
+from sklearn.utils import get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_array, check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from lacunar._codes import row_codes
 from lacunar._log import say
@@ -21,7 +21,7 @@ from lacunar.lowrank.labels import Alpha, fit_labels
 from lacunar.lowrank.parts import Parts, fit_columns_over, in_parts
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, scale_columns
-from lacunar.observed.door import check_magnitude
+from lacunar.observed.door import check_numbers, check_partial_targets
 from lacunar.observed.rules import COLUMNS, COUNT, Array, Flag, Number, OneOrMany, Rule, floats
 
 _Floats = NDArray[np.float64]
@@ -66,8 +66,7 @@ class SubspaceRegression(RegressorMixin, SubspaceModel):  # type: ignore[misc]
     """Rows are coded in a subspace by ridge regression on their observed entries; y is linear in the code."""
 
     _held: ClassVar[dict[str, Rule]] = {
-        "mean_": floats("d"),
-        **{name: COLUMNS[name] for name in ("scale_", "observed_columns_")},
+        **COLUMNS,
         "components_": floats("k", "d"),
         "sizes_": floats("k"),
         "coef_": OneOrMany(("k",), "targets"),
@@ -125,13 +124,8 @@ class SubspaceRegression(RegressorMixin, SubspaceModel):  # type: ignore[misc]
             raise ValueError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None. Pass NaN for unlabelled rows."
             )
-        labels = check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
+        labels = check_partial_targets(y, all_unknown=True, flatten=not get_tags(self).target_tags.multi_output)
         check_consistent_length(rows, labels)
-        check_magnitude(labels, "y")
-        if labels.ndim > 2:
-            raise ValueError(f"y must have shape (n,) or (n, targets); got {labels.shape}. Flatten it.")
-        if labels.ndim == 2 and labels.shape[1] == 1 and not get_tags(self).target_tags.multi_output:
-            labels = column_or_1d(labels, warn=True)
         return labels.reshape(len(labels), -1), labels.ndim == 1
 
     def _check_rank(self, D: int) -> int:
@@ -163,7 +157,7 @@ class SubspaceRegression(RegressorMixin, SubspaceModel):  # type: ignore[misc]
     def _fit_columns(self, rows: Observed | Parts) -> None:
         found = fit_columns_over(in_parts(rows))
         as_is = self._printed or not self.standardize
-        self.mean_ = np.zeros_like(found.center) if as_is else found.center
+        self.mean_ = np.zeros_like(found.mean) if as_is else found.mean
         self.scale_ = np.ones_like(found.scale) if as_is else found.scale
         self.observed_columns_ = np.ones_like(found.seen) if self._printed else found.seen
 
@@ -354,8 +348,8 @@ def shortest_codes(rows: Observed, basis: _Floats) -> _Floats:
 
 def given_start(U0: Any, w0: Any, D: int, d: int) -> tuple[_Floats | None, _Floats | None]:
     """U0 and w0, checked; None where not given."""
-    U = None if U0 is None else check_array(U0, dtype=np.float64, input_name="U0")
-    w = None if w0 is None else check_array(w0, dtype=np.float64, ensure_2d=False, input_name="w0")
+    U = None if U0 is None else check_numbers(U0, "U0")
+    w = None if w0 is None else check_numbers(w0, "w0", ensure_2d=False)
     if U is not None and U.shape != (D, d):
         raise ValueError(f"U0 must have shape ({D}, {d}), one row a column of X; got {U.shape}. Change n_components.")
     if U is not None and np.abs(U.T @ U - np.eye(d)).max() > 1e-8:

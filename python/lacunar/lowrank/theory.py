@@ -11,7 +11,8 @@ from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_array
+
+from lacunar.observed.door import check_numbers
 
 
 def coherence(U: ArrayLike) -> float:
@@ -45,7 +46,7 @@ def coherence(U: ArrayLike) -> float:
     >>> coherence(np.eye(6)[:, :2])
     3.0
     """
-    basis = check_array(U, dtype=np.float64, input_name="U")
+    basis = check_numbers(U, "U")
     D, d = basis.shape
     if np.linalg.matrix_rank(basis) < d:
         raise ValueError(f"U must have independent columns; got shape {basis.shape} of lower rank. Drop columns.")

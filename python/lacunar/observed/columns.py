@@ -20,7 +20,7 @@ _CONSTANT = 1e-7
 class ColumnScale(NamedTuple):
     """Mean and standard deviation of every column over its observed entries, shapes (d,)."""
 
-    center: _Floats
+    mean: _Floats
     scale: _Floats
     seen: NDArray[np.bool_]
 
@@ -31,17 +31,17 @@ def fit_columns(X: Observed, weight: _Floats, *, standardize: bool) -> ColumnSca
     A row of weight w counts as w equal rows. O(nnz).
     """
     weight = np.ascontiguousarray(weight, dtype=np.float64)
-    total, center, variance = _core.column_moments(X.indptr, X.indices, X.values, weight, X.shape[1])
+    total, mean, variance = _core.column_moments(X.indptr, X.indices, X.values, weight, X.shape[1])
     if not standardize:
         return ColumnScale(np.zeros(X.shape[1]), np.ones(X.shape[1]), total > 0)
-    return column_scale(total, center, variance)
+    return column_scale(total, mean, variance)
 
 
-def column_scale(total: _Floats, center: _Floats, variance: _Floats) -> ColumnScale:
+def column_scale(total: _Floats, mean: _Floats, variance: _Floats) -> ColumnScale:
     check_variances(variance)
     scale = np.sqrt(variance)
-    scale[scale <= _CONSTANT * np.hypot(scale, center)] = 1.0
-    return ColumnScale(center, scale, total > 0)
+    scale[scale <= _CONSTANT * np.hypot(scale, mean)] = 1.0
+    return ColumnScale(mean, scale, total > 0)
 
 
 def scale_columns(X: Observed, columns: ColumnScale) -> Observed:
@@ -55,8 +55,8 @@ def scale_columns(X: Observed, columns: ColumnScale) -> Observed:
         kept = seen[indices]
         indptr = np.concatenate([[0], np.cumsum(kept)])[indptr].astype(np.int64)
         indices, values = indices[kept], values[kept]
-    center, scale = (np.ascontiguousarray(part, dtype=np.float64) for part in (columns.center, columns.scale))
-    scaled, finite = _core.standardise(indptr, indices, values, center, scale, X.shape[1])
+    mean, scale = (np.ascontiguousarray(part, dtype=np.float64) for part in (columns.mean, columns.scale))
+    scaled, finite = _core.standardise(indptr, indices, values, mean, scale, X.shape[1])
     if not finite:
         return Observed(indptr, indices, scaled, X.shape)  # which names the entry that overflowed
     return Observed._trusted(indptr, indices, scaled, X.shape)

@@ -204,22 +204,25 @@ def is_missing(label: object) -> bool:
     return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label != label)
 
 
-def check_partial_targets(y: Any) -> NDArray[np.float64]:
-    """Numbers (n,) or (n, targets) of which some may be NaN; every column has one that is known."""
+def check_partial_targets(y: Any, *, all_unknown: bool = False, flatten: bool = False) -> NDArray[np.float64]:
+    """Numbers (n,) or (n, targets) of which some may be NaN; with `flatten` a single column becomes (n,), with a warning.
+
+    Every column must have one that is known, unless `all_unknown` allows otherwise.
+    """
     target: NDArray[np.float64] = check_array(
         y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y"
     )
     if target.ndim > 2:
         raise ValueError(f"y must have shape (n,) or (n, targets); got {target.shape}. Flatten it.")
     unknown = np.flatnonzero(np.isnan(target.reshape(len(target), -1)).all(axis=0))
-    if unknown.size:
+    if unknown.size and not all_unknown:
         where = f"every row of target {int(unknown[0])}" if target.ndim == 2 else "every row"
         raise ValueError(
             f"Input y contains NaN in {where}: at least one value must be known; got {len(target)} unknown ones. "
             "Give the targets of some rows, or drop that target."
         )
     check_magnitude(target, "y")
-    return target
+    return column_or_1d(target, warn=True) if flatten and target.shape[1:] == (1,) else target
 
 
 def check_numbers(values: Any, name: str, *, ensure_2d: bool = True) -> NDArray[np.float64]:

@@ -231,7 +231,7 @@ def whole(*shape: Dim, low: float = 0, **more: Any) -> Array:
 LABELS = Array("biufU", ("c",), ascending=True)
 COUNT = Number(whole=True, low=0)
 COLUMNS: dict[str, Rule] = {
-    "center_": floats("d"),
+    "mean_": floats("d"),
     "scale_": floats("d", low=np.finfo(np.float64).tiny),
     "observed_columns_": Array("b", ("d",)),
 }
