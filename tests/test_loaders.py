@@ -109,10 +109,10 @@ def test_labels_codes_and_classes_are_checked_against_each_other(tmp_path):
     model = MatrixCompletionClassifier(lam=1.0, mu=0.1).fit(X, LABELS)
 
     def more(arrays, names, tables, content):
-        for name in ("label_basis_", "bias_"):
-            arrays[names[name]] = np.concatenate([arrays[names[name]]] * 3)
+        for name in ("label_components_", "bias_"):
+            arrays[names[name]] = np.concatenate([arrays[names[name]]] * 3, axis=-1)
 
-    with pytest.raises(ValueError, match="label_basis_ must be of shape"):
+    with pytest.raises(ValueError, match="label_components_ must be of shape"):
         load_model(forged(model, tmp_path / "m", more))
 
 
@@ -140,8 +140,8 @@ def test_every_learned_array_has_a_rule(family):
     assert not bare
 
 
-# Of `_check_loaded`, `_class_sizes` and, for completion, `Live.resume`.
-CHECKED_BY_HAND = {"classes_", "laws_", "W_", "potential_", "W_sum_"}
+# By the codec (`check_fitted_state`) and by `_check_loaded`.
+CHECKED_BY_HAND = {"classes_", "feature_names_in_", "laws_", "W_", "potential_", "W_sum_"}
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ __all__ = [
 ]
 _FAMILIES = (
     "active", "baselines", "compare", "completion", "datasets", "distributed", "encode", "karma", "kernels", "learner",
-    "lowrank", "model_selection", "observed", "persistence", "plotting", "regression", "stack",
+    "lowrank", "model_selection", "observed", "persistence", "plotting",
 )  # fmt: skip
 
 
