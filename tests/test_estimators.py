@@ -170,6 +170,8 @@ def default_failures(estimator):
     return DEFAULT_FAILURES.get(type(estimator).__name__, {})
 
 
+# mc-b follows mu down to 1e-5; on some tables of these checks 1,000 steps do not come within tol there, and users are told so.
+@pytest.mark.filterwarnings("ignore:MatrixCompletion.*stopped at max_iter:sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [each() for each in public_estimators() if each.__name__ not in NO_ARRAYS], expected_failed_checks=default_failures
 )
