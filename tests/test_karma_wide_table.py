@@ -108,8 +108,8 @@ def test_divergence_is_undone(n, options):
 
 
 def test_an_interrupt_while_rows_enter_the_table_takes_back_the_call(monkeypatch):
-    def interrupted(*arrays):
-        add(*arrays)
+    def interrupted(*arrays, **named):
+        add(*arrays, **named)
         raise KeyboardInterrupt
 
     rows, y = problem()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import lacunar
-from lacunar import KarmaClassifier, KarmaRegressor, Observed
+from lacunar import KarmaOnlineClassifier, KarmaOnlineRegressor, KarmaRegressor, Observed
 from lacunar.lowrank import GROUSE, PETRELS, POPCA, SLRMOnlineRegressor
 from lacunar.observed.container import read_archive
 from lacunar.persistence import load_model, save_model
@@ -151,9 +151,9 @@ def in_order(node, arrays):
 
 
 STREAMS = {
-    "karma-primal": (lambda: KarmaClassifier(2, loss="hinge", solver="primal", random_state=0), (X, Y)),
-    "karma-online": (lambda: KarmaClassifier(2.5, loss="hinge", solver="online", random_state=0), (X, Y)),
-    "karma-regressor": (lambda: KarmaRegressor(2, solver="primal", loss="absolute", random_state=0), (X, Y * 1.0)),
+    "karma-primal": (lambda: KarmaOnlineClassifier(2, solver="primal", random_state=0), (X, Y)),
+    "karma-online": (lambda: KarmaOnlineClassifier(2.5, solver="support", random_state=0), (X, Y)),
+    "karma-regressor": (lambda: KarmaOnlineRegressor(2, solver="primal", loss="absolute", random_state=0), (X, Y * 1.0)),
     "popca": (lambda: POPCA(2, refine=0, random_state=0), (X,)),
     "petrels": (lambda: PETRELS(2, random_state=0), (X,)),
     "grouse": (lambda: GROUSE(2, random_state=0), (X,)),

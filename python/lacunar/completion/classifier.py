@@ -384,7 +384,8 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         signs, coding = read_y(y, len(rows), known, coding.thresholds, classes)
         stream = (rows, cols), signs, self.calibrate, self._signs
         trials = self._adopted(model, coding, lambda: model.learn(*stream, values=values or self._draws))
-        say(self.verbose, "%d pairs: %d mistakes, %d updates", model.n_seen, model.n_mistakes, model.n_updates)
+        if self.verbose:
+            say(self.verbose, "%d pairs: %d mistakes, %d updates", model.n_seen, model.n_mistakes, model.n_updates)
         return trials, signs
 
     # -- predictions --------------------------------------------------------------------------------------------------

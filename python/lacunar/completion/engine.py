@@ -187,16 +187,17 @@ class Engine:
 
     def grow(self) -> None:
         """Takes in the vertices that the side information has gained."""
-        known, self._shape = self._shape, (self.rows.size, self.cols.size)
-        if known == self._shape:
+        known, now = self._shape, (self.rows.size, self.cols.size)
+        if known == now:
             return
         self._forget()
         if self.by_features:
             self._core.grow_features(*self._feature_tables())
-            return
-        for side, core, before, now in zip((self.rows, self.cols), self._sides, known, self._shape, strict=True):
-            if before < now:
-                side.grow_core(core)
+        else:
+            for side, core, before, after in zip((self.rows, self.cols), self._sides, known, now, strict=True):
+                if before < after:
+                    side.grow_core(core)
+        self._shape = now  # last: what failed is taken in by the next call
 
     def _forget(self) -> None:
         """What holds until something is learned or grows."""

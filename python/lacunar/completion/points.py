@@ -66,6 +66,11 @@ class GrowingGram:
         self._rows.append(w)
         self._own = np.append(self._own, own)
 
+    def cut(self, n: int) -> None:
+        """Only the first n points."""
+        self._rows.size, self._own = min(n, self._rows.size), self._own[:n]
+        self._basis = [point for point in self._basis if point < n]
+
 
 def min_transform(x: Floats, r: float) -> Floats:
     """s(x) = (r-1)/(2r) x + (r+1)/2 of section 5.1: [-r, r] onto [1, r]."""
@@ -111,14 +116,28 @@ class FunctionState(DenseState):
             )
         direction = None if self._gram is None else self._gram.direction(raw, own, value)
         column, scaled = self._scaled(raw, own, value)  # the last that may refuse
-        if self.f in VECTORS:
-            self._vectors = self._vectors or RowStore(np.empty((0, point.size)))
-            self._vectors.append(point)
-        self._points.append(point)
-        self._own.append(own)
-        if self._gram is not None and direction is not None:
-            self._gram.append(*direction, own)
-        return self.append(column, scaled)
+        n = self._size
+        try:
+            if self.f in VECTORS:
+                self._vectors = self._vectors or RowStore(np.empty((0, point.size)))
+                self._vectors.append(point)
+            self._points.append(point)
+            self._own.append(own)
+            if self._gram is not None and direction is not None:
+                self._gram.append(*direction, own)
+            return self.append(column, scaled)
+        except BaseException:  # memory may end between two of them
+            self._cut(n)
+            raise
+
+    def _cut(self, n: int) -> None:
+        """Only the first n points."""
+        del self._points[n:], self._own[n:]
+        self._size = n
+        if self._vectors is not None:
+            self._vectors.size = n
+        if self._gram is not None:
+            self._gram.cut(n)
 
     def _scaled(self, raw: Floats, own: float, value: Any) -> tuple[Floats, float]:
         """Kernel values (n,) and that of the point itself, on a diagonal of at most 1."""
