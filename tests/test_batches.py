@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from lacunar import KarmaClassifier, Observed
+from lacunar import KarmaOnlineClassifier, Observed
 from lacunar.completion import read_pair_batches
 from lacunar.lowrank import POPCA
 from lacunar.observed import Triplets, read_batches, read_svmlight
@@ -68,12 +68,8 @@ def test_models_fit_from_batches_as_from_the_table(tmp_path):
     X, y = table(n=2000)
     pq.write_table(wide(X, y), tmp_path / "w.parquet", row_group_size=300)
     options = {"classes": [0, 1]}
-    by_file = KarmaClassifier(loss="hinge").fit_batches(
-        read_batches(tmp_path / "w.parquet", size=500, target="y"), **options
-    )
-    by_table = KarmaClassifier(loss="hinge").fit_batches(
-        read_batches(Observed.from_dense(X), size=500, target=y), **options
-    )
+    by_file = KarmaOnlineClassifier().fit_batches(read_batches(tmp_path / "w.parquet", size=500, target="y"), **options)
+    by_table = KarmaOnlineClassifier().fit_batches(read_batches(Observed.from_dense(X), size=500, target=y), **options)
     assert by_file.n_rows_seen_ == by_table.n_rows_seen_ == 2000
     pq.write_table(lines(X), tmp_path / "t.parquet")
     streamed, whole = POPCA(2, refine=0), POPCA(2, refine=0).partial_fit(X)

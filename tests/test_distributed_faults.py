@@ -34,7 +34,7 @@ class AtStep(SLRMRegressor):
 
     act = None
 
-    def _progress(self):
+    def _progress(self, what):
         return lambda step, _: AtStep.act() if step == 3 and AtStep.act else None
 
 
