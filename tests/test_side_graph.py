@@ -159,6 +159,12 @@ def test_matrices_that_are_not_positive_definite_are_refused():
         SparseInverse(sp.csc_array(np.diag([1.0, -1.0, 2.0])))
 
 
+def test_a_pivot_of_exactly_zero_is_refused():
+    """SuperLU says so in a RuntimeError of its own."""
+    with pytest.raises(ValueError, match="must be positive definite to rounding"):
+        SparseInverse(sp.csr_array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("method", ["dense", "sparse"])
 def test_graphs_are_restored_from_snapshots(kind, method):

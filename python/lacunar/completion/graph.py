@@ -117,11 +117,15 @@ class SparseInverse:
 
     def __init__(self, M: Any) -> None:
         options = {"SymmetricMode": True}
-        lu = splu(sp.csc_array(M), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+        refused = "the graph's matrix must be positive definite to rounding; it is not. Use regularization."
+        try:
+            lu = splu(sp.csc_array(M), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+        except RuntimeError as error:  # a pivot of exactly 0, as of weights that differ by more than 1e16
+            raise ValueError(refused) from error
         self._pivots: Floats = lu.U.diagonal()
         # Without exchanges of rows U is D L^T, and positive pivots are what makes M positive definite.
         if not (np.array_equal(lu.perm_r, lu.perm_c) and (self._pivots > 0).all()):
-            raise ValueError("the graph's matrix must be positive definite to rounding; it is not. Use regularization.")
+            raise ValueError(refused)
         L = sp.csc_array(sp.tril(lu.L, -1, format="csc"))
         L.sort_indices()
         self._lower = (
