@@ -135,6 +135,7 @@ def _in_a_process(code):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits memory by address space")
+@pytest.mark.skipif("ASAN_OPTIONS" in os.environ, reason="AddressSanitizer ends the process where an allocation fails")
 @pytest.mark.parametrize("n_jobs", [2, 64])
 def test_a_thread_that_cannot_start_is_done_without(n_jobs):
     # Room for the result and for a few stacks of 8 MiB: the tenth thread or so does not start.
