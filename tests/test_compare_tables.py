@@ -133,9 +133,9 @@ def test_a_model_finds_its_columns_by_name_and_says_what_is_new(tmp_path):
     _, notes = model.predict(read_table(str(tmp_path / "n.csv")))
     assert [note.partition(":")[0] for note in notes] == ["not in the table, taken as missing", "c", "v"]
     assert "new" in notes[1]
-    assert "1 cells are no numbers (first 'seven')" in notes[2]
+    assert "1 cell is not a number (first 'seven')" in notes[2]
     (tmp_path / "n.csv").write_text("day\nsome day\n2026-03-31 12:00\n")
-    assert any("1 cells are no dates" in note for note in model.predict(read_table(str(tmp_path / "n.csv")))[1])
+    assert any("1 cell is not a date" in note for note in model.predict(read_table(str(tmp_path / "n.csv")))[1])
     (tmp_path / "n.csv").write_text("z\n1\n")
     with pytest.raises(UserError, match="none of the model's columns"):
         model.predict(read_table(str(tmp_path / "n.csv")))

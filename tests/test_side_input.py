@@ -31,7 +31,7 @@ def but(K, at, value):
         (np.ones((3, 4)), r"square.*shape \(3, 4\)"),
         (np.ones(4), "square"),
         (np.empty((0, 0)), "at least one id"),
-        (np.zeros((2, 2)), "must say something"),
+        (np.zeros((2, 2)), "diagonal entry above 0"),
         ([["a", "b"], ["c", "d"]], "matrix of numbers"),
         (sp.eye_array(5000), "sparse K may have at most 4000"),
     ],

@@ -264,6 +264,7 @@ def _readable(column: pd.Series[Any], kind: str, notes: list[str]) -> Any:
         read = pd.to_datetime(column.astype(object), errors="coerce", format="ISO8601")
     bad = column[read.isna() & column.notna()]
     if len(bad):
-        what = "numbers" if kind == "number" else "dates"
-        notes.append(f"{column.name}: {len(bad)} cells are no {what} (first {bad.iloc[0]!r}), taken as missing")
+        word = "number" if kind == "number" else "date"
+        what = f"1 cell is not a {word}" if len(bad) == 1 else f"{len(bad)} cells are not {word}s"
+        notes.append(f"{column.name}: {what} (first {bad.iloc[0]!r}), taken as missing")
     return read.to_numpy()

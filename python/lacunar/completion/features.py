@@ -156,7 +156,7 @@ class FeatureTable:
         if not normalize:
             table.radius = float((raw**2).sum(axis=1).max())
             if not table.radius > 0:
-                raise ValueError("X must say something; all its features are missing or zero. Use Identity.")
+                raise ValueError("X must hold an entry that is not missing or zero; it holds none. Use Identity.")
         return table, table._finish(raw, None)
 
     def encode_row(self, values: Any) -> Floats:

@@ -378,7 +378,7 @@ def scale_kernel(K: Floats, *, normalize: bool) -> Floats:
     diagonal = np.diagonal(K).copy()
     top = float(diagonal.max())
     if top <= 0:
-        raise ValueError("K must say something; got a diagonal of zeros only. Use Identity for no side information.")
+        raise ValueError("K must have a diagonal entry above 0; all are zero. Use Identity for no side information.")
     alone = diagonal <= np.finfo(float).eps * top
     if not normalize:
         return K / top

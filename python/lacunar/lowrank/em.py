@@ -85,7 +85,7 @@ def fit_em(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Factors:
-    """Maximum likelihood of probabilistic PCA on the observed entries (Tipping and Bishop 1999, with holes).
+    """Maximum likelihood of probabilistic PCA on the observed entries (Tipping and Bishop 1999, with missing entries).
 
     With `mean`, column means are parameters too: means of what happens to be observed are off by what is not.
     O(nnz d^2 + n d^3) a step, two thirds of it in products of matrices; D d^2 / 2 numbers of memory, and of every part's sums.
@@ -119,7 +119,7 @@ def _start(
     basis, values = first_basis(parts, d, rng, n_jobs=n_jobs)
     D, nnz = len(counts), float(counts.sum())
     share = max(nnz / max(n * D, 1), 1e-12)
-    variance = np.square(values) / max(n * share, 1.0)  # of the zero-filled directions, put right for the holes
+    variance = np.square(values) / max(n * share, 1.0)  # of zero-filled rows, corrected for that
     mean = size / nnz if nnz else 1.0
     noise = max(mean - float(variance.sum()) / D, 0.1 * mean)
     return Factors(basis * np.sqrt(np.maximum(variance, 1e-3 * mean)), np.zeros(D), noise, 1.0, 0, False, 0)
