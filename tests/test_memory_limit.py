@@ -14,19 +14,20 @@ from sklearn.base import clone
 if not Path("/proc/self/statm").exists():
     pytest.skip("this system does not say how much memory a process has", allow_module_level=True)
 
-ROOMS = (0.3, 1, 2, 4, 7, 15, 40, 120)  # MB beyond what the process has
+ROOMS = (0.3, 1, 2, 4, 6, 8, 10, 15, 40, 120)  # MB beyond what the process has
 NAMES = ["karma-passes", "karma-online", "popca-tables", "petrels", "slrm-stream", "pairs"]
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(3000, 150)), RNG.integers(2, size=3000)
 X[RNG.random(X.shape) < 0.3] = np.nan
-PAIRS = RNG.integers(2500, size=(1500, 2))
+PAIRS = RNG.integers(60_000, size=(30_000, 2))  # enough that a snapshot does not fit either
+SIGNS = RNG.integers(2, size=len(PAIRS))
 
 
 def begun(name):
     """A learner that has begun, how it learns the rest, and all that it is."""
     if name == "pairs":
-        model = clone(OTHERS[name]).partial_fit(*PAIRS[:300].T, Y[:300])
-        return lambda: model.partial_fit(*PAIRS[300:].T, Y[300:1500]), lambda: model.decision_function(PAIRS[:50])
+        model = clone(OTHERS[name]).partial_fit(*PAIRS[:300].T, SIGNS[:300])
+        return lambda: model.partial_fit(*PAIRS[300:].T, SIGNS[300:]), lambda: model.decision_function(PAIRS[:50])
     model = clone(LEARNERS[name])
     if "n_components" in model.get_params():
         model.set_params(n_components=10)

@@ -29,6 +29,7 @@ Pairs = tuple[list[Hashable], list[Hashable]]
 Places = dict[int, NDArray[np.int64]]  # by the identity of the table
 Predicted = Callable[[Floats, int], Floats]  # signs (n, L) of scores (n, L), the first of which is of a given trial
 _COUNTS = ("n_seen", "n_updates", "n_mistakes")
+_RESERVE = 2**20  # bytes kept free for going back, beside eight times what a snapshot holds
 _Given = ParamSpec("_Given")
 _Made = TypeVar("_Made")
 
@@ -341,7 +342,7 @@ class Model:
         """A stream with labels y (n, L), in order. After an exception no trial was learned; new ids are known, as if asked about."""
         at = self._vertices(pairs, "learn")
         values = values or calibrate or len(self.gammas) > 1  # else signs are enough, and cheaper
-        with going_back(self):
+        with going_back(_WithReserve(self)):
             scores, updated = self._run_members(at, y, values)
             return self._commit(at, scores, y, updated, calibrate, predicted)
 
@@ -438,3 +439,28 @@ class Model:
         finite = all(np.isfinite(each).all() for each in (*losses, *curves, *numbers))
         if not finite or min(int(snapshot[name]) for name in _COUNTS) < 0:
             raise ValueError("weights, curves and counts must be finite; they are not. Take the snapshot again.")
+
+
+class _WithReserve:
+    """A model to go back to, and memory that is free for it: restoring builds engines anew, also where nothing else is left to allocate."""
+
+    def __init__(self, model: Model) -> None:
+        self._model, self._reserve = model, np.empty(0, np.uint8)
+
+    def snapshot(self) -> dict[str, Any]:
+        kept = self._model.snapshot()
+        self._reserve = np.empty(_RESERVE + 8 * _n_bytes(kept), np.uint8)
+        return kept
+
+    def restore(self, kept: dict[str, Any]) -> None:
+        self._reserve = np.empty(0, np.uint8)
+        self._model.restore(kept)
+
+
+def _n_bytes(kept: Any) -> int:
+    """What the arrays of a snapshot hold."""
+    if isinstance(kept, dict):
+        return sum(map(_n_bytes, kept.values()))
+    if isinstance(kept, list):
+        return sum(map(_n_bytes, kept))
+    return kept.nbytes if isinstance(kept, np.ndarray) else 0
