@@ -271,6 +271,58 @@ def test_rows_lie_within_their_entries(indptr):
         _core.column_view(offsets(indptr), ROWS[1], 2)
 
 
+FEATURES = {"gamma": 2, "n_cols": 2, "constant": 0.0, "indicator": 0.0, "weight": (1.0, 1.0, 1.0), "hash_bits": 0}
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"gamma": "two"}, TypeError, "gamma has another type"),
+        ({"weight": (1.0, 1.0)}, TypeError, "weight has another type"),
+        (None, KeyError, "the options lack weight"),
+    ],
+)
+def test_options_are_all_there_and_of_their_types(change, error, message):
+    with pytest.raises(error, match=message):
+        _core.primal_table_shape({} if change is None else FEATURES | change)
+
+
+def primal_step(**change):
+    arrays = {
+        "scale": None,
+        "target": np.ones(2),
+        "weight": None,
+        "curvature": None,
+        "base": None,
+        "order": offsets([1]),
+    }
+    rule = {"loss": "hinge", "epsilon": 0.1, "rho": 1.0, "eta": "theory", "eta0": 0.1, "power": 0.5}
+    rule |= {"averaging_by_step": True, **{name: change.pop(name) for name in ("loss", "eta") if name in change}}
+    table, clock = np.zeros(_core.primal_table_shape(FEATURES)[2]), np.array([0.0, 1.0, 0.0])
+    return _core.primal_descend(*ROWS, FEATURES, arrays | change, rule, table, None, clock, np.zeros(2))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"order": offsets([2])}, ValueError, "order must hold numbers from 0 to 1"),
+        ({"target": np.ones(3)}, ValueError, "target has 3 elements, not 2"),
+        ({"target": np.ones((2, 0))}, ValueError, "no outputs"),
+        ({"target": np.ones(2, np.float32)}, TypeError, "target has another type"),
+        ({"target": np.ones((2, 2)).T}, TypeError, "target has another type"),
+        ({"target": misaligned(np.ones(2))}, ValueError, "aligned"),
+        ({"weight": np.ones(1)}, ValueError, "weight has 1 elements, not 2"),
+        ({"loss": "squared_hinge"}, ValueError, "needs the curvature"),
+        ({"loss": "cubic"}, ValueError, "unknown loss cubic"),
+        ({"eta": "slow"}, ValueError, "unknown eta slow"),
+    ],
+)
+def test_lessons_fit_their_rows(change, error, message):
+    assert primal_step() == -1
+    with pytest.raises(error, match=message):
+        primal_step(**change)
+
+
 def test_products_of_sizes_do_not_wrap():
     none = offsets([0]), ints([]), np.ones(0)
     with pytest.raises(ValueError, match="product must fit 64 bits"):
@@ -278,7 +330,7 @@ def test_products_of_sizes_do_not_wrap():
     with pytest.raises(ValueError, match="31 bits"):
         _core.column_pair_counts(*none, np.zeros(0, np.int64), 2**32, 1)
     with pytest.raises(ValueError, match="31 bits"):
-        _core.primal_table_shape((3, 2**40, 0.0, 0.0, 1.0, 1.0, 1.0, 0))
+        _core.primal_table_shape(FEATURES | {"gamma": 3, "n_cols": 2**40})
     with pytest.raises(ValueError, match="at most 32768"):
         _core.factor_sums(*none, np.ones((1, 1)), 2**31 - 1, 0.1, np.ones(1), np.ones(1), 1)
 
@@ -308,10 +360,15 @@ def test_labels_are_columns_of_tau(label):
 
 @pytest.mark.parametrize("row", [-1, 2])
 def test_orders_name_rows_that_are_there(row):
-    order, basis, square = offsets([0, row]), np.ones((2, 1)), np.ones((1, 1))
-    clock, residual = np.zeros(_core.RLS_CLOCK), np.zeros(2)
+    state = {
+        "v": np.ones((2, 1)),
+        "t": np.ones((1, 1)),
+        "t_inverse": np.ones((1, 1)),
+        "clock": np.zeros(_core.RLS_CLOCK),
+    }
+    order, options = offsets([0, row]), {"damping": 1.0, "ridge": 0.1}
     with pytest.raises(ValueError, match="order must hold numbers from 0 to 1"):
-        _core.grouse_pass(*ROWS, order, 1.0, 0.1, basis, square, square.copy(), clock, residual)
+        _core.grouse_pass(*ROWS, order, options, state, np.zeros(2), np.zeros(2))
 
 
 @pytest.mark.parametrize("tail", [[0, 0], [2, 2], [0, 1]], ids=["diagonal", "beyond", "sound"])

@@ -218,11 +218,11 @@ def test_an_interrupt_keeps_the_last_full_block(monkeypatch):
     monkeypatch.setattr("lacunar.karma.table._SLICE", 50)
     descend, calls = _core.primal_descend, []
 
-    def interrupted(*, order, **batch):
+    def interrupted(*, lesson, **batch):
         if len(calls) == 1:
             raise KeyboardInterrupt
-        calls.append(len(order))
-        return descend(order=order, **batch)
+        calls.append(len(lesson["order"]))
+        return descend(lesson=lesson, **batch)
 
     monkeypatch.setattr(_core, "primal_descend", interrupted)
     model = KarmaOnlineClassifier(max_iter=3, random_state=0)

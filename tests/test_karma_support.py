@@ -198,10 +198,10 @@ def test_a_first_step_that_forgets_everything_has_nothing_to_forget(loss):
 
 
 def test_an_interrupt_leaves_the_model_of_the_last_full_block(monkeypatch):
-    def interrupted(*, order, **lesson):
-        if order[0] == 60:
+    def interrupted(*, lesson, **batch):
+        if lesson["order"][0] == 60:
             raise KeyboardInterrupt
-        return descend(order=order, **lesson)
+        return descend(lesson=lesson, **batch)
 
     rows, y = problem()
     form = KernelForm.fit(rows, **FORMS["trace"])

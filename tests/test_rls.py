@@ -45,7 +45,7 @@ class Pass:
         self.t, self.t_inverse = np.eye(d), np.eye(d)
         self.slot, self.discount = np.arange(D, dtype=np.int32), np.zeros(D)
         self.pool, self.clock = first_pool(D, d, single), np.zeros(_core.RLS_CLOCK)
-        self.sums = (np.zeros((d, d)), np.zeros(d), np.zeros(1))
+        self.codes, self.labelled, self.labels = np.zeros((d, d)), np.zeros(d), np.zeros(1)
         plain = {"lam1": np.inf, "lam2": 0.0, "lam3": 0.0, "rho": 0.0, "constant_until": 1, "continuous": True}
         rule = {"ridge": 0.0, "cap": 1e6, "delta": DELTA, "orthonormal": False}
         keeping = {"forgetting": "fixed", "keep": 1.0, "lost": 3.0, "start": 300.0}
@@ -54,9 +54,8 @@ class Pass:
     def run(self, X, y=None):
         rows = Observed.from_dense(X)
         self.prediction, self.residual = np.zeros(len(X)), np.zeros(len(X))
-        state = (self.v, self.t, self.t_inverse, self.w, self.slot, self.pool, self.discount, self.clock)
         order, entries = np.arange(len(X)), (rows.indptr, rows.indices, rows.values)
-        return _core.rls_pass(*entries, order, y, self.options, *state, *self.sums, self.prediction, self.residual)
+        return _core.rls_pass(*entries, order, y, self.options, vars(self), self.prediction, self.residual)
 
     @property
     def U(self):

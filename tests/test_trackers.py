@@ -16,11 +16,11 @@ from lacunar.persistence import load_model, save_model
 
 def run_grouse(X, U, damping=1.0, ridge=0.0, dtype=np.float64):
     d, rows = U.shape[1], Observed.from_dense(X.astype(dtype))
-    state = (U.copy(), np.eye(d), np.eye(d), np.zeros(_core.RLS_CLOCK))
-    residual = np.zeros(len(X))
+    state = {"v": U.copy(), "t": np.eye(d), "t_inverse": np.eye(d), "clock": np.zeros(_core.RLS_CLOCK)}
+    prediction, residual = np.zeros(len(X)), np.zeros(len(X))
     entries, order = (rows.indptr, rows.indices, rows.values), np.arange(len(X))
-    stopped = _core.grouse_pass(*entries, order, damping, ridge, *state, residual)
-    return state[0] @ state[1], residual, stopped
+    stopped = _core.grouse_pass(*entries, order, {"damping": damping, "ridge": ridge}, state, prediction, residual)
+    return state["v"] @ state["t"], residual, stopped
 
 
 class Shared:
@@ -35,11 +35,10 @@ class Shared:
         self.options = {**plain, "lost": 3.0, "start": 300.0, **options}
 
     def run(self, X, y=None):
-        rows, state = Observed.from_dense(X), (self.v, self.inverse, self.count, self.discount, self.sums)
-        more = (self.codes, self.labelled, self.w, self.clock)
+        rows, order = Observed.from_dense(X), np.arange(len(X))
         self.prediction, self.residual = np.zeros(len(X)), np.zeros(len(X))
-        entries, order = (rows.indptr, rows.indices, rows.values), np.arange(len(X))
-        return _core.shared_pass(*entries, order, y, self.options, *state, *more, self.prediction, self.residual)
+        entries = (rows.indptr, rows.indices, rows.values)
+        return _core.shared_pass(*entries, order, y, self.options, vars(self), self.prediction, self.residual)
 
 
 def missed(U, V):

@@ -22,7 +22,7 @@ Rows<T> rows_in(const Support<T>& support, Offset n_cols) {
 template <class T>
 class Descent {
  public:
-  Descent(const RowKernel<T>& kernel, const Lesson<T>& lesson, const StepRule& rule, Support<T>& support, double* clock,
+  Descent(const RowKernel<T>& kernel, const Lesson<T, T>& lesson, const StepRule& rule, Support<T>& support, double* clock,
           double* values)
       : kernel_(kernel),
         lesson_(lesson),
@@ -98,7 +98,7 @@ class Descent {
   }
 
   const RowKernel<T>& kernel_;
-  const Lesson<T>& lesson_;
+  const Lesson<T, T>& lesson_;
   const StepRule& rule_;
   Support<T>& support_;
   double *clock_, *values_;
@@ -108,7 +108,7 @@ class Descent {
 }  // namespace
 
 template <class T>
-Offset online_descend(const RowKernel<T>& kernel, const Lesson<T>& lesson, const StepRule& rule, Offset block,
+Offset online_descend(const RowKernel<T>& kernel, const Lesson<T, T>& lesson, const StepRule& rule, Offset block,
                       Support<T>& support, double* clock, double* values, bool valued, int n_threads) {
   Descent<T> descent(kernel, lesson, rule, support, clock, values);
   descent.valued = valued;
@@ -157,7 +157,7 @@ void online_decide(const RowKernel<T>& kernel, const Rows<T>& rows, const T* sca
 }
 
 #define LACUNAR_ONLINE(T)                                                                                         \
-  template Offset online_descend<T>(const RowKernel<T>&, const Lesson<T>&, const StepRule&, Offset, Support<T>&,  \
+  template Offset online_descend<T>(const RowKernel<T>&, const Lesson<T, T>&, const StepRule&, Offset, Support<T>&,  \
                                     double*, double*, bool, int);                                                 \
   template void online_decide<T>(const RowKernel<T>&, const Rows<T>&, const T*, const Support<T>&, const double*, \
                                  Offset, double*, int);

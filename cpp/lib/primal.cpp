@@ -22,13 +22,13 @@ bool rests(const Ascent& ascent, Offset row) {
 }
 
 template <class T>
-void prefetch_row(const Ascent& ascent, const Featurizer<T>& features, Offset row, Offset outputs) {
+void prefetch_row(const Lesson<T, double>& lesson, const Ascent& ascent, const Featurizer<T>& features, Offset row) {
   features.prefetch_start(row);
   prefetch<For::reading>(ascent.idle + row);
-  prefetch<For::reading>(ascent.upper + row);
-  prefetch<For::reading>(ascent.curvature + row);
-  prefetch<For::reading>(ascent.target + row * outputs);
-  prefetch<For::writing>(ascent.beta + row * outputs);
+  prefetch<For::reading>(lesson.weight + row);
+  prefetch<For::reading>(lesson.curvature + row);
+  prefetch<For::reading>(lesson.target + row * lesson.outputs);
+  prefetch<For::writing>(ascent.beta + row * lesson.outputs);
 }
 
 // first <- scale first and second <- second - reach first: v = first from here on.
@@ -44,20 +44,20 @@ void fold(std::size_t size, T* first, T* second, double scale, double reach) {
 }  // namespace
 
 template <class T>
-Offset primal_descend(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, const double* curvature,
-                      const double* target, const double* weight, Offset outputs, const Offset* order, Offset n_order,
-                      const StepRule& rule, T* first, T* second, double* clock, double* values) {
-  assert(well_ordered(rows));
-  Featurizer<T> features(map, rows, row_scale);
+Offset primal_descend(const FeatureMap& map, const Lesson<T, double>& lesson, const StepRule& rule, T* first, T* second,
+                      double* clock, double* values) {
+  assert(well_ordered(lesson.rows));
+  Featurizer<T> features(map, lesson.rows, lesson.scale);
   StepClock steps(rule, clock);
   InterruptCheck check;
+  const Offset outputs = lesson.outputs, n_order = lesson.n_order, *order = lesson.order;
   const auto size = static_cast<std::size_t>(map.table_size() * outputs);
   for (Offset i = 0; i < n_order; ++i) {
     const Offset row = order[i];
     if (i + 2 * kAhead < n_order) features.prefetch_start(order[i + 2 * kAhead]);
     if (i + kAhead < n_order) features.prefetch(order[i + kAhead]);
-    const double mass = weight == nullptr ? 1.0 : weight[row];
-    const double curved = curvature == nullptr ? 0.0 : curvature[row] * mass;
+    const double mass = lesson.weight == nullptr ? 1.0 : lesson.weight[row];
+    const double curved = lesson.curvature == nullptr ? 0.0 : lesson.curvature[row] * mass;
     const auto fold_sums = [&] {
       fold(size, first, second, clock[kScale], clock[kReach]);
       steps.folded();
@@ -72,7 +72,7 @@ Offset primal_descend(const FeatureMap& map, const Rows<T>& rows, const double* 
     if (steps.forgets(curved)) fold_sums();
     const double step = mass * steps.advance(curved), late = steps.late();
     for (Offset k = 0; k < outputs; ++k) {
-      const double slope = slope_at(rule.loss, f[k], target[row * outputs + k], rule.epsilon);
+      const double slope = slope_at(rule.loss, f[k], lesson.target[row * outputs + k], rule.epsilon);
       if (slope == 0) continue;
       features.add(first, outputs, k, step * slope);
       if (second != nullptr && late != 0) features.add(second, outputs, k, step * slope * late);
@@ -83,25 +83,26 @@ Offset primal_descend(const FeatureMap& map, const Rows<T>& rows, const double* 
 }
 
 template <class T>
-Offset primal_ascend(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, const Ascent& ascent,
-                     Offset outputs, const Offset* order, Offset n_order, PointLoss loss, double epsilon, T* table) {
-  assert(well_ordered(rows));
-  Featurizer<T> features(map, rows, row_scale);
+Offset primal_ascend(const FeatureMap& map, const Lesson<T, double>& lesson, const Ascent& ascent, PointLoss loss,
+                     double epsilon, T* table) {
+  assert(well_ordered(lesson.rows));
+  Featurizer<T> features(map, lesson.rows, lesson.scale);
   InterruptCheck check;
+  const Offset outputs = lesson.outputs, n_order = lesson.n_order, *order = lesson.order;
   for (Offset i = 0; i < n_order; ++i) {
     const Offset row = order[i];
-    if (i + 2 * kAhead < n_order) prefetch_row(ascent, features, order[i + 2 * kAhead], outputs);
+    if (i + 2 * kAhead < n_order) prefetch_row(lesson, ascent, features, order[i + 2 * kAhead]);
     if (i + kAhead < n_order && !rests(ascent, order[i + kAhead])) features.prefetch(order[i + kAhead]);
-    const double upper = ascent.upper[row];
+    const double upper = lesson.weight[row];
     if (!(upper > 0) || rests(ascent, row)) continue;
     features.load(row);
     bool changed = false;
     for (Offset k = 0; k < outputs; ++k) {
-      const double f = features.dot(table, outputs, k), y = ascent.target[row * outputs + k];
+      const double f = features.dot(table, outputs, k), y = lesson.target[row * outputs + k];
       if (!std::isfinite(f)) return row;
       double& mine = ascent.beta[row * outputs + k];
       ascent.gap[k] += coordinate_gap(loss, mine, f, y, upper, epsilon);
-      const double next = best_beta(loss, mine, f, y, upper, ascent.curvature[row], epsilon);
+      const double next = best_beta(loss, mine, f, y, upper, lesson.curvature[row], epsilon);
       if (next == mine) continue;
       features.add(table, outputs, k, next - mine);
       mine = next;
@@ -129,12 +130,10 @@ void primal_decide(const FeatureMap& map, const Rows<T>& rows, const double* row
   parallel_tasks(n_threads, tasks, [&] { return Featurizer<T>(map, rows, row_scale); }, work);
 }
 
-#define LACUNAR_PRIMAL(T)                                                                                           \
-  template Offset primal_descend<T>(const FeatureMap&, const Rows<T>&, const double*, const double*, const double*, \
-                                    const double*, Offset, const Offset*, Offset, const StepRule&, T*, T*, double*, \
-                                    double*);                                                                       \
-  template Offset primal_ascend<T>(const FeatureMap&, const Rows<T>&, const double*, const Ascent&, Offset,         \
-                                   const Offset*, Offset, PointLoss, double, T*);                                   \
+#define LACUNAR_PRIMAL(T)                                                                                              \
+  template Offset primal_descend<T>(const FeatureMap&, const Lesson<T, double>&, const StepRule&, T*, T*, double*,     \
+                                    double*);                                                                          \
+  template Offset primal_ascend<T>(const FeatureMap&, const Lesson<T, double>&, const Ascent&, PointLoss, double, T*); \
   template void primal_decide<T>(const FeatureMap&, const Rows<T>&, const double*, Offset, const T*, double*, int);
 LACUNAR_PRIMAL(float)
 LACUNAR_PRIMAL(double)

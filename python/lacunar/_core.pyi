@@ -152,6 +152,17 @@ RLS_CLOCK: int
 SHARED_SUMS: int
 
 def shared_ridge(sums: NDArray[np.float64], d: int, otherwise: float) -> float: ...
+def rls_pass(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: _Float,
+    order: NDArray[np.int64],
+    label: NDArray[np.float64] | None,
+    options: dict[str, Any],
+    state: dict[str, Any],
+    prediction: NDArray[np.float64],
+    residual: NDArray[np.float64],
+) -> int: ...
 def shared_pass(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
@@ -159,15 +170,17 @@ def shared_pass(
     order: NDArray[np.int64],
     label: NDArray[np.float64] | None,
     options: dict[str, Any],
-    v: NDArray[np.float64],
-    inverse: NDArray[np.float64],
-    count: NDArray[np.float64],
-    discount: NDArray[np.float64],
-    sums: NDArray[np.float64],
-    codes: NDArray[np.float64],
-    labelled: NDArray[np.float64],
-    w: NDArray[np.float64],
-    clock: NDArray[np.float64],
+    state: dict[str, Any],
+    prediction: NDArray[np.float64],
+    residual: NDArray[np.float64],
+) -> int: ...
+def grouse_pass(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: _Float,
+    order: NDArray[np.int64],
+    options: dict[str, Any],
+    state: dict[str, Any],
     prediction: NDArray[np.float64],
     residual: NDArray[np.float64],
 ) -> int: ...
@@ -183,76 +196,27 @@ def row_codes(
     inverse: NDArray[np.float64] | None,
     n_threads: int,
 ) -> int: ...
-def grouse_pass(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    values: _Float,
-    order: NDArray[np.int64],
-    damping: float,
-    ridge: float,
-    v: NDArray[np.float64],
-    t: NDArray[np.float64],
-    t_inverse: NDArray[np.float64],
-    clock: NDArray[np.float64],
-    residual: NDArray[np.float64],
-) -> int: ...
 def rls_stride(d: int, single: bool) -> int: ...
-def rls_pass(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
-    values: _Float,
-    order: NDArray[np.int64],
-    label: NDArray[np.float64] | None,
-    options: dict[str, Any],
-    v: NDArray[np.float64],
-    t: NDArray[np.float64],
-    t_inverse: NDArray[np.float64],
-    w: NDArray[np.float64],
-    slot: NDArray[np.int32],
-    pool: _Float,
-    discount: NDArray[np.float64],
-    clock: NDArray[np.float64],
-    codes: NDArray[np.float64],
-    labelled: NDArray[np.float64],
-    labels: NDArray[np.float64],
-    prediction: NDArray[np.float64],
-    residual: NDArray[np.float64],
-) -> int: ...
 
-_Form: TypeAlias = tuple[int, int, float, float, float, float, float, int]
-
+# Dicts of fields: the kernel's map or the kernel, what is learned, the step rule and the rows kept; see src/core.
 def primal_descend(
-    form: _Form,
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
     values: _Float,
-    row_scale: NDArray[np.float64] | None,
-    curvature: NDArray[np.float64],
-    target: NDArray[np.float64],
-    weight: NDArray[np.float64] | None,
-    order: NDArray[np.int64],
-    loss: str,
-    epsilon: float,
-    rho: float,
-    eta: str,
-    eta0: float,
-    power: float,
-    averaging_by_step: bool,
+    form: dict[str, Any],
+    lesson: dict[str, Any],
+    rule: dict[str, Any],
     first: NDArray[Any],
     second: NDArray[Any] | None,
     clock: NDArray[np.float64],
     decisions: NDArray[np.float64],
 ) -> int: ...
 def primal_ascend(
-    form: _Form,
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
     values: _Float,
-    row_scale: NDArray[np.float64] | None,
-    curvature: NDArray[np.float64],
-    target: NDArray[np.float64],
-    upper: NDArray[np.float64],
-    order: NDArray[np.int64],
+    form: dict[str, Any],
+    lesson: dict[str, Any],
     loss: str,
     epsilon: float,
     table: NDArray[Any],
@@ -262,10 +226,10 @@ def primal_ascend(
     gap: NDArray[np.float64],
 ) -> int: ...
 def primal_decide(
-    form: _Form,
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
     values: _Float,
+    form: dict[str, Any],
     row_scale: NDArray[np.float64] | None,
     table: NDArray[Any],
     decisions: NDArray[np.float64],
@@ -273,10 +237,10 @@ def primal_decide(
     blocked: bool,
 ) -> None: ...
 def primal_add(
-    form: _Form,
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
     values: _Float,
+    form: dict[str, Any],
     row_scale: NDArray[np.float64] | None,
     first_coef: NDArray[np.float64],
     second_coef: NDArray[np.float64],
@@ -284,7 +248,7 @@ def primal_add(
     second: NDArray[Any] | None,
     n_threads: int,
 ) -> None: ...
-def primal_table_shape(form: _Form) -> tuple[int, int, int]: ...
+def primal_table_shape(form: dict[str, Any]) -> tuple[int, int, int]: ...
 def coordinate_sums(
     beta: NDArray[np.float64],
     value: NDArray[np.float64],
@@ -293,52 +257,29 @@ def coordinate_sums(
     loss: str,
     epsilon: float,
 ) -> NDArray[np.float64]: ...
-
-_RowKernel: TypeAlias = tuple[float, float, float, NDArray[Any], int, float, float]
-_Support: TypeAlias = tuple[
-    int,
-    NDArray[np.int64],
-    NDArray[np.int32],
-    NDArray[Any],
-    NDArray[Any] | None,
-    NDArray[np.float64],
-    NDArray[np.float64],
-]
-
 def online_descend(
-    kernel: _RowKernel,
-    n_cols: int,
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
     values: _Float,
-    scale: NDArray[Any] | None,
-    target: NDArray[np.float64],
-    weight: NDArray[np.float64] | None,
-    curvature: NDArray[np.float64],
-    base: NDArray[np.float64] | None,
-    order: NDArray[np.int64],
-    loss: str,
-    epsilon: float,
-    rho: float,
-    eta: str,
-    eta0: float,
-    power: float,
-    averaging_by_step: bool,
+    n_cols: int,
+    kernel: dict[str, Any],
+    lesson: dict[str, Any],
+    rule: dict[str, Any],
+    support: dict[str, Any],
     block: int,
-    support: _Support,
     clock: NDArray[np.float64],
     decisions: NDArray[np.float64],
     valued: bool,
     n_threads: int,
 ) -> tuple[int, int]: ...
 def online_decide(
-    kernel: _RowKernel,
-    n_cols: int,
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
     values: _Float,
+    n_cols: int,
+    kernel: dict[str, Any],
     scale: NDArray[Any] | None,
-    support: _Support,
+    support: dict[str, Any],
     coef: NDArray[np.float64],
     decisions: NDArray[np.float64],
     n_threads: int,

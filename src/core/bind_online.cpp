@@ -1,34 +1,17 @@
-#include <pybind11/stl.h>
-
-#include <optional>
-#include <string>
-
-#include "arrays.hpp"
 #include "lacunar/online.hpp"
 #include "steps.hpp"
 
 namespace lacunar::bind {
 namespace {
 
+// `table` is that of the options, held by the caller.
 template <class T>
-using KernelTuple =
-    std::tuple<T, T, T, Array<T>, int, T, T>;  // on_sum, on_count, constant, table, degree, coef0, shrink
-
-// (count, indptr, indices, values, scale, first, second), with room beyond `count`
-template <class T>
-using SupportTuple =
-    std::tuple<Offset, Array<Offset>, Array<Index>, Array<T>, std::optional<Array<T>>, Array<double>, Array<double>>;
-
-template <class T>
-RowKernel<T> kernel_of(const KernelTuple<T>& t, const Rows<T>& rows) {
-  const auto& table = std::get<3>(t);
-  if (int_of(table.size(), "the table of the kernel") <= longest_of(rows))
-    throw std::invalid_argument("the table of the kernel ends before the longest row does");
-  return {{std::get<0>(t), std::get<1>(t), std::get<2>(t), table.data()},
-          static_cast<int>(table.size()),
-          std::get<4>(t),
-          std::get<5>(t),
-          std::get<6>(t)};
+RowKernel<T> kernel_of(const py::dict& options, const Array<T>& table, const Rows<T>& rows) {
+  const int size = int_of(table.size(), "the table of the kernel");
+  if (size <= longest_of(rows)) throw std::invalid_argument("the table of the kernel ends before the longest row does");
+  const Form<T> form{option<T>(options, "on_sum"), option<T>(options, "on_count"), option<T>(options, "constant"),
+                     table.data()};
+  return {form, size, option<int>(options, "degree"), option<T>(options, "coef0"), option<T>(options, "shrink")};
 }
 
 template <class A>
@@ -37,84 +20,96 @@ auto* room_in(A& made, Offset needed) {
   return made.mutable_data();
 }
 
-// Support rows with room for `more` rows of `entries` entries. Their columns are looked at where a model is loaded:
-// here that would cost as much as the values of a single row do.
+// The arrays of a Support, held while the core writes to them; they may be longer than `count` rows need.
 template <class T>
-Support<T> support_of(SupportTuple<T>& t, Offset outputs, Offset more, Offset entries) {
-  auto& [count, offsets, indices, values, scale, first, second] = t;
-  if (count < 0 || count >= offsets.size()) throw std::invalid_argument("count must lie within the offsets");
-  Offset* starts = room_in(offsets, count + more + 1);
-  expect_offsets(starts, count, std::min(indices.size(), values.size()), "the offsets of the support rows");
-  const Offset used = starts[count] + entries, rows = count + more;
-  return {count,
-          starts,
-          room_in(indices, used),
-          room_in(values, used),
-          scale ? room_in(*scale, rows) : nullptr,
-          room_in(first, product_of({rows, outputs})),
-          room_in(second, product_of({rows, outputs}))};
-}
+struct SupportArrays {
+  Offset count;
+  Array<Offset> offsets;
+  Array<Index> indices;
+  Array<T> values;
+  std::optional<Array<T>> scale;
+  Array<double> first, second;
+
+  explicit SupportArrays(const py::dict& given)
+      : count(option<Offset>(given, "n_rows")),
+        offsets(array_option<Offset>(given, "indptr")),
+        indices(array_option<Index>(given, "indices")),
+        values(array_option<T>(given, "values")),
+        scale(optional_array<T>(given, "scale")),
+        first(array_option<double>(given, "first")),
+        second(array_option<double>(given, "second")) {}
+
+  // With room for `more` rows of `entries` entries. Their columns are looked at where a model is loaded: here that
+  // would cost as much as the values of a single row do.
+  Support<T> with_room(Offset outputs, Offset more, Offset entries) {
+    if (count < 0 || count >= offsets.size()) throw std::invalid_argument("n_rows must lie within the offsets");
+    Offset* starts = room_in(offsets, count + more + 1);
+    expect_offsets(starts, count, std::min(indices.size(), values.size()), "the offsets of the support rows");
+    const Offset used = starts[count] + entries, rows = count + more;
+    return {count,
+            starts,
+            room_in(indices, used),
+            room_in(values, used),
+            scale ? room_in(*scale, rows) : nullptr,
+            room_in(first, product_of({rows, outputs})),
+            room_in(second, product_of({rows, outputs}))};
+  }
+};
 
 template <class T>
-const T* scale_of(const std::optional<Array<T>>& scale, const Rows<T>& rows, bool wanted) {
-  if (scale.has_value() != wanted)
+void expect_scales(const T* scale, const Support<T>& kept) {
+  if ((scale != nullptr) != (kept.scale != nullptr))
     throw std::invalid_argument("rows and support rows must both have scales, or neither");
-  if (scale) expect_size(*scale, rows.n_rows, "scale");
-  return scale ? scale->data() : nullptr;
 }
 
 template <class T>
-std::pair<Offset, Offset> online_descend_of(const KernelTuple<T>& kernel, Offset n_cols, const Array<Offset>& indptr,
-                                            const Array<Index>& indices, const Array<T>& values,
-                                            const std::optional<Array<T>>& scale, const Array<double>& target,
-                                            const std::optional<Array<double>>& weight, const Array<double>& curvature,
-                                            const std::optional<Array<double>>& base, const Array<Offset>& order,
-                                            const std::string& loss, double epsilon, double rho, const std::string& eta,
-                                            double eta0, double power, bool averaging_by_step, Offset block,
-                                            SupportTuple<T> support, Array<double>& clock, Array<double>& decisions,
-                                            bool valued, int n_threads) {
-  const Offset outputs = target.ndim() == 2 ? target.shape(1) : 1;
-  const StepRule rule{loss_of(loss), epsilon, rho, kind_of(eta), eta0, power, averaging_by_step};
-  const auto rows = rows_of(indptr, indices, values, n_cols);
-  const Offset n_order = static_cast<Offset>(order.size());
-  expect_below(order, rows.n_rows, "order");
+Offset entries_in(const Lesson<T, T>& lesson) {
+  const Offset* starts = lesson.rows.offsets;
   Offset entries = 0;
-  for (Offset k = 0; k < n_order; ++k) entries += rows.offsets[order.data()[k] + 1] - rows.offsets[order.data()[k]];
-  auto kept = support_of(support, outputs, n_order, entries);
+  for (Offset k = 0; k < lesson.n_order; ++k) entries += starts[lesson.order[k] + 1] - starts[lesson.order[k]];
+  return entries;
+}
+
+template <class T>
+std::pair<Offset, Offset> online_descend_of(const Array<Offset>& indptr, const Array<Index>& indices,
+                                            const Array<T>& values, Offset n_cols, const py::dict& kernel,
+                                            const py::dict& lesson, const py::dict& rule, const py::dict& support,
+                                            Offset block, Array<double>& clock, Array<double>& decisions, bool valued,
+                                            int n_threads) {
+  const auto rows = rows_of(indptr, indices, values, n_cols);
+  const LessonArrays<T, T> given(lesson);
+  const auto learned = given.over(rows);
+  SupportArrays<T> held(support);
+  auto kept = held.with_room(learned.outputs, learned.n_order, entries_in(learned));
+  expect_scales(learned.scale, kept);
+  const StepRule steps = step_rule_of(rule);
+  if (is_quadratic(steps.loss)) expect_curvature(learned);
   expect_size(clock, kStepClock, "clock");
-  expect_size(target, {rows.n_rows, outputs}, "target");
-  expect_size(decisions, {rows.n_rows, outputs}, "decisions");
-  if (weight) expect_size(*weight, rows.n_rows, "weight");
-  if (base) expect_size(*base, {rows.n_rows, outputs}, "base");
-  if (is_quadratic(rule.loss)) expect_size(curvature, rows.n_rows, "curvature");
+  expect_size(decisions, {rows.n_rows, learned.outputs}, "decisions");
   if (block < 1) throw std::invalid_argument("block must be at least 1");
-  const Lesson<T> lesson{rows,
-                         scale_of(scale, rows, kept.scale != nullptr),
-                         target.data(),
-                         weight ? weight->data() : nullptr,
-                         is_quadratic(rule.loss) ? curvature.data() : nullptr,
-                         base ? base->data() : nullptr,
-                         outputs,
-                         order.data(),
-                         n_order};
-  const auto form = kernel_of(kernel, rows);
+  const auto table = array_option<T>(kernel, "table");
+  const auto form = kernel_of(kernel, table, rows);
   double *times = clock.mutable_data(), *f = decisions.mutable_data();
   const py::gil_scoped_release nogil;
-  const Offset reached = online_descend(form, lesson, rule, block, kept, times, f, valued, n_threads);
+  const Offset reached = online_descend(form, learned, steps, block, kept, times, f, valued, n_threads);
   return {reached, kept.count};
 }
 
 template <class T>
-void online_decide_of(const KernelTuple<T>& kernel, Offset n_cols, const Array<Offset>& indptr,
-                      const Array<Index>& indices, const Array<T>& values, const std::optional<Array<T>>& scale,
-                      SupportTuple<T> support, const Array<double>& coef, Array<double>& decisions, int n_threads) {
+void online_decide_of(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values, Offset n_cols,
+                      const py::dict& kernel, const std::optional<Array<T>>& scale, const py::dict& support,
+                      const Array<double>& coef, Array<double>& decisions, int n_threads) {
   const Offset outputs = decisions.ndim() == 2 ? decisions.shape(1) : 1;
   const auto rows = rows_of(indptr, indices, values, n_cols);
-  const auto kept = support_of(support, outputs, 0, 0);
+  SupportArrays<T> held(support);
+  const auto kept = held.with_room(outputs, 0, 0);
   expect_size(coef, {kept.count, outputs}, "coef");
   expect_size(decisions, {rows.n_rows, outputs}, "decisions");
-  const T* scales = scale_of(scale, rows, kept.scale != nullptr);
-  const auto form = kernel_of(kernel, rows);
+  if (scale) expect_size(*scale, rows.n_rows, "scale");
+  const T* scales = scale ? scale->data() : nullptr;
+  expect_scales(scales, kept);
+  const auto table = array_option<T>(kernel, "table");
+  const auto form = kernel_of(kernel, table, rows);
   double* f = decisions.mutable_data();
   const py::gil_scoped_release nogil;
   online_decide(form, rows, scales, kept, coef.data(), outputs, f, n_threads);
@@ -124,16 +119,14 @@ template <class T>
 void bind_online_of(py::module_& m) {
   using py::arg;
   const auto exact = [](const char* name) { return arg(name).noconvert(); };
-  m.def("online_descend", &online_descend_of<T>, exact("kernel"), arg("n_cols"), exact("indptr"), exact("indices"),
-        exact("values"), exact("scale").none(true), exact("target"), exact("weight").none(true), exact("curvature"),
-        exact("base").none(true), exact("order"), arg("loss"), arg("epsilon"), arg("rho"), arg("eta"), arg("eta0"),
-        arg("power"), arg("averaging_by_step"), arg("block"), exact("support"), exact("clock"), exact("decisions"),
+  m.def("online_descend", &online_descend_of<T>, exact("indptr"), exact("indices"), exact("values"), arg("n_cols"),
+        arg("kernel"), arg("lesson"), arg("rule"), arg("support"), arg("block"), exact("clock"), exact("decisions"),
         arg("valued"), arg("n_threads"),
         "Algorithm 1 over support rows until a fold is due: steps taken, or -1 - the one that is not finite; support "
         "rows.");
-  m.def("online_decide", &online_decide_of<T>, exact("kernel"), arg("n_cols"), exact("indptr"), exact("indices"),
-        exact("values"), exact("scale").none(true), exact("support"), exact("coef"), exact("decisions"),
-        arg("n_threads"), "Values of a sum over support rows.");
+  m.def("online_decide", &online_decide_of<T>, exact("indptr"), exact("indices"), exact("values"), arg("n_cols"),
+        arg("kernel"), exact("scale").none(true), arg("support"), exact("coef"), exact("decisions"), arg("n_threads"),
+        "Values of a sum over support rows.");
 }
 
 }  // namespace

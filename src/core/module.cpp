@@ -19,7 +19,7 @@ void bind_system(pybind11::module_& m);
 }  // namespace lacunar::bind
 
 PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
-  m.doc() = "The compiled core of lacunar. Private: what arrays hold is trusted to have passed lacunar._check.";
+  m.doc() = "The compiled core of lacunar. Private: what arrays hold is trusted to have passed lacunar.observed.door.";
   lacunar::bind::bind_columns(m);
   lacunar::bind::bind_dual(m);
   lacunar::bind::bind_factor_sums(m);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lacunar/kernels.hpp"
+#include "lacunar/lesson.hpp"
 #include "lacunar/step_clock.hpp"
 #include "lacunar/types.hpp"
 
@@ -23,25 +24,12 @@ struct Support {
   double* second;
 };
 
-// What is learned: rows in the order given; (n_rows) or (n_rows, outputs) where not said.
-template <class T>
-struct Lesson {
-  Rows<T> rows;
-  const T* scale;  // or null, as that of the support rows
-  const double *target, *weight,
-      *curvature;      // weight may be null, and curvature k(x, x) where the loss is not quadratic
-  const double* base;  // (n_rows, outputs): what sums over the support rows are added to; or null
-  Offset outputs;
-  const Offset* order;
-  Offset n_order;
-};
-
 // Steps for order[0], order[1], ...: the number taken, less than n_order where a fold is due, or -1 - k where those of
 // order[k] are not finite. Writes values (n_rows, outputs) before every row's own step. Threads work ahead inside
 // `block` rows. After a fold by a scale of 0, which the values of the next row came before, go on with `valued`: they
 // stand in `values`.
 template <class T>
-Offset online_descend(const RowKernel<T>& kernel, const Lesson<T>& lesson, const StepRule& rule, Offset block,
+Offset online_descend(const RowKernel<T>& kernel, const Lesson<T, T>& lesson, const StepRule& rule, Offset block,
                       Support<T>& support, double* clock, double* values, bool valued, int n_threads);
 
 // values (n_rows, outputs) of sum_i coef_i k(x_i, .).

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "lacunar/lesson.hpp"
 #include "lacunar/losses.hpp"
 #include "lacunar/step_clock.hpp"
 #include "lacunar/types.hpp"
@@ -66,27 +67,24 @@ class Featurizer {
   Group groups_[3] = {};
 };
 
-// Algorithm 1 over rows in the order given: values (n_rows, outputs) before every row's own step. Tables (rows,
-// outputs, width); second may be null, as may curvature (k(x, x) of the rows) where the loss is not quadratic. Returns
-// the row at which a value stopped being finite, or -1.
+// Algorithm 1: values (n_rows, outputs) before every row's own step. Tables (rows, outputs, width); second may be null,
+// as may the curvature where the loss is not quadratic. Returns the row at which a value stopped being finite, or -1.
 template <class T>
-Offset primal_descend(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, const double* curvature,
-                      const double* target, const double* weight, Offset outputs, const Offset* order, Offset n_order,
-                      const StepRule& rule, T* first, T* second, double* clock, double* values);
+Offset primal_descend(const FeatureMap& map, const Lesson<T, double>& lesson, const StepRule& rule, T* first, T* second,
+                      double* clock, double* values);
 
-// Rows of dual coordinate ascent; (n_rows) or (n_rows, outputs) where not said.
+// What dual coordinate ascent keeps of its rows; (n_rows) or (n_rows, outputs) where not said.
 struct Ascent {
-  const double *curvature, *target, *upper;
   double* beta;
   Index* idle;  // visits in a row that changed nothing: such a row rests, for 15 sweeps of 16 at most
   Offset sweep;
   double* gap;  // (outputs), to which the gaps of the coordinates met are added: they estimate the duality gap
 };
 
-// One sweep in the order given.
+// One sweep; weight and curvature of the lesson are needed. As primal_descend.
 template <class T>
-Offset primal_ascend(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, const Ascent& ascent,
-                     Offset outputs, const Offset* order, Offset n_order, PointLoss loss, double epsilon, T* table);
+Offset primal_ascend(const FeatureMap& map, const Lesson<T, double>& lesson, const Ascent& ascent, PointLoss loss,
+                     double epsilon, T* table);
 
 // values (n_rows, outputs) of a table; the same for any number of threads.
 template <class T>

@@ -79,6 +79,18 @@ class AlgorithmOne:
             "averaging_by_step": self.iterate == "weighted",
         }
 
+    def lesson(
+        self, data: Observed, targets: _Floats, weight: _Floats | None, scale: Any, *, curved: bool = False
+    ) -> dict[str, Any]:
+        """What is learned from these rows, as the core takes it, but for their order; `curved`: with k(x, x) for every loss."""
+        return {
+            "scale": scale,
+            "target": np.ascontiguousarray(targets, dtype=np.float64),
+            "weight": None if weight is None else np.ascontiguousarray(weight, dtype=np.float64),
+            "curvature": self.form.diagonal(data) if curved or self.loss in QUADRATIC else None,
+            "base": None,
+        }
+
     def partial_fit(
         self,
         rows: Observed,

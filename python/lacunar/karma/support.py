@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
-from lacunar.karma.steps import QUADRATIC, STEP_RULE, AlgorithmOne, diverged, keeps_slopes
+from lacunar.karma.steps import STEP_RULE, AlgorithmOne, diverged, keeps_slopes
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.door import refuse_range
@@ -27,7 +27,6 @@ _STATE: dict[str, Rule] = {
     "clock": floats(4, dtype=np.float64),
 }
 _ROWS, _PAIRS = 2**14, 2**28  # rows and kernel values between two chances to interrupt, at most
-_NONE = np.zeros(0)  # curvatures, where no step needs them
 
 
 def row_scales(form: KernelForm, rows: Observed) -> NDArray[Any] | None:
@@ -35,11 +34,12 @@ def row_scales(form: KernelForm, rows: Observed) -> NDArray[Any] | None:
     return form.row_scale(form.raw_diagonal(rows)).astype(rows.dtype) if form.cosine else None
 
 
-def row_kernel(form: KernelForm, rows: Observed) -> tuple[Any, ...]:
+def row_kernel(form: KernelForm, rows: Observed) -> dict[str, Any]:
     """The kernel between these rows and any others, as the core takes it."""
     longest = int(rows.row_counts.max(initial=0))  # no row shares more columns with one of these
-    table = form.table(longest).astype(rows.dtype)
-    return (*form.coefficients(), table, form.degree, form.coef0, 1 / (1 + form.coef0))
+    table, coefficients = form.table(longest).astype(rows.dtype), form.coefficients()
+    composed = {"degree": form.degree, "coef0": form.coef0, "shrink": 1 / (1 + form.coef0)}
+    return dict(zip(("on_sum", "on_count", "constant"), coefficients, strict=True)) | {"table": table} | composed
 
 
 def _longer(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:
@@ -106,11 +106,6 @@ class Support(NamedTuple):
         first, second = self.coefficients
         with np.errstate(over="ignore", invalid="ignore"):  # the next row finds what is not finite
             return self._replace(first=scale * first, second=second - reach * first)
-
-    @property
-    def core(self) -> tuple[Any, ...]:
-        """The arguments of the core."""
-        return self[1:]
 
 
 class _Kept(NamedTuple):
@@ -197,14 +192,12 @@ class OnlineModel(AlgorithmOne):
         """`partial_fit` without the way back; an interrupt keeps the last full block."""
         order = np.arange(rows.shape[0]) if order is None else order
         data, decisions = self._readable(rows), np.zeros((rows.shape[0], self.n_outputs))
-        lesson: dict[str, Any] = {**self._arrays(data), "decisions": decisions, "n_threads": n_threads}
-        lesson["target"] = np.ascontiguousarray(targets, dtype=np.float64)
-        lesson["weight"] = None if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
-        lesson["curvature"] = self.form.diagonal(data) if self.loss in QUADRATIC else _NONE
+        arrays: dict[str, Any] = {**self._arrays(data), "decisions": decisions, "n_threads": n_threads}
+        lesson = self.lesson(data, targets, weight, row_scales(self.form, data))
         start = 0
         while start < len(order):
             part = order[start : start + self._rows_at_once()]
-            bad = self._learn(lesson, part)
+            bad = self._learn(arrays, lesson, part)
             if bad >= 0:
                 raise diverged(int(part[bad]), self.eta, self.eta0, self.rho)
             self._drop_beyond_budget()
@@ -229,7 +222,6 @@ class OnlineModel(AlgorithmOne):
             "indptr": data.indptr,
             "indices": data.indices,
             "values": data.values,
-            "scale": row_scales(self.form, data),
         }
 
     def _rows_at_once(self) -> int:
@@ -239,20 +231,19 @@ class OnlineModel(AlgorithmOne):
         rows = min(_ROWS, _PAIRS // max(self._kept.support.n_rows, 1))
         return max(rows // self.block, 1) * self.block
 
-    def _learn(self, lesson: dict[str, Any], order: NDArray[np.int64]) -> int:
+    def _learn(self, arrays: dict[str, Any], lesson: dict[str, Any], order: NDArray[np.int64]) -> int:
         """Steps for these rows; -1, or the place in `order` of the row that diverged."""
-        done, valued, indptr = 0, False, lesson["indptr"]
+        done, valued, indptr = 0, False, arrays["indptr"]
         while done < len(order):
             part = order[done:]
             entries = int((indptr[part + 1] - indptr[part]).sum())
             support, clock = self._kept.support.with_room(len(part), entries), self.clock.copy()
             reached, n_rows = _core.online_descend(
-                **lesson,
-                base=None,
-                order=part,
-                **self.step_rule(),
+                **arrays,
+                lesson=lesson | {"order": part},
+                rule=self.step_rule(),
                 block=self.block,
-                support=support.core,
+                support=support._asdict(),
                 clock=clock[:3],
                 valued=valued,
             )
@@ -273,8 +264,9 @@ class OnlineModel(AlgorithmOne):
         step = max(_PAIRS // max(support.n_rows, 1), 1024)
         for start in range(0, len(values), step):
             made = values[start : start + step]
-            arrays = self._arrays(data[start : start + step])
-            _core.online_decide(**arrays, support=support.core, coef=coef, decisions=made, n_threads=n_threads)
+            part = data[start : start + step]
+            own: dict[str, Any] = {"scale": row_scales(self.form, part), "support": support._asdict(), "coef": coef}
+            _core.online_decide(**self._arrays(part), **own, decisions=made, n_threads=n_threads)
         return values
 
     def _drop_beyond_budget(self) -> None:

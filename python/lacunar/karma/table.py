@@ -9,16 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
-from lacunar.karma.steps import QUADRATIC, STEP_RULE, AlgorithmOne, Iterate, diverged, keeps_slopes, overflowed
+from lacunar.karma.steps import STEP_RULE, AlgorithmOne, Iterate, diverged, keeps_slopes, overflowed
 from lacunar.karma.support import Support, row_kernel, row_scales
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.rules import Instance, Number, Rule, Table, check_parts, floats
 
 _Floats = NDArray[np.float64]
-MapTuple = tuple[int, int, float, float, float, float, float, int]
-
-
 _LINE = 64  # bytes of a cache line: wide loads that straddle two of them cost twice
 
 
@@ -49,25 +46,23 @@ class FeatureMap(NamedTuple):
     hash_bits: int = 0
 
     @property
-    def core(self) -> MapTuple:
-        """The arguments of the core."""
+    def options(self) -> dict[str, Any]:
+        """The map as the core takes it."""
         form, c = self.form, self.form.count_scale
         singles = 1 / c + (1 / c**2 if form.gamma == 3 else 0.0)
-        return (
-            int(form.gamma),
-            self.n_columns,
-            float(form.constant),
-            float(np.sqrt(form.indicators)),
-            1 / form.trace,
-            singles / form.trace,
-            2 / c**2 / form.trace,
-            self.hash_bits,
-        )
+        return {
+            "gamma": int(form.gamma),
+            "n_cols": self.n_columns,
+            "constant": float(form.constant),
+            "indicator": float(np.sqrt(form.indicators)),
+            "weight": (1 / form.trace, singles / form.trace, 2 / c**2 / form.trace),
+            "hash_bits": self.hash_bits,
+        }
 
     @property
     def entries(self) -> int:
         """Entries of the table of one output."""
-        return int(_core.primal_table_shape(self.core)[2])
+        return int(_core.primal_table_shape(self.options)[2])
 
     def row_scale(self, rows: Observed) -> _Floats | None:
         """What a row is multiplied by: 1 / sqrt(k(x, x)) for the cosine."""
@@ -105,7 +100,6 @@ _HEAD: dict[str, Rule] = {
 _SLICE = 2**17  # rows between two chances to interrupt
 _SERVED = 2**24  # entries of a table kept between two calls of `decide`: small calls would only make it anew
 _SAMPLE = 2048  # rows that tell how large the objective is
-_NONE = np.zeros(0)  # curvatures, where no step needs them
 _BLOCK = 2048  # rows of a wide table: fewer read the table more often, more compare more rows with one another
 _CACHES = 2**23  # bytes of a table from which on rows of data miss the caches
 _SAME = [
@@ -187,7 +181,7 @@ class PrimalModel(AlgorithmOne):
         if self.pending is not None:
             bad = self._descend_by_blocks(data, targets, weight, order, decisions, n_threads)
         else:
-            bad = self._descend(data, np.ascontiguousarray(targets), weight, order, decisions)
+            bad = self._descend(data, targets, weight, order, decisions)
         if bad >= 0:
             raise diverged(bad, self.eta, self.eta0, self.rho)
         return decisions
@@ -196,24 +190,16 @@ class PrimalModel(AlgorithmOne):
         self, data: Observed, targets: _Floats, weight: _Floats | None, order: NDArray[np.int64], decisions: _Floats
     ) -> int:
         """Steps for these rows; -1, or the row that diverged. Writes the values before every row's own step."""
-        curvature = self.form.diagonal(data) if self.loss in QUADRATIC else _NONE
-        scale = self.map.row_scale(data)
+        lesson = self.lesson(data, targets, weight, self.map.row_scale(data))
         for start in range(0, len(order), _SLICE):
             bad = _core.primal_descend(
-                form=self.map.core,
-                indptr=data.indptr,
-                indices=data.indices,
-                values=data.values,
-                row_scale=scale,
-                curvature=curvature,
-                weight=weight,
-                target=targets,
-                decisions=decisions,
-                order=order[start : start + _SLICE],
-                **self.step_rule(),
+                **self._arrays(data),
+                lesson=lesson | {"order": order[start : start + _SLICE]},
+                rule=self.step_rule(),
                 first=self.first,
                 second=self.second,
                 clock=self.clock,
+                decisions=decisions,
             )
             if bad >= 0:
                 return bad
@@ -238,21 +224,18 @@ class PrimalModel(AlgorithmOne):
             base = self._values(rows, self.first, n_threads, by_blocks=True)
             assert self.pending is not None
             support, clock = self.pending.with_room(len(part), rows.nnz), self.clock.copy()
+            own_weight = None if weight is None else weight[part]
+            lesson = self.lesson(rows, targets[part], own_weight, row_scales(self.form, rows))
             reached, n_rows = _core.online_descend(
-                kernel=row_kernel(self.form, rows),
-                n_cols=self.map.n_columns,
                 indptr=rows.indptr,
                 indices=rows.indices,
                 values=rows.values,
-                scale=row_scales(self.form, rows),
-                target=np.ascontiguousarray(targets[part], dtype=np.float64),
-                weight=None if weight is None else np.ascontiguousarray(weight[part], dtype=np.float64),
-                curvature=self.form.diagonal(rows),
-                base=base,
-                order=np.arange(len(part)),
-                **self.step_rule(),
+                n_cols=self.map.n_columns,
+                kernel=row_kernel(self.form, rows),
+                lesson=lesson | {"base": base, "order": np.arange(len(part))},
+                rule=self.step_rule(),
                 block=_BLOCK,
-                support=support.core,
+                support=support._asdict(),
                 clock=clock,
                 decisions=made,
                 valued=valued,
@@ -282,7 +265,8 @@ class PrimalModel(AlgorithmOne):
         assert self.pending is not None
         coefs: dict[str, Any] = dict(zip(("first_coef", "second_coef"), self.pending.coefficients, strict=True))
         tables: dict[str, Any] = {"first": first, "second": second}
-        _core.primal_add(self.map.core, **self._entries(self.pending.rows), **coefs, **tables, n_threads=n_threads)
+        scale, arrays = self.map.row_scale(self.pending.rows), self._arrays(self.pending.rows)
+        _core.primal_add(**arrays, row_scale=scale, **coefs, **tables, n_threads=n_threads)
 
     def _fold(self, pending: Support, clock: _Floats) -> None:
         """v = first from here on; in new tables, so that a failed call goes back to the old ones."""
@@ -301,16 +285,15 @@ class PrimalModel(AlgorithmOne):
         self._add_pending(first, second, 1)
         return first, second
 
-    def _entries(self, rows: Observed) -> dict[str, Any]:
-        """Rows as the core takes them."""
-        arrays = {"indptr": rows.indptr, "indices": rows.indices, "values": rows.values}
-        return {**arrays, "row_scale": self.map.row_scale(rows)}
+    def _arrays(self, rows: Observed) -> dict[str, Any]:
+        """Rows and the map of their features, as the core takes them."""
+        return {"indptr": rows.indptr, "indices": rows.indices, "values": rows.values, "form": self.map.options}
 
     def _values(self, rows: Observed, weights: NDArray[Any], n_threads: int, *, by_blocks: bool) -> _Floats:
         values = np.zeros((rows.shape[0], self.n_outputs))
         _core.primal_decide(
-            self.map.core,
-            **self._entries(rows),
+            **self._arrays(rows),
+            row_scale=self.map.row_scale(rows),
             table=weights,
             decisions=values,
             n_threads=n_threads,
@@ -344,7 +327,7 @@ class PrimalModel(AlgorithmOne):
         return bool(least < 1e-17 or most > 500 * least * (t * (t + 1) / 2 if weighted else t))
 
     def _by_row(self, table: NDArray[Any]) -> NDArray[Any]:
-        return table if self.map.hash_bits else table.reshape(_core.primal_table_shape(self.map.core)[0], -1)
+        return table if self.map.hash_bits else table.reshape(_core.primal_table_shape(self.map.options)[0], -1)
 
     def _go_back(self, saved: tuple[Any, ...]) -> None:
         part, tables, contents, self.pending, self.clock = saved
@@ -406,8 +389,8 @@ class PrimalModel(AlgorithmOne):
         The same objective as the solvers over a Gram; afterwards the model is its solution. O(o^2) a row and sweep.
         """
         data, targets = rows.astype(self.dtype), np.ascontiguousarray(targets)
-        scale, curvature = self.map.row_scale(data), self.form.diagonal(data)
-        entries = (self.map.core, data.indptr, data.indices, data.values, scale, curvature, targets, upper)
+        arrays: dict[str, Any] = self._arrays(data) | {"loss": self.loss, "epsilon": self.epsilon}
+        lesson = self.lesson(data, targets, upper, self.map.row_scale(data), curved=True)
         beta, idle = np.zeros((len(upper), self.n_outputs)), np.zeros(len(upper), np.int32)
         self.first[:], self.clock[:] = 0.0, (rows.shape[0], 1.0, 0.0)
         self.second, self.iterate, self._served = None, "last", None
@@ -420,8 +403,9 @@ class PrimalModel(AlgorithmOne):
             met = np.zeros(self.n_outputs)
             order = rng.permutation(rows.shape[0])
             for start in range(0, len(order), _SLICE):
-                part = order[start : start + _SLICE]
-                bad = _core.primal_ascend(*entries, part, self.loss, self.epsilon, self.first, beta, idle, sweep, met)
+                ordered = lesson | {"order": order[start : start + _SLICE]}
+                state: dict[str, Any] = {"table": self.first, "beta": beta, "idle": idle, "sweep": sweep, "gap": met}
+                bad = _core.primal_ascend(**arrays, lesson=ordered, **state)
                 if bad >= 0:
                     raise overflowed(int(bad))
             if progress is not None:

@@ -281,10 +281,8 @@ class PerColumnRls(Tracker):
         self.pool[used] = kept
 
     def _pass(self, rows: Observed, label: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
-        state: dict[str, Any] = {name: getattr(self, name) for name in (*self.by_column, *self.whole)}
-        entries: dict[str, Any] = {"indptr": rows.indptr, "indices": rows.indices, "values": rows.values}
-        asked: dict[str, Any] = {"order": order, "label": label, "options": self.options}
-        return _core.rls_pass(**entries, **asked, **state, prediction=prediction, residual=residual)
+        entries = (rows.indptr, rows.indices, rows.values, order, label)
+        return _core.rls_pass(*entries, self.options, self.state(), prediction, residual)
 
     def basis(self) -> _Floats:
         made: _Floats = self.v @ self.t
@@ -332,9 +330,8 @@ class SharedRls(Tracker):
         return int(self.clock[0]) // every != (int(self.clock[0]) + rows.shape[0]) // every
 
     def _pass(self, rows: Observed, label: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
-        entries = (rows.indptr, rows.indices, rows.values, order, label, self.options)
-        state = (self.v, self.inverse, self.count, self.discount, self.sums, self.codes, self.labelled, self.w)
-        return _core.shared_pass(*entries, *state, self.clock, prediction, residual)
+        entries = (rows.indptr, rows.indices, rows.values, order, label)
+        return _core.shared_pass(*entries, self.options, self.state(), prediction, residual)
 
     def ridge(self) -> float:
         """The ridge on codes: sigma^2 / tau of the running sums, when it is automatic and they mean something."""
@@ -366,8 +363,8 @@ class Grouse(Tracker):
         self.options = {"damping": damping, "ridge": ridge}
 
     def _pass(self, rows: Observed, label: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
-        entries = (rows.indptr, rows.indices, rows.values, order, self.options["damping"], self.options["ridge"])
-        return _core.grouse_pass(*entries, self.v, self.t, self.t_inverse, self.clock, residual)
+        entries = (rows.indptr, rows.indices, rows.values, order)
+        return _core.grouse_pass(*entries, self.options, self.state(), prediction, residual)
 
     def basis(self) -> _Floats:
         made: _Floats = self.v @ self.t
