@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -219,6 +219,46 @@ def series(counts: NDArray[Any], gamma: float) -> NDArray[np.float64]:
     return np.where(u == 0.0, 1.0, np.where(np.abs(u - 1.0) < 1e-12, whole, quotient)) + last
 
 
+def row_squares(X: Observed) -> _Floats:
+    """Sum of squares of every row's observed entries, shape (n,). O(nnz)."""
+    sums = np.zeros(X.shape[0])
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, len(sums), _ROWS):  # by blocks: a float64 copy of all values costs more than its sums
+            offsets = X.indptr[start : start + _ROWS + 1]
+            squares = np.square(X.values[offsets[0] : offsets[-1]], dtype=np.float64)
+            filled = np.flatnonzero(np.diff(offsets))
+            # Row by row: differences of one running sum would lose the small rows behind a large one.
+            if len(filled):
+                sums[start + filled] = np.add.reduceat(squares, offsets[filled] - offsets[0])
+    return sums
+
+
+def _mean(values: NDArray[Any], weight: _Floats | None, empty: float) -> float:
+    """Weighted mean; `empty` for no values."""
+    return float(np.average(values, weights=weight)) if len(values) else empty
+
+
+class PairSums(NamedTuple):
+    """All that the kernels here read of n rows and m others.
+
+    Sums of products and numbers of common observed columns over pairs, (n, m); sums of squares and numbers of observed
+    columns of the rows (n,) and of the others (m,).
+    """
+
+    sums: NDArray[Any]
+    counts: NDArray[np.int32]
+    squares: _Floats
+    sizes: NDArray[Any]
+    other_squares: _Floats
+    other_sizes: NDArray[Any]
+
+    @classmethod
+    def of_rows(cls, sums: NDArray[Any], counts: NDArray[np.int32], X: Observed, Y: Observed | None = None) -> PairSums:
+        """With the squares of the rows of X and Y (default X)."""
+        own = row_squares(X), X.row_counts
+        return cls(sums, counts, *own, *(own if Y is None else (row_squares(Y), Y.row_counts)))
+
+
 @dataclass(frozen=True)
 class KernelForm:
     """One kernel of the family, with every data-dependent constant settled.
@@ -284,25 +324,50 @@ class KernelForm:
         normalize: Normalize = None,
         degree: int = 1,
         coef0: float = 1.0,
+        weight: _Floats | None = None,
     ) -> KernelForm:
-        """Settle the count scale and the trace on the rows the kernel refers to (the training rows). O(nnz)."""
+        """Settle the count scale and the trace on the rows the kernel refers to (the training rows). O(nnz).
+
+        `weight` (n,) is how often each row counts; None is once.
+        """
+        return cls.settle(
+            row_squares(reference),
+            reference.row_counts,
+            weight,
+            gamma=gamma,
+            count_scale=count_scale,
+            constant=constant,
+            indicators=indicators,
+            normalize=normalize,
+            degree=degree,
+            coef0=coef0,
+        )
+
+    @classmethod
+    def settle(
+        cls,
+        squares: _Floats,
+        sizes: NDArray[Any],
+        weight: _Floats | None = None,
+        *,
+        gamma: float = 2.0,
+        count_scale: CountScale = "mean",
+        constant: float = 0.0,
+        indicators: float = 0.0,
+        normalize: Normalize = None,
+        degree: int = 1,
+        coef0: float = 1.0,
+    ) -> KernelForm:
+        """As `fit`, from the sum of squares and the number of the observed entries of every row, shapes (n,)."""
         divisor = 1.0 if count_scale == "raw" else count_scale
         if divisor == "mean":
-            counts = reference.row_counts
-            divisor = max(float(counts.mean()) if counts.size else 0.0, 0.0) + (constant != 0) or 1.0
-        form = cls(
-            float(gamma),
-            float(divisor),
-            float(constant),
-            float(indicators),
-            normalize == "cosine",
-            degree=int(degree),
-            coef0=float(coef0),
-        )
-        if normalize != "trace":
-            return form
-        trace = float(form.raw_diagonal(reference).mean()) if reference.shape[0] else 1.0
-        return replace(form, trace=trace if trace > 0 else 1.0)
+            divisor = max(_mean(sizes, weight, 0.0), 0.0) + (constant != 0) or 1.0
+        form = cls(float(gamma), float(divisor), float(constant), float(indicators), normalize == "cosine")
+        if normalize == "trace":
+            with np.errstate(over="ignore", invalid="ignore"):  # the door refuses what is not finite: `range_needed`
+                trace = _mean(form.combine(squares, sizes), weight, 1.0)
+            form = replace(form, trace=trace if trace > 0 else 1.0)
+        return replace(form, degree=int(degree), coef0=float(coef0))
 
     def coefficients(self) -> tuple[float, float, float]:
         """(on_sum, on_count, constant) of the factor before g."""
@@ -313,9 +378,22 @@ class KernelForm:
         """g by number of common observed columns, 0 to `largest`."""
         return series((np.arange(largest + 1) + (self.constant != 0)) / self.count_scale, self.gamma)
 
-    def _combine(self, sums: NDArray[Any], counts: NDArray[Any], table: NDArray[np.float64]) -> NDArray[np.float64]:
-        on_sum, on_count, constant = self.coefficients()
-        values: NDArray[np.float64] = (on_sum * sums + (on_count * counts + constant)) * table[counts]
+    def combine(self, sums: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any]:
+        """(s + constant^2 + indicators (n + [constant])) g / trace, in the dtype of the sums."""
+        real = sums.dtype.type
+        on_sum, on_count, constant = map(real, self.coefficients())
+        values: NDArray[Any] = sums * on_sum
+        values += counts.astype(sums.dtype) * on_count + constant if on_count else constant
+        values *= self.table(int(counts.max(initial=0))).astype(sums.dtype)[counts]
+        return values
+
+    def of_pairs(self, pairs: PairSums) -> NDArray[Any]:
+        """The kernel from sums over pairs, shape (n, m), in their dtype. No range is checked."""
+        values = self.combine(pairs.sums, pairs.counts)
+        if self.cosine:
+            values *= self.row_scale(self.combine(pairs.squares, pairs.sizes)).astype(values.dtype)[:, None]
+            values *= self.row_scale(self.combine(pairs.other_squares, pairs.other_sizes)).astype(values.dtype)
+        self.compose(values)
         return values
 
     def compose(self, values: NDArray[Any]) -> None:
@@ -330,17 +408,8 @@ class KernelForm:
 
     def raw_diagonal(self, X: Observed) -> NDArray[np.float64]:
         """k(x, x) before the cosine and the degree, shape (n,). O(nnz)."""
-        counts = X.row_counts
-        sums = np.zeros(X.shape[0])
         with np.errstate(over="ignore", invalid="ignore"):  # the door refuses what is not finite: `range_needed`
-            for start in range(0, len(sums), _ROWS):  # by blocks: a float64 copy of all values costs more than its sums
-                offsets = X.indptr[start : start + _ROWS + 1]
-                squares = np.square(X.values[offsets[0] : offsets[-1]], dtype=np.float64)
-                filled = np.flatnonzero(np.diff(offsets))
-                # Row by row: differences of one running sum would lose the small rows behind a large one.
-                if len(filled):
-                    sums[start + filled] = np.add.reduceat(squares, offsets[filled] - offsets[0])
-            return self._combine(sums, counts, self.table(int(counts.max(initial=0))))
+            return self.combine(row_squares(X), X.row_counts)
 
     def range_needed(self, X: Observed, Y: Observed | None = None) -> tuple[float, float]:
         """Bounds (smallest, largest) on every number met on the way to the kernel between X and Y. O(nnz).
@@ -380,14 +449,7 @@ class KernelForm:
     ) -> NDArray[np.float64]:
         """The kernel from sums and counts of `pair_sums`, shape (n, m): many kernels share one pass over pairs."""
         refuse_range(self.range_needed(X, Y), self.gamma, sums.dtype)
-        values = self._combine(sums, counts, self.table(int(counts.max(initial=0))))
-        if self.cosine:
-            rows = self.row_scale(self.raw_diagonal(X))
-            columns = rows if Y is None else self.row_scale(self.raw_diagonal(Y))
-            values *= rows[:, None]
-            values *= columns
-        self.compose(values)
-        return values
+        return self.of_pairs(PairSums.of_rows(sums, counts, X, Y))
 
     def gram(
         self,
@@ -403,6 +465,53 @@ class KernelForm:
         filled = None if out is None else out[None]
         made: NDArray[Any] = compute_grams([self], X, Y, np.dtype(dtype), n_jobs, filled, method)[0]
         return made
+
+
+@dataclass(frozen=True)
+class RadialForm:
+    """exp(-D / (2 length^2)), or with ``laplace`` exp(-sqrt(D) / length), on rows filled by column means, and their masks.
+
+    D(x, x') = |z - z'|^2 + mask |o - o'|^2, where z is the standardised row with 0 (the mean), or a completion, where an entry is
+    missing, and o tells what is observed: a positive semi-definite kernel, since it is one of the vectors (z, sqrt(mask) o).
+
+    Attributes
+    ----------
+    length : float
+    mask : float
+    laplace : bool
+    """
+
+    length: float
+    mask: float = 0.25
+    laplace: bool = False
+
+    def _check_loaded(self) -> None:
+        numbers = all(isinstance(value, int | float | np.number | np.bool_) for value in vars(self).values())
+        if not numbers or not (0 < self.length < np.inf and 0 <= self.mask < np.inf):
+            raise ValueError(f"a radial kernel must have a length above 0; got {str(vars(self))[:200]}. Fit again")
+
+    @staticmethod
+    def distances(pairs: PairSums, mask: float) -> NDArray[Any]:
+        """D of every pair, shape (n, m), in the dtype of the sums."""
+        real = pairs.sums.dtype.type
+        values: NDArray[Any] = pairs.sums * real(-2.0)
+        if mask:
+            values -= pairs.counts.astype(values.dtype) * real(2.0 * mask)
+        values += (pairs.squares + mask * pairs.sizes).astype(values.dtype)[:, None]
+        values += (pairs.other_squares + mask * pairs.other_sizes).astype(values.dtype)
+        np.maximum(values, 0.0, out=values)
+        return values
+
+    def of_pairs(self, pairs: PairSums) -> NDArray[Any]:
+        """The kernel from sums over pairs, shape (n, m), in their dtype."""
+        values = self.distances(pairs, self.mask)
+        if self.laplace:
+            np.sqrt(values, out=values)
+            values *= values.dtype.type(-1.0 / self.length)
+        else:
+            values *= values.dtype.type(-0.5 / self.length**2)
+        np.exp(values, out=values)
+        return values
 
 
 def _arguments(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -48,19 +47,16 @@ class KernelOptions(NamedTuple):
 
 def fit_form(X: Observed, weight: _Floats, options: KernelOptions) -> KernelForm:
     """Kernel form on standardised rows X, with a constant feature; means of rows are weighted, as if rows repeated."""
-    if options.count_scale == "mean":
-        scale = float(np.average(X.row_counts, weights=weight)) + 1.0
-    else:
-        scale = 1.0 if options.count_scale == "raw" else float(options.count_scale)
-    form = KernelForm(
-        gamma=float(options.gamma),
-        count_scale=scale,
+    return KernelForm.fit(
+        X,
+        gamma=options.gamma,
+        count_scale=options.count_scale,
         constant=1.0,
-        indicators=float(options.indicators),
-        cosine=options.normalize == "cosine",
+        indicators=options.indicators,
+        normalize=options.normalize,
+        degree=options.degree,
+        weight=weight,
     )
-    trace = float(np.average(form.diagonal(X), weights=weight)) if options.normalize == "trace" else 1.0
-    return replace(form, trace=trace if trace > 0 else 1.0, degree=int(options.degree))
 
 
 def row_weights(sample_weight: ArrayLike | None, X: Observed) -> _Floats:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar.observed import Observed
+from lacunar.observed.rules import Rule, Word, check_parts, floats
 
 _Floats = NDArray[np.float64]
 Expansion = Literal["gaussian", "levels"]
@@ -48,6 +49,17 @@ def fit_expansion(rows: Observed, kind: Expansion) -> dict[str, Any] | None:
     if not maps.any():
         return None
     return {"kind": kind, "points": points, "maps": maps}
+
+
+def check_expansion(fitted: Any, where: str, d: int) -> int:
+    """Refuse what a model file says where it is no expansion of d columns; the factor by which columns grow."""
+    rules: dict[str, Rule] = {
+        "kind": Word(("gaussian", "levels")),
+        "points": floats("d", "m"),
+        "maps": floats("d", "m", "m"),
+    }
+    check_parts(fitted, rules, where, {"d": d})
+    return int(fitted["points"].shape[1]) + 1
 
 
 def expand(rows: Observed, fitted: dict[str, Any] | None) -> Observed:

@@ -18,7 +18,7 @@ from lacunar._log import say
 from lacunar._snapshot import all_or_nothing
 from lacunar.karma.base import KarmaBatch, KernelOptions, class_weights, label_of, row_weights
 from lacunar.karma.classifier import LOSSES, KarmaClassifier
-from lacunar.karma.expand import expand, fit_expansion
+from lacunar.karma.expand import check_expansion, expand, fit_expansion
 from lacunar.karma.regressor import KarmaRegressor
 from lacunar.karma.scoring import (
     SearchData,
@@ -46,9 +46,7 @@ from lacunar.observed.rules import (
     Items,
     Number,
     Rule,
-    Word,
     check_parts,
-    floats,
 )
 
 _Floats = NDArray[np.float64]
@@ -148,13 +146,7 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
             return
         d, widths = self.n_features_in_, dict[str | None, int]({None: 1})
         for kind, fitted in self.expansions_.items():
-            rules: dict[str, Rule] = {
-                "kind": Word(("gaussian", "levels")),
-                "points": floats("d", "m"),
-                "maps": floats("d", "m", "m"),
-            }
-            check_parts(fitted, rules, f"expansions_[{kind!r}]", {"d": d})
-            widths[kind] = fitted["points"].shape[1] + 1
+            widths[kind] = check_expansion(fitted, f"expansions_[{kind!r}]", d)
         if len(widths) > 1:
             check_parts(dict(zip(COLUMNS, self.columns_, strict=True)), COLUMNS, "columns_", {"d": d})
         for chosen, model in zip(self.chosen_, self.estimators_, strict=True):

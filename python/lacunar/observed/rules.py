@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
+from types import UnionType
 from typing import Any, NoReturn, Protocol
 
 import numpy as np
@@ -154,13 +155,13 @@ class Flag:
 
 @dataclass(frozen=True)
 class Instance:
-    """An object of a class that checks itself."""
+    """An object of a class, or of one of several, that checks itself."""
 
-    kind: type
+    kind: type | UnionType
 
     def check(self, value: Any, where: str, sizes: Sizes) -> None:
         if not isinstance(value, self.kind):
-            _refuse(where, f"a {self.kind.__name__}", _shown(value))
+            _refuse(where, f"a {getattr(self.kind, '__name__', self.kind)}", _shown(value))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.KarmaClassifierCV": ("lacunar.karma", "KarmaClassifierCV"),
     "lacunar.KarmaRegressorCV": ("lacunar.karma", "KarmaRegressorCV"),
     "lacunar.KarmaFeatures": ("lacunar.karma", "KarmaFeatures"),
+    "lacunar.KernelRace": ("lacunar.karma.race", "KernelRace"),
     "lacunar.LowRankImputer": ("lacunar.lowrank", "LowRankImputer"),
     "lacunar.TableEncoder": ("lacunar.encode", "TableEncoder"),
     "lacunar.SLRMRegressor": ("lacunar.lowrank", "SLRMRegressor"),
@@ -39,6 +40,7 @@ CLASSES: dict[str, tuple[str, str]] = {
 # Frozen dataclasses of plain fields, which `_check_loaded` checks.
 RECORDS: dict[str, tuple[str, str]] = {
     "lacunar.KernelForm": ("lacunar.kernels", "KernelForm"),
+    "lacunar.RadialForm": ("lacunar.kernels", "RadialForm"),
 }
 
 

@@ -1,0 +1,220 @@
+"""`KernelRace` against refits with its kernels written out, and on tables that ask for trouble."""
+
+import time
+
+import numpy as np
+import pytest
+from reference.race import form_gram, held_out, landmark_held_out, radial_gram
+
+from lacunar.karma.expand import expand
+from lacunar.karma.race import _RIDGE, KernelRace
+from lacunar.kernels import RadialForm
+from lacunar.observed import Observed
+from lacunar.persistence import load_model, save_model
+
+
+def table(n=90, d=5, q=1, seed=0, missing=0.25):
+    rng = np.random.default_rng(seed)
+    codes = rng.normal(size=(n, 2))
+    Z = codes @ rng.normal(size=(2, d)) + 0.3 * rng.normal(size=(n, d))
+    Z[:, -1] = rng.integers(3, size=n) - 1.0
+    Y = np.column_stack([codes[:, 0] * codes[:, 1] + k * codes[:, 0] + 0.1 * rng.normal(size=n) for k in range(q)])
+    Z[rng.random(Z.shape) < missing] = np.nan
+    return Z, Y, np.array_split(rng.permutation(n), 5)
+
+
+def complete(Z):
+    """A completion that depends on the row only."""
+    seen = ~np.isnan(Z)
+    mean = np.where(seen, Z, 0).sum(axis=1) / np.maximum(seen.sum(axis=1), 1)
+    return np.where(seen, Z, 0.7 * mean[:, None])
+
+
+def written_gram(race, k, Z, stored):
+    """Kernel k of a race between rows Z and stored rows, both with NaN."""
+    form, kind = race.forms_[k], race.chosen_[k]["table"]
+    if isinstance(form, RadialForm):
+        filled = [complete(A) if kind == "completed" else np.nan_to_num(A) for A in (Z, stored)]
+        masks = [(~np.isnan(A)).astype(float) for A in (Z, stored)]
+        return radial_gram(filled[0], masks[0], filled[1], masks[1], form.length, form.mask, form.laplace)
+    if kind != "plain":
+        Z, stored = (expand(Observed.from_dense(A), race.expansions_[kind]).to_dense() for A in (Z, stored))
+    return form_gram(Z, stored, form)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("completion", [None, complete])
+@pytest.mark.parametrize("q", [1, 3])
+def test_out_of_fold_values_are_those_of_refits(q, completion, weighted):
+    Z, Y, folds = table(q=q)
+    weight = np.random.default_rng(1).integers(1, 4, len(Z)) / 2.0 if weighted else None
+    race = KernelRace()
+    found = race.fit(Z, Y, folds, weight, complete=completion)
+    grams = [written_gram(race, k, Z, Z) for k in range(len(race.forms_))]
+    Cs = [each["C"] for each in race.chosen_]
+    expected = [held_out(K, Y, C, folds, weight) for K, C in zip(grams, Cs, strict=True)]
+    np.testing.assert_allclose(found, np.mean(expected, axis=0), atol=1e-7)
+    alone = [np.array([i]) for i in range(len(Z))]
+    for K, C, each in zip(grams, Cs, race.chosen_, strict=True):
+        errors = np.square(held_out(K, Y, C, alone, weight) - Y).mean(axis=1)
+        assert each["error"] == pytest.approx(np.average(errors, weights=weight), rel=1e-7)
+    new = table(seed=5)[0]
+    nowhere = [np.arange(len(Z), len(Z) + len(new))]
+    both = np.concatenate([Z, new])
+    every = np.concatenate([np.ones(len(Z)) if weight is None else weight, np.zeros(len(new))])
+    grams = [written_gram(race, k, both, both) for k in range(len(race.forms_))]
+    expected = [
+        held_out(K, np.concatenate([Y, np.zeros((len(new), q))]), C, nowhere, every)[len(Z) :]
+        for K, C in zip(grams, Cs, strict=True)
+    ]
+    np.testing.assert_allclose(race.predict(new, completion), np.mean(expected, axis=0), atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", ["plain", "gaussian", "levels", "completed"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_landmarks_are_those_of_refits(kind, weighted, monkeypatch):
+    from lacunar.karma import race as module
+
+    every = module.entries
+    monkeypatch.setattr(module, "entries", lambda tables: every([kind]))
+    monkeypatch.setattr(module, "_BLOCK", 400)  # several blocks of rows
+    Z, Y, folds = table(n=260)
+    weight = np.random.default_rng(1).integers(0, 3, len(Z)) / 2.0 if weighted else np.ones(len(Z))
+    race = KernelRace(screen_rows=60, race_rows=120, full_rows=150, landmarks=40)
+    found = race.fit(Z, Y, folds, weight, complete=complete)
+    assert race.rows_.shape[0] == 40
+    stored = race.rows_.to_dense()
+    expected = []
+    for k, each in enumerate(race.chosen_):
+        Kmm, Knm = written_gram(race, k, stored, stored), written_gram(race, k, Z, stored)
+        expected.append(landmark_held_out(Kmm, Knm, Y, each["C"], folds, 40 * _RIDGE, weight))
+    np.testing.assert_allclose(found, np.mean(expected, axis=0), atol=1e-4)
+    monkeypatch.setattr(module, "_HELD", 0)
+    np.testing.assert_array_equal(race.fit(Z, Y, folds, weight, complete=complete), found)
+
+
+def test_a_weight_of_zero_has_a_prediction_and_no_say():
+    Z, Y, folds = table(n=120)
+    weight = (np.arange(120) % 4 > 0).astype(float)
+    kept = np.flatnonzero(weight)
+    place = np.cumsum(weight).astype(int) - 1
+    wild = np.where(weight[:, None] > 0, Y, 50.0)
+    one, other = KernelRace(), KernelRace()
+    found = one.fit(Z, wild, folds, weight)
+    expected = other.fit(Z[kept], Y[kept], [place[fold[weight[fold] > 0]] for fold in folds])
+    assert [each["table"] for each in one.chosen_] == [each["table"] for each in other.chosen_]
+    np.testing.assert_allclose(found[kept], expected, atol=1e-6)
+    new = table(seed=5)[0]
+    np.testing.assert_allclose(one.predict(new), other.predict(new), atol=1e-6)
+    np.testing.assert_allclose(
+        found[weight == 0],
+        np.mean(
+            [
+                held_out(written_gram(one, k, Z, Z), wild, each["C"], folds, weight)[weight == 0]
+                for k, each in enumerate(one.chosen_)
+            ],
+            axis=0,
+        ),
+        atol=1e-5,
+    )
+
+
+@pytest.mark.parametrize("full_rows", [3000, 200])
+def test_the_bits_do_not_depend_on_the_threads(full_rows):
+    Z, Y, folds = table(n=320)
+    sizes = {"screen_rows": 80, "race_rows": 150, "full_rows": full_rows, "landmarks": 70}
+    one, two = KernelRace(**sizes), KernelRace(**sizes, n_jobs=2)
+    np.testing.assert_array_equal(one.fit(Z, Y, folds, complete=complete), two.fit(Z, Y, folds, complete=complete))
+    assert one.chosen_ == two.chosen_
+    np.testing.assert_array_equal(one.predict(Z, complete), two.predict(Z, complete))
+
+
+def hostile():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(30, 4))
+    holes = Z.copy()
+    holes[:, 1] = np.nan
+    holes[3] = np.nan
+    yield "constant columns", np.zeros((30, 3))
+    yield "one constant column among others", np.column_stack([Z, np.zeros(30)])
+    yield "one column", Z[:, :1]
+    yield "one column with missing values", holes[:, 2:3]
+    yield "rows and columns that are all missing", holes
+    yield "nothing observed", np.full((30, 4), np.nan)
+    yield "duplicates", np.tile(Z[:2], (15, 1))
+    yield "one row thirty times", np.tile(Z[:1], (30, 1))
+    yield "more columns than rows", rng.normal(size=(12, 300))
+    yield "at the clip", np.sign(Z) * 8
+    for n in (1, 2, 3, 4, 5, 9):
+        yield f"{n} rows", Z[:n]
+        yield f"{n} rows, nothing observed", np.full((n, 2), np.nan)
+
+
+@pytest.mark.parametrize(("name", "Z"), list(hostile()), ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize("completion", [None, complete])
+@pytest.mark.parametrize("full_rows", [3000, 8])
+def test_hostile_tables_give_numbers(name, Z, completion, full_rows):
+    n = len(Z)
+    rng = np.random.default_rng(1)
+    folds = [fold for fold in np.array_split(rng.permutation(n), 5) if len(fold)]
+    for Y in (rng.normal(size=(n, 2)), np.ones((n, 1))):
+        race = KernelRace(full_rows=full_rows, landmarks=6)
+        found = race.fit(Z, Y, folds, complete=completion)
+        assert found.shape == Y.shape
+        assert np.isfinite(found).all(), name
+        for new in (Z, 8 * np.ones_like(Z), np.full_like(Z, np.nan), Z[:0]):
+            made = race.predict(new, completion)
+            assert made.shape == (len(new), Y.shape[1])
+            assert np.isfinite(made).all(), name
+        if (Y == 1).all() and n > 5:
+            np.testing.assert_allclose(found, 1, atol=1e-9)
+
+
+def test_a_kernel_that_cannot_be_factorised_lowers_its_C():
+    """A Gram with an eigenvalue of -1e-3, as rounding may make it, allows C below 500."""
+    from lacunar.karma.race import Entry, KernelRace, Runner
+
+    race = KernelRace()
+    Z, Y, folds = table(n=40)
+    data, _ = race._settle(Z, Y, None, None)
+    race.distances_ = {"plain": 1.0}
+    pairs = race._pairs(data.rows, "plain")
+    entry = Entry("plain", False, {"gamma": 1, "normalize": None})
+    broken = pairs._replace(sums=pairs.sums - 1e-3 * np.eye(40))
+    fitted = race._fit_all(broken, Runner(0.0, entry, 1e5), data, folds)
+    assert fitted.runner.C < 500
+    assert np.isfinite(fitted.out_of_fold).all()
+
+
+@pytest.mark.parametrize("full_rows", [3000, 100])
+def test_a_race_is_saved_and_loaded(tmp_path, full_rows):
+    Z, Y, folds = table(n=160)
+    race = KernelRace(full_rows=full_rows, landmarks=50)
+    race.fit(Z, Y, folds, complete=complete)
+    save_model(race, tmp_path / "race.lacunar")
+    loaded = load_model(tmp_path / "race.lacunar")
+    np.testing.assert_array_equal(loaded.predict(Z, complete), race.predict(Z, complete))
+    loaded.chosen_[0]["table"] = "elsewhere"
+    with pytest.raises(ValueError, match="chosen_ must name tables"):
+        loaded._check_loaded()
+
+
+def test_a_deadline_in_the_past_leaves_one_kernel_of_everything():
+    Z, Y, folds = table(n=200)
+    race = KernelRace()
+    found = race.fit(Z, Y, folds, deadline=time.monotonic() - 1)
+    assert len(race.chosen_) == 1
+    assert np.isfinite(found).all()
+
+
+def test_products_bumps_levels_and_lines_are_found():
+    """Each target is learned well by some kernel of the race, on 400 rows with a tenth missing."""
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(400, 4))
+    Z[:, 3] = rng.integers(4, size=400) - 1.5
+    truth = Z.copy()
+    Z[rng.random(Z.shape) < 0.02] = np.nan
+    folds = np.array_split(np.arange(400), 5)
+    for target in (truth[:, 0], truth[:, 0] * truth[:, 1], np.sin(2 * truth[:, 0]), (truth[:, 3] == 0.5) * 1.0):
+        Y = ((target - target.mean()) / target.std())[:, None]
+        assert np.mean((KernelRace().fit(Z, Y, folds) - Y) ** 2) < 0.12
