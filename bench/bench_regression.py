@@ -96,8 +96,10 @@ def speed(repeats, shapes, n=6000):
         runs = {
             "literal NumPy": lambda rows=rows, y=y, U=U, steps=steps: literal_time(rows, y, U, steps),
             "paper, lazy": lambda rows=rows, y=y, d=d: paper_time(rows, y, d),
-            "PETRELS per-row": lambda rows=rows, d=d: tracker_time(rows, PETRELS(d, random_state=0)),
-            "PETRELS shared": lambda rows=rows, d=d: tracker_time(rows, PETRELS(d, state="shared", random_state=0)),
+            "PETRELS per-column": lambda rows=rows, d=d: tracker_time(rows, PETRELS(d, random_state=0)),
+            "PETRELS shared": lambda rows=rows, d=d: tracker_time(
+                rows, PETRELS(d, correlation="shared", random_state=0)
+            ),
             "GROUSE": lambda rows=rows, d=d: tracker_time(rows, GROUSE(d, random_state=0)),
         }
         times = {name: [] for name in runs}
@@ -130,12 +132,12 @@ import resource, sys
 import numpy as np
 from lacunar import Observed
 from lacunar.lowrank import PETRELS
-D, n, observed, state = 1_000_000, 20_000, 100, sys.argv[1]
+D, n, observed = 1_000_000, 20_000, 100
 rng = np.random.default_rng(0)
 indices = np.sort(rng.integers(0, D // observed, size=(n, observed)) + np.arange(observed) * (D // observed)).astype(np.int32)
 rows = Observed(np.arange(0, n * observed + 1, observed), indices.ravel(), rng.normal(size=n * observed), (n, D))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-tracker = PETRELS(20, state=state, precision="float32", init="random", random_state=0)
+tracker = PETRELS(20, correlation=sys.argv[1], precision="float32", init="random", random_state=0)
 tracker.fit(rows)
 held = sum(v.nbytes for v in tracker.state_.values() if hasattr(v, "nbytes"))
 print(held / 2**30, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20)
@@ -143,19 +145,19 @@ print(held / 2**30, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 
 
 def memory():
-    for state in ("shared", "per-row"):
+    for correlation in ("shared", "per-column"):
         out = subprocess.run(
-            [sys.executable, "-c", MEMORY, state], capture_output=True, text=True, check=True
+            [sys.executable, "-c", MEMORY, correlation], capture_output=True, text=True, check=True
         ).stdout.split()
         print(
-            f"D=1,000,000 d=20 {state}: state {float(out[0]):.2f} GiB, peak growth of the process {float(out[1]):.2f} GiB"
+            f"D=1,000,000 d=20 {correlation}: state {float(out[0]):.2f} GiB, peak growth of the process {float(out[1]):.2f} GiB"
         )
 
 
-@pytest.mark.parametrize("state", ["shared", "per-row"])
-def test_petrels(benchmark, state):
+@pytest.mark.parametrize("correlation", ["shared", "per-column"])
+def test_petrels(benchmark, correlation):
     rows, _, U = stream(4000, 300, 10, 60)
-    tracker = PETRELS(10, state=state, random_state=0)
+    tracker = PETRELS(10, correlation=correlation, random_state=0)
     benchmark(tracker.fit, rows)
     Q = tracker.components_.T
     assert np.linalg.norm(U - Q @ (Q.T @ U)) ** 2 / 10 < 0.05

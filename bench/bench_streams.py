@@ -34,9 +34,9 @@ ROWS = {  # and what it learns from: words, numbers or nothing
     "KarmaOnlineRegressor, support": ("KarmaOnlineRegressor(rho=1e-5, budget=500)", "numbers"),
     "POPCA": ("POPCA(5, refine=0)", None),
     "SLRMRegressor": ("SLRMOnlineRegressor(5)", "numbers"),
-    "SLRMRegressor, per row": ("SLRMOnlineRegressor(5, state='per-row')", "numbers"),
+    "SLRMRegressor, per row": ("SLRMOnlineRegressor(5, correlation='per-column')", "numbers"),
     "PETRELS": ("PETRELS(5)", None),
-    "PETRELS, shared": ("PETRELS(5, state='shared')", None),
+    "PETRELS, shared": ("PETRELS(5, correlation='shared')", None),
     "GROUSE": ("GROUSE(5)", None),
     "write_batches": ("Writer()", None),
 }

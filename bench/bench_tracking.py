@@ -19,7 +19,7 @@ TRACKERS = {
     "PETRELS .98": lambda d: PETRELS(d, forget=0.98, init="random", random_state=0),
     "PETRELS .95": lambda d: PETRELS(d, forget=0.95, init="random", random_state=0),
     "PETRELS adaptive": lambda d: PETRELS(d, forget="auto", init="random", random_state=0),
-    "shared adaptive": lambda d: PETRELS(d, forget="auto", state="shared", init="random", random_state=0),
+    "shared adaptive": lambda d: PETRELS(d, forget="auto", correlation="shared", init="random", random_state=0),
     "GROUSE greedy": lambda d: GROUSE(d, init="random", random_state=0),
     "GROUSE damped .2": lambda d: GROUSE(d, damping=0.2, init="random", random_state=0),
 }

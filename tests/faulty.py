@@ -54,7 +54,7 @@ LEARNERS = {
     "popca-tables": POPCA(2, refine=0, random_state=0),
     "popca-free": POPCA(2, solver="matrix-free", random_state=0),
     "petrels": PETRELS(1, random_state=0),
-    "petrels-shared": PETRELS(1, state="shared", random_state=0),
+    "petrels-shared": PETRELS(1, correlation="shared", random_state=0),
     "grouse": GROUSE(1, random_state=0),
     "slrm": SLRMRegressor(1, random_state=0),
     "slrm-als": SLRMRegressor(1, solver="als", lam1=1.0, random_state=0),

@@ -143,7 +143,7 @@ MODELS = {
     "MPCR": MPCRRegressor(3, random_state=0),
     "SMPCR": SMPCRRegressor(3, ridge=1.0, random_state=0),
     "PETRELS": PETRELS(3, random_state=0),
-    "PETRELS, shared": PETRELS(3, state="shared", random_state=0),
+    "PETRELS, shared": PETRELS(3, correlation="shared", random_state=0),
     "GROUSE": GROUSE(3, random_state=0),
     "geom": GeomClassifier(C=1e-3, min_scale=0.1),
     "geom, poly": GeomClassifier(C=1e-6, kernel="poly", degree=3),
@@ -220,11 +220,11 @@ STREAMS = {
     "primal, wide": (KarmaOnlineRegressor(loss="absolute"), "predict"),
     "support": (KarmaOnlineClassifier(2.5), "decision_function"),
     "PETRELS": (PETRELS(3, random_state=0), "transform"),
-    "PETRELS, shared": (PETRELS(3, state="shared", random_state=0), "transform"),
+    "PETRELS, shared": (PETRELS(3, correlation="shared", random_state=0), "transform"),
     "GROUSE": (GROUSE(3, random_state=0), "transform"),
     "SLRM": (SLRMOnlineRegressor(3, random_state=0), "predict"),
     "SLRM, sparse": (SLRMOnlineRegressor(3, alpha=0.1, l1_ratio=0.5, random_state=0), "predict"),
-    "SLRM, per row": (SLRMOnlineRegressor(3, state="per-row", random_state=0), "predict"),
+    "SLRM, per row": (SLRMOnlineRegressor(3, correlation="per-column", random_state=0), "predict"),
 }
 
 

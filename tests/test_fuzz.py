@@ -34,7 +34,7 @@ LEARNERS = [
     POPCA(1, random_state=0),
     POPCA(2, refine=0, random_state=0),
     PETRELS(1, random_state=0),
-    PETRELS(1, state="shared", random_state=0),
+    PETRELS(1, correlation="shared", random_state=0),
     GROUSE(1, random_state=0),
     SLRMRegressor(1, random_state=0),
     SLRMOnlineRegressor(1, random_state=0),

@@ -88,7 +88,7 @@ FITS = {
         learn_pairs,
         "n_seen_",
     ),
-    "petrels-shared": (lambda: PETRELS(3, state="shared", random_state=0), learn_rows, "n_samples_seen_"),
+    "petrels-shared": (lambda: PETRELS(3, correlation="shared", random_state=0), learn_rows, "n_samples_seen_"),
     "slrm": (lambda: SLRMOnlineRegressor(3, random_state=0), learn_numbers, "state_"),
     "karma-regressor": (
         lambda: KarmaOnlineRegressor(loss="absolute", random_state=0),

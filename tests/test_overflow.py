@@ -122,7 +122,6 @@ OPTIONS = {
     "C": lambda: KarmaClassifier(C=1e300, loss="hinge", solver="primal"),
     "small C": lambda: KarmaRegressor(C=1e-300),
     "petrels": lambda: clone(LEARNERS["petrels"]).set_params(delta=1e300),
-    "slrm": lambda: clone(LEARNERS["slrm-stream"]).set_params(delta=1e300),
     "rho": lambda: clone(LEARNERS["smpcr"]).set_params(rho=1e6),
     "mc1": lambda: clone(LEARNERS["mc1"]).set_params(lam=1e300, mu=1e-300),
 }

@@ -35,7 +35,7 @@ MODELS = {
     "als": SLRMRegressor(5, solver="als", random_state=0),
     "labels": SLRMRegressor(5, lam1=1.0, random_state=0),
     "stream": SLRMOnlineRegressor(5, random_state=0),
-    "per-row": SLRMOnlineRegressor(5, state="per-row", forget="auto", random_state=0),
+    "per-column": SLRMOnlineRegressor(5, correlation="per-column", forget="auto", random_state=0),
     "cv": SLRMRegressorCV([2, 5], cv=3, random_state=0),
     "mpcr": MPCRRegressor(5, random_state=0),
     "smpcr": SMPCRRegressor(5, rho=1e-2, max_iter=20, random_state=0),
@@ -113,12 +113,12 @@ def test_containers_threads_and_files_do_not_matter(name, tmp_path):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X_new), expected)
 
 
-@pytest.mark.parametrize("state", ["shared", "per-row"])
-def test_a_stream_goes_on_however_it_is_split(state, tmp_path):
+@pytest.mark.parametrize("correlation", ["shared", "per-column"])
+def test_a_stream_goes_on_however_it_is_split(correlation, tmp_path):
     X, y, X_new, y_new = world()
     made = []
     for cuts in ((400, 900), (400, 401, 450, 700, 900)):
-        model, start = SLRMOnlineRegressor(5, state=state, random_state=0), 0
+        model, start = SLRMOnlineRegressor(5, correlation=correlation, random_state=0), 0
         for stop in cuts:
             model.partial_fit(X[start:stop], y[start:stop])
             start = stop
@@ -222,7 +222,7 @@ def test_mpcr_of_the_paper_has_no_intercept():
 def test_what_the_paper_does_not_have_is_refused():
     X, y, start = printed()
     for options, message in (
-        ({"state": "per-row"}, "no state"),
+        ({"correlation": "per-column"}, "no correlation"),
         ({"forget": 0.9}, "no forget"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -54,14 +54,14 @@ ROWS = {
         lambda m: [m.predict(X), m.components_],
     ),
     "SLRMOnlineRegressor per row": (
-        lambda: SLRMOnlineRegressor(3, state="per-row", random_state=0),
+        lambda: SLRMOnlineRegressor(3, correlation="per-column", random_state=0),
         HOLES,
         lambda m: [m.predict(X), m.components_],
     ),
     "POPCA": (lambda: POPCA(3, refine=0), None, lambda m: [m.components_, m.mean_, m.get_covariance()]),
     "PETRELS": (lambda: PETRELS(3, random_state=0), None, lambda m: [m.components_, m.residual_]),
     "PETRELS shared": (
-        lambda: PETRELS(3, state="shared", random_state=0),
+        lambda: PETRELS(3, correlation="shared", random_state=0),
         None,
         lambda m: [m.components_, m.residual_],
     ),

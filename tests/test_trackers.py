@@ -130,7 +130,7 @@ def test_degenerate_rows_do_no_harm(dtype):
 
 TRACKERS = [
     PETRELS(4, random_state=0),
-    PETRELS(4, state="shared", forget="window", random_state=0),
+    PETRELS(4, correlation="shared", forget="window", random_state=0),
     PETRELS(4, precision="float32", forget=0.99, init="random", random_state=0),
     GROUSE(4, damping=0.5, random_state=0),
 ]
@@ -227,7 +227,11 @@ def test_degenerate_streams():
     X, _, _, _ = table(60, 20, 3, 0.5)
     X[:, 5], X[:, 6] = np.nan, 4.0
     X[2] = np.nan
-    for tracker in (PETRELS(3, random_state=0), PETRELS(3, state="shared", random_state=0), GROUSE(3, random_state=0)):
+    for tracker in (
+        PETRELS(3, random_state=0),
+        PETRELS(3, correlation="shared", random_state=0),
+        GROUSE(3, random_state=0),
+    ):
         tracker.fit(X)
         assert np.isfinite(tracker.components_).all()
         np.testing.assert_allclose(tracker.components_[:, 5], 0, atol=1e-8)
@@ -242,7 +246,7 @@ def test_degenerate_streams():
         ({"n_components": 0}, "n_components"),
         ({"forget": 1.5}, "forget"),
         ({"init": np.ones((2, 2))}, "init must have shape"),
-        ({"state": "none"}, "state"),
+        ({"correlation": "none"}, "correlation"),
     ],
 )
 def test_bad_parameters_are_named(options, message):

@@ -29,6 +29,7 @@ PARAMETERS = {
     "eps": "tol",
     "max_support": "budget",
     "seed": "random_state",
+    "state": "a word for what it chooses; state_ is what a stream goes on from",
     "threads": "n_jobs",
     "n_threads": "n_jobs",
     "missing": "sparse_missing",

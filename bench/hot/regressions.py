@@ -18,14 +18,16 @@ from lacunar.lowrank import (
 )
 
 TRACKERS = {
-    "PETRELS per-row": partial(PETRELS, init="random", random_state=0),
-    "PETRELS shared": partial(PETRELS, state="shared", init="random", random_state=0),
+    "PETRELS per-column": partial(PETRELS, init="random", random_state=0),
+    "PETRELS shared": partial(PETRELS, correlation="shared", init="random", random_state=0),
     "GROUSE": partial(GROUSE, init="random", random_state=0),
 }
 
 
 @case(
-    "RLS, per row (PETRELS)", small={"name": "PETRELS per-row"}, large={"name": "PETRELS per-row", "n": 6000, "d": 1000}
+    "RLS, per column (PETRELS)",
+    small={"name": "PETRELS per-column"},
+    large={"name": "PETRELS per-column", "n": 6000, "d": 1000},
 )
 @case("RLS, shared (PETRELS)", small={"name": "PETRELS shared"}, large={"name": "PETRELS shared", "n": 6000, "d": 1000})
 @case("GROUSE step", small={"name": "GROUSE"}, large={"name": "GROUSE", "n": 6000, "d": 1000})

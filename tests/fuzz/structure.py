@@ -229,7 +229,7 @@ def _words(content: dict[str, Any], arrays: Arrays, rng: Random) -> None:
             "float32",
             "float64",
             "shared",
-            "per-row",
+            "per-column",
             "cosine",
             "levels",
         ]

@@ -184,8 +184,6 @@ class SMPCRRegressor(SubspaceRegression):
         Step of w, constant in the first pass, then falling as 1 / t: rho t0 / t, and with `options="paper"` rho / t.
     ridge : float, default=0.0
         On codes.
-    delta : float, default=10.0
-        What the inverse correlations start from, times the identity.
     max_iter : int, default=100
         Passes; the best on held-out rows is kept.
     validation_fraction : float, default=0.25
@@ -233,7 +231,6 @@ class SMPCRRegressor(SubspaceRegression):
         "lam": [Interval(Real, 0, None, closed="left")],
         "rho": [Interval(Real, 0, None, closed="neither")],
         "ridge": [Interval(Real, 0, None, closed="left")],
-        "delta": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "validation_fraction": [Interval(Real, 0, 1, closed="left")],
         "clip": [Interval(Real, 0, None, closed="neither"), None],
@@ -247,7 +244,6 @@ class SMPCRRegressor(SubspaceRegression):
         lam: float = 1e-3,
         rho: float = 1e-3,
         ridge: float = 0.0,
-        delta: float = 10.0,
         max_iter: int = 100,
         validation_fraction: float = 0.25,
         gate: float | None = None,
@@ -263,7 +259,6 @@ class SMPCRRegressor(SubspaceRegression):
         self.lam = lam
         self.rho = rho
         self.ridge = ridge
-        self.delta = delta
         self.max_iter = max_iter
         self.validation_fraction = validation_fraction
         self.gate = gate
@@ -321,7 +316,7 @@ class SMPCRRegressor(SubspaceRegression):
     ) -> Subspace:
         """PETRELS over all rows, then stochastic proximal steps for the lasso (4) on the codes of its last basis."""
         d = self.n_components_
-        tracker = PerColumnRls(first_basis(rows, d, rng)[0] if U is None else U, delta=float(self.delta))
+        tracker = PerColumnRls(first_basis(rows, d, rng)[0] if U is None else U)
         for _ in range(self.max_iter):
             tracker.run(rows, undo=False)
         used = np.flatnonzero(~np.isnan(y) & (rows.row_counts > 0))
@@ -344,7 +339,7 @@ class SMPCRRegressor(SubspaceRegression):
         lam2 = float(self.lam)
         tracker = PerColumnRls(
             basis, _first_weights(rows[train], y[train], basis, lam2), lam2=lam2, rho=float(self.rho),
-            delta=float(self.delta), ridge=ridge, constant_until=max(len(train), 1),
+            ridge=ridge, constant_until=max(len(train), 1),
         )  # fmt: skip
         best, errors, waited = None, list[float](), 0
         for number in range(1, self.max_iter + 1):

@@ -39,7 +39,9 @@ GAMMA = 1e-3  # of (6), what section 6 sets
 LAM1 = 10.0  # lambda_1 must be finite; the paper prints no value
 PENALTY = 1e-3  # lambda_2 and lambda_3, which must be positive; the paper prints no value
 _HELD = 0.25  # share of the rows that `options="paper"` validates on where `fit` gets none
-_RIDGE = 1e-3  # on codes of a stream: where a shared correlation starts to learn it, and what per-row ones keep
+_RIDGE = (
+    1e-3  # on codes of a stream: where a shared correlation starts to learn it, and what those of single columns keep
+)
 
 
 def _streams(estimator: SLRMOnlineRegressor) -> bool:
@@ -73,13 +75,11 @@ class SLRMOnlineRegressor(SubspaceRegression):
         `partial_fit`; for `options="paper"` it is lambda_2 = lambda_3 = 1e-3.
     l1_ratio : float, default=0.0
         Share of the l1 norm in that penalty: lambda_2 = 2 alpha l1_ratio and lambda_3 = alpha (1 - l1_ratio) of (5).
-    state : {"shared", "per-row"}, default="shared"
+    correlation : {"shared", "per-column"}, default="shared"
         Of the stream: one correlation for all columns, or an inverse correlation (d, d) for each.
     forget : "window", "auto" or float, default="window"
         Of the stream: what a step multiplies the past by; the growing window 1 - 3 / (t + 300), an adaptive one that follows
         abrupt changes, or a number in (0, 1].
-    delta : float, default=10.0
-        What the inverse correlations start from, times the identity.
     rho : float, default=1e-3
         Of `options="paper"`: eta_t is rho in the first pass, then rho / t.
     validate : {"step", "pass"} or None, default="step"
@@ -106,7 +106,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
     components_, coef_, feature_coef_, intercept_, sizes_, tau_, ridge_, mean_, scale_, observed_columns_, n_features_in_
         As in `SLRMRegressor`.
     sigma2_ : float or None
-        Variance of an entry's noise (standardised); None for `options="paper"` and `state="per-row"`.
+        Variance of an entry's noise (standardised); None for `options="paper"` and `correlation="per-column"`.
     state_ : dict
         What the stream goes on from.
     validation_errors_ : list of float
@@ -156,9 +156,8 @@ class SLRMOnlineRegressor(SubspaceRegression):
         "lam1": [StrOptions({"auto", "inf"}), Interval(Real, 0, None, closed="neither")],
         "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "l1_ratio": [Interval(Real, 0, 1, closed="both")],
-        "state": [StrOptions({"shared", "per-row"})],
+        "correlation": [StrOptions({"shared", "per-column"})],
         "forget": [StrOptions({"window", "auto"}), Interval(Real, 0, 1, closed="right")],
-        "delta": [Interval(Real, 0, None, closed="neither")],
         "rho": [Interval(Real, 0, None, closed="neither")],
         "validate": [StrOptions({"step", "pass"}), None],
         "max_iter": [Interval(Integral, 1, None, closed="left"), None],
@@ -172,9 +171,8 @@ class SLRMOnlineRegressor(SubspaceRegression):
         lam1: float | Literal["auto", "inf"] = "auto",
         alpha: float | Literal["auto"] = "auto",
         l1_ratio: float = 0.0,
-        state: Literal["shared", "per-row"] = "shared",
+        correlation: Literal["shared", "per-column"] = "shared",
         forget: float | Literal["window", "auto"] = "window",
-        delta: float = 10.0,
         rho: float = 1e-3,
         validate: Literal["step", "pass"] | None = "step",
         max_iter: int | None = None,
@@ -190,9 +188,8 @@ class SLRMOnlineRegressor(SubspaceRegression):
         self.lam1 = lam1
         self.alpha = alpha
         self.l1_ratio = l1_ratio
-        self.state = state
+        self.correlation = correlation
         self.forget = forget
-        self.delta = delta
         self.rho = rho
         self.validate = validate
         self.max_iter = max_iter
@@ -335,7 +332,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
         w: _Floats | None,
     ) -> None:
         """Steps 1 to 14 from U and w."""
-        self._refuse_unprinted(state=("shared",), forget=("window", 1))
+        self._refuse_unprinted(correlation=("shared",), forget=("window", 1))
         rng, y = generator(self.random_state), labels[:, 0]
         train = np.arange(rows.shape[0])
         if held is None:
@@ -357,7 +354,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
         n, passes, gamma = rows.shape[0], self._passes(), float(self._gamma() or 0.0)
         lam2, lam3 = self._penalties()
         tracker = PerColumnRls(
-            U, w, lam1=self._lam1(), lam2=lam2, lam3=lam3, rho=float(self.rho), delta=float(self.delta), orthonormal=True,
+            U, w, lam1=self._lam1(), lam2=lam2, lam3=lam3, rho=float(self.rho), orthonormal=True,
             constant_until=max(n, 1), continuous=False,
         )  # fmt: skip
         best, self.validation_errors_ = (U, w), list[float]()
@@ -398,7 +395,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
 
     @property
     def _tracker_class(self) -> type[Tracker]:
-        return SharedRls if self.state == "shared" else PerColumnRls
+        return SharedRls if self.correlation == "shared" else PerColumnRls
 
     def _fit_stream(self, rows: Observed, labels: _Floats) -> None:
         rng = generator(self.random_state)
@@ -412,12 +409,15 @@ class SLRMOnlineRegressor(SubspaceRegression):
         """A tracker from the singular vectors of the first rows."""
         basis, _ = first_basis(rows, self.n_components_, rng)
         options: dict[str, Any] = {
-            "delta": float(self.delta),
             "lam1": self._lam1(),
             "ridge": _RIDGE,
             **forgetting(self.forget),
         }
-        return SharedRls(basis, automatic=True, **options) if self.state == "shared" else PerColumnRls(basis, **options)
+        return (
+            SharedRls(basis, automatic=True, **options)
+            if self.correlation == "shared"
+            else PerColumnRls(basis, **options)
+        )
 
     def _follow(self, tracker: PerColumnRls | SharedRls, rows: Observed, labels: _Floats, order: Any) -> None:
         predictions, _ = tracker.run(rows, np.ascontiguousarray(labels), order)

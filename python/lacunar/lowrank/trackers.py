@@ -566,16 +566,16 @@ class PETRELS(SubspaceTracker):
         What a step multiplies the past by. "auto" is 1 - 3 / (age + 20) within [.9, .998], with age set back to 0 and a tenth kept when a
         fast average of the residuals exceeds three times a slow one: it follows abrupt changes. "window" is 1 - 3 / (t + 300),
         which forgets wrong beginnings and then averages. A number in (0, 1] is that, 1 forgets nothing.
-    state : {"per-row", "shared"}, default="per-row"
+    correlation : {"per-column", "shared"}, default="per-column"
         An inverse correlation (k, k) for every column, as in [1]_, or one for all of them scaled by how often a column was seen:
         less exact where columns differ in how they are missing, at D k instead of D k^2 / 2 numbers and a third of the time.
     ridge : "auto" or float, default="auto"
-        Ridge on codes. "auto" is noise over signal, learned along the stream, with `state="shared"`, and 1e-3 of the mean
-        square of an entry with `state="per-row"`.
+        Ridge on codes. "auto" is noise over signal, learned along the stream, with `correlation="shared"`, and 1e-3 of the mean
+        square of an entry with `correlation="per-column"`.
     delta : float, default=10.0
         What the inverse correlations start from, in units of the inverse mean square of a code.
     precision : {"float64", "float32"}, default="float64"
-        Of the stored inverse correlations of `state="per-row"`; arithmetic is float64. Worth it when D k^2 numbers are more
+        Of the stored inverse correlations of `correlation="per-column"`; arithmetic is float64. Worth it when D k^2 numbers are more
         than the cache.
     init : {"svd", "random"} or array of shape (n_components, D), default="svd"
         Where to start: singular vectors of the first rows given, filled with zeros; a random subspace; or a basis.
@@ -626,7 +626,7 @@ class PETRELS(SubspaceTracker):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SubspaceTracker._parameter_constraints,
         "forget": [StrOptions({"auto", "window"}), Interval(Real, 0, 1, closed="right")],
-        "state": [StrOptions({"per-row", "shared"})],
+        "correlation": [StrOptions({"per-column", "shared"})],
         "ridge": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "delta": [Interval(Real, 0, None, closed="neither")],
         "precision": [StrOptions({"float64", "float32"})],
@@ -637,7 +637,7 @@ class PETRELS(SubspaceTracker):
         n_components: int | None = None,
         *,
         forget: float | Literal["auto", "window"] = "auto",
-        state: Literal["per-row", "shared"] = "per-row",
+        correlation: Literal["per-column", "shared"] = "per-column",
         ridge: float | Literal["auto"] = "auto",
         delta: float = 10.0,
         precision: Literal["float64", "float32"] = "float64",
@@ -649,7 +649,7 @@ class PETRELS(SubspaceTracker):
     ) -> None:
         self.n_components = n_components
         self.forget = forget
-        self.state = state
+        self.correlation = correlation
         self.ridge = ridge
         self.delta = delta
         self.precision = precision
@@ -661,11 +661,11 @@ class PETRELS(SubspaceTracker):
 
     @property
     def _tracker_class(self) -> type[Tracker]:  # type: ignore[override]
-        return SharedRls if self.state == "shared" else PerColumnRls
+        return SharedRls if self.correlation == "shared" else PerColumnRls
 
     def _start(self, basis: NDArray[np.float64]) -> Tracker:
         keep = forgetting(self.forget)
-        if self.state == "shared":
+        if self.correlation == "shared":
             automatic = self.ridge == "auto"
             first = 1e-3 if automatic else float(self.ridge)
             return SharedRls(basis, delta=self.delta, ridge=first, automatic=automatic, **keep)

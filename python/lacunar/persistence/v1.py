@@ -57,14 +57,14 @@ def _slrm(params: Values, state: Values) -> Stored:
             f"clip must be 8 in a stored SLRMRegressor with solver={solver!r}; got {params['clip']}. SLRMOnlineRegressor has no other: "
             "fit again."
         )
-    kept = {key: value for key, value in params.items() if key not in _BATCH}
+    kept = _correlation({key: value for key, value in params.items() if key not in _BATCH})
     return "lacunar.SLRMOnlineRegressor", kept, _renamed(state, "tracker_", "state_")
 
 
 _ONLINE = {
     "options", "state", "forget", "delta", "rho", "constant_passes", "validate", "validation_fraction", "precision",
 }  # fmt: skip
-_BATCH = {"solver", "ridge", "constant_passes", "validation_fraction", "tol", "clip", "precision"}
+_BATCH = {"solver", "ridge", "constant_passes", "validation_fraction", "tol", "clip", "precision", "delta"}
 
 
 def _regression(params: Values, state: Values) -> tuple[Values, Values]:
@@ -115,9 +115,15 @@ def _tracker(name: str) -> Callable[[Values, Values], Stored]:
     """A stored tracker of subspaces."""
     return lambda params, state: (
         name,
-        _renamed(params, "max_passes", "max_iter"),
+        _correlation(_renamed(params, "max_passes", "max_iter")),
         _renamed(state, "tracker_", "state_"),
     )
+
+
+def _correlation(params: Values) -> Values:
+    """`correlation` was called state, and a matrix for each column of the data "per-row": for each row of the basis."""
+    named = _renamed(params, "state", "correlation")
+    return {key: "per-column" if value == "per-row" else value for key, value in named.items()}
 
 
 def _renamed(values: Values, old: str, new: str) -> Values:
@@ -267,7 +273,7 @@ UPGRADES: dict[str, Callable[[Values, Values], Stored]] = {
     "lacunar.KarmaRegressor": _karma("Regressor"),
     "lacunar.KarmaRegressorCV": _karma_search("lacunar.KarmaRegressorCV"),
     "lacunar.SLRMRegressorCV": _regressor("lacunar.SLRMRegressorCV"),
-    "lacunar.SMPCRRegressor": _regressor("lacunar.SMPCRRegressor", "constant_passes", "precision"),
+    "lacunar.SMPCRRegressor": _regressor("lacunar.SMPCRRegressor", "constant_passes", "precision", "delta"),
     "lacunar.SLRMRegressor": _slrm,
     "lacunar.TableEncoder": _table_encoder,
 }
