@@ -20,6 +20,8 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.SLRMRegressor": ("lacunar.lowrank", "SLRMRegressor"),
     "lacunar.SLRMOnlineRegressor": ("lacunar.lowrank", "SLRMOnlineRegressor"),
     "lacunar.SLRMRegressorCV": ("lacunar.lowrank", "SLRMRegressorCV"),
+    "lacunar.LowRankPosterior": ("lacunar.lowrank.posterior", "LowRankPosterior"),
+    "lacunar.PosteriorRidge": ("lacunar.lowrank.posterior", "PosteriorRidge"),
     "lacunar.MPCRRegressor": ("lacunar.lowrank", "MPCRRegressor"),
     "lacunar.SMPCRRegressor": ("lacunar.lowrank", "SMPCRRegressor"),
     "lacunar.POPCA": ("lacunar.lowrank", "POPCA"),

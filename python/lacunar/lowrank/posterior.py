@@ -1,0 +1,650 @@
+"""The Gaussian low-rank posterior of partially observed rows, one for completion and prediction, and a ridge on what it tells.
+
+`LowRankPosterior` knows two models of which entries are missing: at random, or each by its own value (self-masking). Both are Gaussian, so that
+what a row does not show has an exact posterior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import minimize
+from sklearn.base import BaseEstimator
+
+from lacunar._codes import Codes, row_codes
+from lacunar._products import row_product
+from lacunar._random import fixed_seed, generator
+from lacunar.lowrank.em import Factors, Table, and_one, column_sums, fit_em, longer
+from lacunar.observed import Observed
+from lacunar.observed.rules import COUNT, Array, Instance, Number, Optional, Rule, Word, floats
+
+_Floats = NDArray[np.float64]
+_Bools = NDArray[np.bool_]
+Kind = Literal["codes", "codes and mask", "completed and mask"]
+
+_RELAX = 1.8  # length of a step of EM, in units of the step
+_FEW_ROWS = 1500  # on which the first two thirds of the steps are made
+_LARGEST_RANK, _RANK_SHARE, _ALL_BUT_ONE = (
+    40,
+    0.8,
+    12,
+)  # of columns; up to 12 columns the rank is one less than the columns
+_ROWS_A_RANK = 4  # rows for each component at least
+_LEAST_SIDES = 30  # observed and missing entries that a column needs for a masking function of its own
+_QUANTILES = 64  # that stand for the observed entries of a column
+_MASK_STEPS = 5  # of L-BFGS, in every step of EM
+_LEAST_NOISE = 1e-12  # of sigma^2
+_LEAST_PIVOT = 1e-9  # ridge of a column's normal equations, in units of a row
+_BOUNDS = (
+    (-8.0, 8.0),
+    (-6.0, 6.0),
+    (-3.0, 5.0),
+)  # of the logit of the height, centre, and log variance of a masking function
+_MASKED_ITER = 24  # of self-masking, which starts from entries missing at random
+_CHUNK = 2**15  # rows completed at once
+_PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0)
+_FREE = 1e-8  # penalty of the intercept
+_LEAST_WEIGHT = 1e-12  # of a row, in units of the mean, so that its residual can be unscaled
+_MASK_SHARE = 0.005  # a column's mask tells something if both of its values are more frequent than this
+_MASK_ROWS, _MASK_ENTRIES, _MASK_GAIN = (
+    1000,
+    0.05,
+    0.995,
+)  # when self-masking is tried: rows, share missing, error with masks over without
+
+
+class Masking(NamedTuple):
+    """P(missing | x) = height exp(-(x - center)^2 / (2 variance)) of every column; `own` says which columns have a function."""
+
+    height: _Floats  # (p,)
+    center: _Floats  # (p,)
+    variance: _Floats  # (p,)
+    own: _Bools  # (p,)
+
+    def tempered(self, sigma2: float) -> _Floats:
+        """Weight (p,) of a missing entry as an observation of its centre, in units of an observed entry's."""
+        weight: _Floats = sigma2 / (sigma2 + self.variance)
+        return weight
+
+
+class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
+    """Rows x = mean + W a + noise with codes a of unit variance, learned by EM from what is observed.
+
+    Parameters
+    ----------
+    n_components : int or None, default=None
+        None is min(40, 0.8 p, n / 4), p - 1 for p <= 12 columns: more than needed, since the posterior shrinks what is too much.
+    self_masking : bool, default=False
+        Whether an entry is missing with probability height exp(-(x - center)^2 / (2 variance)) of its own value, learned by column:
+        a missing entry then counts as an observation of `center` with noise of that variance. Entries missing at random
+        are the limit of a large variance.
+    max_iter : int, default=36
+        Steps of EM, each 1.8 times as long as EM's own. The first two thirds see at most 1,500 rows.
+    max_rows : int, default=4000
+        Rows that EM sees, drawn at random.
+    random_state : int, RandomState or None, default=None
+        Draws rows and the start. None is a fixed draw.
+    n_jobs : int, default=None
+        Threads; the result does not depend on it.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (p,)
+    components_ : ndarray of shape (k, p)
+        W^T.
+    noise_variance_ : float
+    mask_height_, mask_center_, mask_variance_ : ndarrays of shape (p,)
+        The masking functions; None unless `self_masking`.
+    masked_ : ndarray of bool of shape (p,)
+        Columns with a masking function: those with 30 observed and 30 missing entries.
+    n_iter_ : int
+
+    Notes
+    -----
+    Tipping and Bishop, "Probabilistic Principal Component Analysis", 1999, with missing entries; the masking function is that of Le Morvan,
+    Josse, Moreau, Scornet and Varoquaux, "NeuMiss networks", 2020, section 3.3 (proposition 3.2 gives the posterior). O(n p k^2 + n k^3) a step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.lowrank.posterior import LowRankPosterior
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 1)) @ rng.normal(size=(1, 6))
+    >>> seen = np.where(rng.random(X.shape) < 0.3, np.nan, X)
+    >>> bool(np.abs(LowRankPosterior(1).fit(seen).complete(seen) - X).max() < 0.2)
+    True
+    """
+
+    _held: ClassVar[dict[str, Rule]] = {
+        "mean_": floats("p"),
+        "components_": floats("k", "p"),
+        "noise_variance_": Number(low=0, above=True),
+        "mask_height_": floats("p", low=0, high=1, optional=True),
+        "mask_center_": floats("p", optional=True),
+        "mask_variance_": floats("p", low=0, optional=True),
+        "masked_": Array("b", ("p",)),
+        "n_iter_": COUNT,
+    }
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        self_masking: bool = False,
+        max_iter: int = 36,
+        max_rows: int = 4000,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.self_masking = self_masking
+        self.max_iter = max_iter
+        self.max_rows = max_rows
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, Z: _Floats, weight: _Floats | None = None, start: LowRankPosterior | None = None) -> LowRankPosterior:
+        """Learn the model.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (n, p)
+            Standardised columns, NaN where missing.
+        weight : ndarray of shape (n,), optional
+            A row of weight w counts as w equal rows.
+        start : LowRankPosterior, optional
+            A fitted posterior of the same columns to start from: its rank is kept.
+
+        Returns
+        -------
+        self
+        """
+        rng = generator(fixed_seed(self.random_state))
+        drawn = rng.permutation(len(Z))[: self.max_rows]
+        model = None if start is None else start._factors()
+        few = drawn[:_FEW_ROWS]
+        many = -(-self.max_iter // 3)
+        stages = [(few, self.max_iter - many), (drawn, many)]
+        masking = self._begin_masking(Z[drawn]) if self.self_masking else None
+        n_iter = 0
+        for rows, steps in stages if len(few) < len(drawn) else [(drawn, self.max_iter)]:
+            own = None if weight is None else np.ascontiguousarray(weight[rows], dtype=np.float64)
+            if masking is None:
+                model = self._at_random(Z[rows], own, steps, rng, model)
+            else:
+                model = model or self._at_random(Z[rows], own, max(steps // 4, 1), rng, None)
+                model, masking = fit_self_masking(Z[rows], own, model, masking, steps, self.n_jobs)
+            n_iter += steps
+        assert model is not None
+        self._adopt(model, masking, n_iter)
+        return self
+
+    def _at_random(
+        self, Z: _Floats, weight: _Floats | None, steps: int, rng: np.random.Generator, start: Factors | None
+    ) -> Factors:
+        rank = self._rank(*Z.shape)
+        options: dict[str, Any] = {"max_iter": steps, "tol": 1e-6, "mean": True, "relax": _RELAX, "n_jobs": self.n_jobs}
+        return fit_em(table_of(Z), rank, rng=rng, start=start, weight=weight, **options)
+
+    def _rank(self, n: int, p: int) -> int:
+        if self.n_components is not None:
+            return min(self.n_components, p)
+        share = p - 1 if p <= _ALL_BUT_ONE else int(_RANK_SHARE * p)
+        return max(1, min(_LARGEST_RANK, share, n // _ROWS_A_RANK))
+
+    def _begin_masking(self, Z: _Floats) -> Masking:
+        missing = np.isnan(Z).sum(axis=0)
+        own = np.minimum(missing, len(Z) - missing) >= _LEAST_SIDES
+        p = Z.shape[1]
+        return Masking(np.full(p, 0.5), np.zeros(p), np.full(p, np.exp(2.0)), own)
+
+    def _adopt(self, model: Factors, masking: Masking | None, n_iter: int) -> None:
+        self.mean_, self.noise_variance_ = np.array(model.mean), float(model.sigma2)
+        self.components_ = np.ascontiguousarray(model.basis.T)
+        self.mask_height_ = None if masking is None else masking.height
+        self.mask_center_ = None if masking is None else masking.center
+        self.mask_variance_ = None if masking is None else masking.variance
+        self.masked_ = np.zeros(len(self.mean_), dtype=bool) if masking is None else masking.own
+        self.n_iter_ = n_iter
+
+    def _factors(self) -> Factors:
+        return Factors(self.components_.T, self.mean_, self.noise_variance_, 1.0, self.n_iter_, False, 0)
+
+    def _masking(self) -> Masking | None:
+        if self.mask_height_ is None:
+            return None
+        return Masking(self.mask_height_, self.mask_center_, self.mask_variance_, self.masked_)  # type: ignore[arg-type]
+
+    def codes(self, Z: _Floats) -> _Floats:
+        """Posterior means (n, k) of the codes of rows (n, p). O(p k^2 + k^3) a row."""
+        return self._coded(Z, inverse=False).code
+
+    def features(self, Z: _Floats) -> tuple[_Floats, _Floats]:
+        """Posterior means (n, k) of the codes and, over the noise variance, their covariances (n, k, k)."""
+        found = self._coded(Z, inverse=True)
+        row, column = np.tril_indices(found.code.shape[1])
+        inverse = np.empty((len(Z), found.code.shape[1], found.code.shape[1]))
+        inverse[:, row, column] = found.inverse
+        inverse[:, column, row] = found.inverse
+        return found.code, inverse
+
+    def complete(self, Z: _Floats) -> _Floats:
+        """Rows (n, p) with posterior means for what is missing."""
+        made = np.array(Z, dtype=np.float64)
+        for start in range(0, len(Z), _CHUNK):
+            part = made[start : start + _CHUNK]
+            part[:] = self.filled(part, self.codes(part))
+        return made
+
+    def filled(self, Z: _Floats, codes: _Floats) -> _Floats:
+        """Rows (n, p) completed from their codes (n, k)."""
+        made = row_product(codes, self.components_, self.n_jobs) + self.mean_
+        masking = self._masking()
+        if masking is not None:
+            pull = np.where(masking.own, masking.tempered(self.noise_variance_), 0.0)
+            made += pull * (masking.center - made)
+        completed: _Floats = np.where(np.isnan(Z), made, Z)
+        return completed
+
+    def _coded(self, Z: _Floats, *, inverse: bool) -> Codes:
+        model, masking = self._factors(), self._masking()
+        if masking is None:
+            table, values = table_of(Z), None
+            values = table.values - model.mean[table.indices]
+            basis = model.basis
+        else:
+            table = masked_table_of(Z, masking.own)
+            basis, values = masked_system(table, model, masking)
+        rows = Observed._trusted(table.indptr, table.indices, values, table.shape)
+        return row_codes(rows, basis, self.noise_variance_, inverse=inverse, n_jobs=self.n_jobs)
+
+
+# -- tables -------------------------------------------------------------------------------------------------------
+
+
+def table_of(Z: _Floats) -> Observed:
+    """The observed entries of rows (n, p), which are finite or NaN."""
+    seen = ~np.isnan(Z)
+    indptr = np.concatenate([[0], np.cumsum(seen.sum(axis=1))]).astype(np.int64)
+    return Observed._trusted(indptr, np.nonzero(seen)[1].astype(np.int32), Z[seen].astype(np.float64), Z.shape)
+
+
+def masked_table_of(Z: _Floats, own: _Bools) -> Observed:
+    """The table (n, 2 p) of observed entries, then ones where an entry is missing that has a masking function."""
+    missing = np.isnan(Z)
+    both = np.concatenate([np.where(missing, np.nan, Z), np.where(missing & own, 1.0, np.nan)], axis=1)
+    return table_of(both)
+
+
+def masked_system(table: Observed, model: Factors, masking: Masking) -> tuple[_Floats, _Floats]:
+    """Basis (2 p, k) and values (nnz,) that make missing entries observations of their centre, of less weight."""
+    root = np.sqrt(masking.tempered(model.sigma2))
+    basis = np.concatenate([model.basis, root[:, None] * model.basis])
+    shift = np.concatenate([-model.mean, root * (masking.center - model.mean)])
+    p = len(root)
+    values = np.where(table.indices < p, table.values, 0.0) + shift[table.indices]
+    return basis, values
+
+
+# -- self-masking ---------------------------------------------------------------------------------------------------
+
+
+def fit_self_masking(
+    Z: _Floats, weight: _Floats | None, model: Factors, masking: Masking, steps: int, n_jobs: int | None
+) -> tuple[Factors, Masking]:
+    """Steps of EM for rows (n, p) whose entries hide by their own values.
+
+    Given the codes, an observed entry has its density and a missing one N(center; mean + W a, sigma2 + variance) times the height
+    times sqrt(variance / (variance + sigma2)). The M-step for a column of W and its mean is a weighted regression on the codes, that
+    for its masking function a few steps of L-BFGS.
+    """
+    table = Table(masked_table_of(Z, masking.own), weight)
+    facts = _column_facts(Z, weight, masking.own)
+    p, d = Z.shape[1], model.basis.shape[1]
+    for _ in range(steps):
+        basis, values = masked_system(table.rows, model, masking)
+        rows = Observed._trusted(table.rows.indptr, table.rows.indices, values, table.rows.shape)
+        found = row_codes(rows, basis, model.sigma2, inverse=True, n_jobs=n_jobs)
+        codes = and_one(found.code)
+        covariance = np.zeros((len(codes), codes.shape[1] * (codes.shape[1] + 1) // 2))
+        covariance[:, : found.inverse.shape[1]] = model.sigma2 * found.inverse
+        packed, products = column_sums(table, codes, covariance)
+        seen, hidden = _unpacked(packed[:p], d + 1), _unpacked(packed[p:], d + 1)
+        pull = masking.tempered(model.sigma2)
+        old = np.column_stack([model.basis, model.mean])
+        made = _columns(seen, products[:p], hidden, pull, masking.center, old)
+        left = facts.squares - 2 * np.sum(made * products[:p], axis=1) + np.einsum("jk,jkl,jl->j", made, seen, made)
+        noise = max(float(left.sum()) / max(float(facts.seen.sum()), 1.0), _LEAST_NOISE)
+        made = old + _RELAX * (made - old)
+        noise = longer(max(model.sigma2, _LEAST_NOISE), noise, _RELAX, _LEAST_NOISE)
+        model = model._replace(basis=np.ascontiguousarray(made[:, :d]), mean=made[:, d].copy(), sigma2=noise)
+        first = np.einsum("jk,jk->j", made, hidden[:, :, d])
+        second = np.einsum("jk,jkl,jl->j", made, hidden, made)
+        masking = _next_masking(facts, first, second, noise, masking)
+    return model, masking
+
+
+class _Facts(NamedTuple):
+    """Of the columns: weights of observed and missing entries, squares, and quantiles of what is observed."""
+
+    seen: _Floats  # (p,)
+    hidden: _Floats  # (p,)
+    squares: _Floats  # (p,)
+    quantiles: _Floats  # (own columns, Q)
+
+
+def _column_facts(Z: _Floats, weight: _Floats | None, own: _Bools) -> _Facts:
+    each = np.ones(len(Z)) if weight is None else weight
+    missing = np.isnan(Z)
+    levels = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
+    quantiles = np.array([np.quantile(Z[~missing[:, j], j], levels) for j in np.flatnonzero(own)])
+    squares = each @ np.where(missing, 0.0, Z) ** 2
+    return _Facts(each @ ~missing, each @ missing, squares, quantiles.reshape(-1, _QUANTILES))
+
+
+def _unpacked(packed: _Floats, d: int) -> _Floats:
+    row, column = np.tril_indices(d)
+    made = np.empty((len(packed), d, d))
+    made[:, row, column] = packed
+    made[:, column, row] = packed
+    return made
+
+
+def _columns(
+    seen: _Floats, products: _Floats, hidden: _Floats, pull: _Floats, center: _Floats, old: _Floats
+) -> _Floats:
+    """Weights (p, k + 1) of every column on codes and 1: observed entries, and missing ones as their centre with weight `pull`."""
+    d = seen.shape[1]
+    grams = seen + pull[:, None, None] * hidden
+    right = products + (pull * center)[:, None] * hidden[:, :, d - 1]
+    known = seen[:, d - 1, d - 1] > 0  # the last code is 1: number of observed entries
+    made = np.zeros_like(old)
+    made[known] = np.linalg.solve(grams[known] + _LEAST_PIVOT * np.eye(d), right[known, :, None])[:, :, 0]
+    return made
+
+
+def _next_masking(facts: _Facts, first: _Floats, second: _Floats, sigma2: float, masking: Masking) -> Masking:
+    """Masking functions nearer to the largest expected likelihood; sums (p,) over missing entries of what the model expects and of its square."""
+    own = masking.own
+    if not own.any():
+        return masking
+    height = np.clip(masking.height[own], 1e-4, 1 - 1e-4)
+    old = np.concatenate([np.log(height / (1 - height)), masking.center[own], np.log(masking.variance[own])])
+    counts = (facts.seen[own], facts.hidden[own])
+    found = minimize(
+        mask_loss,
+        old,
+        args=(facts.quantiles, *counts, first[own], second[own], sigma2),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=np.repeat(_BOUNDS, own.sum(), axis=0),
+        options={"maxiter": _MASK_STEPS},
+    ).x
+    logit, center, log_variance = np.clip((old + 1.5 * (found - old)).reshape(3, -1).T, *np.array(_BOUNDS).T).T
+    made = masking._replace(
+        height=masking.height.copy(), center=masking.center.copy(), variance=masking.variance.copy()
+    )
+    made.height[own], made.center[own], made.variance[own] = 1 / (1 + np.exp(-logit)), center, np.exp(log_variance)
+    return made
+
+
+def mask_loss(
+    packed: _Floats, quantiles: _Floats, seen: _Floats, hidden: _Floats, first: _Floats, second: _Floats, sigma2: float
+) -> tuple[float, _Floats]:
+    """Minus the expected log likelihood of the masks, an entry, and its gradient; `packed` are logit height, center, log variance.
+
+    A weak prior, worth about one row, keeps columns finite whose masks tell nothing.
+    """
+    logit, center, log_variance = packed.reshape(3, -1)
+    height, variance = 1 / (1 + np.exp(-logit)), np.exp(log_variance)
+    wide = sigma2 + variance
+    square = hidden * center**2 - 2 * center * first + second
+    value = hidden * (np.log(height) + 0.5 * (log_variance - np.log(wide))) - square / (2 * wide)
+    by_logit, by_center = hidden * (1 - height), (first - hidden * center) / wide
+    by_variance = variance * (hidden / 2 * (1 / variance - 1 / wide) + square / (2 * wide**2))
+    away = quantiles - center[:, None]
+    chance = np.minimum(height[:, None] * np.exp(-(away**2) / (2 * variance[:, None])), 1 - 1e-9)
+    each = (seen / quantiles.shape[1])[:, None]
+    value += np.sum(each * np.log1p(-chance), axis=1)
+    odds = -each * chance / (1 - chance)
+    by_logit += np.sum(odds, axis=1) * (1 - height)
+    by_center += np.sum(odds * away, axis=1) / variance
+    by_variance += np.sum(odds * away**2, axis=1) / (2 * variance)
+    value -= (log_variance - 1) ** 2 + logit**2 / 4 + center**2 / 8
+    slopes = [by_logit - logit / 2, by_center - center / 4, by_variance - 2 * (log_variance - 1)]
+    total = float(np.sum(seen) + np.sum(hidden))
+    return -float(np.sum(value)) / total, -np.concatenate(slopes) / total
+
+
+# -- ridge ------------------------------------------------------------------------------------------------------------
+
+
+class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
+    """Ridge regression on what a `LowRankPosterior` tells of a row, its form chosen by exact folds.
+
+    Features are posterior codes, codes and the mask, or the completed row and the mask. Where masks help to predict, a posterior with
+    self-masking is learned as well and offers the same three.
+
+    Parameters
+    ----------
+    self_masking : "auto" or bool, default="auto"
+        Whether a posterior with self-masking is tried. "auto" does from 1,000 rows with 5 % of the entries missing, if the mask lowers the error by
+        half a percent.
+    penalties : tuple of float, default=(0.1, 1, 10, 100, 1000)
+        Ridge penalties of standardised features to choose from.
+    random_state : int, RandomState or None, default=None
+    n_jobs : int, default=None
+
+    Attributes
+    ----------
+    kind_ : {"codes", "codes and mask", "completed and mask"}
+    penalty_ : float
+    coef_ : ndarray of shape (features, q)
+    intercept_ : ndarray of shape (q,)
+    mask_columns_ : ndarray of bool of shape (p,)
+        Columns whose masks are features.
+    posterior_ : LowRankPosterior or None
+        The one with self-masking where it is used.
+    errors_ : dict
+        Mean squared error out of fold of every form that was tried.
+
+    Notes
+    -----
+    O(n f^2) for f features, and one factorisation for each penalty and fold.
+    """
+
+    _held: ClassVar[dict[str, Rule]] = {
+        "kind_": Word(("codes", "codes and mask", "completed and mask")),
+        "penalty_": Number(low=0),
+        "coef_": floats("features", "q"),
+        "intercept_": floats("q"),
+        "mask_columns_": Array("b", ("p",)),
+        "posterior_": Optional(Instance(LowRankPosterior)),
+    }
+
+    def __init__(
+        self,
+        *,
+        self_masking: Literal["auto"] | bool = "auto",
+        penalties: tuple[float, ...] = _PENALTIES,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.self_masking = self_masking
+        self.penalties = penalties
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(
+        self,
+        Z: _Floats,
+        Y: _Floats,
+        folds: Sequence[NDArray[Any]],
+        posterior: LowRankPosterior,
+        weight: _Floats | None = None,
+    ) -> _Floats:
+        """Fit, and predict every row without its fold.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (n, p)
+            Standardised columns, NaN where missing.
+        Y : ndarray of shape (n, q)
+        folds : sequence of index arrays
+            A partition of the rows.
+        posterior : LowRankPosterior
+            Fitted to rows like these.
+        weight : ndarray of shape (n,), optional
+
+        Returns
+        -------
+        oof : ndarray of shape (n, q)
+        """
+        missing = np.isnan(Z)
+        share = missing.mean(axis=0)
+        self.mask_columns_ = (share > _MASK_SHARE) & (share < 1 - _MASK_SHARE)
+        self.posterior_: LowRankPosterior | None = None
+        self.errors_: dict[str, float] = {}
+        tried = self._tried(Z, Y, folds, posterior, weight)
+        if self._wants_masking(missing, tried):
+            masked = LowRankPosterior(
+                self_masking=True, max_iter=_MASKED_ITER, random_state=self.random_state, n_jobs=self.n_jobs
+            )
+            self.posterior_ = masked.fit(Z, weight, start=posterior)
+            tried += self._tried(Z, Y, folds, masked, weight)
+        best = min(tried, key=lambda each: each.error)
+        if best.posterior is posterior:
+            self.posterior_ = None
+        self.kind_, self.penalty_ = best.kind, best.fit.penalty
+        self.coef_, self.intercept_ = best.fit.coef, best.fit.intercept
+        return best.fit.oof
+
+    def predict(self, Z: _Floats, posterior: LowRankPosterior) -> _Floats:
+        """Predictions (m, q) of rows (m, p) from the posterior given to `fit`, or the one with self-masking learned there."""
+        made: _Floats = row_product(
+            self._features(Z, self.posterior_ or posterior, self.kind_), self.coef_, self.n_jobs
+        )
+        return made + self.intercept_
+
+    def _kinds(self) -> list[Kind]:
+        masks: list[Kind] = (
+            ["codes and mask", "completed and mask"] if self.mask_columns_.any() else ["completed and mask"]
+        )
+        return ["codes", *masks]
+
+    def _tried(
+        self, Z: _Floats, Y: _Floats, folds: Sequence[NDArray[Any]], posterior: LowRankPosterior, weight: _Floats | None
+    ) -> list[_Tried]:
+        codes = posterior.codes(Z)
+        made = []
+        for kind in self._kinds():
+            fit = fold_ridge(self._features(Z, posterior, kind, codes), Y, folds, weight, self.penalties)
+            name = f"{kind}, self-masking" if posterior.self_masking else kind
+            self.errors_[name] = fit.error
+            made.append(_Tried(kind, posterior, fit))
+        return made
+
+    def _wants_masking(self, missing: _Bools, tried: list[_Tried]) -> bool:
+        if self.self_masking != "auto":
+            return bool(self.self_masking)
+        enough = len(missing) >= _MASK_ROWS and missing.mean() > _MASK_ENTRIES and self.mask_columns_.any()
+        return bool(enough and min(each.error for each in tried[1:]) < _MASK_GAIN * tried[0].error)
+
+    def _features(self, Z: _Floats, posterior: LowRankPosterior, kind: Kind, codes: _Floats | None = None) -> _Floats:
+        codes = posterior.codes(Z) if codes is None else codes
+        if kind == "codes":
+            return codes
+        mask = np.isnan(Z)[:, self.mask_columns_].astype(np.float64)
+        return np.concatenate([posterior.filled(Z, codes) if kind == "completed and mask" else codes, mask], axis=1)
+
+
+class RidgeFit(NamedTuple):
+    """Weights in the units of the features, and predictions of every row without its fold."""
+
+    coef: _Floats  # (features, q)
+    intercept: _Floats  # (q,)
+    penalty: float
+    oof: _Floats  # (n, q)
+    error: float
+
+
+class _Tried(NamedTuple):
+    kind: Kind
+    posterior: LowRankPosterior
+    fit: RidgeFit
+
+    @property
+    def error(self) -> float:
+        return self.fit.error
+
+
+def fold_ridge(
+    features: _Floats,
+    Y: _Floats,
+    folds: Sequence[NDArray[Any]],
+    weight: _Floats | None,
+    penalties: Sequence[float],
+) -> RidgeFit:
+    """Ridge on standardised features (n, f) with the penalty of the least squared error out of fold.
+
+    Folds are exact: those of at least as many rows as features by normal equations without them, smaller ones by
+    (I - H_FF)^-1 (Y - H Y)_F. More features than rows are replaced by the rows' coordinates in their span.
+    """
+    n = len(features)
+    each = np.ones(n) if weight is None else np.maximum(weight, _LEAST_WEIGHT * np.mean(weight))
+    total = float(each.sum())
+    mean = each @ features / total
+    scale = np.sqrt(each @ (features - mean) ** 2 / total)
+    scale[scale <= 1e-9 * (1 + np.abs(mean))] = 1.0
+    made = (features - mean) / scale
+    turn = None
+    if made.shape[1] > n:
+        left, values, turn = np.linalg.svd(made, full_matrices=False)
+        made = left * values
+    root = np.sqrt(each)[:, None]
+    rows = root * np.column_stack([made, np.ones(n)])
+    targets = root * Y
+    tried = [_out_of_fold(rows, targets, folds, penalty) for penalty in penalties]
+    errors = [float(np.mean(left**2)) for left in tried]
+    best = int(np.argmin(errors))
+    coef = _ridge(rows.T @ rows, penalties[best])(rows.T @ targets)
+    weights = coef[:-1] if turn is None else turn.T @ coef[:-1]
+    weights = weights / scale[:, None]
+    oof = Y - tried[best] / root
+    return RidgeFit(weights, coef[-1] - mean @ weights, float(penalties[best]), oof, errors[best])
+
+
+def _ridge(gram: _Floats, penalty: float) -> Callable[[_Floats], _Floats]:
+    """Solves with a gram matrix whose last direction, the intercept, is free."""
+    f = len(gram)
+    added = np.full(f, penalty)
+    added[-1] = _FREE
+    factor = cho_factor(gram + np.diag(added), lower=True, overwrite_a=True, check_finite=False)
+
+    def solve(right: _Floats) -> _Floats:
+        made: _Floats = cho_solve(factor, right, check_finite=False)
+        return made
+
+    return solve
+
+
+def _out_of_fold(rows: _Floats, targets: _Floats, folds: Sequence[NDArray[Any]], penalty: float) -> _Floats:
+    """Residuals (n, q) of every row, predicted without its fold."""
+    gram, product = rows.T @ rows, rows.T @ targets
+    left = np.empty_like(targets)
+    whole = None
+    for fold in folds:
+        own = rows[fold]
+        if len(fold) >= rows.shape[1]:
+            coef = _ridge(gram - own.T @ own, penalty)(product - own.T @ targets[fold])
+            left[fold] = targets[fold] - own @ coef
+            continue
+        whole = whole or _ridge(gram, penalty)
+        residual = targets[fold] - own @ whole(product)
+        hat = own @ whole(own.T)
+        left[fold] = np.linalg.solve(np.eye(len(fold)) * (1 + 1e-12) - hat, residual)
+    return left
