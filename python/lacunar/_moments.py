@@ -100,14 +100,6 @@ def own_freedom(n: _Floats, m: int) -> _Floats:
     return made
 
 
-def shifted_covariance(sums: Sums, *, pseudo_count: float = 0.0) -> _Floats:
-    """(S_ij / N_ij - delta_i delta_j) / (1 - N_ij / (n_i n_j)): needs no A beyond its diagonal, unbiased for a fixed shift."""
-    n = np.maximum(np.diag(sums.N), 1.0)
-    delta = np.diag(sums.A) / n
-    about = sums.S - sums.N * np.outer(delta, delta)
-    return _divided(about, sums.N, 1 - sums.N / np.outer(n, n), pseudo_count)
-
-
 def _divided(S: _Floats, counts: _Floats, factor: _Floats | float, pseudo_count: float) -> _Floats:
     """S / ((counts + pseudo) factor), 0 where nothing was seen."""
     divisor = (counts + pseudo_count * (1 - np.eye(len(S)))) * factor

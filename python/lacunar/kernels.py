@@ -21,7 +21,6 @@ from lacunar.observed import Observed
 from lacunar.observed.door import (
     SparseMissing,
     as_observed,
-    check_composition,
     check_kernel_options,
     check_out,
     check_same_columns,
@@ -142,12 +141,13 @@ def karma_kernel(
     y = None if Y is None else as_observed(Y, sparse_missing=sparse_missing)
     check_same_columns(x, y)
     gammas: list[float] = np.atleast_1d(np.asarray(gamma, dtype=np.float64)).tolist()
-    check_kernel_options(gammas, count_scale, constant, indicators, normalize, method)
-    check_composition(degree, coef0)
+    check_kernel_options(gammas, count_scale, constant, indicators, normalize, method, degree, coef0)
     reference = x if y is None else y
+    squares, sizes = row_squares(reference), reference.row_counts
     forms = [
-        KernelForm.fit(
-            reference,
+        KernelForm.settle(
+            squares,
+            sizes,
             gamma=g,
             count_scale=count_scale,
             constant=constant,
@@ -418,10 +418,11 @@ class KernelForm:
         divided by: the trace and, for the cosine, norms of rows that are not zero.
         """
         tables = [rows for rows in (X, Y) if rows is not None]
-        diagonals = np.concatenate([self.raw_diagonal(rows) for rows in tables])
+        sizes = [rows.row_counts for rows in tables]
         on_sum, on_count, base = map(abs, self.coefficients())
-        counts = max(int(rows.row_counts.max(initial=0)) for rows in tables)
+        counts = max(int(size.max(initial=0)) for size in sizes)
         with np.errstate(over="ignore", invalid="ignore"):
+            diagonals = np.concatenate([self.combine(row_squares(r), n) for r, n in zip(tables, sizes, strict=True)])
             value = max(float(np.abs(rows.values).max(initial=0)) for rows in tables)
             sums = value * value * max(counts, 1)
             before = on_sum * sums + on_count * counts + base
@@ -520,8 +521,7 @@ def _arguments(
     """What the core takes, in the dtype of the result: the entries of both tables; coefficients, tables and scales of the forms."""
     for form in forms:
         refuse_range(form.range_needed(X, Y), form.gamma, dtype)
-    x, y = X.astype(dtype), (X if Y is None else Y).astype(dtype)
-    largest = int(min(x.row_counts.max(initial=0), y.row_counts.max(initial=0)))
+    x, y, largest = _pair(X, Y, dtype)
     row_scale = col_scale = None
     if any(form.cosine for form in forms):
         row_scale = _scales(forms, X).astype(dtype)
@@ -530,6 +530,16 @@ def _arguments(
     tables = np.array([form.table(largest) for form in forms]).astype(dtype)
     entries = (x.indptr, x.indices, x.values, y.indptr, y.indices, y.values, X.shape[1])
     return entries, (coefficients, tables, row_scale, col_scale)
+
+
+def _pair(X: Observed, Y: Observed | None, dtype: DTypeLike) -> tuple[Observed, Observed, int]:
+    """Both tables in a dtype, and a bound on the number of columns that two rows share."""
+    x = X.astype(dtype)
+    longest = int(x.row_counts.max(initial=0))
+    if Y is None:
+        return x, x, longest
+    y = Y.astype(dtype)
+    return x, y, min(longest, int(y.row_counts.max(initial=0)))
 
 
 def compute_grams(
@@ -583,8 +593,7 @@ def pair_sums(
     counts : ndarray of int32, shape (n, m)
     """
     refuse_range(KernelForm(gamma=1.0).range_needed(X, Y), 1.0, np.dtype(np.float64))
-    x, y = X.astype(np.float64), (X if Y is None else Y).astype(np.float64)
-    largest = int(min(x.row_counts.max(initial=0), y.row_counts.max(initial=0)))
+    x, y, largest = _pair(X, Y, np.float64)
     out = np.empty((2, x.shape[0], y.shape[0]))
     arrays = (x.indptr, x.indices, x.values, y.indptr, y.indices, y.values)
     forms = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
@@ -639,7 +648,7 @@ def karma_embedding(X: Any, gamma: float = 2) -> _Floats:
     >>> bool((features @ features.T == karma_kernel(X, gamma=3, count_scale="raw")).all())
     True
     """
-    check_kernel_options([float(gamma)], "raw", 0.0, 0.0, None, "auto")
+    check_kernel_options([float(gamma)])
     rows = as_observed(X)
     n, d = rows.shape
     lengths = int(np.ceil(gamma))

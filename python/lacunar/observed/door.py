@@ -336,7 +336,14 @@ def check_same_columns(X: Observed, Y: Observed | None) -> None:
 
 
 def check_kernel_options(
-    gammas: list[float], count_scale: object, constant: float, indicators: float, normalize: object, method: object
+    gammas: list[float],
+    count_scale: object = "mean",
+    constant: float = 0.0,
+    indicators: float = 0.0,
+    normalize: object = None,
+    method: object = "auto",
+    degree: object = 1,
+    coef0: float = 1.0,
 ) -> None:
     """Options of the KARMA kernel that no array settles."""
     if not np.isfinite(constant):
@@ -356,10 +363,6 @@ def check_kernel_options(
         raise ValueError(f"normalize must be None, 'trace' or 'cosine'; got {normalize!r}.")
     if method not in ("auto", "dense", "spmm", "inverted"):
         raise ValueError(f"method must be 'auto', 'dense', 'spmm' or 'inverted'; got {method!r}.")
-
-
-def check_composition(degree: object, coef0: float) -> None:
-    """Degree and constant of a composed kernel."""
     if not isinstance(degree, int | np.integer) or isinstance(degree, bool) or degree < 1:
         raise ValueError(
             f"degree must be an integer >= 1; got {degree!r}. Use 1 for the kernel itself, 2 for its square."
