@@ -1,4 +1,6 @@
-"""`OnlineMatrixClassifier(options="paper")` against Algorithms 1 and 2 word for word, ties and large steps included."""
+"""`paper_learner(options="paper")` against Algorithms 1 and 2 word for word, ties and large steps included."""
+
+from functools import partial
 
 import numpy as np
 import pytest
@@ -7,6 +9,8 @@ from reference import meg as twin
 from lacunar.completion import Graph, Identity, Kernel, OnlineMatrixClassifier
 from lacunar.completion.classifier import trial_draws
 from lacunar.persistence import load_model, save_model
+
+paper_learner = partial(OnlineMatrixClassifier, experts=None)  # the learner of the paper, without a pool around it
 
 
 def setting(n=20, k=9, seed=0):
@@ -29,7 +33,7 @@ def test_the_papers_own_setting_has_a_step_above_one():
     D = sum(2 * e * each.diagonal().max() for e, each in zip(energy, K, strict=True)) + 4 * 9
     step = np.sqrt(D * np.log(40) / (2 * 400))
     assert step > 1
-    model = OnlineMatrixClassifier(
+    model = paper_learner(
         *(Graph(A, kind="pd", normalize=False) for A in graphs),
         gamma="theory", blocks=(r, c), horizon=400, options="paper", random_state=0,
     )  # fmt: skip
@@ -46,9 +50,7 @@ def test_the_papers_own_setting_has_a_step_above_one():
 @pytest.mark.parametrize("one_by_one", [False, True])
 def test_a_conservative_learner_updates_at_every_mistake(one_by_one):
     """With D = m + n the first y_bar is exactly 0: +1 is predicted, so that label -1 is a mistake, though not below 0."""
-    model = OnlineMatrixClassifier(
-        Identity(2), Identity(2), gamma=0.5, step=0.5, d=4, conservative=True, options="paper"
-    )
+    model = paper_learner(Identity(2), Identity(2), gamma=0.5, step=0.5, d=4, conservative=True, options="paper")
     assert model.decision_one(0, 0) == 0.0
     assert model.predict_one(0, 0) == 1
     updated = [model.learn_one(0, 0, -1)] if one_by_one else model.score_stream([0], [0], [-1]).updated.tolist()
@@ -60,10 +62,10 @@ def test_a_conservative_learner_updates_at_every_mistake(one_by_one):
 def test_at_the_margin_there_is_no_update_as_printed():
     """y_bar = 1 exactly, the margin: D = 2 (m + n)."""
     for options, expected in ((None, True), ("paper", False)):
-        model = OnlineMatrixClassifier(Identity(2), Identity(2), gamma=1.0, step=0.5, d=8, options=options)
+        model = paper_learner(Identity(2), Identity(2), gamma=1.0, step=0.5, d=8, options=options)
         assert model.decision_one(0, 0) == 1.0
         assert model.learn_one(0, 0, 1) is expected
-        stream = OnlineMatrixClassifier(Identity(2), Identity(2), gamma=1.0, step=0.5, d=8, options=options)
+        stream = paper_learner(Identity(2), Identity(2), gamma=1.0, step=0.5, d=8, options=options)
         assert stream.score_stream([0], [0], [1]).updated.tolist() == [expected]
 
 
@@ -74,7 +76,7 @@ def test_growing_ids_take_the_numbers_of_algorithm_2():
         (int(i), int(j), int(y)) for i, j, y in zip(*rng.integers(0, 5, (2, 60)), rng.choice([-1, 1], 60), strict=True)
     ]
     i, j, y = np.array(trials).T
-    known = OnlineMatrixClassifier(
+    known = paper_learner(
         Kernel(M, normalize=False),
         Kernel(N, normalize=False),
         gamma=0.5,
@@ -86,9 +88,7 @@ def test_growing_ids_take_the_numbers_of_algorithm_2():
     values = known.score_stream(i, j, y).values
     y_bar, _, _ = twin.printed(M, N, trials, 12.0, 0.5, 0.8, np.zeros(60))
     np.testing.assert_allclose(values, y_bar, rtol=1e-8, atol=1e-8)
-    grown = OnlineMatrixClassifier(
-        gamma=0.5, step="theory", horizon=100, d=12.0, n_ids=(5, 5), options="paper", random_state=0
-    )
+    grown = paper_learner(gamma=0.5, step="theory", horizon=100, d=12.0, n_ids=(5, 5), options="paper", random_state=0)
     eye, step = np.eye(5), np.sqrt(12 * np.log(10) / 200)
     y_bar, _, _ = twin.printed(eye, eye, trials, 12.0, 0.5, step, np.zeros(60))
     np.testing.assert_allclose(grown.score_stream(i, j, y).values, y_bar, rtol=1e-8, atol=1e-8)
@@ -106,11 +106,11 @@ def test_growing_ids_take_the_numbers_of_algorithm_2():
 )
 def test_what_does_not_go_together(options, match):
     with pytest.raises(ValueError, match=match):
-        OnlineMatrixClassifier(**options).learn_one("a", "b", 1)
+        paper_learner(**options).learn_one("a", "b", 1)
 
 
 def test_a_model_file_keeps_the_word(tmp_path):
-    model = OnlineMatrixClassifier(step=1.49, d=4.0, n_ids=(2, 2), options="paper", random_state=0).learn_one
+    model = paper_learner(step=1.49, d=4.0, n_ids=(2, 2), options="paper", random_state=0).learn_one
     learner = model.__self__
     for pair in ((0, 0, 1), (0, 1, -1)):
         model(*pair)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from lacunar.completion import (
     predictiveness,
     quasi_dimension_bound,
 )
+
+paper_learner = partial(OnlineMatrixClassifier, experts=None)  # the learner of the paper, without a pool around it
 
 
 def network(name, count):
@@ -35,7 +38,7 @@ def network(name, count):
 
 
 def mistakes(side, i, j, together):
-    model = OnlineMatrixClassifier(side, side, calibrate=False)
+    model = paper_learner(side, side, calibrate=False)
     return model.score_stream(i, j, together).error
 
 
@@ -73,7 +76,7 @@ def test_the_mistake_bound_holds(name):
     assert norm <= 3  # section 4.2
     D = quasi_dimension_bound(paper, paper, community, community)
     gamma = min(1.0, 1 / norm)
-    model = OnlineMatrixClassifier(
+    model = paper_learner(
         paper,
         paper,
         gamma=gamma,

@@ -1,6 +1,7 @@
 """OnlineMatrixClassifier: the paper's algorithm, the same however the stream is cut, labels, experts, probabilities, files."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ from sklearn.model_selection import cross_val_score
 from lacunar.completion import Features, Identity, Kernel, KernelFunction, Mix, OnlineMatrixClassifier
 from lacunar.model_selection import ColdColumnKFold, ColdRowKFold, EntryKFold
 from lacunar.persistence import load_model, save_model
+
+paper_learner = partial(OnlineMatrixClassifier, experts=None)  # the learner of the paper, without a pool around it
 
 M, N = 9, 7
 
@@ -45,7 +48,7 @@ FORMS = {
     "conservative": {**sides(), "conservative": True, "step": 0.3},
     "randomized": {**sides(), "randomized": True, "random_state": 0},
     "auto": {**sides(), "experts": "auto"},
-    "list": {"experts": [OnlineMatrixClassifier(**sides()), OnlineMatrixClassifier(gamma=0.5, step=0.2)]},
+    "list": {"experts": [paper_learner(**sides()), paper_learner(gamma=0.5, step=0.2)]},
     "uncalibrated": {**sides(), "calibrate": False},
     "prior": {"prior": 0.2, "gamma": 0.5, "unseen": "prior"},
 }
@@ -61,7 +64,7 @@ def facts(model):
 @pytest.mark.parametrize("d", [16.4, 30.0])
 def test_scores_are_those_of_algorithm_1(conservative, d):
     i, j, y = stream()
-    model = OnlineMatrixClassifier(**sides(), d=d, step=0.4, gamma=0.35, conservative=conservative)
+    model = paper_learner(**sides(), d=d, step=0.4, gamma=0.35, conservative=conservative)
     score = model.score_stream(i, j, y)
     expected, updated = algorithm_1(
         gram(M, 0),
@@ -82,7 +85,7 @@ def test_anytime_steps_and_the_neutral_start():
     i, j, y = stream()
     steps = np.minimum(1, 0.7 * np.sqrt((M + N) * np.log(M + N) / (2 * np.arange(1, len(y) + 1))))
     expected, _ = algorithm_1(gram(M, 0), gram(N, 1), zip(i, j, strict=True), y, D=M + N, steps=steps, gamma=1 / 3)
-    got = OnlineMatrixClassifier(**sides(), step_scale=0.7).score_stream(i, j, y).values
+    got = paper_learner(**sides(), step_scale=0.7).score_stream(i, j, y).values
     np.testing.assert_allclose(got, expected, atol=1e-9)
     assert got[0] == pytest.approx(0, abs=1e-12)
 
@@ -93,17 +96,17 @@ def test_proposition_4_inductive_is_transductive():
     points = [(0.3 * k, k % 3) for k in range(M)]
     f = KernelFunction("gaussian", length_scale=0.8)
     K = np.array([[np.exp(-np.sum(np.subtract(a, b) ** 2) / 2 / 0.8**2) for a in points] for b in points])
-    inductive = OnlineMatrixClassifier(f, step=0.3).score_stream([points[k] for k in i], j, y)
-    transductive = OnlineMatrixClassifier(Kernel(K), Identity(N), step=0.3).score_stream(i, j, y)
+    inductive = paper_learner(f, step=0.3).score_stream([points[k] for k in i], j, y)
+    transductive = paper_learner(Kernel(K), Identity(N), step=0.3).score_stream(i, j, y)
     np.testing.assert_allclose(inductive.values, transductive.values, atol=1e-9)
 
 
 @every
 def test_the_stream_may_be_cut_anywhere(options):
     i, j, y = stream(120)
-    whole = OnlineMatrixClassifier(**options)
+    whole = paper_learner(**options)
     score = whole.score_stream(i, j, y)
-    cut, one = OnlineMatrixClassifier(**options), OnlineMatrixClassifier(**options)
+    cut, one = paper_learner(**options), paper_learner(**options)
     wrong = 0
     for a, b in ((0, 1), (1, 50), (50, 50), (50, 120)):
         cut.partial_fit(i[a:b], j[a:b], y[a:b])
@@ -124,7 +127,7 @@ def test_the_stream_may_be_cut_anywhere(options):
 @every
 def test_a_prediction_is_the_sign_of_its_value_and_changes_nothing(options):
     i, j, y = stream(120)
-    model = OnlineMatrixClassifier(**{**options, "calibrate": False, "randomized": False}).partial_fit(i, j, y)
+    model = paper_learner(**{**options, "calibrate": False, "randomized": False}).partial_fit(i, j, y)
     before = pickle.dumps(model)
     predicted = [model.predict_one(*pair) for pair in ALL]
     assert pickle.dumps(model) == before
@@ -135,12 +138,12 @@ def test_a_prediction_is_the_sign_of_its_value_and_changes_nothing(options):
 @every
 def test_files_and_pickles_resume_exactly(options, tmp_path):
     i, j, y = stream(160)
-    model = OnlineMatrixClassifier(**options).partial_fit(i[:80], j[:80], y[:80])
+    model = paper_learner(**options).partial_fit(i[:80], j[:80], y[:80])
     model.decision_one(i[80], j[80])  # a question changes nothing
     state = model.snapshot()
     copies = [
         pickle.loads(pickle.dumps(model)),
-        OnlineMatrixClassifier(**clone(model).get_params(deep=False)).restore(state),
+        paper_learner(**clone(model).get_params(deep=False)).restore(state),
     ]
     save_model(model, tmp_path / "m.lacunar")
     copies.append(load_model(tmp_path / "m.lacunar"))
@@ -156,17 +159,17 @@ def test_files_and_pickles_resume_exactly(options, tmp_path):
 def test_ids_of_any_kind_at_any_time():
     i, j, y = stream()
     kinds = [lambda k: k, str, lambda k: ("user", k), lambda k: f"{k}" if k % 2 else k, lambda k: frozenset([k])]
-    expected = OnlineMatrixClassifier().score_stream(i, j, y).values
+    expected = paper_learner().score_stream(i, j, y).values
     for kind in kinds:
-        got = OnlineMatrixClassifier().score_stream([kind(k) for k in i], [kind(k) for k in j], y).values
+        got = paper_learner().score_stream([kind(k) for k in i], [kind(k) for k in j], y).values
         np.testing.assert_array_equal(got, expected)
     for form in (np.array(i), np.array(i, dtype=np.int32)):
-        np.testing.assert_array_equal(OnlineMatrixClassifier().score_stream(form, j, y).values, expected)
+        np.testing.assert_array_equal(paper_learner().score_stream(form, j, y).values, expected)
 
 
 def test_asking_about_unseen_ids_changes_nothing():
     i, j, y = stream()
-    asked, not_asked = OnlineMatrixClassifier(), OnlineMatrixClassifier()
+    asked, not_asked = paper_learner(), paper_learner()
     for k in range(60):
         asked.decision_one("nobody", j[k])
         asked.predict_one(f"new {k}", f"new {k}")
@@ -176,7 +179,7 @@ def test_asking_about_unseen_ids_changes_nothing():
 
 
 def test_unseen_policies():
-    model = OnlineMatrixClassifier().partial_fit(["a", "b"] * 4, ["x"] * 8, [1, 1] * 4)
+    model = paper_learner().partial_fit(["a", "b"] * 4, ["x"] * 8, [1, 1] * 4)
     assert model.decision_one("new", "x") > 0  # what is known of the column
     refusing = clone(model).set_params(unseen="raise").partial_fit(["a"], ["x"], [1])
     with pytest.raises(ValueError, match=r"cols must be ids known.*'y' at position 1.*unseen='grow'"):
@@ -189,7 +192,7 @@ def test_unseen_policies():
 
 
 def test_new_ids_bring_their_features():
-    model = OnlineMatrixClassifier(Features(np.array([[1.0, 0.0], [0.0, 1.0]]), ids=["a", "b"], standardize=False))
+    model = paper_learner(Features(np.array([[1.0, 0.0], [0.0, 1.0]]), ids=["a", "b"], standardize=False))
     model.partial_fit(["a", "b"] * 5, list("vwxyz") * 2, [1, 0] * 5)
     with pytest.raises(ValueError, match="add_row"):
         model.decision_one("c", "v")
@@ -198,7 +201,7 @@ def test_new_ids_bring_their_features():
     with pytest.raises(ValueError, match="known among the rows"):
         model.add_row("c", [1.0, 0.0])
     with pytest.raises(ValueError, match="Just learn it"):
-        OnlineMatrixClassifier(Identity(3)).add_row(5, None)
+        paper_learner(Identity(3)).add_row(5, None)
 
 
 @pytest.mark.parametrize(
@@ -213,9 +216,9 @@ def test_new_ids_bring_their_features():
 )
 def test_kinds_of_labels(labels, classes):
     i, j, y = stream()
-    expected = OnlineMatrixClassifier().fit((i, j), y)
+    expected = paper_learner().fit((i, j), y)
     named = np.array(labels)[(y > 0).astype(int)]
-    model = OnlineMatrixClassifier().fit(np.column_stack([i, j]), named)
+    model = paper_learner().fit(np.column_stack([i, j]), named)
     assert model.classes_.tolist() == classes
     np.testing.assert_array_equal(model.decision_function(ALL), expected.decision_function(ALL))
     np.testing.assert_array_equal(model.predict(ALL), np.array(labels)[(expected.predict(ALL) > 0).astype(int)])
@@ -224,17 +227,17 @@ def test_kinds_of_labels(labels, classes):
 
 
 def test_labels_settle_with_the_first_negative_one():
-    model = OnlineMatrixClassifier()
+    model = paper_learner()
     model.learn_one("a", "x", 1)
     assert model.classes_.tolist() == [-1, 1]
-    told = OnlineMatrixClassifier()
+    told = paper_learner()
     told.learn_one("a", "x", True)
     assert told.predict_one("a", "x") is True
     model.learn_one("b", "x", 0)
     assert model.classes_.tolist() == [0, 1]
     with pytest.raises(ValueError, match="labels 0 and 1 of what came before; got -1"):
         model.learn_one("b", "x", -1)
-    first = OnlineMatrixClassifier().partial_fit(["a"], ["x"], ["yes"], classes=["yes", "no"])
+    first = paper_learner().partial_fit(["a"], ["x"], ["yes"], classes=["yes", "no"])
     assert first.predict_one("a", "x") == "yes"
     with pytest.raises(ValueError, match="classes must be those"):
         first.partial_fit(["a"], ["x"], ["yes"], classes=["yes", "maybe"])
@@ -244,7 +247,7 @@ def test_ratings_by_thresholds():
     rng = np.random.default_rng(0)
     i, j = rng.integers(8, size=400), rng.integers(8, size=400)
     stars = 1 + (i % 3) + (j % 3)  # 1 to 5
-    model = OnlineMatrixClassifier(thresholds=[2, 3, 4, 5])
+    model = paper_learner(thresholds=[2, 3, 4, 5])
     score = model.score_stream(i, j, stars)
     assert score.values.shape == score.probabilities.shape == (400, 4)
     assert model.classes_.tolist() == [0, 1, 2, 3, 4]
@@ -254,27 +257,27 @@ def test_ratings_by_thresholds():
     assert P.shape == (400, 5)
     assert (P >= 0).all()
     np.testing.assert_allclose(P.sum(axis=1), 1)
-    single = OnlineMatrixClassifier(thresholds=4).partial_fit(i, j, stars)
+    single = paper_learner(thresholds=4).partial_fit(i, j, stars)
     np.testing.assert_array_equal(
-        single.decision_function(pairs), OnlineMatrixClassifier().partial_fit(i, j, stars >= 4).decision_function(pairs)
+        single.decision_function(pairs), paper_learner().partial_fit(i, j, stars >= 4).decision_function(pairs)
     )
     np.testing.assert_allclose(single.decision_function(pairs), model.decision_function(pairs)[:, 2], atol=1e-9)
 
 
 def test_contradictions_cancel():
-    model = OnlineMatrixClassifier(step=0.5)
+    model = paper_learner(step=0.5)
     model.learn_one("a", "x", 1)
     assert model.decision_one("a", "x") > 0.3
     assert model.learn_one("a", "x", -1)
     assert model.decision_one("a", "x") == pytest.approx(0, abs=1e-12)
-    conservative = OnlineMatrixClassifier(conservative=True, step=0.5)
+    conservative = paper_learner(conservative=True, step=0.5)
     assert conservative.learn_one("a", "x", -1)  # y_bar = 0 is a mistake
     assert not conservative.learn_one("a", "x", -1)
 
 
 def test_randomised_draws_belong_to_the_trial():
     i, j, y = stream()
-    model = OnlineMatrixClassifier(randomized=True, random_state=3).partial_fit(i, j, y)
+    model = paper_learner(randomized=True, random_state=3).partial_fit(i, j, y)
     assert model.predict_one(0, 0) == model.predict_one(0, 0) == model.predict([(0, 0)])[0]
     shares = []
     for pair in ((0, 0), (0, 1)):
@@ -289,13 +292,10 @@ def test_scikit_learn_uses_it():
     X = np.column_stack([rng.integers(20, size=600), rng.integers(15, size=600)])
     y = (X[:, 0] % 2 == X[:, 1] % 2).astype(int)
     parity = {"rows": Kernel(np.add.outer(np.arange(20), np.arange(20)) % 2 == 0), "cols": None}
-    assert cross_val_score(OnlineMatrixClassifier(), X, y, cv=EntryKFold(3, random_state=0)).mean() > 0.8
-    cold = [
-        cross_val_score(OnlineMatrixClassifier(**s), X, y, cv=ColdRowKFold(3, random_state=0)).mean()
-        for s in ({}, parity)
-    ]
+    assert cross_val_score(paper_learner(), X, y, cv=EntryKFold(3, random_state=0)).mean() > 0.8
+    cold = [cross_val_score(paper_learner(**s), X, y, cv=ColdRowKFold(3, random_state=0)).mean() for s in ({}, parity)]
     assert cold[0] < 0.65 < 0.9 < cold[1]  # nothing is known of a new row but what side information says
-    assert cross_val_score(OnlineMatrixClassifier(), X, y, cv=ColdColumnKFold(3, random_state=0)).mean() < 0.65
+    assert cross_val_score(paper_learner(), X, y, cv=ColdColumnKFold(3, random_state=0)).mean() < 0.65
     with pytest.raises(NotFittedError):
-        OnlineMatrixClassifier().predict(X)
-    assert OnlineMatrixClassifier().predict_one(1, 2) == 1  # the verbs of a stream begin with nothing
+        paper_learner().predict(X)
+    assert paper_learner().predict_one(1, 2) == 1  # the verbs of a stream begin with nothing

@@ -1,6 +1,7 @@
 """Bad input of OnlineMatrixClassifier: a clear error, and the state untouched."""
 
 import copy
+from functools import partial
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ import scipy.sparse as sp
 from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction, Mix, OnlineMatrixClassifier
 from lacunar.persistence import load_model, save_model
 
+paper_learner = partial(OnlineMatrixClassifier, experts=None)  # the learner of the paper, without a pool around it
+
 K = np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.2], [0.0, 0.2, 1.0]])
 PAIRS = [(0, 0), (0, 1), (1, 2), (2, 1), (2, 2)]
 
@@ -16,7 +19,7 @@ PAIRS = [(0, 0), (0, 1), (1, 2), (2, 1), (2, 2)]
 def learned(**options):
     options = {"rows": Kernel(K), "cols": Kernel(K)} | options
     rows, cols = zip(*PAIRS, strict=True)
-    return OnlineMatrixClassifier(**options).partial_fit(rows, cols, [1, 0, 1, 1, 0])
+    return paper_learner(**options).partial_fit(rows, cols, [1, 0, 1, 1, 0])
 
 
 def same(a, b):
@@ -117,7 +120,7 @@ BAD_OPTIONS = [
     ({"experts": "all"}, "experts"),
     ({"experts": []}, "experts"),
     ({"experts": [3]}, "experts"),
-    ({"experts": [OnlineMatrixClassifier(experts="auto")]}, "experts"),
+    ({"experts": [paper_learner(experts="auto")]}, "experts"),
     ({"unseen": "guess"}, "unseen"),
     ({"rows": K}, "rows"),
     ({"rows": None, "cols": None, "d": 5.0}, "'neutral'"),
@@ -129,7 +132,7 @@ BAD_OPTIONS = [
 def test_bad_options(options, message):
     options = {"rows": Kernel(K), "cols": Kernel(K)} | options
     with pytest.raises((ValueError, TypeError), match=message):
-        OnlineMatrixClassifier(**options).partial_fit([0], [0], [1])
+        paper_learner(**options).partial_fit([0], [0], [1])
     model = learned()
     expected, before = model.decision_function(PAIRS), model.get_params(deep=False)
     model.set_params(**options)
@@ -156,13 +159,13 @@ BAD_SIDES = [
 @pytest.mark.parametrize(("side", "message"), BAD_SIDES)
 def test_bad_side_information(side, message):
     with pytest.raises(ValueError, match=message):
-        OnlineMatrixClassifier(side()).learn_one(0, 0, 1)
+        paper_learner(side()).learn_one(0, 0, 1)
 
 
 def test_graphs_in_pieces_and_lone_vertices_go_on_learning():
     lone = sp.csr_array(np.pad(two.toarray(), (0, 1)))
     with pytest.warns(UserWarning, match="piece|component|connected|alone"):
-        model = OnlineMatrixClassifier(Graph(lone)).fit(
+        model = paper_learner(Graph(lone)).fit(
             [(k, c) for k in range(5) for c in "xy"] * 4, [k < 2 for k in range(5) for _ in "xy"] * 4
         )
     scores = model.decision_function([(k, "x") for k in range(5)])
@@ -171,7 +174,7 @@ def test_graphs_in_pieces_and_lone_vertices_go_on_learning():
 
 
 def test_a_point_outside_the_domain_changes_nothing():
-    model = OnlineMatrixClassifier(KernelFunction("min", r=2.0))
+    model = paper_learner(KernelFunction("min", r=2.0))
     model.partial_fit([(0.5, 1.0), (-1.0, 0.0)], ["x", "y"], [1, 0])
     expected = model.decision_function([((0.5, 1.0), "x")])
     with pytest.raises(ValueError, match=r"\(9.0, 0.0\)"):
@@ -228,9 +231,7 @@ OTHERS = {
 def test_states_of_another_classifier_are_refused(options):
     state = learned().snapshot()
     other = (
-        learned(**options)
-        if options.get("rows", 0) is None or "ids" not in str(options)
-        else OnlineMatrixClassifier(**options)
+        learned(**options) if options.get("rows", 0) is None or "ids" not in str(options) else paper_learner(**options)
     )
     before = copy.deepcopy(other.snapshot())
     with pytest.raises(ValueError, match="this side information"):

@@ -59,7 +59,7 @@ def forged(model, path, change):
 def test_seats_that_repeat_a_vertex_are_refused(tmp_path):
     """All of them took one seat, and their sums were written behind it."""
     pairs = RNG.integers(6, size=(2, 30))
-    model = OnlineMatrixClassifier().partial_fit(*pairs.tolist(), RNG.choice([-1, 1], 30))
+    model = OnlineMatrixClassifier(experts=None).partial_fit(*pairs.tolist(), RNG.choice([-1, 1], 30))
 
     def repeat(arrays, names, tables, content):
         n = 200_000

@@ -1,5 +1,7 @@
 """Numbers that leave float64 on the way: an error that says what to do and leaves the model as it was, or finite answers."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from faulty import LEARNERS, OTHERS, answer, problem, quiet, state
@@ -9,6 +11,8 @@ from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaOnlineRegressor
 from lacunar.baselines import GeomClassifier
 from lacunar.completion import KernelFunction, OnlineMatrixClassifier
 from lacunar.lowrank import POPCA
+
+paper_learner = partial(OnlineMatrixClassifier, experts=None)  # the learner of the paper, without a pool around it
 
 X, Y = problem()
 
@@ -158,7 +162,7 @@ SIGNS = np.random.default_rng(1).choice([-1, 1], 150)
     ids=str,
 )
 def test_pairs(options):
-    model = OnlineMatrixClassifier(random_state=0, **options).partial_fit([1], [1], [1])
+    model = paper_learner(random_state=0, **options).partial_fit([1], [1], [1])
     before = model.decision_function(PAIRS[:1] * 0 + 1)
     try:
         model.partial_fit(*PAIRS.T, SIGNS)

@@ -10,6 +10,7 @@ void bind_meg(pybind11::module_& m);
 void bind_meg_parts(pybind11::module_& m);
 void bind_observed(pybind11::module_& m);
 void bind_online(pybind11::module_& m);
+void bind_pair_pool(pybind11::module_& m);
 void bind_pair_sums(pybind11::module_& m);
 void bind_primal(pybind11::module_& m);
 void bind_rls(pybind11::module_& m);
@@ -28,6 +29,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   lacunar::bind::bind_meg(m);
   lacunar::bind::bind_observed(m);
   lacunar::bind::bind_online(m);
+  lacunar::bind::bind_pair_pool(m);
   lacunar::bind::bind_pair_sums(m);
   lacunar::bind::bind_primal(m);
   lacunar::bind::bind_rls(m);

@@ -27,6 +27,7 @@ from lacunar.completion.labels import (
     read_y,
 )
 from lacunar.completion.model import Model, Pairs, Trials
+from lacunar.completion.pool import PoolModel
 from lacunar.completion.side import SideInformation
 from lacunar.observed.batches import labelled, one_pass
 from lacunar.observed.door import read_id, read_ids, read_labels, read_pairs
@@ -39,7 +40,7 @@ _BLOCK = 4096
 
 
 class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Online completion of a binary matrix with side information, by matrix exponentiated gradient.
+    """Online completion of a binary matrix with side information, by a pool of experts or by matrix exponentiated gradient.
 
     Rows and columns are ids of any hashable kind (users and films, voters and bills, vertices and vertices); each observation is a
     pair with a label. Every pair is predicted, then learned; pairs may come again and contradict what came before.
@@ -68,10 +69,12 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Predict sign(y_bar - Y), Y uniform in (-gamma, gamma), as Theorem 1 has it. sign(y_bar) is right more often.
     thresholds : float or ascending floats, default=None
         Labels are ratings: one question "rating >= threshold" each. Classes are then 0..L, the number of thresholds reached.
-    experts : None, "auto" or list of OnlineMatrixClassifier, default=None
-        A hedge: the prediction follows the better experts. "auto": the side information and none at all, two step scales each.
+    experts : {"pool", "auto"}, list of OnlineMatrixClassifier or None, default="pool"
+        "pool": cheap experts (majorities, biases, low rank, features, neighbours), mixed and hedged in log loss; matrix exponentiated
+        gradient takes part, with the options above, where both sides are one graph or a side is a kernel. None: that learner
+        alone. "auto" and lists: a hedge of several of them; "auto": the side information and none at all, two step scales each.
     calibrate : bool, default=True
-        Fit P(y = 1) as a logistic curve in y_bar, online. False: streams run up to three times faster.
+        Fit P(y = 1) as a logistic curve in y_bar, online. False: streams run up to three times faster. A pool needs no curve.
     unseen : {"grow", "raise", "prior"}, default="grow"
         Cold start: what predictions about ids without observations or side information do. "grow": use what the side
         information says of them, an error where it says nothing; "raise": ValueError; "prior": the prior.
@@ -94,10 +97,18 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Negative and positive label. Before a negative label is seen: -1 and 1.
     n_seen_, n_updates_, n_mistakes_ : int
     expert_weights_ : ndarray of shape (L, E)
+    expert_names_ : list of E strings
+        Of the pool.
+    expert_path_ : (ndarray of shape (T,), ndarray of shape (T, L, E))
+        Trials at which the pool wrote its weights down, and the weights.
 
     Notes
     -----
-    Mistakes exceed those of a matrix U by at most 4 sqrt(2 D log(N) T) / gamma in expectation (Theorem 1, paper's tuning), D smaller
+    The pool's log loss exceeds that of its best expert by at most log E + log(T + 1) over T trials, and that of the best sequence of
+    experts by log((E - 1)(T + 1)) more for every switch: fixed share (Herbster and Warmuth, "Tracking the best expert", 1998)
+    with share 1 / (t + 1), for a loss that is mixable with step 1. Its y_bar is 2 P(y = 1) - 1. Low-rank experts are refitted from all
+    pairs seen at growing times, so that memory is that of the pairs. For the learner of the paper alone (experts=None):
+    mistakes exceed those of a matrix U by at most 4 sqrt(2 D log(N) T) / gamma in expectation (Theorem 1, paper's tuning), D smaller
     the better the side information fits U. The defaults, found by experiment, have no such proof. A prediction costs a few products
     with the two kernels and the observations. Source: Herbster, Pasteris and Tse, "Online Matrix Completion with Side Information",
     NeurIPS 2020, Algorithms 1 and 2.
@@ -126,7 +137,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         "blocks": [Interval(Integral, 1, None, closed="left"), tuple, None],
         "randomized": ["boolean"],
         "thresholds": [Real, "array-like", None],
-        "experts": [StrOptions({"auto"}), list, None],
+        "experts": [StrOptions({"pool", "auto"}), list, None],
         "calibrate": ["boolean"],
         "unseen": [StrOptions({"grow", "raise", "prior"})],
         "options": [StrOptions({"paper"}), None],
@@ -151,7 +162,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         blocks: Any = None,
         randomized: bool = False,
         thresholds: Any = None,
-        experts: Any = None,
+        experts: Any = "pool",
         calibrate: bool = True,
         unseen: str = "grow",
         options: str | None = None,
@@ -575,11 +586,11 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def _reached(self, model: Model, scores: Floats) -> Floats:
         """P(y = 1) of every task, (n, L): calibrated, or the share of the randomised rule."""
-        if not self.calibrate:
+        if not (self.calibrate or self._pooled):
             gamma = model.gammas[0]
             made: Floats = np.clip((gamma + scores) / (2 * gamma), 0.0, 1.0)
             return made
-        return np.stack([curve.probabilities(scores[:, k]) for k, curve in enumerate(model.curves)], axis=1)
+        return model.probabilities(scores)
 
     @property
     def _draws(self) -> bool:
@@ -606,7 +617,23 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     @property
     def expert_weights_(self) -> NDArray[np.float64]:
         """Weights of the experts, shape (L, E)."""
-        return np.array([hedge.weights for hedge in self._live().hedges])
+        return self._live().weights
+
+    @property
+    def expert_names_(self) -> list[str]:
+        """Names of the pool's experts, E of them, in the order of their weights."""
+        return self._pool().names
+
+    @property
+    def expert_path_(self) -> tuple[NDArray[np.int64], Floats]:
+        """The pool's weights in the course of the stream: trials (T,), and weights (T, L, E) at each of them."""
+        return self._pool().path()
+
+    def _pool(self) -> PoolModel:
+        model = self._live()
+        if not isinstance(model, PoolModel):
+            raise AttributeError(f"only the pool has it; experts is {self.experts!r}. Use experts='pool'.")
+        return model
 
     # -- beginning, going on, files -----------------------------------------------------------------------------------
 
@@ -617,11 +644,17 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         n_tasks = 1 if thresholds is None else len(thresholds)
         classes = np.array([-1, 1]) if thresholds is None else np.arange(n_tasks + 1)
         coding = Coding(classes, thresholds is not None, thresholds)
-        return Model(self._experts(), n_tasks, tol=self.tol), coding
+        model = PoolModel(self, n_tasks) if self._pooled else Model(self._experts(), n_tasks, tol=self.tol)
+        return model, coding
+
+    @property
+    def _pooled(self) -> bool:
+        """Whether the experts are the pool; as printed there is one learner."""
+        return isinstance(self.experts, str) and self.experts == "pool" and self.options != "paper"
 
     def _experts(self) -> list[Any]:
         """The classifiers whose options the learners have; the first decides the scale of scores."""
-        if self.experts is None:
+        if self.experts is None or self.experts == "pool":
             made = [self]
         elif isinstance(self.experts, str):
             made = self._automatic()
@@ -630,11 +663,11 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             if not made:
                 raise ValueError("experts must hold at least one classifier; got none. Use None, or 'auto'.")
             for k, each in enumerate(made):
-                if not isinstance(each, type(self)) or each.experts is not None:
+                if not isinstance(each, type(self)) or not (each.experts is None or each._pooled):
                     raise TypeError(
                         f"experts must be {type(self).__name__} without experts of their own; got {each!r} at position {k}."
                     )
-        if self.options == "paper" and self.experts is not None:
+        if self.options == "paper" and not (self.experts is None or self.experts == "pool"):
             raise ValueError(f"experts must be None as printed; got {self.experts!r}. Leave out options='paper'.")
         return made
 

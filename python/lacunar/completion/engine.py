@@ -126,10 +126,12 @@ class Engine:
         conservative: bool = False,
         strict: bool = False,
         values: bool = False,
+        ahead: bool = True,
     ) -> tuple[Floats, NDArray[np.bool_]]:
         """Trials in order: predict, then update where y y_bar <= gamma (0 when conservative; < when strict).
 
-        steps: one number, or one a trial. Streams with values over large kernels go by look-ahead, sixteen trials to a pass.
+        steps: one number, or one a trial. Streams with values over large kernels go by look-ahead, sixteen trials to a pass, which
+        is quicker, and by rounding another value where a stream is cut elsewhere; not with ahead=False.
         Returns y_bar of every trial when `values`, else its sign, and where it updated. After an error or an interrupt some trials
         may have been learned: whoever has called goes back to a snapshot.
         """
@@ -139,7 +141,7 @@ class Engine:
         out, updated = np.empty(len(at_i)), np.empty(len(at_i), dtype=np.uint8)
         margin = 0.0 if conservative else float(gamma)
         self._core.expect_pairs(at_i, at_j)
-        if values and pays(self, at_i, at_j):
+        if values and ahead and pays(self, at_i, at_j):
             out, updated = LookAhead(self, at_i, at_j).run(labels, each, margin, strict)
         else:  # by slices, between which Python sees Ctrl-C; the cuts change no bit
             for first in range(0, len(at_i), _SLICE):

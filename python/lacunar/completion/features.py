@@ -223,6 +223,11 @@ class FeatureState(FactorState):
         super().__init__(Phi, own, const, ids, digest)
         self._features, self._n_begun = table, len(Phi)
 
+    @property
+    def table_columns(self) -> list[dict[str, Any]]:
+        """The table's columns in the order of their places in Phi; those with levels have a place for each."""
+        return self._features.columns
+
     def grow(self, value: Any) -> int:
         """The features of one more id: a row of numbers, or a mapping from the names of the columns."""
         self._phi.append(self._features.encode_row(value))

@@ -17,6 +17,7 @@ from lacunar.completion.ids import UNKNOWN, IdTable, Vertices
 from lacunar.completion.side import (
     Floats,
     Identity,
+    SideState,
 )
 from lacunar.completion.tuning import Tuning, tune
 from lacunar.observed.rules import whole
@@ -32,6 +33,7 @@ _COUNTS = ("n_seen", "n_updates", "n_mistakes")
 _RESERVE = 2**20  # bytes kept free for going back, beside eight times what a snapshot holds
 _Given = ParamSpec("_Given")
 _Made = TypeVar("_Made")
+_Any = TypeVar("_Any", bound="Model")
 
 
 class Hedge:
@@ -138,9 +140,18 @@ def _sigmoid(x: float) -> float:
 class Member:
     """An engine on two tables of ids, which it may share with other members."""
 
-    def __init__(self, rows: IdTable, cols: IdTable, tuning: Tuning, *, prior: float, tol: float) -> None:
+    def __init__(
+        self,
+        rows: IdTable,
+        cols: IdTable,
+        tuning: Tuning,
+        *,
+        prior: float,
+        tol: float,
+        sides: tuple[SideState, SideState] | None = None,
+    ) -> None:
         self.rows, self.cols, self.tuning, self.prior = rows, cols, tuning, prior
-        self.engine = Engine(rows.side, cols.side, tuning.log_scale, tol=tol)
+        self.engine = Engine(*(sides or (rows.side, cols.side)), tuning.log_scale, tol=tol)
 
     def score(self, i: int, j: int) -> float:
         """y_bar of one pair; the prior for a pair without a vertex."""
@@ -181,14 +192,14 @@ class Member:
         return True
 
     def run(
-        self, i: Vertices, j: Vertices, y: Floats, n_seen: int, *, values: bool
+        self, i: Vertices, j: Vertices, y: Floats, n_seen: int, *, values: bool, ahead: bool = True
     ) -> tuple[Floats, NDArray[np.bool_]]:
         """A whole stream in order: scores (or signs) before each update, and whether there was one."""
         steps = self.steps(n_seen, i, j)
         self.engine.grow()
         tuning = self.tuning
         rule = {"conservative": tuning.conservative, "strict": tuning.strict}
-        out, updated = self.engine.run(i, j, y, steps, tuning.gamma, **rule, values=values)
+        out, updated = self.engine.run(i, j, y, steps, tuning.gamma, **rule, values=values, ahead=ahead)
         return out, updated
 
 
@@ -201,11 +212,11 @@ class Trials(NamedTuple):
     wrong: NDArray[np.bool_]
 
 
-def in_turn(method: Callable[Concatenate[Model, _Given], _Made]) -> Callable[Concatenate[Model, _Given], _Made]:
+def in_turn(method: Callable[Concatenate[_Any, _Given], _Made]) -> Callable[Concatenate[_Any, _Given], _Made]:
     """One thread at a time: a question about a new id makes tables and engines grow."""
 
     @wraps(method)
-    def alone(model: Model, /, *args: _Given.args, **kwargs: _Given.kwargs) -> _Made:
+    def alone(model: _Any, /, *args: _Given.args, **kwargs: _Given.kwargs) -> _Made:
         with model.turn:
             return method(model, *args, **kwargs)
 
@@ -220,7 +231,6 @@ class Model:
     """
 
     def __init__(self, experts: Sequence[Any], n_tasks: int, *, tol: float) -> None:
-        self.turn = threading.RLock()
         tables: dict[tuple[int, str], IdTable] = {}
         for each in experts:
             for name, described in (("rows", each.rows), ("cols", each.cols)):
@@ -228,7 +238,7 @@ class Model:
                     tables[id(described), name] = IdTable(Identity() if described is None else described, name)
         sides = [(tables[id(each.rows), "rows"], tables[id(each.cols), "cols"]) for each in experts]
         tunings = [tune(each, rows.side, cols.side) for each, (rows, cols) in zip(experts, sides, strict=True)]
-        self.tables = list(tables.values())
+        self._begin(list(tables.values()), n_tasks)
         self.members = [
             [Member(*sides[e], tunings[e], prior=float(each.prior), tol=tol) for e, each in enumerate(experts)]
             for _ in range(n_tasks)
@@ -236,8 +246,22 @@ class Model:
         self.gammas = np.array([each.gamma for each in tunings])
         self.hedges = [Hedge(len(experts)) for _ in range(n_tasks)]
         self.curves = [OnlineLogistic(float(self.gammas[0])) for _ in range(n_tasks)]
+
+    def _begin(self, tables: list[IdTable], n_tasks: int) -> None:
+        """What every model has, whatever its experts."""
+        self.turn = threading.RLock()
+        self.tables, self.n_tasks = tables, n_tasks
         self.n_seen = self.n_updates = self.n_mistakes = 0
         self.asked: tuple[Any, int, Floats] | None = None  # pair, trial and experts' scores of the last question
+
+    @property
+    def weights(self) -> Floats:
+        """Shares of the experts, (L, E)."""
+        return np.array([hedge.weights for hedge in self.hedges])
+
+    def probabilities(self, scores: Floats) -> Floats:
+        """P(y = 1) of scores (n, L), by the curves."""
+        return np.stack([curve.probabilities(scores[:, k]) for k, curve in enumerate(self.curves)], axis=1)
 
     # -- ids --------------------------------------------------------------------------------------------------------
 
@@ -277,7 +301,9 @@ class Model:
         """Mean y_bar of the tasks, (n,), and its order, highest first; ties of a mixture at its margin by the scores behind it."""
         every = self.expert_scores(pairs, policy)
         score = np.mean([self.combine(each, k) for k, each in enumerate(every)], axis=0)
-        behind = np.mean([each @ self.hedges[k].weights for k, each in enumerate(every)], axis=0)
+        behind = score
+        if every[0].shape[1] > 1:
+            behind = np.mean([each @ self.hedges[k].weights for k, each in enumerate(every)], axis=0)
         return score, np.lexsort((-behind, -score))
 
     @in_turn
@@ -342,7 +368,7 @@ class Model:
         """A stream with labels y (n, L), in order. After an exception no trial was learned; new ids are known, as if asked about."""
         at = self._vertices(pairs, "learn")
         values = values or calibrate or len(self.gammas) > 1  # else signs are enough, and cheaper
-        with going_back(_WithReserve(self)):
+        with going_back(WithReserve(self)):
             scores, updated = self._run_members(at, y, values)
             return self._commit(at, scores, y, updated, calibrate, predicted)
 
@@ -441,7 +467,7 @@ class Model:
             raise ValueError("weights, curves and counts must be finite; they are not. Take the snapshot again.")
 
 
-class _WithReserve:
+class WithReserve:
     """A model to go back to, and memory that is free for it: restoring builds engines anew, also where nothing else is left to allocate."""
 
     def __init__(self, model: Model) -> None:

@@ -1,0 +1,92 @@
+// A Bayesian logistic model of pairs (row i, column j), learned online and refitted now and then:
+// z = g . f_ij + x_i . (1, v_j, psi_j) + y_j . (1, u_i, phi_i), where x_i = (bias, u_i, coefficients of the column's
+// features psi_j), y_j = (bias, v_j, coefficients of the row's features phi_i) and u_i . v_j counts once.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "lacunar/types.hpp"
+
+namespace lacunar {
+
+struct BilinearRule {
+  int rank = 0;
+  bool row_bias = true, col_bias = true, features = false;
+  int pair_features = 0;  // so many of f_ij, which always begins with a 1
+  double bias = 1, factor = 1, feature = .5, global = 1;  // variances at the beginning
+  double start = .1;      // standard deviation of the first factors, to tell them apart
+  double noise = 0;       // variance gained at each observation: what is old fades
+  double doubt = 1;       // how much of the uncertainty of the other factor a refit counts
+  bool refit = false;     // at growing times, from all that was seen
+};
+
+// A pair and what is known of it; a vertex of -1 is unknown.
+struct PairKnown {
+  Index i, j;
+  const double *phi, *psi, *f;
+};
+
+struct BilinearState {
+  std::vector<double> rows, cols, global;  // blocks (count, mean (d), covariance (d, d)); the global one has no count
+  std::vector<double> row_prior, col_prior;  // mean (d), variance (d)
+};
+
+struct PairHistory {
+  std::vector<Index> i, j;
+  std::vector<std::int8_t> y;  // -1 and 1
+
+  Offset size() const { return static_cast<Offset>(y.size()); }
+};
+
+// Room for the refits of all models of a pool.
+struct RefitRoom {
+  std::vector<Offset> first, order;  // the history by rows, or by columns
+  std::vector<double> f;             // (n, pair features)
+  std::vector<double> matrix, right;
+  void resize(Offset n, Offset vertices, Offset features, Offset dim);
+};
+
+class Bilinear {
+ public:
+  Bilinear(const BilinearRule& rule, int d_rows, int d_cols, std::uint64_t salt);
+
+  // Blocks of vertices that came; they begin with their first observation.
+  void resize(Offset n_rows, Offset n_cols);
+  // Log-odds with their uncertainty: z / sqrt(1 + pi var(z) / 8). O(d^2).
+  double odds(const PairKnown& pair);
+  // y = 1 or -1 of the pair that was asked last, by moment matching: one step of assumed density filtering. O(d^2).
+  void learn(double y);
+  // Variational sweeps (Jaakkola and Jordan's bound) over the history, and new variances of the prior by EM.
+  void refit(const PairHistory& seen, const double* phi, const double* psi, int sweeps, RefitRoom& room);
+
+  const BilinearRule& rule() const { return rule_; }
+  BilinearState& state() { return s_; }
+  int row_dim() const { return dim_[0]; }
+  int col_dim() const { return dim_[1]; }
+  int global_dim() const { return 1 + rule_.pair_features; }
+  Offset stride(int side) const { return 1 + dim_[side] + static_cast<Offset>(dim_[side]) * dim_[side]; }
+
+ private:
+  double* block_of(int side, Index vertex, std::vector<double>& fresh);
+  void begin_block(int side, Index vertex, double* block) const;
+  void fill(int side, const double* of_other, const double* known, std::vector<double>& h) const;
+  double prior_variance(int side, int k) const;
+  bool bias(int side) const { return side == 0 ? rule_.row_bias : rule_.col_bias; }
+  void place(const PairKnown& pair, const double* x, const double* y);
+  double variance(const double* x, const double* y);
+  double moment(Offset t, const PairHistory& seen, const double* phi, const double* psi, const RefitRoom& room, double& root);
+  void sweep(int side, const PairHistory& seen, const double* phi, const double* psi, RefitRoom& room);
+  void sweep_global(const PairHistory& seen, const double* phi, const double* psi, RefitRoom& room);
+  void learn_prior(int side);
+
+  BilinearRule rule_;
+  int dim_[2], d_[2];
+  std::uint64_t salt_;
+  BilinearState s_;
+  std::vector<double> h_[2], g_[2], gf_, fresh_[2];
+  PairKnown pair_{};
+  double z_ = 0, variance_ = 0;
+};
+
+}  // namespace lacunar

@@ -1,0 +1,120 @@
+// A pool of experts on a stream of labelled pairs (row, column): every one of them gives log-odds of the label, logistic
+// mixers join them, and a hedge with switching (fixed share in log loss) follows the best of experts and mixers.
+#pragma once
+
+#include <vector>
+
+#include "lacunar/bilinear.hpp"
+
+namespace lacunar {
+
+// What is known of the rows (or columns) before the stream.
+struct PoolSide {
+  Offset size = 0;
+  int d = 0;                   // features
+  std::vector<double> phi;     // (size, d)
+  std::vector<int> levels;     // of every categorical column
+  std::vector<Index> groups;   // (size, levels.size()), -1 where unknown
+  std::vector<Offset> indptr;  // a graph of neighbours, or empty
+  std::vector<Index> near;     // ascending within a vertex
+  std::vector<double> weight;
+};
+
+struct PoolRule {
+  std::vector<BilinearRule> bilinear;
+  double smoothing = 1;        // observations that the coarser count is worth
+  double refit_growth = 1.25;  // of the stream from one refit to the next
+  Offset first_refit = 32;
+  int sweeps = 4;
+  double mixer_variance = .1;  // of the mixers' weights at the beginning
+  double mixer_noise = 0;
+  int extra = 0;      // experts from outside
+  bool same = false;  // rows and columns are the vertices of one graph
+};
+
+// Observations of a cell, by an open hash table.
+class CellCounts {
+ public:
+  struct Pair {
+    std::int32_t negative, positive;
+  };
+  void reserve(Offset more);
+  Pair of(Index i, Index j) const;
+  void add(Index i, Index j, double y);
+  void remove(Index i, Index j, double y);
+
+ private:
+  std::size_t place(std::int64_t key) const;
+  std::vector<std::int64_t> keys_;
+  std::vector<Pair> counts_;
+  std::size_t used_ = 0;
+};
+
+// Numbers that learning changes, beside those of the bilinear models.
+struct PoolState {
+  PairHistory seen;
+  std::vector<double> rows, cols;  // (size, stride): counts of labels, by groups of the other side
+  std::vector<double> global;      // counts of labels
+  std::vector<double> mixers;      // (kMixers, buckets, mean and covariance)
+  std::vector<double> log_weights; // of the hedge
+  std::vector<double> path;        // trials and weights at every refit
+  double next_refit = 0;
+};
+
+class PairPool {
+ public:
+  static constexpr int kMixers = 2, kBuckets = 16;
+
+  PairPool(PoolRule rule, PoolSide rows, PoolSide cols);
+
+  // New vertices and what is known of them; graphs do not grow.
+  void grow(int side, const PoolSide& more);
+  Offset size(int side) const { return sides_[side].size; }
+  int experts() const { return n_experts_; }  // those from outside last
+  int hedged() const { return n_experts_ + kMixers; }
+  // P(y = 1) of a pair; -1 is a vertex that is not known. extra: log-odds (rule.extra), NaN asleep.
+  double probability(Index i, Index j, const double* extra);
+  // Trials in order, y = 1 or -1: P(y = 1) before each. `each` (n, hedged()) takes the probabilities of all, or is null.
+  void run(Offset n, const Index* i, const Index* j, const double* y, const double* extra, double* out, double* each);
+  const std::vector<double>& odds() const { return odds_; }
+  PoolState& state() { return s_; }
+  std::vector<Bilinear>& models() { return models_; }
+  void remember(PairHistory seen);    // this history instead of the present one
+  void forget_since(Offset n);        // the history's first n trials
+  std::vector<double> weights() const;
+
+ private:
+  double rate(const double* counts, double prior) const;
+  void count_experts(Index i, Index j);
+  void group_experts(int side, Index i, Index j, double prior);
+  double vote(int side, Index i, Index j, double prior) const;
+  void pair_features(Index i, Index j, double* f) const;
+  PairKnown known(const Bilinear& model, Index i, Index j) const;
+  void ask(Index i, Index j, const double* extra);
+  double* mixer(int k, int bucket) { return s_.mixers.data() + (k * kBuckets + bucket) * mixer_stride(); }
+  Offset mixer_stride() const { return mixer_dim_ + static_cast<Offset>(mixer_dim_) * mixer_dim_; }
+  void mix();
+  void learn(Index i, Index j, double y);
+  void learn_counts(Index i, Index j, double y);
+  void learn_mixers(double y);
+  void learn_hedge(double y);
+  void reserve(Offset n);
+  void make_room(const Bilinear& model, Offset n);
+  void refit();
+
+  PoolRule rule_;
+  PoolSide sides_[2];
+  std::vector<Bilinear> models_;
+  CellCounts cells_;
+  PoolState s_;
+  int n_experts_ = 0, mixer_dim_ = 0, pair_features_ = 1;
+  Offset group_total_[2] = {0, 0};
+  Offset count_stride_[2] = {2, 2};
+  // of the pair asked last
+  std::vector<double> odds_, chance_, inputs_, f_, gain_;
+  int bucket_ = 0;
+  double mixed_[kMixers] = {}, spread_[kMixers] = {}, mixture_ = .5;
+  RefitRoom room_;
+};
+
+}  // namespace lacunar

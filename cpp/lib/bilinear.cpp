@@ -1,0 +1,315 @@
+#include "lacunar/bilinear.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace lacunar {
+namespace {
+
+constexpr double kPi8 = .39269908169872414;  // pi / 8
+constexpr double kPriorCount = 2;            // vertices that the first variances are worth
+
+// (-1, 1), the same for the same numbers everywhere.
+double draw(std::uint64_t salt, std::uint64_t vertex, std::uint64_t k) {
+  std::uint64_t x = salt * 0x9E3779B97F4A7C15u + vertex * 0xBF58476D1CE4E5B9u + k * 0x94D049BB133111EBu + 1;
+  for (int round = 0; round < 2; ++round) {
+    x ^= x >> 30;
+    x *= 0xBF58476D1CE4E5B9u;
+    x ^= x >> 27;
+    x *= 0x94D049BB133111EBu;
+    x ^= x >> 31;
+  }
+  return static_cast<double>(x >> 11) * 0x1p-52 - 1;
+}
+
+// g = P h; h . g.
+double times(const double* P, const double* h, int d, double* g) {
+  double form = 0;
+  for (int k = 0; k < d; ++k) {
+    double sum = 0;
+    for (int l = 0; l < d; ++l) sum += P[k * d + l] * h[l];
+    g[k] = sum;
+    form += sum * h[k];
+  }
+  return form;
+}
+
+double inner(const double* x, const double* y, int d) {
+  double sum = 0;
+  for (int k = 0; k < d; ++k) sum += x[k] * y[k];
+  return sum;
+}
+
+// mean += slope g; P -= curvature g g^T.
+void step(double* mean, double* P, const double* g, int d, double slope, double curvature, double noise) {
+  for (int k = 0; k < d; ++k) {
+    mean[k] += slope * g[k];
+    const double scaled = curvature * g[k];
+    for (int l = 0; l < d; ++l) P[k * d + l] -= scaled * g[l];
+    P[k * d + k] += noise;
+  }
+}
+
+// 2 lambda(xi) of Jaakkola and Jordan: tanh(xi / 2) / (2 xi).
+double bound_weight(double xi) { return xi < 1e-4 ? .25 : std::tanh(.5 * xi) / (2 * xi); }
+
+// mean, P <- H^-1 b, H^-1 by Cholesky, in place; H (d, d) is positive definite. O(d^3).
+void solve(double* H, const double* b, int d, double* mean, double* P) {
+  for (int k = 0; k < d; ++k) {
+    for (int l = 0; l <= k; ++l) {
+      double sum = H[k * d + l];
+      for (int m = 0; m < l; ++m) sum -= H[k * d + m] * H[l * d + m];
+      H[k * d + l] = k == l ? std::sqrt(std::max(sum, 1e-12)) : sum / H[l * d + l];
+    }
+  }
+  for (int c = 0; c < d; ++c) {  // columns of L^-1 below the diagonal, then P = L^-T L^-1
+    for (int k = 0; k < d; ++k) {
+      double sum = k == c ? 1 : 0;
+      for (int m = c; m < k; ++m) sum -= H[k * d + m] * P[m * d + c];
+      P[k * d + c] = k < c ? 0 : sum / H[k * d + k];
+    }
+  }
+  for (int k = 0; k < d; ++k) {
+    for (int l = 0; l <= k; ++l) {
+      double sum = 0;
+      for (int m = k; m < d; ++m) sum += P[m * d + k] * P[m * d + l];
+      H[k * d + l] = sum;
+    }
+  }
+  for (int k = 0; k < d; ++k)
+    for (int l = 0; l <= k; ++l) P[k * d + l] = P[l * d + k] = H[k * d + l];
+  for (int k = 0; k < d; ++k) mean[k] = inner(P + k * d, b, d);
+}
+
+}  // namespace
+
+void RefitRoom::resize(Offset n, Offset vertices, Offset features, Offset dim) {
+  first.resize(static_cast<std::size_t>(vertices) + 1);
+  order.resize(static_cast<std::size_t>(n));
+  f.resize(static_cast<std::size_t>(n * features));
+  matrix.resize(static_cast<std::size_t>(dim * dim));
+  right.resize(static_cast<std::size_t>(dim));
+}
+
+Bilinear::Bilinear(const BilinearRule& rule, int d_rows, int d_cols, std::uint64_t salt) : rule_(rule), salt_(salt) {
+  d_[0] = rule.features ? d_rows : 0;
+  d_[1] = rule.features ? d_cols : 0;
+  dim_[0] = rule.row_bias + rule.rank + d_[1];
+  dim_[1] = rule.col_bias + rule.rank + d_[0];
+  for (const int side : {0, 1}) {
+    auto& prior = side == 0 ? s_.row_prior : s_.col_prior;
+    prior.assign(2 * static_cast<std::size_t>(dim_[side]), 0);
+    for (int k = 0; k < dim_[side]; ++k) prior[static_cast<std::size_t>(dim_[side] + k)] = prior_variance(side, k);
+    for (auto* room : {&h_[side], &g_[side]}) room->resize(static_cast<std::size_t>(dim_[side]));
+    fresh_[side].resize(static_cast<std::size_t>(stride(side)));
+  }
+  const auto G = static_cast<std::size_t>(global_dim());
+  gf_.resize(G);
+  s_.global.assign(G + G * G, 0);
+  for (std::size_t k = 0; k < G; ++k) s_.global[G + k * G + k] = rule.global;
+}
+
+// The variance of a coordinate of x_i or y_j at the beginning.
+double Bilinear::prior_variance(int side, int k) const {
+  if (bias(side) && k == 0) return rule_.bias;
+  return k < bias(side) + rule_.rank ? rule_.factor : rule_.feature;
+}
+
+void Bilinear::resize(Offset n_rows, Offset n_cols) {
+  s_.rows.resize(static_cast<std::size_t>(n_rows * stride(0)));
+  s_.cols.resize(static_cast<std::size_t>(n_cols * stride(1)));
+}
+
+// A vertex without observations: the prior, its factors a little apart from all others.
+void Bilinear::begin_block(int side, Index vertex, double* block) const {
+  const int d = dim_[side];
+  const double* prior = (side == 0 ? s_.row_prior : s_.col_prior).data();
+  std::fill(block, block + stride(side), 0);
+  for (int k = 0; k < d; ++k) {
+    block[1 + k] = prior[k];
+    block[1 + d + k * d + k] = prior[d + k];
+  }
+  if (vertex < 0) return;
+  for (int k = 0; k < rule_.rank; ++k)
+    block[1 + bias(side) + k] += rule_.start * draw(salt_ + static_cast<std::uint64_t>(side), static_cast<std::uint64_t>(vertex),
+                                                    static_cast<std::uint64_t>(k));
+}
+
+double* Bilinear::block_of(int side, Index vertex, std::vector<double>& fresh) {
+  auto& blocks = side == 0 ? s_.rows : s_.cols;
+  if (vertex >= 0) {
+    double* block = blocks.data() + vertex * stride(side);
+    if (block[0] > 0) return block;
+  }
+  begin_block(side, vertex, fresh.data());
+  return fresh.data();
+}
+
+// What multiplies x_i: (1, v_j, psi_j); what multiplies y_j: (1, u_i, phi_i).
+void Bilinear::fill(int side, const double* of_other, const double* known, std::vector<double>& h) const {
+  double* to = h.data();
+  if (bias(side)) *to++ = 1;
+  const double* factors = of_other + 1 + bias(1 - side);
+  to = std::copy(factors, factors + rule_.rank, to);
+  if (known != nullptr) std::copy(known, known + d_[1 - side], to);
+}
+
+// z and what multiplies the blocks.
+void Bilinear::place(const PairKnown& pair, const double* x, const double* y) {
+  pair_ = pair;
+  fill(0, y, pair.psi, h_[0]);
+  fill(1, x, pair.phi, h_[1]);
+  z_ = inner(s_.global.data(), pair.f, global_dim()) + inner(x + 1, h_[0].data(), dim_[0]) +
+       inner(y + 1, h_[1].data(), dim_[1]) - inner(x + 1 + bias(0), h_[0].data() + bias(0), rule_.rank);
+}
+
+double Bilinear::odds(const PairKnown& pair) {
+  const double *x = block_of(0, pair.i, fresh_[0]), *y = block_of(1, pair.j, fresh_[1]);
+  place(pair, x, y);
+  variance_ = variance(x, y);
+  return z_ / std::sqrt(1 + kPi8 * variance_);
+}
+
+double Bilinear::variance(const double* x, const double* y) {
+  const int G = global_dim();
+  return times(s_.global.data() + G, pair_.f, G, gf_.data()) +
+         times(x + 1 + dim_[0], h_[0].data(), dim_[0], g_[0].data()) +
+         times(y + 1 + dim_[1], h_[1].data(), dim_[1], g_[1].data());
+}
+
+void Bilinear::learn(double y) {
+  const double kappa = 1 / std::sqrt(1 + kPi8 * variance_);
+  const double p = 1 / (1 + std::exp(-kappa * z_));
+  const double slope = kappa * ((y > 0 ? 1 : 0) - p), curvature = kappa * kappa * std::max(p * (1 - p), 1e-4);
+  const int G = global_dim();
+  step(s_.global.data(), s_.global.data() + G, gf_.data(), G, slope, curvature, 0);
+  for (const int side : {0, 1}) {
+    const Index vertex = side == 0 ? pair_.i : pair_.j;
+    const int d = dim_[side];
+    double* block = (side == 0 ? s_.rows : s_.cols).data() + vertex * stride(side);
+    if (block[0] == 0) begin_block(side, vertex, block);
+    block[0] += 1;
+    step(block + 1, block + 1 + d, g_[side].data(), d, slope, curvature, rule_.noise);
+  }
+}
+
+// Mean of z of an observation, and of its square the root: by means alone where doubt is 0.
+double Bilinear::moment(Offset t, const PairHistory& seen, const double* phi, const double* psi, const RefitRoom& room,
+                        double& root) {
+  const auto at = static_cast<std::size_t>(t);
+  const PairKnown pair{seen.i[at], seen.j[at], d_[0] > 0 ? phi + static_cast<Offset>(seen.i[at]) * d_[0] : nullptr,
+                       d_[1] > 0 ? psi + static_cast<Offset>(seen.j[at]) * d_[1] : nullptr,
+                       room.f.data() + t * global_dim()};
+  const double *x = s_.rows.data() + pair.i * stride(0), *y = s_.cols.data() + pair.j * stride(1);
+  place(pair, x, y);
+  root = std::abs(z_);
+  if (rule_.doubt == 0) return z_;
+  const double *P = x + 1 + dim_[0], *Q = y + 1 + dim_[1];
+  double spread = variance(x, y);
+  for (int k = 0; k < rule_.rank; ++k)
+    for (int l = 0; l < rule_.rank; ++l)
+      spread += rule_.doubt * P[(bias(0) + k) * dim_[0] + bias(0) + l] * Q[(bias(1) + k) * dim_[1] + bias(1) + l];
+  root = std::sqrt(z_ * z_ + spread);
+  return z_;
+}
+
+// The blocks of one side, each from its observations with all else held: O(n d^2 + vertices d^3).
+void Bilinear::sweep(int side, const PairHistory& seen, const double* phi, const double* psi, RefitRoom& room) {
+  const int d = dim_[side], e = dim_[1 - side];
+  if (d == 0) return;
+  auto& blocks = side == 0 ? s_.rows : s_.cols;
+  const Offset vertices = static_cast<Offset>(blocks.size()) / stride(side);
+  const auto& index = side == 0 ? seen.i : seen.j;
+  std::fill(room.first.begin(), room.first.end(), 0);
+  for (const Index v : index) ++room.first[static_cast<std::size_t>(v) + 1];
+  for (std::size_t v = 0; v < static_cast<std::size_t>(vertices); ++v) room.first[v + 1] += room.first[v];
+  for (std::size_t t = 0; t < index.size(); ++t)
+    room.order[static_cast<std::size_t>(room.first[static_cast<std::size_t>(index[t])]++)] = static_cast<Offset>(t);
+  const double* prior = (side == 0 ? s_.row_prior : s_.col_prior).data();
+  Offset next = 0;
+  for (Offset v = 0; v < vertices; ++v) {
+    const Offset end = room.first[static_cast<std::size_t>(v)];  // where the next vertex begins, after the loop above
+    if (end == next) continue;
+    double* block = blocks.data() + v * stride(side);
+    double *H = room.matrix.data(), *b = room.right.data();
+    std::fill(H, H + d * d, 0);
+    for (int k = 0; k < d; ++k) {
+      H[k * d + k] = 1 / prior[d + k];
+      b[k] = prior[k] / prior[d + k];
+    }
+    for (; next < end; ++next) {
+      const Offset t = room.order[static_cast<std::size_t>(next)];
+      double root = 0;
+      const double z = moment(t, seen, phi, psi, room, root), w = bound_weight(root);
+      const double* h = h_[side].data();
+      const double rest = z - inner(block + 1, h, d);
+      const double aim = .5 * seen.y[static_cast<std::size_t>(t)] - w * rest;
+      for (int k = 0; k < d; ++k) {
+        b[k] += aim * h[k];
+        for (int l = 0; l <= k; ++l) H[k * d + l] += w * h[k] * h[l];
+      }
+      const Index other = side == 0 ? seen.j[static_cast<std::size_t>(t)] : seen.i[static_cast<std::size_t>(t)];
+      if (rule_.doubt == 0) continue;
+      const double* Q = (side == 0 ? s_.cols : s_.rows).data() + other * stride(1 - side) + 1 + e;
+      const int mine = bias(side), its = bias(1 - side);
+      for (int k = 0; k < rule_.rank; ++k)
+        for (int l = 0; l <= k; ++l) H[(mine + k) * d + mine + l] += rule_.doubt * w * Q[(its + k) * e + its + l];
+    }
+    solve(H, b, d, block + 1, block + 1 + d);
+  }
+}
+
+void Bilinear::sweep_global(const PairHistory& seen, const double* phi, const double* psi, RefitRoom& room) {
+  const int G = global_dim();
+  double *H = room.matrix.data(), *b = room.right.data();
+  std::fill(H, H + G * G, 0);
+  std::fill(b, b + G, 0);
+  for (int k = 0; k < G; ++k) H[k * G + k] = 1 / rule_.global;
+  for (Offset t = 0; t < seen.size(); ++t) {
+    double root = 0;
+    const double z = moment(t, seen, phi, psi, room, root), w = bound_weight(root);
+    const double* f = room.f.data() + t * G;
+    const double aim = .5 * seen.y[static_cast<std::size_t>(t)] - w * (z - inner(s_.global.data(), f, G));
+    for (int k = 0; k < G; ++k) {
+      b[k] += aim * f[k];
+      for (int l = 0; l <= k; ++l) H[k * G + l] += w * f[k] * f[l];
+    }
+  }
+  solve(H, b, G, s_.global.data(), s_.global.data() + G);
+}
+
+// Mean and variance of a coordinate over the vertices seen; factors keep mean 0.
+void Bilinear::learn_prior(int side) {
+  const int d = dim_[side];
+  const auto& blocks = side == 0 ? s_.rows : s_.cols;
+  auto& prior = side == 0 ? s_.row_prior : s_.col_prior;
+  const Offset vertices = static_cast<Offset>(blocks.size()) / stride(side);
+  for (int k = 0; k < d; ++k) {
+    double count = 0, sum = 0, squares = 0;
+    for (Offset v = 0; v < vertices; ++v) {
+      const double* block = blocks.data() + v * stride(side);
+      if (block[0] == 0) continue;
+      count += 1;
+      sum += block[1 + k];
+      squares += block[1 + k] * block[1 + k] + block[1 + d + k * d + k];
+    }
+    const bool centred = k >= bias(side) + rule_.rank;
+    const double mean = centred ? sum / (count + kPriorCount) : 0;
+    const auto at = static_cast<std::size_t>(k);
+    prior[at] = mean;
+    prior[at + static_cast<std::size_t>(d)] =
+        (squares - 2 * mean * sum + count * mean * mean + kPriorCount * prior_variance(side, k)) / (count + kPriorCount);
+  }
+}
+
+void Bilinear::refit(const PairHistory& seen, const double* phi, const double* psi, int sweeps, RefitRoom& room) {
+  for (int s = 0; s < sweeps; ++s) {
+    for (const int side : {0, 1}) {
+      sweep(side, seen, phi, psi, room);
+      learn_prior(side);
+    }
+    sweep_global(seen, phi, psi, room);
+  }
+}
+
+}  // namespace lacunar

@@ -1,0 +1,407 @@
+#include "lacunar/pair_pool.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace lacunar {
+namespace {
+
+constexpr double kPi8 = .39269908169872414;
+constexpr double kFarthest = 7;       // log-odds of an expert are cut there: a mistake costs 7 at most
+constexpr int kGraphFeatures = 7;     // of a pair in a graph, behind the constant
+constexpr int kMostProducts = 16;     // of the features of two vertices of one graph
+constexpr Offset kMostNeighbours = 400;  // that vote
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+double odds_of(double p) {
+  const double q = std::clamp(p, 1e-4, 1 - 1e-4);
+  return std::log(q / (1 - q));
+}
+
+int bucket_of(double count) { return count < 1 ? 0 : count < 4 ? 1 : count < 16 ? 2 : 3; }
+
+std::int64_t key_of(Index i, Index j) { return (static_cast<std::int64_t>(i) << 32) | static_cast<std::uint32_t>(j); }
+
+}  // namespace
+
+// -- cells ------------------------------------------------------------------------------------------------------------
+
+std::size_t CellCounts::place(std::int64_t key) const {
+  auto x = static_cast<std::uint64_t>(key) * 0x9E3779B97F4A7C15u;
+  x ^= x >> 29;
+  std::size_t at = x & (keys_.size() - 1);
+  while (keys_[at] != key && keys_[at] >= 0) at = (at + 1) & (keys_.size() - 1);
+  return at;
+}
+
+void CellCounts::reserve(Offset more) {
+  const std::size_t wanted = 2 * (used_ + static_cast<std::size_t>(more)) + 2;
+  if (wanted <= keys_.size()) return;
+  std::size_t size = std::max<std::size_t>(16, keys_.size());
+  while (size < wanted) size *= 2;
+  CellCounts larger;
+  larger.keys_.assign(size, -1);
+  larger.counts_.assign(size, {0, 0});
+  for (std::size_t k = 0; k < keys_.size(); ++k) {
+    if (keys_[k] < 0) continue;
+    const std::size_t at = larger.place(keys_[k]);
+    larger.keys_[at] = keys_[k];
+    larger.counts_[at] = counts_[k];
+  }
+  keys_.swap(larger.keys_);
+  counts_.swap(larger.counts_);
+}
+
+CellCounts::Pair CellCounts::of(Index i, Index j) const {
+  if (i < 0 || j < 0 || keys_.empty()) return {0, 0};
+  const std::size_t at = place(key_of(i, j));
+  return keys_[at] < 0 ? Pair{0, 0} : counts_[at];
+}
+
+void CellCounts::add(Index i, Index j, double y) {
+  const std::size_t at = place(key_of(i, j));
+  used_ += keys_[at] < 0;
+  keys_[at] = key_of(i, j);
+  ++(y > 0 ? counts_[at].positive : counts_[at].negative);
+}
+
+void CellCounts::remove(Index i, Index j, double y) {
+  Pair& at = counts_[place(key_of(i, j))];
+  --(y > 0 ? at.positive : at.negative);
+}
+
+// -- the pool ---------------------------------------------------------------------------------------------------------
+
+PairPool::PairPool(PoolRule rule, PoolSide rows, PoolSide cols)
+    : rule_(std::move(rule)), sides_{std::move(rows), std::move(cols)} {
+  for (const int side : {0, 1})
+    for (const int levels : sides_[side].levels) group_total_[side] += levels;
+  for (const int side : {0, 1}) count_stride_[side] = 2 * (1 + group_total_[1 - side]);
+  if (rule_.same) pair_features_ = 1 + kGraphFeatures + std::min(kMostProducts, std::min(sides_[0].d, sides_[1].d));
+  for (auto& each : rule_.bilinear) {
+    each.pair_features = std::min(each.pair_features, pair_features_ - 1);
+    models_.emplace_back(each, sides_[0].d, sides_[1].d, 2 * models_.size() + 1);
+  }
+  n_experts_ = 4 + static_cast<int>(sides_[0].levels.size() + sides_[1].levels.size()) + !sides_[0].indptr.empty() +
+               !sides_[1].indptr.empty() + static_cast<int>(models_.size()) + rule_.extra;
+  mixer_dim_ = n_experts_ + 1;
+  odds_.reserve(static_cast<std::size_t>(n_experts_));
+  for (auto* room : {&inputs_, &gain_}) room->resize(static_cast<std::size_t>(mixer_dim_));
+  chance_.resize(static_cast<std::size_t>(hedged()));
+  f_.assign(static_cast<std::size_t>(pair_features_), 0);
+  s_.global.assign(2, 0);
+  s_.log_weights.assign(static_cast<std::size_t>(hedged()), -std::log(hedged()));
+  s_.mixers.assign(static_cast<std::size_t>(kMixers * kBuckets * mixer_stride()), 0);
+  for (int k = 0; k < kMixers * kBuckets; ++k) {
+    double* at = s_.mixers.data() + k * mixer_stride();
+    for (int e = 0; e < n_experts_; ++e) at[e] = 1.0 / n_experts_;
+    for (int e = 0; e < mixer_dim_; ++e) at[mixer_dim_ + e * mixer_dim_ + e] = rule_.mixer_variance;
+  }
+  s_.next_refit = static_cast<double>(rule_.first_refit);
+  for (const int side : {0, 1}) grow(side, {});
+}
+
+void PairPool::grow(int side, const PoolSide& more) {
+  PoolSide& at = sides_[side];
+  at.phi.insert(at.phi.end(), more.phi.begin(), more.phi.end());
+  at.groups.insert(at.groups.end(), more.groups.begin(), more.groups.end());
+  at.size += more.size;
+  (side == 0 ? s_.rows : s_.cols).resize(static_cast<std::size_t>(at.size * count_stride_[side]));
+  for (auto& model : models_) model.resize(sides_[0].size, sides_[1].size);
+}
+
+double PairPool::rate(const double* counts, double prior) const {
+  return (counts[1] + rule_.smoothing * prior) / (counts[0] + counts[1] + rule_.smoothing);
+}
+
+// Majorities: of all, of the column, of the row, by groups.
+void PairPool::count_experts(Index i, Index j) {
+  const double none[2] = {0, 0};
+  const double* row = i < 0 ? none : s_.rows.data() + i * count_stride_[0];
+  const double* col = j < 0 ? none : s_.cols.data() + j * count_stride_[1];
+  const double all = rate(s_.global.data(), .5), of_row = rate(row, all), of_col = rate(col, all);
+  for (const double p : {all, of_col, of_row}) odds_.push_back(odds_of(p));
+  group_experts(0, i, j, of_col);
+  group_experts(1, i, j, of_row);
+  for (const int side : {0, 1})
+    if (!sides_[side].indptr.empty()) odds_.push_back(odds_of(vote(side, i, j, side == 0 ? of_col : of_row)));
+  bucket_ = 4 * bucket_of(row[0] + row[1]) + bucket_of(col[0] + col[1]);
+}
+
+// What the column got from the row's groups (side 0), and the other way round.
+void PairPool::group_experts(int side, Index i, Index j, double prior) {
+  const PoolSide& at = sides_[side];
+  const Index member = side == 0 ? i : j, place = side == 0 ? j : i;
+  const double* counts = place < 0 ? nullptr : (side == 0 ? s_.cols : s_.rows).data() + place * count_stride_[1 - side] + 2;
+  Offset first = 0;
+  for (std::size_t g = 0; g < at.levels.size(); ++g) {
+    const Index level = member < 0 ? -1 : at.groups[static_cast<std::size_t>(member) * at.levels.size() + g];
+    odds_.push_back(odds_of(level < 0 || counts == nullptr ? prior : rate(counts + 2 * (first + level), prior)));
+    first += at.levels[g];
+  }
+}
+
+// Neighbours of the row on the same column (side 0), and the other way round.
+double PairPool::vote(int side, Index i, Index j, double prior) const {
+  const PoolSide& at = sides_[side];
+  const Index member = side == 0 ? i : j;
+  double sums[2] = {0, 0};
+  if (member >= 0 && member + 1 < static_cast<Index>(at.indptr.size())) {
+    const Offset first = at.indptr[static_cast<std::size_t>(member)];
+    const Offset end = std::min(at.indptr[static_cast<std::size_t>(member) + 1], first + kMostNeighbours);
+    for (Offset k = first; k < end; ++k) {
+      const Index other = at.near[static_cast<std::size_t>(k)];
+      const auto found = side == 0 ? cells_.of(other, j) : cells_.of(i, other);
+      sums[0] += at.weight[static_cast<std::size_t>(k)] * found.negative;
+      sums[1] += at.weight[static_cast<std::size_t>(k)] * found.positive;
+    }
+  }
+  return rate(sums, prior);
+}
+
+// A constant; and in one graph the edge, common neighbours in several measures, degrees, and products of features.
+void PairPool::pair_features(Index i, Index j, double* f) const {
+  std::fill(f, f + pair_features_, 0);
+  f[0] = 1;
+  if (!rule_.same || i < 0 || j < 0) return;
+  const PoolSide &at = sides_[0], &to = sides_[1];
+  const auto a = static_cast<std::size_t>(i), b = static_cast<std::size_t>(j);
+  if (a + 1 >= at.indptr.size() || b + 1 >= at.indptr.size()) return;
+  const Offset end_a = at.indptr[a + 1], end_b = at.indptr[b + 1];
+  const double degree_a = static_cast<double>(end_a - at.indptr[a]), degree_b = static_cast<double>(end_b - at.indptr[b]);
+  double edge = 0, common = 0, rare = 0;
+  Offset p = at.indptr[a];
+  for (Offset k = p; k < end_a; ++k) edge += at.near[static_cast<std::size_t>(k)] == j;
+  for (Offset q = at.indptr[b]; p < end_a && q < end_b;) {
+    const Index u = at.near[static_cast<std::size_t>(p)], v = at.near[static_cast<std::size_t>(q)];
+    if (u == v) {
+      const auto w = static_cast<std::size_t>(u);
+      common += 1;
+      rare += 1 / std::log(2.0 + static_cast<double>(at.indptr[w + 1] - at.indptr[w]));
+    }
+    p += u <= v;
+    q += v <= u;
+  }
+  f[1] = edge;
+  f[2] = std::log1p(common);
+  f[3] = std::log1p(rare);
+  f[4] = 3 * common / std::sqrt(std::max(degree_a * degree_b, 1.0));
+  f[5] = .5 * (std::log1p(degree_a) + std::log1p(degree_b)) - 2;
+  f[6] = i == j;
+  const double *phi = at.phi.data() + a * static_cast<std::size_t>(at.d), *psi = to.phi.data() + b * static_cast<std::size_t>(to.d);
+  double alike = 0;
+  for (int k = 0; k < std::min(at.d, to.d); ++k) alike += phi[k] * psi[k];
+  f[7] = 2 * alike;
+  for (int k = 0; k + 1 + kGraphFeatures < pair_features_; ++k) f[1 + kGraphFeatures + k] = 8 * phi[k] * psi[k];
+}
+
+PairKnown PairPool::known(const Bilinear& model, Index i, Index j) const {
+  const bool features = model.rule().features;
+  return {i, j, features && i >= 0 ? sides_[0].phi.data() + static_cast<Offset>(i) * sides_[0].d : nullptr,
+          features && j >= 0 ? sides_[1].phi.data() + static_cast<Offset>(j) * sides_[1].d : nullptr, f_.data()};
+}
+
+// The log-odds of every expert, and what mixers and hedge make of them.
+void PairPool::ask(Index i, Index j, const double* extra) {
+  odds_.clear();
+  count_experts(i, j);
+  pair_features(i, j, f_.data());
+  for (auto& model : models_) odds_.push_back(model.odds(known(model, i, j)));
+  const auto found = cells_.of(i, j);
+  const double counts[2] = {static_cast<double>(found.negative), static_cast<double>(found.positive)};
+  odds_.push_back(odds_of(rate(counts, sigmoid(odds_.back()))));
+  odds_.insert(odds_.end(), extra, extra + rule_.extra);
+  for (double& each : odds_) each = std::clamp(each, -kFarthest, kFarthest);  // NaN stays
+  mix();
+}
+
+void PairPool::mix() {
+  const int d = mixer_dim_;
+  double top = -1e300, sum = 0, weight = 0;
+  for (int e = 0; e < n_experts_; ++e) {
+    const auto at = static_cast<std::size_t>(e);
+    chance_[at] = sigmoid(odds_[at]);
+    inputs_[at] = std::isnan(odds_[at]) ? 0 : odds_[at];
+  }
+  inputs_[static_cast<std::size_t>(d - 1)] = .3;
+  for (int k = 0; k < kMixers; ++k) {
+    const double* mean = mixer(k, k == 0 ? 0 : bucket_);
+    double z = 0, variance = 0;
+    for (int a = 0; a < d; ++a) {
+      const double x = inputs_[static_cast<std::size_t>(a)];
+      double row = 0;
+      for (int b = 0; b < d; ++b) row += mean[d + a * d + b] * inputs_[static_cast<std::size_t>(b)];
+      z += mean[a] * x;
+      variance += row * x;
+    }
+    mixed_[k] = z;
+    spread_[k] = variance;
+    chance_[static_cast<std::size_t>(n_experts_ + k)] =
+        sigmoid(std::clamp(z / std::sqrt(1 + kPi8 * variance), -kFarthest, kFarthest));
+  }
+  for (const double w : s_.log_weights) top = std::max(top, w);
+  for (int e = 0; e < hedged(); ++e) {
+    const auto at = static_cast<std::size_t>(e);
+    if (std::isnan(chance_[at])) continue;  // asleep: it predicts what the others do
+    const double w = std::exp(s_.log_weights[at] - top);
+    weight += w;
+    sum += w * chance_[at];
+  }
+  mixture_ = sum / weight;
+}
+
+double PairPool::probability(Index i, Index j, const double* extra) {
+  ask(i, j, extra);
+  return mixture_;
+}
+
+void PairPool::learn_mixers(double y) {
+  const int d = mixer_dim_;
+  for (int k = 0; k < kMixers; ++k) {
+    double* mean = mixer(k, k == 0 ? 0 : bucket_);
+    const double kappa = 1 / std::sqrt(1 + kPi8 * spread_[k]), p = sigmoid(kappa * mixed_[k]);
+    const double slope = kappa * ((y > 0 ? 1 : 0) - p), curvature = kappa * kappa * std::max(p * (1 - p), 1e-4);
+    for (int a = 0; a < d; ++a) {
+      double row = 0;
+      for (int b = 0; b < d; ++b) row += mean[d + a * d + b] * inputs_[static_cast<std::size_t>(b)];
+      gain_[static_cast<std::size_t>(a)] = row;
+    }
+    for (int a = 0; a < d; ++a) {
+      const double g = gain_[static_cast<std::size_t>(a)];
+      mean[a] += slope * g;
+      for (int b = 0; b < d; ++b) mean[d + a * d + b] -= curvature * g * gain_[static_cast<std::size_t>(b)];
+      mean[d + a * d + a] += rule_.mixer_noise;
+    }
+  }
+}
+
+// Fixed share with rate 1 / (t + 1): Bayes' rule, then that much of every weight goes to the others.
+void PairPool::learn_hedge(double y) {
+  const auto E = static_cast<double>(hedged());
+  const double share = 1 / (static_cast<double>(s_.seen.size()) + 2);
+  const double all = y > 0 ? mixture_ : 1 - mixture_;
+  double top = -1e300, sum = 0;
+  for (std::size_t e = 0; e < chance_.size(); ++e) {
+    const double p = std::isnan(chance_[e]) ? all : y > 0 ? chance_[e] : 1 - chance_[e];
+    s_.log_weights[e] += std::log(p);
+    top = std::max(top, s_.log_weights[e]);
+  }
+  for (double& w : s_.log_weights) sum += std::exp(w - top);
+  for (double& w : s_.log_weights) {
+    const double own = std::exp(w - top) / sum;
+    w = std::log(own * (1 - share) + (1 - own) * share / (E - 1));
+  }
+}
+
+void PairPool::learn_counts(Index i, Index j, double y) {
+  const int label = y > 0;
+  double* row = s_.rows.data() + i * count_stride_[0];
+  double* col = s_.cols.data() + j * count_stride_[1];
+  s_.global[static_cast<std::size_t>(label)] += 1;
+  row[label] += 1;
+  col[label] += 1;
+  for (const int side : {0, 1}) {
+    const PoolSide& at = sides_[side];
+    double* counts = side == 0 ? col : row;
+    const Index member = side == 0 ? i : j;
+    Offset first = 1;
+    for (std::size_t g = 0; g < at.levels.size(); ++g) {
+      const Index level = at.groups[static_cast<std::size_t>(member) * at.levels.size() + g];
+      if (level >= 0) counts[2 * (first + level) + label] += 1;
+      first += at.levels[g];
+    }
+  }
+}
+
+void PairPool::learn(Index i, Index j, double y) {
+  learn_hedge(y);
+  learn_mixers(y);
+  for (auto& model : models_) model.learn(y);
+  learn_counts(i, j, y);
+  cells_.add(i, j, y);
+  s_.seen.i.push_back(i);
+  s_.seen.j.push_back(j);
+  s_.seen.y.push_back(y > 0 ? 1 : -1);
+  if (static_cast<double>(s_.seen.size()) >= s_.next_refit) refit();
+}
+
+void PairPool::make_room(const Bilinear& model, Offset n) {
+  const int G = model.global_dim();
+  room_.resize(n, std::max(sides_[0].size, sides_[1].size), G, std::max({model.row_dim(), model.col_dim(), G}));
+}
+
+void PairPool::refit() {
+  s_.next_refit = std::ceil(s_.next_refit * rule_.refit_growth);
+  s_.path.push_back(static_cast<double>(s_.seen.size()));
+  for (const double w : s_.log_weights) s_.path.push_back(std::exp(w));
+  for (auto& model : models_) {
+    if (!model.rule().refit) continue;
+    const int G = model.global_dim();
+    make_room(model, s_.seen.size());
+    for (Offset t = 0; t < s_.seen.size(); ++t) {
+      const auto at = static_cast<std::size_t>(t);
+      if (G == 1) {
+        room_.f[at] = 1;
+        continue;
+      }
+      pair_features(s_.seen.i[at], s_.seen.j[at], f_.data());
+      std::copy(f_.data(), f_.data() + G, room_.f.data() + t * G);
+    }
+    model.refit(s_.seen, sides_[0].phi.data(), sides_[1].phi.data(), rule_.sweeps, room_);
+  }
+}
+
+// Memory for n more trials, so that none of them can fail.
+void PairPool::reserve(Offset n) {
+  cells_.reserve(n);
+  if (static_cast<double>(s_.seen.size() + n) >= s_.next_refit) {
+    s_.path.reserve(s_.path.size() + 64 * (s_.log_weights.size() + 1));
+    for (auto& model : models_)
+      if (model.rule().refit) make_room(model, s_.seen.size() + n);
+  }
+  const std::size_t wanted = s_.seen.y.size() + static_cast<std::size_t>(n);
+  if (wanted <= s_.seen.y.capacity()) return;
+  const std::size_t room = std::max(wanted, 2 * s_.seen.y.capacity());
+  s_.seen.i.reserve(room);
+  s_.seen.j.reserve(room);
+  s_.seen.y.reserve(room);
+}
+
+void PairPool::run(Offset n, const Index* i, const Index* j, const double* y, const double* extra, double* out,
+                   double* each) {
+  reserve(n);
+  for (Offset t = 0; t < n; ++t) {
+    ask(i[t], j[t], extra + t * rule_.extra);
+    out[t] = mixture_;
+    if (each != nullptr) std::copy(chance_.begin(), chance_.end(), each + t * hedged());
+    learn(i[t], j[t], y[t]);
+  }
+}
+
+void PairPool::remember(PairHistory seen) {
+  CellCounts cells;
+  cells.reserve(seen.size());
+  for (std::size_t t = 0; t < seen.y.size(); ++t) cells.add(seen.i[t], seen.j[t], seen.y[t]);
+  s_.seen = std::move(seen);
+  cells_ = std::move(cells);
+}
+
+void PairPool::forget_since(Offset n) {
+  PairHistory& seen = s_.seen;
+  while (seen.size() > n) {
+    cells_.remove(seen.i.back(), seen.j.back(), seen.y.back());
+    seen.i.pop_back();
+    seen.j.pop_back();
+    seen.y.pop_back();
+  }
+}
+
+std::vector<double> PairPool::weights() const {
+  std::vector<double> made;
+  for (const double w : s_.log_weights) made.push_back(std::exp(w));
+  return made;
+}
+
+}  // namespace lacunar

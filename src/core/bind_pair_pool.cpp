@@ -1,0 +1,210 @@
+#include <pybind11/stl.h>
+
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "arrays.hpp"
+#include "lacunar/pair_pool.hpp"
+
+namespace lacunar::bind {
+namespace {
+
+BilinearRule bilinear_of(const py::dict& options) {
+  BilinearRule rule;
+  rule.rank = options["rank"].cast<int>();
+  rule.row_bias = options["row_bias"].cast<bool>();
+  rule.col_bias = options["col_bias"].cast<bool>();
+  rule.features = options["features"].cast<bool>();
+  rule.pair_features = options["pair_features"].cast<int>();
+  rule.bias = options["bias"].cast<double>();
+  rule.factor = options["factor"].cast<double>();
+  rule.feature = options["feature"].cast<double>();
+  rule.global = options["common"].cast<double>();
+  rule.start = options["start"].cast<double>();
+  rule.doubt = options["doubt"].cast<double>();
+  rule.noise = options["noise"].cast<double>();
+  rule.refit = options["refit"].cast<bool>();
+  return rule;
+}
+
+PoolRule rule_of_pool(const py::dict& options) {
+  PoolRule rule;
+  for (const auto& each : options["bilinear"].cast<std::vector<py::dict>>()) rule.bilinear.push_back(bilinear_of(each));
+  rule.smoothing = options["smoothing"].cast<double>();
+  rule.refit_growth = options["refit_growth"].cast<double>();
+  rule.first_refit = options["first_refit"].cast<Offset>();
+  rule.sweeps = options["sweeps"].cast<int>();
+  rule.mixer_variance = options["mixer_variance"].cast<double>();
+  rule.mixer_noise = options["mixer_noise"].cast<double>();
+  rule.extra = options["extra"].cast<int>();
+  rule.same = options["same"].cast<bool>();
+  return rule;
+}
+
+template <class T>
+std::vector<T> copied(const py::dict& from, const char* name) {
+  const auto given = from[name].cast<Array<T>>();
+  return std::vector<T>(given.data(), given.data() + given.size());
+}
+
+PoolSide side_of(const py::dict& known) {
+  PoolSide side;
+  side.size = known["size"].cast<Offset>();
+  side.d = known["d"].cast<int>();
+  side.phi = copied<double>(known, "phi");
+  side.levels = known["levels"].cast<std::vector<int>>();
+  side.groups = copied<Index>(known, "groups");
+  if (known.contains("indptr")) {
+    side.indptr = copied<Offset>(known, "indptr");
+    side.near = copied<Index>(known, "near");
+    side.weight = copied<double>(known, "weight");
+  }
+  return side;
+}
+
+// One pool: calls take turns.
+class Pool {
+ public:
+  template <class F>
+  auto locked(F&& call) {
+    const py::gil_scoped_release nogil;
+    const std::lock_guard<std::mutex> turn(mutex_);
+    return call();
+  }
+
+  Pool(const py::dict& options, const py::dict& rows, const py::dict& cols)
+      : extra_(options["extra"].cast<Offset>()), pool_(rule_of_pool(options), side_of(rows), side_of(cols)) {}
+
+  void grow(int side, const py::dict& more) {
+    const PoolSide given = side_of(more);
+    locked([&] { pool_.grow(side, given); });
+  }
+
+  void run(const Array<Index>& i, const Array<Index>& j, const Array<double>& y, const Array<double>& extra,
+           Array<double> out, std::optional<Array<double>> each) {
+    const Offset n = static_cast<Offset>(i.size());
+    expect_size(j, n, "j");
+    expect_size(y, n, "y");
+    expect_size(out, n, "out");
+    expect_size(extra, {n, extra_}, "extra");
+    if (each) expect_size(*each, {n, pool_.hedged()}, "each");
+    expect_below(i, pool_.size(0), "i");
+    expect_below(j, pool_.size(1), "j");
+    double *to = out.mutable_data(), *all = each ? each->mutable_data() : nullptr;
+    locked([&] { pool_.run(n, i.data(), j.data(), y.data(), extra.data(), to, all); });
+  }
+
+  void ask(const Array<Index>& i, const Array<Index>& j, const Array<double>& extra, Array<double> out) {
+    const Offset n = static_cast<Offset>(i.size());
+    expect_size(j, n, "j");
+    expect_size(out, n, "out");
+    expect_size(extra, {n, extra_}, "extra");
+    for (Offset t = 0; t < n; ++t)
+      if (i.data()[t] < -1 || j.data()[t] < -1 || i.data()[t] >= pool_.size(0) || j.data()[t] >= pool_.size(1))
+        throw std::out_of_range("no such pair");
+    double* to = out.mutable_data();
+    locked([&] {
+      for (Offset t = 0; t < n; ++t) to[t] = pool_.probability(i.data()[t], j.data()[t], extra.data() + t * extra_);
+    });
+  }
+
+  // Copies of all that learning changes; without the history only its length.
+  py::dict state(bool history);
+  void set_state(const py::dict& kept);
+  std::vector<double> weights() {
+    return locked([&] { return pool_.weights(); });
+  }
+  int hedged() const { return pool_.hedged(); }
+
+ private:
+  Offset extra_;
+  PairPool pool_;
+  std::mutex mutex_;
+};
+
+template <class T>
+py::array_t<T> array_of(const std::vector<T>& from) {
+  return py::array_t<T>(static_cast<py::ssize_t>(from.size()), from.data());
+}
+
+template <class T>
+void replace(std::vector<T>& target, const py::dict& kept, const std::string& name, bool same_size = true) {
+  const auto given = kept[name.c_str()].cast<Array<T>>();
+  if (same_size && given.size() > static_cast<py::ssize_t>(target.size()))
+    throw std::invalid_argument(name + " has more numbers than the pool has room for");
+  const std::size_t size = same_size ? target.size() : static_cast<std::size_t>(given.size());
+  target.assign(given.data(), given.data() + given.size());
+  target.resize(size);
+}
+
+// Every array that learning changes, by name.
+template <class F>
+void each_array(PairPool& pool, F&& take) {
+  PoolState& s = pool.state();
+  take("row_counts", s.rows);
+  take("col_counts", s.cols);
+  take("counts", s.global);
+  take("mixers", s.mixers);
+  take("log_weights", s.log_weights);
+  for (std::size_t e = 0; e < pool.models().size(); ++e) {
+    BilinearState& b = pool.models()[e].state();
+    const std::string name = "model" + std::to_string(e);
+    take(name + "_rows", b.rows);
+    take(name + "_cols", b.cols);
+    take(name + "_common", b.global);
+    take(name + "_row_prior", b.row_prior);
+    take(name + "_col_prior", b.col_prior);
+  }
+}
+
+py::dict Pool::state(bool history) {
+  const std::lock_guard<std::mutex> turn(mutex_);
+  py::dict made;
+  each_array(pool_, [&](const std::string& name, const std::vector<double>& values) { made[name.c_str()] = array_of(values); });
+  const PoolState& s = pool_.state();
+  made["n_seen"] = s.seen.size();
+  made["next_refit"] = s.next_refit;
+  made["path"] = array_of(s.path);
+  if (history) {
+    made["seen_rows"] = array_of(s.seen.i);
+    made["seen_cols"] = array_of(s.seen.j);
+    made["seen_labels"] = array_of(s.seen.y);
+  }
+  return made;
+}
+
+void Pool::set_state(const py::dict& kept) {
+  const std::lock_guard<std::mutex> turn(mutex_);
+  PoolState& s = pool_.state();
+  each_array(pool_, [&](const std::string& name, std::vector<double>& values) { replace(values, kept, name); });
+  replace(s.path, kept, "path", false);
+  s.next_refit = kept["next_refit"].cast<double>();
+  if (kept.contains("seen_rows")) {
+    const auto i = kept["seen_rows"].cast<Array<Index>>(), j = kept["seen_cols"].cast<Array<Index>>();
+    const auto y = kept["seen_labels"].cast<Array<std::int8_t>>();
+    expect_size(j, static_cast<Offset>(i.size()), "seen_cols");
+    expect_size(y, static_cast<Offset>(i.size()), "seen_labels");
+    expect_below(i, pool_.size(0), "seen_rows");
+    expect_below(j, pool_.size(1), "seen_cols");
+    pool_.remember({{i.data(), i.data() + i.size()}, {j.data(), j.data() + j.size()}, {y.data(), y.data() + y.size()}});
+  } else {
+    pool_.forget_since(kept["n_seen"].cast<Offset>());
+  }
+}
+
+}  // namespace
+
+void bind_pair_pool(py::module_& m) {
+  py::class_<Pool>(m, "PairPool")
+      .def(py::init<const py::dict&, const py::dict&, const py::dict&>())
+      .def("grow", &Pool::grow)
+      .def("run", &Pool::run)
+      .def("ask", &Pool::ask)
+      .def("state", &Pool::state, py::arg("history"))
+      .def("set_state", &Pool::set_state)
+      .def("weights", &Pool::weights)
+      .def_property_readonly("hedged", &Pool::hedged);
+}
+
+}  // namespace lacunar::bind

@@ -1,0 +1,230 @@
+"""The pool of experts that `OnlineMatrixClassifier` is by default."""
+
+import pickle
+
+import numpy as np
+import pytest
+from reference import pool as twin
+
+from lacunar import _core
+from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction, OnlineMatrixClassifier
+from lacunar.completion import pool as pool_module
+from lacunar.persistence import load_model, save_model
+
+RNG = np.random.default_rng(0)
+RING = np.roll(np.eye(12), 1, axis=1) + np.roll(np.eye(12), -1, axis=1)
+TABLE = {"kind": ["a", "b", "c"] * 4, "size": np.arange(12.0)}
+SIDES = {
+    "nothing": (None, None),
+    "numbers": (Identity(12), Identity(12)),
+    "features": (Features(TABLE), Features(TABLE)),
+    "one graph": (Graph(RING, "spectral"), Graph(RING, "spectral")),
+    "graph of rows": (Graph(RING, "spectral"), None),
+    "kernel": (Kernel(np.eye(12) + 0.5), None),
+    "function": (KernelFunction("gaussian", points=np.arange(12.0)[:, None]), None),
+}
+
+
+def stream(n=300, seed=0):
+    """Random pairs of 12 rows and 12 columns with a label of two factors and noise."""
+    rng = np.random.default_rng(seed)
+    i, j = rng.integers(0, 12, (2, n))
+    u, v = rng.normal(size=(2, 12, 2))
+    return i, j, np.where((u[i] * v[j]).sum(axis=1) + 0.5 * rng.normal(size=n) > 0, 1, -1)
+
+
+def core(models, n_rows=12, n_cols=12, extra=0, **rule):
+    side = {"d": 0, "phi": np.zeros((0, 0)), "levels": [], "groups": np.zeros((0, 0), np.int32)}
+    options = {
+        **pool_module._RULE,
+        "extra": extra,
+        "same": False,
+        "bilinear": [pool_module._MODEL | m for m in models],
+        **rule,
+    }
+    return _core.PairPool(options, {**side, "size": n_rows}, {**side, "size": n_cols})
+
+
+def run(pool, i, j, y, extra=None):
+    out, each = np.empty(len(y)), np.empty((len(y), pool.hedged))
+    extra = np.zeros((len(y), 0)) if extra is None else extra
+    pool.run(i.astype(np.int32), j.astype(np.int32), y.astype(float), extra, out, each)
+    return out, each
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-3])
+def test_biases_are_those_of_assumed_density_filtering(noise):
+    i, j, y = stream()
+    _, each = run(core([{"refit": False, "noise": noise}]), i, j, y)
+    np.testing.assert_allclose(each[:, 3], twin.biases(i, j, y, noise), rtol=1e-12)
+
+
+def test_mixture_and_hedge_are_those_of_the_formulas():
+    i, j, y = stream()
+    pool = core([{"refit": False}], extra=1)
+    extra = np.where(RNG.random(300) < 0.8, y, -y)[:, None] * 1.5
+    out, each = run(pool, i, j, y, extra)
+    experts = each[:, :-2]
+    np.testing.assert_allclose(each[:, -2], twin.mixer(np.log(experts / (1 - experts)), y, 0.1), rtol=1e-9)
+    expected, weights = twin.fixed_share(each, y)
+    np.testing.assert_allclose(out, expected, rtol=1e-11)
+    np.testing.assert_allclose(pool.weights(), weights, rtol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_loss_keeps_the_bound_of_fixed_share(seed):
+    """At most log E + log T more than the best expert, and with a switch at t at most that of both parts."""
+    i, j, y = stream(600, seed)
+    out, each = run(core([{}, {"rank": 2}]), i, j, y)
+    loss = -np.log(np.where(y > 0, out, 1 - out)).sum()
+    losses = -np.log(np.where(y[:, None] > 0, each, 1 - each))
+    T, E = each.shape
+    assert loss <= losses.sum(axis=0).min() + np.log(E) + np.log(T + 1)
+    for t in (100, 300):
+        parts = losses[:t].sum(axis=0).min() + losses[t:].sum(axis=0).min()
+        assert loss <= parts + np.log(E) + np.log(E - 1) + 2 * np.log(T + 1)
+
+
+def test_a_sleeping_expert_changes_nothing_but_its_own_share():
+    i, j, y = stream()
+    awake, _ = run(core([{"refit": False}], extra=1), i, j, y, np.full((300, 1), np.nan))
+    assert np.isfinite(awake).all()
+    assert np.mean((awake > 0.5) == (y > 0)) > 0.5
+
+
+def test_refits_reach_the_maximum_a_posteriori_of_biases():
+    """Sweeps of the bound's updates, repeated, end where the gradient of the penalised log likelihood is 0."""
+    i, j, y = stream(200)
+    pool = core([{}], first_refit=200, sweeps=300)
+    run(pool, i, j, y)
+    state = pool.state(True)
+    rows, cols = (state[f"model0_{name}"].reshape(12, 3) for name in ("rows", "cols"))
+    g = state["model0_common"][0]
+    slope = (y > 0) - twin.sigmoid(g + rows[i, 1] + cols[j, 1])
+    for index, blocks, prior in ((i, rows, state["model0_row_prior"]), (j, cols, state["model0_col_prior"])):
+        total = np.bincount(index, slope, 12) - (blocks[:, 1] - prior[0]) / prior[1]
+        np.testing.assert_allclose(total, 0, atol=1e-5)
+    assert abs(slope.sum() - g) < 1e-5
+
+
+@pytest.mark.parametrize("name", SIDES)
+def test_the_stream_may_be_cut_anywhere(name):
+    i, j, y = stream()
+    rows, cols = SIDES[name]
+    whole = OnlineMatrixClassifier(rows, cols).partial_fit(i, j, y)
+    parts = OnlineMatrixClassifier(rows, cols)
+    for cut in np.array_split(np.arange(300), [1, 8, 100, 257]):
+        parts.partial_fit(i[cut], j[cut], y[cut])
+    single = OnlineMatrixClassifier(rows, cols)
+    for each in zip(i.tolist(), j.tolist(), y.tolist(), strict=True):
+        single.learn_one(*each)
+    question = np.arange(12), np.arange(12)[::-1]
+    for other in (parts, single):
+        np.testing.assert_array_equal(other.decision_function(question), whole.decision_function(question))
+        assert other.n_mistakes_ == whole.n_mistakes_
+
+
+@pytest.mark.parametrize("name", [name for name in SIDES if name != "function"])
+def test_files_and_pickles_resume_exactly(name, tmp_path):
+    i, j, y = stream()
+    model = OnlineMatrixClassifier(*SIDES[name]).partial_fit(i[:150], j[:150], y[:150])
+    save_model(model, tmp_path / "model.lacunar")
+    model_again = load_model(tmp_path / "model.lacunar")
+    pickled = pickle.loads(pickle.dumps(model))
+    expected = model.score_stream(i[150:], j[150:], y[150:])
+    for other in (model_again, pickled):
+        found = other.score_stream(i[150:], j[150:], y[150:])
+        np.testing.assert_array_equal(found.values, expected.values)
+        np.testing.assert_array_equal(other.expert_weights_, model.expert_weights_)
+
+
+def test_what_is_asked_changes_nothing_and_predictions_are_those_of_the_stream():
+    i, j, y = stream()
+    model, silent = OnlineMatrixClassifier(), OnlineMatrixClassifier()
+    for each in zip(i.tolist(), j.tolist(), y.tolist(), strict=True):
+        asked = model.decision_one(*each[:2])
+        assert (asked >= 0) == (model.predict_one(*each[:2]) > 0)
+        value = silent.score_stream([each[0]], [each[1]], [each[2]]).values[0]
+        assert value == pytest.approx(asked, abs=1e-12)
+        model.learn_one(*each)
+
+
+def test_a_failed_batch_leaves_the_model_as_it_was():
+    i, j, y = stream()
+    model = OnlineMatrixClassifier(Features(TABLE)).partial_fit(i, j, y)
+    before = model.decision_function((i, j))
+    seen = model.snapshot()["pools"][0]
+
+    live = model._live()
+    learned = live.probabilities
+    live.probabilities = lambda scores: (_ for _ in ()).throw(KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(i[:50], j[:50], -y[:50])
+    live.probabilities = learned
+    np.testing.assert_array_equal(model.decision_function((i, j)), before)
+    after = model.snapshot()["pools"][0]
+    for name, part in seen.items():
+        np.testing.assert_array_equal(after[name], part)
+
+
+def test_weights_have_names_and_a_path():
+    i, j, y = stream()
+    model = OnlineMatrixClassifier(Features(TABLE)).partial_fit(i, j, y)
+    names = model.expert_names_
+    assert len(names) == len(set(names)) == model.expert_weights_.shape[1]
+    assert {"majority", "rank 2", "kind of rows x column"} <= set(names)
+    np.testing.assert_allclose(model.expert_weights_.sum(axis=1), 1)
+    trials, weights = model.expert_path_
+    assert weights.shape == (len(trials), 1, len(names))
+    assert (np.diff(trials) > 0).all()
+
+
+def test_ids_without_a_vertex_get_the_prior_of_the_pool():
+    i, j = np.arange(200) % 10, np.arange(200) // 20
+    model = OnlineMatrixClassifier(unseen="prior").partial_fit(i, j, np.where(j < 5, 1, -1))
+    assert model.predict_proba_one("new", 1)[1] > 0.8
+    assert model.predict_proba_one("new", 8)[1] < 0.2
+
+
+def test_new_ids_are_known_by_their_features():
+    rng = np.random.default_rng(0)
+    kind = np.array([0, 1] * 20)
+    i, j = rng.integers(0, 40, 800), rng.integers(0, 6, 800)
+    model = OnlineMatrixClassifier(Features({"kind": [str(k) for k in kind]}))
+    model.partial_fit(i, j, np.where((kind[i] + j) % 2, 1, -1))
+    model.add_row("new", {"kind": "1"})
+    assert model.predict([("new", column) for column in range(6)]).tolist() == [1, -1] * 3
+
+
+def test_it_finds_a_matrix_of_rank_one():
+    rng = np.random.default_rng(0)
+    signs = np.outer(rng.choice([-1, 1], 60), rng.choice([-1, 1], 40)) * np.where(rng.random((60, 40)) < 0.1, -1, 1)
+    cells = rng.permutation(2400)
+    i, j = cells // 40, cells % 40
+    model = OnlineMatrixClassifier().fit((i[:500], j[:500]), signs[i, j][:500])
+    assert model.score((i[500:], j[500:]), signs[i, j][500:]) >= 0.8
+
+
+def test_options_that_are_not_for_a_pool():
+    with pytest.raises(ValueError, match="randomized must be False for the pool"):
+        OnlineMatrixClassifier(randomized=True).fit([(0, 0)], [1])
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"log_weights": np.array([0.0])},
+        {"seen_rows": np.full(50, 99, np.int32)},
+        {"seen_labels": np.zeros(50, np.int8)},
+        {"path": np.zeros(3)},
+        {"model0_rows": np.full(3, np.nan)},
+        {"next_refit": -1.0},
+    ],
+)
+def test_damaged_states_are_refused(damage):
+    i, j, y = stream(50)
+    model = OnlineMatrixClassifier().partial_fit(i, j, y)
+    kept = model.snapshot()
+    kept["pools"] = [kept["pools"][0] | damage]
+    with pytest.raises(ValueError, match="snapshot"):
+        OnlineMatrixClassifier().restore(kept)
