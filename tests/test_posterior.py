@@ -5,6 +5,7 @@ import pytest
 from reference import posterior as slow
 from scipy.integrate import quad
 
+from lacunar.lowrank import LowRankImputer
 from lacunar.lowrank.em import fit_em
 from lacunar.lowrank.posterior import LowRankPosterior, PosteriorRidge, fold_ridge, mask_loss, table_of
 from lacunar.persistence import load_model, save_model
@@ -181,6 +182,16 @@ def test_any_number_of_threads_and_any_batch(masking):
     whole = ridges[0].predict(Z, one)
     np.testing.assert_array_equal(whole[5:6], ridges[0].predict(Z[5:6], one))
     np.testing.assert_array_equal(one.complete(Z)[7:9], one.complete(Z[7:9]))
+
+
+def test_the_imputer_with_self_masking():
+    Z, X, _ = rows_of(n=1500, p=10, missing="own")
+    Z, X = 3 * Z + 7, 3 * X + 7
+    plain, ours = LowRankImputer(5).fit(Z), LowRankImputer(5, self_masking=True).fit(Z)
+    made = ours.transform(Z)
+    np.testing.assert_array_equal(made[~np.isnan(Z)], Z[~np.isnan(Z)])
+    assert np.sum((made - X) ** 2) < 0.85 * np.sum((plain.transform(Z) - X) ** 2)
+    np.testing.assert_array_equal(ours.transform(Z[3:5]), made[3:5])
 
 
 HOSTILE = {

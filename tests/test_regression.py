@@ -98,6 +98,19 @@ def test_uncertainty_is_that_of_the_residuals_where_y_depends_on_the_entries_the
     assert 0.9 < np.sqrt(np.mean(std**2) / np.mean((mean - y[750:]) ** 2)) < 1.1
 
 
+@pytest.mark.parametrize("noise", [0.1, 0.5])
+def test_uncertainty_is_right_for_every_number_missing(noise):
+    """Also where y depends on what the subspace leaves to noise, and for rows without a missing entry."""
+    rng = np.random.default_rng(0)
+    X = 1 + rng.normal(size=(3000, 10)) @ np.linalg.cholesky(0.8 + 0.2 * np.eye(10)).T
+    y = X @ rng.normal(size=10) + noise * rng.normal(size=3000)
+    X[rng.random(X.shape) < rng.choice([0, 0.2, 0.5, 0.8], (3000, 1))] = np.nan
+    mean, std = SLRMRegressor(8, random_state=0).fit(X[:1500], y[:1500]).predict(X[1500:], return_std=True)
+    missing, squares = np.isnan(X[1500:]).sum(axis=1), (mean - y[1500:]) ** 2
+    for rows in (missing == 0, (missing > 0) & (missing < 5), missing >= 5):
+        assert 0.85 < np.sqrt(np.mean(std[rows] ** 2) / np.mean(squares[rows])) < 1.15
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_containers_threads_and_files_do_not_matter(name, tmp_path):
     X, y, X_new, _ = world(n=300)

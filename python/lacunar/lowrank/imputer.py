@@ -15,11 +15,13 @@ from lacunar._codes import row_codes
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import all_or_nothing
-from lacunar.lowrank.em import fit_em
+from lacunar.lowrank.em import Factors, fit_em
 from lacunar.lowrank.hidden import choose_rank, largest_rank
+from lacunar.lowrank.posterior import LowRankPosterior
+from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
 from lacunar.observed.door import validate_X
-from lacunar.observed.rules import COLUMNS, COUNT, Array, Number, Rule, floats
+from lacunar.observed.rules import COLUMNS, COUNT, Array, Instance, Number, Rule, floats
 
 _Floats = NDArray[np.float64]
 
@@ -33,6 +35,9 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         Rank, below the numbers of rows and columns. "auto" tries 1, 2, 4, ... up to 64 and takes the smallest that predicts a
         tenth of the observed cells, hidden from it, as well as the best (within one standard error of the paired difference),
         some three times the work of a fit. Too small a rank cannot complete, too large a one fits noise.
+    self_masking : bool, default=False
+        Whether entries are missing by their own values: entry j with probability height_j exp(-(x_j - center_j)^2 / (2 variance_j)), all three
+        learned by column. Without it entries are taken as missing at random given what a row shows. The table is held dense.
     max_iter : int, default=100
     tol : float, default=1e-4
         Relative change of the basis at which EM stops.
@@ -49,6 +54,8 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     noise_variance_ : float
     rank_errors_ : ndarray of shape (n_tried, 2)
         Ranks that were tried and their mean squared errors on hidden standardised cells (no rows for a given rank).
+    posterior_ : LowRankPosterior
+        Only with `self_masking`: the model of the standardised rows, with `mask_height_`, `mask_center_` and `mask_variance_`.
     n_iter_ : int
     mean_, scale_ : ndarrays of shape (d,)
     n_features_in_ : int
@@ -57,7 +64,8 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
     Notes
     -----
     Observed entries stay; a missing one becomes its posterior mean. A column never observed becomes 0. O(nnz k^2 + n k^3)
-    a step of EM. Tipping and Bishop, "Probabilistic Principal Component Analysis", 1999.
+    a step of EM. Tipping and Bishop, "Probabilistic Principal Component Analysis", 1999; self-masking: Le Morvan et al., "NeuMiss networks", 2020,
+    section 3.3.
 
     Examples
     --------
@@ -76,9 +84,11 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         "noise_variance_": Number(low=0),
         "rank_errors_": Array("f", ("tried", 2), finite=False),
         "n_iter_": COUNT,
+        "posterior_": Instance(LowRankPosterior),
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
+        "self_masking": ["boolean"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "sparse_missing": [StrOptions({"absent", "nan"})],
@@ -90,6 +100,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         self,
         n_components: int | Literal["auto"] = "auto",
         *,
+        self_masking: bool = False,
         max_iter: int = 100,
         tol: float = 1e-4,
         sparse_missing: Literal["absent", "nan"] = "absent",
@@ -97,6 +108,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         n_jobs: int | None = None,
     ) -> None:
         self.n_components = n_components
+        self.self_masking = self_masking
         self.max_iter = max_iter
         self.tol = tol
         self.sparse_missing = sparse_missing
@@ -130,9 +142,20 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
             rank = min(self.n_components, largest_rank(rows))
         self.rank_errors_ = np.array(list(tried.items()), dtype=np.float64).reshape(-1, 2)
         model = fit_em(rows, rank, rng=rng, mean=True, **options)
+        if self.self_masking:
+            self.posterior_ = self._masked(rows, model)
+            model = self.posterior_.factors()
+        elif "posterior_" in vars(self):
+            del self.posterior_
         self.components_, self.noise_variance_ = np.ascontiguousarray(model.basis.T), float(model.sigma2)
         self.mean_, self.n_iter_ = columns.mean + columns.scale * model.mean, model.n_iter
         return self
+
+    def _masked(self, rows: Observed, start: Factors) -> LowRankPosterior:
+        """The model with self-masking of standardised rows, from one of entries missing at random."""
+        options = {"max_rows": rows.shape[0], "random_state": fixed_seed(self.random_state), "n_jobs": self.n_jobs}
+        made = LowRankPosterior(start.basis.shape[1], self_masking=True, max_iter=self.max_iter, **options)
+        return made.fit(rows.to_dense(), start=start)
 
     def transform(self, X: Any) -> _Floats:
         """Complete rows (m, d).
@@ -149,8 +172,17 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         check_is_fitted(self)
         table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
         rows = scale_columns(table, ColumnScale(self.mean_, self.scale_, self.observed_columns_))
+        if self.self_masking:
+            columns = ColumnScale(self.mean_ - self.scale_ * self.posterior_.mean_, self.scale_, self.observed_columns_)
+            completed = self.posterior_.complete(scale_columns(table, columns).to_dense())
+            return self._kept(completed * columns.scale + columns.mean, table)
         codes = row_codes(rows, self.components_.T, self.noise_variance_, n_jobs=self.n_jobs).code
         made: _Floats = row_product(codes, self.components_, self.n_jobs) * self.scale_ + self.mean_
+        return self._kept(made, table)
+
+    @staticmethod
+    def _kept(made: _Floats, table: Observed) -> _Floats:
+        """Rows with the observed entries as they came."""
         made[np.repeat(np.arange(table.shape[0]), table.row_counts), table.indices] = table.values
         return made
 

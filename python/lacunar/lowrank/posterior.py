@@ -147,7 +147,9 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.n_jobs = n_jobs
 
-    def fit(self, Z: _Floats, weight: _Floats | None = None, start: LowRankPosterior | None = None) -> LowRankPosterior:
+    def fit(
+        self, Z: _Floats, weight: _Floats | None = None, start: LowRankPosterior | Factors | None = None
+    ) -> LowRankPosterior:
         """Learn the model.
 
         Parameters
@@ -156,8 +158,8 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
             Standardised columns, NaN where missing.
         weight : ndarray of shape (n,), optional
             A row of weight w counts as w equal rows.
-        start : LowRankPosterior, optional
-            A fitted posterior of the same columns to start from: its rank is kept.
+        start : LowRankPosterior or Factors, optional
+            A fitted model of the same columns to start from: its rank is kept.
 
         Returns
         -------
@@ -165,7 +167,7 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
         """
         rng = generator(fixed_seed(self.random_state))
         drawn = rng.permutation(len(Z))[: self.max_rows]
-        model = None if start is None else start._factors()
+        model = start.factors() if isinstance(start, LowRankPosterior) else start
         few = drawn[:_FEW_ROWS]
         many = -(-self.max_iter // 3)
         stages = [(few, self.max_iter - many), (drawn, many)]
@@ -211,7 +213,8 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
         self.masked_ = np.zeros(len(self.mean_), dtype=bool) if masking is None else masking.own
         self.n_iter_ = n_iter
 
-    def _factors(self) -> Factors:
+    def factors(self) -> Factors:
+        """The model without its masking functions."""
         return Factors(self.components_.T, self.mean_, self.noise_variance_, 1.0, self.n_iter_, False, 0)
 
     def _masking(self) -> Masking | None:
@@ -251,7 +254,7 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
         return completed
 
     def _coded(self, Z: _Floats, *, inverse: bool) -> Codes:
-        model, masking = self._factors(), self._masking()
+        model, masking = self.factors(), self._masking()
         if masking is None:
             table, values = table_of(Z), None
             values = table.values - model.mean[table.indices]

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import nnls
 from sklearn.base import RegressorMixin
 from sklearn.utils import get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -29,6 +30,12 @@ Labelled = tuple[Observed, _Floats]  # rows, and labels (n, targets), NaN where 
 
 _COMPONENTS = 10  # of n_components=None
 _SAME_RANK = 1e-10  # as in the core
+_SPREADS, _LEAST_SPREAD = (
+    48,
+    1e-5,
+)  # edges of bins of variances that missing entries leave; the lowest, in units of the largest
+_CODED_ROWS = 2**14  # whose covariances are held at once
+_REWEIGHTED, _PRIOR_ROWS = 20, 2.0  # steps of the fit of variances, and rows that its prior is worth
 
 
 class Subspace(NamedTuple):
@@ -188,22 +195,28 @@ class SubspaceRegression(RegressorMixin, SubspaceModel):  # type: ignore[misc]
         self.sizes_ = np.where(sizes > 0, sizes, 1.0)
         self.components_ = np.ascontiguousarray((found.basis / self.sizes_).T)
         self.mean_ = self.mean_ + self.scale_ * found.mean
-        coded = parts.map(code_labelled, found.mean, self._basis(), self.ridge_, self.sigma2_ is not None, self.n_jobs)
         weights, shift = found.weights, np.zeros_like(self.label_mean_)
         if weights is None:
-            fit = fit_labels(coded.map(codes_and_labels), alpha, l1_ratio, intercept=not self._printed)
+            coded = parts.map(code_labelled, found.mean, self._basis(), self.ridge_, self.n_jobs)
+            fit = fit_labels(coded, alpha, l1_ratio, intercept=not self._printed)
             weights, shift = fit.weights, np.nan_to_num(fit.intercept)
         coef, intercept = weights / self.sizes_[:, None], self.label_mean_ + shift
         self.coef_ = coef[:, 0] if self.one_target_ else coef
         self.intercept_ = float(intercept[0]) if self.one_target_ else intercept
-        known, left, inverse = coded.total(label_sums, weights, shift)
-        with np.errstate(invalid="ignore"):  # a target without labels has no variance
-            self.label_variance_, self.spread_scale_ = left / known, np.ones_like(known)
-            if self.sigma2_ is not None:
-                unexplained = np.einsum("tt->t", self._spread(inverse)) / known
-                # Where y depends on the entries themselves, their noise is no error: the residuals say how much of it is.
-                self.spread_scale_ = np.minimum(self.label_variance_ / np.maximum(unexplained, 1e-300), 1.0)
-                self.label_variance_ = np.maximum(self.label_variance_ - unexplained, 0.0)
+        sigma2 = found.sigma2 or 0.0
+        packed = sigma2 * packed_squares(weights)
+        row = Observed.from_dense(np.ones((1, len(self.scale_))))
+        least = (row_codes(row, self._basis(), self.ridge_, inverse=True).inverse @ packed)[0]  # of a complete row
+        largest = self.tau_ * np.sum(weights**2, axis=0)  # of a row with nothing observed
+        edges = least + np.maximum(largest - least, 0.0) * np.geomspace(_LEAST_SPREAD, 1.0, _SPREADS)[:, None]
+        given = (found.mean, self._basis(), self.ridge_, weights, shift, packed, edges.T, self.n_jobs)
+        sums = Residuals(*parts.total(residual_sums, *given))
+        if self.sigma2_ is None:
+            with np.errstate(invalid="ignore"):  # a target without labels has no variance
+                self.label_variance_ = sums.squares.sum(axis=1) / sums.rows.sum(axis=1)
+            self.spread_scale_ = np.ones_like(self.label_variance_)
+        else:
+            self.label_variance_, self.spread_scale_ = fit_variances(sums, least)
 
     def _basis(self) -> _Floats:
         """The basis (D, d) in which codes have variance `tau_`: `components_` times their lengths."""
@@ -217,13 +230,9 @@ class SubspaceRegression(RegressorMixin, SubspaceModel):  # type: ignore[misc]
 
     def _spread(self, inverse: _Floats) -> _Floats:
         """Variance (n, targets) of w z that the missing entries leave: sigma^2 w M^-1 w."""
-        weights = self._weights()
-        row, column = np.tril_indices(len(weights))
-        twice = np.where(row == column, 1.0, 2.0)
-        products = twice[:, None] * weights[row] * weights[column]
         assert self.sigma2_ is not None
-        spread: _Floats = self.sigma2_ * row_product(inverse, products, self.n_jobs)
-        return spread
+        made: _Floats = self.sigma2_ * row_product(inverse, packed_squares(self._weights()), self.n_jobs)
+        return made
 
     @property
     def feature_coef_(self) -> _Floats:
@@ -265,7 +274,7 @@ class SubspaceRegression(RegressorMixin, SubspaceModel):  # type: ignore[misc]
             return made[:, 0] if self.one_target_ else made
         if self.sigma2_ is None:
             raise ValueError("return_std needs a noise model; this solver learns none. Use SLRMRegressor.")
-        std = np.sqrt(self.spread_scale_ * self._spread(found.inverse) + self.label_variance_)
+        std = np.sqrt(np.maximum(self.spread_scale_ * self._spread(found.inverse) + self.label_variance_, 0.0))
         return (made[:, 0], std[:, 0]) if self.one_target_ else (made, std)
 
     def _gamma(self) -> float | None:
@@ -290,34 +299,78 @@ def standardised(rows: Observed, columns: ColumnScale, clip: float | None) -> Ob
     return made.with_values(np.clip(made.values, -clip, clip))
 
 
-class Coded(NamedTuple):
-    """Codes of rows with their labels, and by target the sum of the packed inverses of rows that have it."""
-
-    code: _Floats  # (n, d)
-    labels: _Floats  # (n, targets)
-    inverse: _Floats  # (targets, d (d + 1) / 2), or (targets, 0)
-
-
 def code_labelled(
-    part: Labelled, mean: _Floats, basis: _Floats, ridge: float, inverse: bool, n_jobs: int | None
-) -> Coded:
-    """Codes of the rows less a mean."""
+    part: Labelled, mean: _Floats, basis: _Floats, ridge: float, n_jobs: int | None
+) -> tuple[_Floats, _Floats]:
+    """Codes (n, d) of the rows less a mean, and labels (n, targets)."""
     rows, labels = part
-    if mean.any():
-        rows = rows.with_values(rows.values - mean[rows.indices])
-    found = row_codes(rows, basis, ridge, inverse=inverse, n_jobs=n_jobs)
-    known = (~np.isnan(labels)).T.astype(np.float64)
-    return Coded(found.code, labels, known @ found.inverse if inverse else np.zeros((labels.shape[1], 0)))
+    return row_codes(_less(rows, mean), basis, ridge, n_jobs=n_jobs).code, labels
 
 
-def codes_and_labels(part: Coded) -> tuple[_Floats, _Floats]:
-    return part.code, part.labels
+def _less(rows: Observed, mean: _Floats) -> Observed:
+    return rows.with_values(rows.values - mean[rows.indices]) if mean.any() else rows
 
 
-def label_sums(part: Coded, weights: _Floats, shift: _Floats) -> tuple[_Floats, _Floats, _Floats]:
-    """By target, of the rows that have it: their number, squares of residuals, and packed inverses."""
-    left = part.labels - shift - part.code @ weights
-    return np.sum(~np.isnan(left), axis=0, dtype=np.float64), np.nansum(left**2, axis=0), part.inverse
+def packed_squares(weights: _Floats) -> _Floats:
+    """w w^T of every target, so that a packed symmetric matrix M times it is w M w: (d (d + 1) / 2, targets)."""
+    row, column = np.tril_indices(len(weights))
+    twice = np.where(row == column, 1.0, 2.0)
+    made: _Floats = twice[:, None] * weights[row] * weights[column]
+    return made
+
+
+class Residuals(NamedTuple):
+    """Of rows with a label, by target and bin of the variance that their missing entries leave: number, squares of residuals, variances."""
+
+    rows: _Floats  # (targets, bins)
+    squares: _Floats
+    spread: _Floats
+
+
+def residual_sums(
+    part: Labelled, mean: _Floats, basis: _Floats, ridge: float, weights: _Floats, shift: _Floats, packed: _Floats,
+    edges: _Floats, n_jobs: int | None,
+) -> Residuals:  # fmt: skip
+    """Sums of the residuals of label weights (d, targets), in bins between `edges` (targets, bins - 1). O(n d^3), some rows at a time."""
+    rows, labels = part
+    made = Residuals(*(np.zeros((len(edges), edges.shape[1] + 1)) for _ in range(3)))
+    rows, start = _less(rows, mean), 0
+    for some in rows.iter_batches(_CODED_ROWS):
+        found = row_codes(some, basis, ridge, inverse=bool(packed.any()), n_jobs=n_jobs)
+        y = labels[start : start + len(some)]
+        start += len(some)
+        left = (y - shift - found.code @ weights) ** 2
+        spread = found.inverse @ packed if packed.any() else np.zeros_like(left)
+        for t in range(len(edges)):
+            known = ~np.isnan(left[:, t])
+            at = np.searchsorted(edges[t], spread[known, t])
+            for sums, each in zip(made, (None, left[known, t], spread[known, t]), strict=True):
+                sums[t] += np.bincount(at, each, minlength=sums.shape[1])
+    return made
+
+
+def fit_variances(sums: Residuals, least: _Floats) -> tuple[_Floats, _Floats]:
+    """a and b, by target, of squared residuals a + b v: v the variance that the missing entries leave, `least` (targets,) for a complete row.
+
+    b is 1 and a >= 0 where y is linear in the code. Where y depends on the entries themselves, their noise is no error: a complete row
+    leaves less than `least`, so that a can be negative; a + b v never is. Maximum of the Gaussian likelihood over bins of v with a + b least >= 0 and
+    b >= 0, by least squares weighted with the fit before (iterated), and two rows that say b = 1 or what explains all residuals.
+    """
+    label, scale = np.full(len(sums.rows), np.nan), np.ones(len(sums.rows))
+    for t in np.flatnonzero(sums.rows.sum(axis=1) > 0):
+        full = sums.rows[t] > 0
+        count = sums.rows[t, full]
+        v, r = np.maximum(sums.spread[t, full] / count - least[t], 0.0), sums.squares[t, full] / count
+        square, mean = count @ r / count.sum(), count @ v / count.sum()
+        usual = min(square / max(mean, 1e-300), 1.0)
+        own = np.array([max(square - mean, 0.0), usual])
+        prior = np.sqrt(_PRIOR_ROWS) / max(square, 1e-300) * mean
+        for _ in range(_REWEIGHTED):
+            root = np.sqrt(count) / np.maximum(own[0] + own[1] * v, 1e-6 * square + 1e-300)
+            rows = np.column_stack([np.append(root, 0.0), np.append(root * v, prior)])
+            own = nnls(rows, np.append(root * r, prior * usual))[0]
+        label[t], scale[t] = own[0] - own[1] * least[t], own[1]
+    return label, scale
 
 
 # -- steps of the printed algorithms --------------------------------------------------------------------------------

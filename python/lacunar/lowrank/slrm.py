@@ -84,7 +84,10 @@ class SLRMRegressor(SubspaceRegression):
     ridge_ : float
     mean_, scale_, observed_columns_ : ndarrays of shape (D,)
     label_mean_, label_variance_ : ndarrays of shape (targets,)
-        Of y, and of y around w a.
+        Of y; and variance of y around its prediction beside `spread_scale_` times what the missing entries leave, negative where y depends
+        on the entries' own noise.
+    spread_scale_ : ndarray of shape (targets,)
+        Share of that which is an error of y: 1 where y is linear in a.
     n_components_ : int
     n_iter_, n_singular_ : int
         Steps, and rows whose code was not unique.
