@@ -69,6 +69,7 @@ def test_bounds_are_the_printed_formulas():
     assert objective_bound(T, d, gamma, 0.2, delta=0.1, lipschitz=L) == pytest.approx(
         84 * L**2 * size * np.log(T / 0.1) / (0.2 * T)
     )
+    assert objective_bound(T, 1, 1, 0.2, lipschitz=1e-3) == objective_bound(T, 1, 1, 0.2)  # R >= 1 in Pegasos
 
 
 def test_ranges_are_checked():

@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-_PEGASOS = (
-    21 * 4
-)  # of Theorem 2 in the source of the paper's O(...): 21 c ln(T / delta) / (rho T), c = (2 L sqrt(Gamma))^2
+# Of Theorem 2 in the source of the paper's O(...): 21 c ln(T / delta) / (rho T), c = (2 L sqrt(Gamma))^2.
+_PEGASOS = 21 * 4
 
 
 def embedding_size(n_features: int, gamma: int) -> int:
@@ -116,7 +115,7 @@ def objective_bound(
 ) -> float:
     """Theorem 2, item 2: how far the plain mean of T iterates is from the least objective, with probability 1 - delta.
 
-    84 L^2 Gamma ln(T / delta) / (rho T), for rows with |P_o x| <= 1 drawn independently. O(1).
+    84 max(L^2 Gamma, 1) ln(T / delta) / (rho T), for rows with |P_o x| <= 1 drawn independently. O(1).
 
     Parameters
     ----------
@@ -143,7 +142,8 @@ def objective_bound(
     Notes
     -----
     The paper prints O(...) and refers to Pegasos [1]_, whose Theorem 2 has 21 c ln(T / delta) / (rho T) without projection,
-    c = (2 L sqrt(Gamma))^2 by the paper's bound on a gradient.
+    c = (2 L sqrt(Gamma))^2 by the paper's bound on a gradient (Lemma 4). That theorem asks for L sqrt(Gamma) >= 1: a smaller L counts
+    as 1 / sqrt(Gamma), of which it is no less a Lipschitz constant.
 
     References
     ----------
@@ -159,7 +159,7 @@ def objective_bound(
     if rho > 0.25:
         raise ValueError(f"rho must be at most 1/4 in Theorem 2; got {rho:g}. Use a smaller rho.")
     size = embedding_size(n_features, gamma)
-    return _PEGASOS * lipschitz**2 * size * math.log(n_steps / delta) / (rho * n_steps)
+    return _PEGASOS * max(lipschitz**2 * size, 1.0) * math.log(n_steps / delta) / (rho * n_steps)
 
 
 def theory_rho(
