@@ -22,8 +22,8 @@ Rows<T> rows_in(const Support<T>& support, Offset n_cols) {
 template <class T>
 class Descent {
  public:
-  Descent(const RowKernel<T>& kernel, const Lesson<T, T>& lesson, const StepRule& rule, Support<T>& support, double* clock,
-          double* values)
+  Descent(const RowKernel<T>& kernel, const Lesson<T, T>& lesson, const StepRule& rule, Support<T>& support,
+          double* clock, double* values)
       : kernel_(kernel),
         lesson_(lesson),
         rule_(rule),
@@ -156,10 +156,10 @@ void online_decide(const RowKernel<T>& kernel, const Rows<T>& rows, const T* sca
   parallel_tasks(n_threads, (rows.n_rows + lanes - 1) / lanes, [] { return LaneBlock<T>(); }, work);
 }
 
-#define LACUNAR_ONLINE(T)                                                                                         \
-  template Offset online_descend<T>(const RowKernel<T>&, const Lesson<T, T>&, const StepRule&, Offset, Support<T>&,  \
-                                    double*, double*, bool, int);                                                 \
-  template void online_decide<T>(const RowKernel<T>&, const Rows<T>&, const T*, const Support<T>&, const double*, \
+#define LACUNAR_ONLINE(T)                                                                                           \
+  template Offset online_descend<T>(const RowKernel<T>&, const Lesson<T, T>&, const StepRule&, Offset, Support<T>&, \
+                                    double*, double*, bool, int);                                                   \
+  template void online_decide<T>(const RowKernel<T>&, const Rows<T>&, const T*, const Support<T>&, const double*,   \
                                  Offset, double*, int);
 LACUNAR_ONLINE(float)
 LACUNAR_ONLINE(double)
