@@ -1,5 +1,6 @@
 """Low-rank models of partially observed rows: subspaces, trackers of streams, imputation, and regression through a subspace."""
 
+from lacunar.lowrank.gaussian import GaussianRegressor
 from lacunar.lowrank.imputer import LowRankImputer
 from lacunar.lowrank.moments import PairSums, column_pair_sums
 from lacunar.lowrank.mpcr import MPCRRegressor, SMPCRRegressor
@@ -22,6 +23,7 @@ __all__ = [
     "GROUSE",
     "PETRELS",
     "POPCA",
+    "GaussianRegressor",
     "LowRankImputer",
     "MPCRRegressor",
     "PairSums",

@@ -22,6 +22,7 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.SLRMRegressorCV": ("lacunar.lowrank", "SLRMRegressorCV"),
     "lacunar.LowRankPosterior": ("lacunar.lowrank.posterior", "LowRankPosterior"),
     "lacunar.PosteriorRidge": ("lacunar.lowrank.posterior", "PosteriorRidge"),
+    "lacunar.GaussianRegressor": ("lacunar.lowrank", "GaussianRegressor"),
     "lacunar.MPCRRegressor": ("lacunar.lowrank", "MPCRRegressor"),
     "lacunar.SMPCRRegressor": ("lacunar.lowrank", "SMPCRRegressor"),
     "lacunar.POPCA": ("lacunar.lowrank", "POPCA"),
