@@ -59,6 +59,21 @@ def column_gram_product(
     n_threads: int,
 ) -> NDArray[np.float64]: ...
 def row_product(a: _Float, b: NDArray[np.float64], n_threads: int) -> NDArray[np.float64]: ...
+def add_forest(
+    rows: NDArray[np.float64],
+    roots: NDArray[np.int32],
+    outputs: NDArray[np.int32],
+    feature: NDArray[np.int32],
+    threshold: NDArray[np.float64],
+    left: NDArray[np.int32],
+    right: NDArray[np.int32],
+    missing_left: NDArray[np.uint8],
+    category_set: NDArray[np.int32],
+    sets: NDArray[np.uint32],
+    values: NDArray[np.float32],
+    out: NDArray[np.float64],
+    n_threads: int,
+) -> None: ...
 def selected_inverse(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],

@@ -41,3 +41,13 @@ def one_blas_thread() -> Any:
     itself, for a BLAS whose setting is one of the thread.
     """
     return _blas().limit(limits=1)
+
+
+@cache
+def _openmp() -> Any:
+    return ThreadpoolController().select(user_api="openmp")
+
+
+def one_openmp_thread() -> Any:
+    """A context with OpenMP on one thread: sums of gradient boosting then do not depend on the machine."""
+    return _openmp().limit(limits=1)

@@ -305,12 +305,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 def _frame_columns(frame: Any) -> list[tuple[Any, _Column]]:
     """Names and values; columns of numbers are taken together, as there may be thousands."""
-    numeric = [name for name, dtype in frame.schema.items() if dtype.is_numeric() or dtype == nw.Boolean]
-    block = frame.select(numeric).to_numpy() if numeric else np.empty((0, 0))
-    places = {name: j for j, name in enumerate(numeric)} if block.dtype.kind in "biuf" else {}
+    numeric = [k for k, dtype in enumerate(frame.schema.values()) if dtype.is_numeric() or dtype == nw.Boolean]
+    block = frame[:, numeric].to_numpy() if numeric else np.empty((0, 0))  # by number: a frame may name its columns by numbers
+    places = {k: j for j, k in enumerate(numeric)} if block.dtype.kind in "biuf" else {}
     return [
-        (name, _column(block[:, places[name]], name) if name in places else _frame_column(frame.get_column(name), name))
-        for name in frame.columns
+        (name, _column(block[:, places[k]], name) if k in places else _frame_column(frame[:, k], name))
+        for k, name in enumerate(frame.columns)
     ]
 
 

@@ -1,5 +1,7 @@
-"""Learners that stand on several families: KARMA beside low-rank completion, combined on out-of-fold predictions."""
+"""The one learner, which stands on several families: every kind of member on the table as it is, pooled on out-of-fold values."""
 
+from lacunar.learner.classifier import LacunarClassifier
+from lacunar.learner.regressor import LacunarRegressor
 from lacunar.learner.stack import KarmaStackClassifier, KarmaStackRegressor
 
-__all__ = ["KarmaStackClassifier", "KarmaStackRegressor"]
+__all__ = ["KarmaStackClassifier", "KarmaStackRegressor", "LacunarClassifier", "LacunarRegressor"]

@@ -39,6 +39,16 @@ CLASSES: dict[str, tuple[str, str]] = {
     },
     "lacunar.OnlineMatrixClassifier": ("lacunar.completion", "OnlineMatrixClassifier"),
     "lacunar.TableModel": ("lacunar.compare", "TableModel"),
+    "lacunar.LacunarClassifier": ("lacunar.learner", "LacunarClassifier"),
+    "lacunar.LacunarRegressor": ("lacunar.learner", "LacunarRegressor"),
+    "lacunar.learner.TableViews": ("lacunar.learner.views", "TableViews"),
+    "lacunar.learner.Ensemble": ("lacunar.learner.ensemble", "Ensemble"),
+    "lacunar.learner.Trees": ("lacunar.learner.trees", "Trees"),
+    **{
+        f"lacunar.learner.{name}": ("lacunar.learner.members", name)
+        for name in ("KernelMember", "GaussianMember", "BoostingMember", "ForestMember", "LogisticMember")
+    },
+    **{f"lacunar.learner.{name}": ("lacunar.learner.pool", name) for name in ("LogPool", "LinearPool")},
 }
 # Frozen dataclasses of plain fields, which `_check_loaded` checks.
 RECORDS: dict[str, tuple[str, str]] = {

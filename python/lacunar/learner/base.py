@@ -1,0 +1,306 @@
+"""What the classifier and the regressor share: views of the table, the posterior, folds, time, and what they say of themselves."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from numbers import Integral, Real
+from time import perf_counter
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import _check_sample_weight, _num_samples
+
+from lacunar._log import say
+from lacunar._random import fixed_seed, generator
+from lacunar._threads import one_blas_thread
+from lacunar.learner.ensemble import Ensemble
+from lacunar.learner.members import MEMBERS, Lesson, Rest
+from lacunar.learner.views import TableViews, View
+from lacunar.lowrank.posterior import LowRankPosterior
+from lacunar.observed import Observed
+from lacunar.observed.rules import Array, Instance, Number, Optional, Rule
+
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.intp]
+
+_ALWAYS_SEEN = 0.01  # share missing in training, below which a column is completed where it is missing
+_FAR = 0.15  # beyond the shares missing of nearly all training rows
+_ROWS_TO_JUDGE = 20
+MOST_ROWS = (
+    40_000  # that are folded; of more the members learn from a sample, and a table of pairs of columns from the rest
+)
+_FOLDS_OF_LARGE = 3
+BATCH = 20_000  # rows seen at once beyond the sample
+_WARNED: weakref.WeakSet[Any] = weakref.WeakSet()  # learners that have warned of rows unlike those of training
+
+
+class Table(NamedTuple):
+    """Any table, of which rows can be taken."""
+
+    X: Any
+    n: int
+
+    @classmethod
+    def of(cls, X: Any) -> Table:
+        """Sparse matrices by rows; what is no table goes on to the encoder, which says so."""
+        X = X.tocsr() if sp.issparse(X) else X
+        X = X if hasattr(X, "shape") or hasattr(X, "columns") or isinstance(X, Observed) else np.asarray(X)
+        return cls(X, _num_samples(X))
+
+    def take(self, rows: _Ints) -> Any:
+        if len(rows) == self.n and np.array_equal(rows, np.arange(self.n)):
+            return self.X
+        return self.X[rows] if isinstance(self.X, Observed) else _safe_indexing(self.X, rows)
+
+
+class Target(NamedTuple):
+    """What is to be predicted of some rows, and how much each of them counts."""
+
+    codes: _Ints | None  # numbers of classes; None for regression
+    Y: _Floats  # (n, q)
+    n_classes: int
+    weight: _Floats | None  # mean 1
+
+    def take(self, places: _Ints) -> Target:
+        codes = None if self.codes is None else self.codes[places]
+        weight = None if self.weight is None else self.weight[places] / self.weight[places].mean()
+        return Target(codes, self.Y[places], self.n_classes, weight)
+
+
+class LacunarBase(BaseEstimator):  # type: ignore[misc]
+    """Table to views to members to pool."""
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "members": [StrOptions({"auto"}), list, tuple],
+        "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"]), "cv_object"],
+        "time_limit": [Interval(Real, 0, None, closed="neither"), None],
+        "sparse_missing": [StrOptions({"absent", "nan"})],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+    _held: ClassVar[dict[str, Rule]] = {
+        "views_": Instance(TableViews),
+        "posterior_": Optional(Instance(LowRankPosterior)),
+        "always_seen_": Array("b", ("t",)),
+        "usual_share_": Number(low=0, high=1),
+    }
+    members: Any
+    cv: Any
+    time_limit: float | None
+    sparse_missing: Any
+    random_state: Any
+    n_jobs: int | None
+    verbose: Any
+
+    # -- the table ------------------------------------------------------------------------------------------------------
+
+    def _fit_table(self, table: Table, weight: _Floats | None) -> None:
+        """Learn the columns and the posterior, from a sample of a large table."""
+        rows = (
+            np.arange(table.n)
+            if table.n <= MOST_ROWS
+            else _spread(None, table.n, -(-table.n // MOST_ROWS), self._seed)[0]
+        )
+        some = table.take(rows)
+        self.views_ = TableViews(sparse_missing=self.sparse_missing).fit(some)
+        self.n_features_in_ = self.views_.encoder_.n_features_in_
+        names = getattr(self.views_.encoder_, "feature_names_in_", None)
+        if names is not None:
+            self.feature_names_in_ = names
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        view = self.views_.transform(some)
+        self._judge(view)
+        self.posterior_ = self._posterior(view.Z, None if weight is None else weight[rows])
+
+    def _judge(self, view: View) -> None:
+        """What share of a row is usually missing, and which columns hardly ever are."""
+        missing = np.isnan(view.T)
+        self.always_seen_ = missing.mean(axis=0) < _ALWAYS_SEEN
+        shares = missing.mean(axis=1) if missing.shape[1] else np.zeros(len(missing))
+        self.usual_share_ = float(np.quantile(shares, 0.99))
+
+    def _posterior(self, Z: _Floats, weight: _Floats | None) -> LowRankPosterior | None:
+        if Z.shape[1] < 2 or len(Z) < 4:
+            return None
+        started = perf_counter()
+        try:
+            made = LowRankPosterior(random_state=self._seed).fit(Z, weight=weight)
+        except Exception as error:
+            warnings.warn(
+                f"the low-rank model could not be fitted and is left out: {type(error).__name__}: {error}",
+                UserWarning,
+                stacklevel=5,
+            )
+            return None
+        say(self.verbose, "low-rank model: %.1f s", perf_counter() - started)
+        return made
+
+    def _with_always_seen(self, view: View) -> View:
+        """Entries of columns that training always saw, completed where they are missing."""
+        columns = self.always_seen_ & np.isnan(view.T).any(axis=0)
+        if self.posterior_ is None or not columns.any():
+            return view
+        rows = np.flatnonzero(np.isnan(view.T[:, columns]).any(axis=1))
+        some = View(view.Z[rows], view.T[rows])
+        made = self.views_.completed(some, self.posterior_.complete(some.Z), columns)
+        Z, T = view.Z.copy(), view.T.copy()
+        Z[rows], T[rows] = made.Z, made.T
+        return View(Z, T)
+
+    def _view(self, X: Any, *, judge: bool = True) -> View:
+        """Rows as the members see them."""
+        view = self.views_.transform(X)
+        if judge:
+            self._warn_if_unusual(view)
+        return self._with_always_seen(view)
+
+    def _in_batches(self, X: Any, answer: Callable[[View], _Floats]) -> _Floats:
+        """What `answer` says of all rows, a batch at a time."""
+        table = Table.of(X)
+        if table.n <= BATCH:
+            return answer(self._view(table.X))
+        batches = (np.arange(first, min(first + BATCH, table.n)) for first in range(0, table.n, BATCH))
+        return np.vstack([answer(self._view(table.take(batch))) for batch in batches])
+
+    def _warn_if_unusual(self, view: View) -> None:
+        if len(view.T) < _ROWS_TO_JUDGE or self in _WARNED:
+            return
+        share = float(np.isnan(view.T).mean()) if view.T.size else 0.0
+        if share > self.usual_share_ + _FAR:
+            _WARNED.add(self)
+            warnings.warn(
+                f"{share:.0%} of the entries are missing, and 99 of 100 training rows had at most {self.usual_share_:.0%}: predictions are "
+                "then less certain than they were out of fold. Train on rows like these if there are any.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    # -- learning -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _seed(self) -> int:
+        return int(generator(fixed_seed(self.random_state)).integers(2**31 - 1))
+
+    def _names(self) -> list[str]:
+        """Members to train, in the order in which they are worth their time."""
+        if isinstance(self.members, str):
+            return list(MEMBERS)
+        unknown = [name for name in self.members if name not in MEMBERS]
+        if unknown or not len(self.members):
+            raise ValueError(
+                f"members must be 'auto' or a list of some of {', '.join(MEMBERS)}; got {list(self.members)!r}. Name at least one."
+            )
+        return [name for name in MEMBERS if name in self.members]
+
+    def _weight(self, sample_weight: Any, X_rows: int) -> _Floats | None:
+        """Weights of the rows, or None where all are equal."""
+        if sample_weight is None:
+            return None
+        made: _Floats = _check_sample_weight(sample_weight, np.empty((X_rows, 1)), ensure_non_negative=True)
+        if not made.any():
+            raise ValueError(
+                "sample_weight must be positive in some row; got zeros only. Leave it out to weigh rows equally."
+            )
+        return made
+
+    def _folds(self, rows: _Ints, n: int, target: Target, *, large: bool) -> list[_Ints]:
+        """Test rows of every fold, a partition of the kept rows; a splitter counts all n rows of the table."""
+        if isinstance(self.cv, Integral):
+            splits = min(int(self.cv), _FOLDS_OF_LARGE if large else len(rows), len(rows))
+            return _spread(target.codes, len(rows), splits, self._seed)
+        place = np.full(n, -1)
+        place[rows] = np.arange(len(rows))
+        known = target.Y[:, 0] if target.codes is None else target.codes
+        whole = np.zeros(n, dtype=known.dtype)
+        whole[rows] = known
+        splits = check_cv(self.cv, whole, classifier=target.codes is not None).split(np.zeros((n, 1)), whole)
+        folds = [np.sort(place[test][place[test] >= 0]) for _, test in splits]
+        folds = [fold for fold in folds if len(fold)]
+        if not np.array_equal(np.sort(np.concatenate(folds)), np.arange(len(rows))):
+            raise ValueError(
+                "cv must put every row into the test part of exactly one fold; it does not. Use a number of folds, KFold, "
+                "StratifiedKFold or GroupKFold."
+            )
+        return folds
+
+    def _sample(self, rows: _Ints, codes: _Ints | None) -> _Ints:
+        """Places among `rows` that members fold: all of them, or a stratified sample of a large table."""
+        if len(rows) <= MOST_ROWS:
+            return np.arange(len(rows))
+        return _spread(codes, len(rows), -(-len(rows) // MOST_ROWS), self._seed)[0]
+
+    def _trained(self, table: Table, rows: _Ints, target: Target, deadline: float) -> tuple[Ensemble, _Floats]:
+        """An ensemble for the rows whose targets are known, and its out-of-fold values."""
+        chosen = self._sample(rows, target.codes)
+        few, of_few = rows[chosen], target.take(chosen)
+        rest = np.setdiff1d(np.arange(len(rows)), chosen, assume_unique=True)
+        lesson = Lesson(
+            view=self._view(table.take(few), judge=False),
+            categorical=self.views_.categorical_,
+            codes=of_few.codes,
+            Y=of_few.Y,
+            n_classes=target.n_classes,
+            folds=self._folds(few, table.n, of_few, large=bool(rest.size)),
+            weight=of_few.weight,
+            posterior=self.posterior_,
+            seed=self._seed,
+            n_jobs=self.n_jobs,
+            deadline=deadline,
+            rest=None if not rest.size else lambda: self._rest(table, rows[rest], target.take(rest)),
+        )
+        made = Ensemble()
+        with one_blas_thread():
+            values = made.fit(lesson, self._names(), int(self.verbose))
+        return made, values
+
+    def _rest(self, table: Table, rows: _Ints, target: Target) -> Rest:
+        """Rows beyond the sample as a sparse table in single precision, a batch at a time."""
+        batches = (rows[first : first + BATCH] for first in range(0, len(rows), BATCH))
+        parts = (self._view(table.take(batch), judge=False).Z.astype(np.float32) for batch in batches)
+        return Rest(Observed.vstack(Observed.from_dense(part) for part in parts), target.codes, target.Y, target.weight)
+
+    def _deadline(self) -> float:
+        return np.inf if self.time_limit is None else perf_counter() + float(self.time_limit)
+
+    def _left_of(self, deadline: float) -> float:
+        return max(deadline - perf_counter(), 0.0)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.sparse = True
+        tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
+
+def _spread(codes: _Ints | None, n: int, splits: int, seed: int) -> list[_Ints]:
+    """Random folds with the rows of every class spread as evenly as they go, also where a class has fewer rows than there are folds."""
+    order = generator(seed).permutation(n)
+    if codes is not None:
+        order = order[np.argsort(codes[order], kind="stable")]
+    return [np.sort(order[k::splits]) for k in range(splits)]
+
+
+def report(ensembles: Sequence[Ensemble]) -> dict[str, Any]:
+    """Columns of a small table: member, its own score out of fold, its weight, its seconds."""
+    table: dict[str, list[Any]] = {"target": [], "member": [], "score": [], "weight": [], "seconds": []}
+    for number, each in enumerate(ensembles):
+        weights = np.atleast_2d(each.weights()).mean(axis=0)
+        for name, score, weight, seconds in zip(each.names_, each.scores_, weights, each.seconds_, strict=True):
+            table["target"].append(number)
+            table["member"].append(name)
+            table["score"].append(float(score))
+            table["weight"].append(float(weight))
+            table["seconds"].append(float(seconds))
+    if len(ensembles) == 1:
+        del table["target"]
+    return table

@@ -1,0 +1,369 @@
+"""`LacunarClassifier`: the answer to "I have a table with missing values and labels"."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.metrics import get_scorer, get_scorer_names
+from sklearn.utils import check_consistent_length, compute_class_weight
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from lacunar._snapshot import all_or_nothing
+from lacunar.learner.base import LacunarBase, Table, Target, report
+from lacunar.learner.ensemble import Ensemble
+from lacunar.observed.door import SparseMissing, check_partial_labels
+from lacunar.observed.rules import Instance, Rule, floats
+
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.intp]
+
+_OFFSETS = np.linspace(-6.0, 6.0, 121)  # log odds by which a class may be preferred
+_ROWS_TO_WARN = 50
+
+
+class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
+    """Classification of a table with missing values, with nothing to choose: five kinds of learners, pooled on out-of-fold values.
+
+    Kernel machines over observed entries, a low-rank Gaussian with ridge regression, gradient boosting, extremely randomised trees and logistic
+    regression are trained on the table as it is; a log-linear pool weighs them by how well they predict rows they have not seen. No member
+    imputes before it learns, except that columns which training always saw are completed where they are missing at prediction.
+
+    Parameters
+    ----------
+    members : "auto" or list of {"logistic", "gaussian", "kernels", "boosting", "forest"}, default="auto"
+        What is trained; "auto" is all of them.
+    cv : int or splitter, default=5
+        Folds of the out-of-fold values; a splitter must test every row once.
+    scoring : str or callable, default="accuracy"
+        What `predict` is to be good at, as in `sklearn.model_selection.cross_val_score`: thresholds between classes are tuned to it on
+        out-of-fold probabilities. Nothing is tuned for "accuracy", for which the likeliest class is the best answer, and for scores of probabilities.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of classes, in training and in probabilities.
+    time_limit : float, default=None
+        Seconds after which no member begins and trees stop growing; one member is always trained.
+    sparse_missing : {"absent", "nan"}, default="absent"
+        What is missing in a sparse matrix: entries it does not store, or stored NaN.
+    random_state : int, RandomState or None, default=None
+        Folds, trees and subsamples; None is seed 0.
+    n_jobs : int, default=None
+        Threads. Answers do not depend on it.
+    verbose : bool or int, default=False
+        A line for every member.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (c,)
+        Labels in sorted order.
+    weights_ : ndarray of shape (members,)
+        Exponents of the members' probabilities in the pool.
+    members_ : list of str
+        Members that were trained.
+    report_ : dict of lists
+        Columns "member", "score" (accuracy out of fold), "weight", "seconds": `pandas.DataFrame(model.report_)` is a table.
+    out_of_fold_ : ndarray of shape (labelled rows, c)
+        Probabilities of the training rows by members that had not seen them.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (d,)
+        Only when X has column names.
+
+    Raises
+    ------
+    ValueError
+        Infinite numbers, no known label, members of no known name, weights that are negative or all zero.
+
+    Warns
+    -----
+    UserWarning
+        A member fails and is left out; a class is never predicted; far more is missing at prediction than in training; a column of free text
+        is left out.
+
+    See Also
+    --------
+    LacunarRegressor : The same for numbers.
+    lacunar.karma.KarmaClassifierCV : The kernels alone, with exact leave-one-out values.
+
+    Notes
+    -----
+    p(y | row) is proportional to exp(sum of w_m log p_m(y | row)), where p_m is a member's calibrated probability, and w >= 0 minimises the
+    out-of-fold log loss, shrunk to equal weights by 1 + 400/n. Kernels: Hazan, Livni and Mansour, ICML 2015; Gaussian: the latent model of Ganti
+    and Willett, 2015, by EM. Rows whose label is missing (NaN, None) teach the low-rank Gaussian. O(n^2 d) up to 3,000 rows,
+    O(n (1500 + d) d) beyond.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar import LacunarClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2)) @ rng.normal(size=(2, 6))
+    >>> y = np.where(X[:, 0] > 0, "high", "low")
+    >>> X[rng.random(X.shape) < 0.3] = np.nan
+    >>> model = LacunarClassifier(members=["logistic", "gaussian", "kernels"]).fit(X[:150], y[:150])
+    >>> bool(model.score(X[150:], y[150:]) > 0.8)
+    True
+    >>> model.predict_proba(X[150:]).shape
+    (50, 2)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **LacunarBase._parameter_constraints,
+        "scoring": [StrOptions(set(get_scorer_names())), callable],
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+    _held: ClassVar[dict[str, Rule]] = {
+        **LacunarBase._held,
+        "ensemble_": Instance(Ensemble),
+        "offsets_": floats("c"),
+        "out_of_fold_": floats("labelled", "c", low=0, high=1 + 1e-9),
+    }
+
+    def __init__(
+        self,
+        *,
+        members: Any = "auto",
+        cv: Any = 5,
+        scoring: Any = "accuracy",
+        class_weight: Any = None,
+        time_limit: float | None = None,
+        sparse_missing: SparseMissing = "absent",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: bool | int = False,
+    ) -> None:
+        self.members = members
+        self.cv = cv
+        self.scoring = scoring
+        self.class_weight = class_weight
+        self.time_limit = time_limit
+        self.sparse_missing = sparse_missing
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train the members and their pool.
+
+        Parameters
+        ----------
+        X : frame (pandas, polars, Arrow), array with NaN, sparse matrix or Observed, shape (n, d)
+            Numbers, booleans, categories, text of few levels and dates; missing entries are NaN, None or NA.
+        y : array-like of shape (n,)
+            Labels; NaN or None where unknown.
+        sample_weight : array-like of shape (n,), default=None
+            Weights of the rows.
+
+        Returns
+        -------
+        self : LacunarClassifier
+        """
+        deadline = self._deadline()
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass one label a row."
+            )
+        table = Table.of(X)
+        labels, known = check_partial_labels(y)
+        check_consistent_length(table.X, labels)
+        check_classification_targets(labels[known])
+        weight = self._weight(sample_weight, len(labels))
+        rows = np.flatnonzero(known if weight is None else known & (weight > 0))
+        self.classes_, codes = np.unique(labels[rows], return_inverse=True)
+        target = self._target(codes, self._class_weighted(weight, rows, codes))
+        self._fit_table(table, weight)
+        self.ensemble_, logs = self._trained(table, rows, target, deadline)
+        of_sample = target.take(self._sample(rows, codes))
+        self.out_of_fold_ = np.exp(logs)
+        self.offsets_ = self._tuned(logs, of_sample)
+        self._warn_of_classes(logs, of_sample)
+        return self
+
+    def _target(self, codes: _Ints, weight: _Floats | None) -> Target:
+        """Classes as numbers, and as the targets of least squares."""
+        c = len(self.classes_)
+        Y = 2.0 * (codes[:, None] == np.arange(c)) - 1.0
+        return Target(codes, Y[:, 1:] if c == 2 else Y, c, weight)
+
+    def _class_weighted(self, weight: _Floats | None, rows: _Ints, codes: _Ints) -> _Floats | None:
+        """Weights of the labelled rows times those of their classes."""
+        each = None if weight is None else weight[rows]
+        if self.class_weight is None:
+            return each
+        each = np.ones(len(rows)) if each is None else each
+        if self.class_weight == "balanced":
+            totals = np.bincount(codes, weights=each)
+            return each * (totals.sum() / (len(totals) * totals))[codes]
+        made = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[codes])
+        return each * np.asarray(made, dtype=np.float64)[codes]
+
+    def _tuned(self, logs: _Floats, target: Target) -> _Floats:
+        """Offsets of the classes' log probabilities with which `predict` scores best out of fold."""
+        offsets, codes, weight = np.zeros(len(self.classes_)), target.codes, target.weight
+        assert codes is not None
+        if self.scoring == "accuracy" or len(self.classes_) < 2:
+            return offsets
+        score = get_scorer(self.scoring)
+        answer = _Answer(self.classes_)
+
+        def value(tried: _Floats) -> float:
+            extra = {} if weight is None else {"sample_weight": weight}
+            return float(score(answer.with_values(logs + tried), None, self.classes_[codes], **extra))
+
+        if self.scoring == "balanced_accuracy":  # of which the optimum is known: divide by the shares of the classes
+            shares = np.bincount(codes, weights=weight, minlength=len(offsets))
+            offsets = -np.log(np.maximum(shares / shares.sum(), 1e-12))
+            return offsets - offsets.mean()
+        best = value(offsets)
+        for k in range(len(offsets) if len(offsets) > 2 else 1):
+            tried = [(value(_moved(offsets, k, step)), -abs(step), step) for step in _OFFSETS]
+            top = max(tried)
+            if top[0] > best + 1e-12:
+                best, offsets = top[0], _moved(offsets, k, top[2])
+        return offsets
+
+    def _warn_of_classes(self, logs: _Floats, target: Target) -> None:
+        codes = target.codes
+        assert codes is not None
+        if len(codes) < _ROWS_TO_WARN or len(self.classes_) < 2:
+            return
+        predicted = np.unique((logs + self.offsets_).argmax(axis=1))
+        never = [str(self.classes_[k]) for k in np.setdiff1d(np.unique(codes), predicted)]
+        if never:
+            warnings.warn(
+                f"class {', '.join(map(repr, never[:5]))} is never predicted out of fold: it is rare, and scoring={self.scoring!r} gains nothing by it. "
+                "Use scoring='balanced_accuracy', or decide by predict_proba.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+    # -- answers --------------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The label of every row that is best for `scoring`.
+
+        Parameters
+        ----------
+        X : as in `fit`, shape (m, d)
+
+        Returns
+        -------
+        labels : ndarray of shape (m,)
+        """
+        logs = self._logs(X)
+        made: NDArray[Any] = self.classes_[(logs + self.offsets_).argmax(axis=1)]
+        return made
+
+    def predict_proba(self, X: Any) -> _Floats:
+        """Calibrated probabilities of the classes.
+
+        Parameters
+        ----------
+        X : as in `fit`, shape (m, d)
+
+        Returns
+        -------
+        probabilities : ndarray of shape (m, c)
+        """
+        chances = np.exp(self._logs(X))
+        return chances / chances.sum(axis=1, keepdims=True)
+
+    def predict_log_proba(self, X: Any) -> _Floats:
+        """Logarithms of `predict_proba`.
+
+        Parameters
+        ----------
+        X : as in `fit`, shape (m, d)
+
+        Returns
+        -------
+        logs : ndarray of shape (m, c)
+        """
+        return np.log(self.predict_proba(X))
+
+    def decision_function(self, X: Any) -> _Floats:
+        """Log odds of the second class, or log probabilities of more classes, moved by what `scoring` prefers: `predict` goes by them.
+
+        Parameters
+        ----------
+        X : as in `fit`, shape (m, d)
+
+        Returns
+        -------
+        values : ndarray of shape (m,) or (m, c)
+        """
+        values = self._logs(X) + self.offsets_
+        return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
+
+    def _logs(self, X: Any) -> _Floats:
+        check_is_fitted(self)
+        return self._in_batches(X, lambda view: self.ensemble_.predict(view, self.posterior_, self.n_jobs))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """`scoring` of the predictions.
+
+        Parameters
+        ----------
+        X : as in `fit`, shape (m, d)
+        y : array-like of shape (m,)
+            Labels.
+        sample_weight : array-like of shape (m,), default=None
+
+        Returns
+        -------
+        score : float
+        """
+        if self.scoring == "accuracy":
+            return float(super().score(X, y, sample_weight))
+        extra = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return float(get_scorer(self.scoring)(self, X, y, **extra))
+
+    @property
+    def members_(self) -> list[str]:
+        """Members that were trained."""
+        return list(self.ensemble_.names_)
+
+    @property
+    def weights_(self) -> _Floats:
+        """Exponents of the members' probabilities in the pool."""
+        return self.ensemble_.weights()
+
+    @property
+    def report_(self) -> dict[str, Any]:
+        """Member, score, weight and seconds, as columns."""
+        return report([self.ensemble_])
+
+
+def _moved(offsets: _Floats, k: int, step: float) -> _Floats:
+    made = offsets.copy()
+    made[k] += step
+    return made
+
+
+class _Answer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Answers a scorer with values that are there already."""
+
+    def __init__(self, classes: NDArray[Any]) -> None:
+        self.classes = classes
+        self.classes_ = classes
+
+    def with_values(self, logs: _Floats) -> _Answer:
+        self.values_ = logs
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        made: NDArray[Any] = self.classes_[self.values_.argmax(axis=1)]
+        return made
+
+    def predict_proba(self, X: Any) -> _Floats:
+        chances = np.exp(self.values_ - np.logaddexp.reduce(self.values_, axis=1, keepdims=True))
+        return np.asarray(chances)
+
+    def decision_function(self, X: Any) -> _Floats:
+        return self.values_[:, 1] - self.values_[:, 0] if self.values_.shape[1] == 2 else self.values_

@@ -1,0 +1,152 @@
+"""Members trained one after another, and pooled on their out-of-fold values."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from lacunar._log import say
+from lacunar.learner.members import MEMBERS, Lesson
+from lacunar.learner.pool import LinearPool, LogPool, log_softmax
+from lacunar.learner.views import View
+from lacunar.lowrank.posterior import LowRankPosterior
+from lacunar.observed.rules import COUNT, Instance, Items, Optional, Rule, Word, floats
+
+_Floats = NDArray[np.float64]
+
+_FEWEST_ROWS = 4  # below which there is nothing to fold
+
+
+class Ensemble(BaseEstimator):  # type: ignore[misc]
+    """The members that were finished, their pool, and what each of them cost."""
+
+    _held: ClassVar[dict[str, Rule]] = {
+        "n_classes_": COUNT,
+        "names_": Items(Word(tuple(MEMBERS)), length="finished"),
+        "prior_": floats("k"),
+        "scores_": floats("finished"),
+        "seconds_": floats("finished", low=0),
+        "members_": Items(Instance(BaseEstimator), length="finished"),
+        "pool_": Optional(Instance(BaseEstimator)),
+    }
+
+    def fit(self, lesson: Lesson, names: Sequence[str], verbose: int = 0) -> _Floats:
+        """Train and pool; the pool's own out-of-fold values (n, k) come back: log probabilities, or standardised targets."""
+        self.n_classes_ = lesson.n_classes
+        self.prior_ = _prior(lesson)
+        self.names_: list[str] = []
+        self.members_: list[Any] = []
+        self.seconds_, self.scores_ = np.zeros(0), np.zeros(0)
+        values: list[_Floats] = []
+        if lesson.n >= _FEWEST_ROWS and lesson.n_classes != 1:
+            values = self._train(lesson, names, verbose)
+        self.pool_ = self._pooled(values, lesson)
+        return self._combine(values, lesson.n)
+
+    def _train(self, lesson: Lesson, names: Sequence[str], verbose: int) -> list[_Floats]:
+        """Out-of-fold values of the members that could be trained, in the time there is."""
+        made: list[_Floats] = []
+        seconds: list[float] = []
+        for k, name in enumerate(names):
+            if not _usable(name, lesson):
+                continue
+            if made and _expected_seconds(name, lesson) > lesson.left():
+                say(verbose, "%s: left out, no time is left", name)
+                continue
+            started, member = perf_counter(), MEMBERS[name]()
+            say(verbose, "%s: member %d of %d begins%s", name, k + 1, len(names), _left(lesson))
+            try:
+                values = member.fit(lesson)
+                if not np.isfinite(values).all():
+                    raise FloatingPointError("its out-of-fold values are not finite")
+            except KeyboardInterrupt:
+                if not made:
+                    raise
+                warnings.warn(
+                    f"the fit was interrupted in member {name!r}: what is kept is the pool of {', '.join(self.names_)}. Fit again for all.",
+                    UserWarning,
+                    stacklevel=5,
+                )
+                break
+            except Exception as error:
+                warnings.warn(
+                    f"member {name!r} could not be fitted and is left out: {type(error).__name__}: {error}",
+                    UserWarning,
+                    stacklevel=5,
+                )
+                continue
+            seconds.append(perf_counter() - started)
+            made.append(values)
+            self.names_.append(name)
+            self.members_.append(member)
+            say(verbose, "%s: %.1f s, score %.4g out of fold", name, seconds[-1], _score(values, lesson))
+        self.seconds_ = np.array(seconds)
+        self.scores_ = np.array([_score(values, lesson) for values in made])
+        return made
+
+    def _pooled(self, values: list[_Floats], lesson: Lesson) -> LogPool | LinearPool | None:
+        if not values:
+            return None
+        if lesson.codes is not None:
+            return LogPool().fit(values, lesson.codes, lesson.weight)
+        return LinearPool().fit(values, lesson.Y, lesson.weight)
+
+    def _combine(self, values: list[_Floats], m: int) -> _Floats:
+        if self.pool_ is None:
+            return np.tile(self.prior_, (m, 1))
+        return self.pool_.log_chances(values) if isinstance(self.pool_, LogPool) else self.pool_.combine(values)
+
+    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
+        """Log probabilities (m, c), or standardised targets (m, q)."""
+        return self._combine([each.predict(view, posterior, n_jobs) for each in self.members_], len(view.Z))
+
+    def weights(self) -> _Floats:
+        """Of the members, (members,), or (q, members) for several targets."""
+        if self.pool_ is None:
+            return np.zeros(0)
+        made = self.pool_.weights_
+        return made[0] if isinstance(self.pool_, LinearPool) and len(made) == 1 else made
+
+
+def _prior(lesson: Lesson) -> _Floats:
+    """What is predicted without any member: log shares of the classes, or the mean of standardised targets."""
+    if lesson.codes is None:
+        return np.average(lesson.Y, axis=0, weights=lesson.weight)
+    shares = np.bincount(lesson.codes, weights=lesson.weight, minlength=lesson.n_classes)
+    return log_softmax(np.log(np.maximum(shares, 1e-12)))
+
+
+def _usable(name: str, lesson: Lesson) -> bool:
+    if name == "logistic":
+        return lesson.n_classes > 0
+    if name == "table":
+        return lesson.rest is not None
+    return name != "gaussian" or lesson.posterior is not None
+
+
+def _expected_seconds(name: str, lesson: Lesson) -> float:
+    """What a member takes at least, roughly; trees shorten themselves to what is left."""
+    n, p = lesson.view.Z.shape
+    if name == "kernels":
+        return 0.2 + 1e-3 * min(n, 3000) + 3e-4 * n
+    if name == "gaussian":
+        return 0.05 + 2e-6 * n * min(p, 200)
+    return 0.05 + 1e-6 * n * p if name == "logistic" else 0.3 + 4e-7 * n * p
+
+
+def _score(values: _Floats, lesson: Lesson) -> float:
+    """Of out-of-fold values: the share of rows that are right, or R2 averaged over targets."""
+    if lesson.codes is not None:
+        return float(np.average(values.argmax(axis=1) == lesson.codes, weights=lesson.weight))
+    errors = np.average((values - lesson.Y) ** 2, axis=0, weights=lesson.weight)
+    return float(np.mean(1.0 - errors))  # targets have variance 1
+
+
+def _left(lesson: Lesson) -> str:
+    return "" if np.isinf(lesson.deadline) else f", {max(lesson.left(), 0.0):.0f} s left"

@@ -1,0 +1,377 @@
+"""The members of the learner: five ways to predict from what was observed, each with out-of-fold values for the pool.
+
+A member's `fit(lesson)` returns values (n, k) of every row by what was learned without its fold, and `predict(view, posterior)` those of other
+rows: one column a class in units of log probabilities up to `Calibration`, or one a target.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+
+from lacunar._products import row_product
+from lacunar._threads import one_openmp_thread, thread_count
+from lacunar.karma import KarmaClassifier, KarmaRegressor
+from lacunar.karma.race import KernelRace
+from lacunar.learner.trees import Trees
+from lacunar.learner.views import View
+from lacunar.lowrank.posterior import LowRankPosterior, PosteriorRidge
+from lacunar.observed import Observed
+from lacunar.observed.rules import COUNT, Array, Instance, Items, Number, Rule, floats
+
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.intp]
+
+LEAST = 1e-4  # probability that a member may give a class
+_SMALLEST_TREES = 10  # of a forest cut short
+
+
+class Rest(NamedTuple):
+    """Rows of a large table beyond those of the lesson."""
+
+    rows: Observed
+    codes: _Ints | None
+    Y: _Floats
+    weight: _Floats | None
+
+
+@dataclass
+class Lesson:
+    """What members learn from: rows with known targets, twice viewed, and how they are folded."""
+
+    view: View
+    categorical: NDArray[np.bool_]  # columns of T
+    codes: _Ints | None  # (n,) numbers of classes, None for regression
+    Y: _Floats  # (n, q) standardised targets, or 2 onehot - 1 of the classes (one column for two)
+    n_classes: int  # 0 for regression
+    folds: list[_Ints]  # a partition of the rows
+    weight: _Floats | None  # (n,), mean 1
+    posterior: LowRankPosterior | None
+    seed: int
+    n_jobs: int | None = None
+    deadline: float = np.inf  # by perf_counter
+    rest: Callable[[], Rest] | None = None  # of a table too large for folds
+
+    @property
+    def n(self) -> int:
+        return len(self.Y)
+
+    def weights(self, rows: Any) -> _Floats | None:
+        return None if self.weight is None else self.weight[rows]
+
+    def left(self) -> float:
+        """Seconds."""
+        return self.deadline - perf_counter()
+
+    def cuts(self) -> Iterator[tuple[_Ints, _Ints]]:
+        """Training and test rows of every fold."""
+        every = np.arange(self.n)
+        for fold in self.folds:
+            yield np.setdiff1d(every, fold, assume_unique=True), fold
+
+
+def _scores(values: _Floats, n_classes: int) -> _Floats:
+    """One column a class from least-squares values, of which two classes have one."""
+    return np.column_stack([-values, values]) if n_classes == 2 else values
+
+
+def log_chances(chances: _Floats) -> _Floats:
+    made: _Floats = np.log(np.maximum(chances, LEAST))
+    return made
+
+
+class KernelMember(BaseEstimator):  # type: ignore[misc]
+    """Kernel ridge machines over missing entries: the average of the best of a race (`lacunar.karma.race`)."""
+
+    name = "kernels"
+    _held: ClassVar[dict[str, Rule]] = {"n_classes_": COUNT, "race_": Instance(KernelRace)}
+
+    def fit(self, lesson: Lesson) -> _Floats:
+        self.n_classes_ = lesson.n_classes
+        self.race_ = KernelRace(random_state=lesson.seed, n_jobs=lesson.n_jobs)
+        complete = None if lesson.posterior is None else lesson.posterior.complete
+        deadline = None if np.isinf(lesson.deadline) else lesson.deadline
+        made = self.race_.fit(
+            lesson.view.Z, lesson.Y, lesson.folds, weight=lesson.weight, complete=complete, deadline=deadline
+        )
+        return _scores(made, lesson.n_classes)
+
+    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
+        complete = None if posterior is None else posterior.complete
+        return _scores(self.race_.predict(view.Z, complete=complete), self.n_classes_)
+
+
+class GaussianMember(BaseEstimator):  # type: ignore[misc]
+    """Ridge regression on what a low-rank Gaussian says of a row, and on which entries are missing."""
+
+    name = "gaussian"
+    _held: ClassVar[dict[str, Rule]] = {"n_classes_": COUNT, "ridge_": Instance(PosteriorRidge)}
+
+    def fit(self, lesson: Lesson) -> _Floats:
+        assert lesson.posterior is not None
+        self.n_classes_, self.ridge_ = lesson.n_classes, PosteriorRidge()
+        made = self.ridge_.fit(lesson.view.Z, lesson.Y, lesson.folds, lesson.posterior, weight=lesson.weight)
+        return _scores(made, lesson.n_classes)
+
+    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
+        return _scores(self.ridge_.predict(view.Z, posterior), self.n_classes_)
+
+
+class BoostingMember(BaseEstimator):  # type: ignore[misc]
+    """scikit-learn's histogram gradient boosting with missing entries as they are: the mean of the models of the folds."""
+
+    name = "boosting"
+    _held: ClassVar[dict[str, Rule]] = {
+        "n_classes_": COUNT,
+        "trees_": Items(Items(Instance(Trees)), alike=False),
+        "classes_seen_": Items(Array("i", ("seen",), low=0, distinct=True), alike=False),
+        "shares_": Items(Number(low=0, high=1)),
+    }
+
+    def fit(self, lesson: Lesson) -> _Floats:
+        self.n_classes_ = lesson.n_classes
+        targets = [lesson.codes] if lesson.codes is not None else list(lesson.Y.T)
+        size = self._size(lesson)
+        jobs = [(y, train) for y in targets for train, _ in lesson.cuts()]
+        fitted = Parallel(n_jobs=thread_count(lesson.n_jobs), prefer="threads")(
+            delayed(_boosted)(self._model(lesson, size), lesson, y, train) for y, train in jobs
+        )
+        n_folds = len(lesson.folds)
+        models = [fitted[k * n_folds : (k + 1) * n_folds] for k in range(len(targets))]
+        self._keep(models, lesson)
+        out = np.zeros((lesson.n, lesson.n_classes or len(targets)))
+        for j, each in enumerate(models):
+            for model, fold in zip(each, lesson.folds, strict=True):
+                if lesson.n_classes:
+                    out[fold] = log_chances(_spread(model.predict_proba(lesson.view.T[fold]), model.classes_, lesson))
+                else:
+                    out[fold, j] = model.predict(lesson.view.T[fold])
+        return out
+
+    def _keep(self, models: list[list[Any]], lesson: Lesson) -> None:
+        """Models with the same classes share their trees; a fold may lack a class."""
+        self.trees_: list[list[Trees]] = []
+        self.classes_seen_: list[_Ints] = []
+        self.shares_: list[float] = []
+        for each in models:
+            if not lesson.n_classes:
+                self.trees_.append([Trees.of_boosting(each, lesson.categorical)])
+                continue
+            groups: dict[tuple[int, ...], list[Any]] = {}
+            for model in each:
+                groups.setdefault(tuple(int(c) for c in model.classes_), []).append(model)
+            self.shares_ = [len(group) / len(each) for group in groups.values()]
+            self.trees_.append([Trees.of_boosting(group, lesson.categorical) for group in groups.values()])
+            self.classes_seen_ = [np.array(seen, dtype=np.intp) for seen in groups]
+
+    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
+        if not self.n_classes_:
+            return np.column_stack([trees.sums(view.T, n_jobs)[:, 0] for (trees,) in self.trees_])
+        out = np.zeros((len(view.T), self.n_classes_))
+        for trees, seen, share in zip(self.trees_[0], self.classes_seen_, self.shares_, strict=True):
+            raw = trees.sums(view.T, n_jobs)
+            raw = np.column_stack([np.zeros(len(raw)), raw]) if raw.shape[1] == 1 else raw
+            each = np.full(out.shape, np.log(LEAST))
+            each[:, seen] = np.maximum(raw - np.logaddexp.reduce(raw, axis=1, keepdims=True), np.log(LEAST))
+            out += share * each
+        return out
+
+    def _size(self, lesson: Lesson) -> int:
+        """Iterations: what pays for so many rows, fewer for many classes and where time runs out."""
+        wished = 120 if lesson.n < 1500 else (200 if lesson.n < 5000 or lesson.rest is not None else 300)
+        if lesson.n_classes > 3:
+            wished = max(40, wished // 2)
+        if np.isinf(lesson.deadline):
+            return wished
+        started, pilot = perf_counter(), 5
+        train, _ = next(lesson.cuts())
+        target = lesson.codes if lesson.codes is not None else lesson.Y[:, 0]
+        _boosted(self._model(lesson, pilot), lesson, target, train)
+        each = (perf_counter() - started) / pilot
+        fits = len(lesson.folds) * (1 if lesson.n_classes else lesson.Y.shape[1])
+        return int(np.clip(lesson.left() / (each * fits) * 0.9, 5, wished))
+
+    def _model(self, lesson: Lesson, iterations: int) -> Any:
+        make = HistGradientBoostingClassifier if lesson.n_classes else HistGradientBoostingRegressor
+        return make(
+            learning_rate=0.06 if lesson.n_classes <= 3 else 0.1,
+            max_iter=iterations,
+            max_leaf_nodes=15 if lesson.n < 2000 else 31,
+            min_samples_leaf=int(np.clip(lesson.n / 40, 4, 20)),
+            l2_regularization=1.0,
+            max_features=0.7,
+            random_state=lesson.seed,
+            categorical_features=lesson.categorical if lesson.categorical.any() else None,
+            early_stopping=False,
+        )
+
+
+def _boosted(model: Any, lesson: Lesson, y: NDArray[Any], rows: _Ints) -> Any:
+    """A model fitted on one thread, whose sums then do not depend on the machine."""
+    with one_openmp_thread():
+        return model.fit(lesson.view.T[rows], y[rows], sample_weight=lesson.weights(rows))
+
+
+def _spread(chances: _Floats, seen: NDArray[Any], lesson: Lesson) -> _Floats:
+    """Chances of all classes from those that a fold has seen."""
+    if len(seen) == lesson.n_classes:
+        return chances
+    made = np.full((len(chances), lesson.n_classes), LEAST)
+    made[:, np.asarray(seen, dtype=np.intp)] = chances
+    return made
+
+
+class ForestMember(BaseEstimator):  # type: ignore[misc]
+    """scikit-learn's extremely randomised trees on bootstrap samples, with missing entries as they are, judged out of bag."""
+
+    name = "forest"
+    _held: ClassVar[dict[str, Rule]] = {"n_classes_": COUNT, "trees_": Instance(Trees)}
+
+    def fit(self, lesson: Lesson) -> _Floats:
+        self.n_classes_ = lesson.n_classes
+        target = lesson.codes if lesson.codes is not None else lesson.Y
+        rows = lesson.view.T.astype(np.float32)
+        model = self._grown(lesson, rows, target)
+        self.trees_ = Trees.of_forest(model, rows.shape[1])
+        return self._out_of_bag(model, lesson)
+
+    def _grown(self, lesson: Lesson, rows: NDArray[np.float32], target: NDArray[Any]) -> Any:
+        wished = 300 if lesson.n < 3000 else 150
+        target = target[:, 0] if target.ndim == 2 and target.shape[1] == 1 else target
+        started, pilot = perf_counter(), wished if np.isinf(lesson.deadline) else _SMALLEST_TREES
+        model = self._model(lesson, pilot)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of rows that no tree left out
+            model.fit(rows, target, sample_weight=lesson.weight)
+            each = (perf_counter() - started) / pilot
+            more = wished if pilot == wished else int(np.clip(lesson.left() / each * 0.8, pilot, wished))
+            if more > pilot:
+                model.set_params(n_estimators=more, warm_start=True).fit(rows, target, sample_weight=lesson.weight)
+        return model
+
+    def _model(self, lesson: Lesson, n_trees: int) -> Any:
+        make, leaf, features = (ExtraTreesClassifier, 1, "sqrt") if lesson.n_classes else (ExtraTreesRegressor, 2, 0.5)
+        return make(
+            n_estimators=n_trees,
+            bootstrap=True,
+            oob_score=True,
+            min_samples_leaf=leaf,
+            max_features=features,
+            random_state=lesson.seed,
+            n_jobs=lesson.n_jobs,
+        )
+
+    def _out_of_bag(self, model: Any, lesson: Lesson) -> _Floats:
+        if not lesson.n_classes:
+            made = np.asarray(model.oob_prediction_, dtype=np.float64).reshape(lesson.n, -1)
+            return np.where(np.isfinite(made), made, 0.0)
+        chances = np.asarray(model.oob_decision_function_, dtype=np.float64)
+        return log_chances(np.where(np.isfinite(chances), chances, 1.0 / lesson.n_classes))
+
+    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
+        made = self.trees_.sums(view.T, n_jobs)
+        return log_chances(made) if self.n_classes_ else made
+
+
+class LogisticMember(BaseEstimator):  # type: ignore[misc]
+    """Logistic regression on numbers with 0 for the mean where missing, and on which entries are missing."""
+
+    name = "logistic"
+    _held: ClassVar[dict[str, Rule]] = {
+        "n_classes_": COUNT,
+        "flagged_": Array("b", ("p",)),
+        "coef_": floats("k", "inputs"),
+        "intercept_": floats("k"),
+    }
+    _PENALTIES = (0.01, 0.1, 1.0)
+
+    def fit(self, lesson: Lesson) -> _Floats:
+        assert lesson.codes is not None
+        self.n_classes_ = lesson.n_classes
+        missing = np.isnan(lesson.view.Z).mean(axis=0)
+        self.flagged_ = (missing > 0.01) & (missing < 0.99)
+        rows = self._rows(lesson.view)
+        tried = [(C, self._out_of_fold(rows, lesson, C)) for C in self._PENALTIES]
+        best, out = min(tried, key=lambda each: _log_loss(each[1], lesson))
+        model = _logistic(best, rows, lesson.codes, lesson.weight)
+        self.coef_, self.intercept_ = model.coef_, model.intercept_
+        return out
+
+    def _out_of_fold(self, rows: _Floats, lesson: Lesson, C: float) -> _Floats:
+        assert lesson.codes is not None
+        out = np.zeros((lesson.n, lesson.n_classes))
+        for train, test in lesson.cuts():
+            model = _logistic(C, rows[train], lesson.codes[train], lesson.weights(train))
+            out[test] = log_chances(_spread(model.predict_proba(rows[test]), model.classes_, lesson))
+        return out
+
+    def _rows(self, view: View) -> _Floats:
+        missing = np.isnan(view.Z)
+        return np.hstack([np.where(missing, 0.0, view.Z), missing[:, self.flagged_]])
+
+    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
+        raw = row_product(self._rows(view), self.coef_.T, n_jobs) + self.intercept_
+        raw = np.column_stack([np.zeros(len(raw)), raw]) if raw.shape[1] == 1 else raw
+        return np.maximum(raw - np.logaddexp.reduce(raw, axis=1, keepdims=True), np.log(LEAST))
+
+
+class TableMember(BaseEstimator):  # type: ignore[misc]
+    """KARMA of pairs of columns, learned in one pass over all rows of a large table that the other members do not learn from."""
+
+    name = "table"
+    _held: ClassVar[dict[str, Rule]] = {"n_classes_": COUNT, "model_": Instance(BaseEstimator)}
+
+    def fit(self, lesson: Lesson) -> _Floats:
+        assert lesson.rest is not None
+        self.n_classes_, rest = lesson.n_classes, lesson.rest()
+        make = KarmaClassifier if lesson.n_classes else KarmaRegressor
+        target = rest.codes if rest.codes is not None else rest.Y
+        target = target[:, 0] if target.ndim == 2 and target.shape[1] == 1 else target
+        self.model_ = make(random_state=lesson.seed, n_jobs=lesson.n_jobs)
+        self.model_.fit(rest.rows, target, sample_weight=rest.weight)
+        return self.predict(lesson.view, None, lesson.n_jobs)
+
+    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
+        rows = Observed.from_dense(view.Z.astype(np.float32))
+        if not self.n_classes_:
+            return np.asarray(self.model_.predict(rows), dtype=np.float64).reshape(len(view.Z), -1)
+        values = np.asarray(self.model_.decision_function(rows), dtype=np.float64)
+        return _scores(values.reshape(len(view.Z), -1), self.n_classes_)
+
+
+def _logistic(C: float, rows: _Floats, codes: _Ints, weight: _Floats | None) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # near enough: the pool judges it
+        return LogisticRegression(C=C, max_iter=100, tol=1e-3).fit(rows, codes, sample_weight=weight)
+
+
+def _log_loss(logs: _Floats, lesson: Lesson) -> float:
+    assert lesson.codes is not None
+    return -float(np.average(logs[np.arange(lesson.n), lesson.codes], weights=lesson.weight))
+
+
+MEMBERS: dict[str, Callable[[], Any]] = {
+    "logistic": LogisticMember,
+    "gaussian": GaussianMember,
+    "kernels": KernelMember,
+    "boosting": BoostingMember,
+    "forest": ForestMember,
+    "table": TableMember,
+}
+"""By name, in the order in which they are worth their time."""

@@ -1,0 +1,138 @@
+"""How the members' values become one prediction: a log-linear pool for classes, weighted sums for numbers."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize, nnls
+from sklearn.base import BaseEstimator
+
+from lacunar.observed.rules import Rule, floats
+
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.intp]
+
+_FEW_ROWS = 400.0  # below which weights stay near one another: ridge values break log loss at 60 rows
+_INTERCEPT_PRECISION = 1.0  # as if a row spoke against an intercept
+_LARGEST_SLOPE, _SMALLEST_SLOPE = 50.0, 0.02
+LEAST_CHANCE = 1e-6
+
+
+def log_softmax(values: _Floats) -> _Floats:
+    """Rows of log probabilities."""
+    made: _Floats = values - np.logaddexp.reduce(values, axis=-1, keepdims=True)
+    return made
+
+
+def shrinkage(n: int) -> float:
+    """How strongly weights are drawn to equal ones."""
+    return 1.0 + _FEW_ROWS / max(n, 1)
+
+
+class LogPool(BaseEstimator):  # type: ignore[misc]
+    """p proportional to exp(sum of w_m log p_m), where log p_m = log softmax(a_m s_m + b_m) of every member's values s_m.
+
+    a_m and b_m are each member's own, by maximum a posteriori; the weights w >= 0 minimise n log loss + lambda M |w - 1/M|^2.
+    """
+
+    _held: ClassVar[dict[str, Rule]] = {
+        "slopes_": floats("members", low=0),
+        "intercepts_": floats("members", "c"),
+        "weights_": floats("members", low=0),
+    }
+
+    def fit(self, values: list[_Floats], codes: _Ints, weight: _Floats | None = None) -> LogPool:
+        """From out-of-fold values (n, c) of every member."""
+        each = np.ones(len(codes)) if weight is None else weight
+        fitted = [_calibration(member, codes, each) for member in values]
+        self.slopes_ = np.array([slope for slope, _ in fitted])
+        self.intercepts_ = np.array([intercept for _, intercept in fitted])
+        self.weights_ = _log_weights(self._logs(values), codes, each)
+        return self
+
+    def _logs(self, values: list[_Floats]) -> _Floats:
+        """Calibrated log probabilities (members, n, c)."""
+        pairs = zip(values, self.slopes_, self.intercepts_, strict=True)
+        return np.array([log_softmax(slope * member + intercept) for member, slope, intercept in pairs])
+
+    def log_chances(self, values: list[_Floats]) -> _Floats:
+        """Log probabilities (m, c)."""
+        logs, total = self._logs(values), 0.0
+        for weight, member in zip(
+            self.weights_, logs, strict=True
+        ):  # member by member: the same bits for any number of rows
+            total = total + weight * member
+        return log_softmax(np.asarray(total))
+
+
+def _calibration(values: _Floats, codes: _Ints, weight: _Floats) -> tuple[float, _Floats]:
+    """Slope and intercepts of one member."""
+    n, c = values.shape
+    scale = max(float(values.std()), 1e-12)
+    target = np.zeros((n, c))
+    target[np.arange(n), codes] = 1.0
+
+    def loss(free: _Floats) -> tuple[float, _Floats]:
+        slope, intercept = np.exp(free[0]) / scale, free[1:]
+        logs = log_softmax(slope * values + intercept)
+        behind = weight[:, None] * (np.exp(logs) - target)
+        value = -float(weight @ logs[np.arange(n), codes]) + 0.5 * _INTERCEPT_PRECISION * float(intercept @ intercept)
+        gradient = np.r_[slope * float((behind * values).sum()), behind.sum(axis=0) + _INTERCEPT_PRECISION * intercept]
+        return value + 0.05 * free[0] ** 2, gradient + np.r_[0.1 * free[0], np.zeros(c)]
+
+    bounds = [(np.log(_SMALLEST_SLOPE), np.log(_LARGEST_SLOPE))] + [(-20.0, 20.0)] * c
+    found = minimize(loss, np.zeros(c + 1), jac=True, bounds=bounds, method="L-BFGS-B").x
+    return float(np.exp(found[0]) / scale), found[1:]
+
+
+def _log_weights(logs: _Floats, codes: _Ints, weight: _Floats) -> _Floats:
+    """Weights (members,) of log probabilities (members, n, c)."""
+    members, n, _ = logs.shape
+    even, strength = np.full(members, 1.0 / members), shrinkage(n) * members
+    rows = np.arange(n)
+
+    def loss(w: _Floats) -> tuple[float, _Floats]:
+        mixed = log_softmax(np.tensordot(w, logs, axes=1))
+        behind = np.exp(mixed)
+        behind[rows, codes] -= 1.0
+        behind *= weight[:, None]
+        gradient = np.tensordot(logs, behind, axes=([1, 2], [0, 1])) + 2 * strength * (w - even)
+        return -float(weight @ mixed[rows, codes]) + strength * float(((w - even) ** 2).sum()), gradient
+
+    found: _Floats = minimize(loss, even, jac=True, bounds=[(0.0, None)] * members, method="L-BFGS-B").x
+    return found
+
+
+class LinearPool(BaseEstimator):  # type: ignore[misc]
+    """Sums of the members' values, one row of weights >= 0 a target: least squares, shrunk to equal weights.
+
+    Shrinkage is in units of the best member's squared error: the average's would spoil members that are exact.
+    """
+
+    _held: ClassVar[dict[str, Rule]] = {"weights_": floats("targets", "members", low=0)}
+
+    def fit(self, values: list[_Floats], Y: _Floats, weight: _Floats | None = None) -> LinearPool:
+        """From out-of-fold values (n, q) of every member; targets (n, q)."""
+        each = np.ones(len(Y)) if weight is None else weight
+        members = np.stack(values, axis=2)
+        self.weights_ = np.array([_least_squares(members[:, j], Y[:, j], each) for j in range(Y.shape[1])])
+        return self
+
+    def combine(self, values: list[_Floats]) -> _Floats:
+        """Predictions (m, q)."""
+        total = np.zeros_like(values[0])
+        for k, member in enumerate(values):
+            total = total + self.weights_[:, k] * member
+        return total
+
+
+def _least_squares(members: _Floats, y: _Floats, weight: _Floats) -> _Floats:
+    n, m = members.shape
+    errors = np.average((members - y[:, None]) ** 2, axis=0, weights=weight)
+    unit = np.sqrt(max(float(errors.min()), 1e-14 * max(float(np.average(y**2, weights=weight)), 1e-300)))
+    roots, pull = np.sqrt(weight)[:, None] / unit, np.sqrt(shrinkage(n) * m)
+    left = np.vstack([members * roots, pull * np.eye(m)])
+    found: _Floats = nnls(left, np.r_[y * roots[:, 0], np.full(m, pull / m)])[0]
+    return found

@@ -1,0 +1,191 @@
+"""Fitted trees of scikit-learn as plain arrays, and sums over their leaves by the compiled core."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from lacunar import _core
+from lacunar._threads import thread_count
+from lacunar.observed.rules import Array, Flag, Number, Rule, floats, whole
+
+_Floats = NDArray[np.float64]
+_WORDS = 8  # of 32 bits: categories 0 to 255
+
+
+class Trees(BaseEstimator):  # type: ignore[misc]
+    """Sums of trees: a start value for each of k outputs plus the leaf that a row reaches in every tree.
+
+    Arrays of nodes stand one tree after another, children behind their node; the array of a leaf's values has one row a leaf and one
+    column, added to the output of its tree, or k columns.
+    """
+
+    _held: ClassVar[dict[str, Rule]] = {
+        "n_columns_": Number(whole=True, low=0),
+        "rounds_": Flag(),
+        "start_": floats("outputs"),
+        "roots_": Array("i", ("trees",), low=0),
+        "outputs_": Array("i", ("trees",), low=0),
+        "feature_": whole("nodes", low=-1, dtype=np.int32),
+        "threshold_": Array("f", ("nodes",), finite=False),
+        "left_": whole("nodes", dtype=np.int32),
+        "right_": whole("nodes", dtype=np.int32),
+        "missing_left_": Array("i", ("nodes",), low=0, high=1, dtype=np.uint8),
+        "category_set_": whole("nodes", low=-1, dtype=np.int32),
+        "sets_": Array("i", ("sets", _WORDS), low=0, dtype=np.uint32),
+        "values_": Array("f", ("leaves", "width"), dtype=np.float32),
+    }
+
+    def sums(self, rows: _Floats, n_jobs: int | None = None) -> _Floats:
+        """Values (m, k) of rows (m, d), NaN where an entry is missing. O(m trees depth)."""
+        out: _Floats = np.tile(self.start_, (len(rows), 1))
+        seen = (
+            rows.astype(np.float32) if self.rounds_ else rows
+        )  # thresholds of forests are of numbers in single precision
+        _core.add_forest(
+            np.ascontiguousarray(seen, dtype=np.float64),
+            self.roots_, self.outputs_, self.feature_, self.threshold_, self.left_, self.right_, self.missing_left_,
+            self.category_set_, self.sets_, self.values_, out, thread_count(n_jobs),
+        )  # fmt: skip
+        return out
+
+    @classmethod
+    def of_boosting(cls, models: Sequence[Any], categorical: NDArray[np.bool_]) -> Self:
+        """The mean of histogram gradient boostings over the same columns, in units of their raw predictions (one output or k classes)."""
+        made = _Builder()
+        share = 1.0 / len(models)
+        for model in models:
+            columns = np.concatenate([np.flatnonzero(categorical), np.flatnonzero(~categorical)])  # their order inside
+            codes = _codes_of(model, categorical)
+            for iteration in model._predictors:
+                for output, tree in enumerate(iteration):
+                    made.add_histogram_tree(tree, columns, codes, output, share)
+        start = np.mean([np.ravel(model._baseline_prediction) for model in models], axis=0)
+        return made.finish(cls(), start, len(categorical), rounds=False)
+
+    @classmethod
+    def of_forest(cls, model: Any, n_columns: int) -> Self:
+        """The mean over the trees of a forest: shares of classes (k columns), or one value an output."""
+        made = _Builder()
+        for estimator in model.estimators_:
+            made.add_tree(estimator.tree_, 1.0 / len(model.estimators_))
+        return made.finish(cls(), np.zeros(made.width), n_columns, rounds=True)
+
+
+def _codes_of(model: Any, categorical: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+    """For every categorical column the codes that the model knows, in the order of its own numbers."""
+    if not categorical.any():
+        return []
+    known = model._preprocessor.named_transformers_["encoder"].categories_
+    return [np.asarray([c for c in each if c == c], dtype=np.int64) for each in known]
+
+
+class _Builder:
+    """Collects trees into the arrays of `Trees`."""
+
+    def __init__(self) -> None:
+        self._nodes: list[dict[str, NDArray[Any]]] = []
+        self._roots: list[int] = []
+        self._outputs: list[int] = []
+        self._values: list[NDArray[np.float32]] = []
+        self._sets: list[NDArray[np.uint32]] = []
+        self._n_nodes = self._n_leaves = 0
+        self.width = 1
+
+    def add_histogram_tree(
+        self, tree: Any, columns: NDArray[np.intp], codes: list[NDArray[np.int64]], output: int, share: float
+    ) -> None:
+        """A tree of histogram gradient boosting, whose nodes come in depth-first order."""
+        nodes = tree.nodes
+        leaf = nodes["is_leaf"].astype(bool)
+        categorical = nodes["is_categorical"].astype(bool) & ~leaf
+        sets = np.full(len(nodes), -1, dtype=np.int32)
+        for node in np.flatnonzero(categorical):
+            sets[node] = len(self._sets)
+            self._sets.append(
+                _category_set(
+                    tree.raw_left_cat_bitsets[nodes["bitset_idx"][node]],
+                    codes[nodes["feature_idx"][node]],
+                    bool(nodes["missing_go_to_left"][node]),
+                )
+            )
+        self._add(
+            leaf,
+            columns[nodes["feature_idx"]],
+            nodes["num_threshold"],
+            nodes["left"],
+            nodes["right"],
+            nodes["missing_go_to_left"],
+            sets,
+            share * nodes["value"][leaf][:, None],
+            output,
+        )
+
+    def add_tree(self, tree: Any, share: float) -> None:
+        """A tree of a forest; a classifier's nodes hold shares of classes."""
+        leaf = tree.children_left < 0
+        values = tree.value[leaf]
+        values = values[:, 0, :] if values.shape[1] == 1 else values[:, :, 0]
+        self._add(
+            leaf,
+            tree.feature,
+            tree.threshold,
+            tree.children_left,
+            tree.children_right,
+            tree.missing_go_to_left,
+            np.full(len(leaf), -1, dtype=np.int32),
+            share * values,
+            0,
+        )
+
+    def _add(
+        self,
+        leaf: NDArray[np.bool_],
+        feature: NDArray[Any],
+        threshold: NDArray[Any],
+        left: NDArray[Any],
+        right: NDArray[Any],
+        missing_left: NDArray[Any],
+        sets: NDArray[np.int32],
+        values: _Floats,
+        output: int,
+    ) -> None:
+        leaves = self._n_leaves + np.cumsum(leaf) - 1
+        self._nodes.append(
+            {
+                "feature_": np.where(leaf, -1, feature).astype(np.int32),
+                "threshold_": np.where(leaf, 0.0, threshold),
+                "left_": np.where(leaf, leaves, left.astype(np.int64) + self._n_nodes).astype(np.int32),
+                "right_": np.where(leaf, 0, right.astype(np.int64) + self._n_nodes).astype(np.int32),
+                "missing_left_": missing_left.astype(np.uint8),
+                "category_set_": sets,
+            }
+        )
+        self._roots.append(self._n_nodes)
+        self._outputs.append(output)
+        self._values.append(values.astype(np.float32))
+        self.width = values.shape[1]
+        self._n_nodes, self._n_leaves = self._n_nodes + len(leaf), self._n_leaves + len(values)
+
+    def finish(self, trees: Any, start: _Floats, n_columns: int, *, rounds: bool) -> Any:
+        for name in self._nodes[0]:
+            setattr(trees, name, np.concatenate([each[name] for each in self._nodes]))
+        trees.rounds_ = rounds
+        trees.n_columns_, trees.start_ = n_columns, np.asarray(start, dtype=np.float64)
+        trees.roots_, trees.outputs_ = np.array(self._roots, dtype=np.int32), np.array(self._outputs, dtype=np.int32)
+        trees.values_ = np.ascontiguousarray(np.concatenate(self._values))
+        trees.sets_ = np.array(self._sets, dtype=np.uint32).reshape(-1, _WORDS)
+        return trees
+
+
+def _category_set(bits: NDArray[np.uint32], codes: NDArray[np.int64], missing_left: bool) -> NDArray[np.uint32]:
+    """Bits over all codes: the model's own numbers translated, codes that it has never seen where a missing entry goes."""
+    made = np.full(32 * _WORDS, missing_left)
+    place = np.arange(len(codes))
+    made[codes] = (bits[place // 32] >> (place % 32).astype(np.uint32)) & 1
+    packed: NDArray[np.uint32] = np.packbits(made, bitorder="little").view(np.uint32)
+    return packed

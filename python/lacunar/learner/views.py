@@ -1,0 +1,181 @@
+"""What the members of the learner see of a table: numbers for kernels and linear models, codes for trees."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from lacunar.encode import TableEncoder
+from lacunar.observed import Observed
+from lacunar.observed.door import SparseMissing, as_observed
+from lacunar.observed.rules import Array, Instance, Items, Number, Rule, floats, whole
+
+_Floats = NDArray[np.float64]
+
+MOST_LEVELS = 250  # of a category that trees split natively: their sets hold 256 bits
+_SHOWN_LEVELS = 60  # of a category that become columns of their own, the most frequent first
+_CLIP = 8.0  # standard deviations, beyond which a number says no more to kernels and linear models
+_LARGEST = 1e15  # standard deviations, for trees in single precision
+_SMALLEST_SD = 0.25  # of a category's column, so that a rare level does not outweigh all others
+
+
+class View(NamedTuple):
+    """Rows of one table, twice."""
+
+    Z: _Floats  # (n, p) standardised numbers and categories as 0/1, NaN where missing
+    T: _Floats  # (n, d) standardised numbers and codes of categories, NaN where missing
+
+
+class TableViews(BaseEstimator):  # type: ignore[misc]
+    """Any table as a `View`: an encoder, the scales of its columns, and the levels that become columns.
+
+    Parameters
+    ----------
+    sparse_missing : {"absent", "nan"}
+        As in `Observed.from_scipy`.
+    """
+
+    _held: ClassVar[dict[str, Rule]] = {
+        "encoder_": Instance(TableEncoder),
+        "kept_": whole("t", distinct=True),
+        "source_": whole("t"),
+        "mean_": floats("t"),
+        "scale_": floats("t", low=np.finfo(np.float64).tiny),
+        "categorical_": Array("b", ("t",)),
+        "levels_": Items(Array("i", ("l",), low=0, ascending=True), length="t", alike=False),
+        "level_mean_": Items(floats("l"), length="t", alike=False),
+        "level_scale_": Items(floats("l", low=1e-3), length="t", alike=False),
+        "n_rows_": Number(whole=True, low=1),
+    }
+
+    def __init__(self, *, sparse_missing: SparseMissing = "absent") -> None:
+        self.sparse_missing = sparse_missing
+
+    def fit(self, X: Any) -> Self:
+        """Learn what the columns hold. Columns of which nothing was observed, and constant ones, are left out."""
+        table = self._readable(X, warn_counts=True)
+        self.encoder_ = TableEncoder(categories="ordinal", max_categories=MOST_LEVELS, text="drop")
+        codes = self.encoder_.fit(table).transform(table)
+        _warn_of_dropped(self.encoder_)
+        self.n_rows_ = len(codes)
+        varies = np.array([_varies(column) for column in codes.T], dtype=bool)
+        self.kept_ = np.flatnonzero(varies)
+        self.source_ = _sources(self.encoder_)[self.kept_]
+        self.categorical_ = self.encoder_.is_categorical_[self.kept_]
+        self._fit_scales(codes[:, self.kept_])
+        return self
+
+    def _fit_scales(self, codes: _Floats) -> None:
+        self.mean_, self.scale_ = np.zeros(codes.shape[1]), np.ones(codes.shape[1])
+        self.levels_: list[NDArray[np.int64]] = []
+        self.level_mean_: list[_Floats] = []
+        self.level_scale_: list[_Floats] = []
+        for j, column in enumerate(codes.T):
+            seen = column[~np.isnan(column)]
+            shown = _shown_levels(seen) if self.categorical_[j] else np.zeros(0, dtype=np.int64)
+            shares = np.array([np.mean(seen == level) for level in shown])
+            self.levels_.append(shown)
+            self.level_mean_.append(shares)
+            self.level_scale_.append(np.sqrt(2) * np.maximum(np.sqrt(shares * (1 - shares)), _SMALLEST_SD))
+            if not self.categorical_[j]:
+                self.mean_[j], self.scale_[j] = _mean_and_scale(seen)
+
+    def transform(self, X: Any) -> View:
+        """Rows as the members see them."""
+        codes = self.encoder_.transform(self._readable(X))[:, self.kept_]
+        T = np.where(self.categorical_, codes, np.clip((codes - self.mean_) / self.scale_, -_LARGEST, _LARGEST))
+        return View(self._numbers(T), np.ascontiguousarray(T))
+
+    def _numbers(self, T: _Floats) -> _Floats:
+        """Z of T: categories become columns, one a level."""
+        blocks = [self._block(T[:, j], j) for j in range(T.shape[1])]
+        return np.ascontiguousarray(np.hstack(blocks)) if blocks else np.zeros((len(T), 1))
+
+    def _block(self, column: _Floats, j: int) -> _Floats:
+        if not self.categorical_[j]:
+            return np.clip(column, -_CLIP, _CLIP)[:, None]
+        flags = np.where(np.isnan(column)[:, None], np.nan, column[:, None] == self.levels_[j])
+        return np.clip((flags - self.level_mean_[j]) / self.level_scale_[j], -_CLIP, _CLIP)
+
+    def completed(self, view: View, Z: _Floats, columns: NDArray[np.bool_]) -> View:
+        """The view with missing entries of some columns of T filled from a completed Z: numbers as they are, the likeliest level of a category."""
+        T, made, first = view.T.copy(), view.Z.copy(), 0
+        for j in range(T.shape[1]):
+            block = slice(first, first + self._width(j))
+            first = block.stop
+            if columns[j]:
+                missing = np.isnan(T[:, j])
+                T[missing, j] = self._values_of(Z[missing, block], j)
+                made[missing, block] = Z[missing, block]
+        return View(made, T)
+
+    def _values_of(self, block: _Floats, j: int) -> _Floats:
+        """Entries of T from columns of Z."""
+        if not self.categorical_[j]:
+            return block[:, 0]
+        chances = block * self.level_scale_[j] + self.level_mean_[j]
+        if len(self.levels_[j]) == 1:  # the second of two levels; the codes are 0 and 1
+            return np.asarray(chances[:, 0] > 0.5, dtype=np.float64)
+        return self.levels_[j][np.argmax(chances, axis=1)].astype(np.float64)
+
+    def _width(self, j: int) -> int:
+        return len(self.levels_[j]) if self.categorical_[j] else 1
+
+    @property
+    def places_(self) -> NDArray[np.intp]:
+        """For every column of Z the column of T that it is made of."""
+        return np.repeat(np.arange(len(self.kept_)), [self._width(j) for j in range(len(self.kept_))])
+
+    def _readable(self, X: Any, *, warn_counts: bool = False) -> Any:
+        """What the encoder reads: frames as they are, anything sparse as an array with NaN."""
+        if isinstance(X, Observed):
+            return X.to_dense()
+        if sp.issparse(X):
+            return as_observed(X, sparse_missing=self.sparse_missing, warn_counts=warn_counts).to_dense()
+        return X
+
+
+def _varies(column: _Floats) -> bool:
+    seen = column[~np.isnan(column)]
+    return bool(seen.size) and (seen.size < len(column) or bool(np.any(seen != seen[0])))
+
+
+def _shown_levels(seen: _Floats) -> NDArray[np.int64]:
+    """Codes that become columns: the second of two levels, else the most frequent ones, in ascending order."""
+    codes, counts = np.unique(seen.astype(np.int64), return_counts=True)
+    if len(codes) == 2 and codes[1] == 1:
+        return codes[1:]
+    return np.sort(codes[np.argsort(-counts, kind="stable")[:_SHOWN_LEVELS]])
+
+
+def _mean_and_scale(seen: _Floats) -> tuple[float, float]:
+    """Mean and standard deviation of observed numbers, also where their squares overflow."""
+    largest = float(np.abs(seen).max())
+    if largest < 1e-290 or np.all(seen == seen[0]):
+        return float(seen[0]), 1.0
+    small = seen / largest
+    scale = float(small.std()) * largest
+    return float(small.mean()) * largest, scale if scale > 1e-12 * largest else 1.0
+
+
+def _sources(encoder: TableEncoder) -> NDArray[np.intp]:
+    """For every output of the encoder the column of the table that it is made of."""
+    widths = [len(encoder._parts(kind, known)) for kind, known in zip(encoder.kinds_, encoder.categories_, strict=True)]
+    return np.repeat(np.arange(len(widths)), widths)
+
+
+def _warn_of_dropped(encoder: TableEncoder) -> None:
+    names = getattr(encoder, "feature_names_in_", np.arange(encoder.n_features_in_))
+    dropped = [str(name) for name, kind in zip(names, encoder.kinds_, strict=True) if kind == "dropped"]
+    if dropped:
+        warnings.warn(
+            f"columns of text with more than {MOST_LEVELS} different values are left out as identifiers or free text: "
+            f"{', '.join(dropped[:10])}{' ...' if len(dropped) > 10 else ''}. Make numbers of them if they say something.",
+            UserWarning,
+            stacklevel=4,
+        )
