@@ -158,9 +158,12 @@ NO_ARRAYS = {
     "OnlineMatrixClassifier": "takes pairs of ids; test_sklearn_contract_of_pairs runs every check on it",
 }
 UNLABELLED = "NaN in y is an unlabelled row, and fit without any label learns the subspace alone"
+LEAVES = "trees count the rows of a leaf, and draw rows"
 DEFAULT_FAILURES = {
     "KarmaOnlineClassifier": dict.fromkeys(WEIGHT_CHECKS, ONE_STEP),
     "KarmaOnlineRegressor": dict.fromkeys(WEIGHT_CHECKS, ONE_STEP),
+    "LacunarClassifier": dict.fromkeys(WEIGHT_CHECKS, LEAVES),
+    "LacunarRegressor": dict.fromkeys(WEIGHT_CHECKS, LEAVES),
     "SLRMOnlineRegressor": {"check_supervised_y_no_nan": UNLABELLED},
     "SLRMRegressor": {"check_supervised_y_no_nan": UNLABELLED},
     "MPCRRegressor": {"check_supervised_y_no_nan": UNLABELLED},

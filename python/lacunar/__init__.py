@@ -26,6 +26,8 @@ __all__ = [
     "KarmaOnlineRegressor",
     "KarmaRegressor",
     "KarmaRegressorCV",
+    "LacunarClassifier",
+    "LacunarRegressor",
     "Observed",
     "__version__",
     "load_model",
@@ -38,12 +40,17 @@ _FAMILIES = (
 )  # fmt: skip
 
 
+_LEARNERS = ("LacunarClassifier", "LacunarRegressor")  # which bring scikit-learn's trees with them
+
+
 def __getattr__(name: str) -> _Any:
     """Families on first use: `lacunar.lowrank.POPCA` needs no import of its own, and the others are not loaded."""
+    if name in _LEARNERS:
+        return getattr(_import_module("lacunar.learner"), name)
     if name in _FAMILIES:
         return _import_module(f"lacunar.{name}")
     raise AttributeError(f"module 'lacunar' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_FAMILIES} - {"_import_module", "_Any"})
+    return sorted({*globals(), *_FAMILIES, *_LEARNERS} - {"_import_module", "_Any"})

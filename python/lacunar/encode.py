@@ -230,7 +230,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             X,
             reset=reset,
             dtype=np.float64 if numeric else object,
-            ensure_all_finite="allow-nan" if numeric else False,
+            ensure_all_finite=False,  # `_column` says where an infinity is
         )
         return [(j, _column(column, j)) for j, column in enumerate(table.T)]
 
@@ -306,7 +306,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 def _frame_columns(frame: Any) -> list[tuple[Any, _Column]]:
     """Names and values; columns of numbers are taken together, as there may be thousands."""
     numeric = [k for k, dtype in enumerate(frame.schema.values()) if dtype.is_numeric() or dtype == nw.Boolean]
-    block = frame[:, numeric].to_numpy() if numeric else np.empty((0, 0))  # by number: a frame may name its columns by numbers
+    block = (
+        frame[:, numeric].to_numpy() if numeric else np.empty((0, 0))
+    )  # by number: a frame may name its columns by numbers
     places = {k: j for j, k in enumerate(numeric)} if block.dtype.kind in "biuf" else {}
     return [
         (name, _column(block[:, places[k]], name) if k in places else _frame_column(frame[:, k], name))

@@ -199,9 +199,10 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
         each = np.ones(len(rows)) if each is None else each
         if self.class_weight == "balanced":
             totals = np.bincount(codes, weights=each)
-            return each * (totals.sum() / (len(totals) * totals))[codes]
-        made = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[codes])
-        return each * np.asarray(made, dtype=np.float64)[codes]
+            made: _Floats = each * (totals.sum() / (len(totals) * totals))[codes]
+            return made
+        of_rows = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[codes])
+        return each * np.asarray(of_rows, dtype=np.float64)[codes]
 
     def _tuned(self, logs: _Floats, target: Target) -> _Floats:
         """Offsets of the classes' log probabilities with which `predict` scores best out of fold."""
@@ -219,7 +220,7 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
         if self.scoring == "balanced_accuracy":  # of which the optimum is known: divide by the shares of the classes
             shares = np.bincount(codes, weights=weight, minlength=len(offsets))
             offsets = -np.log(np.maximum(shares / shares.sum(), 1e-12))
-            return offsets - offsets.mean()
+            return np.asarray(offsets - offsets.mean())
         best = value(offsets)
         for k in range(len(offsets) if len(offsets) > 2 else 1):
             tried = [(value(_moved(offsets, k, step)), -abs(step), step) for step in _OFFSETS]
@@ -272,7 +273,7 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
         probabilities : ndarray of shape (m, c)
         """
         chances = np.exp(self._logs(X))
-        return chances / chances.sum(axis=1, keepdims=True)
+        return np.asarray(chances / chances.sum(axis=1, keepdims=True))
 
     def predict_log_proba(self, X: Any) -> _Floats:
         """Logarithms of `predict_proba`.

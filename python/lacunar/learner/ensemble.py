@@ -132,7 +132,7 @@ def _usable(name: str, lesson: Lesson) -> bool:
 
 def _expected_seconds(name: str, lesson: Lesson) -> float:
     """What a member takes at least, roughly; trees shorten themselves to what is left."""
-    n, p = lesson.view.Z.shape
+    n, p = (float(size) for size in lesson.view.Z.shape)
     if name == "kernels":
         return 0.2 + 1e-3 * min(n, 3000) + 3e-4 * n
     if name == "gaussian":

@@ -130,6 +130,7 @@ class GaussianMember(BaseEstimator):  # type: ignore[misc]
         return _scores(made, lesson.n_classes)
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
+        assert posterior is not None
         return _scores(self.ridge_.predict(view.Z, posterior), self.n_classes_)
 
 
@@ -328,7 +329,7 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
         raw = row_product(self._rows(view), self.coef_.T, n_jobs) + self.intercept_
         raw = np.column_stack([np.zeros(len(raw)), raw]) if raw.shape[1] == 1 else raw
-        return np.maximum(raw - np.logaddexp.reduce(raw, axis=1, keepdims=True), np.log(LEAST))
+        return log_chances(np.exp(raw - np.logaddexp.reduce(raw, axis=1, keepdims=True)))
 
 
 class TableMember(BaseEstimator):  # type: ignore[misc]

@@ -102,7 +102,7 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
         "target_mean_": floats("q"),
         "target_scale_": floats("q", low=np.finfo(np.float64).tiny),
         "flat_": Flag(),
-        "out_of_fold_": Array("f", ("n", "q"), finite=False),
+        "out_of_fold_": Instance(np.ndarray),
     }
 
     def __init__(
@@ -170,6 +170,8 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
             self.out_of_fold_[np.ix_(rows[self._sample(rows, None)], targets)] = (
                 values * self.target_scale_[targets] + self.target_mean_[targets]
             )
+        if self.flat_:
+            self.out_of_fold_ = self.out_of_fold_[:, 0]
         return self
 
     def predict(self, X: Any) -> _Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ from lacunar._threads import thread_count
 from lacunar.observed.rules import Array, Flag, Number, Rule, floats, whole
 
 _Floats = NDArray[np.float64]
+T = TypeVar("T", bound="Trees")
+
 _WORDS = 8  # of 32 bits: categories 0 to 255
 
 
@@ -171,7 +173,7 @@ class _Builder:
         self.width = values.shape[1]
         self._n_nodes, self._n_leaves = self._n_nodes + len(leaf), self._n_leaves + len(values)
 
-    def finish(self, trees: Any, start: _Floats, n_columns: int, *, rounds: bool) -> Any:
+    def finish(self, trees: T, start: _Floats, n_columns: int, *, rounds: bool) -> T:
         for name in self._nodes[0]:
             setattr(trees, name, np.concatenate([each[name] for each in self._nodes]))
         trees.rounds_ = rounds

@@ -121,7 +121,8 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         chances = block * self.level_scale_[j] + self.level_mean_[j]
         if len(self.levels_[j]) == 1:  # the second of two levels; the codes are 0 and 1
             return np.asarray(chances[:, 0] > 0.5, dtype=np.float64)
-        return self.levels_[j][np.argmax(chances, axis=1)].astype(np.float64)
+        made: _Floats = self.levels_[j][np.argmax(chances, axis=1)].astype(np.float64)
+        return made
 
     def _width(self, j: int) -> int:
         return len(self.levels_[j]) if self.categorical_[j] else 1

@@ -1,0 +1,381 @@
+"""The one learner: what its members and its pool are, and that nothing is lost when one of them fails, time runs out or a user interrupts."""
+
+import time
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from reference.learner import log_pool, summed_trees
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+from sklearn.metrics import balanced_accuracy_score, f1_score
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict
+
+from lacunar import LacunarClassifier, LacunarRegressor, load_model, save_model
+from lacunar.learner import base, members
+from lacunar.learner.pool import LogPool, log_softmax
+from lacunar.learner.trees import Trees
+from lacunar.observed import Observed
+
+RNG = np.random.default_rng(0)
+N = 240
+
+
+def low_rank(n=N, d=8, share=0.3, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)) @ rng.normal(size=(3, d)) + 0.1 * rng.normal(size=(n, d))
+    y = X[:, 0] + 0.5 * np.abs(X[:, 1])
+    X[rng.random(X.shape) < share] = np.nan
+    return X, y
+
+
+def frame(n=N):
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame(
+        {
+            "age": rng.normal(size=n),
+            "town": rng.choice(["Bonn", "Kiel", "Ulm", None], size=n),
+            "since": pd.date_range("1965-01-01", periods=n),
+            "member": rng.random(n) < 0.3,
+        }
+    )
+    X.loc[::3, "age"] = np.nan
+    return X, np.where(X["age"].fillna(0) + (X["town"] == "Kiel") > 0.4, "yes", "no")
+
+
+X, Y = low_rank()
+LABELS = np.digitize(Y, [0.0, 1.0])
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    return LacunarClassifier().fit(X, LABELS)
+
+
+@pytest.fixture(scope="module")
+def regressor():
+    return LacunarRegressor().fit(X, Y)
+
+
+def test_answers(classifier, regressor):
+    new, y = low_rank(seed=0, n=N)
+    chances = classifier.predict_proba(new)
+    assert chances.shape == (N, 3)
+    assert np.allclose(chances.sum(axis=1), 1, rtol=0, atol=1e-12)
+    assert (classifier.predict(new) == classifier.classes_[chances.argmax(axis=1)]).all()
+    assert set(classifier.report_) == {"member", "score", "weight", "seconds"}
+    assert (
+        classifier.report_["member"] == classifier.members_ == ["logistic", "gaussian", "kernels", "boosting", "forest"]
+    )
+    assert regressor.members_ == ["gaussian", "kernels", "boosting", "forest"]
+    assert regressor.weights_.shape == (4,)
+    held_out = 1 - np.mean((regressor.out_of_fold_ - y) ** 2) / y.var()
+    assert held_out > max(regressor.report_["score"]) - 0.02
+
+
+def test_out_of_fold_values_are_those_of_rows_not_seen():
+    """Labels that are noise: members predict them no better than their shares."""
+    y = np.random.default_rng(5).integers(2, size=N)
+    model = LacunarClassifier().fit(X, y)
+    loss = -np.log(model.out_of_fold_[np.arange(N), y]).mean()
+    assert loss > np.log(2) - 0.05  # the pool itself has some ten numbers, fitted to these rows
+
+
+# -- one result, however it is computed -------------------------------------------------------------------------------------
+
+
+def same(one, other):
+    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+
+
+def both(model_c, model_r, rows):
+    return [model_c.predict_proba(rows), model_r.predict(rows)]
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3])
+def test_threads_change_no_bit(classifier, regressor, n_jobs):
+    others = LacunarClassifier(n_jobs=n_jobs).fit(X, LABELS), LacunarRegressor(n_jobs=n_jobs).fit(X, Y)
+    assert same(both(classifier, regressor, X), both(*others, X))
+
+
+@pytest.mark.parametrize("kind", ["csr", "coo", "observed", "frame", "list", "fortran"])
+def test_formats_change_no_bit(classifier, regressor, kind):
+    stored = ~np.isnan(X)
+    made = {
+        "csr": lambda: sp.csr_array((X[stored], np.nonzero(stored)), shape=X.shape),
+        "coo": lambda: sp.coo_array((X[stored], np.nonzero(stored)), shape=X.shape),
+        "observed": lambda: Observed.from_dense(X),
+        "frame": lambda: pd.DataFrame(X),
+        "list": lambda: X.tolist(),
+        "fortran": lambda: np.asfortranarray(X),
+    }[kind]()
+    assert same(both(classifier, regressor, X), both(classifier, regressor, made))
+
+
+def test_batches_change_no_bit(classifier, regressor, monkeypatch):
+    whole = both(classifier, regressor, X)
+    for size in (1, 7):
+        cut = [
+            np.concatenate(each)
+            for each in zip(*(both(classifier, regressor, X[i : i + size]) for i in range(0, N, size)), strict=True)
+        ]
+        assert same(whole, cut)
+    monkeypatch.setattr(base, "BATCH", 50)
+    assert same(whole, both(classifier, regressor, X))
+
+
+def test_same_seed_same_bits(classifier):
+    assert np.array_equal(LacunarClassifier().fit(X, LABELS).predict_proba(X), classifier.predict_proba(X))
+    assert not np.array_equal(
+        LacunarClassifier(random_state=1).fit(X, LABELS).predict_proba(X), classifier.predict_proba(X)
+    )
+
+
+@pytest.mark.parametrize("task", ["labels", "numbers"])
+def test_stored_and_loaded(tmp_path, task):
+    rows, labels = frame()
+    model = LacunarClassifier() if task == "labels" else LacunarRegressor()
+    model.fit(rows, labels if task == "labels" else np.c_[labels == "yes", np.arange(N)])
+    save_model(model, tmp_path / "model.lacunar")
+    loaded = load_model(tmp_path / "model.lacunar")
+    for name in ("predict", "predict_proba") if task == "labels" else ("predict",):
+        assert np.array_equal(getattr(model, name)(rows), getattr(loaded, name)(rows))
+    assert loaded.report_ == model.report_
+
+
+# -- trees and the pool against their slow twins -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("make", [HistGradientBoostingClassifier, HistGradientBoostingRegressor])
+def test_boosted_trees_as_arrays(make):
+    rng = np.random.default_rng(2)
+    rows = np.c_[rng.normal(size=(500, 3)), rng.integers(40, size=500)]
+    y = ((rows[:, 3] % 3) + (rows[:, 0] > 0)).astype(int) % 3
+    rows[rng.random(rows.shape) < 0.2] = np.nan
+    categorical = np.array([False, False, False, True])
+    models = [
+        make(max_iter=10, categorical_features=categorical, random_state=k).fit(rows[k::2], y[k::2]) for k in (0, 1)
+    ]
+    trees = Trees.of_boosting(models, categorical)
+    if make is HistGradientBoostingRegressor:
+        assert np.allclose(
+            trees.sums(rows)[:, 0], np.mean([m.predict(rows) for m in models], axis=0), rtol=0, atol=1e-6
+        )
+    else:
+        expected = np.mean([np.log(m.predict_proba(rows)) for m in models], axis=0)
+        assert np.allclose(log_softmax(trees.sums(rows)), log_softmax(expected), rtol=0, atol=1e-6)
+    assert np.allclose(trees.sums(rows), summed_trees(trees, rows), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("make", [ExtraTreesClassifier, ExtraTreesRegressor])
+def test_forests_as_arrays(make):
+    model = make(20, random_state=0).fit(X.astype(np.float32), LABELS)
+    trees = Trees.of_forest(model, X.shape[1])
+    expected = model.predict_proba(X) if make is ExtraTreesClassifier else model.predict(X)[:, None]
+    assert np.allclose(trees.sums(X), expected, rtol=0, atol=1e-6)
+    assert np.array_equal(trees.sums(X, 1), trees.sums(X, 2))
+
+
+def test_pool_is_the_shrunk_log_linear_one():
+    rng = np.random.default_rng(3)
+    codes = rng.integers(3, size=150)
+    values = [rng.normal(size=(150, 3)) + s * np.eye(3)[codes] for s in (0.0, 1.0, 2.0)]
+    pool = LogPool().fit(values, codes)
+    logs = np.array([log_softmax(a * v + b) for a, v, b in zip(pool.slopes_, values, pool.intercepts_, strict=True)])
+    weights, mixed = log_pool(logs, codes)
+    assert np.allclose(pool.weights_, weights, rtol=0, atol=2e-3)
+    assert np.allclose(pool.log_chances(values), mixed, rtol=0, atol=1e-2)
+
+
+# -- the metric that is asked for -----------------------------------------------------------------------------------------------
+
+
+def rare(n=600):
+    rng = np.random.default_rng(4)
+    rows = rng.normal(size=(n, 5))
+    y = rows[:, 0] + rows[:, 1] + 1.5 * rng.normal(size=n) > 3.3
+    rows[rng.random(rows.shape) < 0.2] = np.nan
+    return rows, y.astype(int)
+
+
+def test_predictions_are_for_the_metric_asked():
+    rows, y = rare()
+    cheap = {"members": ["logistic", "gaussian"]}
+    plain, balanced, f1 = (LacunarClassifier(**cheap, scoring=s) for s in ("accuracy", "balanced_accuracy", "f1"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        plain.fit(rows[:400], y[:400])
+    assert (
+        balanced_accuracy_score(y[400:], balanced.fit(rows[:400], y[:400]).predict(rows[400:]))
+        > 0.2 + balanced_accuracy_score(y[400:], plain.predict(rows[400:])) - 0.1
+    )
+    assert f1_score(y[400:], f1.fit(rows[:400], y[:400]).predict(rows[400:])) >= f1_score(
+        y[400:], plain.predict(rows[400:])
+    )
+    assert np.array_equal(plain.predict_proba(rows), balanced.predict_proba(rows))
+    assert np.array_equal(balanced.predict(rows), balanced.classes_[(balanced.decision_function(rows) > 0).astype(int)])
+    assert balanced.score(rows, y) == pytest.approx(balanced_accuracy_score(y, balanced.predict(rows)))
+
+
+def test_a_class_never_predicted_is_said():
+    rows = RNG.normal(size=(200, 3))
+    with pytest.warns(UserWarning, match=r"class '1' is never predicted"):
+        LacunarClassifier(members=["logistic"]).fit(rows, (np.arange(200) % 25 == 0).astype(int))
+
+
+# -- what is lost, and what is not ------------------------------------------------------------------------------------------------
+
+
+def test_a_member_that_fails_is_left_out(monkeypatch):
+    def broken(self, lesson):
+        raise FloatingPointError("on purpose")
+
+    monkeypatch.setattr(members.ForestMember, "fit", broken)
+    with pytest.warns(UserWarning, match=r"member 'forest' could not be fitted.*on purpose"):
+        model = LacunarRegressor().fit(X, Y)
+    assert model.members_ == ["gaussian", "kernels", "boosting"]
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_an_interrupt_keeps_what_is_finished(monkeypatch):
+    def interrupted(self, lesson):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(members.BoostingMember, "fit", interrupted)
+    with pytest.warns(UserWarning, match="interrupted in member 'boosting'.*gaussian, kernels"):
+        model = LacunarRegressor().fit(X, Y)
+    assert model.members_ == ["gaussian", "kernels"]
+    fitted = LacunarRegressor(members=["boosting"])
+    with pytest.raises(KeyboardInterrupt):
+        fitted.fit(X, Y)
+    assert not vars(fitted).keys() & {"views_", "n_features_in_"}
+
+
+def test_a_failed_fit_changes_nothing(classifier):
+    before = classifier.predict_proba(X)
+    wrong = X.copy()
+    wrong[3, 2] = np.inf
+    with pytest.raises(ValueError, match="row 3, column 2"):
+        classifier.fit(wrong, LABELS)
+    assert np.array_equal(classifier.predict_proba(X), before)
+
+
+def test_time_limit_trains_fewer_members():
+    started = time.process_time()
+    model = LacunarClassifier(time_limit=1e-3).fit(X, LABELS)
+    assert model.members_ == ["logistic"]
+    assert time.process_time() - started < 10
+
+
+@pytest.mark.parametrize(
+    ("parameters", "match"),
+    [
+        ({"members": ["trees"]}, "members must be"),
+        ({"members": []}, "members must be"),
+        ({"cv": 1}, "cv"),
+        ({"time_limit": 0}, "time_limit"),
+        ({"cv": [(np.arange(5), np.arange(5, 9))]}, "every row"),
+    ],
+)
+def test_wrong_parameters(parameters, match):
+    with pytest.raises(ValueError, match=match):
+        LacunarRegressor(**parameters).fit(X, Y)
+
+
+# -- missing targets, missing columns, large tables -------------------------------------------------------------------------------
+
+
+def test_targets_that_are_missing():
+    both_targets = np.c_[Y, -Y]
+    both_targets[::4, 1] = np.nan
+    model = LacunarRegressor(members=["gaussian", "kernels"]).fit(X, both_targets)
+    assert model.predict(X).shape == (N, 2)
+    assert np.isnan(model.out_of_fold_).sum() == N // 4
+    alone = LacunarRegressor(members=["gaussian", "kernels"]).fit(X, Y)
+    assert np.allclose(model.predict(X)[:, 0], alone.predict(X), rtol=0, atol=1e-9)
+    labels = LABELS.astype(float)
+    labels[::3] = np.nan
+    assert len(LacunarClassifier(members=["gaussian"]).fit(X, labels).out_of_fold_) == N - N // 3
+
+
+def test_rows_of_weight_zero_teach_no_targets():
+    weight = np.ones(N)
+    weight[::5] = 0
+    wrong = Y.copy()
+    wrong[::5] = 1e6
+    fits = [LacunarRegressor().fit(X, y, sample_weight=weight).predict(X) for y in (Y, wrong)]
+    assert np.array_equal(*fits)
+
+
+def test_columns_that_training_always_saw_are_completed():
+    """Trained on complete rows, half of the entries missing at prediction: the answer follows what is left."""
+    whole, y = low_rank(400, share=0.0)
+    model = LacunarRegressor().fit(whole[:300], y[:300])
+    new = whole[300:].copy()
+    new[:, 0] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert model.score(new, y[300:]) > 0.9
+
+
+def test_far_more_missing_than_in_training_is_said_once():
+    whole, y = low_rank(100, share=0.0)
+    model = LacunarRegressor(members=["gaussian"]).fit(whole, y)
+    with pytest.warns(UserWarning, match="of the entries are missing"):
+        model.predict(np.where(RNG.random(whole.shape) < 0.7, np.nan, whole))
+    model.predict(np.where(RNG.random(whole.shape) < 0.7, np.nan, whole))
+
+
+@pytest.mark.parametrize("task", ["labels", "numbers"])
+def test_large_tables_are_folded_in_part(monkeypatch, task):
+    monkeypatch.setattr(base, "MOST_ROWS", 150)
+    rows, y = low_rank(600)
+    names = ["logistic", "gaussian", "table"] if task == "labels" else ["gaussian", "table"]
+    model = LacunarClassifier(members=names) if task == "labels" else LacunarRegressor(members=names)
+    model.fit(rows, y > 0 if task == "labels" else y)
+    assert model.members_ == names
+    assert model.score(rows, y > 0 if task == "labels" else y) > (0.8 if task == "labels" else 0.4)  # y is not linear
+    stored = ~np.isnan(rows)
+    sparse = sp.csr_array((rows[stored], np.nonzero(stored)), shape=rows.shape)
+    again = type(model)(members=names).fit(sparse, y > 0 if task == "labels" else y)
+    assert np.array_equal(again.predict(sparse), model.predict(rows))
+
+
+# -- scikit-learn's machinery ---------------------------------------------------------------------------------------------------
+
+
+def test_under_search_and_cross_validation():
+    search = GridSearchCV(LacunarClassifier(members=["gaussian"]), {"cv": [3, 5]}, cv=2).fit(X, LABELS)
+    assert search.best_params_["cv"] in (3, 5)
+    assert cross_val_predict(
+        LacunarClassifier(members=["logistic"]), X, LABELS, cv=2, method="predict_proba"
+    ).shape == (N, 3)
+
+
+def test_groups_stay_together():
+    groups = np.arange(N) % 12
+    folds = list(GroupKFold(4).split(X, LABELS, groups))
+    model = LacunarClassifier(members=["logistic"], cv=folds).fit(X, LABELS)
+    assert model.out_of_fold_.shape == (N, 3)
+
+
+def test_categories_dates_and_truth_values():
+    rows, labels = frame()
+    model = LacunarClassifier().fit(rows, labels)
+    assert model.score(rows, labels) > 0.9
+    strange = rows.copy()
+    strange.loc[0, "town"] = "Rom"
+    assert set(model.predict(strange)) <= {"yes", "no"}
+
+
+def test_free_text_is_left_out_with_a_warning():
+    rows, labels = frame(300)
+    rows["remark"] = [f"remark {k}" for k in range(300)]
+    with pytest.warns(UserWarning, match="remark"):
+        LacunarClassifier(members=["logistic"]).fit(rows, np.resize(labels, 300))
