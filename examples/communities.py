@@ -39,7 +39,7 @@ def main():
     print(f"{len(community)} people, {together.mean():.0%} of the pairs of one community")
     known = {
         "nothing": Identity(len(community)),
-        "the network, L^+": Mix(Graph(adjacency)),
+        "the network, L^+": Mix(Graph(adjacency, kind="pinv")),
         "the network, diffusion": Mix(Graph(adjacency, "spectral")),
     }
     wrong = {}

@@ -53,8 +53,8 @@ SIDES = {
     "gaussian": KernelFunction("gaussian", points=POINTS, length_scale=0.5),
     "features": Features(POINTS, own=0.3, const=0.1),
     "mix-features": Mix(Features(POINTS)),
-    "mix-graph": Mix(Graph(A30)),
-    "mix-graph-sparse": Mix(Graph(A30, method="sparse")),
+    "mix-graph": Mix(Graph(A30, kind="pinv")),
+    "mix-graph-sparse": Mix(Graph(A30, method="sparse", kind="pinv")),
     **{
         f"{kind}-{method}-{normalize}": Graph(A30, kind, method=method, normalize=normalize)
         for kind in ("pd", "regularized")
@@ -78,7 +78,7 @@ def test_quasi_dimension_is_that_of_the_formula(name):
 
 def test_quasi_dimension_of_pieces():
     with pytest.warns(UserWarning, match="3 pieces"):
-        side = Graph(IN_PIECES, method="sparse").begin()
+        side = Graph(IN_PIECES, method="sparse", kind="pinv").begin()
     classes = np.arange(22) % 3
     expected = 6 * slow.energy(side.dense(), classes)
     assert quasi_dimension_bound(side, side, classes, classes) == pytest.approx(expected, rel=1e-9)
@@ -103,8 +103,8 @@ def test_quasi_dimension_of_ideal_side_information():
 @pytest.mark.parametrize(
     "side",
     [
-        Graph(A30),
-        Graph(A30, method="sparse"),
+        Graph(A30, kind="pinv"),
+        Graph(A30, method="sparse", kind="pinv"),
         Features(POINTS),
         Features(POINTS, const=0.2),
         Kernel(np.ones((30, 30))),
@@ -207,7 +207,7 @@ def entries(side, noise, seed=0, n=24, places=40, seen=0.4):
 @pytest.mark.parametrize("method", ["dense", "sparse"])
 def test_predictiveness_is_that_of_the_pairs(method):
     A, classes = cliques([6] * 4)
-    side = Graph(A, method=method).begin()
+    side = Graph(A, method=method, kind="pinv").begin()
     Y, index, other, y = entries(classes, 0.1)
     found = predictiveness(side, index, other, y)
     correlation, agreement = slow.likeness(side.dense(), Y)
@@ -225,7 +225,7 @@ def test_predictiveness_of_useless_and_misleading_side_information():
     A, classes = cliques([6] * 4)
     shuffled = np.random.default_rng(5).permutation(classes)
     _, *seen = entries(shuffled, 0.1)
-    assert predictiveness(Graph(A), *seen).p_value > 0.05
+    assert predictiveness(Graph(A, kind="pinv"), *seen).p_value > 0.05
     alike = classes[:, None] == classes
     _, *seen = entries(classes, 0.0)
     against = Kernel(np.eye(24) + 0.05 * (np.eye(24) - alike) + 1 / 19)
@@ -238,9 +238,9 @@ def test_predictiveness_of_useless_and_misleading_side_information():
 def test_predictiveness_on_a_sample_and_without_pairs():
     A, classes = cliques([6] * 4)
     _, *seen = entries(classes, 0.1)
-    found = predictiveness(Graph(A), *seen, max_ids=12, n_permutations=9)
+    found = predictiveness(Graph(A, kind="pinv"), *seen, max_ids=12, n_permutations=9)
     assert (found.n_ids, found.p_value) == (12, 0.1)
-    nothing = predictiveness(Graph(A), [0, 1], [0, 1], [1, -1])
+    nothing = predictiveness(Graph(A, kind="pinv"), [0, 1], [0, 1], [1, -1])
     assert np.isnan(nothing.correlation)
     assert nothing.n_pairs == 0
 
@@ -248,8 +248,8 @@ def test_predictiveness_on_a_sample_and_without_pairs():
 def test_a_cell_seen_again_counts_with_its_mean():
     A, classes = cliques([6] * 4)
     _, index, other, y = entries(classes, 0.1)
-    doubled = predictiveness(Graph(A), [*index, *index], [*other, *other], [*y, *y], n_permutations=9)
-    once = predictiveness(Graph(A), index, other, y, n_permutations=9)
+    doubled = predictiveness(Graph(A, kind="pinv"), [*index, *index], [*other, *other], [*y, *y], n_permutations=9)
+    once = predictiveness(Graph(A, kind="pinv"), index, other, y, n_permutations=9)
     assert doubled == once
 
 

@@ -15,7 +15,7 @@ SIDES = {
     "kernels": lambda: (KernelFunction("gaussian", points=POINTS).begin(), Identity(30).begin()),
     "singular": lambda: (Kernel(np.ones((40, 40))).begin(), Mix(Features(POINTS[:30])).begin()),
     "features": lambda: (Features(POINTS).begin(), Features(POINTS[:30], const=0.4).begin()),
-    "graph": lambda: (Graph(ring(40)).begin(), Identity(30).begin()),
+    "graph": lambda: (Graph(ring(40), kind="pinv").begin(), Identity(30).begin()),
 }
 
 

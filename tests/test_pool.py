@@ -21,6 +21,7 @@ SIDES = {
     "one graph": (Graph(RING, "spectral"), Graph(RING, "spectral")),
     "graph of rows": (Graph(RING, "spectral"), None),
     "kernel": (Kernel(np.eye(12) + 0.5), None),
+    "several": ([Features(TABLE), Graph(RING)], [Features(TABLE), Features(TABLE["kind"])]),
     "function": (KernelFunction("gaussian", points=np.arange(12.0)[:, None]), None),
 }
 
@@ -34,11 +35,19 @@ def stream(n=300, seed=0):
 
 
 def core(models, n_rows=12, n_cols=12, extra=0, **rule):
-    side = {"d": 0, "phi": np.zeros((0, 0)), "levels": [], "groups": np.zeros((0, 0), np.int32)}
+    side = {
+        "d": 0,
+        "phi": np.zeros((0, 0)),
+        "levels": [],
+        "groups": np.zeros((0, 0), np.int32),
+        "wide": 0,
+        "compared": np.zeros((0, 0)),
+    }
     options = {
         **pool_module._RULE,
         "extra": extra,
         "same": False,
+        "kin": False,
         "bilinear": [pool_module._MODEL | m for m in models],
         **rule,
     }
@@ -228,3 +237,44 @@ def test_damaged_states_are_refused(damage):
     kept["pools"] = [kept["pools"][0] | damage]
     with pytest.raises(ValueError, match="snapshot"):
         OnlineMatrixClassifier().restore(kept)
+
+
+def test_rows_and_columns_of_one_kind_learn_from_each_other():
+    """Answers of (a, b) hold of (b, a): half of the pairs tells of the other half."""
+    rng = np.random.default_rng(0)
+    group = rng.integers(0, 2, 40)
+    names = np.array([f"v{k}" for k in range(40)])
+    i, j = rng.integers(0, 40, (2, 500))
+    y = np.where(group[i] == group[j], 1, -1)
+    together = OnlineMatrixClassifier().score_stream(names[i], names[j], y)
+    apart = OnlineMatrixClassifier().score_stream(names[i], np.char.add("w", names[j]), y)
+    assert together.mistakes < 0.8 * apart.mistakes
+
+
+def test_several_kinds_of_side_information():
+    i, j, y = stream()
+    sides = [Features(TABLE, ids=range(12)), Features({"odd": ["x", "y"] * 6})]
+    model = OnlineMatrixClassifier(sides).partial_fit(i, j, y)
+    assert {"kind of rows x column", "odd of rows x column"} <= set(model.expert_names_)
+    alone = OnlineMatrixClassifier(sides, experts=None).partial_fit(i, j, y)
+    model.add_row("new", [{"kind": "a", "size": 3.0}, {"odd": "x"}])
+    for each in (model, alone):
+        assert np.isfinite(each.decision_function([(3, 4)])).all()
+    with pytest.raises(ValueError, match="a new id must come with 2 values"):
+        model.add_row("other", [{"kind": "a"}])
+    with pytest.raises(ValueError, match=r"numbers or strings|features"):
+        model.add_row("other", [{"kind": "a", "size": 1.0}, {"nothing": 1}])
+    np.testing.assert_array_equal(model.decision_function([("new", 3)]).shape, (1,))
+    with pytest.raises(ValueError, match="same ids"):
+        OnlineMatrixClassifier([Identity(3), Identity(4)]).fit([(0, 0)], [1])
+
+
+def test_what_was_asked_before_a_twin_has_its_name_changes_nothing():
+    i, j, y = stream(200)
+    plain, asking = OnlineMatrixClassifier(), OnlineMatrixClassifier()
+    for each in zip(i.tolist(), j.tolist(), y.tolist(), strict=True):
+        asking.decision_one(each[1], each[0])
+        asking.decision_one("nobody", each[0])
+        plain.learn_one(*each)
+        asking.learn_one(*each)
+    np.testing.assert_array_equal(plain.decision_function((i, j)), asking.decision_function((i, j)))

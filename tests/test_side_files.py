@@ -37,8 +37,10 @@ DESCRIPTORS = {
     "codes": Features(np.array(["3", "1", "2", "3"])),
     "sparse features": Features(sp.csr_array(RNG.integers(0, 3, (5, 4)))),
     "graph": Graph(RING, "pd", ids=np.arange(6) * 10),
-    "int64 graph": Graph(sp.csr_array((RING.tocsr().data, RING.tocsr().indices.astype(np.int64), RING.tocsr().indptr))),
-    "mixed graph": Mix(Graph(RING, method="sparse"), info=0.5, const=0.3, own=0.2),
+    "int64 graph": Graph(
+        sp.csr_array((RING.tocsr().data, RING.tocsr().indices.astype(np.int64), RING.tocsr().indptr)), kind="pinv"
+    ),
+    "mixed graph": Mix(Graph(RING, method="sparse", kind="pinv"), info=0.5, const=0.3, own=0.2),
 }
 
 
@@ -67,7 +69,7 @@ def test_plain_is_plain_already(name):
 
 def test_networkx_graphs_survive_files(tmp_path):
     nx = pytest.importorskip("networkx")
-    descriptor = Mix(Graph(nx.karate_club_graph()))
+    descriptor = Mix(Graph(nx.karate_club_graph(), kind="pinv"))
     save_model(descriptor, tmp_path / "side.lacunar")
     assert load_model(tmp_path / "side.lacunar").begin().digest == descriptor.begin().digest
 
@@ -81,7 +83,7 @@ def test_a_forged_sparse_matrix_is_refused(tmp_path):
     sound = sp.csr_array(RING)
     broken = sp.csr_array((sound.data, sound.indices.copy(), sound.indptr), shape=(6, 6))
     broken.indices[3] = 77  # after every check: only a file could bring it
-    descriptor = Graph(sound)
+    descriptor = Graph(sound, kind="pinv")
     descriptor._plain_params = lambda: {"adjacency": broken}
     save_model(Mix(descriptor), tmp_path / "side.lacunar")
     with pytest.raises(ValueError, match="not a sound model file"):

@@ -93,7 +93,7 @@ def test_the_papers_form():
 def test_pieces_and_vertices_without_an_edge(method, normalize):
     A = in_pieces()
     with pytest.warns(UserWarning, match="has 5 pieces, 2 of them single vertices"):
-        side = Graph(A, normalize=normalize, method=method).begin()
+        side = Graph(A, normalize=normalize, method=method, kind="pinv").begin()
     K, alone = slow.pieces_kernel(A.toarray()), A.sum(axis=1) == 0
     K[alone, alone] = 1.0 if normalize else np.nanmax(np.diag(K))
     K = slow.corr(K) if normalize else K / np.diag(K).max()
@@ -182,12 +182,14 @@ def test_graphs_are_restored_from_snapshots(kind, method):
 
 
 def test_small_or_crowded_graphs_are_written_out():
-    assert Graph(neighbours(200)).begin().kind == "dense"
+    assert Graph(neighbours(200), kind="pinv").begin().kind == "dense"
     sparse = sp.diags_array([np.ones(1200), np.ones(1200)], offsets=[-1, 1], shape=(1201, 1201))
-    side = Graph(sparse).begin()
+    side = Graph(sparse, kind="pinv").begin()
     assert side.kind == "operator"
     assert side.dense().shape == (1201, 1201)
-    long = Graph(sp.diags_array([np.ones(4000), np.ones(4000)], offsets=[-1, 1], shape=(4001, 4001))).begin()
+    long = Graph(
+        sp.diags_array([np.ones(4000), np.ones(4000)], offsets=[-1, 1], shape=(4001, 4001)), kind="pinv"
+    ).begin()
     with pytest.raises(ValueError, match="at most 4000 ids; there are 4001"):
         long.dense()
 
@@ -199,24 +201,24 @@ def test_graphs_of_every_kind_say_the_same():
     looped = A.toarray() + np.diag(np.arange(12.0))
     frame = pd.DataFrame(looped, index=names, columns=names)
     for graph in (A, A.tocoo(), sp.csr_matrix(A), looped, frame, looped.tolist()):
-        np.testing.assert_allclose(Graph(graph).begin().dense(), K, atol=1e-12)
-    assert Graph(frame).begin().ids == names
-    assert Graph(A, ids=names).begin().ids == names
+        np.testing.assert_allclose(Graph(graph, kind="pinv").begin().dense(), K, atol=1e-12)
+    assert Graph(frame, kind="pinv").begin().ids == names
+    assert Graph(A, ids=names, kind="pinv").begin().ids == names
 
 
 def test_networkx_graphs():
     nx = pytest.importorskip("networkx")
     graph = nx.Graph([("x", "y", {"weight": 2.0}), ("y", "z"), ("x", "x")])
-    side = Graph(graph).begin()
+    side = Graph(graph, kind="pinv").begin()
     assert side.ids == ["x", "y", "z"]
     A = sp.csr_array(np.array([[0, 2.0, 0], [2, 0, 1], [0, 1, 0]]))
     np.testing.assert_allclose(side.dense(), expected(A, "pinv"), atol=1e-13)
     twice = nx.MultiGraph([("x", "y"), ("x", "y"), ("y", "z")])
-    np.testing.assert_allclose(Graph(twice).begin().dense(), expected(A, "pinv"), atol=1e-13)
+    np.testing.assert_allclose(Graph(twice, kind="pinv").begin().dense(), expected(A, "pinv"), atol=1e-13)
     with pytest.raises(ValueError, match="directed"):
-        Graph(nx.DiGraph([("x", "y")])).begin()
+        Graph(nx.DiGraph([("x", "y")]), kind="pinv").begin()
     with pytest.raises(ValueError, match="at least one edge"):
-        Graph(nx.empty_graph(3)).begin()
+        Graph(nx.empty_graph(3), kind="pinv").begin()
 
 
 def test_a_graph_of_the_networkx_protocol():
@@ -231,7 +233,7 @@ def test_a_graph_of_the_networkx_protocol():
         def edges(self, data, default):
             return [("x", "y", default)]
 
-    np.testing.assert_allclose(Graph(Pair()).begin().dense(), [[1, -1], [-1, 1]], atol=1e-15)
+    np.testing.assert_allclose(Graph(Pair(), kind="pinv").begin().dense(), [[1, -1], [-1, 1]], atol=1e-15)
 
 
 PATH = np.array([[0.0, 1, 0], [1, 0, 1], [0, 1, 0]])
@@ -255,13 +257,14 @@ def but(at, value):
         ({"adjacency": np.eye(3)}, "at least one edge"),
         ({"adjacency": "friends"}, "matrix of weights or a networkx graph"),
         ({"adjacency": PATH, "ids": ["a", "b"]}, "got 2 ids for 3 rows"),
-        ({"adjacency": PATH, "kind": "laplacian"}, "kind must be one of pinv, regularized, pd, spectral"),
+        ({"adjacency": PATH, "kind": "laplacian"}, "kind must be one of auto, pinv, regularized, pd, spectral"),
         ({"adjacency": PATH, "method": "fast"}, "method must be one of auto, dense, sparse"),
         ({"adjacency": PATH, "regularization": 0.0}, "regularization must be above 0"),
         (
             {
                 "adjacency": sp.eye_array(5000) * 0 + sp.eye_array(5000, k=1) + sp.eye_array(5000, k=-1),
                 "method": "dense",
+                "kind": "pinv",
             },
             "5000",
         ),
@@ -321,3 +324,19 @@ def test_a_factor_that_fills_up_is_written_out():
     assert sparse.digest == written.digest
     V = rng.normal(size=(1010, 2))
     np.testing.assert_allclose(sparse.apply(V), written.apply(V), atol=1e-12)
+
+
+def test_a_graph_of_edges():
+    edges = [("a", "b"), ("b", "c", 2.0), ("c", "b", 1.0)]
+    side = Graph(edges, kind="pinv").begin()
+    assert side.ids == ["a", "b", "c"]
+    expected = Graph([[0, 1, 0], [1, 0, 3], [0, 3, 0]], kind="pinv").begin().dense()
+    np.testing.assert_allclose(side.dense(), expected)
+    frame = pd.DataFrame({"from": list("abcd"), "to": list("bcdb"), "weight": [1.0, 3.0, 1.0, 1.0]})
+    for table in (frame, frame[["from", "to"]]):
+        assert Graph(table).begin().ids == list("abcd")
+    assert Graph(edges, ids=list("cbad")).begin().ids == list("cbad")
+    with pytest.raises(ValueError, match="edges must join known ids"):
+        Graph(edges, ids=["a", "b"]).begin()
+    with pytest.raises(ValueError, match="an edge must be"):
+        Graph([("a", "b"), ("a",)]).begin()

@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kPi8 = .39269908169872414;
 constexpr double kFarthest = 7;       // log-odds of an expert are cut there: a mistake costs 7 at most
-constexpr int kGraphFeatures = 7;     // of a pair in a graph, behind the constant
+constexpr int kGraphFeatures = 8;     // of a pair in a graph, behind the constant
 constexpr int kMostProducts = 16;     // of the features of two vertices of one graph
 constexpr Offset kMostNeighbours = 400;  // that vote
 
@@ -18,6 +18,19 @@ double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double odds_of(double p) {
   const double q = std::clamp(p, 1e-4, 1 - 1e-4);
   return std::log(q / (1 - q));
+}
+
+constexpr std::size_t kMostLinks = 400;  // of a vertex that are kept
+
+double in_common(const std::vector<Index>& x, const std::vector<Index>& y) {
+  double count = 0;
+  for (std::size_t p = 0, q = 0; p < x.size() && q < y.size();) {
+    count += x[p] == y[q];
+    const bool next_p = x[p] <= y[q], next_q = y[q] <= x[p];
+    p += next_p;
+    q += next_q;
+  }
+  return count;
 }
 
 int bucket_of(double count) { return count < 1 ? 0 : count < 4 ? 1 : count < 16 ? 2 : 3; }
@@ -72,6 +85,66 @@ void CellCounts::remove(Index i, Index j, double y) {
   --(y > 0 ? at.positive : at.negative);
 }
 
+// -- kin --------------------------------------------------------------------------------------------------------------
+
+void Kin::resize(int side, Offset size) {
+  twin_[side].resize(static_cast<std::size_t>(size), -1);
+  number_[side].resize(static_cast<std::size_t>(size), -1);
+}
+
+void Kin::set_twin(Index row, Index col) {
+  twin_[0].at(static_cast<std::size_t>(row)) = col;
+  twin_[1].at(static_cast<std::size_t>(col)) = row;
+}
+
+Index Kin::of(int side, Index vertex) const {
+  if (vertex < 0) return -1;
+  const Index own = number_[side][static_cast<std::size_t>(vertex)], twin = twin_[side][static_cast<std::size_t>(vertex)];
+  return own >= 0 || twin < 0 ? own : number_[1 - side][static_cast<std::size_t>(twin)];
+}
+
+Index Kin::number(int side, Index vertex) {
+  Index found = of(side, vertex);
+  if (found < 0) {
+    found = static_cast<Index>(links_[0].size());
+    for (auto& links : links_) links.emplace_back();
+  }
+  return number_[side][static_cast<std::size_t>(vertex)] = found;
+}
+
+void Kin::link(Index a, Index b, double y) {
+  auto& links = links_[y > 0];
+  for (const auto& [from, to] : {std::pair{a, b}, std::pair{b, a}}) {
+    auto& of_one = links[static_cast<std::size_t>(from)];
+    const auto place = std::lower_bound(of_one.begin(), of_one.end(), to);
+    if (of_one.size() < kMostLinks && (place == of_one.end() || *place != to)) of_one.insert(place, to);
+  }
+}
+
+void Kin::clear() {
+  for (const int side : {0, 1}) std::fill(number_[side].begin(), number_[side].end(), -1);
+  for (auto& links : links_) links.clear();
+}
+
+void Kin::features(Index a, Index b, double* f) const {
+  std::fill(f, f + kFeatures, 0);
+  f[0] = 1;
+  if (a < 0 || b < 0) return;
+  const auto p = static_cast<std::size_t>(a), q = static_cast<std::size_t>(b);
+  double common[2][2];
+  for (const int of_a : {0, 1})
+    for (const int of_b : {0, 1}) common[of_a][of_b] = in_common(links_[of_a][p], links_[of_b][q]);
+  f[1] = std::log1p(common[1][1]);
+  f[2] = std::log1p(common[0][1] + common[1][0]);
+  f[3] = std::log1p(common[0][0]);
+  const auto has = [&](int label) { return std::binary_search(links_[label][p].begin(), links_[label][p].end(), b); };
+  f[4] = static_cast<double>(has(1)) - static_cast<double>(has(0));
+  const auto size_a = static_cast<double>(links_[1][p].size()), size_b = static_cast<double>(links_[1][q].size());
+  f[5] = .5 * (std::log1p(size_a) + std::log1p(size_b)) - 1;
+  f[6] = 3 * common[1][1] / std::sqrt(std::max(size_a * size_b, 1.0));
+  f[7] = a == b;
+}
+
 // -- the pool ---------------------------------------------------------------------------------------------------------
 
 PairPool::PairPool(PoolRule rule, PoolSide rows, PoolSide cols)
@@ -81,7 +154,7 @@ PairPool::PairPool(PoolRule rule, PoolSide rows, PoolSide cols)
   for (const int side : {0, 1}) count_stride_[side] = 2 * (1 + group_total_[1 - side]);
   if (rule_.same) pair_features_ = 1 + kGraphFeatures + std::min(kMostProducts, std::min(sides_[0].d, sides_[1].d));
   for (auto& each : rule_.bilinear) {
-    each.pair_features = std::min(each.pair_features, pair_features_ - 1);
+    each.pair_features = each.linked ? Kin::kFeatures - 1 : std::min(each.pair_features, pair_features_ - 1);
     models_.emplace_back(each, sides_[0].d, sides_[1].d, 2 * models_.size() + 1);
   }
   n_experts_ = 4 + static_cast<int>(sides_[0].levels.size() + sides_[1].levels.size()) + !sides_[0].indptr.empty() +
@@ -91,6 +164,7 @@ PairPool::PairPool(PoolRule rule, PoolSide rows, PoolSide cols)
   for (auto* room : {&inputs_, &gain_}) room->resize(static_cast<std::size_t>(mixer_dim_));
   chance_.resize(static_cast<std::size_t>(hedged()));
   f_.assign(static_cast<std::size_t>(pair_features_), 0);
+  links_.assign(Kin::kFeatures, 0);
   s_.global.assign(2, 0);
   s_.log_weights.assign(static_cast<std::size_t>(hedged()), -std::log(hedged()));
   s_.mixers.assign(static_cast<std::size_t>(kMixers * kBuckets * mixer_stride()), 0);
@@ -109,7 +183,10 @@ void PairPool::grow(int side, const PoolSide& more) {
   at.groups.insert(at.groups.end(), more.groups.begin(), more.groups.end());
   at.size += more.size;
   (side == 0 ? s_.rows : s_.cols).resize(static_cast<std::size_t>(at.size * count_stride_[side]));
-  for (auto& model : models_) model.resize(sides_[0].size, sides_[1].size);
+  kin_.resize(side, at.size);
+  const Offset all = sides_[0].size + sides_[1].size;
+  for (auto& model : models_)
+    model.resize(model.rule().mirrored ? all : sides_[0].size, model.rule().mirrored ? all : sides_[1].size);
 }
 
 double PairPool::rate(const double* counts, double prior) const {
@@ -161,19 +238,13 @@ double PairPool::vote(int side, Index i, Index j, double prior) const {
   return rate(sums, prior);
 }
 
-// A constant; and in one graph the edge, common neighbours in several measures, degrees, and products of features.
-void PairPool::pair_features(Index i, Index j, double* f) const {
-  std::fill(f, f + pair_features_, 0);
-  f[0] = 1;
-  if (!rule_.same || i < 0 || j < 0) return;
-  const PoolSide &at = sides_[0], &to = sides_[1];
-  const auto a = static_cast<std::size_t>(i), b = static_cast<std::size_t>(j);
-  if (a + 1 >= at.indptr.size() || b + 1 >= at.indptr.size()) return;
+// The edge of two vertices, common neighbours in several measures, degrees.
+static void graph_features(const PoolSide& at, std::size_t a, std::size_t b, double* f) {
   const Offset end_a = at.indptr[a + 1], end_b = at.indptr[b + 1];
   const double degree_a = static_cast<double>(end_a - at.indptr[a]), degree_b = static_cast<double>(end_b - at.indptr[b]);
   double edge = 0, common = 0, rare = 0;
   Offset p = at.indptr[a];
-  for (Offset k = p; k < end_a; ++k) edge += at.near[static_cast<std::size_t>(k)] == j;
+  for (Offset k = p; k < end_a; ++k) edge += at.near[static_cast<std::size_t>(k)] == static_cast<Index>(b);
   for (Offset q = at.indptr[b]; p < end_a && q < end_b;) {
     const Index u = at.near[static_cast<std::size_t>(p)], v = at.near[static_cast<std::size_t>(q)];
     if (u == v) {
@@ -189,26 +260,50 @@ void PairPool::pair_features(Index i, Index j, double* f) const {
   f[3] = std::log1p(rare);
   f[4] = 3 * common / std::sqrt(std::max(degree_a * degree_b, 1.0));
   f[5] = .5 * (std::log1p(degree_a) + std::log1p(degree_b)) - 2;
+}
+
+// A constant; and in one graph the edge, common neighbours in several measures, degrees, and products of features.
+void PairPool::pair_features(Index i, Index j, double* f) const {
+  std::fill(f, f + pair_features_, 0);
+  f[0] = 1;
+  if (!rule_.same || i < 0 || j < 0) return;
+  const PoolSide &at = sides_[0], &to = sides_[1];
+  const auto a = static_cast<std::size_t>(i), b = static_cast<std::size_t>(j);
+  if (std::max(a, b) + 1 < at.indptr.size()) graph_features(at, a, b, f);
   f[6] = i == j;
   const double *phi = at.phi.data() + a * static_cast<std::size_t>(at.d), *psi = to.phi.data() + b * static_cast<std::size_t>(to.d);
   double alike = 0;
   for (int k = 0; k < std::min(at.d, to.d); ++k) alike += phi[k] * psi[k];
   f[7] = 2 * alike;
+  const double *of_a = at.compared.data() + a * static_cast<std::size_t>(at.wide), *of_b = at.compared.data() + b * static_cast<std::size_t>(at.wide);
+  if ((std::max(a, b) + 1) * static_cast<std::size_t>(at.wide) <= at.compared.size())
+    for (int k = 0; k < at.wide; ++k) f[8] += 4 * of_a[k] * of_b[k];
   for (int k = 0; k + 1 + kGraphFeatures < pair_features_; ++k) f[1 + kGraphFeatures + k] = 8 * phi[k] * psi[k];
 }
 
 PairKnown PairPool::known(const Bilinear& model, Index i, Index j) const {
   const bool features = model.rule().features;
+  if (model.rule().mirrored) return {a_, b_, nullptr, nullptr, f_of(model)};
   return {i, j, features && i >= 0 ? sides_[0].phi.data() + static_cast<Offset>(i) * sides_[0].d : nullptr,
-          features && j >= 0 ? sides_[1].phi.data() + static_cast<Offset>(j) * sides_[1].d : nullptr, f_.data()};
+          features && j >= 0 ? sides_[1].phi.data() + static_cast<Offset>(j) * sides_[1].d : nullptr, f_of(model)};
 }
 
 // The log-odds of every expert, and what mixers and hedge make of them.
-void PairPool::ask(Index i, Index j, const double* extra) {
+void PairPool::ask(Index i, Index j, const double* extra, Twins twins) {
   odds_.clear();
   count_experts(i, j);
   pair_features(i, j, f_.data());
-  for (auto& model : models_) odds_.push_back(model.odds(known(model, i, j)));
+  if (rule_.kin) {
+    a_ = kin_.of(0, i) >= 0 ? kin_.of(0, i) : kin_.of(1, twins.row);
+    b_ = kin_.of(1, j) >= 0 ? kin_.of(1, j) : kin_.of(0, twins.col);
+    kin_.features(a_, b_, links_.data());
+  }
+  const std::size_t biases = odds_.size();
+  for (auto& model : models_) {
+    odds_.push_back(model.odds(known(model, i, j)));
+    const bool of_kin = model.rule().mirrored || model.rule().linked;
+    if (of_kin && (a_ < 0 || b_ < 0)) odds_.back() = odds_[biases];  // nothing is known of it
+  }
   const auto found = cells_.of(i, j);
   const double counts[2] = {static_cast<double>(found.negative), static_cast<double>(found.positive)};
   odds_.push_back(odds_of(rate(counts, sigmoid(odds_.back()))));
@@ -252,8 +347,8 @@ void PairPool::mix() {
   mixture_ = sum / weight;
 }
 
-double PairPool::probability(Index i, Index j, const double* extra) {
-  ask(i, j, extra);
+double PairPool::probability(Index i, Index j, const double* extra, Twins twins) {
+  ask(i, j, extra, twins);
   return mixture_;
 }
 
@@ -315,11 +410,29 @@ void PairPool::learn_counts(Index i, Index j, double y) {
   }
 }
 
+// The pair in common numbers, in both directions.
+void PairPool::learn_kin(Index i, Index j, double y) {
+  if (!rule_.kin) return;
+  a_ = kin_.number(0, i);
+  b_ = kin_.number(1, j);
+  for (auto& model : models_) {
+    if (!model.rule().mirrored) continue;
+    model.odds(known(model, i, j));
+    model.learn(y);
+    if (a_ == b_) continue;
+    model.odds(mirrored(model));
+    model.learn(y);
+  }
+  kin_.link(a_, b_, y);
+}
+
 void PairPool::learn(Index i, Index j, double y) {
   learn_hedge(y);
   learn_mixers(y);
-  for (auto& model : models_) model.learn(y);
+  for (auto& model : models_)
+    if (!model.rule().mirrored) model.learn(y);
   learn_counts(i, j, y);
+  learn_kin(i, j, y);
   cells_.add(i, j, y);
   s_.seen.i.push_back(i);
   s_.seen.j.push_back(j);
@@ -329,7 +442,23 @@ void PairPool::learn(Index i, Index j, double y) {
 
 void PairPool::make_room(const Bilinear& model, Offset n) {
   const int G = model.global_dim();
-  room_.resize(n, std::max(sides_[0].size, sides_[1].size), G, std::max({model.row_dim(), model.col_dim(), G}));
+  const Offset vertices = model.rule().mirrored ? sides_[0].size + sides_[1].size : std::max(sides_[0].size, sides_[1].size);
+  room_.resize(n, vertices, G, std::max({model.row_dim(), model.col_dim(), G}));
+}
+
+// What a model is refitted from.
+const PairHistory& PairPool::history_of(const Bilinear& model) {
+  if (!model.rule().mirrored) return s_.seen;
+  const auto n = static_cast<std::size_t>(s_.seen.size());
+  both_.i.resize(2 * n);
+  both_.j.resize(2 * n);
+  both_.y.resize(2 * n);
+  for (std::size_t t = 0; t < n; ++t) {
+    both_.i[2 * t] = both_.j[2 * t + 1] = kin_.of(0, s_.seen.i[t]);
+    both_.j[2 * t] = both_.i[2 * t + 1] = kin_.of(1, s_.seen.j[t]);
+    both_.y[2 * t] = both_.y[2 * t + 1] = s_.seen.y[t];
+  }
+  return both_;
 }
 
 void PairPool::refit() {
@@ -338,18 +467,18 @@ void PairPool::refit() {
   for (const double w : s_.log_weights) s_.path.push_back(std::exp(w));
   for (auto& model : models_) {
     if (!model.rule().refit) continue;
+    const PairHistory& seen = history_of(model);
     const int G = model.global_dim();
-    make_room(model, s_.seen.size());
-    for (Offset t = 0; t < s_.seen.size(); ++t) {
-      const auto at = static_cast<std::size_t>(t);
+    make_room(model, seen.size());
+    for (std::size_t t = 0; t < seen.y.size(); ++t) {
       if (G == 1) {
-        room_.f[at] = 1;
+        room_.f[t] = 1;
         continue;
       }
-      pair_features(s_.seen.i[at], s_.seen.j[at], f_.data());
-      std::copy(f_.data(), f_.data() + G, room_.f.data() + t * G);
+      pair_features(seen.i[t], seen.j[t], f_.data());
+      std::copy(f_.data(), f_.data() + G, room_.f.data() + static_cast<Offset>(t) * G);
     }
-    model.refit(s_.seen, sides_[0].phi.data(), sides_[1].phi.data(), rule_.sweeps, room_);
+    model.refit(seen, sides_[0].phi.data(), sides_[1].phi.data(), rule_.sweeps, room_);
   }
 }
 
@@ -359,7 +488,9 @@ void PairPool::reserve(Offset n) {
   if (static_cast<double>(s_.seen.size() + n) >= s_.next_refit) {
     s_.path.reserve(s_.path.size() + 64 * (s_.log_weights.size() + 1));
     for (auto& model : models_)
-      if (model.rule().refit) make_room(model, s_.seen.size() + n);
+      if (model.rule().refit) make_room(model, (1 + model.rule().mirrored) * (s_.seen.size() + n));
+    if (rule_.kin) for (auto* each : {&both_.i, &both_.j}) each->reserve(static_cast<std::size_t>(2 * (s_.seen.size() + n)));
+    if (rule_.kin) both_.y.reserve(static_cast<std::size_t>(2 * (s_.seen.size() + n)));
   }
   const std::size_t wanted = s_.seen.y.size() + static_cast<std::size_t>(n);
   if (wanted <= s_.seen.y.capacity()) return;
@@ -373,7 +504,7 @@ void PairPool::run(Offset n, const Index* i, const Index* j, const double* y, co
                    double* each) {
   reserve(n);
   for (Offset t = 0; t < n; ++t) {
-    ask(i[t], j[t], extra + t * rule_.extra);
+    ask(i[t], j[t], extra + t * rule_.extra, {});
     out[t] = mixture_;
     if (each != nullptr) std::copy(chance_.begin(), chance_.end(), each + t * hedged());
     learn(i[t], j[t], y[t]);
@@ -386,6 +517,17 @@ void PairPool::remember(PairHistory seen) {
   for (std::size_t t = 0; t < seen.y.size(); ++t) cells.add(seen.i[t], seen.j[t], seen.y[t]);
   s_.seen = std::move(seen);
   cells_ = std::move(cells);
+  relink();
+}
+
+// Numbers and links from the history.
+void PairPool::relink() {
+  if (!rule_.kin) return;
+  kin_.clear();
+  for (std::size_t t = 0; t < s_.seen.y.size(); ++t) {
+    const Index a = kin_.number(0, s_.seen.i[t]), b = kin_.number(1, s_.seen.j[t]);
+    kin_.link(a, b, s_.seen.y[t]);
+  }
 }
 
 void PairPool::forget_since(Offset n) {
@@ -396,6 +538,7 @@ void PairPool::forget_since(Offset n) {
     seen.j.pop_back();
     seen.y.pop_back();
   }
+  relink();
 }
 
 std::vector<double> PairPool::weights() const {

@@ -333,8 +333,15 @@ class PairPool:
         out: NDArray[np.float64],
         each: NDArray[np.float64] | None,
     ) -> None: ...
+    def set_twins(self, rows: NDArray[np.int32], cols: NDArray[np.int32]) -> None: ...
     def ask(
-        self, i: NDArray[np.int32], j: NDArray[np.int32], extra: NDArray[np.float64], out: NDArray[np.float64]
+        self,
+        i: NDArray[np.int32],
+        j: NDArray[np.int32],
+        row_twins: NDArray[np.int32],
+        col_twins: NDArray[np.int32],
+        extra: NDArray[np.float64],
+        out: NDArray[np.float64],
     ) -> None: ...
     def state(self, history: bool) -> dict[str, Any]: ...
     def set_state(self, kept: dict[str, Any]) -> None: ...

@@ -24,6 +24,8 @@ BilinearRule bilinear_of(const py::dict& options) {
   rule.start = options["start"].cast<double>();
   rule.doubt = options["doubt"].cast<double>();
   rule.noise = options["noise"].cast<double>();
+  rule.mirrored = options["mirrored"].cast<bool>();
+  rule.linked = options["linked"].cast<bool>();
   rule.refit = options["refit"].cast<bool>();
   return rule;
 }
@@ -38,6 +40,7 @@ PoolRule rule_of_pool(const py::dict& options) {
   rule.mixer_variance = options["mixer_variance"].cast<double>();
   rule.mixer_noise = options["mixer_noise"].cast<double>();
   rule.extra = options["extra"].cast<int>();
+  rule.kin = options["kin"].cast<bool>();
   rule.same = options["same"].cast<bool>();
   return rule;
 }
@@ -55,6 +58,8 @@ PoolSide side_of(const py::dict& known) {
   side.phi = copied<double>(known, "phi");
   side.levels = known["levels"].cast<std::vector<int>>();
   side.groups = copied<Index>(known, "groups");
+  side.wide = known["wide"].cast<int>();
+  side.compared = copied<double>(known, "compared");
   if (known.contains("indptr")) {
     side.indptr = copied<Offset>(known, "indptr");
     side.near = copied<Index>(known, "near");
@@ -95,17 +100,28 @@ class Pool {
     locked([&] { pool_.run(n, i.data(), j.data(), y.data(), extra.data(), to, all); });
   }
 
-  void ask(const Array<Index>& i, const Array<Index>& j, const Array<double>& extra, Array<double> out) {
+  void ask(const Array<Index>& i, const Array<Index>& j, const Array<Index>& row_twins, const Array<Index>& col_twins,
+           const Array<double>& extra, Array<double> out) {
     const Offset n = static_cast<Offset>(i.size());
-    expect_size(j, n, "j");
+    for (const auto* each : {&j, &row_twins, &col_twins}) expect_size(*each, n, "an array of vertices");
     expect_size(out, n, "out");
     expect_size(extra, {n, extra_}, "extra");
-    for (Offset t = 0; t < n; ++t)
-      if (i.data()[t] < -1 || j.data()[t] < -1 || i.data()[t] >= pool_.size(0) || j.data()[t] >= pool_.size(1))
-        throw std::out_of_range("no such pair");
+    for (const auto* each : {&i, &col_twins}) expect_vertices(*each, 0);
+    for (const auto* each : {&j, &row_twins}) expect_vertices(*each, 1);
     double* to = out.mutable_data();
     locked([&] {
-      for (Offset t = 0; t < n; ++t) to[t] = pool_.probability(i.data()[t], j.data()[t], extra.data() + t * extra_);
+      for (Offset t = 0; t < n; ++t)
+        to[t] = pool_.probability(i.data()[t], j.data()[t], extra.data() + t * extra_,
+                                  {row_twins.data()[t], col_twins.data()[t]});
+    });
+  }
+
+  void set_twins(const Array<Index>& rows, const Array<Index>& cols) {
+    expect_size(cols, static_cast<Offset>(rows.size()), "cols");
+    expect_below(rows, pool_.size(0), "rows");
+    expect_below(cols, pool_.size(1), "cols");
+    locked([&] {
+      for (py::ssize_t k = 0; k < rows.size(); ++k) pool_.set_twin(rows.data()[k], cols.data()[k]);
     });
   }
 
@@ -118,6 +134,12 @@ class Pool {
   int hedged() const { return pool_.hedged(); }
 
  private:
+  // -1 stands for a vertex that is not known.
+  void expect_vertices(const Array<Index>& vertices, int side) {
+    for (py::ssize_t t = 0; t < vertices.size(); ++t)
+      if (vertices.data()[t] < -1 || vertices.data()[t] >= pool_.size(side)) throw std::out_of_range("no such vertex");
+  }
+
   Offset extra_;
   PairPool pool_;
   std::mutex mutex_;
@@ -199,6 +221,7 @@ void bind_pair_pool(py::module_& m) {
   py::class_<Pool>(m, "PairPool")
       .def(py::init<const py::dict&, const py::dict&, const py::dict&>())
       .def("grow", &Pool::grow)
+      .def("set_twins", &Pool::set_twins)
       .def("run", &Pool::run)
       .def("ask", &Pool::ask)
       .def("state", &Pool::state, py::arg("history"))

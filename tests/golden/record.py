@@ -234,6 +234,8 @@ def _side(given: Any) -> Any:
         return given
     if given[0] == "KernelFunction":
         return made("KernelFunction", f=given[1], points=given[2])
+    if given[0] == "Graph":
+        return made("Graph", adjacency=given[1], kind="pinv")  # the default then
     first = {"Kernel": "K", "Graph": "adjacency", "Features": "X", "Identity": "n"}[given[0]]
     return made(given[0], **{first: given[1]})
 

@@ -19,6 +19,8 @@ struct BilinearRule {
   double noise = 0;       // variance gained at each observation: what is old fades
   double doubt = 1;       // how much of the uncertainty of the other factor a refit counts
   bool refit = false;     // at growing times, from all that was seen
+  bool mirrored = false;  // rows and columns are of one kind, and what is said of (a, b) holds of (b, a)
+  bool linked = false;    // f_ij is what the stream so far says of links; not with `refit`
 };
 
 // A pair and what is known of it; a vertex of -1 is unknown.

@@ -18,6 +18,8 @@ struct PoolSide {
   std::vector<Offset> indptr;  // a graph of neighbours, or empty
   std::vector<Index> near;     // ascending within a vertex
   std::vector<double> weight;
+  int wide = 0;                    // features that are compared only
+  std::vector<double> compared;    // (size, wide), rows of length 1
 };
 
 struct PoolRule {
@@ -29,7 +31,8 @@ struct PoolRule {
   double mixer_variance = .1;  // of the mixers' weights at the beginning
   double mixer_noise = 0;
   int extra = 0;      // experts from outside
-  bool same = false;  // rows and columns are the vertices of one graph
+  bool same = false;  // rows and columns have one side information
+  bool kin = false;   // rows and columns may be of one kind
 };
 
 // Observations of a cell, by an open hash table.
@@ -48,6 +51,25 @@ class CellCounts {
   std::vector<std::int64_t> keys_;
   std::vector<Pair> counts_;
   std::size_t used_ = 0;
+};
+
+// Rows and columns of one kind: the number of a vertex on either side, and its links so far.
+class Kin {
+ public:
+  void resize(int side, Offset size);
+  void set_twin(Index row, Index col);
+  // The common number, given in the order of the stream: -1 where the vertex was not seen on either side.
+  Index of(int side, Index vertex) const;
+  Index number(int side, Index vertex);
+  void link(Index a, Index b, double y);
+  void clear();
+  // A constant, then what the links of a and b have in common.
+  static constexpr int kFeatures = 8;
+  void features(Index a, Index b, double* f) const;
+
+ private:
+  std::vector<Index> twin_[2], number_[2];
+  std::vector<std::vector<Index>> links_[2];  // of a number: others by negative and by positive label, ascending
 };
 
 // Numbers that learning changes, beside those of the bilinear models.
@@ -69,11 +91,16 @@ class PairPool {
 
   // New vertices and what is known of them; graphs do not grow.
   void grow(int side, const PoolSide& more);
+  void set_twin(Index row, Index col) { kin_.set_twin(row, col); }
   Offset size(int side) const { return sides_[side].size; }
   int experts() const { return n_experts_; }  // those from outside last
   int hedged() const { return n_experts_ + kMixers; }
+  // Of ids without a vertex of their own: the vertex that the id has on the other side, or -1.
+  struct Twins {
+    Index row = -1, col = -1;
+  };
   // P(y = 1) of a pair; -1 is a vertex that is not known. extra: log-odds (rule.extra), NaN asleep.
-  double probability(Index i, Index j, const double* extra);
+  double probability(Index i, Index j, const double* extra, Twins twins);
   // Trials in order, y = 1 or -1: P(y = 1) before each. `each` (n, hedged()) takes the probabilities of all, or is null.
   void run(Offset n, const Index* i, const Index* j, const double* y, const double* extra, double* out, double* each);
   const std::vector<double>& odds() const { return odds_; }
@@ -90,7 +117,11 @@ class PairPool {
   double vote(int side, Index i, Index j, double prior) const;
   void pair_features(Index i, Index j, double* f) const;
   PairKnown known(const Bilinear& model, Index i, Index j) const;
-  void ask(Index i, Index j, const double* extra);
+  PairKnown mirrored(const Bilinear& model) const { return {b_, a_, nullptr, nullptr, f_of(model)}; }
+  const double* f_of(const Bilinear& model) const { return model.rule().linked ? links_.data() : f_.data(); }
+  void learn_kin(Index i, Index j, double y);
+  const PairHistory& history_of(const Bilinear& model);
+  void ask(Index i, Index j, const double* extra, Twins twins);
   double* mixer(int k, int bucket) { return s_.mixers.data() + (k * kBuckets + bucket) * mixer_stride(); }
   Offset mixer_stride() const { return mixer_dim_ + static_cast<Offset>(mixer_dim_) * mixer_dim_; }
   void mix();
@@ -101,20 +132,24 @@ class PairPool {
   void reserve(Offset n);
   void make_room(const Bilinear& model, Offset n);
   void refit();
+  void relink();
 
   PoolRule rule_;
   PoolSide sides_[2];
   std::vector<Bilinear> models_;
   CellCounts cells_;
+  Kin kin_;
   PoolState s_;
   int n_experts_ = 0, mixer_dim_ = 0, pair_features_ = 1;
   Offset group_total_[2] = {0, 0};
   Offset count_stride_[2] = {2, 2};
   // of the pair asked last
-  std::vector<double> odds_, chance_, inputs_, f_, gain_;
+  std::vector<double> odds_, chance_, inputs_, f_, gain_, links_;
+  Index a_ = -1, b_ = -1;  // its common numbers
   int bucket_ = 0;
   double mixed_[kMixers] = {}, spread_[kMixers] = {}, mixture_ = .5;
   RefitRoom room_;
+  PairHistory both_;  // the history in common numbers, in both directions
 };
 
 }  // namespace lacunar

@@ -48,7 +48,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     Parameters
     ----------
     rows, cols : side information, default=None
-        `Identity`, `Kernel`, `KernelFunction`, `Features`, `Graph` or `Mix`; None is `Identity()`, which knows nothing and takes any id.
+        `Identity`, `Kernel`, `KernelFunction`, `Features`, `Graph` or `Mix`; a list of several; None is `Identity()`, which knows nothing and takes any id.
     gamma : float in (0, 1] or "theory", default=1/3
         Margin: pairs right by more than gamma are not learned. "theory": 1/sqrt(min(k, l)) of `blocks`.
     step : {"anytime", "fixed", "theory"} or float in (0, 1], any positive one as printed, default="anytime"
@@ -125,8 +125,8 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "rows": [SideInformation, None],
-        "cols": [SideInformation, None],
+        "rows": [SideInformation, list, None],
+        "cols": [SideInformation, list, None],
         "gamma": [Interval(Real, 0, 1, closed="right"), StrOptions({"theory"})],
         "step": [StrOptions({"anytime", "fixed", "theory"}), Interval(Real, 0, None, closed="neither")],
         "step_scale": [Interval(Real, 0, None, closed="neither")],
@@ -149,8 +149,8 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def __init__(
         self,
-        rows: SideInformation | None = None,
-        cols: SideInformation | None = None,
+        rows: SideInformation | list[SideInformation] | None = None,
+        cols: SideInformation | list[SideInformation] | None = None,
         *,
         gamma: Any = 1 / 3,
         step: Any = "anytime",

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+import narwhals.stable.v1 as nw
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
@@ -30,6 +31,7 @@ from lacunar.completion.side import (
     index_names,
     plain_ids,
     rounding,
+    shown,
 )
 
 # A trailing block of the factor this full and this large is inverted densely, by LAPACK: 3x faster where fill is heavy.
@@ -39,19 +41,63 @@ _SMALL = 1000  # vertices: the engine has K in hand, and asks it for seen vertic
 _DEARER = 12  # an entry of a sparse factor costs this many of a dense matrix
 _BLOCK = 64  # columns solved for at once
 _PULL = 4.0  # of a piece on its vertices, in units of R_L: measured, docs/side-information.md
-KINDS = ("pinv", "regularized", "pd", "spectral")
+KINDS = ("auto", "pinv", "regularized", "pd", "spectral")
 
 
-def read_adjacency(adjacency: Any) -> tuple[Any, list[Hashable] | None]:
-    """(A, ids): a symmetric csr_array of positive weights, no loops; the names of its vertices when it has some."""
+def read_adjacency(adjacency: Any, ids: Sequence[Hashable] | None = None) -> tuple[Any, list[Hashable] | None]:
+    """(A, ids): a symmetric csr_array of positive weights, no loops; the names of its vertices when it has some.
+
+    Of a list of edges the vertices are `ids`, or its ends in the order of their coming.
+    """
     if hasattr(adjacency, "is_directed") and hasattr(adjacency, "edges"):
         return _of_networkx(adjacency)
+    edges = _edges(adjacency)
+    if edges is not None:
+        return _of_edges(edges, ids)
     names = index_names(adjacency)
     if names is not None and names != list(adjacency.columns):
         raise ValueError(
             "the columns of adjacency must be its index, in the same order; they differ. Use A.loc[A.index]."
         )
     return check_adjacency(adjacency), names
+
+
+def _edges(given: Any) -> list[tuple[Any, ...]] | None:
+    """(id, id) or (id, id, weight) of every edge: of a list of tuples, or of a frame of two or three columns that is no matrix."""
+    if isinstance(given, list | tuple) and given and all(isinstance(each, tuple) for each in given):
+        return list(given)
+    if hasattr(given, "__narwhals_dataframe__") or nw.dependencies.is_into_dataframe(given):
+        frame = nw.from_native(given, eager_only=True)
+        if frame.shape[1] in (2, 3) and frame.shape[0] != frame.shape[1]:
+            return list(frame.iter_rows())
+        if frame.shape == (3, 3) and not all(dtype.is_numeric() for dtype in frame.schema.values()):
+            return list(frame.iter_rows())
+    return None
+
+
+def _of_edges(edges: list[tuple[Any, ...]], ids: Sequence[Hashable] | None) -> tuple[Any, list[Hashable] | None]:
+    """Edges given twice, in either direction, add up; one without a weight has weight 1."""
+    for k, edge in enumerate(edges):
+        if len(edge) not in (2, 3):
+            raise ValueError(
+                f"an edge must be (id, id) or (id, id, weight); got {shown(edge)} at position {k}. Pass a matrix as an array."
+            )
+    names = (
+        plain_ids(list(ids))
+        if ids is not None
+        else list(dict.fromkeys(plain_ids([v for e in edges for v in e[:2]]) or []))
+    )
+    assert names is not None
+    number = {name: k for k, name in enumerate(names)}
+    ends = [plain_ids(edge[:2]) or [] for edge in edges]
+    for k, (u, v) in enumerate(ends):
+        if u not in number or v not in number:
+            raise ValueError(f"edges must join known ids; got {shown(edges[k])} at position {k}. Add its ends to ids.")
+    row, column = np.array([[number[u], number[v]] for u, v in ends], dtype=np.int64).T
+    weight = np.array([edge[2] if len(edge) == 3 else 1.0 for edge in edges], dtype=np.float64)
+    both = (np.concatenate([row, column]), np.concatenate([column, row]))
+    A = sp.coo_array((np.concatenate([weight, weight]), both), shape=(len(names), len(names)))
+    return check_adjacency(A), names
 
 
 def _of_networkx(graph: Any) -> tuple[Any, list[Hashable] | None]:
@@ -405,16 +451,19 @@ class Graph(SideInformation):
 
     Parameters
     ----------
-    adjacency : array-like or sparse matrix of shape (n, n), pandas DataFrame, or networkx graph
-        Symmetric, weights of edges not negative. Loops are ignored. What a sparse matrix does not store is no edge.
-    kind : {"pinv", "regularized", "pd", "spectral"}, default="pinv"
+    adjacency : array-like or sparse matrix of shape (n, n), pandas DataFrame, networkx graph, or edges
+        Symmetric, weights of edges not negative. Loops are ignored. What a sparse matrix does not store is no edge. Edges: a list of
+        tuples (id, id) or (id, id, weight), or a frame of two or three such columns.
+    kind : {"auto", "pinv", "regularized", "pd", "spectral"}, default="auto"
+        - "auto": what predicts best on networks: "spectral". The pool of `OnlineMatrixClassifier` also uses the graph itself, whatever
+          the kind: votes of neighbours, and shared neighbours where both sides are one graph.
         - "pinv": L^+. What a graph in pieces knows is who belongs together: vertices of a piece share a direction.
         - "regularized": (L + rho I)^-1 with rho = `regularization` times the mean degree; for any graph.
         - "pd": the inverse of the paper's PDLaplacian, L^+ + R_L 11^T; for a connected graph.
         - "spectral": diffusion along edges, cut to its `n_components` slowest modes. For crowded graphs (friends, links,
           votes), where L^+ says little more than degrees, and for graphs whose factor fills up. As cheap as `Features`.
     ids : sequence of n hashable ids, optional
-        Default: the index of a DataFrame, the nodes of a networkx graph, else 0 to n - 1.
+        Default: the index of a DataFrame, the nodes of a networkx graph, the ends of edges in their order, else 0 to n - 1.
     regularization : float, default=0.1
         Of "regularized".
     n_components : int, default=32
@@ -447,7 +496,7 @@ class Graph(SideInformation):
     def __init__(
         self,
         adjacency: Any,
-        kind: str = "pinv",
+        kind: str = "auto",
         ids: Sequence[Hashable] | None = None,
         *,
         regularization: float = 0.1,
@@ -470,9 +519,9 @@ class Graph(SideInformation):
             "regularization": check_positive(self.regularization, "regularization"),
             "normalize": bool(self.normalize),
         }
-        A, names = read_adjacency(self.adjacency)
+        A, names = read_adjacency(self.adjacency, self.ids)
         ids = check_ids(self.ids if self.ids is not None else names, A.shape[0], "adjacency")
-        if self.kind == "spectral":
+        if self.kind in ("auto", "spectral"):
             return self._spectral(A, ids)
         self._see_pieces(A)
         if self.method == "dense" and A.shape[0] > DENSE_LIMIT:
@@ -494,7 +543,7 @@ class Graph(SideInformation):
         return FactorState(Phi, 0.0, 0.0, ids, graph_digest(A, ids, how))
 
     def _plain_params(self) -> dict[str, Any]:
-        A, names = read_adjacency(self.adjacency)
+        A, names = read_adjacency(self.adjacency, self.ids)
         return {"adjacency": A, "ids": plain_ids(self.ids if self.ids is not None else names)}
 
     def _see_pieces(self, A: Any) -> None:

@@ -16,8 +16,8 @@ from lacunar.completion.engine import Engine
 from lacunar.completion.ids import UNKNOWN, IdTable, Vertices
 from lacunar.completion.side import (
     Floats,
-    Identity,
     SideState,
+    joined,
 )
 from lacunar.completion.tuning import Tuning, tune
 from lacunar.observed.rules import whole
@@ -235,7 +235,7 @@ class Model:
         for each in experts:
             for name, described in (("rows", each.rows), ("cols", each.cols)):
                 if (id(described), name) not in tables:
-                    tables[id(described), name] = IdTable(Identity() if described is None else described, name)
+                    tables[id(described), name] = IdTable(joined(described), name)
         sides = [(tables[id(each.rows), "rows"], tables[id(each.cols), "cols"]) for each in experts]
         tunings = [tune(each, rows.side, cols.side) for each, (rows, cols) in zip(experts, sides, strict=True)]
         self._begin(list(tables.values()), n_tasks)

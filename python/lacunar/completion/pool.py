@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from lacunar import _core
 from lacunar._snapshot import going_back
 from lacunar.completion.features import FeatureState
 from lacunar.completion.graph import Graph, diffusion_features, read_adjacency
-from lacunar.completion.ids import IdTable
+from lacunar.completion.ids import UNKNOWN, IdTable
 from lacunar.completion.model import (
     Member,
     Model,
@@ -25,7 +26,17 @@ from lacunar.completion.model import (
     WithReserve,
     in_turn,
 )
-from lacunar.completion.side import Floats, Identity, IdentityState, Mix, MixedState, SideInformation, SideState
+from lacunar.completion.side import (
+    Floats,
+    IdentityState,
+    Join,
+    JoinedState,
+    Mix,
+    MixedState,
+    SideInformation,
+    SideState,
+    joined,
+)
 from lacunar.completion.tuning import tune
 from lacunar.observed.rules import Instance, Number, Rule, check_parts, floats, whole
 
@@ -34,7 +45,7 @@ _MOST_LEVELS = 64  # of a category that has majorities of its own
 _MOST_NUMBERS = 2**24  # of one expert's covariances at the beginning: 128 MB
 _DIFFUSION = 5.0
 _SLICE = 4096  # trials between two looks for Ctrl-C; the cuts change no bit
-_GRAPH_FEATURES = 7
+_ALIKE = 8  # of a pair: the edge, common neighbours, degrees, products of features
 _MIX = (0.6, 0.2, 0.2)  # info, const, own
 _MOST_VERTICES = 4000  # up to which the matrix exponentiated gradient takes part
 _COUNTS = ("n_seen", "n_updates", "n_mistakes")
@@ -43,12 +54,12 @@ _RULE = {
 }  # fmt: skip
 _MODEL = {
     "rank": 0, "row_bias": True, "col_bias": True, "features": False, "pair_features": 0, "bias": 1.0, "factor": 0.5,
-    "feature": 0.5, "common": 1.0, "start": 0.3, "noise": 0.0, "doubt": 0.0, "refit": True,
+    "feature": 0.5, "common": 1.0, "start": 0.3, "noise": 0.0, "doubt": 0.0, "refit": True, "mirrored": False, "linked": False,
 }  # fmt: skip
 
 
-def bilinear_experts(*, features: bool, same: bool) -> dict[str, dict[str, Any]]:
-    """The bilinear experts by name: biases, factors, features, and pairs of vertices of one graph."""
+def bilinear_experts(*, features: bool, same: bool, kin: bool) -> dict[str, dict[str, Any]]:
+    """The bilinear experts by name: biases, factors, features, pairs with one side information, and rows and columns of one kind."""
     made: dict[str, dict[str, Any]] = {
         "biases": {},
         "recent biases": {"noise": 1e-3, "refit": False},
@@ -59,100 +70,140 @@ def bilinear_experts(*, features: bool, same: bool) -> dict[str, dict[str, Any]]
     }
     if features:
         made |= {"features": {"features": True}, "features, rank 2": {"features": True, "rank": 2}}
+    alone = {"row_bias": False, "col_bias": False}
     if same:
-        alone = {"row_bias": False, "col_bias": False}
-        made["shared neighbours"] = {"pair_features": _GRAPH_FEATURES, **alone}
-        made["shared neighbours, biases"] = {"pair_features": _GRAPH_FEATURES + MOST_FEATURES}
+        made["alike"] = {"pair_features": _ALIKE, **alone}
+        made["alike, biases"] = {"pair_features": _ALIKE + MOST_FEATURES}
+    if kin:
+        made["both ways"] = {"rank": 2, "mirrored": True}
+        made["links so far"] = {"linked": True, "refit": False, **alone}
     made["rank 5"] = {"rank": 5}
     return {name: _MODEL | options for name, options in made.items()}
 
 
-class Known:
-    """What the pool is told of one side: features (size, d), groups (size, G) of categories, a graph of neighbours.
-
-    `room` bounds d. What has grown since the side began is encoded in the same way.
-    """
+class _Leaf:
+    """What the pool is told of one part of a side: features (size, d), groups (size, G) of categories, a graph of neighbours."""
 
     def __init__(self, described: SideInformation, state: SideState, room: int) -> None:
-        while isinstance(state, MixedState):
-            state = state.base
-            described = described.side if isinstance(described, Mix) else described
-        self._state, self.adjacency = state, None
-        self._features: Floats | None = None  # of vertices that do not grow
-        self._groups: list[tuple[int, int]] = []  # first place in the factor, levels
+        self.state, self.adjacency = state, None
+        self.fixed: Floats | None = None  # features of vertices that do not grow
+        self.turn = np.zeros((0, 0))
+        self.blocks: list[tuple[int, int]] = []  # first place in the factor, levels
         self.names: list[str] = []
-        self._turn = np.zeros((0, 0))
         if isinstance(described, Graph):
-            self.adjacency = read_adjacency(described.adjacency)[0]
-            self._features = diffusion_features(self.adjacency, max(room - 1, 1), _DIFFUSION, normalize=True)
+            self.adjacency = read_adjacency(described.adjacency, described.ids)[0]
+            self.fixed = diffusion_features(self.adjacency, max(room - 1, 1), _DIFFUSION, normalize=True)
         elif isinstance(state, FeatureState):
             self._of_features(state, room)
         elif state.kind == "dense" and not state.grows and state.size:
-            self._features = _modes(state.dense(), room)
+            self.fixed = _modes(state.dense(), room)
 
     def _of_features(self, state: FeatureState, room: int) -> None:
         first = 0
         for column in state.table_columns:
             width = 1 if column["levels"] is None else len(column["levels"])
             if column["levels"] is not None and 0 < width <= _MOST_LEVELS:
-                self._groups.append((first, width))
+                self.blocks.append((first, width))
                 self.names.append(column["name"])
             first += width
         raw = state.factor()[0]
-        self._turn = np.eye(raw.shape[1])
+        self.turn = np.eye(raw.shape[1])
         if raw.shape[1] > room:
-            self._turn = np.linalg.svd(raw, full_matrices=False)[2][:room].T
-
-    @property
-    def d(self) -> int:
-        """Features."""
-        return self._turn.shape[1] if self._features is None else self._features.shape[1]
+            self.turn = np.linalg.svd(raw, full_matrices=False)[2][:room].T
 
     @property
     def is_kernel(self) -> bool:
         """Whether there is a kernel of which features and groups say little."""
-        return self.adjacency is None and self._state.kind != "factor"
+        return self.adjacency is None and self.state.kind != "factor"
+
+    def _raw(self, first: int) -> Floats:
+        return self.state.factor()[0][first:] if self.turn.size else np.zeros((self.state.size - first, 0))
+
+    def features(self, first: int) -> Floats:
+        """Of the vertices from `first` on."""
+        made: Floats = self._raw(first) @ self.turn if self.fixed is None else self.fixed[first:]
+        return made
+
+    def groups(self, first: int) -> NDArray[np.int32]:
+        """Levels of every category, -1 for none."""
+        raw = self._raw(first)
+        made = np.full((len(raw), len(self.blocks)), -1, np.int32)
+        for k, (start, width) in enumerate(self.blocks):
+            block = raw[:, start : start + width]
+            made[:, k] = np.where(block.any(axis=1), block.argmax(axis=1), -1)
+        return made
+
+    def compared(self) -> Floats:
+        """Standardised features (size, D) in rows of length 1, whose products say how alike two vertices are."""
+        raw = self._raw(0)
+        if not 0 < raw.size <= _MOST_NUMBERS:
+            return np.zeros((len(raw), 0))
+        made: Floats = (raw - raw.mean(axis=0)) / np.maximum(raw.std(axis=0), 1e-3)
+        made /= np.maximum(np.linalg.norm(made, axis=1), 1e-12)[:, None]
+        return made
+
+
+class Known:
+    """What the pool is told of one side, of all its parts. `room` bounds d."""
+
+    def __init__(self, described: SideInformation, state: SideState, room: int) -> None:
+        parts = list(_parts(described, state))
+        self._state = state
+        self._leaves = [_Leaf(*part, max(1, room // len(parts))) for part in parts]
+        self.names = [name for leaf in self._leaves for name in leaf.names]
+        self.adjacency = next((leaf.adjacency for leaf in self._leaves if leaf.adjacency is not None), None)
+        self.is_kernel = any(leaf.is_kernel for leaf in self._leaves)
+        self.d = sum(leaf.features(0).shape[1] for leaf in self._leaves)
 
     def plain(self, first: int = 0) -> dict[str, Any]:
         """For the core: what is known of the vertices from `first` on."""
         size = self._state.size - first
-        raw = self._state.factor()[0][first:] if self._turn.size else np.zeros((size, 0))
-        features = raw @ self._turn if self._features is None else self._features[first:]
-        groups = np.full((size, len(self._groups)), -1, np.int32)
-        for k, (start, width) in enumerate(self._groups):
-            block = raw[:, start : start + width]
-            groups[:, k] = np.where(block.any(axis=1), block.argmax(axis=1), -1)
+        widths = [width for leaf in self._leaves for _, width in leaf.blocks]
+        compared = np.hstack([leaf.compared() for leaf in self._leaves]) if first == 0 else np.zeros((0, 0))
         made = {
             "size": size,
             "d": self.d,
-            "phi": np.ascontiguousarray(features, dtype=np.float64).reshape(size, self.d),
-            "levels": [width for _, width in self._groups],
-            "groups": groups,
+            "phi": np.hstack([leaf.features(first) for leaf in self._leaves]).reshape(size, self.d),
+            "levels": widths,
+            "groups": np.hstack([leaf.groups(first) for leaf in self._leaves]).reshape(size, len(widths)),
+            "wide": compared.shape[1],
+            "compared": compared,
         }
         if self.adjacency is not None and first == 0:
             A = self.adjacency
             made |= {"indptr": A.indptr.astype(np.int64), "near": A.indices.astype(np.int32), "weight": A.data}
-        return made
-
-    def snapshot(self) -> dict[str, Any]:
-        """How features were turned, and those of a graph: another machine may find other eigenvectors."""
         return {
-            "turn": self._turn.copy(),
-            "modes": np.zeros((0, 0)) if self._features is None else self._features.copy(),
+            name: np.ascontiguousarray(part) if isinstance(part, np.ndarray) else part for name, part in made.items()
         }
 
-    def restore(self, kept: Mapping[str, Any]) -> None:
+    def snapshot(self) -> list[dict[str, Any]]:
+        """How features were turned, and those of a graph: another machine may find other eigenvectors."""
+        return [
+            {"turn": leaf.turn.copy(), "modes": np.zeros((0, 0)) if leaf.fixed is None else leaf.fixed.copy()}
+            for leaf in self._leaves
+        ]
+
+    def restore(self, kept: Any) -> None:
         """Of a snapshot of the same side."""
-        sizes = (self._turn.shape, (0, 0) if self._features is None else self._features.shape)
-        for name, (n, d) in zip(("turn", "modes"), sizes, strict=True):
-            given = kept[name]
-            if not isinstance(given, np.ndarray) or given.shape != (n, d) or given.dtype != np.float64:
-                raise ValueError(f"{name} must be of shape {(n, d)}; it is not. Take the snapshot again.")
-            if not np.isfinite(given).all():
-                raise ValueError(f"{name} must be finite; it is not. Take the snapshot again.")
-        self._turn = kept["turn"].copy()
-        if self._features is not None:
-            self._features = kept["modes"].copy()
+        for leaf, part in zip(self._leaves, kept, strict=True):
+            sizes = {"turn": leaf.turn.shape, "modes": (0, 0) if leaf.fixed is None else leaf.fixed.shape}
+            check_parts(
+                part, {name: floats(*shape, dtype=np.float64) for name, shape in sizes.items()}, "a snapshot", {}
+            )
+            leaf.turn = part["turn"].copy()
+            if leaf.fixed is not None:
+                leaf.fixed = part["modes"].copy()
+
+
+def _parts(described: SideInformation, state: SideState) -> Iterator[tuple[SideInformation, SideState]]:
+    """The side information that others are made of."""
+    if isinstance(state, MixedState) and isinstance(described, Mix):
+        yield from _parts(described.side, state.base)
+    elif isinstance(state, JoinedState) and isinstance(described, Join):
+        for each, part in zip(described.sides, state.parts, strict=True):
+            yield from _parts(each, part)
+    else:
+        yield described, state
 
 
 def _log_odds(p: Floats) -> Floats:
@@ -182,7 +233,7 @@ class PoolModel(Model):
     """A pool for every task (threshold), on one table of ids a side."""
 
     def __init__(self, options: Any, n_tasks: int) -> None:
-        sides = [Identity() if each is None else each for each in (options.rows, options.cols)]
+        sides = [joined(each) for each in (options.rows, options.cols)]
         tables = [IdTable(each, name) for each, name in zip(sides, ("rows", "cols"), strict=True)]
         self._begin(tables, n_tasks)
         rows, cols = tables
@@ -190,8 +241,10 @@ class PoolModel(Model):
             Known(rows.described, rows.side, _room(cols.side.size)),
             Known(cols.described, cols.side, _room(rows.side.size)),
         ]
-        graphs = [each.adjacency is not None for each in self.known]
-        self._same = all(graphs) and rows.side.digest == cols.side.digest
+        alike = rows.side.digest == cols.side.digest
+        self._same = alike and min(each.d for each in self.known) > 0
+        self._graph = self._same and self.known[0].adjacency is not None
+        self._kin = self._same or (rows.alike and cols.alike and rows.base == cols.base)
         if options.randomized:
             raise ValueError(
                 "randomized must be False for the pool; got True. Pass experts=None for the learner of the paper."
@@ -199,7 +252,7 @@ class PoolModel(Model):
         tuning = tune(options, rows.side, cols.side)
         states = _mixed(rows.side), _mixed(cols.side)
         few = rows.side.size + cols.side.size <= _MOST_VERTICES
-        taking_part = few and (self._same or any(each.is_kernel for each in self.known))
+        taking_part = few and (self._graph or any(each.is_kernel for each in self.known))
         self.members = [
             [Member(rows, cols, tuning, prior=float(options.prior), tol=options.tol, sides=states)]
             if taking_part
@@ -212,11 +265,19 @@ class PoolModel(Model):
 
     def _make_pools(self, n_tasks: int) -> None:
         features = any(each.d for each in self.known)
-        experts = bilinear_experts(features=features, same=self._same)
-        options = {**_RULE, "extra": len(self.members[0]), "same": self._same, "bilinear": list(experts.values())}
+        experts = bilinear_experts(features=features, same=self._same, kin=self._kin)
+        options = {
+            **_RULE,
+            "extra": len(self.members[0]),
+            "same": self._same,
+            "kin": self._kin,
+            "bilinear": list(experts.values()),
+        }
         told = [each.plain() for each in self.known]
         self.pools = [_core.PairPool(options, *told) for _ in range(n_tasks)]
         self._sizes = [table.side.size for table in self.tables]
+        self._named = [len(table.number) for table in self.tables]
+        self._twins(self.tables[0].number)
         groups = [
             f"{name} of {table.name} x {other}"
             for each, table, other in zip(self.known, self.tables, ("column", "row"), strict=True)
@@ -250,6 +311,20 @@ class PoolModel(Model):
                 for pool in self.pools:
                     pool.grow(side, more)
                 self._sizes[side] = table.side.size
+        for side, table in enumerate(self.tables):  # a vertex may get its name late
+            if len(table.number) != self._named[side]:
+                self._twins(islice(reversed(table.number), max(len(table.number) - self._named[side], 0)))
+                self._named[side] = len(table.number)
+
+    def _twins(self, names: Iterable[Hashable]) -> None:
+        """Ids that are rows and columns, among `names`."""
+        if not self._kin:
+            return
+        rows, cols = (table.number for table in self.tables)
+        pairs = np.array([(rows[k], cols[k]) for k in names if k in rows and k in cols], np.int32).reshape(-1, 2)
+        pairs = pairs[(pairs < self._sizes).all(axis=1)]
+        for pool in self.pools:
+            pool.set_twins(*(np.ascontiguousarray(part) for part in pairs.T))
 
     def _at(self, places: Places) -> list[NDArray[np.int32]]:
         self._grow()
@@ -263,22 +338,32 @@ class PoolModel(Model):
     @in_turn
     def expert_scores(self, pairs: Pairs, policy: str) -> list[Floats]:
         """2 P(y = 1) - 1, (n, 1), for every task."""
-        return [each[:, None] for each in self._asked(self._vertices(pairs, policy))]
+        return [each[:, None] for each in self._asked(pairs, policy)]
 
     @in_turn
     def score_one(self, pair: tuple[Hashable, Hashable], policy: str) -> Floats:
         """2 P(y = 1) - 1 of every task for one pair, (L, 1)."""
-        return np.array(self._asked(self._vertices(([pair[0]], [pair[1]]), policy)))
+        return np.array(self._asked(([pair[0]], [pair[1]]), policy))
 
-    def _asked(self, places: Places) -> list[Floats]:
-        i, j = self._at(places)
+    def _other_side(self, ids: list[Hashable], vertices: NDArray[np.int32], side: int) -> NDArray[np.int32]:
+        """Of ids that were never learned on this side: their vertices on the other one, -1 for none."""
+        made = np.full(len(ids), UNKNOWN, np.int32)
+        if self._kin:
+            mine, other = self.tables[side], self.tables[1 - side].number
+            for k in np.flatnonzero((vertices == UNKNOWN) | (vertices == mine.spare)):
+                made[k] = other.get(ids[k], UNKNOWN)
+        return made
+
+    def _asked(self, pairs: Pairs, policy: str) -> list[Floats]:
+        i, j = self._at(self._vertices(pairs, policy))
+        twins = self._other_side(pairs[0], i, 0), self._other_side(pairs[1], j, 1)
         made = []
         for k, pool in enumerate(self.pools):
             out, extra = np.empty(len(i)), np.empty((len(i), len(self.members[k])))
             for e, member in enumerate(self.members[k]):
                 p = self.curves[k].probabilities(member.scores(i.astype(np.int64), j.astype(np.int64)))
                 extra[:, e] = np.where((i < 0) | (j < 0), np.nan, _log_odds(p))
-            pool.ask(i, j, extra, out)
+            pool.ask(i, j, *twins, extra, out)
             made.append(2 * out - 1)
         return made
 

@@ -72,6 +72,10 @@ class SideState:
             "grows (Identity(), KernelFunction, Features with the new row's features)."
         )
 
+    def shrink(self, size: int) -> None:
+        """Forget the vertices from `size` on: of states that grow and have a factor."""
+        raise TypeError(f"side information of kind {self.kind!r} does not shrink. Begin it again.")
+
     def snapshot(self) -> dict[str, Any]:
         """Plain data of what has grown since the beginning, and the digest of what it grew from."""
         return {"digest": self.digest, **self._grown()}
@@ -425,6 +429,10 @@ class FactorState(SideState):
         product: Floats = Phi @ (Phi.T @ V) + self.own * V + self.const * V.sum(axis=0)
         return product
 
+    def shrink(self, size: int) -> None:
+        """Back to `size` vertices."""
+        self._phi.size = min(self._phi.size, size)
+
     def factor(self) -> tuple[Floats, float, float]:
         """Phi is a read-only view (n, d)."""
         Phi = self._phi.rows
@@ -623,3 +631,102 @@ class Mix(SideInformation):
 
     def _plain_params(self) -> dict[str, Any]:
         return {"side": self.side.plain()}
+
+
+class JoinedState(SideState):
+    """The mean of several kernels over the same ids; growing when all of them do."""
+
+    def __init__(self, parts: list[SideState], ids: list[Hashable] | None) -> None:
+        self.parts, self.ids = parts, ids
+        self.kind = "factor" if all(each.kind == "factor" for each in parts) else "operator"
+        self.grows = all(isinstance(each, FactorState) and each.grows for each in parts)
+        self.digest = digest_of(joined=[each.digest for each in parts])
+
+    @property
+    def size(self) -> int:
+        return self.parts[0].size
+
+    def diagonal(self) -> Floats:
+        made: Floats = np.mean([each.diagonal() for each in self.parts], axis=0)
+        return made
+
+    def columns(self, index: Any) -> Floats:
+        made: Floats = np.ascontiguousarray(np.mean([each.columns(index) for each in self.parts], axis=0))
+        return made
+
+    def apply(self, V: Floats) -> Floats:
+        made: Floats = np.mean([each.apply(V) for each in self.parts], axis=0)
+        return made
+
+    def factor(self) -> tuple[Floats, float, float]:
+        """Every part's Phi side by side."""
+        if self.kind != "factor":
+            return super().factor()
+        Phis, owns, consts = zip(*(each.factor() for each in self.parts), strict=True)
+        return np.hstack(Phis) / np.sqrt(len(Phis)), float(np.mean(owns)), float(np.mean(consts))
+
+    def grow(self, value: Any) -> int:
+        """What every part wants of one more id, in their order."""
+        if not self.grows or isinstance(value, str) or np.ndim(value) == 0 or len(value) != len(self.parts):
+            raise ValueError(
+                f"a new id must come with {len(self.parts)} values, one for each side information; got {shown(value)}."
+            )
+        begun, vertex = self.size, self.size
+        try:
+            for each, part in zip(self.parts, value, strict=True):
+                vertex = each.grow(part)
+        except BaseException:
+            for each in self.parts:
+                each.shrink(begun)
+            raise
+        return vertex
+
+    def shrink(self, size: int) -> None:
+        """Back to `size` vertices."""
+        for each in self.parts:
+            each.shrink(size)
+
+    def _grown(self) -> dict[str, Any]:
+        return {f"part{k}": each.snapshot() for k, each in enumerate(self.parts)}
+
+    def _grow_again(self, grown: Mapping[str, Any]) -> None:
+        check_parts(
+            grown, {f"part{k}": Instance(Mapping) for k in range(len(self.parts))}, "a snapshot of side information", {}
+        )
+        for k, each in enumerate(self.parts):
+            each.restore(grown[f"part{k}"])
+
+
+class Join(SideInformation):
+    """Several kinds of side information about the same ids: what a list of them stands for.
+
+    sides: side information, all of as many ids, named alike where it names them.
+    """
+
+    def __init__(self, sides: Sequence[SideInformation]) -> None:
+        self.sides = sides
+
+    def begin(self) -> SideState:
+        """The state of all parts."""
+        for each in self.sides:
+            if not isinstance(each, SideInformation):
+                raise TypeError(f"a list of side information must hold nothing else; got {type(each).__name__}.")
+        states = [each.begin() for each in self.sides]
+        if not states:
+            raise ValueError("a list of side information must hold at least one; got none. Use None.")
+        sizes, names = [each.size for each in states], [each.ids for each in states if each.ids is not None]
+        if len(set(sizes)) > 1 or any(each != names[0] for each in names):
+            raise ValueError(
+                f"side information of one list must be of the same ids in one order; got sizes {sizes}. Sort them alike."
+            )
+        return JoinedState(states, names[0] if names else None)
+
+
+def joined(given: Any) -> SideInformation:
+    """One descriptor of what was given for a side: nothing, one, or a list."""
+    if given is None:
+        return Identity()
+    if isinstance(given, list | tuple):
+        return given[0] if len(given) == 1 else Join(given)
+    made: SideInformation = given
+    return made
