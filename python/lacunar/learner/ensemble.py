@@ -44,7 +44,7 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
         self.members_: list[Any] = []
         self.seconds_, self.scores_ = np.zeros(0), np.zeros(0)
         values: list[_Floats] = []
-        if lesson.n >= _FEWEST_ROWS and lesson.n_classes != 1:
+        if lesson.n >= _FEWEST_ROWS and lesson.n_classes != 1 and lesson.view.T.shape[1]:
             values = self._train(lesson, names, verbose)
         self.pool_ = self._pooled(values, lesson)
         return self._combine(values, lesson.n)

@@ -40,6 +40,10 @@ _Ints = NDArray[np.intp]
 
 LEAST = 1e-4  # probability that a member may give a class
 _SMALLEST_TREES = 10  # of a forest cut short
+_STAGE = 40  # iterations of boosting between two looks at the loss out of fold
+_SMALL_LEAVES = 6
+_MANY_ROWS = 5000  # from which small trees are not tried
+_MANY_CLASSES = 3  # beyond which boosting takes longer steps
 
 
 class Rest(NamedTuple):
@@ -135,7 +139,11 @@ class GaussianMember(BaseEstimator):  # type: ignore[misc]
 
 
 class BoostingMember(BaseEstimator):  # type: ignore[misc]
-    """scikit-learn's histogram gradient boosting with missing entries as they are: the mean of the models of the folds."""
+    """scikit-learn's histogram gradient boosting with missing entries as they are: the mean of the models of the folds.
+
+    Models of all folds grow side by side until their summed out-of-fold loss rises, and keep the trees before that; smaller trees are tried
+    beside the usual ones.
+    """
 
     name = "boosting"
     _held: ClassVar[dict[str, Rule]] = {
@@ -143,27 +151,25 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
         "trees_": Items(Items(Instance(Trees)), alike=False),
         "classes_seen_": Items(Array("i", ("seen",), low=0, distinct=True), alike=False),
         "shares_": Items(Number(low=0, high=1)),
+        "n_iter_": Items(COUNT),
     }
 
     def fit(self, lesson: Lesson) -> _Floats:
         self.n_classes_ = lesson.n_classes
         targets = [lesson.codes] if lesson.codes is not None else list(lesson.Y.T)
-        size = self._size(lesson)
-        jobs = [(y, train) for y in targets for train, _ in lesson.cuts()]
-        fitted = Parallel(n_jobs=thread_count(lesson.n_jobs), prefer="threads")(
-            delayed(_boosted)(self._model(lesson, size), lesson, y, train) for y, train in jobs
-        )
-        n_folds = len(lesson.folds)
-        models = [fitted[k * n_folds : (k + 1) * n_folds] for k in range(len(targets))]
-        self._keep(models, lesson)
-        out = np.zeros((lesson.n, lesson.n_classes or len(targets)))
-        for j, each in enumerate(models):
-            for model, fold in zip(each, lesson.folds, strict=True):
-                if lesson.n_classes:
-                    out[fold] = log_chances(_spread(model.predict_proba(lesson.view.T[fold]), model.classes_, lesson))
-                else:
-                    out[fold, j] = model.predict(lesson.view.T[fold])
-        return out
+        grown = [self._best(lesson, y, last=len(targets) - k) for k, y in enumerate(targets)]
+        self.n_iter_ = [each.n_iter for each in grown]
+        self._keep([each.models for each in grown], lesson)
+        return grown[0].values if lesson.n_classes else np.column_stack([each.values for each in grown])
+
+    def _best(self, lesson: Lesson, y: NDArray[Any], last: int) -> Grown:
+        """The better of usual and small trees; the small ones only where they cost little."""
+        usual = 15 if lesson.n < 2000 else 31
+        until = lesson.deadline if last == 1 or np.isinf(lesson.deadline) else perf_counter() + lesson.left() / last
+        tried = [_grown(lesson, y, usual, until)]
+        if lesson.n < _MANY_ROWS and lesson.n_classes <= _MANY_CLASSES and (lesson.n_classes or lesson.Y.shape[1] == 1):
+            tried.append(_grown(lesson, y, _SMALL_LEAVES, until))
+        return min(tried, key=lambda each: each.loss)
 
     def _keep(self, models: list[list[Any]], lesson: Lesson) -> None:
         """Models with the same classes share their trees; a fold may lack a class."""
@@ -193,40 +199,83 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
             out += share * each
         return out
 
-    def _size(self, lesson: Lesson) -> int:
-        """Iterations: what pays for so many rows, fewer for many classes and where time runs out."""
-        wished = 120 if lesson.n < 1500 else (200 if lesson.n < 5000 or lesson.rest is not None else 300)
-        if lesson.n_classes > 3:
-            wished = max(40, wished // 2)
-        if np.isinf(lesson.deadline):
-            return wished
-        started, pilot = perf_counter(), 5
-        train, _ = next(lesson.cuts())
-        target = lesson.codes if lesson.codes is not None else lesson.Y[:, 0]
-        _boosted(self._model(lesson, pilot), lesson, target, train)
-        each = (perf_counter() - started) / pilot
-        fits = len(lesson.folds) * (1 if lesson.n_classes else lesson.Y.shape[1])
-        return int(np.clip(lesson.left() / (each * fits) * 0.9, 5, wished))
 
-    def _model(self, lesson: Lesson, iterations: int) -> Any:
-        make = HistGradientBoostingClassifier if lesson.n_classes else HistGradientBoostingRegressor
-        return make(
-            learning_rate=0.06 if lesson.n_classes <= 3 else 0.1,
-            max_iter=iterations,
-            max_leaf_nodes=15 if lesson.n < 2000 else 31,
-            min_samples_leaf=int(np.clip(lesson.n / 40, 4, 20)),
-            l2_regularization=1.0,
-            max_features=0.7,
-            random_state=lesson.seed,
-            categorical_features=lesson.categorical if lesson.categorical.any() else None,
-            early_stopping=False,
+class Grown(NamedTuple):
+    """Boosting models of all folds with the same number of iterations."""
+
+    loss: float
+    n_iter: int
+    models: list[Any]
+    values: _Floats  # out of fold: (n, c) log probabilities, or (n,)
+
+
+def _grown(lesson: Lesson, y: NDArray[Any], leaves: int, until: float) -> Grown:
+    """Models of all folds, a stage of iterations at a time, until more of them lose out of fold or time runs out."""
+    wished = 120 if lesson.n < 1500 else (200 if lesson.n < 5000 or lesson.rest is not None else 300)
+    wished = max(40, wished // 2) if lesson.n_classes > _MANY_CLASSES else (200 if leaves == _SMALL_LEAVES else wished)
+    cuts = [(train, test) for train, test in lesson.cuts() if not lesson.n_classes or np.ptp(y[train])]
+    if not cuts:
+        raise ValueError("every fold has rows of one class only")
+    models: list[Any] = [None] * len(cuts)
+    done, started, losses = 0, perf_counter(), np.zeros(0)
+    while done < wished and (done == 0 or perf_counter() + (perf_counter() - started) * _STAGE / done < until):
+        done = min(done + (_STAGE if np.isinf(until) else _STAGE // 4 if not done else _STAGE), wished)
+        models = Parallel(n_jobs=thread_count(lesson.n_jobs), prefer="threads")(
+            delayed(_boosted)(model or _model(lesson, leaves), done, lesson, y, train)
+            for model, (train, _) in zip(models, cuts, strict=True)
         )
+        losses = np.sum([_staged_losses(m, lesson, y, test) for m, (_, test) in zip(models, cuts, strict=True)], axis=0)
+        if int(losses.argmin()) + 1 + _STAGE // 2 < done:
+            break
+    best = int(losses.argmin()) + 1
+    for model in models:
+        del model._predictors[best:]
+    values = (
+        np.full((lesson.n, lesson.n_classes), np.log(1 / lesson.n_classes)) if lesson.n_classes else np.zeros(lesson.n)
+    )
+    for model, (_, test) in zip(models, cuts, strict=True):
+        values[test] = _values(model, lesson, test)
+    return Grown(float(losses[best - 1]), best, models, values)
 
 
-def _boosted(model: Any, lesson: Lesson, y: NDArray[Any], rows: _Ints) -> Any:
-    """A model fitted on one thread, whose sums then do not depend on the machine."""
+def _model(lesson: Lesson, leaves: int) -> Any:
+    make = HistGradientBoostingClassifier if lesson.n_classes else HistGradientBoostingRegressor
+    return make(
+        learning_rate=0.06 if lesson.n_classes <= _MANY_CLASSES else 0.1,
+        max_leaf_nodes=leaves,
+        min_samples_leaf=int(np.clip(lesson.n / 40, 4, 20)),
+        l2_regularization=1.0,
+        max_features=0.7,
+        random_state=lesson.seed,
+        categorical_features=lesson.categorical if lesson.categorical.any() else None,
+        early_stopping=False,
+        warm_start=True,
+    )
+
+
+def _boosted(model: Any, iterations: int, lesson: Lesson, y: NDArray[Any], rows: _Ints) -> Any:
+    """A model grown to so many iterations on one thread: its sums do not depend on the machine."""
+    model.set_params(max_iter=iterations)
     with one_openmp_thread():
         return model.fit(lesson.view.T[rows], y[rows], sample_weight=lesson.weights(rows))
+
+
+def _staged_losses(model: Any, lesson: Lesson, y: NDArray[Any], rows: _Ints) -> _Floats:
+    """Summed loss at rows after every iteration."""
+    weight = np.ones(len(rows)) if lesson.weight is None else lesson.weight[rows]
+    T = lesson.view.T[rows]
+    with one_openmp_thread():
+        if not lesson.n_classes:
+            return np.array([weight @ (values - y[rows]) ** 2 for values in model.staged_predict(T)])
+        stages = (log_chances(_spread(chances, model.classes_, lesson)) for chances in model.staged_predict_proba(T))
+        return np.array([-(weight @ logs[np.arange(len(rows)), y[rows]]) for logs in stages])
+
+
+def _values(model: Any, lesson: Lesson, rows: _Ints) -> _Floats:
+    with one_openmp_thread():
+        if not lesson.n_classes:
+            return np.asarray(model.predict(lesson.view.T[rows]))
+        return log_chances(_spread(model.predict_proba(lesson.view.T[rows]), model.classes_, lesson))
 
 
 def _spread(chances: _Floats, seen: NDArray[Any], lesson: Lesson) -> _Floats:
@@ -318,6 +367,9 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
         assert lesson.codes is not None
         out = np.zeros((lesson.n, lesson.n_classes))
         for train, test in lesson.cuts():
+            if not np.ptp(lesson.codes[train]):  # a class of one row, which this fold holds out
+                out[test] = np.log(1 / lesson.n_classes)
+                continue
             model = _logistic(C, rows[train], lesson.codes[train], lesson.weights(train))
             out[test] = log_chances(_spread(model.predict_proba(rows[test]), model.classes_, lesson))
         return out
