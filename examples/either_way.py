@@ -2,15 +2,15 @@
 Compare rows, or complete them?
 ===============================
 
-Entries of a low-rank table missing at random are best completed; columns missing in blocks are best left missing. `KarmaStackRegressor`
-fits both ways and weighs them by out-of-fold predictions: in either case the stack (green) is level with the better of the two.
+Entries of a low-rank table missing at random are best completed; columns missing in blocks are best left missing. `LacunarRegressor`
+fits both ways, and trees beside them, and weighs all by out-of-fold predictions: in either case the pool (green) is level with the best.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 
+from lacunar import LacunarRegressor
 from lacunar.datasets import make_block_margin, make_subspace_regression
-from lacunar.learner import KarmaStackRegressor
 from lacunar.plotting import ScoresDisplay
 
 cases = {
@@ -20,15 +20,19 @@ cases = {
 names, errors, spreads, ours = [], [], [], []
 for case, data in cases.items():
     X, y, train = data.data, data.target, np.arange(700) < 300
-    stack = KarmaStackRegressor(cv=3).fit(X[train], y[train])
-    print(f"{case}: weights of KARMA and completion {np.round(stack.final_estimator_.coef_, 2)}")
-    members = dict(zip(("KARMA", "completion"), stack.estimators_, strict=True))
-    for name, model in {**members, "stack": stack}.items():
+    models = {
+        "KARMA": LacunarRegressor(members=["kernels"]),
+        "completion": LacunarRegressor(members=["gaussian"]),
+        "pool": LacunarRegressor(),
+    }
+    for name, model in models.items():
+        model.fit(X[train], y[train])
         squares = (model.predict(X[~train]) - y[~train]) ** 2
         names.append(f"{case}: {name}")
         errors.append(squares.mean())
         spreads.append(squares.std() / np.sqrt(len(squares)))
-        ours.append(name == "stack")
+        ours.append(name == "pool")
+print({name: round(float(weight), 2) for name, weight in zip(model.members_, model.weights_, strict=True)})
 ax = plt.subplots(figsize=(7, 3.6), layout="constrained")[1]
 ScoresDisplay(names, errors, spreads, ours, "squared error").plot(ax)
 plt.show()

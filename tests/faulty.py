@@ -21,7 +21,7 @@ from lacunar.active import MBEG, ActivePOPCA
 from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.karma import KarmaFeatures
-from lacunar.learner import KarmaStackClassifier, KarmaStackRegressor
+from lacunar.learner import LacunarClassifier, LacunarRegressor
 from lacunar.lowrank import (
     GROUSE,
     PETRELS,
@@ -71,10 +71,8 @@ LEARNERS = {
     "mc1-regressor": MatrixCompletionRegressor(lam=1.0, mu=1e-2, random_state=0),
     "mcb-regressor": MatrixCompletionRegressor("bias", lam=1.0, mu=1e-2, random_state=0),
     "imputer": LowRankImputer(random_state=0),
-    "stack": KarmaStackClassifier([("karma", KarmaClassifier()), ("geom", GeomClassifier())], cv=2),
-    "stack-regressor": KarmaStackRegressor(
-        [("karma", KarmaRegressor()), ("slrm", SLRMRegressor(1, random_state=0))], cv=2
-    ),
+    "learner": LacunarClassifier(members=["logistic", "kernels"], cv=2),
+    "learner-regressor": LacunarRegressor(members=["gaussian", "forest"], cv=2),
 }
 # Not learners of tables: pairs of ids, and rows that are asked for.
 OTHERS = {

@@ -20,7 +20,7 @@ from lacunar.active import ActivePOPCA
 from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.karma import KarmaFeatures
 from lacunar.kernels import KernelForm
-from lacunar.learner import KarmaStackClassifier, KarmaStackRegressor
+from lacunar.learner import LacunarClassifier, LacunarRegressor
 from lacunar.lowrank import (
     GROUSE,
     PETRELS,
@@ -128,8 +128,8 @@ MODELS = {
     "features": KarmaFeatures(random_state=0),
     "features, gamma 1": KarmaFeatures(1, normalize="cosine", indicators=True),
     "features, landmarks": KarmaFeatures(3, n_components=40, random_state=0),
-    "stack classifier": KarmaStackClassifier(),
-    "stack regressor": KarmaStackRegressor(),
+    "learner": LacunarClassifier(),
+    "learner, numbers": LacunarRegressor(),
     "imputer": LowRankImputer(3, random_state=0),
     "imputer, rank 70": LowRankImputer(70, max_iter=2, random_state=0),
     "POPCA": POPCA(3, random_state=0),

@@ -9,13 +9,12 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from lacunar import (
-    KarmaClassifier,
     KarmaClassifierCV,
     KarmaOnlineClassifier,
     KarmaOnlineRegressor,
     KarmaRegressorCV,
 )
-from lacunar.learner import KarmaStackClassifier
+from lacunar.learner import LacunarClassifier
 from lacunar.lowrank import SLRMRegressorCV
 
 X, Y = problem()
@@ -91,7 +90,7 @@ SEARCHES = {
     "regressor": (KarmaRegressorCV(), "cv"),
     "auto": (KarmaClassifierCV(options="auto"), "cv"),
     "slrm": (SLRMRegressorCV([1, 2], cv=2), "cv"),
-    "stack": (KarmaStackClassifier([("karma", KarmaClassifier())]), "cv"),
+    "learner": (LacunarClassifier(members=["gaussian"]), "cv"),
 }
 
 
@@ -105,19 +104,6 @@ def test_a_splitter_that_fails(name):
         with pytest.raises(Mine):
             model.fit(X[:30, :5], Y[:30])
     assert state(model) == before
-
-
-def test_a_member_that_fails():
-    class Failing(KarmaClassifier):
-        def fit(self, X, y, sample_weight=None):
-            raise Mine
-
-    model = KarmaStackClassifier([("karma", KarmaClassifier()), ("bad", KarmaClassifier())]).fit(X, Y)
-    before = state({k: v for k, v in vars(model).items() if k != "estimators"})
-    model.set_params(bad=Failing())
-    with pytest.raises(Mine):
-        model.fit(X[:30, :5], Y[:30])
-    assert state({k: v for k, v in vars(model).items() if k != "estimators"}) == before
 
 
 TALKING = [name for name, model in LEARNERS.items() if "verbose" in model.get_params()]

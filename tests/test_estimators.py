@@ -15,7 +15,6 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from sklearn.utils.fixes import parse_version
 
 import lacunar
 from lacunar import (
@@ -30,7 +29,7 @@ from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, Matrix
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.encode import TableEncoder
 from lacunar.karma import KarmaFeatures
-from lacunar.learner import KarmaStackClassifier, KarmaStackRegressor
+from lacunar.learner import LacunarClassifier, LacunarRegressor
 from lacunar.lowrank import (
     GROUSE,
     PETRELS,
@@ -69,7 +68,7 @@ ESTIMATORS = [
     KarmaClassifierCV(options="auto"),
     KarmaRegressorCV(options="auto"),
 ]
-STACKS = [KarmaStackClassifier(), KarmaStackRegressor()]
+LEARNERS = [LacunarClassifier(), LacunarRegressor()]
 TRANSFORMERS = [
     LowRankImputer(random_state=0),
     TableEncoder(),
@@ -133,7 +132,11 @@ def is_default(estimator):
 
 
 @parametrize_with_checks(
-    [each for each in (*ESTIMATORS, *TRANSFORMERS, *STACKS, *SUBSPACE_REGRESSORS, *BASELINES) if not is_default(each)],
+    [
+        each
+        for each in (*ESTIMATORS, *TRANSFORMERS, *LEARNERS, *SUBSPACE_REGRESSORS, *BASELINES)
+        if not is_default(each)
+    ],
     expected_failed_checks=expected_failures,
 )
 def test_sklearn_contract(estimator, check):
@@ -173,9 +176,6 @@ DEFAULT_FAILURES = {
 
 def default_failures(estimator):
     """Checks that contradict what a class is for: no others may fail on an instance without arguments."""
-    if isinstance(estimator, KarmaStackClassifier) and parse_version(sklearn.__version__) < parse_version("1.8"):
-        reason = "four rows of a class for five folds: scikit-learn warns, and warnings are errors here"
-        return {"check_n_features_in_after_fitting": reason}
     return DEFAULT_FAILURES.get(type(estimator).__name__, {})
 
 
@@ -202,7 +202,7 @@ def test_exceptions_name_public_estimators():
     names = {each.__name__ for each in public_estimators()}
     assert {*NO_ARRAYS, *DEFAULT_FAILURES} <= names
     assert {
-        type(each).__name__ for each in (*ESTIMATORS, *TRANSFORMERS, *STACKS, *SUBSPACE_REGRESSORS, *BASELINES)
+        type(each).__name__ for each in (*ESTIMATORS, *TRANSFORMERS, *LEARNERS, *SUBSPACE_REGRESSORS, *BASELINES)
     } <= names
 
 

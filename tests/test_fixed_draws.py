@@ -8,7 +8,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaOnlineClassifier, KarmaRegressor, KarmaRegressorCV
 from lacunar.baselines import MatrixCompletionClassifier, MatrixCompletionRegressor
-from lacunar.learner import KarmaStackClassifier
+from lacunar.learner import LacunarClassifier
 from lacunar.lowrank import POPCA, LowRankImputer, SLRMRegressorCV
 from lacunar.model_selection import ColdColumnKFold, ColdRowKFold, EntryKFold
 
@@ -33,7 +33,7 @@ DRAWN = {
     "mc-1": MatrixCompletionClassifier(mu_min=1e-2),
     "mc-b": MatrixCompletionRegressor("bias", mu_min=1e-2),
     "rank": LowRankImputer(),
-    "stack": KarmaStackClassifier(),
+    "learner": LacunarClassifier(members=["gaussian", "kernels", "forest"]),
     "popca": POPCA("holdout"),
 }
 

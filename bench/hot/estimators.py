@@ -10,7 +10,7 @@ from hot.tables import scratch
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaOnlineClassifier, KarmaRegressor, KarmaRegressorCV
 from lacunar.karma import KarmaFeatures
 from lacunar.kernels import karma_kernel
-from lacunar.learner import KarmaStackRegressor
+from lacunar.learner import LacunarRegressor
 from lacunar.lowrank import LowRankImputer
 from lacunar.persistence import load_model, save_model
 
@@ -156,10 +156,10 @@ def nystroem(n, d):
     return lambda: model.fit_transform(rows), check
 
 
-@fits("fit, KarmaStackRegressor", small={"n": 80, "d": 20, "cv": 2}, large={"n": 200, "d": 40})
-def stacked(n, d, **options):
+@fits("fit, LacunarRegressor", small={"n": 80, "d": 20, "cv": 2}, large={"n": 200, "d": 40})
+def pooled(n, d, **options):
     rows, _, codes, _ = low_rank(n, d, 3, d // 2, dtype=np.float64)
-    return learned(partial(KarmaStackRegressor, **options), rows, codes[:, 0])
+    return learned(partial(LacunarRegressor, **options), rows, codes[:, 0])
 
 
 @fits("fit, LowRankImputer", small={"n": 200, "d": 40}, large={"n": 1000, "d": 100})

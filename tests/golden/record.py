@@ -33,7 +33,6 @@ CLASSES = {
         "KarmaOnlineClassifier", "KarmaOnlineRegressor")},
     "KarmaFeatures": "lacunar.karma.KarmaFeatures",
     "CategoryEncoder": "lacunar.encode.TableEncoder",
-    **{name: f"lacunar.learner.{name}" for name in ("KarmaStackClassifier", "KarmaStackRegressor")},
     "POPCA": "lacunar.lowrank.POPCA",
     **{name: f"lacunar.lowrank.{name}" for name in ("PETRELS", "GROUSE")},
     **{name: f"lacunar.lowrank.{name}" for name in (
@@ -181,8 +180,6 @@ CASES: dict[str, Case] = {
     "features-nystroem": Case("KarmaFeatures", {"gamma": 3, "method": "nystroem", "n_components": 5, **SEED}, "table", rtol=1e-3),
     "imputer": Case("LowRankImputer", {"n_components": 2, **SEED}, "table", rtol=1e-4),
     "imputer-auto": Case("LowRankImputer", SEED, "table", rtol=1e-4),
-    "stack": Case("KarmaStackClassifier", {}, "labels", stored=False, rtol=1e-3),
-    "stack-r": Case("KarmaStackRegressor", {}, "values", stored=False, rtol=1e-3),
     "categories": Case("CategoryEncoder", {}, "table"),
     "categories-people": Case("CategoryEncoder", {}, "rows of people"),
     "categories-both": Case("CategoryEncoder", {"drop_binary": False}, "rows of people"),

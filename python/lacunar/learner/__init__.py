@@ -2,6 +2,5 @@
 
 from lacunar.learner.classifier import LacunarClassifier
 from lacunar.learner.regressor import LacunarRegressor
-from lacunar.learner.stack import KarmaStackClassifier, KarmaStackRegressor
 
-__all__ = ["KarmaStackClassifier", "KarmaStackRegressor", "LacunarClassifier", "LacunarRegressor"]
+__all__ = ["LacunarClassifier", "LacunarRegressor"]

@@ -1,8 +1,8 @@
-"""`KarmaStackRegressor` beside its members where each of them wins: `python bench/papers/karma_stack.py [--quick]`.
+"""`LacunarRegressor` beside two of its members where each of them wins: `python bench/papers/learner_holes.py [--quick]`.
 
 Entries missing at random from a low-rank table (Figure 2 of the KARMA paper: d = 20, rank 10), where completion wins, and
 blocks of columns missing (Figure 3: d = 200, rank 20, three blocks), where KARMA does. Mean squared error of a target of unit
-variance on 2000 fresh rows, with the standard error over seeds; the stack's excess over the better member, paired by seed.
+variance on 2000 fresh rows, with the standard error over seeds; the pool's excess over the better of the two, paired by seed.
 """
 
 import argparse
@@ -16,9 +16,9 @@ from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from lacunar.learner import KarmaStackRegressor
+from lacunar import LacunarRegressor
 
-NAMES = ("karma", "completion", "stack", "IterativeImputer")
+NAMES = ("kernels", "gaussian", "pool", "IterativeImputer")
 
 
 def at_random(rng, n, share, d=20, rank=10):
@@ -42,19 +42,20 @@ def blocks(rng, n, d=200, rank=20):
 
 
 def errors(X, y, n):
-    """Errors on the rows after the first n, of members (as the stack fitted them), stack and a peer, with their seconds."""
+    """Errors on the rows after the first n: of two members, the pool and a peer; weights of the pool, and seconds of it and the peer."""
     peer = make_pipeline(
         IterativeImputer(max_iter=5, n_nearest_features=min(X.shape[1], 40), random_state=0, keep_empty_features=True),
         StandardScaler(),
         RidgeCV(np.logspace(-3, 4, 15)),
     )
-    stack, seconds = KarmaStackRegressor(), []
-    for model in (stack, peer):
+    models = [LacunarRegressor(members=["kernels"]), LacunarRegressor(members=["gaussian"]), LacunarRegressor(), peer]
+    found, seconds = [], []
+    for model in models:
         start = time.process_time()
         model.fit(X[:n], y[:n])
         seconds.append(time.process_time() - start)
-    models = [stack.named_estimators_["karma"], stack.named_estimators_["completion"], stack, peer]
-    return [np.mean((m.predict(X[n:]) - y[n:]) ** 2) for m in models], stack.final_estimator_.coef_, seconds
+        found.append(np.mean((model.predict(X[n:]) - y[n:]) ** 2))
+    return found, models[2].weights_, seconds[2:]
 
 
 def main():
