@@ -1,5 +1,6 @@
 """Algorithm 1 over support rows: literal iterates, the same bits for any block and thread, budgets, divergence."""
 
+import json
 import os
 import subprocess
 import sys
@@ -241,20 +242,22 @@ def test_long_rows_and_rows_of_thousands_of_columns():
         np.testing.assert_allclose(got, values, rtol=1e-9, atol=1e-10)
 
 
+def decided():
+    """Values for `test_instruction_sets_agree`, which another process makes, too."""
+    rows, y = problem(n=300, d=40)
+    model = fitted(KernelForm.fit(rows, **KERNELS["real gamma"]), d=40)
+    model.partial_fit(rows, y)
+    return model.decide(rows)[:, 0]
+
+
 @pytest.mark.parametrize("isa", ["base", "v3"])
 def test_instruction_sets_agree(isa):
     if isa == "v3" and _core.build_info()["instruction set"] == "base":
         pytest.skip("this processor or build has no v3")
-    code = (
-        "import numpy as np, test_karma_support as t; r, y = t.problem(n=300, d=40); f = t.KernelForm.fit(r, **t.KERNELS['real gamma']);"
-        "m = t.fitted(f, d=40); m.partial_fit(r, y); print(repr(m.decide(r)[:, 0].tolist()))"
-    )
-    made = []
-    for choice in ({}, {"LACUNAR_ISA": isa}):
-        options = {"env": {**os.environ, **choice}, "cwd": os.path.dirname(__file__), "check": True}
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, **options)
-        made.append(np.array(eval(done.stdout)))
-    np.testing.assert_allclose(made[1], made[0], rtol=1e-9)
+    command = [sys.executable, "-c", "import test_karma_support; print(test_karma_support.decided().tolist())"]
+    options = {"env": {**os.environ, "LACUNAR_ISA": isa}, "cwd": os.path.dirname(__file__), "check": True}
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    np.testing.assert_allclose(json.loads(done.stdout), decided(), rtol=1e-9)
 
 
 def test_empty_rows_and_empty_batches():
