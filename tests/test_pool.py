@@ -278,3 +278,54 @@ def test_what_was_asked_before_a_twin_has_its_name_changes_nothing():
         plain.learn_one(*each)
         asking.learn_one(*each)
     np.testing.assert_array_equal(plain.decision_function((i, j)), asking.decision_function((i, j)))
+
+
+def test_ratings_come_back_as_given():
+    rng = np.random.default_rng(0)
+    i, j = rng.integers(0, 12, (2, 600))
+    stars = np.clip(1 + i % 3 + j % 3 + rng.integers(-1, 2, 600), 1, 5)
+    model = OnlineMatrixClassifier(thresholds="auto").fit((i, j), stars)
+    assert model.classes_.tolist() == [1, 2, 3, 4, 5]
+    assert set(model.predict((i, j)).tolist()) <= {1, 2, 3, 4, 5}
+    np.testing.assert_allclose(model.predict_proba((i, j)).sum(axis=1), 1)
+    expected = model.predict_expected((i, j))
+    assert np.abs(expected - (1 + i % 3 + j % 3)).mean() < 0.4
+    assert model.score((i, j), stars) > np.bincount(stars).max() / 600
+    assert pickle.loads(pickle.dumps(model)).classes_.tolist() == [1, 2, 3, 4, 5]
+    named = OnlineMatrixClassifier(thresholds="auto").partial_fit([0], [0], [3], classes=[1, 2, 3, 4, 5])
+    assert named.predict_proba([(0, 0)]).shape == (1, 5)
+    with pytest.raises(ValueError, match="must find 2 to 20 ratings"):
+        OnlineMatrixClassifier(thresholds="auto").partial_fit([0], [0], [3])
+    with pytest.raises(ValueError, match="ratings must be known"):
+        OnlineMatrixClassifier(thresholds="auto").decision_one(0, 0)
+
+
+def test_thresholds_may_be_cut_and_saved_anywhere(tmp_path):
+    i, j, _ = stream()
+    stars = 1 + (i + j) % 4
+    whole = OnlineMatrixClassifier(thresholds="auto").partial_fit((i, j), stars)
+    parts = OnlineMatrixClassifier(thresholds="auto").partial_fit((i[:99], j[:99]), stars[:99])
+    save_model(parts, tmp_path / "model.lacunar")
+    parts = load_model(tmp_path / "model.lacunar")
+    for each in zip(i[99:].tolist(), j[99:].tolist(), stars[99:].tolist(), strict=True):
+        parts.learn_one(*each)
+    np.testing.assert_array_equal(whole.decision_function((i, j)), parts.decision_function((i, j)))
+
+
+def test_the_order_of_arguments_is_that_of_fit():
+    i, j, y = stream()
+    one = OnlineMatrixClassifier().fit((i, j), y)
+    other = OnlineMatrixClassifier().partial_fit((i, j), y)
+    scored = OnlineMatrixClassifier()
+    assert scored.score_stream(np.column_stack([i, j]), y).values.shape == (len(y),)
+    for each in (other, scored):
+        np.testing.assert_array_equal(one.decision_function((i, j)), each.decision_function((i, j)))
+
+
+def test_recommendations_for_an_unknown_id_are_those_of_the_prior():
+    i, j, _ = stream()
+    model = OnlineMatrixClassifier(Graph(RING)).partial_fit(i, j, np.where(j < 6, 1, -1))
+    with pytest.warns(UserWarning, match="ranked by the pool's prior") as told:
+        best = model.recommend("nobody", 6)
+    assert len(told) == 1
+    assert {column for column, _ in best} == set(range(6))

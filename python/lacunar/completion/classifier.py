@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from numbers import Integral, Real
@@ -23,6 +24,7 @@ from lacunar.completion.labels import (
     class_probabilities,
     comparator_mistakes,
     mean_log_loss,
+    rating_levels,
     read_thresholds,
     read_y,
 )
@@ -67,8 +69,9 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Blocks k x l of the matrix, or the class of every row and column; needed by "theory" (d="theory": the classes).
     randomized : bool, default=False
         Predict sign(y_bar - Y), Y uniform in (-gamma, gamma), as Theorem 1 has it. sign(y_bar) is right more often.
-    thresholds : float or ascending floats, default=None
-        Labels are ratings: one question "rating >= threshold" each. Classes are then 0..L, the number of thresholds reached.
+    thresholds : "auto", float or ascending floats, default=None
+        Labels are ratings: one question "rating >= threshold" each. Classes are then 0..L, the number of thresholds reached; with
+        "auto" the ratings themselves, those of the first batch (or `classes`), each but the lowest a threshold.
     experts : {"pool", "auto"}, list of OnlineMatrixClassifier or None, default="pool"
         "pool": cheap experts (majorities, biases, low rank, features, neighbours), mixed and hedged in log loss; matrix exponentiated
         gradient takes part, with the options above, where both sides are one graph or a side is a kernel. None: that learner
@@ -136,7 +139,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         "horizon": [Interval(Integral, 1, None, closed="left"), None],
         "blocks": [Interval(Integral, 1, None, closed="left"), tuple, None],
         "randomized": ["boolean"],
-        "thresholds": [Real, "array-like", None],
+        "thresholds": [StrOptions({"auto"}), Real, "array-like", None],
         "experts": [StrOptions({"pool", "auto"}), list, None],
         "calibrate": ["boolean"],
         "unseen": [StrOptions({"grow", "raise", "prior"})],
@@ -226,14 +229,15 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self
 
     def partial_fit(
-        self, rows: Sequence[Any], cols: Sequence[Any], y: ArrayLike, classes: Sequence[Any] | None = None
+        self, rows: Any, cols: Any, y: ArrayLike | None = None, classes: Sequence[Any] | None = None
     ) -> Self:
         """Learn pairs once, in their order, going on from what was learned.
 
         Parameters
         ----------
-        rows, cols : sequences of n ids
+        rows, cols : sequences of n ids, or X and y as in `fit`
         y : array-like of shape (n,)
+            Left out where X and y came first.
         classes : two labels, default=None
             Needed where the first batch holds one label only, other than bool, 0/1 or -1/1.
 
@@ -243,7 +247,8 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             The same as n calls of `learn_one`. After an error or an interrupt it has learned nothing of
             the call; new ids may stay known, which changes no prediction.
         """
-        self._learn(read_ids(rows, "rows"), read_ids(cols, "cols"), y, classes, values=False)
+        of_rows, of_cols, labels = _stream_of(rows, cols, y)
+        self._learn(of_rows, of_cols, labels, classes, values=False)
         return self
 
     def fit_batches(self, batches: Iterable[Any], *, classes: Sequence[Any] | None = None) -> Self:
@@ -342,9 +347,9 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def score_stream(
         self,
-        rows: Sequence[Any],
-        cols: Sequence[Any],
-        y: ArrayLike,
+        rows: Any,
+        cols: Any,
+        y: ArrayLike | None = None,
         classes: Sequence[Any] | None = None,
         *,
         comparator: Any = None,
@@ -364,7 +369,8 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             One row a pair: values are y_bar, loss is the mean of -log P(y), regret the mistakes less those of the comparator.
             With calibrate=False loss is None.
         """
-        ids = read_ids(rows, "rows"), read_ids(cols, "cols")
+        of_rows, of_cols, labels = _stream_of(rows, cols, y)
+        ids, y = (of_rows, of_cols), labels
         if comparator is not None:
             self._check_comparator(ids, y, classes, comparator)
         trials, signs = self._learn(*ids, y, classes, values=True)
@@ -382,7 +388,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def _check_comparator(self, pairs: Pairs, y: Any, classes: Any, comparator: Any) -> None:
         """Refused before anything is learned."""
-        coding = self._coding() if self.__sklearn_is_fitted__() else self._begin()[1]
+        coding = self._at_work(y, classes)[1]
         _, coding = read_y(y, len(pairs[0]), coding, coding.thresholds, classes)
         comparator_mistakes(comparator, read_labels(y, len(pairs[0])), coding)
 
@@ -390,7 +396,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """A stream through the model: its trials, and the labels as signs (n, L)."""
         if len(rows) != len(cols):
             raise ValueError(f"rows and cols must be of one length; got {len(rows)} and {len(cols)}.")
-        model, coding = (self._live(), self._coding()) if self.__sklearn_is_fitted__() else self._begin()
+        model, coding = self._at_work(y, classes)
         known = coding if coding.settled or model.n_seen else None
         signs, coding = read_y(y, len(rows), known, coding.thresholds, classes)
         stream = (rows, cols), signs, self.calibrate, self._signs
@@ -398,6 +404,13 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if self.verbose:
             say(self.verbose, "%d pairs: %d mistakes, %d updates", model.n_seen, model.n_mistakes, model.n_updates)
         return trials, signs
+
+    def _at_work(self, y: Any, classes: Any) -> tuple[Model, Coding]:
+        """The model and its coding, or new ones for labels y, which are not adopted."""
+        if self.__sklearn_is_fitted__():
+            return self._live(), self._coding()
+        self._validate_params()
+        return self._begin(rating_levels(y, classes) if self._automatic_ratings else None)
 
     # -- predictions --------------------------------------------------------------------------------------------------
 
@@ -421,7 +434,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self._live().scores(read_pairs(X), self.unseen)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Labels of pairs, as in `fit`; with thresholds, how many each pair reaches. Shape (n,).
+        """Labels of pairs, as in `fit`; with given thresholds, how many each pair reaches. Shape (n,).
 
         Parameters
         ----------
@@ -450,6 +463,30 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         """
         scores = self._scores(X)
         return class_probabilities(self._reached(self._live(), scores))
+
+    def predict_expected(self, X: Any) -> Floats:
+        """The mean of `classes_` under `predict_proba`: with thresholds="auto", the expected rating.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, 2)
+
+        Returns
+        -------
+        expected : ndarray of shape (n,)
+
+        Raises
+        ------
+        TypeError
+            Where classes are no numbers.
+        """
+        made = self.predict_proba(X)
+        if self.classes_.dtype.kind not in "iufb":
+            raise TypeError(
+                f"classes must be numbers to have a mean; got {self.classes_.tolist()!r}. Use predict_proba."
+            )
+        expected: Floats = made @ self.classes_.astype(np.float64)
+        return expected
 
     def score(self, X: Any, y: ArrayLike, sample_weight: Any = None) -> float:
         """Share of pairs predicted rightly; ratings count as the thresholds they reach.
@@ -559,6 +596,11 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         ------
         ValueError
             n below 1, or an unknown id under unseen="raise".
+
+        Warns
+        -----
+        UserWarning
+            Once, where the side information does not know an id: the pool then says what it says of unknown ones.
         """
         if not isinstance(n, int | np.integer) or n < 1:
             raise ValueError(f"n must be a positive integer; got {n!r}.")
@@ -568,8 +610,21 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         candidates = [each for each in known if each not in left]
         if not candidates:
             return []
-        scores, order = model.ranking(([read_id(row, "row")] * len(candidates), candidates), self.unseen)
+        pairs = [read_id(row, "row")] * len(candidates), candidates
+        scores, order = self._ranked(model, pairs)
         return [(candidates[k], float(scores[k])) for k in order[:n]]
+
+    def _ranked(self, model: Model, pairs: Pairs) -> tuple[Floats, NDArray[np.intp]]:
+        """Scores and their order; by the pool's prior, with one warning, where the side information gives an id no vertex."""
+        try:
+            return model.ranking(pairs, self.unseen)
+        except ValueError as error:
+            if self.unseen != "grow" or not self._pooled:
+                raise
+            warnings.warn(
+                f"ids without side information are ranked by the pool's prior: {error}", UserWarning, stacklevel=3
+            )
+            return model.ranking(pairs, "prior")
 
     # -- from scores to predictions ----------------------------------------------------------------------------------
 
@@ -637,15 +692,30 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     # -- beginning, going on, files -----------------------------------------------------------------------------------
 
-    def _begin(self) -> tuple[Model, Coding]:
-        """A model that has learned nothing, all options checked; the estimator is not touched."""
+    def _begin(self, levels: NDArray[Any] | None = None) -> tuple[Model, Coding]:
+        """A model that has learned nothing, all options checked; the estimator is not touched. levels: of ratings, for "auto"."""
         self._validate_params()
-        thresholds = read_thresholds(self.thresholds)
+        if self._automatic_ratings and levels is None:
+            raise ValueError(
+                "the ratings must be known for thresholds='auto' before anything is asked; got none. Learn a batch first."
+            )
+        thresholds = self._thresholds(levels)
         n_tasks = 1 if thresholds is None else len(thresholds)
         classes = np.array([-1, 1]) if thresholds is None else np.arange(n_tasks + 1)
-        coding = Coding(classes, thresholds is not None, thresholds)
+        coding = Coding(classes if levels is None else levels, thresholds is not None, thresholds)
         model = PoolModel(self, n_tasks) if self._pooled else Model(self._experts(), n_tasks, tol=self.tol)
         return model, coding
+
+    @property
+    def _automatic_ratings(self) -> bool:
+        return isinstance(self.thresholds, str)
+
+    def _thresholds(self, levels: NDArray[Any] | None) -> Floats | None:
+        """As given, or all ratings but the lowest."""
+        if not self._automatic_ratings:
+            return read_thresholds(self.thresholds)
+        assert levels is not None
+        return np.asarray(levels[1:], dtype=np.float64)
 
     @property
     def _pooled(self) -> bool:
@@ -701,7 +771,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.classes_, self.settled_ = coding.classes, coding.settled
 
     def _coding(self) -> Coding:
-        return Coding(self.classes_, self.settled_, read_thresholds(self.thresholds))
+        return Coding(self.classes_, self.settled_, self._thresholds(self.classes_))
 
     def _live(self) -> Model:
         """The model at work; begun if nothing was learned yet, or from `state_` after loading."""
@@ -710,7 +780,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
                 if "_engine" in self.__dict__:
                     pass
                 elif "state_" in self.__dict__:
-                    self._engine = self._restored(self.state_)
+                    self._engine = self._restored({"classes": self.classes_, **self.state_})
                     del self.state_
                 else:
                     self._adopt(*self._begin())
@@ -750,10 +820,10 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             classifier is then as before.
         """
         model = self._restored(snapshot)
-        thresholds = read_thresholds(self.thresholds)
+        thresholds = self._thresholds(np.asarray(snapshot["classes"]))
         coding = Coding(np.asarray(snapshot["classes"]), bool(snapshot["settled"]), thresholds)
         sound = isinstance(snapshot["seed"], int) and isinstance(snapshot["settled"], bool | np.bool_)
-        if thresholds is not None:
+        if thresholds is not None and not self._automatic_ratings:
             sound &= np.array_equal(coding.classes, np.arange(len(thresholds) + 1))
         if not sound or coding.classes.shape != (coding.n_tasks + 1,):
             raise ValueError(
@@ -765,7 +835,10 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def _restored(self, snapshot: Mapping[str, Any]) -> Model:
         """A model that goes on from a snapshot; the estimator is not touched."""
-        model, _ = self._begin()
+        levels = np.asarray(snapshot.get("classes", ())) if self._automatic_ratings else None
+        if levels is not None:
+            levels = rating_levels(levels, None)
+        model, _ = self._begin(levels)
         try:
             model.restore(snapshot)
         except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
@@ -794,6 +867,13 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         tags.input_tags.string = tags.input_tags.categorical = True
         tags.classifier_tags.multi_class = np.size(self.thresholds) > 1 if self.thresholds is not None else False
         return tags
+
+
+def _stream_of(rows: Any, cols: Any, y: Any) -> tuple[list[Any], list[Any], Any]:
+    """Ids of rows and columns and labels, of (rows, cols, y) or of (X, y)."""
+    if y is None:
+        return (*read_pairs(rows), cols)
+    return read_ids(rows, "rows"), read_ids(cols, "cols"), y
 
 
 def trial_draws(seed: int, first: int, n: int) -> NDArray[np.float64]:

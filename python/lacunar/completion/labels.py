@@ -12,6 +12,7 @@ from lacunar.observed.door import read_labels
 
 Floats = NDArray[np.float64]
 Labels = NDArray[Any]
+MOST_LEVELS = 20  # of ratings, each of which but the first is a question of its own
 
 
 class Coding(NamedTuple):
@@ -44,11 +45,9 @@ class Coding(NamedTuple):
         return np.where(positive, 1.0, -1.0)[:, None]
 
     def labels(self, signs: Floats) -> Labels:
-        """Labels (n,) of predicted signs (n, L): for thresholds, how many are reached."""
-        if self.thresholds is None:
-            return self.classes[(signs[:, 0] > 0).astype(np.intp)]
-        reached: Labels = (signs > 0).sum(axis=1)
-        return reached
+        """Labels (n,) of predicted signs (n, L): for thresholds, the class of how many are reached."""
+        made: Labels = self.classes[(signs > 0).sum(axis=1)]
+        return made
 
     def coded(self, target: Labels) -> Labels:
         """Observed labels in the terms of `labels`."""
@@ -65,6 +64,20 @@ def read_thresholds(thresholds: Any) -> Floats | None:
             f"thresholds must be a finite number or ascending ones; got {thresholds!r}. Use 4, or [2, 3, 4, 5]."
         )
     return given
+
+
+def rating_levels(y: Any, classes: Sequence[Any] | None) -> Labels:
+    """The ratings there are, ascending: named, or those of the first batch."""
+    given = np.asarray(y) if classes is None else np.asarray(list(classes))
+    if given.dtype.kind not in "iufb":
+        raise TypeError(f"y must be ratings, numbers, with thresholds='auto'; got dtype {given.dtype}. Encode them.")
+    levels = np.unique(given)
+    if not 2 <= len(levels) <= MOST_LEVELS or not np.isfinite(levels.astype(np.float64)).all():
+        raise ValueError(
+            f"thresholds='auto' must find 2 to {MOST_LEVELS} ratings in the first batch; got {len(levels)}. Name them by classes=, or "
+            "pass thresholds."
+        )
+    return levels
 
 
 def read_y(

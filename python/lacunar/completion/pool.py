@@ -207,7 +207,7 @@ def _parts(described: SideInformation, state: SideState) -> Iterator[tuple[SideI
 
 
 def _log_odds(p: Floats) -> Floats:
-    made: Floats = np.log(p / (1.0 - p))
+    made: Floats = np.log(np.maximum(p, 1e-300) / np.maximum(1.0 - p, 1e-300))
     return made
 
 
@@ -268,7 +268,7 @@ class PoolModel(Model):
         experts = bilinear_experts(features=features, same=self._same, kin=self._kin)
         options = {
             **_RULE,
-            "extra": len(self.members[0]),
+            "extra": self._n_extra(n_tasks),
             "same": self._same,
             "kin": self._kin,
             "bilinear": list(experts.values()),
@@ -297,6 +297,7 @@ class PoolModel(Model):
             *experts,
             "same pair",
             *(["matrix exponentiated gradient"] * len(self.members[0])),
+            *(["lower threshold"] * (n_tasks > 1)),
             "mixture",
             "mixture by counts",
         ]
@@ -357,15 +358,26 @@ class PoolModel(Model):
     def _asked(self, pairs: Pairs, policy: str) -> list[Floats]:
         i, j = self._at(self._vertices(pairs, policy))
         twins = self._other_side(pairs[0], i, 0), self._other_side(pairs[1], j, 1)
-        made = []
+        made: list[Floats] = []
         for k, pool in enumerate(self.pools):
-            out, extra = np.empty(len(i)), np.empty((len(i), len(self.members[k])))
+            out, extra = np.empty(len(i)), self._of_lower(made, len(i))
             for e, member in enumerate(self.members[k]):
                 p = self.curves[k].probabilities(member.scores(i.astype(np.int64), j.astype(np.int64)))
                 extra[:, e] = np.where((i < 0) | (j < 0), np.nan, _log_odds(p))
             pool.ask(i, j, *twins, extra, out)
             made.append(2 * out - 1)
         return made
+
+    def _n_extra(self, n_tasks: int) -> int:
+        """Experts that come from outside the core: of this task, and what the threshold below says."""
+        return len(self.members[0]) + (n_tasks > 1)
+
+    def _of_lower(self, made: list[Floats], n: int) -> Floats:
+        """Room for the log-odds (n, E) of experts from outside; the last are those of the task before, asleep in the first."""
+        extra = np.full((n, self._n_extra(len(self.pools))), np.nan)
+        if made:
+            extra[:, -1] = _log_odds(0.5 * (1.0 + made[-1]))
+        return extra
 
     def sign_one(self, pair: tuple[Hashable, Hashable], policy: str) -> None:
         """None: signs cost what values do."""
@@ -398,23 +410,22 @@ class PoolModel(Model):
 
     def _run(self, i: NDArray[np.int32], j: NDArray[np.int32], y: Floats) -> Floats:
         """Scores (n, L) before each label."""
-        made = np.empty(y.shape)
+        made: list[Floats] = []
         for k, pool in enumerate(self.pools):
             labels, out = np.ascontiguousarray(y[:, k]), np.empty(len(y))
-            extra = self._odds_of_members(k, i, j, labels)
+            extra = self._of_lower(made, len(y))
+            self._odds_of_members(k, i, j, labels, extra)
             for first in range(0, len(y), _SLICE):
                 part = slice(first, first + _SLICE)
                 pool.run(i[part], j[part], labels[part], extra[part], out[part], None)
-            made[:, k] = 2 * out - 1
-        return made
+            made.append(2 * out - 1)
+        return np.stack(made, axis=1)
 
-    def _odds_of_members(self, k: int, i: NDArray[np.int32], j: NDArray[np.int32], y: Floats) -> Floats:
-        """Log-odds (n, E) of the experts of a task that the core does not have."""
-        made = np.empty((len(y), len(self.members[k])))
+    def _odds_of_members(self, k: int, i: NDArray[np.int32], j: NDArray[np.int32], y: Floats, extra: Floats) -> None:
+        """Log-odds of the experts of a task that the core does not have, into the first columns of `extra`."""
         for e, member in enumerate(self.members[k]):
             scores, _ = member.run(i.astype(np.int64), j.astype(np.int64), y, self.n_seen, values=True, ahead=False)
-            made[:, e] = _log_odds(self.curves[k].learn_block(scores, y))
-        return made
+            extra[:, e] = _log_odds(self.curves[k].learn_block(scores, y))
 
     # -- weights --------------------------------------------------------------------------------------------------------
 
