@@ -1,4 +1,4 @@
-"""Figures and tables of the four papers, with our code: `python -m bench.papers LIST|NAME|all [--quick] [--out DIR]`.
+"""Figures and tables of the papers, with our code: `python -m bench.papers LIST|NAME|all [--quick] [--out DIR]`.
 
 Each experiment writes NAME.md (a table, what the paper says, what we find) and NAME.png into DIR; summary.md has all verdicts. An
 interrupted run goes on where it was. With --quick, sizes fit into CI; the exit status is 1 where a trend does not hold.
@@ -31,6 +31,7 @@ EXPERIMENTS = {
     "subspace_price": "POPCA, section 4: the price of partial information in d",
     "completion_table1": "Side information, Figure 2 and Table 1: noisy biclustered matrices",
     "subspace_active": "MBEG, Theorem 7: where its bound holds",
+    "neumiss": "NeuMiss and Impute-then-Regress: four mechanisms beside the Bayes predictor",
 }
 
 

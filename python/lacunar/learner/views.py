@@ -88,7 +88,10 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> View:
         """Rows as the members see them."""
         codes = self.encoder_.transform(self._readable(X))[:, self.kept_]
-        T = np.where(self.categorical_, codes, np.clip((codes - self.mean_) / self.scale_, -_LARGEST, _LARGEST))
+        numbers = (0.5 * codes - 0.5 * self.mean_) / (
+            0.5 * self.scale_
+        )  # halves: the difference of large numbers overflows
+        T = np.where(self.categorical_, codes, np.clip(numbers, -_LARGEST, _LARGEST))
         return View(self._numbers(T), np.ascontiguousarray(T))
 
     def _numbers(self, T: _Floats) -> _Floats:

@@ -1,0 +1,325 @@
+"""`LacunarClassifier` and `LacunarRegressor` beside their peers on 37 tables: error, log loss, CPU seconds, mean ranks.
+
+    OMP_NUM_THREADS=1 LACUNAR_DATA=... python bench/bench_learner.py [--tables horses,mixed_rules] [--learners lacunar,forest] [--out FILE] [--quick]
+
+The same folds for all. "*": more than one standard error behind the best, where the error is of the mean over folds with Nadeau and Bengio's
+correction, or over the rows of a single test set. Finished fits are kept in FILE (JSON lines). Peers are what a careful user would write: their
+own handling of missing values and of text where they have it; LightGBM and CatBoost where they are installed. A run of all takes hours of one core.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from learner_tables import TABLES, Problem, table
+from scipy.stats import rankdata
+from sklearn.base import BaseEstimator
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer, SimpleImputer
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR
+
+from lacunar import KarmaClassifierCV, KarmaRegressorCV, LacunarClassifier, LacunarRegressor
+
+QUICK = ["hepatitis", "wine_self50", "diabetes_self50"]
+LEAST = 1e-7  # of a probability in the log loss
+
+
+class Columns:
+    """Text as each peer wants it: one column a level, categories, or words."""
+
+    def __init__(self, X: Any) -> None:
+        is_text = {c: str(X[c].dtype) in ("object", "str") for c in X} if hasattr(X, "columns") else {}
+        self.levels = {c: sorted(X[c].dropna().unique(), key=str) for c, text in is_text.items() if text}
+        self.frame = bool(is_text)
+
+    def numbers(self, X: Any) -> Any:
+        return (
+            np.column_stack([part for c in X for part in self._flags(X[c], c)]) if self.frame else np.asarray(X, float)
+        )
+
+    def _flags(self, column: Any, name: str) -> list[Any]:
+        if name not in self.levels:
+            return [column.to_numpy(float)]
+        levels = self.levels[name][1:] if len(self.levels[name]) == 2 else self.levels[name]
+        missing = pd.isna(column).to_numpy()
+        return [np.where(missing, np.nan, (column == level).to_numpy(float)) for level in levels]
+
+    def categories(self, X: Any) -> Any:
+        if not self.levels:
+            return np.asarray(X, float)
+        return X.assign(**{c: pd.Categorical(X[c], categories=levels) for c, levels in self.levels.items()})
+
+    def words(self, X: Any) -> Any:
+        if not self.frame:
+            return np.asarray(X, float)
+        return X.assign(**{c: X[c].map(lambda v: "missing" if pd.isna(v) else str(v)) for c in self.levels})
+
+    def table(self, X: Any) -> Any:
+        return X
+
+
+class Peer(BaseEstimator):
+    """A recipe `make(X, y, classes)` for an estimator, and the columns it wants."""
+
+    def __init__(self, make: Callable[..., Any], columns: str) -> None:
+        self.make = make
+        self.columns = columns
+
+    def fit(self, X: Any, y: Any, classes: bool) -> Peer:
+        self.reader_ = Columns(X)
+        made = self._read(X)
+        keywords = (
+            {"cat_features": list(self.reader_.levels)} if self.columns == "words" and self.reader_.levels else {}
+        )
+        self.model_ = self.make(made, y, classes).fit(made, y, **keywords)
+        return self
+
+    def _read(self, X: Any) -> Any:
+        return getattr(self.reader_, self.columns)(X)
+
+    def predict(self, X: Any) -> Any:
+        return np.ravel(self.model_.predict(self._read(X)))
+
+    def chances(self, X: Any) -> Any:
+        return self.model_.predict_proba(self._read(X)) if hasattr(self.model_, "predict_proba") else None
+
+
+def lacunar(X: Any, y: Any, classes: bool) -> Any:
+    return LacunarClassifier(random_state=0) if classes else LacunarRegressor(random_state=0)
+
+
+def karma(X: Any, y: Any, classes: bool) -> Any:
+    return KarmaClassifierCV(random_state=0) if classes else KarmaRegressorCV(random_state=0)
+
+
+def boosting(X: Any, y: Any, classes: bool) -> Any:
+    made = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
+    return made(random_state=0, categorical_features="from_dtype")
+
+
+def lightgbm(X: Any, y: Any, classes: bool, **parameters: Any) -> Any:
+    from lightgbm import LGBMClassifier, LGBMRegressor
+
+    return (LGBMClassifier if classes else LGBMRegressor)(n_jobs=1, verbose=-1, random_state=0, **parameters)
+
+
+def lightgbm_tuned(X: Any, y: Any, classes: bool) -> Any:
+    """The best of six settings, the default among them, on a quarter of the rows, where iterations stop too; fitted to all."""
+    from lightgbm import early_stopping
+
+    rng = np.random.default_rng(0)
+    same = y if classes and np.bincount(y).min() >= 2 else None
+    learned, held = train_test_split(np.arange(len(y)), test_size=0.25, random_state=0, stratify=same)
+    part = X.iloc if hasattr(X, "iloc") else X
+    most = 120 if classes and len(np.unique(y)) > 3 else 300
+    tried = []
+    for setting in [{}, *(drawn(rng) for _ in range(5))]:
+        model = lightgbm(X, y, classes, n_estimators=most, **setting)
+        stop = early_stopping(20, verbose=False)
+        model.fit(part[learned], y[learned], eval_set=[(part[held], y[held])], callbacks=[stop])
+        loss = next(iter(next(iter(model.best_score_.values())).values()))
+        tried.append((loss, len(tried), setting, max(model.best_iteration_, 5)))
+    _, _, setting, iterations = min(tried)
+    return lightgbm(X, y, classes, n_estimators=int(iterations * 1.2), **setting)
+
+
+def drawn(rng: np.random.Generator) -> dict[str, Any]:
+    return {
+        "learning_rate": float(np.exp(rng.uniform(np.log(0.03), np.log(0.15)))),
+        "num_leaves": int(rng.integers(4, 48)),
+        "min_child_samples": int(rng.integers(3, 30)),
+        "reg_lambda": float(np.exp(rng.uniform(np.log(0.01), np.log(10)))),
+        "colsample_bytree": float(rng.uniform(0.4, 1)),
+        "subsample": float(rng.uniform(0.6, 1)),
+        "subsample_freq": 1,
+    }
+
+
+def catboost(X: Any, y: Any, classes: bool) -> Any:
+    from catboost import CatBoostClassifier, CatBoostRegressor
+
+    many, wide = classes and len(np.unique(y)) > 3, X.shape[1] > 150
+    settings: dict[str, Any] = {"iterations": 100 if many or wide else 300, "random_seed": 0, "max_ctr_complexity": 1}
+    if many or wide:
+        settings |= {"learning_rate": 0.12, "depth": 4 if wide else 6, "border_count": 64}
+    made = CatBoostClassifier if classes else CatBoostRegressor
+    return made(thread_count=1, verbose=False, allow_writing_files=False, **settings)
+
+
+def filled(flags: bool = False) -> SimpleImputer:
+    return SimpleImputer(keep_empty_features=True, add_indicator=flags)
+
+
+def forest(X: Any, y: Any, classes: bool) -> Pipeline:
+    made = RandomForestClassifier if classes else RandomForestRegressor
+    return make_pipeline(filled(), made(200, random_state=0, n_jobs=1, max_features="sqrt" if classes else 0.33))
+
+
+def linear(classes: bool) -> Any:
+    if not classes:
+        return RidgeCV(np.logspace(-2, 4, 13))
+    Cs = {"C": [0.01, 0.1, 1, 10]}
+    return GridSearchCV(LogisticRegression(max_iter=200, tol=1e-3), Cs, cv=3, scoring="neg_log_loss")
+
+
+def mean_flags(X: Any, y: Any, classes: bool) -> Pipeline:
+    return make_pipeline(filled(flags=True), StandardScaler(), linear(classes))
+
+
+def iterative(X: Any, y: Any, classes: bool) -> Pipeline:
+    near = 15 if X.shape[1] > 30 else None
+    fill = IterativeImputer(max_iter=5, random_state=0, n_nearest_features=near, keep_empty_features=True)
+    return make_pipeline(fill, StandardScaler(), linear(classes))
+
+
+def svm(X: Any, y: Any, classes: bool) -> Any:
+    search = GridSearchCV(SVC() if classes else SVR(), {"C": [0.3, 1, 3, 10]}, cv=3)
+    made = make_pipeline(filled(), StandardScaler(), search)
+    return made if classes else TransformedTargetRegressor(made, transformer=StandardScaler())
+
+
+LEARNERS = {
+    "lacunar": Peer(lacunar, "table"),
+    "boosting": Peer(boosting, "categories"),
+    "lightgbm": Peer(lightgbm, "categories"),
+    "lightgbm_tuned": Peer(lightgbm_tuned, "categories"),
+    "catboost": Peer(catboost, "words"),
+    "forest": Peer(forest, "numbers"),
+    "mean_flags": Peer(mean_flags, "numbers"),
+    "iterative": Peer(iterative, "numbers"),
+    "svm": Peer(svm, "numbers"),
+    "karma": Peer(karma, "numbers"),
+}
+
+
+def installed() -> list[str]:
+    """Learners whose packages are there."""
+    absent = [name for name in ("lightgbm", "catboost") if importlib.util.find_spec(name) is None]
+    return [name for name in LEARNERS if not name.startswith(tuple(absent))] if absent else list(LEARNERS)
+
+
+def log_loss(y: Any, chances: Any, known: Any) -> float:
+    whole = np.full((len(y), int(max(known.max(), y.max())) + 1), LEAST)
+    whole[:, known] = np.clip(chances, LEAST, 1)
+    return float(-np.log(whole[np.arange(len(y)), y] / whole.sum(axis=1)).mean())
+
+
+def fitted(problem: Problem, learner: str, fold: int) -> dict[str, Any]:
+    """Error (or RMSE), log loss, seconds, and for a single test set the loss of every row."""
+    train, test = problem.splits[fold]
+    part = problem.X.iloc if hasattr(problem.X, "iloc") else problem.X
+    y, start = problem.y[test], time.process_time()
+    model = Peer(LEARNERS[learner].make, LEARNERS[learner].columns).fit(part[train], problem.y[train], problem.classes)
+    middle = time.process_time()
+    predicted = model.predict(part[test])
+    losses = (predicted != y).astype(float) if problem.classes else (predicted - y) ** 2
+    found: dict[str, Any] = {"error": float(losses.mean() if problem.classes else np.sqrt(losses.mean()))}
+    found |= {"fit": middle - start, "predict": time.process_time() - middle}
+    chances = model.chances(part[test]) if problem.classes else None
+    if chances is not None:
+        found["log loss"] = log_loss(y, chances, np.unique(problem.y[train]))
+    if len(problem.splits) == 1:
+        found["losses"] = [float(f"{v:.6g}") for v in losses]
+    return found
+
+
+def spread(problem: Problem, ours: list[dict[str, Any]], other: list[dict[str, Any]]) -> float:
+    """Standard error of the difference of two mean errors: Nadeau and Bengio's over folds, or over rows."""
+    if len(ours) > 1:
+        train, test = problem.splits[0]
+        apart = np.array([a["error"] - b["error"] for a, b in zip(ours, other, strict=True)])
+        return float(np.sqrt((1 / len(apart) + len(test) / len(train)) * apart.var(ddof=1)))
+    apart = np.array(ours[0]["losses"]) - np.array(other[0]["losses"])
+    by_rows = float(apart.std() / np.sqrt(len(apart)))
+    return by_rows if problem.classes else by_rows / (2 * other[0]["error"] + 1e-12)
+
+
+def show(found: dict[str, dict[str, list[dict[str, Any]]]], problems: dict[str, Problem], key: str) -> None:
+    """A Markdown table of means over folds, the learners' mean ranks, and on how many tables each is level with the best."""
+    names = [n for n in found if any(key in fold for folds in found[n].values() for fold in folds)]
+    if not names:
+        return
+    learners = [m for m in found[names[0]] if key in found[names[0]][m][0]]
+    print(f"\n| {key} | " + " | ".join(learners) + " |\n" + "|---" * (len(learners) + 1) + "|")
+    ranks, level = [], dict.fromkeys(learners, 0)
+    for name in names:
+        means = {m: float(np.mean([fold[key] for fold in found[name][m]])) for m in learners}
+        best = min(means, key=lambda m: means[m])
+        ranks.append(rankdata(list(means.values())))
+        cells = []
+        for m in learners:
+            allowed = 0.01 if key != "error" or m == best else spread(problems[name], found[name][m], found[name][best])
+            behind = means[m] - means[best] > allowed
+            level[m] += not behind
+            text = f"{means[m]:.4g}" + "*" * behind
+            cells.append(f"**{text}**" if m == best else text)
+        print(f"| {name} | " + " | ".join(cells) + " |")
+    print("| mean rank | " + " | ".join(f"{v:.2f}" for v in np.mean(ranks, axis=0)) + " |")
+    print(f"| level with the best, of {len(names)} | " + " | ".join(str(level[m]) for m in learners) + " |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tables", default=",".join(TABLES))
+    parser.add_argument("--learners", default=",".join(installed()))
+    parser.add_argument("--out", type=Path, help="file of finished fits, read again by the next run")
+    parser.add_argument("--quick", action="store_true", help="three small tables, four learners, one fold")
+    options = parser.parse_args()
+    tables = QUICK if options.quick else options.tables.split(",")
+    learners = ["lacunar", "boosting", "forest", "mean_flags"] if options.quick else options.learners.split(",")
+    kept = {}
+    if options.out is not None and options.out.is_file():
+        kept = {tuple(key): value for key, value in map(json.loads, options.out.read_text().splitlines())}
+    found: dict[str, Any] = {}
+    problems: dict[str, Problem] = {}
+    for name in tables:
+        try:
+            problems[name] = table(name)
+        except OSError as error:
+            print(f"{name}: left out, {error}", flush=True)
+            continue
+        folds = range(1 if options.quick else len(problems[name].splits))
+        for learner in learners:
+            for fold in folds:
+                key = (name, learner, fold)
+                if key not in kept:
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore")
+                        kept[key] = fitted(problems[name], learner, fold)
+                    if options.out is not None:
+                        with options.out.open("a", encoding="utf-8") as file:
+                            file.write(json.dumps([key, kept[key]]) + "\n")
+                found.setdefault(name, {}).setdefault(learner, []).append(kept[key])
+        said = ", ".join(f"{m} {np.mean([f['error'] for f in found[name][m]]):.4g}" for m in learners)
+        print(f"{name}: {said}", flush=True)
+    if not options.quick:
+        for classes in (True, False):
+            part = {n: v for n, v in found.items() if problems[n].classes == classes}
+            print("\nError of classes" if classes else "\nRoot mean squared error")
+            show(part, problems, "error")
+            show(part, problems, "log loss")
+        show(found, problems, "fit")
+
+
+if __name__ == "__main__":
+    main()
