@@ -347,6 +347,28 @@ def test_large_tables_are_folded_in_part(monkeypatch, task):
     assert np.array_equal(again.predict(sparse), model.predict(rows))
 
 
+# -- what matters -----------------------------------------------------------------------------------------------------------------
+
+
+def test_importance_tells_values_from_missing_entries():
+    """The first column matters by its value, the second by being missing, the third not at all."""
+    rng = np.random.default_rng(6)
+    rows = rng.normal(size=(500, 3))
+    gone = rng.random((500, 3)) < 0.3
+    y = rows[:, 0] + 2.0 * gone[:, 1]
+    rows[gone] = np.nan
+    model = LacunarRegressor(members=["gaussian", "boosting"]).fit(rows[:400], y[:400])
+    table = model.importance(rows[400:], y[400:])
+    assert table["column"] == ["x0", "x1", "x2"]
+    assert table["value"][0] > 0.3 > 0.1 > max(abs(table["value"][1:]))
+    assert table["missing"][1] > 0.3
+    assert abs(table["missing"][2]) < 0.1
+    labels = np.where(y > 0.5, "high", "low")
+    table = LacunarClassifier(members=["boosting"]).fit(rows[:400], labels[:400]).importance(rows[400:], labels[400:])
+    assert table["missing"].argmax() == 1
+    assert table["value"].argmax() == 0
+
+
 # -- scikit-learn's machinery ---------------------------------------------------------------------------------------------------
 
 

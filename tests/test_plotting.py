@@ -14,6 +14,7 @@ from lacunar.lowrank import GROUSE, PETRELS, SLRMRegressor
 from lacunar.plotting import (
     CoefficientDisplay,
     CoverageDisplay,
+    ImportanceDisplay,
     MissingnessDisplay,
     RegretDisplay,
     ScoresDisplay,
@@ -127,6 +128,22 @@ def test_scores_are_drawn_best_first():
     bar, point = display.ax_.get_lines()[:2]
     np.testing.assert_allclose(bar.get_xdata(), [0.09, 0.11])
     np.testing.assert_allclose(point.get_xdata(), [0.1])
+
+
+IMPORTANCE = {
+    "column": ["a", "b"],
+    "value": [0.1, 0.2],
+    "value_sd": [0.0, 0.01],
+    "missing": [0.3, 0.0],
+    "missing_sd": [0.0, 0.0],
+}
+
+
+def test_importance_has_two_bars_a_column():
+    display = ImportanceDisplay(IMPORTANCE).plot()
+    assert [label.get_text() for label in display.ax_.get_yticklabels()] == display.shown() == ["a", "b"]
+    np.testing.assert_allclose([bar.get_width() for bar in display.ax_.patches], [0.1, 0.2, 0.3, 0.0])
+    assert [text.get_text() for text in display.ax_.get_legend().get_texts()] == ["its value", "that it is missing"]
 
 
 def test_what_is_drawn_is_what_is_held():
@@ -245,6 +262,7 @@ def test_words_stand_out_from_the_ground(style):
             ScoresDisplay(["a"], [0.1], [0.01], [True], "error rate").plot(),
             CoverageDisplay([0.1, 0.9], {"a": [0, 1]}, "error rate").plot(),
             CoefficientDisplay(["a"], [1.0]).plot(),
+            ImportanceDisplay(IMPORTANCE).plot(),
             MissingnessDisplay.from_table([[1.0, np.nan]]),
         ]
         for display in displays:

@@ -22,6 +22,7 @@ from lacunar._log import say
 from lacunar._random import fixed_seed, generator
 from lacunar._threads import one_blas_thread
 from lacunar.learner.ensemble import Ensemble
+from lacunar.learner.importance import importance
 from lacunar.learner.members import MEMBERS, Lesson, Rest
 from lacunar.learner.views import TableViews, View
 from lacunar.lowrank.posterior import LowRankPosterior
@@ -184,6 +185,21 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
                 UserWarning,
                 stacklevel=4,
             )
+
+    def _importance(self, X: Any, loss: Callable[[View], float], n_repeats: int, random_state: Any) -> dict[str, Any]:
+        """Columns of a table: name, and mean and standard deviation of how much the loss rises."""
+        view = self.views_.transform(X)
+        complete = None if self.posterior_ is None else self.posterior_.complete
+        rng = generator(fixed_seed(random_state))
+        made = importance(self.views_, view, lambda v: loss(self._with_always_seen(v)), complete, n_repeats, rng)
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        return {
+            "column": [str(name) for name in names],
+            "value": made["value"].mean(axis=0),
+            "value_sd": made["value"].std(axis=0),
+            "missing": made["missing"].mean(axis=0),
+            "missing_sd": made["missing"].std(axis=0),
+        }
 
     # -- learning -------------------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from lacunar._snapshot import all_or_nothing
 from lacunar.learner.base import LacunarBase, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.views import View
-from lacunar.observed.door import SparseMissing, check_partial_targets
+from lacunar.observed.door import SparseMissing, check_partial_targets, check_target
 from lacunar.observed.rules import Array, Flag, Instance, Items, Rule, floats
 
 _Floats = NDArray[np.float64]
@@ -195,6 +195,39 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
         for each, targets in zip(self.ensembles_, self.targets_, strict=True):
             made[:, targets] = each.predict(view, self.posterior_, self.n_jobs)
         return made * self.target_scale_ + self.target_mean_
+
+    def importance(self, X: Any, y: Any, *, n_repeats: int = 5, random_state: Any = None) -> dict[str, Any]:
+        """How much worse predictions get when a column's values, or which of them are missing, are those of other rows.
+
+        Parameters
+        ----------
+        X : as in `fit`, shape (m, d)
+            Rows that the model has not seen say most.
+        y : array-like of shape (m,) or (m, targets)
+            Numbers.
+        n_repeats : int, default=5
+            Permutations of every column.
+        random_state : int, RandomState or None, default=None
+            Draws them; None is seed 0.
+
+        Returns
+        -------
+        table : dict of columns
+            "column"; "value" and "value_sd", mean and standard deviation of the rise of the squared error, in units of the targets' variance, when observed values
+            are permuted among the rows that have one; "missing" and "missing_sd", the same when it is missing in as many other rows, and
+            filled by the low-rank model where it was missing. `lacunar.plotting.ImportanceDisplay` draws it.
+
+        Notes
+        -----
+        2 d n_repeats predictions of all rows. Columns that say the same share their importance (Breiman 2001, section 10).
+        """
+        check_is_fitted(self)
+        target = check_target(y, y_numeric=True, multi_output=True).reshape(-1, len(self.target_mean_))
+
+        def loss(view: View) -> float:
+            return float((((self._values(view) - target) / self.target_scale_) ** 2).mean())
+
+        return self._importance(X, loss, n_repeats, random_state)
 
     @property
     def members_(self) -> list[str]:

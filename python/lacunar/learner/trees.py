@@ -61,13 +61,22 @@ class Trees(BaseEstimator):  # type: ignore[misc]
         made = _Builder()
         share = 1.0 / len(models)
         for model in models:
-            columns = np.concatenate([np.flatnonzero(categorical), np.flatnonzero(~categorical)])  # their order inside
-            codes = _codes_of(model, categorical)
+            columns, codes = _columns_of(categorical), _codes_of(model, categorical)
             for iteration in model._predictors:
                 for output, tree in enumerate(iteration):
                     made.add_histogram_tree(tree, columns, codes, output, share)
         start = np.mean([np.ravel(model._baseline_prediction) for model in models], axis=0)
         return made.finish(cls(), start, len(categorical), rounds=False)
+
+    @classmethod
+    def steps(cls, model: Any, categorical: NDArray[np.bool_], first: int) -> Self:
+        """The trees of a boosting from iteration `first` on, each iteration in outputs of its own: k outputs an iteration."""
+        made, columns, codes = _Builder(), _columns_of(categorical), _codes_of(model, categorical)
+        for step, iteration in enumerate(model._predictors[first:]):
+            for output, tree in enumerate(iteration):
+                made.add_histogram_tree(tree, columns, codes, step * len(iteration) + output, 1.0)
+        n_outputs = sum(len(iteration) for iteration in model._predictors[first:])
+        return made.finish(cls(), np.zeros(n_outputs), len(categorical), rounds=False)
 
     @classmethod
     def of_forest(cls, model: Any, n_columns: int) -> Self:
@@ -76,6 +85,11 @@ class Trees(BaseEstimator):  # type: ignore[misc]
         for estimator in model.estimators_:
             made.add_tree(estimator.tree_, 1.0 / len(model.estimators_))
         return made.finish(cls(), np.zeros(made.width), n_columns, rounds=True)
+
+
+def _columns_of(categorical: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Columns in the order that histogram gradient boosting gives them."""
+    return np.concatenate([np.flatnonzero(categorical), np.flatnonzero(~categorical)])
 
 
 def _codes_of(model: Any, categorical: NDArray[np.bool_]) -> list[NDArray[np.int64]]:

@@ -88,9 +88,7 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> View:
         """Rows as the members see them."""
         codes = self.encoder_.transform(self._readable(X))[:, self.kept_]
-        numbers = (0.5 * codes - 0.5 * self.mean_) / (
-            0.5 * self.scale_
-        )  # halves: the difference of large numbers overflows
+        numbers = (0.5 * codes - 0.5 * self.mean_) / (0.5 * self.scale_)  # halves: differences of large numbers overflow
         T = np.where(self.categorical_, codes, np.clip(numbers, -_LARGEST, _LARGEST))
         return View(self._numbers(T), np.ascontiguousarray(T))
 

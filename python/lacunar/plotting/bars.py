@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -204,6 +204,112 @@ class CoefficientDisplay:
         self.bars_ = ax.barh(np.arange(len(order)), values, **drawn)
         ax.axvline(0, color=words.quiet, linewidth=0.8)
         ax.set_xlabel("coefficient, in units of the column", color=words.quiet, fontsize=10)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class ImportanceDisplay:
+    """What columns matter to a learner: that their values are these, and that they are missing, two bars a column.
+
+    Parameters
+    ----------
+    importance : dict of columns
+        As `LacunarClassifier.importance` returns it.
+    n_shown : int, default=20
+        Largest number of columns drawn, those that matter most.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        After `plot`.
+
+    See Also
+    --------
+    lacunar.LacunarClassifier.importance : Makes the table.
+
+    Examples
+    --------
+    >>> from lacunar.plotting import ImportanceDisplay
+    >>> table = {"column": ["age", "dose"], "value": [0.1, 0.4], "value_sd": [0, 0], "missing": [0.2, 0], "missing_sd": [0, 0]}
+    >>> ImportanceDisplay(table).shown()
+    ['dose', 'age']
+    """
+
+    def __init__(self, importance: Mapping[str, Any], *, n_shown: int = 20) -> None:
+        self.importance = importance
+        self.n_shown = n_shown
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: Any, *, n_repeats: int = 5, n_shown: int = 20, ax: Any = None, **bar_kw: Any
+    ) -> ImportanceDisplay:
+        """Permute the columns of X and draw.
+
+        Parameters
+        ----------
+        estimator : fitted LacunarClassifier or LacunarRegressor
+        X : table of shape (m, d)
+            Rows, best those the model has not seen.
+        y : array-like of shape (m,)
+            Their targets.
+        n_repeats : int, default=5
+            Permutations of every column.
+        n_shown : int, default=20
+            Largest number of columns drawn.
+        ax : matplotlib Axes, optional
+            Where to draw; default a new figure.
+        **bar_kw : dict
+            For matplotlib's `barh`.
+
+        Returns
+        -------
+        display : ImportanceDisplay
+            Drawn.
+        """
+        return cls(estimator.importance(X, y, n_repeats=n_repeats), n_shown=n_shown).plot(ax, **bar_kw)
+
+    def _order(self) -> Any:
+        largest = np.maximum(np.asarray(self.importance["value"]), np.asarray(self.importance["missing"]))
+        return np.argsort(-largest, kind="stable")[: self.n_shown]
+
+    def shown(self) -> list[str]:
+        """Read the columns from the top.
+
+        Returns
+        -------
+        names : list of str
+            At most `n_shown`.
+        """
+        return [str(self.importance["column"][j]) for j in self._order()]
+
+    def plot(self, ax: Any = None, **bar_kw: Any) -> ImportanceDisplay:
+        """Draw the bars: values in green, missing entries in grey, one standard deviation over permutations as a line.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; default a new figure.
+        **bar_kw : dict
+            For matplotlib's `barh`.
+
+        Returns
+        -------
+        display : ImportanceDisplay
+            This one, with `ax_` and `figure_`.
+        """
+        order = self._order()
+        ax = axes_for(ax, (6.4, 0.42 * len(order) + 1.2))
+        words = _named_rows(ax, self.shown())
+        for name, shift, colour, label in (
+            ("value", -0.18, OURS, "its value"),
+            ("missing", 0.18, PEERS, "that it is missing"),
+        ):
+            sizes, spread = (np.asarray(self.importance[key], dtype=float)[order] for key in (name, f"{name}_sd"))
+            drawn = {"color": colour, "height": 0.34, "label": label, "xerr": spread, "ecolor": words.quiet} | bar_kw
+            ax.barh(np.arange(len(order)) + shift, sizes, **drawn)
+        ax.axvline(0, color=words.quiet, linewidth=0.8)
+        ax.legend(frameon=False, fontsize=10, labelcolor=words.ink)
+        ax.set_xlabel("loss gained by permuting, on the rows given", color=words.quiet, fontsize=10)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
