@@ -21,7 +21,15 @@ def table(n=90, d=6, seed=0):
     return X, Z[:, 0] + 0.8 * rng.normal(size=n)
 
 
-LOGISTIC = KarmaClassifierCV(gammas=(2,), indicators=(False,), normalize=("trace",), refit_loss="logistic")
+LOGISTIC = KarmaClassifierCV(
+    gammas=(2,),
+    Cs=(1e-2, 0.1, 1.0, 10.0),
+    indicators=(False,),
+    normalize=("trace",),
+    options=None,
+    average=1,
+    refit_loss="logistic",
+)
 DRAWN = {
     "logistic": LOGISTIC,
     "folds": KarmaClassifierCV(cv=4),
@@ -68,11 +76,11 @@ def test_the_logistic_loss_chooses_C_by_log_loss(classes, seed):
     X, y = table(120)
     labels = np.digitize(y, np.quantile(y, np.arange(1, classes) / classes))
     model = clone(LOGISTIC).set_params(random_state=seed).fit(X, labels)
-    found = []
+    found, gamma = [], model.chosen_[0]["gamma"]
     for C in model.Cs:
         total = 0.0
         for train, test in StratifiedKFold(5, shuffle=True, random_state=seed or 0).split(X, labels):
-            each = KarmaClassifier(2, C=C, loss="logistic").fit(X[train], labels[train])
+            each = KarmaClassifier(gamma, C=C, loss="logistic").fit(X[train], labels[train])
             total += log_loss(labels[test], each.predict_proba(X[test]), labels=range(classes), normalize=False)
         found.append(total)
     assert model.Cs[int(np.argmin(found))] == model.estimators_[0].C

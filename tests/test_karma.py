@@ -76,40 +76,48 @@ def test_hinge_is_the_support_vector_machine_without_bias():
 def test_search_scores_are_honest_leave_one_out():
     X, y = table(n=12)
     X = standardised(X, X)
-    search = KarmaRegressorCV(gammas=(2,), Cs=(0.7,), standardize=False).fit(X, y)
+    search = KarmaRegressorCV(gammas=(2,), Cs=(0.7,), standardize=False, options=None).fit(X, y)
     best = search.best_params_
     options = {name: best[name] for name in ("gamma", "normalize", "indicators")}
     gram = karma_kernel(X, constant=1.0, **options)
-    centred, errors = y - y.mean(), []
+    errors = []
     for i in range(len(y)):
         rest = np.delete(np.arange(len(y)), i)
-        model = KernelRidge(alpha=1 / 1.4, kernel="precomputed").fit(gram[np.ix_(rest, rest)], centred[rest])
-        errors.append(model.predict(gram[i : i + 1, rest])[0] - centred[i])
+        mean = y[rest].mean()
+        model = KernelRidge(alpha=1 / 1.4, kernel="precomputed").fit(gram[np.ix_(rest, rest)], y[rest] - mean)
+        errors.append(model.predict(gram[i : i + 1, rest])[0] + mean - y[i])
     assert search.best_score_ == pytest.approx(-np.mean(np.square(errors)), rel=1e-9)
 
 
 @pytest.mark.parametrize("cv", ["loo", "holdout", 3])
 def test_search_reports_zero_imputation(cv):
     X, y = table()
-    search = KarmaClassifierCV(gammas=(2,), cv=cv, random_state=0).fit(X, y > 0)
+    search = KarmaClassifierCV(gammas=(2,), cv=cv, options=None, random_state=0).fit(X, y > 0)
     results = search.cv_results_
     assert set(results["param_gamma"]) == {1, 2}
-    assert len(results["params"]) == 2 * 2 * 2 * 7
-    assert search.best_score_ == results["mean_test_score"].max() >= search.zero_imputation_score_
+    tried = {(p["gamma"], p["indicators"], p["normalize"]) for p in results["params"]}
+    assert len(tried) == 2 * 2 * 2
+    assert search.best_score_ == results["mean_test_score"][results["heat"] == results["heat"].max()].max()
+    assert search.best_score_ >= search.zero_imputation_score_
+    zero = [p["gamma"] == 1 and not p["indicators"] for p in results["params"]]
+    assert results["heat"][zero].max() >= 2
     assert results["rank_test_score"][search.best_index_] == 1
     assert results["params"][search.best_index_] == search.best_params_
 
 
 def test_search_on_a_subsample_fits_all_rows():
     X, y = table()
-    search = KarmaClassifierCV(max_search_rows=30, random_state=0, average=3).fit(X, y > 0)
-    assert [len(model.support_) for model in search.estimators_] == [80, 80, 80]
+    search = KarmaClassifierCV(max_search_rows=30, random_state=0).fit(X, y > 0)
+    assert search.race_.rows_.shape == X.shape
+    assert set(search.cv_results_["n_rows"]) == {30, 80}
+    again = KarmaClassifierCV(max_search_rows=30, random_state=0, refit_loss="hinge", average=2).fit(X, y > 0)
+    assert [model.n_rows_seen_ for model in again.estimators_] == [80, 80]
 
 
 def test_verbose_search_says_where_it_is(caplog):
     X, y = table(n=20)
     KarmaRegressorCV(gammas=(1,), verbose=1).fit(X, y)
-    assert caplog.text.count("kernel ") == 4
+    assert "kernels and C tried; chosen, best first" in caplog.text
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -119,6 +127,9 @@ def test_probabilities(classes):
     models = [
         KarmaClassifier(loss="logistic"),
         KarmaClassifierCV(gammas=(2,), Cs=(0.1, 1.0), refit_loss="logistic", random_state=0),
+        KarmaClassifierCV(gammas=(2,), Cs=(0.1, 1.0), refit_loss="hinge", random_state=0),
+        KarmaClassifierCV(),
+        KarmaClassifierCV(options=None),
         CalibratedClassifierCV(KarmaClassifier(), cv=3),
     ]
     for model in models:

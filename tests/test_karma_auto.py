@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.optimize import minimize
 
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV, Observed
 from lacunar.karma import expand as expansion
 from lacunar.karma import search as searches
+from lacunar.karma.calibrate import fit_calibration, probabilities
 from lacunar.karma.expand import expand, fit_expansion
 from lacunar.kernels import pair_sums
 from lacunar.persistence import load_model, save_model
@@ -51,17 +53,18 @@ def test_where_nothing_can_be_expanded_nothing_is():
 def test_auto_finds_what_lines_cannot(kind, tmp_path):
     X, y = table(n=700)
     y = y.astype(float) if kind is KarmaRegressorCV else y
-    plain, auto = kind().fit(X[:500], y[:500]), kind(options="auto").fit(X[:500], y[:500])
+    plain, auto = kind(options=None).fit(X[:500], y[:500]), kind().fit(X[:500], y[:500])
     assert auto.score(X[500:], y[500:]) > plain.score(X[500:], y[500:]) + 0.02
-    assert len(auto.estimators_) == len(auto.chosen_) == 5
-    assert {each["expand"] for each in auto.chosen_} - {None}
+    assert {each["table"] for each in plain.chosen_} == {"plain"}
+    assert len(auto.chosen_) == len(auto.race_.forms_) <= 4
+    assert {each["table"] for each in auto.chosen_} - {"plain"}
     expected = auto.predict(X)
     rows = Observed.from_dense(X)
     np.testing.assert_array_equal(auto.predict(sp.csr_array(rows.to_scipy())), expected)
     np.testing.assert_array_equal(auto.predict(rows), expected)
     save_model(auto, tmp_path / "m.lacunar")
     np.testing.assert_array_equal(load_model(tmp_path / "m.lacunar").predict(X), expected)
-    again = kind(options="auto").fit(X[:500], y[:500])
+    again = kind().fit(X[:500], y[:500])
     np.testing.assert_array_equal(again.predict(X), expected)
 
 
@@ -74,17 +77,20 @@ def test_weights_of_zero_take_no_part():
     np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", [KarmaClassifierCV, KarmaRegressorCV])
-def test_what_was_searched_on_some_rows_is_what_all_rows_are_fitted_with(kind, monkeypatch):
-    X, y = table(n=700)
-    y = y.astype(float) if kind is KarmaRegressorCV else y
-    search = kind(options="auto", max_search_rows=200, random_state=0).fit(X, y)
-    assert {each["expand"] for each in search.chosen_} - {None} == set(search.expansions_)
+def test_another_loss_is_fitted_with_the_kernels_of_the_race():
+    X, y = table(n=300)
+    search = KarmaClassifierCV(refit_loss="hinge", max_search_rows=200, Cs=(0.1, 1.0), random_state=0).fit(X, y)
+    assert {each["expand"] for each in search.chosen_} - {None}
     for model, each in zip(search.estimators_, search.chosen_, strict=True):
         assert model.n_features_in_ == X.shape[1] * {None: 1, "gaussian": 7, "levels": 9}[each["expand"]]
-    # The rows of the search would fit into the limit, all rows would not: no kernel may promise what is not fitted.
-    monkeypatch.setattr(expansion, "_MOST_ENTRIES", int(np.isfinite(X[:300]).sum()) * 9)
-    search = kind(options="auto", max_search_rows=200, random_state=0).fit(X, y)
+        assert (model.loss, model.C) == ("hinge", each["C"])
+
+
+@pytest.mark.parametrize("kind", [KarmaClassifierCV, KarmaRegressorCV])
+def test_no_table_is_expanded_beyond_its_limit(kind, monkeypatch):
+    X, y = table(n=300)
+    monkeypatch.setattr(expansion, "_MOST_ENTRIES", int(np.isfinite(X).sum()) * 6)
+    search = kind().fit(X, 1.0 * y if kind is KarmaRegressorCV else y)
     assert {each["expand"] for each in search.chosen_} == {None}
     assert set(search.cv_results_["param_expand"]) == {"None"}
 
@@ -98,9 +104,11 @@ def test_a_composed_kernel_learns_products_and_is_found():
     for model in (plain, square):
         model.fit(X[:350], y[:350])
     assert square.score(X[350:], y[350:]) > plain.score(X[350:], y[350:]) + 0.1
-    found = KarmaClassifierCV(options="auto").fit(X[:350], y[:350])
+    found = KarmaClassifierCV(refit_loss="hinge", Cs=(1.0,)).fit(X[:350], y[:350])
     assert found.chosen_[0]["degree"] == 2
     assert {model.degree for model in found.estimators_} == {each["degree"] for each in found.chosen_}
+    found = KarmaClassifierCV().fit(X[:350], y[:350])
+    assert found.score(X[350:], y[350:]) > plain.score(X[350:], y[350:]) + 0.1
     assert set(found.cv_results_["param_degree"]) == {1, 2}
 
 
@@ -118,12 +126,45 @@ def test_a_composed_kernel_is_solved_over_the_gram_only(kind):
 
 
 @pytest.mark.parametrize("kind", [KarmaClassifierCV, KarmaRegressorCV])
-def test_many_rows_are_searched_among_kernels_of_the_table_and_fitted_by_it(kind, monkeypatch):
+@pytest.mark.parametrize("cv", ["loo", 3])
+def test_many_rows_are_fitted_by_the_weight_table_that_does_better_on_others(kind, cv, monkeypatch):
     X, y = table(n=4000)
     y = y.astype(float) if kind is KarmaRegressorCV else y
-    options = {"max_search_rows": 150, "random_state": 0}
-    assert kind((1, 2), **options).fit(X, y).estimators_[0].solver_ == "primal"
-    monkeypatch.setattr(searches, "_MEMORY", 1000)
-    many = kind(options="auto", **options).fit(X[:400], y[:400])
-    assert set(many.cv_results_["param_gamma"]) == {1, 2, 3}
-    assert set(many.cv_results_["param_degree"]) == {1}
+    monkeypatch.setattr(searches, "_MANY", 3500)
+    many = kind(max_search_rows=150, cv=cv).fit(X, y)
+    model = many.estimators_[0]
+    assert (len(many.estimators_), model.solver_, model.n_rows_seen_) == (1, "primal", 3920)
+    assert set(many.cv_results_["param_gamma"]) <= {1, 2}
+    assert many.best_score_ == many.cv_results_["mean_test_score"][many.cv_results_["heat"] == 3][0]
+    default = (KarmaRegressor if kind is KarmaRegressorCV else KarmaClassifier)().fit(X, y)
+    assert many.score(X, y) > default.score(X, y) - 0.01
+    if kind is KarmaClassifierCV:
+        shares = many.predict_proba(X)[:, 1]
+        assert abs(shares.mean() - y.mean()) < 0.05
+        rate = y.mean()
+        entropy = -rate * np.log(rate) - (1 - rate) * np.log(1 - rate)
+        assert -np.log(np.where(y == 1, shares, 1 - shares)).mean() < entropy
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_probabilities_are_those_of_the_written_formula(classes):
+    """softmax(e^a F + b) at the (a, b) of least penalised log loss, found by another optimiser."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(classes, size=200)
+    values = rng.normal(size=(200, 1 if classes == 2 else classes))
+    values[:, -1] += codes == classes - 1
+    weight = rng.integers(1, 3, 200).astype(float)
+    prior = np.log(2.0) if classes == 2 else np.log(classes / 2)
+
+    def shares(u):
+        logits = np.exp(u[0]) * values + u[1:]
+        logits = np.column_stack([np.zeros(200), logits]) if classes == 2 else logits
+        return np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+
+    def loss(u):
+        return -weight @ np.log(shares(u)[np.arange(200), codes]) + ((u[0] - prior) ** 2 + u[1:] @ u[1:]) / 2
+
+    found = fit_calibration(values, codes, weight)
+    least = minimize(loss, found + 0.3, method="Nelder-Mead", options={"xatol": 1e-8, "fatol": 1e-10, "maxiter": 4000})
+    assert loss(found) <= least.fun + 1e-6
+    np.testing.assert_allclose(probabilities(values, found), shares(least.x), atol=1e-3)

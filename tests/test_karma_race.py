@@ -7,7 +7,7 @@ import pytest
 from reference.race import form_gram, held_out, landmark_held_out, radial_gram
 
 from lacunar.karma.expand import expand
-from lacunar.karma.race import _RIDGE, KernelRace
+from lacunar.karma.race import _RIDGE, Data, Grid, KernelRace, Rows, Trial, karma_entries
 from lacunar.kernels import RadialForm
 from lacunar.observed import Observed
 from lacunar.persistence import load_model, save_model
@@ -75,8 +75,9 @@ def test_out_of_fold_values_are_those_of_refits(q, completion, weighted):
 def test_landmarks_are_those_of_refits(kind, weighted, monkeypatch):
     from lacunar.karma import race as module
 
-    every = module.entries
-    monkeypatch.setattr(module, "entries", lambda tables: every([kind]))
+    karma, radial = module.karma_entries, module.radial_entries
+    monkeypatch.setattr(module, "karma_entries", lambda table: karma(table) if table == kind else [])
+    monkeypatch.setattr(module, "radial_entries", lambda table: radial(table) if table == kind else [])
     monkeypatch.setattr(module, "_BLOCK", 400)  # several blocks of rows
     Z, Y, folds = table(n=260)
     weight = np.random.default_rng(1).integers(0, 3, len(Z)) / 2.0 if weighted else np.ones(len(Z))
@@ -172,18 +173,31 @@ def test_hostile_tables_give_numbers(name, Z, completion, full_rows):
 
 def test_a_kernel_that_cannot_be_factorised_lowers_its_C():
     """A Gram with an eigenvalue of -1e-3, as rounding may make it, allows C below 500."""
-    from lacunar.karma.race import Entry, KernelRace, Runner
-
-    race = KernelRace()
-    Z, Y, folds = table(n=40)
-    data, _ = race._settle(Z, Y, None, None)
-    race.distances_ = {"plain": 1.0}
-    pairs = race._pairs(data.rows, "plain")
-    entry = Entry("plain", False, {"gamma": 1, "normalize": None})
-    broken = pairs._replace(sums=pairs.sums - 1e-3 * np.eye(40))
-    fitted = race._fit_all(broken, Runner(0.0, entry, 1e5), data, folds)
-    assert fitted.runner.C < 500
+    _, Y, folds = table(n=40)
+    gram = np.diag(np.where(np.arange(40) == 0, -1e-3, 1.0))
+    data = Data(Rows(Observed.from_dense(np.zeros((40, 1))), None), Y, np.ones(40))
+    trial = Trial(karma_entries("plain")[0], 1e5)
+    fitted = KernelRace()._fit_all(None, gram, trial, data, data, folds)
+    assert fitted.trial.C < 500
     assert np.isfinite(fitted.out_of_fold).all()
+
+
+@pytest.mark.parametrize("full_rows", [3000, 100])
+def test_leave_one_out_values_are_those_of_refits(full_rows):
+    Z, Y, _ = table(n=110, q=2)
+    data = Data(Rows(Observed.from_dense(Z), None), Y, np.random.default_rng(0).integers(1, 4, 110) / 2.0)
+    race = KernelRace(full_rows=full_rows, landmarks=30)
+    race.fit_expansions(data.rows.observed, np.arange(110))
+    found = race.run(data, np.arange(110), Grid(karma_entries("plain")), None)
+    alone, stored, expected = np.arange(110)[:, None], race.rows_.to_dense(), []
+    for k, each in enumerate(race.chosen_):
+        across = written_gram(race, k, Z, stored)
+        if full_rows > 110:
+            expected.append(held_out(across, Y, each["C"], alone, data.weight))
+        else:
+            own = written_gram(race, k, stored, stored)
+            expected.append(landmark_held_out(own, across, Y, each["C"], alone, 30 * _RIDGE, data.weight))
+    np.testing.assert_allclose(found, np.mean(expected, axis=0), atol=1e-5)
 
 
 @pytest.mark.parametrize("full_rows", [3000, 100])

@@ -515,6 +515,21 @@ class RadialForm:
         return values
 
 
+def settled_kernels(
+    wanted: Sequence[tuple[type[KernelForm | RadialForm], dict[str, Any]]], pairs: PairSums, weight: _Floats, dtype: Any
+) -> list[tuple[KernelForm | RadialForm, NDArray[Any]]]:
+    """Kernels by kind and options, settled on rows from the sums over their pairs, with their Grams (n, n)."""
+    sums = pairs._replace(sums=pairs.sums.astype(dtype, copy=False))
+    made: list[tuple[KernelForm | RadialForm, NDArray[Any]]] = []
+    for kind, options in wanted:
+        if kind is KernelForm:
+            form: Any = KernelForm.settle(pairs.squares, pairs.sizes, weight, **options)
+        else:
+            form = RadialForm(**options)
+        made.append((form, form.of_pairs(sums)))
+    return made
+
+
 def _arguments(
     forms: Sequence[KernelForm], X: Observed, Y: Observed | None, dtype: np.dtype[Any]
 ) -> tuple[_Entries, _Constants]:

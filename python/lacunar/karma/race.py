@@ -10,6 +10,7 @@ folds [1, Section 3].
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import product
 from numbers import Integral
 from time import monotonic
@@ -18,7 +19,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, blas, cho_factor, cho_solve, lapack
+from scipy.linalg import LinAlgError, blas, cho_factor, cho_solve, lapack, solve_triangular
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
@@ -27,7 +28,7 @@ from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._threads import one_blas_thread, thread_count
 from lacunar.karma.expand import Expansion, check_expansion, expand, fit_expansion
-from lacunar.kernels import KernelForm, PairSums, RadialForm, pair_sums
+from lacunar.kernels import KernelForm, PairSums, RadialForm, pair_sums, settled_kernels
 from lacunar.observed import Observed
 from lacunar.observed.rules import Array, Instance, Items, Rule, Table, floats
 
@@ -36,17 +37,17 @@ _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intp]
 Complete = Callable[[_Floats], _Floats]
 Form = KernelForm | RadialForm
+Split = tuple[_Ints, _Ints]
 
 PLAIN, COMPLETED = "plain", "completed"
 _EXPANDED: tuple[Expansion, ...] = ("gaussian", "levels")
 _LENGTHS = (0.35, 0.7, 1.4)  # of the radial kernels, in units of the root of the median squared distance
 _MASK = 0.5  # weight of the mask's columns beside the others
-_FIRST_CS = (0.3, 3.0)
+_FIRST_CS = (0.3, 3.0)  # of the first heat, on the grid
 _WIDER = 10.0  # from these to the next, below or above, for the _SECOND best kernels
 _SECOND = 24
 _STARTERS = 6  # of the second heat, and the best of each kind
-_STEP = 10**0.5  # of the line search in C
-_LEAST_C, _MOST_C = 1e-4, 1e5
+CS = 10.0 ** np.arange(-4, 5.5, 0.5)
 _FLOAT32 = 1e5  # above this C n float32 leaves too little of 1 / (2 C)
 _GAIN = 0.9995  # a step that gains less ends the line search
 _CLOSE = 1.05  # models within this factor of the best squared error are averaged
@@ -69,47 +70,100 @@ class Rows(NamedTuple):
 
 
 class Data(NamedTuple):
-    """Rows to learn from, targets (n, q), weights (n,) above 0."""
+    """Rows to learn from, targets (n, q), weights (n,) above 0; how errors are measured: on splits, or (None) leave-one-out."""
 
     rows: Rows
     targets: _Floats
     weight: _Floats
+    splits: list[Split] | None = None
 
-    def take(self, index: Any) -> Data:
-        """Some of the rows with theirs."""
-        return Data(self.rows.take(index), self.targets[index], self.weight[index])
+    def take(self, index: _Ints) -> Data:
+        """Some of the rows with theirs; splits that keep no row on a side are dropped, and leave-one-out stands in for none."""
+        place = np.full(len(self.targets), -1, dtype=np.intp)
+        place[index] = np.arange(len(index))
+        sides = [tuple(place[side][place[side] >= 0] for side in split) for split in self.splits or ()]
+        splits: list[Any] = [split for split in sides if all(map(len, split))]
+        return Data(self.rows.take(index), self.targets[index], self.weight[index], splits or None)
 
 
 class Entry(NamedTuple):
     """A kernel of the race: the table that it reads and its options, of `KernelForm.settle` or of `RadialForm`."""
 
     table: str
-    radial: bool
+    kind: type[KernelForm | RadialForm]
     options: dict[str, Any]
 
-    def settle(self, pairs: PairSums, weight: _Floats, distance: float) -> Form:
-        """The kernel with its constants settled on rows; `distance` is the root of their median squared distance."""
-        if self.radial:
-            return RadialForm(self.options["length"] * distance, _MASK**2, self.options["laplace"])
-        return KernelForm.settle(pairs.squares, pairs.sizes, weight, constant=1.0, **self.options)
+
+class Trial(NamedTuple):
+    """A kernel and a C tried on some rows: mean squared errors (splits,), infinite where there is no solution."""
+
+    entry: Entry
+    C: float
+    errors: _Floats = np.array([np.inf])
+    n_rows: int = 0
+    heat: int = 0
+
+    @property
+    def error(self) -> float:
+        """Mean over the splits."""
+        return float(self.errors.mean())
 
 
-def entries(tables: Sequence[str]) -> list[Entry]:
-    """All kernels of the race on these tables: 24 of KARMA's on each but the completed one, 6 radial on two of them."""
-    found = []
-    for table in tables:
-        if table != COMPLETED:
-            found += [
-                Entry(table, False, {"indicators": a, "normalize": norm, "gamma": gamma, "degree": degree})
-                for a, norm, gamma in product((0.0, 1.0), ("trace", "cosine"), (1, 2, 3, 4))
-                for degree in (1, 2)[: 2 if gamma <= 2 else 1]
-            ]
-        if table in (PLAIN, COMPLETED):
-            found += [
-                Entry(table, True, {"length": length, "laplace": laplace})
-                for length, laplace in product(_LENGTHS, (False, True))
-            ]
-    return found
+@dataclass
+class Grid:
+    """Kernels of a race, values of C in ascending order, and kernels that the first heat cannot put out; what the race finds.
+
+    `trials` are all kernels and C tried so far; `distances` the median distances between rows by table.
+    """
+
+    entries: list[Entry]
+    Cs: _Floats = field(default_factory=CS.copy)
+    kept: Sequence[Entry] = ()
+    trials: list[Trial] = field(default_factory=list)
+    distances: dict[str, float] = field(default_factory=dict)
+
+    def scaled(self, entry: Entry, pairs: PairSums) -> dict[str, Any]:
+        """Options of a kernel, a length in units of the rows' median distance in the first heat."""
+        if entry.kind is KernelForm:
+            return entry.options
+        if entry.table not in self.distances:
+            self.distances[entry.table] = _median_distance(pairs)
+        return {**entry.options, "length": entry.options["length"] * self.distances[entry.table]}
+
+
+def karma_entries(
+    table: str,
+    gammas: Sequence[float] = (1, 2, 3, 4),
+    indicators: Sequence[bool] = (False, True),
+    normalize: Sequence[Any] = ("trace", "cosine"),
+    count_scale: Any = "mean",
+    degree: int = 2,
+) -> list[Entry]:
+    """KARMA's kernels on a table. Powers up to `degree` of those of gamma 1 and 2; larger gammas gain nothing from them."""
+    return [
+        Entry(
+            table,
+            KernelForm,
+            {
+                "gamma": gamma,
+                "indicators": float(a),
+                "normalize": norm,
+                "degree": power,
+                "count_scale": count_scale,
+                "constant": 1.0,
+            },
+        )
+        for a, norm, gamma in product(indicators, normalize, gammas)
+        for power in range(1, (degree if gamma <= 2 else 1) + 1)
+    ]
+
+
+def radial_entries(table: str) -> list[Entry]:
+    """Radial kernels on a table; their lengths are in units of a distance that is settled on rows."""
+    return [
+        Entry(table, RadialForm, {"length": length, "mask": _MASK**2, "laplace": laplace})
+        for length, laplace in product(_LENGTHS, (False, True))
+    ]
 
 
 class Solved(NamedTuple):
@@ -182,41 +236,46 @@ def _error(predicted: _Floats, data: Data) -> float:
     return found if np.isfinite(found) else np.inf
 
 
-def _loo_error(gram: NDArray[Any], data: Data, C: float) -> float:
-    solved = Solved.of(gram, data, C)
-    return np.inf if solved is None else _error(solved.left_out(), data)
+def _measure(gram: NDArray[Any], data: Data, C: float) -> _Floats:
+    """Mean squared errors (splits,): leave-one-out as one of them."""
+    if data.splits is None:
+        solved = Solved.of(gram, data, C)
+        return np.array([np.inf if solved is None else _error(solved.left_out(), data)])
+    return np.array([_split_error(gram, data, C, *split) for split in data.splits])
 
 
-def _climb(gram: _Floats, data: Data, C: float) -> tuple[float, float]:
-    """(error, C) of a line search in C by steps of sqrt(10), from a first C."""
+def _split_error(gram: NDArray[Any], data: Data, C: float, train: _Ints, test: _Ints) -> float:
+    part = Data(data.rows, data.targets[train], data.weight[train])
+    solved = Solved.of(gram[np.ix_(train, train)], part, C)
+    if solved is None:
+        return float("inf")
+    predicted = _mean_without(part, np.empty(0, np.intp)) + gram[np.ix_(test, train)] @ solved.coef()
+    return _error(predicted, Data(data.rows, data.targets[test], data.weight[test]))
+
+
+def _climb(gram: _Floats, data: Data, start: Trial, Cs: _Floats) -> list[Trial]:
+    """Trials of a line search along the grid of C."""
     small = gram.astype(np.float32)
-    tried: dict[float, float] = {}
+    tried: dict[int, Trial] = {}
 
-    def error(power: int) -> float:
-        if power not in tried:
-            value = C * _STEP**power
-            tried[power] = _loo_error(small if value * len(gram) < _FLOAT32 else gram, data, value)
-        return tried[power]
+    def error(k: int) -> float:
+        if k not in tried:
+            errors = _measure(small if Cs[k] * len(gram) < _FLOAT32 else gram, data, Cs[k])
+            tried[k] = Trial(start.entry, float(Cs[k]), errors, len(gram), 2)
+        return tried[k].error
 
-    power = 0
+    at = int(np.abs(np.log(Cs / start.C)).argmin())
+    error(at)
     for step in (1, -1):
-        while _LEAST_C < C * _STEP ** (power + step) < _MOST_C and error(power + step) < error(power) * _GAIN:
-            power += step
-    return error(power), C * _STEP**power
-
-
-class Runner(NamedTuple):
-    """A kernel in the race: its squared error so far and the C that gave it."""
-
-    error: float
-    entry: Entry
-    C: float
+        while 0 <= at + step < len(Cs) and error(at + step) < error(at) * _GAIN:
+            at += step
+    return list(tried.values())
 
 
 class Fitted(NamedTuple):
     """A kernel fitted to all rows: coefficients (m, q) of the stored rows, out-of-fold values (n, q)."""
 
-    runner: Runner
+    trial: Trial
     form: Form
     coef: _Floats
     out_of_fold: _Floats
@@ -256,6 +315,21 @@ class Blocks:
             square = blas.dsyrk(1.0, scaled.T, beta=1.0, c=square, lower=1, overwrite_c=1)
             right += scaled.T @ (np.column_stack([self.data.targets[rows], np.ones(len(rows))]) * root)
         return square, right
+
+    def left_out(self, system: _Floats, right: _Floats) -> _Floats:
+        """Exact leave-one-out predictions (n, q): residuals over 1 - w k^T (A + R)^-1 k, lower half of A + R given."""
+        factor = cho_factor(system, lower=True)
+        both = cho_solve(factor, right)
+        weight, made = self.data.weight[:, None], np.empty_like(self.data.targets)
+        rest = np.maximum(weight.sum() - weight, _ABSENT)
+        mean = ((weight * self.data.targets).sum(axis=0) - weight * self.data.targets) / rest
+        for rows, values in self.of(np.arange(len(made))):
+            half = solve_triangular(factor[0], values.T, lower=True, check_finite=False)
+            share = 1 - np.einsum("ij,ij->j", half, half)[:, None] * weight[rows]
+            fitted = values @ both
+            residual = (self.data.targets[rows] - fitted[:, :-1]) - (1 - fitted[:, -1:]) * mean[rows]
+            made[rows] = self.data.targets[rows] - residual / share
+        return made
 
 
 class KernelRace(BaseEstimator):  # type: ignore[misc]
@@ -388,23 +462,99 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
             Every row predicted without the rows of its fold.
         """
         self._validate_params()
-        data, order = self._settle(Z, Y, weight, complete)
-        few = data.take(np.sort(order[: self.screen_rows]))
-        runners = self._screen(few, deadline)
-        runners = self._second_heat(data.take(np.sort(order[: self.race_rows])), _starters(runners), deadline)
-        finalists = [each for each in runners[: self.average] if each.error <= _CLOSE * runners[0].error]
+        weights = np.ones(len(Z)) if weight is None else np.asarray(weight, dtype=np.float64)
+        present = np.flatnonzero(weights > 0)
+        order = generator(fixed_seed(self.random_state)).permutation(present if len(present) else len(Z))
+        data = Data(_rows(Z, complete), np.asarray(Y, dtype=np.float64), np.maximum(weights, _ABSENT))
+        tables = [PLAIN, *self.fit_expansions(data.rows.observed, order)]
+        entries = [each for table in tables for each in karma_entries(table)] + radial_entries(PLAIN)
+        if complete is not None:
+            entries += radial_entries(COMPLETED)
+        return self.run(data, order, Grid(entries), folds, deadline)
+
+    def fit_expansions(self, rows: Observed, order: _Ints, kinds: Sequence[Expansion] = _EXPANDED) -> list[str]:
+        """Learn to expand columns from the first rows of an order.
+
+        Parameters
+        ----------
+        rows : Observed of shape (n, p)
+            Standardised rows.
+        order : ndarray of int
+            Numbers of rows.
+        kinds : sequence of {"gaussian", "levels"}
+            Expansions to learn.
+
+        Returns
+        -------
+        tables : list of str
+            Those that this makes.
+        """
+        some = rows[np.sort(order[:_EXPANSION_ROWS])]
+        found = {kind: fit_expansion(some, kind) for kind in kinds}
+        self.expansions_ = {kind: fitted for kind, fitted in found.items() if fitted is not None}
+        return list(self.expansions_)
+
+    def run(
+        self, data: Data, order: _Ints, grid: Grid, folds: Sequence[_Ints] | None, deadline: float | None = None
+    ) -> _Floats:
+        """Heats on the first rows of an order, then the best kernels on all rows.
+
+        Parameters
+        ----------
+        data : Data
+            Rows, targets, weights, and the splits of the heats.
+        order : ndarray of int
+            Numbers of the rows of positive weight.
+        grid : Grid
+            Kernels and C; gets all trials.
+        folds : sequence of index arrays or None
+            A partition of the rows; None is leave-one-out.
+        deadline : float, default=None
+            As in `fit`.
+
+        Returns
+        -------
+        values : ndarray of shape (n, q)
+            Exact values of every row without its fold.
+        """
+        trials = self.heats(data, order, grid, deadline)
+        finalists = [each for each in trials[: self.average] if each.error <= _CLOSE * trials[0].error]
+        everything = data._replace(splits=None)
         if len(order) <= self.full_rows:
-            stored = data.rows
-            fitted = self._by_table(
-                data, finalists, lambda pairs, each: self._fit_all(pairs, each, data, folds), deadline
-            )
+            marks = everything
+            fit = self._fit_all
         else:
-            stored = data.rows.take(np.sort(order[: self.landmarks]))
-            marks = data.take(np.sort(order[: self.landmarks]))
-            fitted = self._by_table(
-                marks, finalists, lambda pairs, each: self._fit_marks(pairs, each, data, marks, folds), deadline
-            )
-        return self._keep(data, stored, fitted, folds)
+            marks = everything.take(np.sort(order[: self.landmarks]))
+            fit = self._fit_marks
+        fitted = self._by_table(
+            marks, grid, finalists, lambda form, gram, each: fit(form, gram, each, everything, marks, folds), deadline
+        )
+        if data.splits is None:
+            grid.trials += [each.trial for each in fitted if each is not None]
+        return self._keep(everything, marks.rows, fitted, folds, data.splits is not None)
+
+    def heats(self, data: Data, order: _Ints, grid: Grid, deadline: float | None = None) -> list[Trial]:
+        """The two heats; all trials go to the grid.
+
+        Parameters
+        ----------
+        data : Data
+            Rows, targets, weights and splits.
+        order : ndarray of int
+            Numbers of rows; a heat has the first ones.
+        grid : Grid
+            Kernels and C.
+        deadline : float, default=None
+            As in `fit`.
+
+        Returns
+        -------
+        trials : list of Trial
+            The best of every kernel of the second heat, best first.
+        """
+        few = data.take(np.sort(order[: self.screen_rows]))
+        found = self._screen(few, grid, deadline)
+        return self._second_heat(data.take(np.sort(order[: self.race_rows])), grid, _starters(found, grid), deadline)
 
     def predict(self, Z: _Floats, complete: Complete | None = None) -> _Floats:
         """Mean of the kernels' values.
@@ -421,12 +571,26 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         Y : ndarray of shape (n, q)
         """
         check_is_fitted(self)
-        stored = Rows(self.rows_, self.completed_)
-        made = np.tile(self.offset_, (len(Z), 1))
+        return self.values(_rows(Z, None if self.completed_ is None else complete))
+
+    def values(self, rows: Rows) -> _Floats:
+        """Mean of the kernels' values.
+
+        Parameters
+        ----------
+        rows : Rows
+            Standardised rows, completed ones with them where a kernel reads these.
+
+        Returns
+        -------
+        values : ndarray of shape (n, q)
+        """
+        n, stored = rows.observed.shape[0], Rows(self.rows_, self.completed_)
+        made = np.tile(self.offset_, (n, 1))
         step = max(_BLOCK // max(self.rows_.shape[0], 1), 1)
-        for start in range(0, len(Z), step) if self.forms_ else ():
+        for start in range(0, n, step) if self.forms_ else ():
             part = slice(start, start + step)
-            block = _rows(Z[part], None if self.completed_ is None else complete)
+            block = rows.take(part)
             for table in dict.fromkeys(each["table"] for each in self.chosen_):
                 pairs = self._pairs(block, table, stored)
                 for form, coef, each in zip(self.forms_, self.coef_, self.chosen_, strict=True):
@@ -445,17 +609,6 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         if missing:
             raise ValueError(f"chosen_ must name tables that are stored; got {sorted(map(str, missing))}. Fit again")
 
-    def _settle(self, Z: _Floats, Y: _Floats, weight: _Floats | None, complete: Complete | None) -> tuple[Data, _Ints]:
-        """Data, and the rows of positive weight in random order; expansions are fitted on them."""
-        weights = np.ones(len(Z)) if weight is None else np.asarray(weight, dtype=np.float64)
-        data = Data(_rows(Z, complete), np.asarray(Y, dtype=np.float64), np.maximum(weights, _ABSENT))
-        present = np.flatnonzero(weights > 0)
-        order = generator(fixed_seed(self.random_state)).permutation(present if len(present) else len(Z))
-        some = data.rows.observed[np.sort(order[:_EXPANSION_ROWS])]
-        found = {kind: fit_expansion(some, kind) for kind in _EXPANDED}
-        self.expansions_ = {kind: fitted for kind, fitted in found.items() if fitted is not None}
-        return data, order
-
     def _pairs(self, rows: Rows, table: str, others: Rows | None = None) -> PairSums:
         """Sums over the pairs of rows and others (default the rows), of one table."""
         if table in _EXPANDED:
@@ -470,109 +623,140 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         )
 
     def _by_table(
-        self, data: Data, items: Sequence[Runner], function: Callable[[PairSums, Runner], Any], deadline: float | None
+        self,
+        data: Data,
+        grid: Grid,
+        items: Sequence[Trial],
+        function: Callable[[Form, NDArray[Any], Trial], Any],
+        deadline: float | None,
+        real: Any = np.float64,
     ) -> list[Any]:
-        """function(pair sums of its table, item) of every item, in order; None where the deadline came first."""
+        """function(kernel, Gram, item) of every item, in order, one table after the other; None where the deadline came first."""
         found: list[Any] = [None] * len(items)
 
-        def work(pairs: PairSums, k: int) -> None:
+        def work(k: int, form: Form, gram: NDArray[Any]) -> None:
             if k == 0 or deadline is None or monotonic() < deadline:
-                with one_blas_thread():
-                    found[k] = function(pairs, items[k])
+                found[k] = function(form, gram, items[k])
 
+        def alone(*given: Any) -> None:
+            with one_blas_thread():
+                work(*given)
+
+        jobs = thread_count(self.n_jobs)
         for table in dict.fromkeys(item.entry.table for item in items):
             pairs = self._pairs(data.rows, table)
             mine = [k for k, item in enumerate(items) if item.entry.table == table]
-            team = Parallel(n_jobs=min(thread_count(self.n_jobs), len(mine)), backend="threading")
-            team(delayed(work)(pairs, k) for k in mine)
+            wanted = [(items[k].entry.kind, grid.scaled(items[k].entry, pairs)) for k in mine]
+            made = settled_kernels(wanted, pairs, data.weight, real)
+            with one_blas_thread():
+                if jobs == 1:
+                    for k, (form, gram) in zip(mine, made, strict=True):
+                        work(k, form, gram)
+                else:
+                    team = Parallel(n_jobs=min(jobs, len(mine)), backend="threading")
+                    team(delayed(alone)(k, form, gram) for k, (form, gram) in zip(mine, made, strict=True))
         return found
 
-    def _screen(self, few: Data, deadline: float | None) -> list[Runner]:
+    def _screen(self, few: Data, grid: Grid, deadline: float | None) -> list[Trial]:
         """All kernels at two C, the better ones at a third, in float32; best first."""
-        completed = [] if few.rows.completed is None else [COMPLETED]
-        tables = [PLAIN, *self.expansions_, *completed]
-        self.distances_ = {table: _median_distance(self._pairs(few.rows, table)) for table in [PLAIN, *completed]}
+        first = [grid.Cs[np.abs(np.log(grid.Cs / C)).argmin()] for C in _FIRST_CS]
 
-        def score(pairs: PairSums, runner: Runner, Cs: Sequence[float]) -> Runner:
-            small = pairs._replace(sums=pairs.sums.astype(np.float32))
-            gram = self._form(pairs, runner.entry, few.weight).of_pairs(small)
-            tried = [Runner(_loo_error(gram, few, C), runner.entry, C) for C in Cs]
-            return min([runner, *tried], key=lambda each: each.error)
+        def score(gram: NDArray[Any], trial: Trial, Cs: Sequence[float]) -> list[Trial]:
+            return [Trial(trial.entry, float(C), _measure(gram, few, C), len(gram), 1) for C in Cs]
 
-        runners = [Runner(np.inf, entry, _FIRST_CS[0]) for entry in entries(tables)]
-        runners = self._heat(few, runners, lambda pairs, each: score(pairs, each, _FIRST_CS), deadline)
-        second = self._heat(few, runners[:_SECOND], lambda pairs, each: score(pairs, each, [_beyond(each.C)]), deadline)
-        return second + runners[_SECOND:]
+        def beyond(trial: Trial) -> list[float]:
+            C = trial.C * (_WIDER if first[0] < trial.C else 1 / _WIDER)
+            C = grid.Cs[np.abs(np.log(grid.Cs / C)).argmin()]
+            return [] if C in first else [C]
 
-    def _second_heat(self, data: Data, runners: list[Runner], deadline: float | None) -> list[Runner]:
+        every = [Trial(entry, 1.0) for entry in grid.entries]
+        found = self._heat(
+            few, grid, every, lambda _, gram, each: score(gram, each, sorted(set(first))), deadline, np.float32
+        )
+        second = self._heat(
+            few,
+            grid,
+            found[:_SECOND],
+            lambda _, gram, each: [each, *score(gram, each, beyond(each))],
+            deadline,
+            np.float32,
+        )
+        return second + found[_SECOND:]
+
+    def _second_heat(self, data: Data, grid: Grid, trials: list[Trial], deadline: float | None) -> list[Trial]:
         """A line search in C for every kernel; best first."""
-
-        def climb(pairs: PairSums, runner: Runner) -> Runner:
-            gram = self._form(pairs, runner.entry, data.weight).of_pairs(pairs)
-            error, C = _climb(gram, data, runner.C)
-            return Runner(error, runner.entry, C)
-
-        return self._heat(data, runners, climb, deadline)
+        return self._heat(data, grid, trials, lambda _, gram, each: _climb(gram, data, each, grid.Cs), deadline)
 
     def _heat(
         self,
         data: Data,
-        runners: Sequence[Runner],
-        function: Callable[[PairSums, Runner], Runner],
+        grid: Grid,
+        trials: Sequence[Trial],
+        function: Callable[[Form, NDArray[Any], Trial], list[Trial]],
         deadline: float | None,
-    ) -> list[Runner]:
-        found = [each for each in self._by_table(data, runners, function, deadline) if each is not None]
-        return sorted(found, key=lambda each: each.error)
+        real: Any = np.float64,
+    ) -> list[Trial]:
+        """The best of the trials that a function makes of each; best first."""
+        made = [each for each in self._by_table(data, grid, trials, function, deadline, real) if each is not None]
+        grid.trials += [each for several in made for each in several]
+        best = [min(several, key=lambda each: each.error) for several in made]
+        return sorted(best, key=lambda each: each.error)
 
-    def _form(self, pairs: PairSums, entry: Entry, weight: _Floats) -> Form:
-        return entry.settle(pairs, weight, self.distances_.get(entry.table, 1.0))
-
-    def _fit_all(self, pairs: PairSums, runner: Runner, data: Data, folds: Sequence[_Ints]) -> Fitted | None:
+    def _fit_all(
+        self, form: Form, gram: _Floats, trial: Trial, data: Data, marks: Data, folds: Sequence[_Ints] | None
+    ) -> Fitted | None:
         """One kernel on all rows; None where no C gives a factorisation."""
-        form, C = self._form(pairs, runner.entry, data.weight), runner.C
-        gram = form.of_pairs(pairs)
+        C = trial.C
         while (solved := Solved.of(gram, data, C)) is None:
-            if C < _LEAST_C:
+            if CS[0] > C:
                 return None
             C /= _WIDER
-        error = _error(solved.left_out(), data)
-        return Fitted(runner._replace(error=error, C=C), form, solved.coef(), solved.held_out(folds))
+        left_out = solved.left_out()
+        trial = Trial(trial.entry, C, np.array([_error(left_out, data)]), len(gram), 3)
+        return Fitted(trial, form, solved.coef(), left_out if folds is None else solved.held_out(folds))
 
     def _fit_marks(
-        self, pairs: PairSums, runner: Runner, data: Data, marks: Data, folds: Sequence[_Ints]
+        self, form: Form, gram: _Floats, trial: Trial, data: Data, marks: Data, folds: Sequence[_Ints] | None
     ) -> Fitted | None:
         """One kernel on all rows through landmarks: min |v|^2 / (2 C) + sum of squared errors over v in their span."""
-        form = self._form(pairs, runner.entry, marks.weight)
-        gram = form.of_pairs(pairs)
-        blocks = Blocks(self, form, runner.entry.table, data, marks.rows)
-        penalty = gram / (2 * runner.C) + _RIDGE * len(gram) * np.eye(len(gram))
-        parts = [blocks.normal(fold) for fold in folds]
+        blocks = Blocks(self, form, trial.entry.table, data, marks.rows)
+        penalty = gram / (2 * trial.C) + _RIDGE * len(gram) * np.eye(len(gram))
+        parts = [blocks.normal(fold) for fold in ([np.arange(len(data.targets))] if folds is None else folds)]
         square, right = (sum(part) for part in zip(*parts, strict=True))
-        out_of_fold = np.empty_like(data.targets)
-        for fold, (part, side) in zip(folds, parts, strict=True):
-            mean = _mean_without(data, fold)
-            coef = _solve_normal(square - part, right - side, penalty, mean)
-            out_of_fold[fold] = mean + np.vstack([values @ coef for _, values in blocks.of(fold)])
+        if folds is None:
+            found = blocks.left_out(square + penalty, right)
+        else:
+            found = np.empty_like(data.targets)
+            for fold, (part, side) in zip(folds, parts, strict=True):
+                mean = _mean_without(data, fold)
+                coef = _solve_normal(square - part, right - side, penalty, mean)
+                found[fold] = mean + np.vstack([values @ coef for _, values in blocks.of(fold)])
         coef = _solve_normal(square, right, penalty, _mean_without(data, np.empty(0, np.intp)))
-        return Fitted(runner._replace(error=_error(out_of_fold, data)), form, coef, out_of_fold)
+        trial = Trial(trial.entry, trial.C, np.array([_error(found, data)]), len(found), 3)
+        return Fitted(trial, form, coef, found)
 
-    def _keep(self, data: Data, stored: Rows, fitted: list[Fitted | None], folds: Sequence[_Ints]) -> _Floats:
-        """Store the kernels that came through; the mean of their out-of-fold values."""
-        good = [each for each in fitted if each is not None and np.isfinite(each.runner.error)]
-        good = sorted(good, key=lambda each: each.runner.error)
-        good = [each for each in good if each.runner.error <= _CLOSE * good[0].runner.error]
-        completed = any(each.runner.entry.table == COMPLETED for each in good)
+    def _keep(
+        self, data: Data, stored: Rows, fitted: list[Fitted | None], folds: Sequence[_Ints] | None, in_order: bool
+    ) -> _Floats:
+        """Store the kernels that came through, `in_order` of the heats or of their errors; the mean of their out-of-fold values."""
+        good = [each for each in fitted if each is not None and np.isfinite(each.trial.error)]
+        if not in_order:
+            good = sorted(good, key=lambda each: each.trial.error)
+            good = [each for each in good if each.trial.error <= _CLOSE * good[0].trial.error]
+        completed = any(each.trial.entry.table == COMPLETED for each in good)
         self.rows_, self.completed_ = stored.observed, stored.completed if completed else None
         self.offset_ = _mean_without(data, np.empty(0, np.intp))
         self.forms_ = [each.form for each in good]
         self.coef_ = np.array([each.coef for each in good]).reshape(len(good), -1, len(self.offset_))
-        self.chosen_ = [_described(each.runner) for each in good]
+        self.chosen_ = [
+            {"table": each.trial.entry.table, **described(each.trial), "error": each.trial.error} for each in good
+        ]
         used = {each["table"] for each in self.chosen_}
         self.expansions_ = {kind: each for kind, each in self.expansions_.items() if kind in used}
         out_of_fold = np.empty_like(data.targets)
         if good:
             return np.mean([each.out_of_fold for each in good], axis=0, out=out_of_fold)
-        for fold in folds:
+        for fold in np.arange(len(out_of_fold))[:, None] if folds is None else folds:
             out_of_fold[fold] = _mean_without(data, fold)
         return out_of_fold
 
@@ -612,20 +796,26 @@ def _median_distance(pairs: PairSums) -> float:
     return middle if middle > 1e-6 else 1.0
 
 
-def _starters(runners: Sequence[Runner]) -> list[Runner]:
-    """The best, and the best of each kind of table and kernel; best first."""
-    kinds: dict[tuple[str, bool], Runner] = {}
-    for each in runners:
-        kinds.setdefault((each.entry.table, each.entry.radial), each)
-    chosen = [*runners[:_STARTERS], *kinds.values()]
-    return [each for k, each in enumerate(chosen) if each not in chosen[:k]]
+def _starters(found: Sequence[Trial], grid: Grid) -> list[Trial]:
+    """The best, the best of each kind of table and kernel, and those that stay; best first."""
+    kinds: dict[Any, Trial] = {}
+    for each in found:
+        kinds.setdefault((each.entry.table, each.entry.kind), each)
+    chosen = [*found[:_STARTERS], *kinds.values(), *(each for each in found if each.entry in grid.kept)]
+    return [each for k, each in enumerate(chosen) if each.entry not in [other.entry for other in chosen[:k]]]
 
 
-def _beyond(C: float) -> float:
-    """The next C on the better side of the first two."""
-    return C * _WIDER if _FIRST_CS[0] < C else C / _WIDER
-
-
-def _described(runner: Runner) -> dict[str, Any]:
-    entry = runner.entry
-    return {"table": entry.table, "radial": entry.radial, **entry.options, "C": runner.C, "error": runner.error}
+def described(trial: Trial) -> dict[str, Any]:
+    """A kernel and its C as plain data."""
+    options = trial.entry.options
+    if trial.entry.kind is RadialForm:
+        kernel = {
+            "kernel": "laplace" if options["laplace"] else "gaussian",
+            "length": options["length"],
+            "expand": None,
+        }
+    else:
+        kernel = {name: options[name] for name in ("gamma", "normalize", "degree")}
+        kernel["indicators"] = bool(options["indicators"])
+        kernel["expand"] = None if trial.entry.table == PLAIN else trial.entry.table
+    return {**kernel, "C": trial.C}

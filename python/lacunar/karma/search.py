@@ -1,10 +1,10 @@
-"""`KarmaClassifierCV` and `KarmaRegressorCV`: kernel and C by exact leave-one-out."""
+"""`KarmaClassifierCV` and `KarmaRegressorCV`: kernels and C by a race, scored by exact leave-one-out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,24 +16,27 @@ from sklearn.utils.validation import check_is_fitted
 
 from lacunar._log import say
 from lacunar._snapshot import all_or_nothing
-from lacunar.karma.base import KarmaBatch, KernelOptions, class_weights, label_of, row_weights
+from lacunar.karma.base import KarmaBatch, class_weights, label_of, weighted_rows
+from lacunar.karma.calibrate import fit_calibration, probabilities, scaled
 from lacunar.karma.classifier import LOSSES, KarmaClassifier
-from lacunar.karma.expand import check_expansion, expand, fit_expansion
-from lacunar.karma.regressor import KarmaRegressor
-from lacunar.karma.scoring import (
-    SearchData,
-    best_kernels,
-    choose_C,
-    composed,
-    kernel_grid,
-    kernel_params,
-    make_splits,
-    results_table,
-    search,
-    search_rows,
+from lacunar.karma.expand import check_expansion, expand
+from lacunar.karma.race import (
+    CS,
+    PLAIN,
+    Data,
+    Entry,
+    Grid,
+    KernelRace,
+    Rows,
+    Trial,
+    described,
+    karma_entries,
+    radial_entries,
 )
-from lacunar.karma.solvers import gram_bytes, one_vs_rest
-from lacunar.karma.table import has_map
+from lacunar.karma.regressor import KarmaRegressor
+from lacunar.karma.scoring import Split, choose_C, drawn_order, make_splits, results_table
+from lacunar.karma.solvers import one_vs_rest
+from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
 from lacunar.observed.door import validate_X, validate_X_y
@@ -45,20 +48,34 @@ from lacunar.observed.rules import (
     Instance,
     Items,
     Number,
+    OneOrMany,
     Rule,
     check_parts,
+    floats,
 )
 
 _Floats = NDArray[np.float64]
-_MEMORY = 2**31  # memory_limit of the models that are refitted
-_AUTO_AVERAGE = 5  # models of options="auto"
-DEFAULT_CS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
+_MANY = 20_000  # rows above which a weight table is fitted, and no Gram
+_HELD_OUT = 0.02  # share of many rows, _MOST_HELD_OUT at most, that decides between two tables
+_MOST_HELD_OUT = 20_000
+_LOSS_CS = 10.0 ** np.arange(-3, 4)  # of refit_loss, whose models are fitted anew for each
+
+
+class Learned(NamedTuple):
+    """Values (n, outputs) of rows that were left out, and the numbers of the rows."""
+
+    values: _Floats
+    rows: NDArray[np.intp]
 
 
 class KarmaSearch(BaseEstimator):  # type: ignore[misc]
-    """Search over kernels and C; `estimators_` are the models fitted to all rows with the best of them."""
+    """A race of kernels and C; the winners are in `race_`, or, refitted with another loss or to many rows, in `estimators_`."""
 
-    expansions_: dict[str, Any]
+    columns_: list[Any]
+    expansions_: dict[Any, dict[str, Any]]
+    _refit_best: Any
+    _model: Any
+    _values_of: Any
 
     _held: ClassVar[dict[str, Rule]] = {
         **{name: Number(finite=False) for name in ("best_score_", "zero_imputation_score_")},
@@ -66,12 +83,15 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
         "best_index_": COUNT,
         "n_iter_": COUNT,
         "columns_": Items(Array("fb", ("d",)), 3),
-        "chosen_": Items(Instance(dict), "models"),
+        "chosen_": Items(Instance(dict)),
+        "race_": Instance(KernelRace),
         "estimators_": Items(Instance(KarmaBatch), "models"),
+        "calibration_": floats("c"),
+        "intercept_": OneOrMany((), "o"),
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "gammas": ["array-like"],
-        "Cs": ["array-like"],
+        "Cs": ["array-like", None],
         "indicators": ["array-like"],
         "normalize": ["array-like"],
         "count_scale": [StrOptions({"mean", "raw"}), Interval(Real, 0, None, closed="neither")],
@@ -92,47 +112,111 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
     }
 
     def _search(
-        self, X: Observed, y: NDArray[Any], targets: _Floats, weight: _Floats, loss_weight: _Floats, codes: Any
-    ) -> list[tuple[KernelOptions, float]]:
-        """Score the grid, fill the report, return the best kernels with their C."""
-        Cs = self._values_of_C()
-        kept = search_rows(np.flatnonzero(weight), codes, self.max_search_rows, self.random_state)
-        columns = fit_columns(X[kept], weight[kept], standardize=self.standardize)
-        rows = scale_columns(X[kept], columns)
-        splits = make_splits(self.cv, y, codes, kept, self.random_state)
-        labels = (targets[kept], weight[kept], loss_weight[kept], splits)
-        n_rows = int(np.count_nonzero(weight))
-        grid = self._grid(None, n_rows)
-        options: dict[str, Any] = {"n_jobs": self.n_jobs, "verbose": int(self.verbose)}
-        scores = [search(SearchData(rows, *labels), grid, Cs, **options)]
-        self._fit_expansions(X, weight)
-        for kind in self.expansions_:
-            more = self._grid(kind, n_rows)
-            scores.append(search(SearchData(self._table_of(X[kept], kind), *labels), more, Cs, **options))
-            grid = grid + more
-        chosen = self._report(grid, Cs, np.concatenate(scores))
-        kinds = {options.expand for options, _ in chosen}
-        self.expansions_ = {kind: fitted for kind, fitted in self.expansions_.items() if kind in kinds}
-        return chosen
+        self,
+        X: Observed,
+        y: NDArray[Any],
+        targets: _Floats,
+        weight: _Floats,
+        loss_weight: _Floats,
+        splits: list[Split] | None,
+        codes: Any = None,
+        refit: str | None = None,
+    ) -> Learned:
+        """Race and report; the winners are fitted to all rows by the race, or as models: many rows, another loss."""
+        for name in ("race_", "estimators_", "expansions_", "columns_", "calibration_"):
+            self.__dict__.pop(name, None)
+        many = len(weight) > _MANY
+        auto = self.options == "auto" and not many
+        scale = fit_columns(X, weight, standardize=self.standardize)
+        rows, order = scale_columns(X, scale), drawn_order(len(weight), codes, self.random_state)
+        race = KernelRace(race_rows=int(self.max_search_rows), average=int(self.average), n_jobs=self.n_jobs)
+        race.set_params(screen_rows=min(race.screen_rows, race.race_rows))
+        tables = [PLAIN, *race.fit_expansions(rows, order, ("gaussian", "levels") if auto else ())]
+        grid = self._grid(tables, radial=auto and refit is None, many=many)
+        unit = float(np.sqrt(np.average(np.square(targets).mean(axis=1), weights=weight))) or 1.0
+        data = Data(Rows(rows, None), targets / unit, loss_weight, splits)
+        self.n_iter_ = 1
+        if many and refit is None:
+            return self._fit_many(X, y, targets, weight, order, grid, race.heats(data, order, grid)[0], unit)
+        if refit is None:
+            values = race.run(data, order, grid, None)
+            race.coef_, race.offset_ = race.coef_ * unit, race.offset_ * unit
+            self.columns_, self.race_ = list(scale), race
+            self._report(grid, race.chosen_, unit)
+            return Learned(values * unit, np.arange(len(weight)))
+        self.columns_, self.expansions_ = list(scale), race.expansions_
+        trials = race.heats(data, order, grid)[: int(self.average)]
+        found: Learned = self._refit_best(X, y, weight, codes, trials)
+        self.n_iter_ = max(model.n_iter_ for model in self.estimators_)
+        chosen = [{**described(trial), "C": model.C} for trial, model in zip(trials, self.estimators_, strict=True)]
+        self._report(grid, chosen, unit)
+        return found
 
-    def _grid(self, kind: str | None, n_rows: int) -> list[KernelOptions]:
-        """Kernels on one table. Where the Gram of all rows does not fit, only those that a weight table can hold."""
-        grid = kernel_grid(self.gammas, self.indicators, self.normalize, self.count_scale, kind)
-        if self.options == "auto":
-            grid += composed(grid)
-        return grid if gram_bytes(n_rows) <= _MEMORY else [options for options in grid if has_map(options)]
+    def _grid(self, tables: list[str], *, radial: bool, many: bool) -> Grid:
+        """Kernels on these tables; for many rows only those of small weight tables."""
+        gammas = sorted({1, *self.gammas})
+        if many:
+            gammas = [gamma for gamma in gammas if gamma in (1, 2)]
+        degree = 2 if self.options == "auto" and not many else 1
+        options = (gammas, self.indicators, self.normalize, self.count_scale, degree)
+        entries = [entry for table in tables for entry in karma_entries(table, *options)]
+        zero = [entry for entry in entries if _imputes_zero(entry)]
+        Cs = CS if self.Cs is None else np.sort(np.asarray(self.Cs, dtype=np.float64).ravel())
+        if not len(Cs) or not (np.isfinite(Cs).all() and Cs[0] > 0):
+            raise ValueError(
+                f"Cs must be one or more finite numbers > 0; got {self.Cs!r}. Leave it out for 1e-4 to 1e5."
+            )
+        return Grid(entries + (radial_entries(PLAIN) if radial else []), Cs, zero)
 
-    def _fit_expansions(self, X: Observed, weight: _Floats) -> None:
-        """Columns and expansions of all rows: a subsample is searched with those the models will use."""
-        self.expansions_ = {}
-        if self.options != "auto":
-            return
-        used = np.flatnonzero(weight)
-        columns = fit_columns(X[used], weight[used], standardize=self.standardize)
-        self.columns_: list[Any] = list(columns)
-        rows = scale_columns(X[used], columns)
-        found = {kind: fit_expansion(rows, kind) for kind in ("gaussian", "levels")}
-        self.expansions_ = {kind: fitted for kind, fitted in found.items() if fitted is not None}
+    def _report(self, grid: Grid, chosen: list[dict[str, Any]], unit: float) -> None:
+        """The tables of all trials and of what was chosen, best first."""
+        self.cv_results_ = results_table(grid.trials, unit)
+        self.chosen_ = chosen
+        say(self.verbose, "%d kernels and C tried; chosen, best first: %s", len(grid.trials), chosen)
+        ranks = self.cv_results_["rank_test_score"]
+        self.best_index_ = int(ranks.argmin())
+        self.best_params_ = dict(self.cv_results_["params"][self.best_index_])
+        self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
+        zero = [trial for trial in grid.trials if _imputes_zero(trial.entry)]
+        last = max((trial.n_rows for trial in zero), default=0)
+        found = [-trial.error * unit**2 for trial in zero if trial.n_rows == last]
+        self.zero_imputation_score_ = max(found) if found else float("nan")
+
+    def _fit_many(
+        self,
+        X: Observed,
+        y: NDArray[Any],
+        targets: _Floats,
+        weight: _Floats,
+        order: NDArray[np.intp],
+        grid: Grid,
+        best: Trial,
+        unit: float,
+    ) -> Learned:
+        """The weight table of the race's best kernel, or of the default one where that does better on rows held out of both."""
+        held = np.sort(order[-min(int(len(order) * _HELD_OUT), _MOST_HELD_OUT) :])
+        rest = np.setdiff1d(order, held)
+        default = Trial(karma_entries(PLAIN, (2,), (False,), ("trace",), self.count_scale, 1)[0], 1.0)
+        found = []
+        for trial in {(str(each.entry), each.C): each for each in (best, default)}.values():
+            model = self._model(trial).fit(X[rest], y[rest], weight[rest])
+            values = self._values_of(model, X[held])
+            off = np.average(np.square(values - targets[held]).mean(axis=1), weights=weight[held])
+            found.append((float(off), trial, model, values))
+        error, trial, model, values = min(found, key=lambda each: each[0])
+        grid.trials.append(trial._replace(errors=np.array([error / unit**2]), n_rows=len(held), heat=3))
+        self.estimators_, self.n_iter_ = [model], model.n_iter_
+        self._report(grid, [described(trial)], unit)
+        return Learned(values, held)
+
+    def _model_params(self, trial: Trial) -> dict[str, Any]:
+        """Parameters of a refitted model."""
+        names = ("count_scale", "standardize", "sparse_missing", "random_state", "n_jobs")
+        shared = {name: getattr(self, name) for name in names}
+        if trial.entry.table != PLAIN:  # columns are standardised before they are expanded, and not after
+            shared["standardize"] = False
+        kernel = {name: trial.entry.options[name] for name in ("gamma", "normalize", "degree")}
+        return {**kernel, "indicators": bool(trial.entry.options["indicators"]), "C": trial.C, **shared}
 
     def _table_of(self, X: Observed, kind: str | None) -> Observed:
         """The table a model on `kind` reads."""
@@ -141,14 +225,31 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
         return expand(scale_columns(X, ColumnScale(*self.columns_)), self.expansions_[kind])
 
     def _check_loaded(self) -> None:
-        """Expansions of this many columns, and a model for every choice that reads its table and says its classes."""
-        if "estimators_" not in vars(self):
-            return
-        d, widths = self.n_features_in_, dict[str | None, int]({None: 1})
-        for kind, fitted in self.expansions_.items():
-            widths[kind] = check_expansion(fitted, f"expansions_[{kind!r}]", d)
-        if len(widths) > 1:
+        """What reads the table is of its columns and says its classes."""
+        d: Any = getattr(self, "n_features_in_", None)
+        if "columns_" in vars(self) and len(self.columns_):
             check_parts(dict(zip(COLUMNS, self.columns_, strict=True)), COLUMNS, "columns_", {"d": d})
+        outputs = self._n_outputs()
+        race = vars(self).get("race_")
+        if race is not None and (race.rows_.shape[1] != d or len(race.offset_) != outputs):
+            raise ValueError("race_ must be of the columns and targets of the search; it is not. Fit again")
+        if "calibration_" in vars(self) and len(self.calibration_) != outputs + 1:
+            raise ValueError(f"calibration_ must have {outputs + 1} numbers; got {len(self.calibration_)}. Fit again")
+        if "estimators_" in vars(self):
+            self._check_models(d)
+
+    def _n_outputs(self) -> int:
+        """Values of a row: one for two classes, else one a class; for numbers one a target."""
+        if "classes_" in vars(self):
+            return len(self.classes_) if len(self.classes_) > 2 else 1
+        return int(np.size(getattr(self, "intercept_", 0.0)))
+
+    def _check_models(self, d: Any) -> None:
+        widths = dict[str | None, int]({None: 1})
+        for kind, fitted in getattr(self, "expansions_", {}).items():
+            widths[kind] = check_expansion(fitted, f"expansions_[{kind!r}]", d)
+        if len(self.chosen_) != len(self.estimators_):
+            raise ValueError(f"estimators_ must be as many as the {len(self.chosen_)} of chosen_. Fit again")
         for chosen, model in zip(self.chosen_, self.estimators_, strict=True):
             wanted = d * widths.get(chosen.get("expand"), 0)
             alike = np.array_equal(getattr(self, "classes_", 0), getattr(model, "classes_", 0))
@@ -157,57 +258,15 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
                     f"estimators_ must be of the columns and classes of the search; {model!r} is not. Fit again"
                 )
 
-    def _values_of_C(self) -> _Floats:
-        Cs = np.sort(np.asarray(self.Cs, dtype=np.float64).ravel())
-        if not len(Cs) or not (np.isfinite(Cs).all() and Cs[0] > 0):
-            raise ValueError(
-                f"Cs must be one or more finite numbers > 0; got {self.Cs!r}. Leave it out for 1e-3 to 1e3."
-            )
-        return Cs
-
-    def _report(self, grid: list[KernelOptions], Cs: _Floats, scores: _Floats) -> list[tuple[KernelOptions, float]]:
-        self.cv_results_ = results_table(grid, Cs, scores)
-        chosen = [(grid[k], float(Cs[c])) for k, c in best_kernels(scores, self._n_models())]
-        self.chosen_ = [{"gamma": o.gamma, "C": C, **kernel_params(o)} for o, C in chosen]
-        say(self.verbose, "chosen, best first: %s", self.chosen_)
-        mean = self.cv_results_["mean_test_score"]
-        self.best_index_ = self.cv_results_["params"].index(
-            {"gamma": chosen[0][0].gamma, "C": chosen[0][1], **kernel_params(chosen[0][0])}
-        )
-        self.best_params_ = dict(self.cv_results_["params"][self.best_index_])
-        self.best_score_ = float(mean[self.best_index_])
-        imputed = (self.cv_results_["param_gamma"] == 1) & ~self.cv_results_["param_indicators"].astype(bool)
-        imputed &= (self.cv_results_["param_expand"] == "None") & (self.cv_results_["param_degree"] == 1)
-        self.zero_imputation_score_ = float(mean[imputed].max()) if imputed.any() else float("nan")
-        return chosen
-
-    def _n_models(self) -> int:
-        return max(int(self.average), _AUTO_AVERAGE if self.options == "auto" else 1)
-
-    def _model_params(self, options: KernelOptions) -> dict[str, Any]:
-        """Parameters of the refitted model that this search shares with it."""
-        shared = {
-            name: getattr(self, name)
-            for name in ("count_scale", "standardize", "sparse_missing", "random_state", "n_jobs")
-        }
-        if options.expand is not None:  # columns are standardised before they are expanded, and not after
-            shared["standardize"] = False
-        return {
-            "gamma": options.gamma,
-            "indicators": options.indicators,
-            "normalize": options.normalize,
-            "degree": options.degree,
-            **shared,
-        }
-
-    def _mean_of_models(self, X: Any, method: str) -> _Floats:
-        """Mean over `estimators_` of a method's values."""
+    def _values(self, X: Any) -> _Floats:
+        """Values (m, outputs) at rows X: of the race, or means over `estimators_`."""
         check_is_fitted(self)
         table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
-        kinds = [each["expand"] for each in self.chosen_]
-        tables = {kind: self._table_of(table, kind) for kind in kinds}
-        each = [getattr(model, method)(tables[kind]) for model, kind in zip(self.estimators_, kinds, strict=True)]
-        values: _Floats = np.mean(each, axis=0)
+        if "race_" in vars(self):
+            return self.race_.values(Rows(scale_columns(table, ColumnScale(*self.columns_)), None))
+        tables = {kind: self._table_of(table, kind) for kind in {each["expand"] for each in self.chosen_}}
+        models = zip(self.estimators_, self.chosen_, strict=True)
+        values: _Floats = np.mean([self._values_of(model, tables[each["expand"]]) for model, each in models], axis=0)
         return values
 
     def __sklearn_tags__(self) -> Any:
@@ -217,28 +276,31 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _refits_logistic(search: KarmaClassifierCV) -> bool:
-    if search.refit_loss != "logistic":
-        raise AttributeError(
-            f"predict_proba needs refit_loss='logistic'; got {search.refit_loss!r}. Refit with it, or wrap the classifier "
-            "in sklearn.calibration.CalibratedClassifierCV."
-        )
-    return True
+def _imputes_zero(entry: Entry) -> bool:
+    """Whether a kernel is that of rows filled by column means."""
+    options = entry.options
+    linear = entry.kind is KernelForm and options["gamma"] == 1 and options["degree"] == 1
+    return linear and entry.table == PLAIN and not options["indicators"]
+
+
+def _gives_probabilities(search: KarmaClassifierCV) -> bool:
+    """Always, but after a fit by an older version that had none."""
+    return "classes_" not in vars(search) or "calibration_" in vars(search) or search.refit_loss == "logistic"
 
 
 class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
-    """`KarmaClassifier` whose kernel and C are chosen by exact leave-one-out.
+    """Kernel classifier whose kernels and C are chosen by exact leave-one-out, with probabilities.
 
-    Every kernel of {indicators} x {normalize} x {gammas} costs one eigendecomposition, which gives the leave-one-out
-    squared error (classes coded +-1, one against the rest) of all values of C; sums and counts over pairs of rows are
-    computed once for all kernels.
+    Kernels race: all of them on 400 rows, the better ones on `max_search_rows` with a line search in C, and of those the `average` best
+    that are within 5 % of the best squared error (classes coded +-1, one against the rest) are fitted to all rows and
+    averaged. Every error is exact leave-one-out, from one Cholesky factorisation.
 
     Parameters
     ----------
     gammas : sequence of float, default=(1, 2, 3, 4)
         Values of gamma; 1 (imputation by the column mean) is always tried too.
-    Cs : sequence of float, default=(1e-3, 1e-2, ..., 1e3)
-        Values of C.
+    Cs : sequence of float, default=None
+        Values of C, along which the line search goes. None is half decades from 1e-4 to 1e5 (for `refit_loss` decades from 1e-3 to 1e3).
     indicators : sequence of bool, default=(False, True)
         Kernels without and with the observed-indicator part.
     normalize : sequence of {"trace", "cosine", None}, default=("trace", "cosine")
@@ -246,45 +308,50 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
     count_scale, standardize, class_weight, tol, max_iter, sparse_missing, n_jobs
         As in `KarmaClassifier`.
     cv : "loo", "holdout", int, splitter or iterable of splits, default="loo"
-        How grid points are scored; "holdout" is a quarter of the rows at random, as in [1]_. Integers make stratified
+        How kernels and C are scored; "holdout" is a quarter of the rows at random, as in [1]_. Integers make stratified
         folds, plain ones where a class has fewer members.
-    max_search_rows : int, default=2000
-        Above it the search reads this many rows, drawn at random by class; the model is fitted to all.
-        Where their Gram would exceed 2 GiB (11,585 rows), only kernels of gamma 1, 2 and 3 are tried, which "primal" fits.
-    average : int, default=1
-        Number of best kernels whose decision values are averaged.
-    options : {"auto"} or None, default=None
-        "auto" adds kernels whose columns are expanded, missing entries stay missing: a Gaussian of every column's values, and one indicator
-        a level where a column has at most 8; the squares of kernels of gamma 1 and 2; and averages at least the best 5.
-        `chosen_` says which.
+    max_search_rows : int, default=1000
+        Rows of the second heat, drawn at random; the winners are fitted to all rows. Above 3,000 they are fitted through 1,500 rows
+        drawn as landmarks; above 20,000 the best kernel of gamma 1 or 2, or the default one, is fitted as a weight table to 98 %
+        of the rows, and the others choose between the two.
+    average : int, default=4
+        Most kernels that are averaged.
+    options : {"auto"} or None, default="auto"
+        "auto" adds to the kernels of KARMA their squares for gamma 1 and 2; all of these on columns that are expanded, missing entries stay
+        missing: a Gaussian of every column's values, and one indicator a level where a column has at most 8; and Gaussian and
+        Laplace kernels of rows filled by column means, beside their masks. None is KARMA's kernels alone.
     refit_loss : {"squared", "hinge", "squared_hinge", "logistic", "crammer_singer"} or None, default=None
         Loss of the final model; C is then chosen anew on 5 folds, by log loss for "logistic" and by the error for the others.
         None is "squared".
     random_state : int, RandomState or None, default=None
         Draws the rows of "holdout", folds and the subsample, and orders those of "primal". None is a fixed draw.
     verbose : int, default=0
-        1 prints every kernel with its score and the time left.
+        1 prints what was chosen.
 
     Attributes
     ----------
     classes_ : ndarray of shape (k,)
         Labels, sorted.
+    race_ : KernelRace
+        The averaged kernels, fitted to all rows; but
     estimators_ : list of KarmaClassifier
-        The `average` models, best first, fitted to all rows.
+        instead of it with `refit_loss`, or above 20,000 rows.
     chosen_ : list of dict
-        Kernel and C of every model, best first.
+        Kernels and their C, best first.
     best_params_ : dict
-        gamma, C, indicators and normalize of the best grid point.
+        Kernel and C of the best.
     best_score_ : float
         Its negative mean squared error of the codes +-1.
     best_index_ : int
         Its place in `cv_results_`.
     zero_imputation_score_ : float
-        Best score among gamma=1 without indicators, the kernel of 0-imputation.
+        Best score of gamma=1 without indicators, the kernel of 0-imputation, in the second heat.
     cv_results_ : dict of arrays
-        As scikit-learn's searches: params, param_*, split*_test_score, mean_, std_ and rank_test_score.
+        As scikit-learn's searches: params, param_*, split*_test_score, mean_, std_ and rank_test_score; with heat and n_rows of a trial.
+    calibration_ : ndarray of shape (2,) or (k + 1,)
+        a and b of `predict_proba`.
     n_iter_ : int
-        Iterations of the final models, the largest.
+        Iterations of the final models, the largest; 1 in closed form.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
         Only when X has column names.
@@ -296,8 +363,8 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
 
     Notes
     -----
-    About 9 n^3 flops a kernel and three n x n float64 arrays. `sample_weight` means repetition, but leave-one-out
-    leaves a row out with its whole weight.
+    2 n^3 / 3 flops a factorisation: two or three of 400 rows for each of some 80 kernels, about four of 1,000 for each of ten, one of all
+    rows for each kernel that is averaged. `sample_weight` means repetition, but leave-one-out leaves a row out with its whole weight.
 
     References
     ----------
@@ -311,8 +378,8 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
     >>> model = KarmaClassifierCV().fit(X, ["yes", "yes", "yes", "no", "no", "no"])
     >>> model.predict([[np.nan, 3.0], [-2.0, np.nan]])
     array(['yes', 'no'], dtype='<U3')
-    >>> len(model.cv_results_["params"])  # 16 kernels, 7 values of C
-    112
+    >>> bool(model.predict_proba([[3.0, 3.0]])[0, 1] > 0.5)
+    True
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -327,16 +394,16 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
         self,
         gammas: Sequence[float] = (1, 2, 3, 4),
         *,
-        Cs: Sequence[float] = DEFAULT_CS,
+        Cs: Sequence[float] | None = None,
         indicators: Sequence[bool] = (False, True),
         normalize: Sequence[Literal["trace", "cosine"] | None] = ("trace", "cosine"),
         count_scale: float | Literal["mean", "raw"] = "mean",
         standardize: bool = True,
         class_weight: Any = None,
         cv: Any = "loo",
-        max_search_rows: int = 2000,
-        average: int = 1,
-        options: Literal["auto"] | None = None,
+        max_search_rows: int = 1000,
+        average: int = 4,
+        options: Literal["auto"] | None = "auto",
         refit_loss: Literal["squared", "hinge", "squared_hinge", "logistic", "crammer_singer"] | None = None,
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -381,42 +448,54 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
         -------
         self : KarmaClassifierCV
         """
-        table, target = validate_X_y(self, X, y, sparse_missing=self.sparse_missing)
-        check_classification_targets(target)
-        weight = row_weights(sample_weight, table)
-        self.classes_ = np.unique(target[weight > 0])
-        # A row of weight 0 may have a label of its own: it is given any code and takes part in nothing.
-        codes = np.minimum(np.searchsorted(self.classes_, target), len(self.classes_) - 1)
+        table, labels = validate_X_y(self, X, y, sparse_missing=self.sparse_missing)
+        check_classification_targets(labels)
+        some, target, weight, index = weighted_rows(sample_weight, table, labels)
+        self.classes_, codes = np.unique(target, return_inverse=True)
         balance = class_weights(self.class_weight, self.classes_, codes, weight)
-        targets = one_vs_rest(codes, len(self.classes_))
-        chosen = self._search(table, target, targets, weight, weight * balance, codes)
-        self.estimators_ = [
-            self._refit(self._table_of(table, options.expand), target, codes, weight, options, C)
-            for options, C in chosen
-        ]
-        self.n_iter_ = max(model.n_iter_ for model in self.estimators_)
+        # A row of weight 0 may have a label of its own: it is given any code and takes part in nothing.
+        every = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
+        splits = make_splits(self.cv, labels, every, index, self.random_state)
+        targets, refit = one_vs_rest(codes, len(self.classes_)), self._other_loss()
+        found = self._search(some, target, targets, weight, weight * balance, splits, codes, refit)
+        if len(self.classes_) > 1 and refit != "logistic":
+            self.calibration_ = fit_calibration(found.values, codes[found.rows], (weight * balance)[found.rows])
         return self
 
-    def _refit(
-        self, X: Observed, y: NDArray[Any], codes: NDArray[np.intp], weight: _Floats, options: KernelOptions, C: float
-    ) -> KarmaClassifier:
-        loss = self.refit_loss or "squared"
-        model = KarmaClassifier(
-            C=C,
-            loss=loss,
-            class_weight=self.class_weight,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            **self._model_params(options),
-        )
-        if loss != "squared" and len(self.classes_) > 1:
-            each = weight * class_weights(self.class_weight, self.classes_, codes, weight)
-            model.C = choose_C(model, X, codes, each, self._values_of_C(), self.max_search_rows, self.random_state)
-        model.fit(X, y, weight)
-        return model
+    def _other_loss(self) -> str | None:
+        """The loss of the models that are refitted; none for one class, and none where the race has fitted them."""
+        return None if self.refit_loss == "squared" or len(self.classes_) == 1 else self.refit_loss
+
+    def _refit_best(
+        self, X: Observed, y: NDArray[Any], weight: _Floats, codes: NDArray[np.intp], trials: list[Trial]
+    ) -> Learned:
+        """Models with another loss and with the kernels of the race, each with a C of its own."""
+        tables = {kind: self._table_of(X, kind) for kind in {each["expand"] for each in map(described, trials)}}
+        each = weight * class_weights(self.class_weight, self.classes_, codes, weight)
+        Cs = np.sort(np.asarray(_LOSS_CS if self.Cs is None else self.Cs, dtype=np.float64))
+        self.estimators_, values = [], []
+        for trial in trials:
+            model, rows = self._model(trial), tables[described(trial)["expand"]]
+            model.C, left_out, kept = choose_C(
+                model, rows, codes, each, Cs, int(self.max_search_rows), self.random_state
+            )
+            self.estimators_.append(model.fit(rows, y, weight))
+            values.append(left_out)
+        return Learned(np.mean(values, axis=0), kept)
+
+    def _model(self, trial: Trial) -> KarmaClassifier:
+        loss: Any = self._other_loss() or "squared"
+        options = {name: getattr(self, name) for name in ("class_weight", "tol", "max_iter")}
+        return KarmaClassifier(loss=loss, **options, **self._model_params(trial))
+
+    def _values_of(self, model: Any, X: Observed) -> _Floats:
+        values: _Floats = model.decision_function(X).reshape(X.shape[0], -1)
+        return values
 
     def decision_function(self, X: Any) -> _Floats:
-        """Mean over `estimators_` of the values of the classes; for two classes one value, positive for `classes_[1]`.
+        """Logits of the classes, e^a F + b of `predict_proba`; for two classes one value, positive for `classes_[1]`.
+
+        Without `calibration_` (one class, `refit_loss="logistic"`, files of older versions) the mean values F of the models.
 
         Parameters
         ----------
@@ -426,7 +505,10 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
         -------
         values : ndarray of shape (m,) or (m, k)
         """
-        return self._mean_of_models(X, "decision_function")
+        values = self._values(X)
+        if "calibration_" in vars(self):
+            values = scaled(values, self.calibration_)
+        return values[:, 0] if values.shape[1] == 1 else values
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of every row.
@@ -441,9 +523,12 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
         """
         return label_of(self.decision_function(X), self.classes_)
 
-    @available_if(_refits_logistic)  # type: ignore[untyped-decorator]
+    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> _Floats:
-        """Mean over `estimators_` of the probabilities; only with `refit_loss="logistic"`.
+        """Probabilities of the classes: softmax(e^a F + b) of the values F.
+
+        a and b are fitted to leave-one-out values (above 3,000 rows those of landmarks, above 20,000 of held-out rows; with `refit_loss`
+        of 5 folds); with `refit_loss="logistic"` the mean over `estimators_` of their probabilities.
 
         Parameters
         ----------
@@ -453,21 +538,30 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
         -------
         probabilities : ndarray of shape (m, k)
         """
-        return self._mean_of_models(X, "predict_proba")
+        check_is_fitted(self)
+        if "calibration_" in vars(self):
+            return probabilities(self._values(X), self.calibration_)
+        table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
+        if len(self.classes_) == 1:
+            return np.ones((table.shape[0], 1))
+        models = zip(self.estimators_, self.chosen_, strict=True)
+        made: _Floats = np.mean([m.predict_proba(self._table_of(table, each["expand"])) for m, each in models], axis=0)
+        return made
 
 
 class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
-    """`KarmaRegressor` whose kernel and C are chosen by exact leave-one-out.
+    """Kernel regressor whose kernels and C are chosen by exact leave-one-out.
 
-    Every kernel of {indicators} x {normalize} x {gammas} costs one eigendecomposition, which gives the leave-one-out
-    squared error of all values of C; sums and counts over pairs of rows are computed once for all kernels.
+    Kernels race: all of them on 400 rows, the better ones on `max_search_rows` with a line search in C, and of those the `average` best
+    that are within 5 % of the best squared error are fitted to all rows and averaged. Every error is exact leave-one-out, from one
+    Cholesky factorisation.
 
     Parameters
     ----------
     gammas : sequence of float, default=(1, 2, 3, 4)
         Values of gamma; 1 (imputation by the column mean) is always tried too.
-    Cs : sequence of float, default=(1e-3, 1e-2, ..., 1e3)
-        Values of C. Targets without noise want up to 1e6.
+    Cs : sequence of float, default=None
+        Values of C, along which the line search goes. None is half decades from 1e-4 to 1e5.
     indicators : sequence of bool, default=(False, True)
         Kernels without and with the observed-indicator part.
     normalize : sequence of {"trace", "cosine", None}, default=("trace", "cosine")
@@ -475,37 +569,42 @@ class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
     count_scale, standardize, sparse_missing, n_jobs
         As in `KarmaRegressor`.
     cv : "loo", "holdout", int, splitter or iterable of splits, default="loo"
-        How grid points are scored; "holdout" is a quarter of the rows at random, as in [1]_.
-    max_search_rows : int, default=2000
-        Above it the search reads this many rows, drawn at random; the model is fitted to all.
-        Where their Gram would exceed 2 GiB (11,585 rows), only kernels of gamma 1, 2 and 3 are tried, which "primal" fits.
-    average : int, default=1
-        Number of best kernels whose predictions are averaged.
-    options : {"auto"} or None, default=None
-        "auto" adds kernels whose columns are expanded, missing entries stay missing: a Gaussian of every column's values, and one indicator
-        a level where a column has at most 8; the squares of kernels of gamma 1 and 2; and averages at least the best 5.
-        `chosen_` says which.
+        How kernels and C are scored; "holdout" is a quarter of the rows at random, as in [1]_.
+    max_search_rows : int, default=1000
+        Rows of the second heat, drawn at random; the winners are fitted to all rows. Above 3,000 they are fitted through 1,500 rows
+        drawn as landmarks; above 20,000 the best kernel of gamma 1 or 2, or the default one, is fitted as a weight table to 98 %
+        of the rows, and the others choose between the two.
+    average : int, default=4
+        Most kernels that are averaged.
+    options : {"auto"} or None, default="auto"
+        "auto" adds to the kernels of KARMA their squares for gamma 1 and 2; all of these on columns that are expanded, missing entries stay
+        missing: a Gaussian of every column's values, and one indicator a level where a column has at most 8; and Gaussian and
+        Laplace kernels of rows filled by column means, beside their masks. None is KARMA's kernels alone.
     random_state : int, RandomState or None, default=None
         Draws the rows of "holdout", folds and the subsample, and orders those of "primal". None is a fixed draw.
     verbose : int, default=0
-        1 prints every kernel with its score and the time left.
+        1 prints what was chosen.
 
     Attributes
     ----------
+    race_ : KernelRace
+        The averaged kernels, fitted to all rows; but
     estimators_ : list of KarmaRegressor
-        The `average` models, best first, fitted to all rows.
+        instead of it above 20,000 rows.
     chosen_ : list of dict
-        Kernel and C of every model, best first.
+        Kernels and their C, best first.
     best_params_ : dict
-        gamma, C, indicators and normalize of the best grid point.
+        Kernel and C of the best.
     best_score_ : float
         Its negative mean squared error, in squared units of y.
     best_index_ : int
         Its place in `cv_results_`.
     zero_imputation_score_ : float
-        Best score among gamma=1 without indicators, the kernel of 0-imputation.
+        Best score of gamma=1 without indicators, the kernel of 0-imputation, in the second heat.
     cv_results_ : dict of arrays
-        As scikit-learn's searches: params, param_*, split*_test_score, mean_, std_ and rank_test_score.
+        As scikit-learn's searches: params, param_*, split*_test_score, mean_, std_ and rank_test_score; with heat and n_rows of a trial.
+    intercept_ : float or ndarray of shape (t,)
+        Mean of y.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
         Only when X has column names.
@@ -517,8 +616,8 @@ class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
 
     Notes
     -----
-    About 9 n^3 flops a kernel and three n x n float64 arrays. `sample_weight` means repetition, but leave-one-out
-    leaves a row out with its whole weight.
+    2 n^3 / 3 flops a factorisation: two or three of 400 rows for each of some 80 kernels, about four of 1,000 for each of ten, one of all
+    rows for each kernel that is averaged. `sample_weight` means repetition, but leave-one-out leaves a row out with its whole weight.
 
     References
     ----------
@@ -530,8 +629,6 @@ class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
     >>> from lacunar import KarmaRegressorCV
     >>> X = np.array([[2.0, np.nan], [1.0, 1.0], [-1.0, -1.0], [np.nan, -2.0], [1.5, 1.5], [np.nan, -0.5]])
     >>> model = KarmaRegressorCV().fit(X, [4.0, 2.0, -2.0, -4.0, 3.0, -1.0])
-    >>> sorted(model.best_params_)
-    ['C', 'degree', 'expand', 'gamma', 'indicators', 'normalize']
     >>> bool(model.predict([[2.0, 2.0]])[0] > 1)
     True
     """
@@ -540,15 +637,15 @@ class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
         self,
         gammas: Sequence[float] = (1, 2, 3, 4),
         *,
-        Cs: Sequence[float] = DEFAULT_CS,
+        Cs: Sequence[float] | None = None,
         indicators: Sequence[bool] = (False, True),
         normalize: Sequence[Literal["trace", "cosine"] | None] = ("trace", "cosine"),
         count_scale: float | Literal["mean", "raw"] = "mean",
         standardize: bool = True,
         cv: Any = "loo",
-        max_search_rows: int = 2000,
-        average: int = 1,
-        options: Literal["auto"] | None = None,
+        max_search_rows: int = 1000,
+        average: int = 4,
+        options: Literal["auto"] | None = "auto",
         sparse_missing: Literal["absent", "nan"] = "absent",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -587,20 +684,21 @@ class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
         self : KarmaRegressorCV
         """
         table, target = validate_X_y(self, X, y, sparse_missing=self.sparse_missing, y_numeric=True, multi_output=True)
-        target = target.astype(np.float64)
-        weight = row_weights(sample_weight, table)
-        centred = (target - np.average(target, axis=0, weights=weight)).reshape(len(target), -1)
-        chosen = self._search(table, target, centred, weight, weight, None)
-        self.estimators_ = [
-            KarmaRegressor(C=C, **self._model_params(options)).fit(
-                self._table_of(table, options.expand), target, weight
-            )
-            for options, C in chosen
-        ]
+        some, kept, weight, index = weighted_rows(sample_weight, table, target.astype(np.float64))
+        self.intercept_ = np.average(kept, axis=0, weights=weight)
+        splits = make_splits(self.cv, target, None, index, self.random_state)
+        self._search(some, kept, (kept - self.intercept_).reshape(len(kept), -1), weight, weight, splits)
         return self
 
+    def _model(self, trial: Trial) -> KarmaRegressor:
+        return KarmaRegressor(**self._model_params(trial))
+
+    def _values_of(self, model: Any, X: Observed) -> _Floats:
+        values: _Floats = model.predict(X).reshape(X.shape[0], -1) - getattr(self, "intercept_", 0.0)
+        return values
+
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predicted targets, the mean over `estimators_`.
+        """Predicted targets.
 
         Parameters
         ----------
@@ -610,7 +708,10 @@ class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
         -------
         y : ndarray of shape (m,) or (m, t)
         """
-        return self._mean_of_models(X, "predict")
+        values = self._values(X)
+        intercept = self.intercept_ if "intercept_" in vars(self) else 0.0 * self.estimators_[0].intercept_
+        made: NDArray[np.float64] = (values[:, 0] if np.ndim(intercept) == 0 else values) + intercept
+        return made
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
