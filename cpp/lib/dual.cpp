@@ -70,20 +70,46 @@ class Solver {
     }
   }
 
-  DualProgress run(Offset max_steps, double tol) {
-    DualProgress progress = measure();
-    const Offset period = std::max<Offset>(p_.n / 32, 16);
-    Offset chosen = progress.finite ? move_and_choose(p_.gram, 0.0, s_.gradient, model_, p_.n) : -1;
-    while (progress.finite && progress.gap() > tol && progress.steps < max_steps) {
-      const Offset target = std::min(progress.steps + period, max_steps);
-      Offset steps = progress.steps;
-      for (; steps < target && chosen >= 0; ++steps) chosen = step(chosen);
-      progress = measure();
-      progress.steps = steps;
-      progress.stalled = chosen < 0;
-      if (progress.stalled) break;
+  Offset first() { return move_and_choose(p_.gram, 0.0, s_.gradient, model_, p_.n); }
+
+  Offset step(Offset i) {
+    const double before = s_.beta[i];
+    if (p_.loss == PointLoss::logistic) {
+      const double z = best_logit(i), change = z - s_.logit[i];
+      s_.logit[i] = z;
+      s_.beta[i] = p_.y[i] * p_.upper[i] * sigmoid(z);
+      s_.gradient[i] -= p_.y[i] * change;
+    } else {
+      const double curvature = std::max(diagonal(i) + ridge(i), 1e-30);
+      s_.beta[i] = std::clamp(before + s_.gradient[i] / curvature, low(i), high(i));
+      s_.gradient[i] -= (s_.beta[i] - before) * ridge(i);
     }
-    return progress;
+    refresh(i);
+    return move_and_choose(p_.gram + i * p_.n, s_.beta[i] - before, s_.gradient, model_, p_.n);
+  }
+
+  DualProgress measure() const {
+    DualProgress out;
+    out.finite = diagonal_finite_;
+    double norm = 0, loss = 0, conjugate = 0;
+    for (Offset i = 0; i < p_.n; ++i) {
+      const double beta = s_.beta[i], y = p_.y[i], u = p_.upper[i], g = s_.gradient[i];
+      out.finite = out.finite && std::isfinite(g);
+      if (p_.loss == PointLoss::logistic) {
+        const double z = s_.logit[i], f = -g - y * z, p = sigmoid(z);
+        norm += beta * f;
+        loss += u * softplus(-y * f);
+        conjugate += u * (p * softplus(-z) + (1 - p) * softplus(z));
+      } else {
+        const double r = ridge(i), f = y - g - r * beta, slack = std::max(0.0, 1 - y * f);
+        norm += beta * f;
+        loss += u * (p_.loss == PointLoss::hinge ? slack : slack * slack);
+        conjugate += y * beta - 0.5 * r * beta * beta;
+      }
+    }
+    out.primal = 0.5 * norm + loss;
+    out.dual = conjugate - 0.5 * norm;
+    return out;
   }
 
  private:
@@ -112,22 +138,6 @@ class Solver {
     model_.high[at] = fixed ? 0 : free ? unbounded : static_cast<float>(unit * (high(i) - s_.beta[i]));
   }
 
-  Offset step(Offset i) {
-    const double before = s_.beta[i];
-    if (p_.loss == PointLoss::logistic) {
-      const double z = best_logit(i), change = z - s_.logit[i];
-      s_.logit[i] = z;
-      s_.beta[i] = p_.y[i] * p_.upper[i] * sigmoid(z);
-      s_.gradient[i] -= p_.y[i] * change;
-    } else {
-      const double curvature = std::max(diagonal(i) + ridge(i), 1e-30);
-      s_.beta[i] = std::clamp(before + s_.gradient[i] / curvature, low(i), high(i));
-      s_.gradient[i] -= (s_.beta[i] - before) * ridge(i);
-    }
-    refresh(i);
-    return move_and_choose(p_.gram + i * p_.n, s_.beta[i] - before, s_.gradient, model_, p_.n);
-  }
-
   // Root of K_ii (upper sigmoid(z) - alpha) + y f + z, increasing in z with slope >= 1: Newton inside a bracket
   // (Yu, Huang, Lin 2011, in the logit, where the dual's logarithms are linear).
   double best_logit(Offset i) const {
@@ -147,30 +157,6 @@ class Solver {
     return z;
   }
 
-  DualProgress measure() const {
-    DualProgress out;
-    out.finite = diagonal_finite_;
-    double norm = 0, loss = 0, conjugate = 0;
-    for (Offset i = 0; i < p_.n; ++i) {
-      const double beta = s_.beta[i], y = p_.y[i], u = p_.upper[i], g = s_.gradient[i];
-      out.finite = out.finite && std::isfinite(g);
-      if (p_.loss == PointLoss::logistic) {
-        const double z = s_.logit[i], f = -g - y * z, p = sigmoid(z);
-        norm += beta * f;
-        loss += u * softplus(-y * f);
-        conjugate += u * (p * softplus(-z) + (1 - p) * softplus(z));
-      } else {
-        const double r = ridge(i), f = y - g - r * beta, slack = std::max(0.0, 1 - y * f);
-        norm += beta * f;
-        loss += u * (p_.loss == PointLoss::hinge ? slack : slack * slack);
-        conjugate += y * beta - 0.5 * r * beta * beta;
-      }
-    }
-    out.primal = 0.5 * norm + loss;
-    out.dual = conjugate - 0.5 * norm;
-    return out;
-  }
-
   DualProblem p_;
   DualState s_;
   Model model_;
@@ -180,7 +166,8 @@ class Solver {
 }  // namespace
 
 DualProgress ascend(const DualProblem& problem, const DualState& state, Offset max_steps, double tol) {
-  return Solver(problem, state).run(max_steps, tol);
+  Solver solver(problem, state);
+  return ascend_by_periods(solver, std::max<Offset>(problem.n / 32, 16), max_steps, tol);
 }
 
 }  // namespace lacunar

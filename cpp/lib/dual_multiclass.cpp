@@ -14,24 +14,33 @@ class MulticlassSolver {
   MulticlassSolver(const MulticlassProblem& problem, double* tau, double* score)
       : p_(problem), tau_(tau), score_(score), sorted_(static_cast<std::size_t>(p_.k)), change_(sorted_) {}
 
-  DualProgress run(Offset max_steps, double tol) {
-    DualProgress progress = measure();
+  Offset first() {
     std::fill(change_.begin(), change_.end(), 0.0);
-    const Offset period = std::max<Offset>(p_.n / 8, 16);
-    Offset chosen = progress.finite ? move_and_choose(0) : -1;
-    while (progress.finite && progress.gap() > tol && progress.steps < max_steps) {
-      const Offset target = std::min(progress.steps + period, max_steps);
-      Offset steps = progress.steps;
-      for (; steps < target && chosen >= 0; ++steps) {
-        solve_row(chosen);
-        chosen = move_and_choose(chosen);
+    return move_and_choose(0);
+  }
+
+  Offset step(Offset i) {
+    solve_row(i);
+    return move_and_choose(i);
+  }
+
+  DualProgress measure() const {
+    DualProgress out;
+    double norm = 0, loss = 0, linear = 0;
+    for (Offset i = 0; i < p_.n; ++i) {
+      const double *tau = tau_ + i * p_.k, *score = score_ + i * p_.k;
+      const Offset label = p_.label[i];
+      out.finite = out.finite && std::isfinite(diagonal(i));
+      for (Offset c = 0; c < p_.k; ++c) {
+        out.finite = out.finite && std::isfinite(score[c]);
+        norm += tau[c] * (score[c] - (c == label ? 0.0 : 1.0));
       }
-      progress = measure();
-      progress.steps = steps;
-      progress.stalled = chosen < 0;
-      if (progress.stalled) break;
+      loss += p_.upper[i] * (*std::max_element(score, score + p_.k) - score[label]);
+      linear += tau[label];
     }
-    return progress;
+    out.primal = 0.5 * norm + loss;
+    out.dual = linear - 0.5 * norm;
+    return out;
   }
 
  private:
@@ -99,25 +108,6 @@ class MulticlassSolver {
     return psi > 1e-14 * (1 + std::abs(top)) ? psi * std::min(psi / a, u) : 0;
   }
 
-  DualProgress measure() const {
-    DualProgress out;
-    double norm = 0, loss = 0, linear = 0;
-    for (Offset i = 0; i < p_.n; ++i) {
-      const double *tau = tau_ + i * p_.k, *score = score_ + i * p_.k;
-      const Offset label = p_.label[i];
-      out.finite = out.finite && std::isfinite(diagonal(i));
-      for (Offset c = 0; c < p_.k; ++c) {
-        out.finite = out.finite && std::isfinite(score[c]);
-        norm += tau[c] * (score[c] - (c == label ? 0.0 : 1.0));
-      }
-      loss += p_.upper[i] * (*std::max_element(score, score + p_.k) - score[label]);
-      linear += tau[label];
-    }
-    out.primal = 0.5 * norm + loss;
-    out.dual = linear - 0.5 * norm;
-    return out;
-  }
-
   MulticlassProblem p_;
   double *tau_, *score_;
   std::vector<double> sorted_, change_;  // (k) each
@@ -126,7 +116,8 @@ class MulticlassSolver {
 }  // namespace
 
 DualProgress ascend(const MulticlassProblem& problem, double* tau, double* score, Offset max_steps, double tol) {
-  return MulticlassSolver(problem, tau, score).run(max_steps, tol);
+  MulticlassSolver solver(problem, tau, score);
+  return ascend_by_periods(solver, std::max<Offset>(problem.n / 8, 16), max_steps, tol);
 }
 
 }  // namespace lacunar

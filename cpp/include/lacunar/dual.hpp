@@ -1,6 +1,8 @@
 // Greedy coordinate ascent on the duals of kernel machines without bias, over a float32 Gram with float64 gradients.
 #pragma once
 
+#include <algorithm>
+
 #include "lacunar/losses.hpp"
 #include "lacunar/types.hpp"
 
@@ -18,8 +20,8 @@ struct DualProblem {
 // What a slice starts from and leaves behind.
 struct DualState {
   double* beta;  // (n)
-  double*
-      gradient;   // (n), of the dual in beta: y - f (hinge), less beta/(2 upper) (squared) or -f - y logit (logistic)
+  // (n), of the dual in beta: y - f (hinge), less beta/(2 upper) (squared) or -f - y logit (logistic)
+  double* gradient;
   double* logit;  // (n), log(alpha / (upper - alpha)); read and written by the logistic loss only
 };
 
@@ -31,6 +33,24 @@ struct DualProgress {
 
   double gap() const;  // (primal - dual) / max(|primal|, tiny)
 };
+
+// What both solvers do: steps, with a look at the gap every `period` of them. first() and step(i) return the coordinate
+// to move next, -1 where none gains.
+template <class Solver>
+DualProgress ascend_by_periods(Solver& solver, Offset period, Offset max_steps, double tol) {
+  DualProgress progress = solver.measure();
+  Offset chosen = progress.finite ? solver.first() : -1;
+  while (progress.finite && progress.gap() > tol && progress.steps < max_steps) {
+    const Offset target = std::min(progress.steps + period, max_steps);
+    Offset steps = progress.steps;
+    for (; steps < target && chosen >= 0; ++steps) chosen = solver.step(chosen);
+    progress = solver.measure();
+    progress.steps = steps;
+    progress.stalled = chosen < 0;
+    if (progress.stalled) break;
+  }
+  return progress;
+}
 
 // At most max_steps steps, fewer once the gap is at most tol. O(n) a step.
 DualProgress ascend(const DualProblem& problem, const DualState& state, Offset max_steps, double tol);
