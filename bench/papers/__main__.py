@@ -30,6 +30,7 @@ EXPERIMENTS = {
     "subspace_theorem4": "POPCA, Theorem 4: the law of rows needed",
     "subspace_price": "POPCA, section 4: the price of partial information in d",
     "completion_table1": "Side information, Figure 2 and Table 1: noisy biclustered matrices",
+    "conformal_missing": "Conformal prediction with missing values, Figure 3: coverage by mask",
     "subspace_active": "MBEG, Theorem 7: where its bound holds",
     "neumiss": "NeuMiss and Impute-then-Regress: four mechanisms beside the Bayes predictor",
 }

@@ -36,7 +36,7 @@ __all__ = [
 ]
 _FAMILIES = (
     "active", "baselines", "compare", "completion", "datasets", "distributed", "encode", "karma", "kernels", "learner",
-    "lowrank", "model_selection", "observed", "persistence", "plotting",
+    "lowrank", "model_selection", "observed", "persistence", "plotting", "uncertainty",
 )  # fmt: skip
 
 

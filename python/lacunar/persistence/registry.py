@@ -38,6 +38,8 @@ CLASSES: dict[str, tuple[str, str]] = {
         for name in ("Identity", "Kernel", "KernelFunction", "Features", "Graph", "Mix")
     },
     "lacunar.OnlineMatrixClassifier": ("lacunar.completion", "OnlineMatrixClassifier"),
+    "lacunar.MaskConformalRegressor": ("lacunar.uncertainty", "MaskConformalRegressor"),
+    "lacunar.MaskConformalClassifier": ("lacunar.uncertainty", "MaskConformalClassifier"),
     "lacunar.TableModel": ("lacunar.compare", "TableModel"),
     "lacunar.LacunarClassifier": ("lacunar.learner", "LacunarClassifier"),
     "lacunar.LacunarRegressor": ("lacunar.learner", "LacunarRegressor"),

@@ -1,0 +1,298 @@
+"""`missingness_report`: whether entries are missing completely at random, what their absence says, and what if they are worse than they seem."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2, mannwhitneyu, ttest_ind
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.utils.validation import check_consistent_length
+
+from lacunar._random import fixed_seed, generator
+from lacunar.lowrank import GaussianRegressor
+from lacunar.lowrank.gaussian import Gaussian, conditionals, fit_gaussian
+from lacunar.observed import Observed
+from lacunar.observed.door import check_target
+
+_Floats = NDArray[np.float64]
+
+_FOLDS = 5
+_LEAST = 10  # observed and missing entries that a column needs for tests of its own
+_STEPS, _TOLERANCE, _SHRINKAGE = 1000, 1e-7, 1e-6  # of EM for the test, which asks for the maximum of the likelihood
+_DELTAS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)
+_C = 1.0  # of the logistic regression of masks
+_RIDGE = 1.0  # of the regression on completed columns
+
+
+@dataclass(frozen=True)
+class MissingnessReport:
+    """What `missingness_report` found.
+
+    Attributes
+    ----------
+    statistic : float
+        Little's d^2: squared distances of the means of patterns of missing entries from the mean of all, weighted by rows.
+    df : int
+        Its degrees of freedom under missing completely at random (MCAR).
+    p_value : float
+        Of d^2 as chi-square; small speaks against MCAR. NaN without degrees of freedom.
+    n_patterns : int
+    columns : ndarray of str of shape (d,)
+    share : ndarray of shape (d,)
+        Of entries missing.
+    auc : ndarray of shape (d,)
+        Out of fold, of a logistic regression of the mask of a column on the other columns and their masks. Above 1/2: what is seen tells what is missing, so
+        that entries are not MCAR. NaN with fewer than 10 missing or observed entries.
+    auc_p_value : ndarray of shape (d,)
+        Mann-Whitney, multiplied by Holm's factor for several columns.
+    target_shift : ndarray of shape (d,) or None
+        Mean of y less its prediction (`GaussianRegressor`, out of fold), where the entry is missing less where it is not, in standard deviations of y: what the
+        absence says about y beyond what the row shows. Other than 0 speaks for entries missing not at random.
+    target_p_value : ndarray of shape (d,) or None
+        Welch's t-test, with Holm's factor.
+    deltas : ndarray of shape (k,)
+        How much larger missing values are supposed to be than expected from their rows, in conditional standard deviations.
+    sensitivity : ndarray of shape (d, k) or None
+        Root mean square change of the predictions of y if all missing entries of a column are larger by delta, in standard deviations of y.
+    """
+
+    statistic: float
+    df: int
+    p_value: float
+    n_patterns: int
+    columns: NDArray[np.str_]
+    share: _Floats
+    auc: _Floats
+    auc_p_value: _Floats
+    target_shift: _Floats | None
+    target_p_value: _Floats | None
+    deltas: _Floats
+    sensitivity: _Floats | None
+
+    def __str__(self) -> str:
+        lines = [
+            f"Little's test of MCAR: d2 = {self.statistic:.4g}, df = {self.df}, p = {self.p_value:.3g} ({self.n_patterns} patterns)",
+            f"{'column':<20} missing   AUC (p)          "
+            + ("y (p)            change at +1 sd" if self.sensitivity is not None else ""),
+        ]
+        for j in np.flatnonzero(self.share > 0):
+            line = f"{self.columns[j][:20]:<20} {self.share[j]:6.1%}   {self.auc[j]:.2f} ({self.auc_p_value[j]:.2g})"
+            if self.sensitivity is not None and self.target_shift is not None and self.target_p_value is not None:
+                change = np.interp(1.0, self.deltas, self.sensitivity[j])
+                line = (
+                    f"{line:<47} {self.target_shift[j]:+.2f} ({self.target_p_value[j]:.2g})".ljust(66) + f"{change:.3f}"
+                )
+            lines.append(line)
+        return "\n".join(lines)
+
+
+def missingness_report(X: Any, y: Any = None, *, deltas: Any = _DELTAS, random_state: Any = None) -> MissingnessReport:
+    """Tests of why entries are missing, and of what that does to predictions.
+
+    Parameters
+    ----------
+    X : array-like with NaN, frame or Observed, shape (n, d)
+        Categories of a frame are taken as their codes.
+    y : array-like of shape (n,), optional
+        Numbers, or two classes.
+    deltas : sequence of float, default=(-2, -1, -0.5, 0, 0.5, 1, 2)
+        For the sensitivity curve.
+    random_state : int, RandomState or None, default=None
+        Draws folds. None is a fixed draw.
+
+    Returns
+    -------
+    report : MissingnessReport
+        Prints as a table.
+
+    Raises
+    ------
+    ValueError
+        If y has another length, more than one column, or three classes or more.
+
+    Notes
+    -----
+    Little's test takes the maximum likelihood mean and covariance by EM: d^2 = sum_j n_j (m_j - mu_j) S_j^-1 (m_j - mu_j) over patterns j of observed columns, with
+    as many degrees of freedom as columns observed in all patterns together, less the columns [1]_. It is of one sided use: a large p does not show MCAR, and nothing that is
+    observed can show that entries are missing at random rather than by their own values. That is what `sensitivity` is for: pattern mixtures with a shift [2]_.
+
+    References
+    ----------
+    .. [1] R. J. A. Little, "A test of missing completely at random for multivariate data with missing values", 1988.
+    .. [2] R. J. A. Little, "Pattern-mixture models for multivariate incomplete data", 1993.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.uncertainty import missingness_report
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 3))
+    >>> X[X[:, 0] + 0.5 * rng.normal(size=300) > 1, 1] = np.nan
+    >>> report = missingness_report(X)
+    >>> bool(report.p_value < 0.01), report.auc.round(1)
+    (True, array([nan, 0.9, nan]))
+    """
+    table, names = _opened(X)
+    rng = generator(fixed_seed(random_state))
+    asked = np.atleast_1d(np.asarray(deltas, dtype=np.float64))
+    auc, auc_p = _predictable(table, rng)
+    shift = shift_p = curve = None
+    if y is not None:
+        target = _numbers(y)
+        check_consistent_length(table, target)
+        shift, shift_p = _said_of_target(table, target, rng)
+        curve = _sensitivity(table, target, asked)
+    share = np.isnan(table).mean(axis=0)
+    return MissingnessReport(*little_test(table), names, share, auc, auc_p, shift, shift_p, asked, curve)
+
+
+def _opened(X: Any) -> tuple[_Floats, NDArray[np.str_]]:
+    """Numbers with NaN (n, d), and names of the columns."""
+    if isinstance(X, Observed):
+        table = X.to_dense().astype(np.float64)
+    elif hasattr(X, "columns"):
+        return np.column_stack([_codes(X[name]) for name in X.columns]), np.array([str(name) for name in X.columns])
+    else:
+        table = Observed.from_dense(X).to_dense().astype(np.float64)
+    return table, np.array([f"x{j}" for j in range(table.shape[1])])
+
+
+def _codes(column: Any) -> _Floats:
+    """A column of a frame: numbers as they are, anything else as its place among the sorted values; NaN where missing."""
+    missing = np.asarray(column.isna() if hasattr(column, "isna") else column.is_null(), dtype=bool)
+    values = np.asarray(column, dtype=object)
+    made = np.full(len(values), np.nan)
+    known = [value for value, absent in zip(values, missing, strict=True) if not absent]
+    if all(isinstance(value, Real) for value in known):
+        made[~missing] = np.array(known, dtype=np.float64)
+    else:
+        made[~missing] = np.unique([str(value) for value in known], return_inverse=True)[1].ravel()
+    return made
+
+
+def _numbers(y: Any) -> _Floats:
+    target = check_target(y)
+    if target.dtype.kind in "fiub":
+        return target.astype(np.float64)
+    classes, code = np.unique(target, return_inverse=True)
+    if len(classes) > 2:
+        raise ValueError(
+            f"y must be numbers or two classes; got {len(classes)} classes. Ask for one class against the others."
+        )
+    return code.astype(np.float64)
+
+
+def little_test(table: _Floats) -> tuple[float, int, float, int]:
+    """Little's d^2, its degrees of freedom, p, and the number of patterns; constant columns take no part."""
+    spread = np.nanmax(np.where(np.isnan(table), -np.inf, table), axis=0) > np.nanmin(
+        np.where(np.isnan(table), np.inf, table), axis=0
+    )
+    kept = table[:, spread]
+    kept = kept[~np.isnan(kept).all(axis=1)]
+    seen = ~np.isnan(kept)
+    patterns, own = np.unique(seen, axis=0, return_inverse=True)
+    df = int(patterns.sum()) - kept.shape[1]
+    if df <= 0:
+        return 0.0, 0, float("nan"), len(patterns)
+    center, scale = np.nanmean(kept, axis=0), np.nanstd(kept, axis=0)
+    Z = (kept - center) / scale
+    p = Z.shape[1]
+    model, _ = fit_gaussian(Z, Gaussian(np.zeros(p), np.eye(p)), _SHRINKAGE, _STEPS, _TOLERANCE)
+    total = 0.0
+    for k, pattern in enumerate(patterns):
+        rows = Z[own.ravel() == k][:, pattern]
+        away = rows.mean(axis=0) - model.mean[pattern]
+        total += len(rows) * float(away @ np.linalg.solve(model.covariance[np.ix_(pattern, pattern)], away))
+    return total, df, float(chi2.sf(total, df)), len(patterns)
+
+
+def _enough(missing: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Columns with enough observed and missing entries."""
+    counts = missing.sum(axis=0)
+    return np.flatnonzero(np.minimum(counts, len(missing) - counts) >= _LEAST)
+
+
+def _predictable(table: _Floats, rng: np.random.Generator) -> tuple[_Floats, _Floats]:
+    missing = np.isnan(table)
+    auc, p = np.full(table.shape[1], np.nan), np.full(table.shape[1], np.nan)
+    scale = np.where((std := _quiet(np.nanstd, table)) > 0, std, 1.0)
+    Z = np.where(missing, 0.0, (table - _quiet(np.nanmean, table)) / scale)
+    for j in _enough(missing):
+        others = np.arange(table.shape[1]) != j
+        told = np.column_stack([Z[:, others], missing[:, others][:, missing[:, others].any(axis=0)]])
+        if not told.shape[1]:
+            continue
+        split = StratifiedKFold(_FOLDS, shuffle=True, random_state=int(rng.integers(2**31)))
+        made = cross_val_predict(
+            LogisticRegression(C=_C, max_iter=1000), told, missing[:, j], cv=split, method="decision_function"
+        )
+        found = mannwhitneyu(made[missing[:, j]], made[~missing[:, j]], alternative="greater")
+        auc[j], p[j] = found.statistic / (missing[:, j].sum() * (~missing[:, j]).sum()), found.pvalue
+    return auc, holm(p)
+
+
+def _quiet(mean: Any, table: _Floats) -> _Floats:
+    """A mean over observed entries by column, 0 where there is none."""
+    seen = ~np.isnan(table).all(axis=0)
+    made = np.zeros(table.shape[1])
+    made[seen] = mean(table[:, seen], axis=0)
+    return made
+
+
+def holm(p: _Floats) -> _Floats:
+    """Holm's adjusted p-values; NaN stays."""
+    made = np.full(len(p), np.nan)
+    known = np.flatnonzero(~np.isnan(p))
+    order = known[np.argsort(p[known], kind="stable")]
+    made[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)), 1.0)
+    return made
+
+
+def _said_of_target(table: _Floats, target: _Floats, rng: np.random.Generator) -> tuple[_Floats, _Floats]:
+    missing = np.isnan(table)
+    shift, p = np.full(table.shape[1], np.nan), np.full(table.shape[1], np.nan)
+    left = np.empty(len(target))
+    model = GaussianRegressor(warm_start=True).fit(table, target)
+    for outside in np.array_split(rng.permutation(len(target)), min(_FOLDS, len(target))):
+        inside = np.setdiff1d(np.arange(len(target)), outside)
+        if len(inside):
+            model.fit(table[inside], target[inside])
+        left[outside] = target[outside] - model.predict(table[outside])
+    for j in _enough(missing):
+        groups = left[missing[:, j]], left[~missing[:, j]]
+        shift[j] = (groups[0].mean() - groups[1].mean()) / max(float(target.std()), 1e-300)
+        if min(group.std() for group in groups) > 0:
+            p[j] = ttest_ind(*groups, equal_var=False).pvalue
+    return shift, holm(p)
+
+
+def _sensitivity(table: _Floats, target: _Floats, deltas: _Floats) -> _Floats:
+    """Completed by conditional expectations, y regressed on that, and again with the missing entries of a column shifted."""
+    missing, scale = np.isnan(table), np.where((std := _quiet(np.nanstd, table)) > 0, std, 1.0)
+    Z = (table - _quiet(np.nanmean, table)) / scale
+    y = (target - target.mean()) / max(float(target.std()), 1e-300)
+    p = Z.shape[1]
+    model, _ = fit_gaussian(Z, Gaussian(np.zeros(p), np.eye(p)), 0.4, 200, 1e-4)
+    completed, sd = np.where(missing, 0.0, Z), np.zeros_like(Z)
+    for group in conditionals(Z, model):
+        at = group.rows[:, None], group.columns[group.own]
+        completed[at] = group.mean
+        sd[at] = np.sqrt(np.maximum(np.einsum("njj->nj", group.covariance), 0.0))[group.own]
+
+    def predicted(rows: _Floats) -> _Floats:
+        away = rows - rows.mean(axis=0)
+        made: _Floats = away @ np.linalg.solve(away.T @ away + _RIDGE * np.eye(p), away.T @ y)
+        return made
+
+    usual, made = predicted(completed), np.zeros((p, len(deltas)))
+    for j in np.flatnonzero(missing.any(axis=0)):
+        for k, delta in enumerate(deltas):
+            shifted = completed.copy()
+            shifted[:, j] += delta * sd[:, j]  # 0 where observed
+            made[j, k] = np.sqrt(np.mean((predicted(shifted) - usual) ** 2))
+    return made

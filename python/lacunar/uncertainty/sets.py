@@ -1,0 +1,217 @@
+"""`MaskConformalClassifier`: sets of classes whose coverage does not depend on how much a row lacks."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import _safe_indexing
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from lacunar._random import fixed_seed, generator
+from lacunar._snapshot import all_or_nothing
+from lacunar.karma import KarmaClassifier
+from lacunar.observed.door import check_target
+from lacunar.uncertainty.masks import missing_of, near_quantiles, opened, random_masks, with_hidden
+
+_Floats = NDArray[np.float64]
+
+_COPIES = 3  # of every row, with more entries hidden
+
+
+class MaskConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Sets of classes around any classifier with probabilities that takes missing values.
+
+    A set holds the classes whose probability is at least 1 - q, q a quantile of 1 - p(class of the row) out of fold over rows that lack about as many
+    entries.
+
+    Parameters
+    ----------
+    estimator : estimator or None, default=None
+        With `fit`, `predict` and `predict_proba`, taking missing values. None is `KarmaClassifier(loss="logistic")`.
+    level : float, default=0.9
+        Coverage asked for.
+    masks : {"natural", "any"}, default="natural"
+        Whether rows to predict lack entries as the training rows do, or whatever they may: then three more copies of every row, with a random share of its
+        entries hidden, count too. With "natural" they count where fewer than a hundred rows lack about as many entries.
+    cv : int, default=5
+        Stratified folds.
+    random_state : int, RandomState or None, default=None
+        Draws folds and masks. None is a fixed draw.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        Fitted to all rows.
+    classes_ : ndarray of shape (n_classes,)
+    scores_ : ndarray of shape (N,)
+        1 - p of the row's own class, out of fold, of rows and of copies.
+    score_missing_ : ndarray of shape (N,)
+        Numbers of missing entries.
+    score_copied_ : ndarray of bool of shape (N,)
+    n_features_in_ : int
+
+    Notes
+    -----
+    Coverage is measured, in the page on uncertainty, and not guaranteed. Costs `cv` + 1 fits.
+
+    References
+    ----------
+    .. [1] M. Sadinle, J. Lei, L. Wasserman, "Least ambiguous set-valued classifiers with bounded error levels", 2019.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.uncertainty import MaskConformalClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 2))
+    >>> y = np.where(X[:, 0] > 0, "yes", "no")
+    >>> X[rng.random(X.shape) < 0.3] = np.nan
+    >>> MaskConformalClassifier().fit(X, y).predict_set([[2.0, 0.0], [np.nan, 0.0]])
+    array([[False,  True],
+           [ True,  True]])
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "estimator": [HasMethods(["fit", "predict_proba"]), None],
+        "level": [Interval(Real, 0, 1, closed="neither")],
+        "masks": [StrOptions({"natural", "any"})],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        level: float = 0.9,
+        masks: Literal["natural", "any"] = "natural",
+        cv: int = 5,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.level = level
+        self.masks = masks
+        self.cv = cv
+        self.random_state = random_state
+
+    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    @all_or_nothing
+    def fit(self, X: Any, y: Any) -> MaskConformalClassifier:
+        """Fit the estimator, to all rows and without each fold.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+            A frame with columns that are not numbers goes to the estimator as it is.
+        y : array-like of shape (n,)
+
+        Returns
+        -------
+        self
+        """
+        rows = opened(self, X, reset=True)
+        target = check_target(y)
+        check_classification_targets(target)
+        check_consistent_length(rows, target)
+        self.classes_, code = np.unique(target, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f"y must have 2 classes or more; got 1 class, {self.classes_[0]!r}. Give rows of another.")
+        rng = generator(fixed_seed(self.random_state))
+        model = KarmaClassifier(loss="logistic") if self.estimator is None else self.estimator
+        self.estimator_ = clone(model).fit(rows, target)
+        shape = (len(target), rows.shape[1])
+        tables = [rows] + [with_hidden(rows, random_masks(shape, rng)) for _ in range(_COPIES)]
+        scores = np.empty((len(tables), len(target)))
+        splits = self._folds(code, rng)
+        for outside in splits:
+            inside = np.setdiff1d(np.arange(len(target)), outside)
+            one = clone(model).fit(_safe_indexing(rows, inside), target[inside])
+            at = np.searchsorted(one.classes_, target[outside])
+            known = one.classes_[np.minimum(at, len(one.classes_) - 1)] == target[outside]
+            for t, table in enumerate(tables):
+                made = one.predict_proba(_safe_indexing(table, outside))
+                own = made[np.arange(len(outside)), np.where(known, at, 0)]
+                scores[t, outside] = 1 - np.where(known, own, 0.0)
+        self.scores_ = scores.ravel()
+        self.score_missing_ = np.concatenate([missing_of(table).sum(axis=1) for table in tables]).astype(np.float64)
+        self.score_copied_ = np.arange(self.scores_.size) >= len(target)
+        return self
+
+    def _folds(self, code: NDArray[Any], rng: np.random.Generator) -> list[NDArray[Any]]:
+        """Stratified folds; at random where the smallest class has fewer rows."""
+        if np.bincount(code).min() >= self.cv:
+            split = StratifiedKFold(self.cv, shuffle=True, random_state=int(rng.integers(2**31)))
+            return [outside for _, outside in split.split(code, code)]
+        return np.array_split(rng.permutation(len(code)), min(self.cv, len(code)))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Classes predicted by the estimator fitted to all rows.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+
+        Returns
+        -------
+        y : ndarray of shape (m,)
+        """
+        check_is_fitted(self, "estimator_")
+        made: NDArray[Any] = self.estimator_.predict(opened(self, X, reset=False))
+        return made
+
+    def predict_proba(self, X: Any) -> _Floats:
+        """Probabilities of the estimator fitted to all rows.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+
+        Returns
+        -------
+        p : ndarray of shape (m, n_classes)
+        """
+        check_is_fitted(self, "estimator_")
+        made: _Floats = self.estimator_.predict_proba(opened(self, X, reset=False))
+        return made
+
+    def predict_set(self, X: Any, level: float | None = None) -> NDArray[np.bool_]:
+        """Which classes are in the sets; the most probable class always is.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+        level : float or None, default=None
+            Coverage asked for, between 0 and 1; None is that of the constructor.
+
+        Returns
+        -------
+        sets : ndarray of bool of shape (m, n_classes)
+            Columns in the order of `classes_`.
+        """
+        check_is_fitted(self, "estimator_")
+        asked = float(self.level if level is None else level)
+        if not 0 < asked < 1:
+            raise ValueError(
+                f"level must be between 0 and 1; got {level!r}. Pass 0.9 for sets that miss one row in ten."
+            )
+        rows = opened(self, X, reset=False)
+        made = self.estimator_.predict_proba(rows)
+        missing = missing_of(rows).sum(axis=1).astype(np.float64)
+        scores = (self.scores_, self.score_missing_, self.score_copied_)
+        least = 1 - near_quantiles(*scores, missing, rows.shape[1], asked, self.masks == "any")
+        sets: NDArray[np.bool_] = made >= least[:, None]
+        sets[np.arange(len(made)), np.argmax(made, axis=1)] = True
+        return sets
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,231 @@
+"""Intervals and sets for the mask in hand, what to measure next, and reports of why entries are missing."""
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+from sklearn.base import clone
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import Ridge
+from sklearn.pipeline import make_pipeline
+
+from lacunar import Observed
+from lacunar.lowrank import GaussianRegressor, LowRankImputer, SLRMRegressor
+from lacunar.persistence import load_model, save_model
+from lacunar.uncertainty import (
+    MaskConformalClassifier,
+    MaskConformalRegressor,
+    missingness_report,
+    value_of_measuring,
+)
+from lacunar.uncertainty.masks import near_quantiles, quantile
+from lacunar.uncertainty.mechanisms import holm, little_test
+
+
+def world(n=600, d=8, seed=0, shares=(0.2,)):
+    rng = np.random.default_rng(seed)
+    X = 1 + rng.normal(size=(n, d)) @ np.linalg.cholesky(0.6 + 0.4 * np.eye(d)).T
+    y = X @ np.linspace(-1, 3, d) + rng.normal(size=n)
+    X[rng.random(X.shape) < rng.choice(shares, (n, 1))] = np.nan
+    return X, y
+
+
+def boosting():
+    return HistGradientBoostingRegressor(max_iter=40, max_leaf_nodes=6, random_state=0)
+
+
+WRAPPED = {
+    "ours": MaskConformalRegressor(),
+    "ours, any masks": MaskConformalRegressor(masks="any"),
+    "ours, CV+": MaskConformalRegressor(method="cv+"),
+    "SLRM": MaskConformalRegressor(SLRMRegressor(5, random_state=0)),
+    "boosting": MaskConformalRegressor(boosting()),
+    "boosting, any masks": MaskConformalRegressor(boosting(), masks="any"),
+    "boosting, CV+": MaskConformalRegressor(boosting(), method="cv+"),
+    "pipeline": MaskConformalRegressor(make_pipeline(LowRankImputer(3), Ridge())),
+}
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_coverage_does_not_depend_on_the_mask(name):
+    X, y = world()
+    test, target = world(3000, seed=1, shares=(0, 0.2, 0.5, 0.8))
+    interval = clone(WRAPPED[name]).fit(X, y).predict_interval(test)
+    inside = (interval[:, 0] <= target) & (target <= interval[:, 1])
+    share = np.isnan(test).mean(axis=1)
+    slack = 0.06 if name.startswith("ours") else 0.1
+    for rows in (share == 0, (share > 0) & (share < 0.5), share >= 0.5):
+        assert abs(inside[rows].mean() - 0.9) < slack
+
+
+def test_scores_are_residuals_out_of_fold():
+    X, y = world(100)
+    model = MaskConformalRegressor(GaussianRegressor(), cv=4).fit(X, y)
+    for k in range(4):
+        out = model.score_fold_ == k
+        mean, std = GaussianRegressor().fit(X[~out], y[~out]).predict(X[out], return_std=True)
+        np.testing.assert_allclose(model.scores_[out], np.abs(y[out] - mean) / std)
+    mean, std = GaussianRegressor().fit(X, y).predict(X, return_std=True)
+    wide = np.sort(model.scores_)[int(np.ceil(0.8 * 101)) - 1] * std
+    np.testing.assert_allclose(model.predict_interval(X, level=0.8), np.column_stack([mean - wide, mean + wide]))
+    np.testing.assert_allclose(model.predict(X), mean)
+
+
+def test_cv_plus_is_the_literal_one():
+    X, y = world(60)
+    model = MaskConformalRegressor(SLRMRegressor(3, random_state=0), method="cv+", cv=3).fit(X, y)
+    test = world(5, seed=1)[0]
+    ends = np.array([one.predict(test, return_std=True) for one in model.estimators_])  # (folds, 2, rows)
+    for i, (low, high) in enumerate(model.predict_interval(test)):
+        mean, wide = (ends[model.score_fold_, part, i] for part in (0, 1))
+        wide = wide * model.scores_
+        k = int(np.ceil(0.9 * 61))
+        assert low == pytest.approx(-np.sort(wide - mean)[k - 1])
+        assert high == pytest.approx(np.sort(mean + wide)[k - 1])
+
+
+def test_quantiles():
+    assert quantile(np.arange(1.0, 20.0), 0.9) == 18
+    assert quantile(np.arange(1.0, 9.0), 0.9) == np.inf
+    scores, missing = np.arange(1.0, 101.0), np.repeat([0.0, 10.0], 50)
+    copied = np.zeros(100, dtype=bool)
+    at = np.array([0.0, 10.0])
+    low, high = near_quantiles(scores, missing, copied, at, 10, 0.8, False)
+    assert (low, high) == (41, 91)  # rows 10 apart of 10 columns weigh exp(-10)
+    copied[50:] = True
+    assert near_quantiles(scores, missing, copied, at, 10, 0.8, False)[1] == 91  # copies count where no row is near
+    assert near_quantiles(scores, missing, copied, at, 10, 0.99, False)[0] == np.inf
+
+
+def test_intervals_of_frames_and_containers(tmp_path):
+    pd = pytest.importorskip("pandas")
+    X, y = world(200)
+    model = MaskConformalRegressor().fit(X, y)
+    expected = model.predict_interval(X)
+    np.testing.assert_allclose(MaskConformalRegressor().fit(Observed.from_dense(X), y).predict_interval(X), expected)
+    np.testing.assert_array_equal(model.predict_interval(X[3:5]), expected[3:5])
+    save_model(model, tmp_path / "model")
+    np.testing.assert_array_equal(load_model(tmp_path / "model").predict_interval(X), expected)
+    frame = pd.DataFrame(X).rename(columns=str)
+    frame["kind"] = pd.Categorical(np.where(y > 0, "a", "b"))
+    wrapped = HistGradientBoostingRegressor(max_iter=20, categorical_features="from_dtype", random_state=0)
+    made = MaskConformalRegressor(wrapped).fit(frame, y).predict_interval(frame)
+    assert np.isfinite(made).all()
+    assert np.mean((made[:, 0] <= y) & (y <= made[:, 1])) > 0.85
+
+
+def test_wishes_that_cannot_be_met():
+    X, y = world(50)
+    with pytest.raises(ValueError, match="at least cv=5 rows"):
+        MaskConformalRegressor().fit(X[:3], y[:3])
+    with pytest.raises(ValueError, match="level must be between 0 and 1"):
+        MaskConformalRegressor().fit(X, y).predict_interval(X, level=1)
+    with pytest.raises(ValueError, match="2 classes or more"):
+        MaskConformalClassifier().fit(X, np.ones(50, dtype=int))
+    assert np.isinf(MaskConformalRegressor().fit(X[:8], y[:8]).predict_interval(X, level=0.95)).all()
+
+
+@pytest.mark.parametrize("masks", ["natural", "any"])
+@pytest.mark.parametrize("estimator", [None, HistGradientBoostingClassifier(max_iter=30, max_leaf_nodes=6)])
+def test_sets_cover_for_every_number_missing(estimator, masks):
+    X, y = world(900)
+    test, target = world(3000, seed=1, shares=(0, 0.2, 0.6))
+    cuts = np.quantile(y, [0.33, 0.67])
+    words = np.array(["low", "middle", "high"])
+    y, target = words[np.digitize(y, cuts)], words[np.digitize(target, cuts)]
+    model = MaskConformalClassifier(estimator, masks=masks).fit(X, y)
+    sets = model.predict_set(test)
+    inside = sets[np.arange(3000), np.searchsorted(model.classes_, target)]
+    share = np.isnan(test).mean(axis=1)
+    for rows in (share == 0, (share > 0) & (share < 0.4), share >= 0.4):
+        assert 0.84 < inside[rows].mean() < 0.97
+    assert sets[share == 0].sum(axis=1).mean() < sets[share >= 0.4].sum(axis=1).mean()
+    assert (model.predict_set(test, level=0.5).sum(axis=1) <= sets.sum(axis=1)).all()
+    np.testing.assert_allclose(model.predict_proba(test[:5]).sum(axis=1), 1)
+    assert set(model.predict(test[:50])) <= set(words)
+
+
+def test_the_value_of_measuring_over_samples():
+    X, y = world(400, shares=(0.1,))
+    rows = np.full((2, 8), np.nan)
+    rows[1, :4] = 1.0
+    values = value_of_measuring(X, y, rows)
+    exact = GaussianRegressor().fit(X, y).value_of_measuring(rows)
+    assert np.corrcoef(values[0], exact[0])[0, 1] > 0.95
+    assert not values[1, :4].any()
+    one = value_of_measuring(X, y, rows, n_bags=1)
+    np.testing.assert_allclose(one, GaussianRegressor(shrinkage=20, tol=1e-3).fit(X, y).value_of_measuring(rows))
+    words = np.where(y > np.median(y), "yes", "no")
+    assert np.argmax(value_of_measuring(X, words, rows)[0]) == np.argmax(exact[0])
+    with pytest.raises(ValueError, match="n_bags"):
+        value_of_measuring(X, y, rows, n_bags=0)
+
+
+# New York, May to September 1973 (Chambers, Cleveland, Kleiner and Tukey, "Graphical Methods for Data Analysis", 1983): R's `airquality`, 0 for missing.
+OZONE = "41 36 12 18 0 28 23 19 8 0 7 16 11 14 18 14 34 6 30 11 1 11 4 32 0 0 0 23 45 115 37 0 0 0 0 0 0 29 0 71 39 0 0 23 0 0 21 37 20 12 13 0 0 0 0 0 0 0 0 0 0 135 49 32 0 64 40 77 97 97 85 0 10 27 0 7 48 35 61 79 63 16 0 0 80 108 20 52 82 50 64 59 39 9 16 78 35 66 122 89 110 0 0 44 28 65 0 22 59 23 31 44 21 9 0 45 168 73 0 76 118 84 85 96 78 73 91 47 32 20 23 21 24 44 21 28 9 13 46 18 13 24 16 13 23 36 7 14 30 0 14 18 20"
+SOLAR = "190 118 149 313 0 0 299 99 19 194 0 256 290 274 65 334 307 78 322 44 8 320 25 92 66 266 0 13 252 223 279 286 287 242 186 220 264 127 273 291 323 259 250 148 332 322 191 284 37 120 137 150 59 91 250 135 127 47 98 31 138 269 248 236 101 175 314 276 267 272 175 139 264 175 291 48 260 274 285 187 220 7 258 295 294 223 81 82 213 275 253 254 83 24 77 0 0 0 255 229 207 222 137 192 273 157 64 71 51 115 244 190 259 36 255 212 238 215 153 203 225 237 188 167 197 183 189 95 92 252 220 230 259 236 259 238 24 112 237 224 27 238 201 238 14 139 49 20 193 145 191 131 223"
+WIND = "7.4 8.0 12.6 11.5 14.3 14.9 8.6 13.8 20.1 8.6 6.9 9.7 9.2 10.9 13.2 11.5 12.0 18.4 11.5 9.7 9.7 16.6 9.7 12.0 16.6 14.9 8.0 12.0 14.9 5.7 7.4 8.6 9.7 16.1 9.2 8.6 14.3 9.7 6.9 13.8 11.5 10.9 9.2 8.0 13.8 11.5 14.9 20.7 9.2 11.5 10.3 6.3 1.7 4.6 6.3 8.0 8.0 10.3 11.5 14.9 8.0 4.1 9.2 9.2 10.9 4.6 10.9 5.1 6.3 5.7 7.4 8.6 14.3 14.9 14.9 14.3 6.9 10.3 6.3 5.1 11.5 6.9 9.7 11.5 8.6 8.0 8.6 12.0 7.4 7.4 7.4 9.2 6.9 13.8 7.4 6.9 7.4 4.6 4.0 10.3 8.0 8.6 11.5 11.5 11.5 9.7 11.5 10.3 6.3 7.4 10.9 10.3 15.5 14.3 12.6 9.7 3.4 8.0 5.7 9.7 2.3 6.3 6.3 6.9 5.1 2.8 4.6 7.4 15.5 10.9 10.3 10.9 9.7 14.9 15.5 6.3 10.9 11.5 6.9 13.8 10.3 10.3 8.0 12.6 9.2 10.3 10.3 16.6 6.9 13.2 14.3 8.0 11.5"
+TEMPERATURE = "67 72 74 62 56 66 65 59 61 69 74 69 66 68 58 64 66 57 68 62 59 73 61 61 57 58 57 67 81 79 76 78 74 67 84 85 79 82 87 90 87 93 92 82 80 79 77 72 65 73 76 77 76 76 76 75 78 73 80 77 83 84 85 81 84 83 83 88 92 92 89 82 73 81 91 80 81 82 84 87 85 74 81 82 86 85 82 86 88 86 83 81 81 81 82 86 85 87 89 90 90 92 86 86 82 80 79 77 79 76 78 78 77 72 75 79 81 86 88 97 94 96 94 91 92 93 93 87 84 80 78 75 73 81 76 77 71 71 78 67 76 68 82 64 71 81 69 63 70 77 75 76 68"
+
+
+def new_york():
+    days = [31, 30, 31, 31, 30]
+    columns = [np.array(text.split(), dtype=float) for text in (OZONE, SOLAR, WIND, TEMPERATURE)]
+    month, day = np.repeat([5.0, 6, 7, 8, 9], days), np.concatenate([np.arange(1.0, k + 1) for k in days])
+    table = np.column_stack([*columns, month, day])
+    return np.where(table == 0, np.nan, table)
+
+
+def test_littles_test_is_that_of_naniar():
+    """R's naniar::mcar_test(airquality): statistic 35.1, df 14, p.value 0.00142, missing.patterns 4."""
+    statistic, df, p, patterns = little_test(new_york())
+    assert round(statistic, 1) == 35.1
+    assert (df, patterns) == (14, 4)
+    assert p == pytest.approx(0.00142, abs=5e-6)
+
+
+def test_littles_test_rejects_as_often_as_it_should():
+    rng = np.random.default_rng(0)
+    p = []
+    for _ in range(60):
+        X = rng.normal(size=(200, 4)) @ rng.normal(size=(4, 4))
+        p.append(little_test(np.where(rng.random(X.shape) < 0.2, np.nan, X))[2])
+    assert np.mean(np.array(p) < 0.1) < 0.1 + 3 * np.sqrt(0.09 / 60)
+    assert chi2.sf(1.0, 1) < np.max(p)
+
+
+def test_a_report_tells_mechanisms_apart():
+    rng = np.random.default_rng(0)
+    full = rng.normal(size=(1500, 4)) @ np.linalg.cholesky(0.5 + 0.5 * np.eye(4)).T
+    y = full @ [1.0, 1.0, 2.0, 0.0] + 0.5 * rng.normal(size=1500)
+    X = full.copy()
+    X[rng.random(1500) < 0.3, 0] = np.nan  # completely at random
+    X[full[:, 3] > 0.7, 1] = np.nan  # by another column
+    X[full[:, 2] > 0.7, 2] = np.nan  # by its own value
+    report = missingness_report(X, y)
+    assert report.p_value < 1e-6
+    assert report.auc_p_value[0] > 0.01
+    assert report.auc[1] > 0.95
+    assert report.target_p_value[0] > 0.01
+    assert report.target_p_value[2] < 1e-6
+    assert report.target_shift[2] > 0.3
+    np.testing.assert_allclose(report.sensitivity[:, list(report.deltas).index(0.0)], 0, atol=1e-12)
+    assert report.sensitivity[2, -1] > report.sensitivity[2, -2] > 0
+    assert not report.sensitivity[3].any()
+    text = str(report)
+    assert text.startswith("Little's test of MCAR")
+    assert len(text.splitlines()) == 5
+
+
+def test_reports_of_any_table():
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": ["x", None, "y", "x"] * 10, "b": [1.0, 2.0, None, 4.0] * 10})
+    report = missingness_report(frame, ["u", "v"] * 20)
+    assert list(report.columns) == ["a", "b"]
+    for X in (np.full((5, 3), np.nan), np.ones((5, 3)), np.ones((1, 1)), new_york()):
+        assert np.isfinite(missingness_report(X).share).all()
+    with pytest.raises(ValueError, match="two classes; got 3"):
+        missingness_report(np.ones((3, 2)), ["a", "b", "c"])
+
+
+def test_holm():
+    np.testing.assert_allclose(holm(np.array([0.01, np.nan, 0.04, 0.03])), [0.03, np.nan, 0.06, 0.06])
