@@ -253,6 +253,11 @@ class PairSums(NamedTuple):
     other_sizes: NDArray[Any]
 
     @classmethod
+    def between(cls, X: Observed, Y: Observed | None = None, n_jobs: int | None = None) -> PairSums:
+        """Of the rows of X and Y (default X)."""
+        return cls.of_rows(*pair_sums(X, Y, n_jobs=n_jobs), X, Y)
+
+    @classmethod
     def of_rows(cls, sums: NDArray[Any], counts: NDArray[np.int32], X: Observed, Y: Observed | None = None) -> PairSums:
         """With the squares of the rows of X and Y (default X)."""
         own = row_squares(X), X.row_counts

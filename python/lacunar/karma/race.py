@@ -28,7 +28,7 @@ from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._threads import one_blas_thread, thread_count
 from lacunar.karma.expand import Expansion, check_expansion, expand, fit_expansion
-from lacunar.kernels import KernelForm, PairSums, RadialForm, pair_sums, settled_kernels
+from lacunar.kernels import KernelForm, PairSums, RadialForm, settled_kernels
 from lacunar.observed import Observed
 from lacunar.observed.rules import Array, Instance, Items, Rule, Table, floats
 
@@ -54,6 +54,7 @@ _CLOSE = 1.05  # models within this factor of the best squared error are average
 _ABSENT = 1e-12  # what a weight of 0 counts as: such a row has a prediction and no say
 _RIDGE = 1e-8  # on the diagonal of the landmarks' Gram
 _EXPANSION_ROWS = 20_000
+_SHARED_ROWS = 1000  # whose pair sums are kept between heats
 _BLOCK = 2**22  # kernel values made at once
 _HELD = 2**26  # kernel values kept while landmarks are fitted: 512 MB
 
@@ -78,7 +79,9 @@ class Data(NamedTuple):
     splits: list[Split] | None = None
 
     def take(self, index: _Ints) -> Data:
-        """Some of the rows with theirs; splits that keep no row on a side are dropped, and leave-one-out stands in for none."""
+        """Some of the rows, by ascending numbers; splits that keep no row on a side are dropped, and leave-one-out stands in for none."""
+        if len(index) == len(self.targets):
+            return self
         place = np.full(len(self.targets), -1, dtype=np.intp)
         place[index] = np.arange(len(index))
         sides = [tuple(place[side][place[side] >= 0] for side in split) for split in self.splits or ()]
@@ -113,13 +116,15 @@ class Trial(NamedTuple):
 class Grid:
     """Kernels of a race, values of C in ascending order, and kernels that the first heat cannot put out; what the race finds.
 
-    `trials` are all kernels and C tried so far; `distances` the median distances between rows by table.
+    `trials` are all kernels and C tried so far; `pairs` pair sums of few rows, for heats of the same rows; `distances` the median distances
+    between rows by table.
     """
 
     entries: list[Entry]
     Cs: _Floats = field(default_factory=CS.copy)
     kept: Sequence[Entry] = ()
     trials: list[Trial] = field(default_factory=list)
+    pairs: dict[tuple[int, str], tuple[Rows, PairSums]] = field(default_factory=dict)
     distances: dict[str, float] = field(default_factory=dict)
 
     def scaled(self, entry: Entry, pairs: PairSums) -> dict[str, Any]:
@@ -609,6 +614,15 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         if missing:
             raise ValueError(f"chosen_ must name tables that are stored; got {sorted(map(str, missing))}. Fit again")
 
+    def _kept_pairs(self, rows: Rows, table: str, grid: Grid) -> PairSums:
+        """Pair sums of rows, which heats of the same rows share."""
+        key = (id(rows.observed), table)
+        if key not in grid.pairs:
+            if rows.observed.shape[0] > _SHARED_ROWS:
+                return self._pairs(rows, table)
+            grid.pairs[key] = rows, self._pairs(rows, table)
+        return grid.pairs[key][1]
+
     def _pairs(self, rows: Rows, table: str, others: Rows | None = None) -> PairSums:
         """Sums over the pairs of rows and others (default the rows), of one table."""
         if table in _EXPANDED:
@@ -617,7 +631,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
             right = None if others is None else expand(others.observed, fitted)
         else:
             left, right = rows.observed, None if others is None else others.observed
-        pairs = PairSums.of_rows(*pair_sums(left, right, n_jobs=self.n_jobs), left, right)
+        pairs = PairSums.between(left, right, self.n_jobs)
         return (
             pairs if table != COMPLETED else _of_completed(pairs, rows, rows if others is None else others, self.n_jobs)
         )
@@ -644,7 +658,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
 
         jobs = thread_count(self.n_jobs)
         for table in dict.fromkeys(item.entry.table for item in items):
-            pairs = self._pairs(data.rows, table)
+            pairs = self._kept_pairs(data.rows, table, grid)
             mine = [k for k, item in enumerate(items) if item.entry.table == table]
             wanted = [(items[k].entry.kind, grid.scaled(items[k].entry, pairs)) for k in mine]
             made = settled_kernels(wanted, pairs, data.weight, real)
@@ -819,3 +833,32 @@ def described(trial: Trial) -> dict[str, Any]:
         kernel["indicators"] = bool(options["indicators"])
         kernel["expand"] = None if trial.entry.table == PLAIN else trial.entry.table
     return {**kernel, "C": trial.C}
+
+
+def results_table(trials: Sequence[Trial], unit: float = 1.0) -> dict[str, Any]:
+    """`cv_results_` in the keys of scikit-learn's searches, one row a kernel and C of a heat; errors in squared units.
+
+    Trials of a later heat, on more rows or in higher precision, rank before those of an earlier one.
+    """
+    last = {(str(trial.entry), trial.C, trial.n_rows): trial for trial in trials}
+    kept = list(last.values())
+    params = [described(trial) for trial in kept]
+    table: dict[str, Any] = {"params": params}
+    for name in ("gamma", "indicators", "normalize", "degree", "expand", "kernel", "length", "C"):
+        default = {"kernel": "karma", "gamma": np.nan, "length": np.nan, "degree": 1, "indicators": False}.get(name)
+        each = [one.get(name, default) for one in params]
+        table[f"param_{name}"] = np.array([str(v) for v in each] if name in ("normalize", "expand") else each)
+    table["heat"], table["n_rows"] = np.array([t.heat for t in kept]), np.array([t.n_rows for t in kept])
+    splits = max(len(trial.errors) for trial in kept)
+    scores = np.full((len(kept), splits), np.nan)
+    for k, trial in enumerate(kept):
+        scores[k, : len(trial.errors)] = -trial.errors * unit**2
+    for s in range(splits):
+        table[f"split{s}_test_score"] = scores[:, s].copy()
+    table["mean_test_score"] = np.nanmean(scores, axis=1)
+    spread = np.where(np.isfinite(scores), scores, np.nan)
+    table["std_test_score"] = np.array([np.nanstd(row) if np.isfinite(row).any() else np.nan for row in spread])
+    place = np.lexsort([-table["mean_test_score"], -table["heat"]])
+    table["rank_test_score"] = np.empty(len(kept), dtype=np.int32)
+    table["rank_test_score"][place] = np.arange(1, len(kept) + 1)
+    return table

@@ -1,9 +1,8 @@
-"""What a search is scored on and what it reports: splits and orders of rows, the table of results, C of other losses."""
+"""What a search is scored on and what it reports: splits and orders of rows, and C of other losses."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from lacunar._random import fixed_seed, generator
-from lacunar.karma.race import Trial, described
 from lacunar.observed import Observed
 
 _Floats = NDArray[np.float64]
@@ -78,35 +76,6 @@ def make_splits(cv: Any, y: NDArray[Any], codes: _Ints | None, kept: _Ints, rand
 
 def _kept(position: _Ints) -> _Ints:
     return position[position >= 0]
-
-
-def results_table(trials: Sequence[Trial], unit: float = 1.0) -> dict[str, Any]:
-    """`cv_results_` in the keys of scikit-learn's searches, one row a kernel and C of a heat; errors in squared units.
-
-    Trials of a later heat, on more rows or in higher precision, rank before those of an earlier one.
-    """
-    last = {(str(trial.entry), trial.C, trial.n_rows): trial for trial in trials}
-    kept = list(last.values())
-    params = [described(trial) for trial in kept]
-    table: dict[str, Any] = {"params": params}
-    for name in ("gamma", "indicators", "normalize", "degree", "expand", "kernel", "length", "C"):
-        default = {"kernel": "karma", "gamma": np.nan, "length": np.nan, "degree": 1, "indicators": False}.get(name)
-        each = [one.get(name, default) for one in params]
-        table[f"param_{name}"] = np.array([str(v) for v in each] if name in ("normalize", "expand") else each)
-    table["heat"], table["n_rows"] = np.array([t.heat for t in kept]), np.array([t.n_rows for t in kept])
-    splits = max(len(trial.errors) for trial in kept)
-    scores = np.full((len(kept), splits), np.nan)
-    for k, trial in enumerate(kept):
-        scores[k, : len(trial.errors)] = -trial.errors * unit**2
-    for s in range(splits):
-        table[f"split{s}_test_score"] = scores[:, s].copy()
-    table["mean_test_score"] = np.nanmean(scores, axis=1)
-    spread = np.where(np.isfinite(scores), scores, np.nan)
-    table["std_test_score"] = np.array([np.nanstd(row) if np.isfinite(row).any() else np.nan for row in spread])
-    place = np.lexsort([-table["mean_test_score"], -table["heat"]])
-    table["rank_test_score"] = np.empty(len(kept), dtype=np.int32)
-    table["rank_test_score"][place] = np.arange(1, len(kept) + 1)
-    return table
 
 
 _FOLDS = 5

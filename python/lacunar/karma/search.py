@@ -32,9 +32,10 @@ from lacunar.karma.race import (
     described,
     karma_entries,
     radial_entries,
+    results_table,
 )
 from lacunar.karma.regressor import KarmaRegressor
-from lacunar.karma.scoring import Split, choose_C, drawn_order, make_splits, results_table
+from lacunar.karma.scoring import Split, choose_C, drawn_order, make_splits
 from lacunar.karma.solvers import one_vs_rest
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
@@ -86,7 +87,7 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
         "chosen_": Items(Instance(dict)),
         "race_": Instance(KernelRace),
         "estimators_": Items(Instance(KarmaBatch), "models"),
-        "calibration_": floats("c"),
+        "calibration_": floats("parts"),
         "intercept_": OneOrMany((), "o"),
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -88,7 +88,9 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> View:
         """Rows as the members see them."""
         codes = self.encoder_.transform(self._readable(X))[:, self.kept_]
-        numbers = (0.5 * codes - 0.5 * self.mean_) / (0.5 * self.scale_)  # halves: differences of large numbers overflow
+        numbers = (0.5 * codes - 0.5 * self.mean_) / (
+            0.5 * self.scale_
+        )  # halves: differences of large numbers overflow
         T = np.where(self.categorical_, codes, np.clip(numbers, -_LARGEST, _LARGEST))
         return View(self._numbers(T), np.ascontiguousarray(T))
 
