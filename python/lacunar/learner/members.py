@@ -42,6 +42,7 @@ LEAST = 1e-4  # probability that a member may give a class
 _SMALLEST_TREES = 10  # of a forest cut short
 _STAGE = 40  # iterations of boosting between two looks at the loss out of fold
 _SMALL_LEAVES = 6
+_PILOT_FOLDS = 2  # on which usual and small trees compete
 _MANY_ROWS = 5000  # from which small trees are not tried
 _MANY_CLASSES = 3  # beyond which boosting takes longer steps
 
@@ -163,13 +164,19 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
         return grown[0].values if lesson.n_classes else np.column_stack([each.values for each in grown])
 
     def _best(self, lesson: Lesson, y: NDArray[Any], last: int) -> Grown:
-        """The better of usual and small trees; the small ones only where they cost little."""
-        usual = 15 if lesson.n < 2000 else 31
+        """Usual or small trees, whichever do better on two folds, grown on all; small ones are tried only where they cost little."""
         until = lesson.deadline if last == 1 or np.isinf(lesson.deadline) else perf_counter() + lesson.left() / last
-        tried = [_grown(lesson, y, usual, until)]
+        cuts = [(train, test) for train, test in lesson.cuts() if not lesson.n_classes or np.ptp(y[train])]
+        if not cuts:
+            raise ValueError("every fold has rows of one class only")
+        tried = [_Folds(lesson, y, 15 if lesson.n < 2000 else 31)]
         if lesson.n < _MANY_ROWS and lesson.n_classes <= _MANY_CLASSES and (lesson.n_classes or lesson.Y.shape[1] == 1):
-            tried.append(_grown(lesson, y, _SMALL_LEAVES, until))
-        return min(tried, key=lambda each: each.loss)
+            tried.append(_Folds(lesson, y, _SMALL_LEAVES))
+            for each in tried:
+                each.grow(cuts[:_PILOT_FOLDS], until)
+        best = min(tried, key=lambda each: each.loss)
+        best.grow(cuts, until)
+        return best.finish()
 
     def _keep(self, models: list[list[Any]], lesson: Lesson) -> None:
         """Models with the same classes share their trees; a fold may lack a class."""
@@ -203,39 +210,59 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
 class Grown(NamedTuple):
     """Boosting models of all folds with the same number of iterations."""
 
-    loss: float
     n_iter: int
     models: list[Any]
     values: _Floats  # out of fold: (n, c) log probabilities, or (n,)
 
 
-def _grown(lesson: Lesson, y: NDArray[Any], leaves: int, until: float) -> Grown:
-    """Models of all folds, a stage of iterations at a time, until more of them lose out of fold or time runs out."""
-    wished = 120 if lesson.n < 1500 else (200 if lesson.n < 5000 or lesson.rest is not None else 300)
-    wished = max(40, wished // 2) if lesson.n_classes > _MANY_CLASSES else (200 if leaves == _SMALL_LEAVES else wished)
-    cuts = [(train, test) for train, test in lesson.cuts() if not lesson.n_classes or np.ptp(y[train])]
-    if not cuts:
-        raise ValueError("every fold has rows of one class only")
-    growing = [_Growing(_model(lesson, leaves), lesson, y, train, test) for train, test in cuts]
-    started, losses = perf_counter(), np.zeros(0)
-    while len(losses) < wished:
-        done = len(losses)
-        if done and perf_counter() + (perf_counter() - started) * _STAGE / done > until:
-            break
-        size = _STAGE // 4 if not done and np.isfinite(until) else _STAGE
-        more = Parallel(n_jobs=thread_count(lesson.n_jobs), prefer="threads")(
-            delayed(each.grow)(min(done + size, wished)) for each in growing
-        )
-        losses = np.concatenate([losses, np.sum(more, axis=0)])
-        if int(losses.argmin()) + 1 + _STAGE // 2 < len(losses):
-            break
-    best = int(losses.argmin()) + 1
-    values = np.zeros((lesson.n, max(lesson.n_classes, 1)))
-    for each in growing:
-        values[each.test] = each.values_after(best)
-        del each.model._predictors[best:]
-    values = values if lesson.n_classes else values[:, 0]
-    return Grown(float(losses[best - 1]), best, [each.model for each in growing], values)
+class _Folds:
+    """Boosting models of some folds that grow side by side, a stage of iterations at a time."""
+
+    def __init__(self, lesson: Lesson, y: NDArray[Any], leaves: int) -> None:
+        self._lesson, self._y, self._leaves = lesson, y, leaves
+        self._growing: list[_Growing] = []
+        self._losses = np.zeros(0)
+
+    @property
+    def loss(self) -> float:
+        """The least summed out-of-fold loss."""
+        return float(self._losses.min(initial=np.inf))
+
+    def grow(self, cuts: list[tuple[_Ints, _Ints]], until: float) -> None:
+        """Until more iterations lose out of fold or time runs out; folds that have models keep them."""
+        for train, test in cuts[len(self._growing) :]:
+            self._growing.append(_Growing(_model(self._lesson, self._leaves), self._lesson, self._y, train, test))
+        started, done = perf_counter(), 0
+        while done < self._wished and self._has_time(done, perf_counter() - started, until):
+            done = min(done + (_STAGE if done or np.isinf(until) else _STAGE // 4), self._wished)
+            Parallel(n_jobs=thread_count(self._lesson.n_jobs), prefer="threads")(
+                delayed(each.grow)(done) for each in self._growing
+            )
+            self._losses = np.sum([each.losses[:done] for each in self._growing], axis=0)
+            if int(self._losses.argmin()) + 1 + _STAGE // 2 < done:
+                return
+
+    def _has_time(self, done: int, seconds: float, until: float) -> bool:
+        return not done or perf_counter() + seconds * _STAGE / done < until
+
+    @property
+    def _wished(self) -> int:
+        """Iterations at most."""
+        n, classes = self._lesson.n, self._lesson.n_classes
+        if classes > _MANY_CLASSES:
+            return 60 if n < 1500 else 100
+        if self._leaves == _SMALL_LEAVES:
+            return 200
+        return 120 if n < 1500 else (200 if n < 5000 or self._lesson.rest is not None else 300)
+
+    def finish(self) -> Grown:
+        """Every model cut to the iterations that were best."""
+        best = int(self._losses.argmin()) + 1
+        values = np.zeros((self._lesson.n, max(self._lesson.n_classes, 1)))
+        for each in self._growing:
+            values[each.test] = each.values_after(best)
+            del each.model._predictors[best:]
+        return Grown(best, [each.model for each in self._growing], values if self._lesson.n_classes else values[:, 0])
 
 
 class _Growing:
@@ -245,10 +272,13 @@ class _Growing:
         self.model, self.test = model, test
         self._lesson, self._y, self._train = lesson, y, train
         self._values: list[_Floats] = []  # (iterations, rows, k) of every stage
+        self.losses = np.zeros(0)  # summed over the rows, after every iteration
 
-    def grow(self, iterations: int) -> _Floats:
-        """Grow to so many iterations, on one thread: sums do not depend on the machine. Summed losses of the new ones come back."""
-        lesson, known = self._lesson, sum(map(len, self._values))
+    def grow(self, iterations: int) -> None:
+        """Grow to so many iterations, on one thread: sums do not depend on the machine."""
+        lesson, known = self._lesson, len(self.losses)
+        if iterations <= known:
+            return
         self.model.set_params(max_iter=iterations)
         with one_openmp_thread():
             self.model.fit(lesson.view.T[self._train], self._y[self._train], sample_weight=lesson.weights(self._train))
@@ -257,9 +287,9 @@ class _Growing:
         by_step = steps.reshape(len(self.test), -1, len(start)).transpose(1, 0, 2)
         by_step[0] += self._values[-1][-1] if self._values else start
         self._values.append(np.cumsum(by_step, axis=0))
-        return self._losses(self._values[-1])
+        self.losses = np.concatenate([self.losses, self._losses_of(self._values[-1])])
 
-    def _losses(self, raw: _Floats) -> _Floats:
+    def _losses_of(self, raw: _Floats) -> _Floats:
         y, weight = self._y[self.test], self._lesson.weights(self.test)
         if not self._lesson.n_classes:
             each = (raw[:, :, 0] - y) ** 2
