@@ -156,6 +156,10 @@ def test_the_value_of_measuring_over_samples():
     np.testing.assert_allclose(one, GaussianRegressor(shrinkage=60, tol=1e-3).fit(X, y).value_of_measuring(rows))
     words = np.where(y > np.median(y), "yes", "no")
     assert np.argmax(value_of_measuring(X, words, rows)[0]) == np.argmax(exact[0])
+    whole = np.round(10 * y)  # floats are numbers, whole or not
+    found = value_of_measuring(X, whole, rows)
+    np.testing.assert_allclose(found, 100 * value_of_measuring(X, whole / 10, rows), rtol=1e-9)
+    np.testing.assert_allclose(found, value_of_measuring(X, whole.astype(int), rows), rtol=1e-9)
     with pytest.raises(ValueError, match="n_bags"):
         value_of_measuring(X, y, rows, n_bags=0)
 

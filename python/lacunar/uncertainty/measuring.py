@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_consistent_length
 
 from lacunar._random import fixed_seed, generator
@@ -18,6 +17,7 @@ from lacunar.observed.door import check_target
 
 _Floats = NDArray[np.float64]
 
+_MANY = 20  # different whole numbers, more than which are no classes
 _SHRINKAGE = 0.15  # of the covariance, in units of the rows
 
 
@@ -34,7 +34,7 @@ def value_of_measuring(
     X : array-like with NaN, frame or Observed, shape (n_rows, d)
         Rows to learn from.
     y : array-like of shape (n_rows,) or (n_rows, targets)
-        Numbers, or classes: then the variance is that of the indicators of the classes, summed (their Gini index falls by it).
+        Numbers, or classes (text, truth values, at most 20 different whole numbers that are not floats): then the variance is that of the indicators of the classes, summed (their Gini index falls by it).
     rows : array-like with NaN, frame or Observed, shape (m, d)
         Rows of which something is to be measured.
     cost : array-like of shape (d,), optional
@@ -89,8 +89,8 @@ def value_of_measuring(
 def _targets(y: Any) -> _Floats:
     """Numbers as they are, classes as indicators of all but one of two."""
     target = check_target(y, multi_output=True)
-    kind = type_of_target(target) if target.ndim == 1 or target.shape[1] == 1 else "continuous-multioutput"
-    if kind not in ("binary", "multiclass") or (target.dtype.kind in "iu" and len(np.unique(target)) > 20):
+    several = target.ndim == 2 and target.shape[1] > 1
+    if several or target.dtype.kind == "f" or (target.dtype.kind in "iu" and len(np.unique(target)) > _MANY):
         return check_target(y, y_numeric=True, multi_output=True).astype(np.float64)
     classes, code = np.unique(target, return_inverse=True)
     made = np.eye(len(classes))[code.ravel()]
