@@ -22,6 +22,8 @@ from lacunar.completion import (
 )
 from lacunar.persistence import load_model, save_model
 
+MEG = partial(OnlineMatrixClassifier, experts=None)  # the learner of the paper alone, without the pool of experts
+
 
 def blocks(n, trials, n_blocks=4, seed=0):
     """Block of every row and column, and pairs with the sign of their block, a tenth of them wrong."""
@@ -96,7 +98,7 @@ def meg(side, n, m):
 
     def run():
         know = SIDES[side]
-        return OnlineMatrixClassifier(rows=know(label), cols=know(label), calibrate=False).score_stream(i, j, y)
+        return MEG(rows=know(label), cols=know(label), calibrate=False).score_stream(i, j, y)
 
     return run, partial(good_enough, m)
 
@@ -118,7 +120,7 @@ def experts(n, m):
 def decided(n, m):
     """Labels alone decide like values do."""
     label, i, j, y = blocks(n, m)
-    new = partial(OnlineMatrixClassifier, calibrate=False)
+    new = partial(MEG, calibrate=False)
 
     def run():
         return new(SIDES["kernel"](label), SIDES["kernel"](label)).partial_fit(i, j, y)
@@ -133,7 +135,7 @@ def decided(n, m):
 
 def fitted(n, m, side="kernel", **options):
     label, i, j, y = blocks(n, m)
-    model = OnlineMatrixClassifier(SIDES[side](label), SIDES[side](label), **options).partial_fit(i, j, y)
+    model = MEG(SIDES[side](label), SIDES[side](label), **options).partial_fit(i, j, y)
     return model, label, (i, j, y)
 
 
@@ -205,7 +207,7 @@ def sparse_stream(n, m):
     i, j = np.random.default_rng(2).integers(0, n, size=(2, m))
     y = np.where(left[i, 0] * right[j, 0] > 0, 1, -1)
     sides = [Graph(side, kind="regularized", method="sparse") for side in (rows, cols)]
-    return partial(OnlineMatrixClassifier, *sides, calibrate=False), (i, j, y)
+    return partial(MEG, *sides, calibrate=False), (i, j, y)
 
 
 @case("sparse graph, learned", small={"n": 300, "m": 100}, large={"n": 10_000, "m": 300}, counted=False)
