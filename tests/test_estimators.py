@@ -42,6 +42,7 @@ from lacunar.lowrank import (
     SLRMRegressorCV,
     SMPCRRegressor,
 )
+from lacunar.uncertainty import MaskConformalClassifier, MaskConformalRegressor
 
 ESTIMATORS = [
     KarmaClassifier(),
@@ -104,6 +105,7 @@ BASELINES = [
     MatrixCompletionRegressor("bias", lam=1.0, mu=1e-3, random_state=0),
     MatrixCompletionRegressor("bias", mu_min=1e-3, tol=1e-3, random_state=0),
 ]
+WRAPPERS = [MaskConformalRegressor(), MaskConformalRegressor(masks="any"), MaskConformalClassifier()]
 
 
 WEIGHT_CHECKS = ("check_sample_weight_equivalence_on_dense_data", "check_sample_weight_equivalence_on_sparse_data")
@@ -138,7 +140,7 @@ def is_default(estimator):
 @parametrize_with_checks(
     [
         each
-        for each in (*ESTIMATORS, *TRANSFORMERS, *LEARNERS, *SUBSPACE_REGRESSORS, *BASELINES)
+        for each in (*ESTIMATORS, *TRANSFORMERS, *LEARNERS, *SUBSPACE_REGRESSORS, *BASELINES, *WRAPPERS)
         if not is_default(each)
     ],
     expected_failed_checks=expected_failures,
@@ -208,7 +210,8 @@ def test_exceptions_name_public_estimators():
     names = {each.__name__ for each in public_estimators()}
     assert {*NO_ARRAYS, *DEFAULT_FAILURES} <= names
     assert {
-        type(each).__name__ for each in (*ESTIMATORS, *TRANSFORMERS, *LEARNERS, *SUBSPACE_REGRESSORS, *BASELINES)
+        type(each).__name__
+        for each in (*ESTIMATORS, *TRANSFORMERS, *LEARNERS, *SUBSPACE_REGRESSORS, *BASELINES, *WRAPPERS)
     } <= names
 
 
