@@ -77,7 +77,7 @@ def pairs_of_features(size, table, y):
     rng = np.random.default_rng(0)
     sides = [Features(rng.normal(size=(500, size.k)), standardize=False) for _ in range(2)]
     i, j = rng.integers(500, size=(2, size.n))
-    OnlineMatrixClassifier(*sides, calibrate=False).fit((i, j), rng.choice([-1, 1], size=size.n))
+    OnlineMatrixClassifier(*sides, calibrate=False, experts=None).fit((i, j), rng.choice([-1, 1], size=size.n))
 
 
 def pairs_of_ids(size, table, y):
@@ -87,7 +87,7 @@ def pairs_of_ids(size, table, y):
     sides = [Kernel(np.exp(-np.square(p[:, None] - p).sum(axis=2))) for p in points]
     i, j = np.divmod(rng.permutation(size.D**2), size.D)
     y = np.where(points[0, i, 0] * points[1, j, 0] > 0, 1, -1)
-    OnlineMatrixClassifier(*sides, calibrate=False, step=0.3).fit((i, j), y)
+    OnlineMatrixClassifier(*sides, calibrate=False, step=0.3, experts=None).fit((i, j), y)
 
 
 class Fit(NamedTuple):

@@ -83,7 +83,7 @@ def dense(arguments):
 def error(rows, cols, i, j, y):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        model = OnlineMatrixClassifier(rows, cols, calibrate=False)
+        model = OnlineMatrixClassifier(rows, cols, calibrate=False, experts=None)
         return model.score_stream(i, j, y).error
 
 

@@ -42,10 +42,10 @@ ROWS = {  # and what it learns from: words, numbers or nothing
 }
 PAIRS = {  # the mapped table names a cell once, so that ids come with its entries: only features keep the model's size
     "OnlineMatrixClassifier, features": (
-        "OnlineMatrixClassifier(Features(SIDE), Features(SIDE[:200]), calibrate=False)",
+        "OnlineMatrixClassifier(Features(SIDE), Features(SIDE[:200]), calibrate=False, experts=None)",
         ("mapped pairs", "pairs"),
     ),
-    "OnlineMatrixClassifier, 200 + 200 ids": ("OnlineMatrixClassifier(calibrate=False)", ("pairs",)),
+    "OnlineMatrixClassifier, 200 + 200 ids": ("OnlineMatrixClassifier(calibrate=False, experts=None)", ("pairs",)),
 }
 SOURCES = {
     "mapped": "read_batches(Observed.load(f'{folder}/rows.observed'), size=size, target=labels)",

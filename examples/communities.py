@@ -44,7 +44,7 @@ def main():
     }
     wrong = {}
     for name, side in known.items():
-        model = OnlineMatrixClassifier(side, side)
+        model = OnlineMatrixClassifier(side, side, experts=None)
         score = model.score_stream(i, j, together)  # every pair is predicted, then learned
         wrong[name] = np.diff(score.running_mistakes, prepend=0)
         found = predictiveness(side, i[:200], j[:200], together[:200])

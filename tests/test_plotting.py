@@ -14,6 +14,7 @@ from lacunar.lowrank import GROUSE, PETRELS, SLRMRegressor
 from lacunar.plotting import (
     CoefficientDisplay,
     CoverageDisplay,
+    ExpertWeightsDisplay,
     ImportanceDisplay,
     MissingnessDisplay,
     RegretDisplay,
@@ -105,6 +106,17 @@ def test_tracking_error_falls_and_matches_a_run_by_hand():
     ahead.plot()
     means = TrackingErrorDisplay.from_predictions({"x": np.arange(10.0)}, window=5)
     np.testing.assert_array_equal(means.errors["x"], [2.0, 7.0])
+
+
+def test_weights_of_experts_are_those_of_the_pool():
+    i, j = np.random.default_rng(0).integers(0, 10, (2, 200))
+    model = OnlineMatrixClassifier().fit((i, j), (i + j) % 2)
+    display = ExpertWeightsDisplay.from_estimator(model, n=4)
+    assert len(display.lines_) == 4
+    trials, weights = model.expert_path_
+    for name, drawn in display.weights.items():
+        np.testing.assert_array_equal(drawn, weights[:, 0, model.expert_names_.index(name)])
+    np.testing.assert_array_equal(display.trials, trials)
 
 
 def test_regret_is_a_difference_of_sums():

@@ -51,7 +51,7 @@ SIDES = {
     "kernel": lambda label: Kernel(0.9 * (label[:, None] == label) + 0.1 * np.eye(len(label))),
     "features": lambda label: Features(np.eye(label.max() + 1)[label]),
     "graph": lambda label: Graph(ring_of_friends(label), kind="pd"),
-    "graph pinv": lambda label: Graph(ring_of_friends(label)),
+    "graph pinv": lambda label: Graph(ring_of_friends(label), "pinv"),
     "identity": lambda label: Identity(len(label)),
     "mix": lambda label: Mix(Graph(ring_of_friends(label), kind="pd")),
     "grown": lambda label: KernelFunction(lambda a, b: 1.0 if a % 4 == b % 4 else 0.1, points=None),
@@ -112,6 +112,17 @@ def experts(n, m):
         return OnlineMatrixClassifier(rows=know(label), cols=know(label), experts="auto", random_state=0).score_stream(
             i, j, y
         )
+
+    return run, partial(good_enough, m)
+
+
+@case("pool stream", small={"n": 40, "m": 300}, large={"n": 400, "m": 6000}, counted=False)
+def pooled(n, m):
+    label, i, j, y = blocks(n, m)
+
+    def run():
+        know = SIDES["features"]
+        return OnlineMatrixClassifier(know(label), know(label)).score_stream(i, j, y)
 
     return run, partial(good_enough, m)
 

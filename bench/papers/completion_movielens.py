@@ -52,6 +52,7 @@ def configurations(users, films):
         "own .5, scale .7": sides(users, films, 0.3, 0.2, 0.5) | {"step_scale": 0.7},
         "no side information": {"step_scale": 0.3},
         "auto": sides(users, films, 0.6, 0.2, 0.2) | {"experts": "auto"},
+        "pool": sides(users, films, 0.6, 0.2, 0.2) | {"experts": "pool"},
     }
 
 
@@ -113,7 +114,7 @@ def main():
         if options.only and name not in options.only:
             continue
         start = time.process_time()
-        score = OnlineMatrixClassifier(**chosen).score_stream(i, j, y)
+        score = OnlineMatrixClassifier(**{"experts": None, **chosen}).score_stream(i, j, y)
         wrong = np.diff(score.running_mistakes, prepend=0)
         report(name, wrong, score.probabilities, y, time.process_time() - start)
 

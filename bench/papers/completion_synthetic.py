@@ -20,7 +20,7 @@ BARS = {0.0: 0.13, 0.03125: 0.19, 0.125: 0.25, 0.5: 0.33}
 
 def learners(data):
     graphs = data.row_graph, data.column_graph
-    given = {"rows": Graph(graphs[0]), "cols": Graph(graphs[1])}
+    given = {"rows": Graph(graphs[0], "pinv"), "cols": Graph(graphs[1], "pinv")}
     mixed = {"rows": Mix(given["rows"]), "cols": Mix(given["cols"])}
     pd = {"rows": Graph(graphs[0], kind="pd", normalize=False), "cols": Graph(graphs[1], kind="pd", normalize=False)}
     paper = {
@@ -31,6 +31,7 @@ def learners(data):
         "defaults": given,
         "defaults, Mix": mixed,
         "experts='auto'": given | {"experts": "auto"},
+        "experts='pool'": given | {"experts": "pool"},
         "no side information": {},
         "step_scale=.5": given | {"step_scale": 0.5},
         "step_scale=2": given | {"step_scale": 2.0},
@@ -55,7 +56,7 @@ def main():
             i, j, y = data.order // options.n, data.order % options.n, data.labels.ravel()[data.order]
             for name, chosen in learners(data).items():
                 start = time.process_time()
-                score = OnlineMatrixClassifier(**chosen).score_stream(i, j, y)
+                score = OnlineMatrixClassifier(**{"experts": None, **chosen}).score_stream(i, j, y)
                 found.setdefault(name, []).append((score.error, score.loss, time.process_time() - start))
         bar = f", bar {BARS[beta]}" if options.n == 80 else ""
         print(f"beta {beta}, n {options.n}, {options.seeds} seeds, graphs of the {options.protocol}{bar}")

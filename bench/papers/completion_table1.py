@@ -60,6 +60,7 @@ def cell(n: int, beta: float, seed: int) -> dict[str, float | None]:
         blocks=(data.row_clusters, data.column_clusters),
         calibrate=False,
         tol=1e-6,
+        experts=None,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a step above 1, cut to 1, at the smallest sizes
@@ -71,7 +72,9 @@ def cell(n: int, beta: float, seed: int) -> dict[str, float | None]:
         "default": None,
     }
     if n <= DEFAULT_UP_TO:
-        free = OnlineMatrixClassifier(Graph(data.row_graph), Graph(data.column_graph), calibrate=False, tol=1e-6)
+        free = OnlineMatrixClassifier(
+            Graph(data.row_graph, "pinv"), Graph(data.column_graph, "pinv"), calibrate=False, tol=1e-6, experts=None
+        )
         found["default"] = free.score_stream(i, j, y).error
     return found
 

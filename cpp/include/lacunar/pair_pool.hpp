@@ -27,8 +27,8 @@ struct PoolRule {
   double smoothing = 1;        // observations that the coarser count is worth
   double refit_growth = 1.25;  // of the stream from one refit to the next
   Offset first_refit = 32;
-  int sweeps = 4;
-  double mixer_variance = .1;  // of the mixers' weights at the beginning
+  int sweeps = 6;
+  double mixer_variance = .2;  // of the mixers' weights at the beginning
   double mixer_noise = 0;
   int extra = 0;      // experts from outside
   bool same = false;  // rows and columns have one side information

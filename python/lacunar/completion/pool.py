@@ -50,7 +50,7 @@ _MIX = (0.6, 0.2, 0.2)  # info, const, own
 _MOST_VERTICES = 4000  # up to which the matrix exponentiated gradient takes part
 _COUNTS = ("n_seen", "n_updates", "n_mistakes")
 _RULE = {
-    "smoothing": 1.0, "refit_growth": 1.25, "first_refit": 32, "sweeps": 4, "mixer_variance": 0.1, "mixer_noise": 0.0,
+    "smoothing": 1.0, "refit_growth": 1.25, "first_refit": 32, "sweeps": 6, "mixer_variance": 0.2, "mixer_noise": 0.0,
 }  # fmt: skip
 _MODEL = {
     "rank": 0, "row_bias": True, "col_bias": True, "features": False, "pair_features": 0, "bias": 1.0, "factor": 0.5,

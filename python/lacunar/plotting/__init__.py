@@ -1,12 +1,19 @@
 """Pictures of tables with missing entries, models and streams: Display classes like scikit-learn's. matplotlib is imported on use."""
 
 from lacunar.plotting.bars import CoefficientDisplay, ImportanceDisplay, ScoresDisplay
-from lacunar.plotting.curves import CoverageDisplay, RegretDisplay, ShareCurveDisplay, TrackingErrorDisplay
+from lacunar.plotting.curves import (
+    CoverageDisplay,
+    ExpertWeightsDisplay,
+    RegretDisplay,
+    ShareCurveDisplay,
+    TrackingErrorDisplay,
+)
 from lacunar.plotting.missingness import MissingnessDisplay
 
 __all__ = [
     "CoefficientDisplay",
     "CoverageDisplay",
+    "ExpertWeightsDisplay",
     "ImportanceDisplay",
     "MissingnessDisplay",
     "RegretDisplay",

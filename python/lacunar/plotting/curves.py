@@ -453,6 +453,80 @@ class RegretDisplay(Curves):
             ax.axhline(0, color=inks(ax).quiet, linewidth=0.8)
 
 
+class ExpertWeightsDisplay(Curves):
+    """Weights of a pool's experts in the course of a stream.
+
+    Parameters
+    ----------
+    trials : array-like of shape (k,)
+        Pairs seen at every point.
+    weights : dict of str to array-like of shape (k,)
+        Of every expert at these points.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        After `plot`.
+    lines_ : dict of str to matplotlib Line2D
+        After `plot`.
+
+    See Also
+    --------
+    lacunar.completion.OnlineMatrixClassifier : Whose pool it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.completion import OnlineMatrixClassifier
+    >>> from lacunar.plotting import ExpertWeightsDisplay
+    >>> i, j = np.random.default_rng(0).integers(0, 20, (2, 400))
+    >>> model = OnlineMatrixClassifier().fit((i, j), (i + j) % 2)
+    >>> display = ExpertWeightsDisplay.from_estimator(model, n=3)
+    >>> len(display.weights)
+    3
+    """
+
+    def __init__(self, trials: ArrayLike, weights: dict[str, Any]) -> None:
+        self.trials = np.asarray(trials)
+        self.weights = {name: np.asarray(values, dtype=float) for name, values in weights.items()}
+        self.strong = tuple(weights)[:1]
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, n: int = 5, task: int = 0, ax: Any = None, **line_kw: Any
+    ) -> ExpertWeightsDisplay:
+        """Draw the experts that had most weight.
+
+        Parameters
+        ----------
+        estimator : OnlineMatrixClassifier
+            With experts="pool"; it has learned at least 32 pairs, after which weights are first written down.
+        n : int, default=5
+            Experts drawn: those with the largest mean weight.
+        task : int, default=0
+            Of several thresholds, which.
+        ax : matplotlib Axes, optional
+            Where to draw; default a new figure.
+        **line_kw : dict
+            For matplotlib's `plot`.
+
+        Returns
+        -------
+        display : ExpertWeightsDisplay
+            Drawn.
+        """
+        trials, weights = estimator.expert_path_
+        weights = weights[:, task]
+        first = np.argsort(-weights.mean(axis=0) if len(weights) else np.zeros(weights.shape[1]), kind="stable")[:n]
+        return cls(trials, {estimator.expert_names_[e]: weights[:, e] for e in first}).plot(ax, **line_kw)
+
+    def _lines(self) -> tuple[ArrayLike, dict[str, Any]]:
+        return self.trials, self.weights
+
+    def _labels(self) -> tuple[str, str]:
+        return "pairs seen", "weight"
+
+
 class TrackingErrorDisplay(Curves):
     """Error of subspace trackers along a stream.
 
