@@ -660,15 +660,18 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         for table in dict.fromkeys(item.entry.table for item in items):
             pairs = self._kept_pairs(data.rows, table, grid)
             mine = [k for k, item in enumerate(items) if item.entry.table == table]
-            wanted = [(items[k].entry.kind, grid.scaled(items[k].entry, pairs)) for k in mine]
-            made = settled_kernels(wanted, pairs, data.weight, real)
-            with one_blas_thread():
-                if jobs == 1:
-                    for k, (form, gram) in zip(mine, made, strict=True):
-                        work(k, form, gram)
-                else:
-                    team = Parallel(n_jobs=min(jobs, len(mine)), backend="threading")
-                    team(delayed(alone)(k, form, gram) for k, (form, gram) in zip(mine, made, strict=True))
+            at_once = len(mine) if len(data.targets) <= _SHARED_ROWS else jobs  # Grams of many rows fill memory
+            for start in range(0, len(mine), at_once):
+                some = mine[start : start + at_once]
+                wanted = [(items[k].entry.kind, grid.scaled(items[k].entry, pairs)) for k in some]
+                made = settled_kernels(wanted, pairs, data.weight, real)
+                with one_blas_thread():
+                    if jobs == 1:
+                        for k, (form, gram) in zip(some, made, strict=True):
+                            work(k, form, gram)
+                    else:
+                        team = Parallel(n_jobs=min(jobs, len(some)), backend="threading")
+                        team(delayed(alone)(k, form, gram) for k, (form, gram) in zip(some, made, strict=True))
         return found
 
     def _screen(self, few: Data, grid: Grid, deadline: float | None) -> list[Trial]:

@@ -56,6 +56,7 @@ from lacunar.observed.rules import (
 )
 
 _Floats = NDArray[np.float64]
+_EXACT = 5000  # rows to which the winners are fitted over the whole Gram
 _MANY = 20_000  # rows above which a weight table is fitted, and no Gram
 _HELD_OUT = 0.02  # share of many rows, _MOST_HELD_OUT at most, that decides between two tables
 _MOST_HELD_OUT = 20_000
@@ -77,6 +78,7 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
     _refit_best: Any
     _model: Any
     _values_of: Any
+    _loss_of: Any
 
     _held: ClassVar[dict[str, Rule]] = {
         **{name: Number(finite=False) for name in ("best_score_", "zero_imputation_score_")},
@@ -130,7 +132,9 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
         auto = self.options == "auto" and not many
         scale = fit_columns(X, weight, standardize=self.standardize)
         rows, order = scale_columns(X, scale), drawn_order(len(weight), codes, self.random_state)
-        race = KernelRace(race_rows=int(self.max_search_rows), average=int(self.average), n_jobs=self.n_jobs)
+        race = KernelRace(
+            race_rows=int(self.max_search_rows), full_rows=_EXACT, average=int(self.average), n_jobs=self.n_jobs
+        )
         race.set_params(screen_rows=min(race.screen_rows, race.race_rows))
         tables = [PLAIN, *race.fit_expansions(rows, order, ("gaussian", "levels") if auto else ())]
         grid = self._grid(tables, radial=auto and refit is None, many=many)
@@ -138,7 +142,7 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
         data = Data(Rows(rows, None), targets / unit, loss_weight, splits)
         self.n_iter_ = 1
         if many and refit is None:
-            return self._fit_many(X, y, targets, weight, order, grid, race.heats(data, order, grid)[0], unit)
+            return self._fit_many(X, y, targets, weight, order, grid, race.heats(data, order, grid), unit)
         if refit is None:
             values = race.run(data, order, grid, None)
             race.coef_, race.offset_ = race.coef_ * unit, race.offset_ * unit
@@ -156,10 +160,11 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
     def _grid(self, tables: list[str], *, radial: bool, many: bool) -> Grid:
         """Kernels on these tables; for many rows only those of small weight tables."""
         gammas = sorted({1, *self.gammas})
-        if many:
+        degree, indicators = (2 if self.options == "auto" and not many else 1), self.indicators
+        if many:  # tables with indicators take twice the time
             gammas = [gamma for gamma in gammas if gamma in (1, 2)]
-        degree = 2 if self.options == "auto" and not many else 1
-        options = (gammas, self.indicators, self.normalize, self.count_scale, degree)
+            indicators = [False] if False in indicators else indicators
+        options = (gammas, indicators, self.normalize, self.count_scale, degree)
         entries = [entry for table in tables for entry in karma_entries(table, *options)]
         zero = [entry for entry in entries if _imputes_zero(entry)]
         Cs = CS if self.Cs is None else np.sort(np.asarray(self.Cs, dtype=np.float64).ravel())
@@ -191,20 +196,24 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
         weight: _Floats,
         order: NDArray[np.intp],
         grid: Grid,
-        best: Trial,
+        trials: list[Trial],
         unit: float,
     ) -> Learned:
-        """The weight table of the race's best kernel, or of the default one where that does better on rows held out of both."""
+        """The weight table of the race's best kernel of the largest gamma, for which there are rows enough, or of the default one where
+        that does better on rows held out of both.
+        """
         held = np.sort(order[-min(int(len(order) * _HELD_OUT), _MOST_HELD_OUT) :])
         rest = np.setdiff1d(order, held)
         default = Trial(karma_entries(PLAIN, (2,), (False,), ("trace",), self.count_scale, 1)[0], 1.0)
+        most = max(trial.entry.options["gamma"] for trial in trials)
+        best = next(trial for trial in trials if trial.entry.options["gamma"] == most)
         found = []
         for trial in {(str(each.entry), each.C): each for each in (best, default)}.values():
             model = self._model(trial).fit(X[rest], y[rest], weight[rest])
             values = self._values_of(model, X[held])
-            off = np.average(np.square(values - targets[held]).mean(axis=1), weights=weight[held])
-            found.append((float(off), trial, model, values))
-        error, trial, model, values = min(found, key=lambda each: each[0])
+            found.append((self._loss_of(values, targets[held], y[held], weight[held]), trial, model, values))
+        _, trial, model, values = min(found, key=lambda each: each[0])
+        error = np.average(np.square(values - targets[held]).mean(axis=1), weights=weight[held])
         grid.trials.append(trial._replace(errors=np.array([error / unit**2]), n_rows=len(held), heat=3))
         self.estimators_, self.n_iter_ = [model], model.n_iter_
         self._report(grid, [described(trial)], unit)
@@ -312,8 +321,8 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
         How kernels and C are scored; "holdout" is a quarter of the rows at random, as in [1]_. Integers make stratified
         folds, plain ones where a class has fewer members.
     max_search_rows : int, default=1000
-        Rows of the second heat, drawn at random; the winners are fitted to all rows. Above 3,000 they are fitted through 1,500 rows
-        drawn as landmarks; above 20,000 the best kernel of gamma 1 or 2, or the default one, is fitted as a weight table to 98 %
+        Rows of the second heat, drawn at random; the winners are fitted to all rows. Above 5,000 they are fitted through 1,500 rows
+        drawn as landmarks; above 20,000 the best kernel of gamma 2, or the default one, is fitted as a weight table to 98 %
         of the rows, and the others choose between the two.
     average : int, default=4
         Most kernels that are averaged.
@@ -484,6 +493,12 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
             values.append(left_out)
         return Learned(np.mean(values, axis=0), kept)
 
+    def _loss_of(self, values: _Floats, targets: _Floats, y: NDArray[Any], weight: _Floats) -> float:
+        """Log loss of the probabilities that values give after their calibration, two numbers on thousands of rows."""
+        codes = np.searchsorted(self.classes_, y)
+        shares = probabilities(values, fit_calibration(values, codes, weight))
+        return -float(weight @ np.log(np.maximum(shares[np.arange(len(codes)), codes], 1e-12)))
+
     def _model(self, trial: Trial) -> KarmaClassifier:
         loss: Any = self._other_loss() or "squared"
         options = {name: getattr(self, name) for name in ("class_weight", "tol", "max_iter")}
@@ -528,7 +543,7 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> _Floats:
         """Probabilities of the classes: softmax(e^a F + b) of the values F.
 
-        a and b are fitted to leave-one-out values (above 3,000 rows those of landmarks, above 20,000 of held-out rows; with `refit_loss`
+        a and b are fitted to leave-one-out values (above 5,000 rows those of landmarks, above 20,000 of held-out rows; with `refit_loss`
         of 5 folds); with `refit_loss="logistic"` the mean over `estimators_` of their probabilities.
 
         Parameters
@@ -572,8 +587,8 @@ class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
     cv : "loo", "holdout", int, splitter or iterable of splits, default="loo"
         How kernels and C are scored; "holdout" is a quarter of the rows at random, as in [1]_.
     max_search_rows : int, default=1000
-        Rows of the second heat, drawn at random; the winners are fitted to all rows. Above 3,000 they are fitted through 1,500 rows
-        drawn as landmarks; above 20,000 the best kernel of gamma 1 or 2, or the default one, is fitted as a weight table to 98 %
+        Rows of the second heat, drawn at random; the winners are fitted to all rows. Above 5,000 they are fitted through 1,500 rows
+        drawn as landmarks; above 20,000 the best kernel of gamma 2, or the default one, is fitted as a weight table to 98 %
         of the rows, and the others choose between the two.
     average : int, default=4
         Most kernels that are averaged.
@@ -690,6 +705,9 @@ class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
         splits = make_splits(self.cv, target, None, index, self.random_state)
         self._search(some, kept, (kept - self.intercept_).reshape(len(kept), -1), weight, weight, splits)
         return self
+
+    def _loss_of(self, values: _Floats, targets: _Floats, y: NDArray[Any], weight: _Floats) -> float:
+        return float(weight @ np.square(values - targets).mean(axis=1))
 
     def _model(self, trial: Trial) -> KarmaRegressor:
         return KarmaRegressor(**self._model_params(trial))
