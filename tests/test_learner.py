@@ -347,6 +347,69 @@ def test_large_tables_are_folded_in_part(monkeypatch, task):
     assert np.array_equal(again.predict(sparse), model.predict(rows))
 
 
+# -- what is left open -------------------------------------------------------------------------------------------------------------
+
+
+def linear(n, share, seed=0):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(n, 3)) @ rng.normal(size=(3, 8)) + 0.3 * rng.normal(size=(n, 8))
+    y = rows @ rng.normal(size=8) + 0.5 * rng.normal(size=n)
+    rows[rng.random(rows.shape) < rng.uniform(0, share, size=(n, 1))] = np.nan
+    return rows, y
+
+
+def test_intervals_hold_for_any_number_of_missing_entries():
+    rows, y = linear(2400, 0.9)
+    model = LacunarRegressor(members=["gaussian"]).fit(rows[:800], y[:800])
+    low, high = model.predict_interval(rows[800:]).T
+    inside, missing = (low <= y[800:]) & (y[800:] <= high), np.isnan(rows[800:]).sum(axis=1)
+    for part in (missing <= 1, (missing > 1) & (missing <= 4), missing > 4):
+        assert 0.85 < inside[part].mean() < 0.95
+    mean, std = model.predict(rows[800:], return_std=True)
+    assert np.array_equal(mean, model.predict(rows[800:]))
+    assert np.allclose((low + high) / 2, mean, rtol=0, atol=1e-9)
+    assert std[missing > 5].mean() > 1.3 * std[missing <= 1].mean()
+    assert 0.85 < np.sqrt(np.mean((y[800:] - mean) ** 2)) / np.sqrt(np.mean(std**2)) < 1.15
+    assert (np.diff(model.predict_interval(rows, 0.5)) < np.diff(model.predict_interval(rows, 0.95))).all()
+
+
+def test_sets_hold_and_hold_the_likeliest():
+    rows, y = linear(1600, 0.9)
+    labels = np.digitize(y, [-2.0, 2.0])
+    model = LacunarClassifier(members=["logistic", "gaussian"]).fit(rows[:600], labels[:600])
+    sets = model.predict_set(rows[600:])
+    assert 0.86 < sets[np.arange(1000), labels[600:]].mean() < 0.95
+    assert sets[np.arange(1000), model.predict(rows[600:])].all()
+    with pytest.raises(ValueError, match="level"):
+        model.predict_set(rows, 1.5)
+
+
+def test_several_targets_have_intervals():
+    both_targets = np.c_[Y, -Y]
+    both_targets[::4, 1] = np.nan
+    model = LacunarRegressor(members=["gaussian"]).fit(X, both_targets)
+    assert model.predict_interval(X).shape == (N, 2, 2)
+    assert model.predict(X, return_std=True)[1].shape == (N, 2)
+
+
+def test_value_of_measuring_is_the_gaussian_one():
+    """Against conditioning the joint Gaussian of (x, y) entry by entry."""
+    rows, y = linear(500, 0.5)
+    model = LacunarRegressor(members=["gaussian"]).fit(rows, y)
+    posterior, codes, Z = model.posterior_, model.opened_[0], model.views_.transform(rows[:20]).Z
+    W, w = posterior.components_.T, codes.coef_[:, 0]
+    for z, value in zip(Z, model.value_of_measuring(rows[:20]), strict=True):
+        seen = np.flatnonzero(~np.isnan(z))
+        inner = W[seen] @ W[seen].T + posterior.noise_variance_ * np.eye(len(seen))
+        cov = np.eye(len(w)) - W[seen].T @ np.linalg.solve(inner, W[seen])
+        expected = (W @ cov @ w) ** 2 / (np.einsum("pk,kl,pl->p", W, cov, W) + posterior.noise_variance_)
+        assert np.allclose(value, np.where(np.isnan(z), expected, 0.0), rtol=1e-6, atol=1e-9)
+    dear = model.value_of_measuring(rows[:20], cost=np.full(8, 2.0))
+    assert np.allclose(2 * dear, model.value_of_measuring(rows[:20]))
+    labels = LacunarClassifier(members=["gaussian"]).fit(rows, y > 0)
+    assert (labels.value_of_measuring(rows[:20]) > 0).sum() == np.isnan(rows[:20]).sum()
+
+
 # -- what matters -----------------------------------------------------------------------------------------------------------------
 
 

@@ -24,9 +24,11 @@ from lacunar._threads import one_blas_thread
 from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.importance import importance
 from lacunar.learner.members import MEMBERS, Lesson, Rest
+from lacunar.learner.spread import TargetCodes
 from lacunar.learner.views import TableViews, View
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
+from lacunar.observed.door import check_numbers
 from lacunar.observed.rules import Array, Instance, Number, Optional, Rule
 
 _Floats = NDArray[np.float64]
@@ -201,6 +203,27 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
             "missing_sd": made["missing"].std(axis=0),
         }
 
+    def _opened(self, view: View, Y: _Floats) -> TargetCodes | None:
+        """How much of the targets a row leaves open, where there is a low-rank model to say so."""
+        return None if self.posterior_ is None else TargetCodes().fit(self.posterior_, view.Z, Y)
+
+    def _gains(self, X: Any, opened: Sequence[TargetCodes | None], cost: Any) -> _Floats:
+        """What measuring the missing entries would tell, (m, columns of the table), over cost."""
+        price = np.ones(self.n_features_in_) if cost is None else check_numbers(cost, "cost", ensure_2d=False)
+        if price.shape != (self.n_features_in_,) or not (price > 0).all():
+            raise ValueError(
+                f"cost must be {self.n_features_in_} numbers above 0, one a column; got shape {price.shape}, least {price.min():g}. "
+                "Give every column a price."
+            )
+        view, of_column = self.views_.transform(X), self.views_.source_[self.views_.places_]
+        made = np.zeros((len(view.Z), self.n_features_in_))
+        for each in opened:
+            if each is not None and self.posterior_ is not None:
+                gains = each.gains(self.posterior_, view.Z)
+                for place, column in enumerate(of_column):  # of the levels of a category the one that tells most
+                    made[:, column] = np.maximum(made[:, column], gains[:, place])
+        return np.asarray(made / price)
+
     # -- learning -------------------------------------------------------------------------------------------------------
 
     @property
@@ -255,8 +278,8 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
             return np.arange(len(rows))
         return _spread(codes, len(rows), -(-len(rows) // MOST_ROWS), self._seed)[0]
 
-    def _trained(self, table: Table, rows: _Ints, target: Target, deadline: float) -> tuple[Ensemble, _Floats]:
-        """An ensemble for the rows whose targets are known, and its out-of-fold values."""
+    def _trained(self, table: Table, rows: _Ints, target: Target, deadline: float) -> tuple[Ensemble, _Floats, View]:
+        """An ensemble for the rows whose targets are known, its out-of-fold values, and those rows."""
         chosen = self._sample(rows, target.codes)
         few, of_few = rows[chosen], target.take(chosen)
         rest = np.setdiff1d(np.arange(len(rows)), chosen, assume_unique=True)
@@ -277,7 +300,7 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
         made = Ensemble()
         with one_blas_thread():
             values = made.fit(lesson, self._names(), int(self.verbose))
-        return made, values
+        return made, values, lesson.view
 
     def _rest(self, table: Table, rows: _Ints, target: Target) -> Rest:
         """Rows beyond the sample as a sparse table in single precision, a batch at a time."""

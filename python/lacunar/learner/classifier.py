@@ -17,9 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._snapshot import all_or_nothing
 from lacunar.learner.base import LacunarBase, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
+from lacunar.learner.spread import TargetCodes, check_level, conformal
 from lacunar.learner.views import View
 from lacunar.observed.door import SparseMissing, check_partial_labels, check_target
-from lacunar.observed.rules import Instance, Rule, floats
+from lacunar.observed.rules import Instance, Optional, Rule, floats
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intp]
@@ -121,6 +122,9 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
         **LacunarBase._held,
         "ensemble_": Instance(Ensemble),
         "offsets_": floats("c"),
+        "opened_": Optional(Instance(TargetCodes)),
+        "scores_": floats("labelled", low=-1e-9, high=1),
+        "score_missing_": floats("labelled", low=0),
         "out_of_fold_": floats("labelled", "c", low=0, high=1 + 1e-9),
     }
 
@@ -179,9 +183,12 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
         self.classes_, codes = np.unique(labels[rows], return_inverse=True)
         target = self._target(codes, self._class_weighted(weight, rows, codes))
         self._fit_table(table, weight)
-        self.ensemble_, logs = self._trained(table, rows, target, deadline)
+        self.ensemble_, logs, view = self._trained(table, rows, target, deadline)
         of_sample = target.take(self._sample(rows, codes))
         self.out_of_fold_ = np.exp(logs)
+        self.scores_ = 1.0 - self.out_of_fold_[np.arange(len(logs)), of_sample.codes]
+        self.score_missing_ = np.isnan(view.T).sum(axis=1).astype(np.float64)
+        self.opened_ = self._opened(view, of_sample.Y)
         self.offsets_ = self._tuned(logs, of_sample)
         self._warn_of_classes(logs, of_sample)
         return self
@@ -306,6 +313,58 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
     def _logs(self, X: Any) -> _Floats:
         check_is_fitted(self)
         return self._in_batches(X, lambda view: self.ensemble_.predict(view, self.posterior_, self.n_jobs))
+
+    def predict_set(self, X: Any, level: float = 0.9) -> NDArray[np.bool_]:
+        """Sets of classes that hold for what a row lacks: of rows that lack about as many entries a share of `level` has its class in the set.
+
+        Parameters
+        ----------
+        X : as in `fit`, shape (m, d)
+        level : float, default=0.9
+            Coverage asked for.
+
+        Returns
+        -------
+        sets : ndarray of bool of shape (m, c)
+            Which classes are in the set; the likeliest always is.
+
+        Notes
+        -----
+        Classes whose probability is at least 1 - q, q a quantile of 1 - p(class of the row) out of fold (Sadinle, Lei and Wasserman 2019) among rows that
+        lack about as many entries: measured, not guaranteed.
+        """
+        asked = check_level(level)
+        check_is_fitted(self)
+
+        def within(view: View) -> _Floats:
+            chances = np.exp(self.ensemble_.predict(view, self.posterior_, self.n_jobs))
+            missing = np.isnan(view.T).sum(axis=1).astype(np.float64)
+            largest = conformal(self.scores_, self.score_missing_, missing, asked, view.T.shape[1])
+            return np.asarray(chances >= np.minimum(1.0 - largest, chances.max(axis=1))[:, None], dtype=np.float64)
+
+        return self._in_batches(X, within).astype(bool)
+
+    def value_of_measuring(self, X: Any, *, cost: Any = None) -> _Floats:
+        """Expected fall of the variance of the classes' indicators if a missing entry were measured, under the low-rank Gaussian.
+
+        Parameters
+        ----------
+        X : as in `fit`, shape (m, d)
+            Rows with entries to measure.
+        cost : array-like of shape (d,), default=None
+            Prices of the columns, above 0: values are divided by them.
+
+        Returns
+        -------
+        value : ndarray of shape (m, d)
+            Of indicators +1 and -1, summed over classes; 0 where the entry is known.
+
+        Notes
+        -----
+        As `LacunarRegressor.value_of_measuring`, of the indicators.
+        """
+        check_is_fitted(self)
+        return self._gains(X, [self.opened_], cost)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """`scoring` of the predictions.

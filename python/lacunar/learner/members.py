@@ -309,7 +309,7 @@ class _Growing:
     def values_after(self, iterations: int) -> _Floats:
         """(rows, c) log probabilities, or (rows, 1)."""
         raw = np.concatenate(self._values)[iterations - 1 : iterations]
-        return self._log_chances(raw)[0] if self._lesson.n_classes else raw[0]
+        return np.asarray(self._log_chances(raw)[0] if self._lesson.n_classes else raw[0])
 
 
 def _model(lesson: Lesson, leaves: int) -> Any:

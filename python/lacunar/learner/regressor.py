@@ -13,12 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._snapshot import all_or_nothing
 from lacunar.learner.base import LacunarBase, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
+from lacunar.learner.spread import Spread, TargetCodes, check_level
 from lacunar.learner.views import View
 from lacunar.observed.door import SparseMissing, check_partial_targets, check_target
-from lacunar.observed.rules import Array, Flag, Instance, Items, Rule, floats
+from lacunar.observed.rules import Array, Flag, Instance, Items, Optional, Rule, floats
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intp]
+
+_FEWEST_RESIDUALS = 10  # from which a scale is learned
 
 
 class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: ignore[misc]
@@ -73,6 +76,7 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
     See Also
     --------
     LacunarClassifier : The same for labels.
+    lacunar.uncertainty.MaskConformalRegressor : Intervals around any regressor.
     lacunar.lowrank.SLRMRegressor : The low-rank Gaussian alone, with standard deviations.
 
     Notes
@@ -99,6 +103,8 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
         **LacunarBase._held,
         "ensembles_": Items(Instance(Ensemble), length="groups"),
         "targets_": Items(Array("i", ("in_group",), low=0), length="groups", alike=False),
+        "opened_": Items(Optional(Instance(TargetCodes)), length="groups"),
+        "spreads_": Items(Optional(Items(Instance(Spread))), length="groups"),
         "target_mean_": floats("q"),
         "target_scale_": floats("q", low=np.finfo(np.float64).tiny),
         "flat_": Flag(),
@@ -157,6 +163,8 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
         self.target_mean_, self.target_scale_ = _scales(Y[counted], None if weight is None else weight[counted])
         scaled = (Y - self.target_mean_) / self.target_scale_
         self.ensembles_: list[Ensemble] = []
+        self.opened_: list[TargetCodes | None] = []
+        self.spreads_: list[list[Spread] | None] = []
         self.targets_: list[_Ints] = []
         self.out_of_fold_ = np.full(Y.shape, np.nan)
         groups = _groups(~np.isnan(scaled) & counted[:, None])
@@ -164,8 +172,9 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
             until = deadline if np.isinf(deadline) else deadline - self._left_of(deadline) * (left - 1) / left
             each = None if weight is None else weight[rows] / weight[rows].mean()
             target = Target(None, scaled[np.ix_(rows, targets)], 0, each)
-            made, values = self._trained(table, rows, target, until)
+            made, values, view = self._trained(table, rows, target, until)
             self.ensembles_.append(made)
+            self._fit_spread(view, values, target.take(self._sample(rows, None)).Y)
             self.targets_.append(targets)
             self.out_of_fold_[np.ix_(rows[self._sample(rows, None)], targets)] = (
                 values * self.target_scale_[targets] + self.target_mean_[targets]
@@ -174,19 +183,115 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
             self.out_of_fold_ = self.out_of_fold_[:, 0]
         return self
 
-    def predict(self, X: Any) -> _Floats:
+    def _fit_spread(self, view: View, values: _Floats, Y: _Floats) -> None:
+        """Standard deviations of the targets of one group, from residuals out of fold."""
+        opened = self._opened(view, Y)
+        self.opened_.append(opened)
+        if len(Y) < _FEWEST_RESIDUALS:
+            self.spreads_.append(None)
+            return
+        variances, missing = self._variances(view, opened, Y.shape[1]), _n_missing(view)
+        self.spreads_.append(
+            [Spread().fit(values[:, j], Y[:, j] - values[:, j], variances[:, j], missing) for j in range(Y.shape[1])]
+        )
+
+    def _variances(self, view: View, opened: TargetCodes | None, q: int) -> _Floats:
+        if opened is None or self.posterior_ is None:
+            return np.ones((len(view.Z), q))
+        return opened.variances(self.posterior_, view.Z)
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predicted numbers.
 
         Parameters
         ----------
         X : as in `fit`, shape (m, d)
+        return_std : bool, default=False
+            Whether standard deviations come too: of the target around its prediction, given what the row has and lacks.
 
         Returns
         -------
         values : ndarray of shape (m,) or (m, targets)
+        std : ndarray of the same shape
+            Only with `return_std`.
         """
         check_is_fitted(self)
-        made = self._in_batches(X, self._values)
+        if not return_std:
+            return self._shaped(self._in_batches(X, self._values))
+        made = self._in_batches(X, lambda view: np.hstack([self._values(view), self._widths(view, None)]))
+        values, std = np.hsplit(made, 2)
+        return self._shaped(values), self._shaped(std)
+
+    def predict_interval(self, X: Any, level: float = 0.9) -> _Floats:
+        """Intervals that hold for what a row lacks: of rows that lack about as many entries a share of `level` is inside.
+
+        Parameters
+        ----------
+        X : as in `fit`, shape (m, d)
+        level : float, default=0.9
+            Coverage asked for.
+
+        Returns
+        -------
+        intervals : ndarray of shape (m, 2) or (m, targets, 2)
+            Lower and upper ends; infinite where training rows are too few for the level.
+
+        Notes
+        -----
+        Prediction plus and minus a quantile of |residual| / std out of fold times std, among training rows that lack about as many entries
+        (cross-conformal, Vovk 2015). For rows like those of training this is measured, not guaranteed;
+        `lacunar.uncertainty.MaskConformalRegressor(method="cv+")` has a guarantee, and `masks="any"` for rows unlike them.
+        """
+        check_is_fitted(self)
+        asked = check_level(level)
+        made = self._in_batches(X, lambda view: np.hstack([self._values(view), self._widths(view, asked)]))
+        values, width = np.hsplit(made, 2)
+        intervals = np.stack([values - width, values + width], axis=2)
+        return intervals[:, 0] if self.flat_ else intervals
+
+    def value_of_measuring(self, X: Any, *, cost: Any = None) -> _Floats:
+        """Expected fall of the variance of the target if a missing entry were measured, under the low-rank Gaussian.
+
+        Parameters
+        ----------
+        X : as in `fit`, shape (m, d)
+            Rows with entries to measure.
+        cost : array-like of shape (d,), default=None
+            Prices of the columns, above 0: values are divided by them.
+
+        Returns
+        -------
+        value : ndarray of shape (m, d)
+            In shares of the target's variance, summed over targets; 0 where the entry is known.
+
+        Notes
+        -----
+        Cov(x_j, y | row)^2 / Var(x_j | row), exact under the model; of a category the level that tells most. Several entries at once, and averages over
+        resampled rows: `lacunar.uncertainty.value_of_measuring`.
+        """
+        check_is_fitted(self)
+        return self._gains(X, self.opened_, cost)
+
+    def _widths(self, view: View, level: float | None) -> _Floats:
+        """Standard deviations (m, targets), or half lengths of the intervals of a level."""
+        missing, made = _n_missing(view), np.empty((len(view.Z), len(self.target_mean_)))
+        for each, spreads, opened, targets in zip(
+            self.ensembles_, self.spreads_, self.opened_, self.targets_, strict=True
+        ):
+            if spreads is None:
+                raise ValueError(
+                    f"standard deviations and intervals need at least {_FEWEST_RESIDUALS} rows with a known target; fit had fewer. Give more."
+                )
+            values, variances = (
+                each.predict(view, self.posterior_, self.n_jobs),
+                self._variances(view, opened, len(targets)),
+            )
+            for j, (spread, target) in enumerate(zip(spreads, targets, strict=True)):
+                sigma = spread.sigma(values[:, j], variances[:, j], missing)
+                made[:, target] = sigma if level is None else spread.widths(sigma, missing, level, view.T.shape[1])
+        return np.asarray(made * self.target_scale_)
+
+    def _shaped(self, made: _Floats) -> _Floats:
         return made[:, 0] if self.flat_ else made
 
     def _values(self, view: View) -> _Floats:
@@ -244,6 +349,10 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
     def report_(self) -> dict[str, Any]:
         """Member, score, weight and seconds, as columns; with the number of the group of targets where there are several."""
         return report(self.ensembles_)
+
+
+def _n_missing(view: View) -> _Floats:
+    return np.asarray(np.isnan(view.T).sum(axis=1), dtype=np.float64)
 
 
 def _scales(Y: _Floats, weight: _Floats | None) -> tuple[_Floats, _Floats]:

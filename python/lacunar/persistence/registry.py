@@ -45,6 +45,7 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.LacunarRegressor": ("lacunar.learner", "LacunarRegressor"),
     "lacunar.learner.TableViews": ("lacunar.learner.views", "TableViews"),
     "lacunar.learner.Ensemble": ("lacunar.learner.ensemble", "Ensemble"),
+    **{f"lacunar.learner.{name}": ("lacunar.learner.spread", name) for name in ("TargetCodes", "Spread")},
     "lacunar.learner.Trees": ("lacunar.learner.trees", "Trees"),
     **{
         f"lacunar.learner.{name}": ("lacunar.learner.members", name)
