@@ -106,7 +106,7 @@ class GaussianRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     >>> X[rng.random(X.shape) < 0.2] = np.nan
     >>> mean, std = GaussianRegressor().fit(X, y).predict([[1, 1, 0], [np.nan, 1, 0], [1, np.nan, 0]], return_std=True)
     >>> std.round(1)
-    array([0.1, 2.9, 1. ])
+    array([0.2, 3. , 1. ])
     """
 
     _held: ClassVar[dict[str, Rule]] = {
