@@ -1,7 +1,8 @@
 """Online completion of a binary matrix, with side information about its rows and columns.
 
 After Herbster, Pasteris and Tse, *Online Matrix Completion with Side Information*: the matrix exponentiated gradient
-algorithm in kernel form. `classifier` is what users fit, `model` what it keeps at work, `engine` and `many` the algorithm;
+algorithm in kernel form, and a pool of cheap experts around it. `classifier` is what users fit, `model` what it keeps at work, `pool` the same
+for the pool, whose experts are in the core (`pair_pool`, `bilinear`), `engine` and `many` the algorithm;
 `side`, `features`, `points` and `graph` are side information, `theory` and `predictive` what it is worth.
 """
 
