@@ -200,14 +200,15 @@ void PairPool::count_experts(Index i, Index j) {
   const double* col = j < 0 ? none : s_.cols.data() + j * count_stride_[1];
   const double all = rate(s_.global.data(), .5), of_row = rate(row, all), of_col = rate(col, all);
   for (const double p : {all, of_col, of_row}) odds_.push_back(odds_of(p));
-  group_experts(0, i, j, of_col);
-  group_experts(1, i, j, of_row);
+  group_experts(0, i, j, all);
+  group_experts(1, i, j, all);
   for (const int side : {0, 1})
     if (!sides_[side].indptr.empty()) odds_.push_back(odds_of(vote(side, i, j, side == 0 ? of_col : of_row)));
   bucket_ = 4 * bucket_of(row[0] + row[1]) + bucket_of(col[0] + col[1]);
 }
 
-// What the column got from the row's groups (side 0), and the other way round.
+// What the column got from the row's groups (side 0), and the other way round; where nothing, the majority of all: the column's own
+// misleads where groups disagree.
 void PairPool::group_experts(int side, Index i, Index j, double prior) {
   const PoolSide& at = sides_[side];
   const Index member = side == 0 ? i : j, place = side == 0 ? j : i;
