@@ -11,7 +11,16 @@ from reference.karma import embedding, karma_gram
 from sklearn.svm import SVC
 
 from lacunar import Observed
-from lacunar.kernels import KernelForm, karma_embedding, karma_kernel, karma_kernel_sum, pair_sums, series
+from lacunar.kernels import (
+    KernelForm,
+    PairSums,
+    karma_embedding,
+    karma_kernel,
+    karma_kernel_sum,
+    pair_sums,
+    series,
+    settled_kernels,
+)
 
 METHODS = ["dense", "spmm", "inverted"]
 TOLERANCE = {np.float32: 2e-5, np.float64: 1e-12}
@@ -120,7 +129,7 @@ def test_composition_is_a_power_of_the_normalised_kernel(dtype, degree, normaliz
     form = KernelForm.fit(rows, gamma=2, normalize=normalize, degree=degree, coef0=0.5)
     gram = form.gram(rows)
     np.testing.assert_allclose(form.diagonal(rows), np.diag(gram), rtol=1e-12)
-    np.testing.assert_allclose(form.from_sums(*pair_sums(rows), rows), gram, rtol=1e-12)
+    np.testing.assert_allclose(form.of_pairs(PairSums.between(rows)), gram, rtol=1e-12)
     for method in METHODS:
         np.testing.assert_allclose(form.gram(rows[:17], rows, method=method), gram[:17], rtol=1e-11)
 
@@ -240,7 +249,7 @@ def test_pair_sums_make_every_kernel():
     X, Y = Observed.from_dense(holes(30, 8, 0.5)), Observed.from_dense(holes(20, 8, 0.5, seed=1))
     for normalize in (None, "trace", "cosine"):
         form = KernelForm.fit(Y, gamma=3, constant=1.0, indicators=1.0, normalize=normalize)
-        np.testing.assert_allclose(form.from_sums(*pair_sums(X, Y), X, Y), form.gram(X, Y), rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(form.of_pairs(PairSums.between(X, Y)), form.gram(X, Y), rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(form.diagonal(X), np.diag(form.gram(X)), rtol=1e-12)
 
 
@@ -304,7 +313,9 @@ def test_sums_and_searched_kernels_are_refused_where_they_overflow():
         pair_sums(Observed.from_dense([[1e200]]))
     rows = Observed.from_dense(np.ones((2, 30)))
     with pytest.raises(ValueError, match="gamma=1000"):
-        KernelForm(gamma=1000.0).from_sums(*pair_sums(rows), rows)
+        settled_kernels(
+            [(KernelForm, {"gamma": 1000.0, "count_scale": "raw"})], PairSums.between(rows), np.ones(2), np.float64
+        )
 
 
 def test_large_gamma_is_exact_where_it_fits():

@@ -255,13 +255,9 @@ class PairSums(NamedTuple):
     @classmethod
     def between(cls, X: Observed, Y: Observed | None = None, n_jobs: int | None = None) -> PairSums:
         """Of the rows of X and Y (default X)."""
-        return cls.of_rows(*pair_sums(X, Y, n_jobs=n_jobs), X, Y)
-
-    @classmethod
-    def of_rows(cls, sums: NDArray[Any], counts: NDArray[np.int32], X: Observed, Y: Observed | None = None) -> PairSums:
-        """With the squares of the rows of X and Y (default X)."""
         own = row_squares(X), X.row_counts
-        return cls(sums, counts, *own, *(own if Y is None else (row_squares(Y), Y.row_counts)))
+        other = own if Y is None else (row_squares(Y), Y.row_counts)
+        return cls(*pair_sums(X, Y, n_jobs=n_jobs), *own, *other)
 
 
 @dataclass(frozen=True)
@@ -450,13 +446,6 @@ class KernelForm:
         self.compose(values)
         return values
 
-    def from_sums(
-        self, sums: NDArray[np.float64], counts: NDArray[np.int32], X: Observed, Y: Observed | None = None
-    ) -> NDArray[np.float64]:
-        """The kernel from sums and counts of `pair_sums`, shape (n, m): many kernels share one pass over pairs."""
-        refuse_range(self.range_needed(X, Y), self.gamma, sums.dtype)
-        return self.of_pairs(PairSums.of_rows(sums, counts, X, Y))
-
     def gram(
         self,
         X: Observed,
@@ -529,6 +518,10 @@ def settled_kernels(
     for kind, options in wanted:
         if kind is KernelForm:
             form: Any = KernelForm.settle(pairs.squares, pairs.sizes, weight, **options)
+            with np.errstate(over="ignore", invalid="ignore"):
+                largest = np.max(form.combine(pairs.squares, pairs.sizes), initial=form.trace)
+            if not np.isfinite(largest):
+                refuse_range((1.0, np.inf), form.gamma, np.dtype(np.float64))
         else:
             form = RadialForm(**options)
         made.append((form, form.of_pairs(sums)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,31 +32,6 @@ Engine = PrimalModel | OnlineModel
 
 _BLOCK_VALUES = 2**23  # kernel values held at once by predictions: 64 MB
 _FINE_TOL = 1e-4  # a float32 table stalls at relative gaps of 1e-6 to 1e-5
-
-
-class KernelOptions(NamedTuple):
-    """What an estimator's parameters say about its kernel."""
-
-    gamma: float = 2
-    indicators: bool = False
-    normalize: Literal["trace", "cosine"] | None = "trace"
-    degree: int = 1
-    expand: str | None = None  # what the columns are expanded to before: see expand.py
-    count_scale: float | Literal["mean", "raw"] = "mean"
-
-
-def fit_form(X: Observed, weight: _Floats, options: KernelOptions) -> KernelForm:
-    """Kernel form on standardised rows X, with a constant feature; means of rows are weighted, as if rows repeated."""
-    return KernelForm.fit(
-        X,
-        gamma=options.gamma,
-        count_scale=options.count_scale,
-        constant=1.0,
-        indicators=options.indicators,
-        normalize=options.normalize,
-        degree=options.degree,
-        weight=weight,
-    )
 
 
 def row_weights(sample_weight: ArrayLike | None, X: Observed) -> _Floats:
@@ -128,9 +103,10 @@ class KarmaBase(BaseEstimator):  # type: ignore[misc]
         "n_rows_seen_": COUNT,
     }
 
-    def _kernel_options(self) -> KernelOptions:
-        degree = getattr(self, "degree", 1)
-        return KernelOptions(self.gamma, self.indicators, self.normalize, degree, count_scale=self.count_scale)
+    def _kernel_options(self) -> dict[str, Any]:
+        """What the parameters say about the kernel, as `KernelForm.fit` takes it."""
+        shared = {name: getattr(self, name) for name in ("gamma", "count_scale", "indicators", "normalize")}
+        return {**shared, "degree": getattr(self, "degree", 1)}
 
     def _columns(self) -> ColumnScale:
         return ColumnScale(self.mean_, self.scale_, self.observed_columns_)
@@ -143,7 +119,7 @@ class KarmaBase(BaseEstimator):  # type: ignore[misc]
         self.mean_, self.scale_, seen = fit_columns(X, weight, standardize=self.standardize)
         self.observed_columns_ = np.ones_like(seen) if later else seen
         rows = scale_columns(X, self._columns())
-        self.kernel_ = fit_form(rows, weight, self._kernel_options())
+        self.kernel_ = KernelForm.fit(rows, weight=weight, constant=1.0, **self._kernel_options())
         return rows
 
     def _adopt(self, engine: Engine) -> None:

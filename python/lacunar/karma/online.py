@@ -25,7 +25,6 @@ from lacunar.karma.base import (
     KarmaBatch,
     KarmaLabels,
     KarmaNumbers,
-    KernelOptions,
     row_weights,
     weighted_rows,
 )
@@ -60,8 +59,8 @@ class KarmaOnline(KarmaBase):
     }
     _held: ClassVar[dict[str, Rule]] = {**KarmaBase._held, "solver_": Word(("primal", "support"))}
 
-    def _kernel_options(self) -> KernelOptions:
-        return KernelOptions(self.gamma, False, None, count_scale="raw") if self._paper else super()._kernel_options()
+    def _kernel_options(self) -> dict[str, Any]:
+        return {"gamma": self.gamma, "count_scale": "raw"} if self._paper else super()._kernel_options()
 
     @property
     def _paper(self) -> bool:
