@@ -432,6 +432,13 @@ def test_importance_tells_values_from_missing_entries():
     assert table["value"].argmax() == 0
 
 
+def test_memory_limit_takes_a_sample():
+    rows, y = low_rank(3000)
+    model = LacunarRegressor(members=["gaussian", "table"], memory_limit=20).fit(rows, y)
+    assert model.members_ == ["gaussian", "table"]
+    assert np.isfinite(model.out_of_fold_).sum() < 1500
+
+
 # -- scikit-learn's machinery ---------------------------------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from lacunar.plotting import (
     ExpertWeightsDisplay,
     ImportanceDisplay,
     MissingnessDisplay,
+    PoolDisplay,
     RegretDisplay,
     ScoresDisplay,
     ShareCurveDisplay,
@@ -151,6 +152,15 @@ IMPORTANCE = {
 }
 
 
+REPORT = {"member": ["kernels", "forest"], "score": [0.9, 0.8], "weight": [0.7, 0.3], "seconds": [1.0, 2.0]}
+
+
+def test_the_pool_has_a_bar_a_member():
+    display = PoolDisplay(REPORT).plot()
+    assert [label.get_text() for label in display.ax_.get_yticklabels()] == ["kernels, 0.900", "forest, 0.800"]
+    np.testing.assert_allclose([bar.get_width() for bar in display.ax_.patches], [0.7, 0.3])
+
+
 def test_importance_has_two_bars_a_column():
     display = ImportanceDisplay(IMPORTANCE).plot()
     assert [label.get_text() for label in display.ax_.get_yticklabels()] == display.shown() == ["a", "b"]
@@ -275,6 +285,7 @@ def test_words_stand_out_from_the_ground(style):
             CoverageDisplay([0.1, 0.9], {"a": [0, 1]}, "error rate").plot(),
             CoefficientDisplay(["a"], [1.0]).plot(),
             ImportanceDisplay(IMPORTANCE).plot(),
+            PoolDisplay(REPORT).plot(),
             MissingnessDisplay.from_table([[1.0, np.nan]]),
         ]
         for display in displays:

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, _num_samples
+from sklearn.utils.validation import _check_sample_weight, _num_features, _num_samples
 
 from lacunar._log import say
 from lacunar._random import fixed_seed, generator
@@ -40,6 +40,7 @@ _ROWS_TO_JUDGE = 20
 MOST_ROWS = (
     40_000  # that are folded; of more the members learn from a sample, and a table of pairs of columns from the rest
 )
+_BYTES_A_ROW, _BYTES_AN_ENTRY, _FEWEST_SAMPLED = 16_000, 120, 1_000  # of a row that is folded
 _FOLDS_OF_LARGE = 3
 BATCH = 20_000  # rows seen at once beyond the sample
 _WARNED: weakref.WeakSet[Any] = weakref.WeakSet()  # learners that have warned of rows unlike those of training
@@ -85,6 +86,7 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
         "members": [StrOptions({"auto"}), list, tuple],
         "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split"]), "cv_object"],
         "time_limit": [Interval(Real, 0, None, closed="neither"), None],
+        "memory_limit": [Interval(Real, 0, None, closed="neither"), None],
         "sparse_missing": [StrOptions({"absent", "nan"})],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -99,6 +101,7 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
     members: Any
     cv: Any
     time_limit: float | None
+    memory_limit: float | None
     sparse_missing: Any
     random_state: Any
     n_jobs: int | None
@@ -108,11 +111,8 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
 
     def _fit_table(self, table: Table, weight: _Floats | None) -> None:
         """Learn the columns and the posterior, from a sample of a large table."""
-        rows = (
-            np.arange(table.n)
-            if table.n <= MOST_ROWS
-            else _spread(None, table.n, -(-table.n // MOST_ROWS), self._seed)[0]
-        )
+        most = self._most_rows(_num_features(table.X))
+        rows = np.arange(table.n) if table.n <= most else _spread(None, table.n, -(-table.n // most), self._seed)[0]
         some = table.take(rows)
         self.views_ = TableViews(sparse_missing=self.sparse_missing).fit(some)
         self.n_features_in_ = self.views_.encoder_.n_features_in_
@@ -274,9 +274,17 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
 
     def _sample(self, rows: _Ints, codes: _Ints | None) -> _Ints:
         """Places among `rows` that members fold: all of them, or a stratified sample of a large table."""
-        if len(rows) <= MOST_ROWS:
+        most = self._most_rows(self.n_features_in_)
+        if len(rows) <= most:
             return np.arange(len(rows))
-        return _spread(codes, len(rows), -(-len(rows) // MOST_ROWS), self._seed)[0]
+        return _spread(codes, len(rows), -(-len(rows) // most), self._seed)[0]
+
+    def _most_rows(self, columns: int) -> int:
+        """Rows that members fold: what a row takes is kernel values with landmarks, its views, and its places in trees."""
+        if self.memory_limit is None:
+            return MOST_ROWS
+        a_row = _BYTES_A_ROW + _BYTES_AN_ENTRY * columns
+        return int(np.clip(self.memory_limit * 2**20 / a_row, _FEWEST_SAMPLED, MOST_ROWS))
 
     def _trained(self, table: Table, rows: _Ints, target: Target, deadline: float) -> tuple[Ensemble, _Floats, View]:
         """An ensemble for the rows whose targets are known, its out-of-fold values, and those rows."""

@@ -49,6 +49,8 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
         Weights of classes, in training and in probabilities.
     time_limit : float, default=None
         Seconds after which no member begins and trees stop growing; one member is always trained.
+    memory_limit : float, default=None
+        MiB that members may take beyond the data, roughly: of more rows than fit they learn from a sample. None is 40,000 rows.
     sparse_missing : {"absent", "nan"}, default="absent"
         What is missing in a sparse matrix: entries it does not store, or stored NaN.
     random_state : int, RandomState or None, default=None
@@ -136,6 +138,7 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
         scoring: Any = "accuracy",
         class_weight: Any = None,
         time_limit: float | None = None,
+        memory_limit: float | None = None,
         sparse_missing: SparseMissing = "absent",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -146,6 +149,7 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
         self.scoring = scoring
         self.class_weight = class_weight
         self.time_limit = time_limit
+        self.memory_limit = memory_limit
         self.sparse_missing = sparse_missing
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -60,7 +60,8 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
                 say(verbose, "%s: left out, no time is left", name)
                 continue
             started, member = perf_counter(), MEMBERS[name]()
-            say(verbose, "%s: member %d of %d begins%s", name, k + 1, len(names), _left(lesson))
+            left = _left(lesson, names[k:], seconds, self.names_)
+            say(verbose, "%s: member %d of %d begins, %s", name, k + 1, len(names), left)
             try:
                 values = member.fit(lesson)
                 if not np.isfinite(values).all():
@@ -137,7 +138,11 @@ def _expected_seconds(name: str, lesson: Lesson) -> float:
         return 0.2 + 1e-3 * min(n, 3000) + 3e-4 * n
     if name == "gaussian":
         return 0.05 + 2e-6 * n * min(p, 200)
-    return 0.05 + 1e-6 * n * p if name == "logistic" else 0.3 + 4e-7 * n * p
+    if name == "logistic":
+        return 0.05 + 1e-6 * n * p
+    if name == "table":
+        return 1.0
+    return (0.3 + 3e-5 * n * p) * (max(lesson.n_classes, 3) / 3 if name == "boosting" else 0.5)
 
 
 def _score(values: _Floats, lesson: Lesson) -> float:
@@ -148,5 +153,12 @@ def _score(values: _Floats, lesson: Lesson) -> float:
     return float(np.mean(1.0 - errors))  # targets have variance 1
 
 
-def _left(lesson: Lesson) -> str:
-    return "" if np.isinf(lesson.deadline) else f", {max(lesson.left(), 0.0):.0f} s left"
+def _left(lesson: Lesson, names: Sequence[str], seconds: Sequence[float], finished: Sequence[str]) -> str:
+    """Time that is left by the limit, or that the remaining members may take, judged by those that are finished."""
+    if np.isfinite(lesson.deadline):
+        return f"{max(lesson.left(), 0.0):.0f} s left"
+    known = sum(_expected_seconds(name, lesson) for name in finished)
+    slower = max(sum(seconds) / known, 0.2) if finished else 1.0
+    return (
+        f"about {slower * sum(_expected_seconds(name, lesson) for name in names if _usable(name, lesson)):.0f} s left"
+    )

@@ -39,6 +39,8 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
         Folds of the out-of-fold values; a splitter must test every row once.
     time_limit : float, default=None
         Seconds after which no member begins and trees stop growing; one member is always trained.
+    memory_limit : float, default=None
+        MiB that members may take beyond the data, roughly: of more rows than fit they learn from a sample. None is 40,000 rows.
     sparse_missing : {"absent", "nan"}, default="absent"
         What is missing in a sparse matrix: entries it does not store, or stored NaN.
     random_state : int, RandomState or None, default=None
@@ -117,6 +119,7 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
         members: Any = "auto",
         cv: Any = 5,
         time_limit: float | None = None,
+        memory_limit: float | None = None,
         sparse_missing: SparseMissing = "absent",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -125,6 +128,7 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
         self.members = members
         self.cv = cv
         self.time_limit = time_limit
+        self.memory_limit = memory_limit
         self.sparse_missing = sparse_missing
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -1,6 +1,6 @@
 """Pictures of tables with missing entries, models and streams: Display classes like scikit-learn's. matplotlib is imported on use."""
 
-from lacunar.plotting.bars import CoefficientDisplay, ImportanceDisplay, ScoresDisplay
+from lacunar.plotting.bars import CoefficientDisplay, ImportanceDisplay, PoolDisplay, ScoresDisplay
 from lacunar.plotting.curves import (
     CoverageDisplay,
     ExpertWeightsDisplay,
@@ -16,6 +16,7 @@ __all__ = [
     "ExpertWeightsDisplay",
     "ImportanceDisplay",
     "MissingnessDisplay",
+    "PoolDisplay",
     "RegretDisplay",
     "ScoresDisplay",
     "ShareCurveDisplay",

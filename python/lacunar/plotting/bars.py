@@ -314,6 +314,88 @@ class ImportanceDisplay:
         return self
 
 
+class PoolDisplay:
+    """Members of the one learner: the weight of each in the pool, its own score beside its name.
+
+    Parameters
+    ----------
+    report : dict of columns
+        `report_` of a fitted `LacunarClassifier` or `LacunarRegressor`.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        After `plot`.
+
+    See Also
+    --------
+    lacunar.LacunarClassifier : Whose members are drawn.
+
+    Examples
+    --------
+    >>> from lacunar.plotting import PoolDisplay
+    >>> PoolDisplay({"member": ["kernels", "forest"], "score": [0.9, 0.8], "weight": [0.7, 0.3]}).shown()
+    ['kernels, 0.900', 'forest, 0.800']
+    """
+
+    def __init__(self, report: Mapping[str, Any]) -> None:
+        self.report = report
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **bar_kw: Any) -> PoolDisplay:
+        """Draw a fitted learner.
+
+        Parameters
+        ----------
+        estimator : fitted LacunarClassifier or LacunarRegressor
+            Its `report_` is drawn.
+        ax : matplotlib Axes, optional
+            Where to draw; default a new figure.
+        **bar_kw : dict
+            For matplotlib's `barh`.
+
+        Returns
+        -------
+        display : PoolDisplay
+            Drawn.
+        """
+        return cls(estimator.report_).plot(ax, **bar_kw)
+
+    def shown(self) -> list[str]:
+        """Read names and scores from the top.
+
+        Returns
+        -------
+        names : list of str
+            One a member.
+        """
+        pairs = zip(self.report["member"], self.report["score"], strict=True)
+        return [f"{name}, {score:.3f}" for name, score in pairs]
+
+    def plot(self, ax: Any = None, **bar_kw: Any) -> PoolDisplay:
+        """Draw a bar for every member.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; default a new figure.
+        **bar_kw : dict
+            For matplotlib's `barh`.
+
+        Returns
+        -------
+        display : PoolDisplay
+            This one, with `ax_` and `figure_`.
+        """
+        weights = np.asarray(self.report["weight"], dtype=float)
+        ax = axes_for(ax, (6.4, 0.42 * len(weights) + 0.9))
+        words = _named_rows(ax, self.shown())
+        ax.barh(np.arange(len(weights)), weights, **({"color": OURS, "height": 0.66} | bar_kw))
+        ax.set_xlabel("weight in the pool; beside the name its score out of fold", color=words.quiet, fontsize=10)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
 def _named_rows(ax: Any, names: Sequence[str]) -> Inks:
     """A row for every name, the first at the top, over a light grid; the colours of words."""
     quiet(ax)
