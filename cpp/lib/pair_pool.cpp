@@ -177,16 +177,22 @@ PairPool::PairPool(PoolRule rule, PoolSide rows, PoolSide cols)
   for (const int side : {0, 1}) grow(side, {});
 }
 
+// Whole or, but for room that the next call uses, not at all.
 void PairPool::grow(int side, const PoolSide& more) {
   PoolSide& at = sides_[side];
-  at.phi.insert(at.phi.end(), more.phi.begin(), more.phi.end());
-  at.groups.insert(at.groups.end(), more.groups.begin(), more.groups.end());
-  at.size += more.size;
-  (side == 0 ? s_.rows : s_.cols).resize(static_cast<std::size_t>(at.size * count_stride_[side]));
-  kin_.resize(side, at.size);
-  const Offset all = sides_[0].size + sides_[1].size;
-  for (auto& model : models_)
-    model.resize(model.rule().mirrored ? all : sides_[0].size, model.rule().mirrored ? all : sides_[1].size);
+  const Offset size = at.size + more.size, all = size + sides_[1 - side].size;
+  const Offset before = more.size > 0 ? at.size : size;
+  if (more.size > 0) {
+    at.phi.resize(static_cast<std::size_t>(size * at.d));
+    at.groups.resize(static_cast<std::size_t>(size) * at.levels.size());
+    std::copy(more.phi.begin(), more.phi.end(), at.phi.begin() + before * at.d);
+    std::copy(more.groups.begin(), more.groups.end(), at.groups.begin() + before * static_cast<Offset>(at.levels.size()));
+  }
+  (side == 0 ? s_.rows : s_.cols).resize(static_cast<std::size_t>(size * count_stride_[side]));
+  kin_.resize(side, size);
+  const Offset rows = side == 0 ? size : sides_[0].size, cols = side == 1 ? size : sides_[1].size;
+  for (auto& model : models_) model.resize(model.rule().mirrored ? all : rows, model.rule().mirrored ? all : cols);
+  at.size = size;
 }
 
 double PairPool::rate(const double* counts, double prior) const {

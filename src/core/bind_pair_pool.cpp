@@ -83,6 +83,7 @@ class Pool {
 
   void grow(int side, const py::dict& more) {
     const PoolSide given = side_of(more);
+    if (side < 0 || side > 1) throw std::invalid_argument("side must be 0 or 1");
     locked([&] { pool_.grow(side, given); });
   }
 
@@ -132,6 +133,7 @@ class Pool {
     return locked([&] { return pool_.weights(); });
   }
   int hedged() const { return pool_.hedged(); }
+  Offset size(int side) { return pool_.size(side); }
 
  private:
   // -1 stands for a vertex that is not known.
@@ -220,6 +222,7 @@ void Pool::set_state(const py::dict& kept) {
 void bind_pair_pool(py::module_& m) {
   py::class_<Pool>(m, "PairPool")
       .def(py::init<const py::dict&, const py::dict&, const py::dict&>())
+      .def("size", &Pool::size)
       .def("grow", &Pool::grow)
       .def("set_twins", &Pool::set_twins)
       .def("run", &Pool::run)

@@ -308,9 +308,9 @@ class PoolModel(Model):
         """Takes in the vertices that the side information has gained."""
         for side, (table, known) in enumerate(zip(self.tables, self.known, strict=True)):
             if table.side.size > self._sizes[side]:
-                more = known.plain(self._sizes[side])
-                for pool in self.pools:
-                    pool.grow(side, more)
+                for pool in self.pools:  # each from its own size: growing may have failed half-way
+                    if pool.size(side) < table.side.size:
+                        pool.grow(side, known.plain(pool.size(side)))
                 self._sizes[side] = table.side.size
         for side, table in enumerate(self.tables):  # a vertex may get its name late
             if len(table.number) != self._named[side]:
