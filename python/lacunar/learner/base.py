@@ -42,6 +42,7 @@ MOST_ROWS = (
 )
 _BYTES_A_ROW, _BYTES_AN_ENTRY, _FEWEST_SAMPLED = 16_000, 120, 1_000  # of a row that is folded
 _FOLDS_OF_LARGE = 3
+_EM_ROWS, _EM_ROWS_A_SECOND = 4_000, 150
 BATCH = 20_000  # rows seen at once beyond the sample
 _WARNED: weakref.WeakSet[Any] = weakref.WeakSet()  # learners that have warned of rows unlike those of training
 
@@ -137,7 +138,7 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
             return None
         started = perf_counter()
         try:
-            made = LowRankPosterior(random_state=self._seed).fit(Z, weight=weight)
+            made = LowRankPosterior(max_rows=self._posterior_rows(), random_state=self._seed).fit(Z, weight=weight)
         except Exception as error:
             warnings.warn(
                 f"the low-rank model could not be fitted and is left out: {type(error).__name__}: {error}",
@@ -147,6 +148,10 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
             return None
         say(self.verbose, "low-rank model: %.1f s", perf_counter() - started)
         return made
+
+    def _posterior_rows(self) -> int:
+        """Rows that EM sees: fewer where time is short."""
+        return _EM_ROWS if self.time_limit is None else int(np.clip(_EM_ROWS_A_SECOND * self.time_limit, 300, _EM_ROWS))
 
     def _with_always_seen(self, view: View) -> View:
         """Entries of columns that training always saw, completed where they are missing."""
