@@ -43,7 +43,7 @@ _SMALLEST_TREES = 10  # of a forest cut short
 _STAGE = 40  # iterations of boosting between two looks at the loss out of fold
 _SMALL_LEAVES = 6
 _PILOT_FOLDS = 2  # on which usual and small trees compete
-_MANY_ROWS = 5000  # from which small trees are not tried
+_MANY_ROWS, _MANY_COLUMNS = 5000, 100  # beyond which small trees are not tried
 _MANY_CLASSES = 3  # beyond which boosting takes longer steps
 
 
@@ -170,7 +170,7 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
         if not cuts:
             raise ValueError("every fold has rows of one class only")
         tried = [_Folds(lesson, y, 15 if lesson.n < 2000 else 31)]
-        if lesson.n < _MANY_ROWS and lesson.n_classes <= _MANY_CLASSES and (lesson.n_classes or lesson.Y.shape[1] == 1):
+        if _small_trees_are_cheap(lesson):
             tried.append(_Folds(lesson, y, _SMALL_LEAVES))
             for each in tried:
                 each.grow(cuts[:_PILOT_FOLDS], until)
@@ -326,6 +326,11 @@ def _model(lesson: Lesson, leaves: int) -> Any:
         early_stopping=False,
         warm_start=True,
     )
+
+
+def _small_trees_are_cheap(lesson: Lesson) -> bool:
+    one_output = lesson.n_classes <= _MANY_CLASSES if lesson.n_classes else lesson.Y.shape[1] == 1
+    return one_output and lesson.n < _MANY_ROWS and lesson.view.T.shape[1] <= _MANY_COLUMNS
 
 
 def _bins(lesson: Lesson) -> int:
