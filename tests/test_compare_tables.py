@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
 from lacunar.compare import Table, TableModel, UserError, choose_target, guess_task, load_problem, read_table
-from lacunar.datasets import load_breast_panels
+from lacunar.datasets import load_breast_panels, load_digit_quadrants
 from lacunar.karma import KarmaClassifier
 
 NAN = np.nan
@@ -178,4 +178,5 @@ def test_rows_without_target_are_left_out(tmp_path):
 
 
 def test_default_table_is_fixed():
+    np.testing.assert_array_equal(load_digit_quadrants()[0], load_digit_quadrants()[0])
     np.testing.assert_array_equal(load_breast_panels()[0], load_breast_panels()[0])

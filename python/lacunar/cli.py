@@ -38,7 +38,10 @@ def parser() -> argparse.ArgumentParser:
     fit.add_argument("table")
     fit.add_argument("--output", required=True, metavar="MODEL.lacunar")
     fit.add_argument(
-        "--learner", choices=["karma", "karma-2"], default="karma", help="karma chooses its kernel, karma-2 is fixed"
+        "--learner",
+        choices=["lacunar", "karma", "karma-2"],
+        default="lacunar",
+        help="lacunar pools five kinds of learners, karma chooses its kernel, karma-2 is fixed",
     )
     predict = commands.add_parser("predict", help="predict the rows of a table with a model file")
     predict.add_argument("model")

@@ -52,6 +52,16 @@ def _karma(task: str, search: bool) -> Callable[[int], Any]:
     return make
 
 
+def _pooled(task: str) -> Callable[[int], Any]:
+    def make(seed: int) -> Any:
+        from lacunar import learner
+
+        kind = "Classifier" if task == "classification" else "Regressor"
+        return getattr(learner, f"Lacunar{kind}")(random_state=seed)
+
+    return make
+
+
 def _linear(task: str) -> Any:
     if task == "regression":
         return RidgeCV(alphas=np.logspace(-3, 4, 15))
@@ -111,13 +121,19 @@ def learners(task: str, also: Sequence[str] = ()) -> list[Learner]:
     --------
     >>> from lacunar.compare import learners
     >>> [learner.name for learner in learners("regression")][:2]
-    ['KARMA', 'KARMA gamma=2']
+    ['lacunar', 'KARMA']
     """
     classes = task == "classification"
     model = "logistic regression" if classes else "ridge regression"
     boosting = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
     dummy = DummyClassifier if classes else DummyRegressor
     return [
+        Learner(
+            "lacunar",
+            True,
+            "kernels, a low-rank Gaussian, boosting, a forest and a linear model on the table as it is, pooled; nothing imputed",
+            _pooled(task),
+        ),
         Learner(
             "KARMA",
             True,
@@ -156,8 +172,8 @@ def learners(task: str, also: Sequence[str] = ()) -> list[Learner]:
 
 
 def own_learner(task: str, name: str) -> Learner:
-    """One of ours by its short name at the shell: "karma" or "karma-2"."""
-    return learners(task)[{"karma": 0, "karma-2": 1}[name]]
+    """One of ours by its short name at the shell: "lacunar", "karma" or "karma-2"."""
+    return learners(task)[{"lacunar": 0, "karma": 1, "karma-2": 2}[name]]
 
 
 @dataclass(frozen=True)

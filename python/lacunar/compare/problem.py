@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from lacunar.compare.tables import Table, UserError, pandas_module, read_table
-from lacunar.datasets import load_breast_panels
+from lacunar.datasets import load_digit_quadrants
 from lacunar.encode import TableEncoder
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ class Problem:
 
 def default_table() -> Table:
     """The embedded table, when no file is named."""
-    X, y, names = load_breast_panels()
+    X, y, names = load_digit_quadrants()
     frame = pandas_module().DataFrame(X, columns=names).assign(**{"class": y})
-    return Table(frame, "breast cancer (embedded; three panels, half of them hidden)", "class")
+    return Table(frame, "handwritten digits (embedded; four cameras, half of them off)", "class")
 
 
 def choose_target(table: Table, wish: str | None) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from lacunar.datasets.hide import (
     hide_mnar,
     hide_panels,
     load_breast_panels,
+    load_digit_quadrants,
 )
 from lacunar.datasets.make import (
     make_biclustered,
@@ -32,6 +33,7 @@ __all__ = [
     "hide_mnar",
     "hide_panels",
     "load_breast_panels",
+    "load_digit_quadrants",
     "make_biclustered",
     "make_block_margin",
     "make_coins",

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import expit
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.utils import Bunch
 
 from lacunar._random import generator
@@ -372,6 +372,43 @@ def load_breast_panels(
     panels = [range(10), range(10, 20), range(20, 30)]
     X = hide_blocks(data.data, panels, share_observed, random_state=random_state).data
     return X, data.target_names[data.target], [str(name) for name in data.feature_names]
+
+
+def load_digit_quadrants(
+    *, n_rows: int = 900, share_observed: float = 0.5, random_state: int = 0
+) -> tuple[NDArray[np.float64], NDArray[np.int64], list[str]]:
+    """Handwritten digits, 8 x 8 pixels, of which four cameras see a quadrant each, and some do not work.
+
+    The quadrants say different things, so that a missing one cannot be filled in from the others: real images, with artificial missing entries.
+
+    Parameters
+    ----------
+    n_rows : int, default=900
+        Of the 1,797 digits of scikit-learn, from the first.
+    share_observed : float, default=0.5
+        Probability that a camera works, given that one does.
+    random_state : int, default=0
+        Draws which.
+
+    Returns
+    -------
+    X : ndarray of shape (n_rows, 64)
+        Brightness from 0 to 16, NaN where missing.
+    y : ndarray of shape (n_rows,)
+        The digit.
+    names : list of str
+        Row and column of every pixel.
+
+    Examples
+    --------
+    >>> from lacunar.datasets import load_digit_quadrants
+    >>> load_digit_quadrants()[0].shape
+    (900, 64)
+    """
+    data, pixels = load_digits(), np.arange(64).reshape(8, 8)
+    quadrants = [pixels[i : i + 4, j : j + 4].ravel() for i in (0, 4) for j in (0, 4)]
+    X = hide_blocks(data.data[:n_rows], quadrants, share_observed, random_state=random_state).data
+    return X, data.target[:n_rows].astype(np.int64), [f"pixel {i} {j}" for i in range(8) for j in range(8)]
 
 
 class DenseEntries:
