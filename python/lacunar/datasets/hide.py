@@ -406,7 +406,7 @@ def load_digit_quadrants(
     (900, 64)
     """
     data, pixels = load_digits(), np.arange(64).reshape(8, 8)
-    quadrants = [pixels[i : i + 4, j : j + 4].ravel() for i in (0, 4) for j in (0, 4)]
+    quadrants = [pixels[i : i + 4, j : j + 4].ravel().tolist() for i in (0, 4) for j in (0, 4)]
     X = hide_blocks(data.data[:n_rows], quadrants, share_observed, random_state=random_state).data
     return X, data.target[:n_rows].astype(np.int64), [f"pixel {i} {j}" for i in range(8) for j in range(8)]
 
