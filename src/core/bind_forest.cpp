@@ -14,7 +14,8 @@ void expect_trees(const Array<Index>& feature, const Array<Index>& left, const A
     const Index at = feature.data()[node], l = left.data()[node], r = right.data()[node];
     const bool leaf = at < 0;
     if (at >= n_cols || (leaf && (l < 0 || l >= n_leaves)) || (!leaf && (l <= node || l >= n || r <= node || r >= n)))
-      throw std::invalid_argument("node " + std::to_string(node) + " of the trees does not lead to later nodes or to a leaf");
+      throw std::invalid_argument("node " + std::to_string(node) +
+                                  " of the trees does not lead to later nodes or to a leaf");
   }
 }
 
@@ -39,10 +40,10 @@ void add_forest_to(const Array<double>& rows, const Array<Index>& roots, const A
   expect_trees(feature, left, right, n_cols, values.shape(0));
   for (py::ssize_t k = 0; k < category_set.size(); ++k)
     if (category_set.data()[k] >= sets.size() / 8) throw std::invalid_argument("a node names a set that is not there");
-  const Forest forest{roots.data(),     outputs.data(),      static_cast<Offset>(roots.size()),
-                      feature.data(),   threshold.data(),    left.data(),
-                      right.data(),     missing_left.data(), category_set.data(),
-                      sets.data(),      values.data(),       width};
+  const Forest forest{roots.data(),   outputs.data(),      static_cast<Offset>(roots.size()),
+                      feature.data(), threshold.data(),    left.data(),
+                      right.data(),   missing_left.data(), category_set.data(),
+                      sets.data(),    values.data(),       width};
   const double* from = rows.data();
   double* to = out.mutable_data();
   const Offset n = rows.shape(0), n_outputs = out.shape(1);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "arrays.hpp"
+#include "meg_arrays.hpp"
 #include "lacunar/pair_pool.hpp"
 
 namespace lacunar::bind {
@@ -185,7 +186,9 @@ void each_array(PairPool& pool, F&& take) {
 py::dict Pool::state(bool history) {
   const std::lock_guard<std::mutex> turn(mutex_);
   py::dict made;
-  each_array(pool_, [&](const std::string& name, const std::vector<double>& values) { made[name.c_str()] = array_of(values); });
+  each_array(pool_, [&](const std::string& name, const std::vector<double>& values) {
+    made[name.c_str()] = array_of(values);
+  });
   const PoolState& s = pool_.state();
   made["n_seen"] = s.seen.size();
   made["next_refit"] = s.next_refit;
@@ -220,7 +223,7 @@ void Pool::set_state(const py::dict& kept) {
 }  // namespace
 
 void bind_pair_pool(py::module_& m) {
-  py::class_<Pool>(m, "PairPool")
+  py::class_<Pool>(m, "PairPool", plain_type(), "The pool of experts over pairs: it predicts and learns a stream.")
       .def(py::init<const py::dict&, const py::dict&, const py::dict&>())
       .def("size", &Pool::size)
       .def("grow", &Pool::grow)

@@ -7,22 +7,22 @@ namespace lacunar {
 
 // Trees one after another. A node with feature -1 is a leaf, and left is the number of its row of values.
 struct Forest {
-  const Index* roots;            // (n_trees) first node of a tree
-  const Index* outputs;          // (n_trees) first column of the sums to which its values are added
+  const Index* roots;    // (n_trees) first node of a tree
+  const Index* outputs;  // (n_trees) first column of the sums to which its values are added
   Offset n_trees;
-  const Index* feature;          // (n_nodes)
-  const double* threshold;       // (n_nodes) a number goes left where it is at most this
-  const Index* left;             // (n_nodes)
-  const Index* right;            // (n_nodes)
+  const Index* feature;               // (n_nodes)
+  const double* threshold;            // (n_nodes) a number goes left where it is at most this
+  const Index* left;                  // (n_nodes)
+  const Index* right;                 // (n_nodes)
   const unsigned char* missing_left;  // (n_nodes) where a missing entry goes
-  const Index* category_set;     // (n_nodes) which set of categories goes left; -1 where a threshold decides
-  const std::uint32_t* sets;     // (n_sets, 8) bits of categories 0 to 255
-  const float* values;           // (n_leaves, width)
+  const Index* category_set;          // (n_nodes) which set of categories goes left; -1 where a threshold decides
+  const std::uint32_t* sets;          // (n_sets, 8) bits of categories 0 to 255
+  const float* values;                // (n_leaves, width)
   Offset width;
 };
 
-// out (n, n_outputs) += the trees' values at rows (n, n_cols), NaN where an entry is missing. A row's sum runs over trees
-// in order, so that its bits do not depend on threads. O(n, trees, depth).
+// out (n, n_outputs) += the trees' values at rows (n, n_cols), NaN where an entry is missing. A row's sum runs over
+// trees in order, so that its bits do not depend on threads. O(n, trees, depth).
 void add_forest(const Forest& forest, const double* rows, Offset n, Offset n_cols, double* out, Offset n_outputs,
                 int n_threads);
 
