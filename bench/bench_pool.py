@@ -244,7 +244,10 @@ def main() -> None:
     parser.add_argument("--orders", type=int, default=5)
     parser.add_argument("--only", nargs="*", default=[""])
     parser.add_argument("--batch", action="store_true")
+    parser.add_argument("--quick", action="store_true", help="one order of the one stream that is drawn, not read")
     options = parser.parse_args()
+    if options.quick:
+        options.orders, options.only = 1, ["rank one"]
     names = [name for name in STREAMS if any(word in name for word in options.only)]
     if options.batch:
         batch([name for name in names if not any(word in name for word in ("communities", "links", "party"))])
