@@ -27,10 +27,12 @@ from lacunar.karma import (
     KarmaRegressor,
     KarmaRegressorCV,
 )
+from lacunar.learner import LacunarClassifier, LacunarRegressor
 from lacunar.lowrank import (
     GROUSE,
     PETRELS,
     POPCA,
+    GaussianRegressor,
     LowRankImputer,
     MPCRRegressor,
     SLRMOnlineRegressor,
@@ -39,6 +41,7 @@ from lacunar.lowrank import (
     SMPCRRegressor,
 )
 from lacunar.persistence import load_model, save_model
+from lacunar.uncertainty import MaskConformalClassifier, MaskConformalRegressor
 
 N, D = 24, 4
 RNG = np.random.default_rng(0)
@@ -50,6 +53,7 @@ THREE = np.digitize(Y, [-1, 1])
 PEOPLE = pd.DataFrame(
     {"n": [1.0, np.nan, 3.0], "c": ["u", "v", None], "day": ["2026-03-31", None, "2026-04-01"], "id": list("abc")}
 )
+FRAME = pd.DataFrame(X, columns=list("abcd")).assign(town=np.resize(["u", "v", "w", None], N))
 GRAM = np.eye(6) + 0.5
 RING = np.roll(np.eye(6), 1, axis=1) + np.roll(np.eye(6), -1, axis=1)
 
@@ -127,6 +131,15 @@ MODELS: dict[str, dict[str, Callable[[], Any]]] = {
         "graph": lambda: Graph(RING, "pd", ids=np.arange(6) * 10),
         "mix": lambda: Mix(Features(X[:5, :2]), info=0.5, const=0.3, own=0.2),
         "partition": lambda: KernelFunction("partition", points=np.array(["u", "v", "u"])),
+    },
+    "learner": {
+        "classifier": lambda: LacunarClassifier(cv=2).fit(X, LABELS),
+        "three": lambda: LacunarClassifier(members=["logistic", "boosting"], cv=2).fit(X, THREE),
+        "frame": lambda: LacunarClassifier(members=["forest", "gaussian"], cv=2).fit(FRAME, LABELS),
+        "regressor": lambda: LacunarRegressor(cv=2).fit(X, np.c_[Y, -Y]),
+        "gaussian": lambda: GaussianRegressor().fit(X, Y),
+        "intervals": lambda: MaskConformalRegressor(cv=2).fit(X, Y),
+        "sets": lambda: MaskConformalClassifier(cv=2).fit(X, LABELS),
     },
     "baselines": {
         "geom": lambda: GeomClassifier(n_rounds=2).fit(X, LABELS),

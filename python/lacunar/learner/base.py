@@ -327,6 +327,24 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
     def _left_of(self, deadline: float) -> float:
         return max(deadline - perf_counter(), 0.0)
 
+    def _check_loaded(self) -> None:
+        """Refuse a model file whose parts do not fit together: two rows are predicted, one with nothing observed and one of means."""
+        if "views_" not in vars(self):
+            return
+        try:
+            t, p = len(self.views_.kept_), max(len(self.views_.places_), 1)
+            nothing_and_means = np.array([[np.nan], [0.0]])
+            view = View(np.tile(nothing_and_means, p), np.tile(nothing_and_means, t))
+            with np.errstate(all="ignore"):
+                self._try(self._with_always_seen(view))
+        except Exception as error:
+            raise ValueError(
+                f"the parts of the model do not fit together ({type(error).__name__}: {error}). Fit again"
+            ) from None
+
+    def _try(self, view: View) -> None:
+        raise NotImplementedError
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.sparse = True

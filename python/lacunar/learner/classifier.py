@@ -432,6 +432,11 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
             )
         return np.searchsorted(self.classes_, labels)
 
+    def _try(self, view: View) -> None:
+        logs = self.ensemble_.predict(view, self.posterior_, 1)
+        if logs.shape != (len(view.Z), len(self.classes_)):
+            raise ValueError(f"log probabilities of {len(self.classes_)} classes are of shape {logs.shape}")
+
     @property
     def members_(self) -> list[str]:
         """Members that were trained."""

@@ -338,6 +338,14 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
 
         return self._importance(X, loss, n_repeats, random_state)
 
+    def _try(self, view: View) -> None:
+        targets = np.sort(np.concatenate(self.targets_))
+        if not np.array_equal(targets, np.arange(len(self.target_mean_))):
+            raise ValueError(f"groups of targets hold {targets}, not every one of {len(self.target_mean_)} once")
+        self._values(view)
+        if None not in self.spreads_:
+            self._widths(view, 0.5)
+
     @property
     def members_(self) -> list[str]:
         """Members that were trained."""

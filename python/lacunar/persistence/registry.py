@@ -49,7 +49,14 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.learner.Trees": ("lacunar.learner.trees", "Trees"),
     **{
         f"lacunar.learner.{name}": ("lacunar.learner.members", name)
-        for name in ("KernelMember", "GaussianMember", "BoostingMember", "ForestMember", "LogisticMember")
+        for name in (
+            "KernelMember",
+            "GaussianMember",
+            "BoostingMember",
+            "ForestMember",
+            "LogisticMember",
+            "TableMember",
+        )
     },
     **{f"lacunar.learner.{name}": ("lacunar.learner.pool", name) for name in ("LogPool", "LinearPool")},
 }
