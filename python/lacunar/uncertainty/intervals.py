@@ -19,6 +19,7 @@ from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import all_or_nothing
 from lacunar.lowrank import GaussianRegressor
 from lacunar.observed.door import check_target
+from lacunar.observed.rules import Array, Rule, floats, whole
 from lacunar.uncertainty.masks import (
     encoder_of,
     missing_of,
@@ -119,6 +120,16 @@ class MaskConformalRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         "method": [StrOptions({"refit", "cv+"})],
         "cv": [Interval(Integral, 2, None, closed="left")],
         "random_state": ["random_state"],
+    }
+
+    _held: ClassVar[dict[str, Rule]] = {
+        "scores_": floats("N", low=0),
+        "score_missing_": floats("N", low=0),
+        "score_copied_": Array("b", ("N",)),
+        "score_fold_": whole("N"),
+        "scale_coef_": floats(4),
+        "scale_center_": floats(4),
+        "scale_unit_": floats(4, low=1e-9),
     }
 
     def __init__(

@@ -18,6 +18,7 @@ from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import all_or_nothing
 from lacunar.karma import KarmaClassifier
 from lacunar.observed.door import check_target
+from lacunar.observed.rules import Array, Rule, floats
 from lacunar.uncertainty.masks import missing_of, near_quantiles, opened, random_masks, with_hidden
 
 _Floats = NDArray[np.float64]
@@ -84,6 +85,12 @@ class MaskConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
         "masks": [StrOptions({"natural", "any"})],
         "cv": [Interval(Integral, 2, None, closed="left")],
         "random_state": ["random_state"],
+    }
+
+    _held: ClassVar[dict[str, Rule]] = {
+        "scores_": floats("N", high=1),
+        "score_missing_": floats("N", low=0),
+        "score_copied_": Array("b", ("N",)),
     }
 
     def __init__(
