@@ -21,7 +21,6 @@ from lacunar.active import MBEG, ActivePOPCA
 from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.karma import KarmaFeatures
-from lacunar.learner import LacunarClassifier, LacunarRegressor
 from lacunar.lowrank import (
     GROUSE,
     PETRELS,
@@ -71,8 +70,6 @@ LEARNERS = {
     "mc1-regressor": MatrixCompletionRegressor(lam=1.0, mu=1e-2, random_state=0),
     "mcb-regressor": MatrixCompletionRegressor("bias", lam=1.0, mu=1e-2, random_state=0),
     "imputer": LowRankImputer(random_state=0),
-    "learner": LacunarClassifier(members=["logistic", "kernels"], cv=2),
-    "learner-regressor": LacunarRegressor(members=["gaussian", "forest"], cv=2),
 }
 # Not learners of tables: pairs of ids, and rows that are asked for.
 OTHERS = {

@@ -331,7 +331,6 @@ class OfPairs(OnlineMatrixClassifier):
 NOT_PAIRS = "X has other than two columns, and X is pairs (row id, column id)"
 OF_PAIRS_FAILING = {
     "check_complex_data": "a complex number is a hashable id",
-    "check_estimators_partial_fit_n_features": "partial_fit takes (rows, cols, y)",
     "check_n_features_in": "ids are no features: there is no n_features_in_",
     "check_n_features_in_after_fitting": NOT_PAIRS,
     "check_classifier_not_supporting_multiclass": NOT_PAIRS,

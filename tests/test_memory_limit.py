@@ -14,7 +14,7 @@ from sklearn.base import clone
 if not Path("/proc/self/statm").exists():
     pytest.skip("this system does not say how much memory a process has", allow_module_level=True)
 
-ROOMS = (0.3, 1, 2, 4, 6, 8, 10, 15, 40, 120)  # MB beyond what the process has
+ROOMS = (0.3, 1, 2, 4, 6, 8, 10, 15, 40, 120, 300, 1000)  # MB beyond what the process has
 NAMES = ["karma-passes", "karma-online", "popca-tables", "petrels", "slrm-stream", "pairs"]
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(3000, 150)), RNG.integers(2, size=3000)

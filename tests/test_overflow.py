@@ -43,7 +43,9 @@ REMEDIES = ("Use ", "use ", "Scale ", "Divide ", "Leave ", "leave ", "lower C", 
 
 def attributes(model):
     """Float arrays that a model holds, in dicts too."""
-    for value in vars(model).values():
+    for name, value in vars(model).items():
+        if name == "cv_results_":  # says NaN where a kernel has no such parameter
+            continue
         for each in value.values() if isinstance(value, dict) else [value]:
             if isinstance(each, np.ndarray) and each.dtype.kind == "f":
                 yield each

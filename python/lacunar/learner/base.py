@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, _num_features, _num_samples
+from sklearn.utils.validation import _check_sample_weight, _num_samples
 
 from lacunar._log import say
 from lacunar._random import fixed_seed, generator
@@ -28,6 +28,7 @@ from lacunar.learner.spread import TargetCodes
 from lacunar.learner.views import TableViews, View
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
+from lacunar.observed.contract import refuse_sparse_format
 from lacunar.observed.door import check_numbers
 from lacunar.observed.rules import Array, Instance, Number, Optional, Rule
 
@@ -56,9 +57,16 @@ class Table(NamedTuple):
     @classmethod
     def of(cls, X: Any) -> Table:
         """Sparse matrices by rows; what is no table goes on to the encoder, which says so."""
-        X = X.tocsr() if sp.issparse(X) else X
+        if sp.issparse(X):
+            refuse_sparse_format(X)
+            X = X.tocsr()
         X = X if hasattr(X, "shape") or hasattr(X, "columns") or isinstance(X, Observed) else np.asarray(X)
         return cls(X, _num_samples(X))
+
+    @property
+    def columns(self) -> int:
+        """Roughly, for what is no table is refused by the encoder."""
+        return int((*getattr(self.X, "shape", ()), 1, 1)[1])
 
     def take(self, rows: _Ints) -> Any:
         if len(rows) == self.n and np.array_equal(rows, np.arange(self.n)):
@@ -112,7 +120,7 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
 
     def _fit_table(self, table: Table, weight: _Floats | None) -> None:
         """Learn the columns and the posterior, from a sample of a large table."""
-        most = self._most_rows(_num_features(table.X))
+        most = self._most_rows(table.columns)
         rows = np.arange(table.n) if table.n <= most else _spread(None, table.n, -(-table.n // most), self._seed)[0]
         some = table.take(rows)
         self.views_ = TableViews(sparse_missing=self.sparse_missing).fit(some)
@@ -348,7 +356,7 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = tags.input_tags.sparse = True
-        tags.input_tags.string = tags.input_tags.categorical = True
+        tags.input_tags.string = True
         return tags
 
 

@@ -244,7 +244,7 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
     def _warn_of_classes(self, logs: _Floats, target: Target) -> None:
         codes = target.codes
         assert codes is not None
-        if len(codes) < _ROWS_TO_WARN or len(self.classes_) < 2:
+        if len(codes) < _ROWS_TO_WARN or len(self.classes_) < 2 or self.class_weight is not None:
             return
         predicted = np.unique((logs + self.offsets_).argmax(axis=1))
         never = [str(self.classes_[k]) for k in np.setdiff1d(np.unique(codes), predicted)]
