@@ -216,7 +216,7 @@ def test_a_race_is_saved_and_loaded(tmp_path, full_rows):
 def test_a_deadline_in_the_past_leaves_one_kernel_of_everything():
     Z, Y, folds = table(n=200)
     race = KernelRace()
-    found = race.fit(Z, Y, folds, deadline=time.monotonic() - 1)
+    found = race.fit(Z, Y, folds, deadline=time.perf_counter() - 1)
     assert len(race.chosen_) == 1
     assert np.isfinite(found).all()
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from numbers import Integral
-from time import monotonic
+from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -459,7 +459,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         complete : callable, default=None
             From Z to Z with the missing entries filled; to be given to `predict` too.
         deadline : float, default=None
-            A time of `time.monotonic`: what has not begun by then is left out.
+            A time of `time.perf_counter`: what has not begun by then is left out.
 
         Returns
         -------
@@ -649,7 +649,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         found: list[Any] = [None] * len(items)
 
         def work(k: int, form: Form, gram: NDArray[Any]) -> None:
-            if k == 0 or deadline is None or monotonic() < deadline:
+            if k == 0 or deadline is None or perf_counter() < deadline:
                 found[k] = function(form, gram, items[k])
 
         def alone(*given: Any) -> None:
