@@ -60,7 +60,9 @@ class Table(NamedTuple):
         if sp.issparse(X):
             refuse_sparse_format(X)
             X = X.tocsr()
-        X = X if hasattr(X, "shape") or hasattr(X, "columns") or isinstance(X, Observed) else np.asarray(X)
+        if not (hasattr(X, "shape") or hasattr(X, "columns")):
+            made = np.asarray(X)
+            X = np.asarray(X, dtype=object) if made.dtype.kind in "US" else made  # numbers beside text stay numbers
         return cls(X, _num_samples(X))
 
     @property
@@ -106,6 +108,7 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
         "posterior_": Optional(Instance(LowRankPosterior)),
         "always_seen_": Array("b", ("t",)),
         "usual_share_": Number(low=0, high=1),
+        "seed_": Number(whole=True, low=0),
     }
     members: Any
     cv: Any
@@ -120,8 +123,11 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
 
     def _fit_table(self, table: Table, weight: _Floats | None) -> None:
         """Learn the columns and the posterior, from a sample of a large table."""
+        self.seed_ = int(
+            generator(fixed_seed(self.random_state)).integers(2**31 - 1)
+        )  # drawn once: a RandomState moves on
         most = self._most_rows(table.columns)
-        rows = np.arange(table.n) if table.n <= most else _spread(None, table.n, -(-table.n // most), self._seed)[0]
+        rows = np.arange(table.n) if table.n <= most else _spread(None, table.n, -(-table.n // most), self.seed_)[0]
         some = table.take(rows)
         self.views_ = TableViews(sparse_missing=self.sparse_missing).fit(some)
         self.n_features_in_ = self.views_.encoder_.n_features_in_
@@ -146,7 +152,7 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
             return None
         started = perf_counter()
         try:
-            made = LowRankPosterior(max_rows=self._posterior_rows(), random_state=self._seed).fit(Z, weight=weight)
+            made = LowRankPosterior(max_rows=self._posterior_rows(), random_state=self.seed_).fit(Z, weight=weight)
         except Exception as error:
             warnings.warn(
                 f"the low-rank model could not be fitted and is left out: {type(error).__name__}: {error}",
@@ -232,16 +238,13 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
         made = np.zeros((len(view.Z), self.n_features_in_))
         for each in opened:
             if each is not None and self.posterior_ is not None:
-                gains = each.gains(self.posterior_, view.Z)
+                gains, of_group = each.gains(self.posterior_, view.Z), np.zeros_like(made)
                 for place, column in enumerate(of_column):  # of the levels of a category the one that tells most
-                    made[:, column] = np.maximum(made[:, column], gains[:, place])
+                    of_group[:, column] = np.maximum(of_group[:, column], gains[:, place])
+                made += of_group
         return np.asarray(made / price)
 
     # -- learning -------------------------------------------------------------------------------------------------------
-
-    @property
-    def _seed(self) -> int:
-        return int(generator(fixed_seed(self.random_state)).integers(2**31 - 1))
 
     def _names(self) -> list[str]:
         """Members to train, in the order in which they are worth their time."""
@@ -269,7 +272,7 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
         """Test rows of every fold, a partition of the kept rows; a splitter counts all n rows of the table."""
         if isinstance(self.cv, Integral):
             splits = min(int(self.cv), _FOLDS_OF_LARGE if large else len(rows), len(rows))
-            return _spread(target.codes, len(rows), splits, self._seed)
+            return _spread(target.codes, len(rows), splits, self.seed_)
         place = np.full(n, -1)
         place[rows] = np.arange(len(rows))
         known = target.Y[:, 0] if target.codes is None else target.codes
@@ -290,7 +293,7 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
         most = self._most_rows(self.n_features_in_)
         if len(rows) <= most:
             return np.arange(len(rows))
-        return _spread(codes, len(rows), -(-len(rows) // most), self._seed)[0]
+        return _spread(codes, len(rows), -(-len(rows) // most), self.seed_)[0]
 
     def _most_rows(self, columns: int) -> int:
         """Rows that members fold: what a row takes is kernel values with landmarks, its views, and its places in trees."""
@@ -299,8 +302,10 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
         a_row = _BYTES_A_ROW + _BYTES_AN_ENTRY * columns
         return int(np.clip(self.memory_limit * 2**20 / a_row, _FEWEST_SAMPLED, MOST_ROWS))
 
-    def _trained(self, table: Table, rows: _Ints, target: Target, deadline: float) -> tuple[Ensemble, _Floats, View]:
-        """An ensemble for the rows whose targets are known, its out-of-fold values, and those rows."""
+    def _trained(
+        self, table: Table, rows: _Ints, target: Target, deadline: float
+    ) -> tuple[Ensemble, _Floats, Lesson, _Ints]:
+        """An ensemble for the rows whose targets are known, its out-of-fold values, what it learned from, and which of `rows` those are."""
         chosen = self._sample(rows, target.codes)
         few, of_few = rows[chosen], target.take(chosen)
         rest = np.setdiff1d(np.arange(len(rows)), chosen, assume_unique=True)
@@ -313,7 +318,7 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
             folds=self._folds(few, table.n, of_few, large=bool(rest.size)),
             weight=of_few.weight,
             posterior=self.posterior_,
-            seed=self._seed,
+            seed=self.seed_,
             n_jobs=self.n_jobs,
             deadline=deadline,
             rest=None if not rest.size else lambda: self._rest(table, rows[rest], target.take(rest)),
@@ -321,7 +326,7 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
         made = Ensemble()
         with one_blas_thread():
             values = made.fit(lesson, self._names(), int(self.verbose))
-        return made, values, lesson.view
+        return made, values, lesson, chosen
 
     def _rest(self, table: Table, rows: _Ints, target: Target) -> Rest:
         """Rows beyond the sample as a sparse table in single precision, a batch at a time."""

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._snapshot import all_or_nothing
 from lacunar.learner.base import LacunarBase, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
+from lacunar.learner.members import Lesson
 from lacunar.learner.spread import TargetCodes, check_level, conformal
 from lacunar.learner.views import View
 from lacunar.observed.door import SparseMissing, check_partial_labels, check_target
@@ -187,14 +188,13 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
         self.classes_, codes = np.unique(labels[rows], return_inverse=True)
         target = self._target(codes, self._class_weighted(weight, rows, codes))
         self._fit_table(table, weight)
-        self.ensemble_, logs, view = self._trained(table, rows, target, deadline)
-        of_sample = target.take(self._sample(rows, codes))
+        self.ensemble_, logs, lesson, _ = self._trained(table, rows, target, deadline)
         self.out_of_fold_ = np.exp(logs)
-        self.scores_ = 1.0 - self.out_of_fold_[np.arange(len(logs)), of_sample.codes]
-        self.score_missing_ = np.isnan(view.T).sum(axis=1).astype(np.float64)
-        self.opened_ = self._opened(view, of_sample.Y)
-        self.offsets_ = self._tuned(logs, of_sample)
-        self._warn_of_classes(logs, of_sample)
+        self.scores_ = 1.0 - self.out_of_fold_[np.arange(len(logs)), lesson.codes]
+        self.score_missing_ = np.isnan(lesson.view.T).sum(axis=1).astype(np.float64)
+        self.opened_ = self._opened(lesson.view, lesson.Y)
+        self.offsets_ = self._tuned(logs, lesson)
+        self._warn_of_classes(logs, lesson)
         return self
 
     def _target(self, codes: _Ints, weight: _Floats | None) -> Target:
@@ -216,9 +216,9 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
         of_rows = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[codes])
         return each * np.asarray(of_rows, dtype=np.float64)[codes]
 
-    def _tuned(self, logs: _Floats, target: Target) -> _Floats:
+    def _tuned(self, logs: _Floats, lesson: Lesson) -> _Floats:
         """Offsets of the classes' log probabilities with which `predict` scores best out of fold."""
-        offsets, codes, weight = np.zeros(len(self.classes_)), target.codes, target.weight
+        offsets, codes, weight = np.zeros(len(self.classes_)), lesson.codes, lesson.weight
         assert codes is not None
         if self.scoring == "accuracy" or len(self.classes_) < 2:
             return offsets
@@ -241,8 +241,8 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
                 best, offsets = top[0], _moved(offsets, k, top[2])
         return offsets
 
-    def _warn_of_classes(self, logs: _Floats, target: Target) -> None:
-        codes = target.codes
+    def _warn_of_classes(self, logs: _Floats, lesson: Lesson) -> None:
+        codes = lesson.codes
         assert codes is not None
         if len(codes) < _ROWS_TO_WARN or len(self.classes_) < 2 or self.class_weight is not None:
             return

@@ -176,11 +176,11 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
             until = deadline if np.isinf(deadline) else deadline - self._left_of(deadline) * (left - 1) / left
             each = None if weight is None else weight[rows] / weight[rows].mean()
             target = Target(None, scaled[np.ix_(rows, targets)], 0, each)
-            made, values, view = self._trained(table, rows, target, until)
+            made, values, lesson, chosen = self._trained(table, rows, target, until)
             self.ensembles_.append(made)
-            self._fit_spread(view, values, target.take(self._sample(rows, None)).Y)
+            self._fit_spread(lesson.view, values, lesson.Y)
             self.targets_.append(targets)
-            self.out_of_fold_[np.ix_(rows[self._sample(rows, None)], targets)] = (
+            self.out_of_fold_[np.ix_(rows[chosen], targets)] = (
                 values * self.target_scale_[targets] + self.target_mean_[targets]
             )
         if self.flat_:
