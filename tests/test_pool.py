@@ -1,5 +1,6 @@
 """The pool of experts that `OnlineMatrixClassifier` is by default."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -278,6 +279,29 @@ def test_what_was_asked_before_a_twin_has_its_name_changes_nothing():
         plain.learn_one(*each)
         asking.learn_one(*each)
     np.testing.assert_array_equal(plain.decision_function((i, j)), asking.decision_function((i, j)))
+
+
+@pytest.mark.parametrize("thresholds", [None, (2.0, 3.0)])
+@pytest.mark.parametrize("cols", [None, KernelFunction("gaussian")], ids=["identity", "named"])
+@pytest.mark.parametrize("rows", [KernelFunction("gaussian"), KernelFunction(lambda a, b: 1 / (1 + abs(a - b)))])
+def test_asking_any_ids_in_any_order_changes_no_later_answer(rows, cols, thresholds):
+    i, j, y = stream()
+    y = y if thresholds is None else 1 + (i + j) % 4
+    plain = OnlineMatrixClassifier(rows, cols, thresholds=thresholds).partial_fit(i[:100], j[:100], y[:100])
+    strangers = np.arange(30, 0, -1)
+    for order in (slice(None), slice(None, None, -1)):
+        asking = OnlineMatrixClassifier(rows, cols, thresholds=thresholds)
+        for each in strangers[order].tolist():
+            asking.decision_one(each, each)
+        asking.partial_fit(i[:100], j[:100], y[:100])
+        asking.decision_function((np.roll(strangers[order], 7), i[:30]))
+        kept = pickle.dumps(asking) if isinstance(rows.f, str) else None
+        other = copy.deepcopy(plain).partial_fit(i[100:], j[100:], y[100:])
+        for model in (asking, *([pickle.loads(kept)] if kept else [])):
+            model.partial_fit(i[100:], j[100:], y[100:])
+            model.decision_one(41, 17)
+            question = strangers, np.roll(strangers, 3)
+            np.testing.assert_array_equal(model.decision_function(question), other.decision_function(question))
 
 
 def test_ratings_come_back_as_given():

@@ -95,7 +95,7 @@ def test_two_fits_at_once(name):
 )
 def test_threads_ask_about_new_ids(rows):
     """Which make the tables grow."""
-    model = OnlineMatrixClassifier(rows=rows, experts=None, random_state=0).partial_fit(*PAIRS.T, SIGNS)
+    model = OnlineMatrixClassifier(rows=rows, random_state=0).partial_fit(*PAIRS.T, SIGNS)
     for _ in range(3):
         expected = copy.deepcopy(model).decision_function(NEW)
         shared = copy.deepcopy(model)

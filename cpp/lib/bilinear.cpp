@@ -118,10 +118,26 @@ double Bilinear::prior_variance(int side, int k) const {
 void Bilinear::resize(Offset n_rows, Offset n_cols) {
   s_.rows.resize(static_cast<std::size_t>(n_rows * stride(0)));
   s_.cols.resize(static_cast<std::size_t>(n_cols * stride(1)));
+  order_[0].reserve(static_cast<std::size_t>(n_rows));
+  order_[1].reserve(static_cast<std::size_t>(n_cols));
 }
 
-// A vertex without observations: the prior, its factors a little apart from all others.
-void Bilinear::begin_block(int side, Index vertex, double* block) const {
+void Bilinear::follow(const PairHistory& seen) {
+  std::vector<char> met[2];
+  for (const int side : {0, 1}) {
+    const auto& index = side == 0 ? seen.i : seen.j;
+    met[side].resize((side == 0 ? s_.rows : s_.cols).size() / static_cast<std::size_t>(stride(side)), 0);
+    order_[side].clear();
+    for (const Index vertex : index) {
+      char& known = met[side][static_cast<std::size_t>(vertex)];
+      if (!known) order_[side].push_back(vertex);
+      known = 1;
+    }
+  }
+}
+
+// A vertex without observations: the prior.
+void Bilinear::begin_block(int side, double* block) const {
   const int d = dim_[side];
   const double* prior = (side == 0 ? s_.row_prior : s_.col_prior).data();
   std::fill(block, block + stride(side), 0);
@@ -129,10 +145,18 @@ void Bilinear::begin_block(int side, Index vertex, double* block) const {
     block[1 + k] = prior[k];
     block[1 + d + k * d + k] = prior[d + k];
   }
-  if (vertex < 0) return;
+}
+
+// The first observation of a vertex: its factors begin a little apart from all others, by how many came before.
+double* Bilinear::begun(int side, Index vertex) {
+  double* block = (side == 0 ? s_.rows : s_.cols).data() + vertex * stride(side);
+  if (block[0] > 0) return block;
+  begin_block(side, block);
   for (int k = 0; k < rule_.rank; ++k)
-    block[1 + bias(side) + k] += rule_.start * draw(salt_ + static_cast<std::uint64_t>(side), static_cast<std::uint64_t>(vertex),
+    block[1 + bias(side) + k] += rule_.start * draw(salt_ + static_cast<std::uint64_t>(side), order_[side].size(),
                                                     static_cast<std::uint64_t>(k));
+  order_[side].push_back(vertex);
+  return block;
 }
 
 double* Bilinear::block_of(int side, Index vertex, std::vector<double>& fresh) {
@@ -141,7 +165,7 @@ double* Bilinear::block_of(int side, Index vertex, std::vector<double>& fresh) {
     double* block = blocks.data() + vertex * stride(side);
     if (block[0] > 0) return block;
   }
-  begin_block(side, vertex, fresh.data());
+  begin_block(side, fresh.data());
   return fresh.data();
 }
 
@@ -186,8 +210,7 @@ void Bilinear::learn(double y) {
   for (const int side : {0, 1}) {
     const Index vertex = side == 0 ? pair_.i : pair_.j;
     const int d = dim_[side];
-    double* block = (side == 0 ? s_.rows : s_.cols).data() + vertex * stride(side);
-    if (block[0] == 0) begin_block(side, vertex, block);
+    double* block = begun(side, vertex);
     block[0] += 1;
     step(block + 1, block + 1 + d, g_[side].data(), d, slope, curvature, rule_.noise);
   }
@@ -283,13 +306,11 @@ void Bilinear::learn_prior(int side) {
   const int d = dim_[side];
   const auto& blocks = side == 0 ? s_.rows : s_.cols;
   auto& prior = side == 0 ? s_.row_prior : s_.col_prior;
-  const Offset vertices = static_cast<Offset>(blocks.size()) / stride(side);
+  const auto count = static_cast<double>(order_[side].size());
   for (int k = 0; k < d; ++k) {
-    double count = 0, sum = 0, squares = 0;
-    for (Offset v = 0; v < vertices; ++v) {
+    double sum = 0, squares = 0;
+    for (const Index v : order_[side]) {
       const double* block = blocks.data() + v * stride(side);
-      if (block[0] == 0) continue;
-      count += 1;
       sum += block[1 + k];
       squares += block[1 + k] * block[1 + k] + block[1 + d + k * d + k];
     }

@@ -527,14 +527,16 @@ void PairPool::remember(PairHistory seen) {
   relink();
 }
 
-// Numbers and links from the history.
+// Numbers, links and the order of vertices from the history.
 void PairPool::relink() {
-  if (!rule_.kin) return;
-  kin_.clear();
-  for (std::size_t t = 0; t < s_.seen.y.size(); ++t) {
-    const Index a = kin_.number(0, s_.seen.i[t]), b = kin_.number(1, s_.seen.j[t]);
-    kin_.link(a, b, s_.seen.y[t]);
+  if (rule_.kin) {
+    kin_.clear();
+    for (std::size_t t = 0; t < s_.seen.y.size(); ++t) {
+      const Index a = kin_.number(0, s_.seen.i[t]), b = kin_.number(1, s_.seen.j[t]);
+      kin_.link(a, b, s_.seen.y[t]);
+    }
   }
+  for (auto& model : models_) model.follow(history_of(model));
 }
 
 void PairPool::forget_since(Offset n) {

@@ -62,6 +62,8 @@ class Bilinear {
   // Variational sweeps (Jaakkola and Jordan's bound) over the history, and new variances of the prior by EM.
   void refit(const PairHistory& seen, const double* phi, const double* psi, int sweeps, RefitRoom& room);
 
+  // Takes the order of the vertices from a history, where the blocks were replaced.
+  void follow(const PairHistory& seen);
   const BilinearRule& rule() const { return rule_; }
   BilinearState& state() { return s_; }
   int row_dim() const { return dim_[0]; }
@@ -71,7 +73,8 @@ class Bilinear {
 
  private:
   double* block_of(int side, Index vertex, std::vector<double>& fresh);
-  void begin_block(int side, Index vertex, double* block) const;
+  void begin_block(int side, double* block) const;
+  double* begun(int side, Index vertex);
   void fill(int side, const double* of_other, const double* known, std::vector<double>& h) const;
   double prior_variance(int side, int k) const;
   bool bias(int side) const { return side == 0 ? rule_.row_bias : rule_.col_bias; }
@@ -86,6 +89,7 @@ class Bilinear {
   int dim_[2], d_[2];
   std::uint64_t salt_;
   BilinearState s_;
+  std::vector<Index> order_[2];  // vertices with observations, by their first: what is learned hangs on no other number
   std::vector<double> h_[2], g_[2], gf_, fresh_[2];
   PairKnown pair_{};
   double z_ = 0, variance_ = 0;
