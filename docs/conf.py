@@ -5,6 +5,9 @@ import re
 import sys
 from pathlib import Path
 
+import matplotlib
+from docutils.nodes import SkipNode
+from latex2mathml.converter import convert
 from threadpoolctl import threadpool_limits
 
 import lacunar
@@ -19,11 +22,13 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "sphinx.ext.viewcode",
+    "matplotlib.sphinxext.plot_directive",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
-myst_enable_extensions = ["dollarmath", "amsmath"]
+html_math_renderer = "mathml"  # drawn by the browser itself: neither a script nor a font comes from elsewhere
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
 myst_heading_anchors = 3
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "gallery/*.ipynb", "**/*.zip", "sg_execution_times.rst"]
@@ -37,6 +42,7 @@ suppress_warnings = [
 autosummary_generate = True
 autodoc_member_order = "groupwise"
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
@@ -63,8 +69,22 @@ def reading_order(file):
     return _READING_ORDER.index(name) if name in _READING_ORDER else len(_READING_ORDER)
 
 
+_LOOK = {"font.size": 12, "figure.dpi": 100, "savefig.dpi": 150, "axes.spines.top": False, "axes.spines.right": False}
+plot_rcparams, plot_apply_rcparams = _LOOK, True
+plot_formats = ["svg"]
+plot_include_source = plot_html_show_source_link = plot_html_show_formats = False
+plot_working_directory = str(Path(__file__).parent)
+
+
+def large_letters(gallery_conf, file):
+    """Pictures of the gallery are read as thumbnails as well."""
+    matplotlib.rcParams.update(_LOOK)
+
+
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
+    "reset_modules": ("matplotlib", large_letters),
+    "thumbnail_size": (600, 420),
     "gallery_dirs": "gallery",
     "within_subsection_order": reading_order,
     "backreferences_dir": "generated/backreferences",
@@ -112,6 +132,15 @@ def _skip(app, what, name, obj, skip, options):
     return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
 
 
+def _formula(block):
+    def visit(writer, node):
+        writer.body.append(convert(node.astext(), display="block" if block else "inline"))
+        raise SkipNode
+
+    return visit, None
+
+
 def setup(app):
+    app.add_html_math_renderer("mathml", _formula(False), _formula(True))
     app.connect("autodoc-skip-member", _skip)
     app.connect("autodoc-process-docstring", _plain, priority=1)  # before numpydoc

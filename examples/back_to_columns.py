@@ -28,6 +28,6 @@ value, std = model.predict(pd.DataFrame(X[300:], columns=names), return_std=True
 print(f"rows without a label: R^2 {1 - np.mean((value - y[300:]) ** 2) / np.var(y[300:]):.2f}, ")
 print(f"within two standard deviations {np.mean(np.abs(value - y[300:]) < 2 * std):.0%}")
 
-display = CoefficientDisplay.from_estimator(model, ax=plt.subplots(figsize=(7, 4.6), layout="constrained")[1])
+display = CoefficientDisplay.from_estimator(model, ax=plt.subplots(figsize=(5.6, 4.6), layout="constrained")[1])
 print("largest:", ", ".join(display.shown()[:5]))
 plt.show()

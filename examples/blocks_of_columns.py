@@ -26,7 +26,7 @@ made = {"KARMA": karma.predict(X[~train]), "mean + ridge": imputed.predict(X[~tr
 for name, values in made.items():
     print(f"{name:13s} squared error {np.mean((values - y[~train]) ** 2):.4f}")
 
-figure, (above, below) = plt.subplots(2, 1, figsize=(7, 5.2), layout="constrained")
+figure, (above, below) = plt.subplots(2, 1, figsize=(5.6, 5.2), layout="constrained")
 MissingnessDisplay.from_table(X, ax=above)
 CoverageDisplay.from_predictions(X[~train], y[~train], made, regression=True, n_bins=3, ax=below)
 plt.show()

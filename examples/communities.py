@@ -51,7 +51,7 @@ def main():
         print(f"{name:24s} {score.error:.1%} mistakes; after 200 pairs its correlation was {found.correlation:.2f}")
     order = ["the network, diffusion", "the network, L^+", "nothing"]
     display = RegretDisplay({name: wrong[name] for name in order})
-    display.plot(plt.subplots(figsize=(7, 3.8), layout="constrained")[1]).ax_.set(ylim=(0, 0.5), xlabel="pairs seen")
+    display.plot(plt.subplots(figsize=(5.6, 3.8), layout="constrained")[1]).ax_.set(ylim=(0, 0.5), xlabel="pairs seen")
     plt.show()
 
 

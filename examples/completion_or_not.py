@@ -26,7 +26,7 @@ karma = KarmaClassifier(gamma=1, C=10, standardize=False)
 print("Figure 1:", karma.fit(X, label).score(X, label), "right without completion")
 
 onto = np.repeat(np.nansum(X, axis=1)[:, None], 2, axis=1)
-ax = plt.subplots(figsize=(7, 5.4), layout="constrained")[1]
+ax = plt.subplots(figsize=(5.6, 5.4), layout="constrained")[1]
 ax.axline((0, 0), slope=1, color="0.6", lw=1)
 ax.quiver(*full.T, *(onto - full).T, angles="xy", scale_units="xy", scale=1, width=0.002, color="0.75")
 for side, color, shape in ((1, "#0b7a75", "o"), (-1, "#d55e00", "s")):
@@ -34,7 +34,7 @@ for side, color, shape in ((1, "#0b7a75", "o"), (-1, "#d55e00", "s")):
     ax.scatter(*onto[label == side].T, edgecolors=color, facecolors="none", marker=shape, label="completed: mixed")
 ax.set(xlabel="first coordinate", ylabel="second coordinate", aspect="equal")
 ax.spines[["top", "right"]].set_visible(False)
-ax.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=10)
+ax.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=2, fontsize=10)
 plt.show()
 
 # %%

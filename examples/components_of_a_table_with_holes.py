@@ -43,7 +43,7 @@ print(f"merged: {captured(stream.merge(other).components_):.3f}, without refinem
 rows = [300, 600, 1200, 2400, 3000]
 ours = [1 - captured(POPCA(3).fit(X[:n]).components_) for n in rows]
 filled = [1 - captured(PCA(3).fit(SimpleImputer().fit_transform(X[:n])).components_) for n in rows]
-ax = plt.subplots(figsize=(7, 3.8), layout="constrained")[1]
+ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")[1]
 ax.loglog(rows, ours, "-o", color="#0b7a75", lw=2, label="POPCA")
 ax.loglog(rows, filled, "--s", color="#d55e00", lw=2, label="PCA of mean-imputed rows")
 ax.set(xlabel="rows, a fifth of the entries seen", ylabel="share of the subspace missed")

@@ -33,6 +33,6 @@ for case, data in cases.items():
         spreads.append(squares.std() / np.sqrt(len(squares)))
         ours.append(name == "pool")
 print({name: round(float(weight), 2) for name, weight in zip(model.members_, model.weights_, strict=True)})
-ax = plt.subplots(figsize=(7, 3.6), layout="constrained")[1]
+ax = plt.subplots(figsize=(5.6, 3.6), layout="constrained")[1]
 ScoresDisplay(names, errors, spreads, ours, "squared error").plot(ax)
 plt.show()

@@ -41,7 +41,7 @@ def main():
         score = model.score_stream(people, films, likes, comparator="majority")
         wrong[name] = np.diff(score.running_mistakes, prepend=0)
         print(f"{name:>20s}: {score.error:.1%} wrong, log loss {score.loss:.3f}")
-    ax = plt.subplots(figsize=(7, 3.8), layout="constrained")[1]
+    ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")[1]
     RegretDisplay(dict(reversed(wrong.items()))).plot(ax).ax_.set(ylim=(0, 0.5), xlabel="answers seen")
     plt.show()
 

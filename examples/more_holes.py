@@ -23,7 +23,7 @@ learners = {
     "mean + ridge": make_pipeline(SimpleImputer(keep_empty_features=True), RidgeCV(np.logspace(-3, 3, 7))),
     "gradient boosting": HistGradientBoostingRegressor(max_iter=50, random_state=0),
 }
-ax = plt.subplots(figsize=(7, 3.8), layout="constrained")[1]
+ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")[1]
 display = ShareCurveDisplay.from_estimator(learners, data.data, data.target, shares=[0.3, 0.5, 0.7, 1.0], ax=ax)
 for name, losses in display.losses.items():
     print(f"{name:18s} RMSE {losses[0].mean():.2f} with {display.shares[0]:.0%} seen, {losses[-1].mean():.2f} with all")

@@ -24,7 +24,7 @@ def oracle(indices):
 
 
 rows = [250, 500, 1000, 2000, 4000]
-ax = plt.subplots(figsize=(7, 3.8), layout="constrained")[1]
+ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")[1]
 best = np.sort(np.linalg.eigvalsh(covariance))[-2:].sum()
 for strategy, colour in ("uniform", "#d55e00"), ("adaptive", "#0b7a75"):
     sampler, missed = ActivePOPCA(32, 2, 2, strategy=strategy, random_state=0), []

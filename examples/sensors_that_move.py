@@ -22,7 +22,7 @@ X[rng.random(X.shape) < 2 / 3] = np.nan
 
 truth = np.repeat([before, after], 40, axis=0)  # the subspace of every window of 50 readings
 trackers = {"PETRELS": PETRELS(3, random_state=0), "GROUSE": GROUSE(3, random_state=0)}
-ax = plt.subplots(figsize=(7, 3.8), layout="constrained")[1]
+ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")[1]
 display = TrackingErrorDisplay.from_estimator(trackers, X, basis=truth, ax=ax)
 for name, errors in display.errors.items():
     print(

@@ -39,7 +39,7 @@ def main():
             f"{model.n_rows_seen_:6d} rows: {score.mistakes / score.n_rows:.1%} mistakes, hinge loss {score.loss:.3f}"
         )
     display = RegretDisplay({"KarmaOnlineClassifier": np.concatenate(wrong)})
-    display.plot(plt.subplots(figsize=(7, 3.6), layout="constrained")[1])
+    display.plot(plt.subplots(figsize=(5.6, 3.6), layout="constrained")[1])
     plt.show()
 
     row = {3: 1.2, 7: -0.4, 20: 2.0}  # column number (or name): value; the other columns are missing

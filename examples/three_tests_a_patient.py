@@ -27,7 +27,7 @@ values = {
     "largest correlation first": lambda rows: np.tile(size, (len(rows), 1)),
     "value_of_measuring": lambda rows: value_of_measuring(known, y[train], rows),
 }
-ax = plt.subplots(figsize=(7, 3.8), layout="constrained")[1]
+ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")[1]
 for (name, value), colour in zip(values.items(), ("#888888", "#d55e00", "#0b7a75"), strict=True):
     rows, errors = arrived.copy(), []
     for _ in range(4):

@@ -31,6 +31,6 @@ for kind, hidden in [("at random", hide_mcar(complete, 0.3, random_state=0)),
 
 spread = [np.sqrt(e * (1 - e) / 300) for e in errors]
 ScoresDisplay(names, errors, spread, ["with " in name for name in names], "error rate").plot(
-    plt.subplots(figsize=(7, 3), layout="constrained")[1]
+    plt.subplots(figsize=(5.6, 3), layout="constrained")[1]
 )
 plt.show()
