@@ -11,7 +11,7 @@ from lacunar._codes import row_codes
 from lacunar.lowrank.em import Factors, fit_als, fit_em
 
 
-@pytest.mark.parametrize("d", [1, 5, 8, 30, 70])
+@pytest.mark.parametrize("d", [1, 4, 5, 8, 30, 70])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_codes_are_ridge_regressions(d, dtype):
     rng = np.random.default_rng(0)

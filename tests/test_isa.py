@@ -17,7 +17,7 @@ from lacunar import _core
 CODE = """
 import contextlib, sys
 import numpy as np
-from lacunar import Observed, show_config
+from lacunar import Observed, _core, show_config
 from lacunar.completion import Kernel, OnlineMatrixClassifier
 from lacunar.karma.solvers import OnlineModel, solve_crammer_singer, solve_dual
 from lacunar.kernels import KernelForm, karma_kernel
@@ -41,6 +41,10 @@ made["POPCA"] = np.abs(POPCA(5, random_state=0).fit(X).transform(X))
 for tracker in (GROUSE, PETRELS):
     fitted = tracker(5, init="random", random_state=0).partial_fit(X)
     made[tracker.__name__] = fitted.components_.T @ fitted.components_
+rows, basis = Observed.from_dense(np.nan_to_num(X)), rng.normal(size=(37, 21))
+parts = np.empty((150, 21)), np.empty(150), np.empty((150, 231))
+_core.row_codes(rows.indptr, rows.indices, rows.values, basis, 0.5, None, *parts, 1)
+made |= dict(zip(("codes", "what is left", "inverses"), parts))
 i, j = rng.integers(0, 20, size=(2, 200))
 side = Kernel(np.exp(-0.1 * np.abs(np.subtract.outer(np.arange(20), np.arange(20)))))
 made["MEG"] = OnlineMatrixClassifier(side, side).score_stream(i, j, np.where(i > j, 1, -1)).values

@@ -146,6 +146,7 @@ def imputed(n, d, share=4):
 
 
 @case("row codes", small={"n": 200, "d": 60, "rank": 8}, large={"n": 20_000, "d": 400, "rank": 16})
+@case("row codes, 32", small={"n": 200, "d": 100, "rank": 32}, large={"n": 10_000, "d": 400, "rank": 32})
 @case(
     "row codes beyond 64 directions",
     small={"n": 3000, "d": 160, "rank": 70, "some": 50},

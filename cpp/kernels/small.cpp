@@ -11,18 +11,21 @@ namespace {
 
 #include "eight.inc"
 
-// out (leading, leading) = rows^T rows for rows (m, leading).
+// out (leading, leading) = rows^T rows for rows (m, leading); row i of `triangular` rows ends at its place i.
+template <bool triangular>
 void gram(const double* rows, int m, int leading, double* out) {
   for (int b = 0; b < leading; b += 8)
     for (int c = 0; c <= b; c += 8) {
-      Eight sum[8] = {};
-      for (int i = 0; i < m; ++i) {
-        const double* row = rows + i * static_cast<Offset>(leading);
-        const Eight x = load(row + c);
+      for (int k = 0; k < 8; k += kWidth) {  // a part at a time: eight sums of one are what the registers hold
+        Part sum[8] = {};
+        for (int i = triangular ? b : 0; i < m; ++i) {
+          const double* row = rows + i * static_cast<Offset>(leading);
+          const Part x = *reinterpret_cast<const Part*>(row + c + k);
 #pragma GCC unroll 8
-        for (int r = 0; r < 8; ++r) add(sum[r], row[b + r], x);
+          for (int r = 0; r < 8; ++r) sum[r] += row[b + r] * x;
+        }
+        for (int r = 0; r < 8; ++r) *reinterpret_cast<Part*>(out + (b + r) * leading + c + k) = sum[r];
       }
-      for (int r = 0; r < 8; ++r) store(sum[r], out + (b + r) * leading + c);
       for (int r = 0; r < 8 && c < b; ++r)
         for (int k = 0; k < 8; ++k) out[(c + k) * leading + b + r] = out[(b + r) * leading + c + k];
     }
@@ -82,48 +85,6 @@ void project(const double* rows, const double* x, int m, int leading, double* ou
     out[i] = total(sum);
   }
 }
-
-#if defined(LACUNAR_VECTORS) && defined(__has_builtin)
-#if __has_builtin(__builtin_shufflevector) && defined(__AVX2__)
-#define LACUNAR_SHUFFLES
-#endif
-#endif
-
-// to[r] = total of the lanes of x[r], eight at once.
-#if defined(LACUNAR_SHUFFLES) && defined(__AVX512F__)
-inline void totals(const Eight* x, double* to) {
-  Part two[4], four[2];
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; ++i) {
-    const Part a = x[2 * i].part[0], b = x[2 * i + 1].part[0];
-    two[i] = __builtin_shufflevector(a, b, 0, 8, 2, 10, 4, 12, 6, 14) +
-             __builtin_shufflevector(a, b, 1, 9, 3, 11, 5, 13, 7, 15);
-  }
-#pragma GCC unroll 2
-  for (int i = 0; i < 2; ++i)
-    four[i] = __builtin_shufflevector(two[2 * i], two[2 * i + 1], 0, 1, 8, 9, 4, 5, 12, 13) +
-              __builtin_shufflevector(two[2 * i], two[2 * i + 1], 2, 3, 10, 11, 6, 7, 14, 15);
-  *reinterpret_cast<Part*>(to) = __builtin_shufflevector(four[0], four[1], 0, 1, 2, 3, 8, 9, 10, 11) +
-                                 __builtin_shufflevector(four[0], four[1], 4, 5, 6, 7, 12, 13, 14, 15);
-}
-#elif defined(LACUNAR_SHUFFLES)
-inline void totals(const Eight* x, double* to) {
-#pragma GCC unroll 2
-  for (int half = 0; half < 2; ++half) {
-    const Eight* y = x + 4 * half;
-    const Part a = y[0].part[0] + y[0].part[1], b = y[1].part[0] + y[1].part[1];
-    const Part c = y[2].part[0] + y[2].part[1], d = y[3].part[0] + y[3].part[1];
-    const Part ab = __builtin_shufflevector(a, b, 0, 4, 2, 6) + __builtin_shufflevector(a, b, 1, 5, 3, 7);
-    const Part cd = __builtin_shufflevector(c, d, 0, 4, 2, 6) + __builtin_shufflevector(c, d, 1, 5, 3, 7);
-    *reinterpret_cast<Part*>(to + 4 * half) =
-        __builtin_shufflevector(ab, cd, 0, 1, 4, 5) + __builtin_shufflevector(ab, cd, 2, 3, 6, 7);
-  }
-}
-#else
-inline void totals(const Eight* x, double* to) {
-  for (int r = 0; r < 8; ++r) to[r] = total(x[r]);
-}
-#endif
 
 // One block row of `count` rows: its blocks left of the diagonal times the code and transposed, then the diagonal
 // block.
@@ -225,6 +186,8 @@ void pack(const double* blocks, int d, float* packed) {
 
 }  // namespace
 
-void set_small(Kernels& to) { to.small = {gram, multiply, combine, project, apply_blocks, rls_update, unpack, pack}; }
+void set_small(Kernels& to) {
+  to.small = {gram<false>, gram<true>, multiply, combine, project, apply_blocks, rls_update, unpack, pack};
+}
 
 }  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

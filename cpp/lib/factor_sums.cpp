@@ -19,26 +19,6 @@ constexpr Offset kMostParts = 8;
 
 constexpr Offset packed(int k) { return static_cast<Offset>(k) * (k + 1) / 2; }
 
-// matrix (k, k), its rows `leading` apart, becomes its inverse by Gauss-Jordan steps; false, half done, when a pivot is
-// below `smallest`. Positive definite matrices need no pivoting. k^3, along rows.
-bool invert(double* matrix, int k, int leading, double smallest) {
-  for (int p = 0; p < k; ++p) {
-    double* pivot_row = matrix + p * leading;
-    const double pivot = pivot_row[p];
-    if (!(pivot > smallest)) return false;
-    pivot_row[p] = 1.0;
-    for (int j = 0; j < leading; ++j) pivot_row[j] /= pivot;
-    for (int i = 0; i < k; ++i) {
-      if (i == p) continue;
-      double* row = matrix + i * leading;
-      const double factor = row[p];
-      row[p] = 0.0;
-      for (int j = 0; j < leading; ++j) row[j] -= factor * pivot_row[j];
-    }
-  }
-  return true;
-}
-
 // One part of the rows: its posterior codes, and what they add to the sums.
 class Part {
  public:
@@ -49,7 +29,9 @@ class Part {
         noise_(noise),
         gram_(static_cast<std::size_t>(packed(k))),
         right_(static_cast<std::size_t>(k)),
-        inverse_(static_cast<std::size_t>(k * leading_)),
+        factor_(static_cast<std::size_t>(leading_ * leading_)),
+        root_(factor_),
+        inverse_(factor_),
         second_(static_cast<std::size_t>(packed(k + 1))),
         first_(static_cast<std::size_t>(k + 1)) {}
 
@@ -85,22 +67,28 @@ class Part {
   // inverse = (gram + noise I)^-1.
   bool solve() {
     const double mean = unpack(noise_) / k_;
-    if (invert(inverse_.data(), k_, leading_, kSingular * mean)) return true;
-    unpack(std::max(noise_, kRescue * (mean > 0 ? mean : 1)));
-    invert(inverse_.data(), k_, leading_, 0.0);
-    return false;
+    const bool sound = factorise(kSingular * mean);
+    if (!sound) {
+      unpack(std::max(noise_, kRescue * (mean > 0 ? mean : 1)));
+      factorise(0.0);
+    }
+    kernels().factor.invert_root(factor_.data(), k_, leading_, root_.data());
+    kernels().small.triangular_gram(root_.data(), k_, leading_, inverse_.data());
+    return sound;
   }
 
-  // inverse = gram + ridge I, unpacked; the trace of gram.
+  bool factorise(double smallest) { return kernels().factor.factorise(factor_.data(), k_, leading_, smallest); }
+
+  // The upper triangle of factor = gram + ridge I, unpacked; the trace of gram.
   double unpack(double ridge) {
     const double* from = gram_.data();
     double trace = 0;
+    std::fill(factor_.begin(), factor_.end(), 0.0);  // a row of overflows leaves NaN in the padding
     for (int i = 0; i < k_; ++i) {
-      double *row = inverse_.data() + i * leading_, *column = inverse_.data() + i;
-      for (int j = 0; j <= i; ++j) row[j] = column[j * leading_] = *from++;
-      trace += row[i];
-      row[i] += ridge;
-      std::fill(row + k_, row + leading_, 0.0);
+      double* column = factor_.data() + i;
+      for (int j = 0; j <= i; ++j) column[j * leading_] = *from++;
+      trace += column[i * leading_];
+      column[i * leading_] += ridge;
     }
     return trace;
   }
@@ -122,7 +110,9 @@ class Part {
   const double* model_;
   int k_, leading_;
   double noise_;
-  std::vector<double> gram_, right_, inverse_, second_, first_;
+  std::vector<double> gram_, right_;             // of the row, gram packed
+  std::vector<double> factor_, root_, inverse_;  // (leading, leading)
+  std::vector<double> second_, first_;
   AddScaled<double> add_ = kernels().f64.add_scaled;
 };
 

@@ -44,14 +44,14 @@ bool RowCode::factorise(double ridge, const double* inner, double least) {
     for (int i = 0; i < d; ++i) factor_[static_cast<std::size_t>(i * leading + i)] += ridge;
   else
     for (std::size_t i = 0; i < factor_.size(); ++i) factor_[i] += ridge * inner[i];
-  return cholesky(factor_.data(), d, leading, least * gram_trace() / d);
+  return kernels().factor.factorise(factor_.data(), d, leading, least * gram_trace() / d);
 }
 
 void RowCode::rescue(double ridge) {
   const double mean = gram_trace() / d, amount = std::max(ridge, kRescue * (mean > 0 ? mean : 1));
   factor_ = gram;
   for (int i = 0; i < d; ++i) factor_[static_cast<std::size_t>(i * leading + i)] += amount;
-  cholesky(factor_.data(), d, leading, std::numeric_limits<double>::min());
+  kernels().factor.factorise(factor_.data(), d, leading, std::numeric_limits<double>::min());
 }
 
 int RowCode::shortest(const double* t, const double* along, double label, std::vector<double>& code) {
@@ -71,7 +71,7 @@ int RowCode::shortest(const double* t, const double* along, double label, std::v
 
 void RowCode::solve(const std::vector<double>& of, std::vector<double>& out) const {
   std::copy(of.begin(), of.end(), out.begin());
-  cholesky_solve(factor_.data(), d, leading, out.data());
+  kernels().factor.solve(factor_.data(), d, leading, out.data());
 }
 
 // |x|^2 - 2 a b + a G a: no second look at the rows.
@@ -80,36 +80,20 @@ double RowCode::left(const std::vector<double>& code) {
   return std::max(size - 2 * dot(code.data(), right.data(), d) + dot(code.data(), scratch_.data(), d), 0.0);
 }
 
-// L^-T L^-1 from the columns of L^-1, kept in scratch rows.
+// From the root W = U^-T: W^T W.
 void RowCode::inverse(double* packed) {
-  std::vector<double>& root = inverse_root_;
-  root.assign(static_cast<std::size_t>(d * d), 0.0);  // root (d, d): row c holds column c of L^-1
-  for (int c = 0; c < d; ++c)
-    for (int i = c; i < d; ++i) {
-      const double* row = factor_.data() + i * leading;
-      const double* column = root.data() + c * d;
-      double sum = i == c ? 1.0 : 0.0;
-      for (int k = c; k < i; ++k) sum -= row[k] * column[k];
-      root[static_cast<std::size_t>(c * d + i)] = sum / row[i];
-    }
-  for (int i = 0; i < d; ++i)
-    for (int k = 0; k <= i; ++k) *packed++ = dot(root.data() + i * d + i, root.data() + k * d + i, d - i);
+  root_.resize(factor_.size());
+  inverse_.resize(factor_.size());
+  kernels().factor.invert_root(factor_.data(), d, leading, root_.data());
+  kernels().small.triangular_gram(root_.data(), d, leading, inverse_.data());
+  for (int i = 0; i < d; ++i) packed = std::copy_n(inverse_.data() + i * leading, i + 1, packed);
 }
 
-// |L^-1|^2, column by column.
+// |U^-T|^2.
 double RowCode::inverse_trace() {
-  double total = 0;
-  for (int column = 0; column < d; ++column) {
-    for (int i = column; i < d; ++i) {
-      const double* row = factor_.data() + i * leading;
-      double sum = i == column ? 1.0 : 0.0;
-      for (int k = column; k < i; ++k) sum -= row[k] * scratch_[static_cast<std::size_t>(k)];
-      const double entry = sum / row[i];
-      scratch_[static_cast<std::size_t>(i)] = entry;
-      total += entry * entry;
-    }
-  }
-  return total;
+  root_.resize(factor_.size());
+  kernels().factor.invert_root(factor_.data(), d, leading, root_.data());
+  return kernels().meg.dot(root_.data(), root_.data(), static_cast<Offset>(root_.size()));
 }
 
 }  // namespace lacunar

@@ -139,34 +139,6 @@ double dot(const double* x, const double* y, Offset count) {
   return sum;
 }
 
-bool cholesky(double* matrix, int d, int leading, double smallest) {
-  for (int j = 0; j < d; ++j) {
-    double* row = matrix + j * leading;
-    for (int i = 0; i < j; ++i) {
-      const double* above = matrix + i * leading;
-      double sum = row[i];
-      for (int k = 0; k < i; ++k) sum -= row[k] * above[k];
-      row[i] = sum / above[i];
-    }
-    double pivot = row[j];
-    for (int k = 0; k < j; ++k) pivot -= row[k] * row[k];
-    if (!(pivot > smallest)) return false;
-    row[j] = std::sqrt(pivot);
-  }
-  return true;
-}
-
-void cholesky_solve(const double* factor, int d, int leading, double* x) {
-  for (int i = 0; i < d; ++i) {
-    for (int k = 0; k < i; ++k) x[i] -= factor[i * leading + k] * x[k];
-    x[i] /= factor[i * leading + i];
-  }
-  for (int i = d - 1; i >= 0; --i) {
-    x[i] /= factor[i * leading + i];
-    for (int k = 0; k < i; ++k) x[k] -= factor[i * leading + k] * x[i];
-  }
-}
-
 int least_norm(double* rows, double* right, int m, int d, int leading, double* out, LeastNormWork& work) {
   const auto side = static_cast<std::size_t>(leading), tall = static_cast<std::size_t>(std::max(m, 1));
   work.axes.resize(std::max(work.axes.size(), side * side));

@@ -91,15 +91,37 @@ void losses_survive_large_values() {
            "the best coordinate has no gap");
 }
 
-void cholesky_solves_or_refuses() {
-  std::vector<double> matrix(64, 0), x{1, 2, 0, 0, 0, 0, 0, 0};
-  matrix[0] = 4, matrix[8] = matrix[1] = 2, matrix[9] = 3;
-  expect(cholesky(matrix.data(), 2, 8, 1e-12), "a positive definite matrix");
-  cholesky_solve(matrix.data(), 2, 8, x.data());
-  expect(std::abs(4 * x[0] + 2 * x[1] - 1) < 1e-14 && std::abs(2 * x[0] + 3 * x[1] - 2) < 1e-14, "its solution");
-  std::vector<double> singular(64, 0);
-  singular[0] = singular[1] = singular[8] = singular[9] = 1;
-  expect(!cholesky(singular.data(), 2, 8, 1e-12), "a singular matrix is refused");
+// Of every size that blocks of eight cut in another way: A (i, k) = min(i, k) + 1, and A + I.
+void factors_solve_and_invert() {
+  const FactorKernels& factor = kernels().factor;
+  for (int d = 1; d <= 33; ++d) {
+    const int leading = padded(d);
+    const auto at = [&](int i, int k) { return static_cast<std::size_t>(i * leading + k); };
+    std::vector<double> matrix(static_cast<std::size_t>(leading * leading), 0), root(matrix), inverse(matrix);
+    std::vector<double> x(static_cast<std::size_t>(leading), 0);
+    for (int i = 0; i < d; ++i) {
+      for (int k = 0; k < d; ++k) matrix[at(i, k)] = std::min(i, k) + 1 + (i == k);
+      x[static_cast<std::size_t>(i)] = i % 3 - .5;
+    }
+    const std::vector<double> original = matrix, right = x;
+    expect(factor.factorise(matrix.data(), d, leading, 1e-12), "a positive definite matrix");
+    factor.solve(matrix.data(), d, leading, x.data());
+    factor.invert_root(matrix.data(), d, leading, root.data());
+    kernels().small.triangular_gram(root.data(), d, leading, inverse.data());
+    for (int i = 0; i < d; ++i) {
+      double back = 0;
+      for (int k = 0; k < d; ++k) back += original[at(i, k)] * x[static_cast<std::size_t>(k)];
+      expect(std::abs(back - right[static_cast<std::size_t>(i)]) < 1e-12, "a solution");
+      for (int j = 0; j < d; ++j) {
+        double one = 0;
+        for (int k = 0; k < d; ++k) one += original[at(i, k)] * inverse[at(k, j)];
+        expect(std::abs(one - (i == j)) < 1e-12, "an inverse");
+      }
+    }
+    std::vector<double> singular(original.size(), 0);
+    for (int i = 0; i < d; ++i) singular[at(i, i)] = i + 1 < d;
+    expect(!factor.factorise(singular.data(), d, leading, 1e-12), "a singular matrix is refused");
+  }
 }
 
 }  // namespace
@@ -109,7 +131,7 @@ int main() {
   columns_are_rows_transposed();
   every_path_has_the_same_gram();
   losses_survive_large_values();
-  cholesky_solves_or_refuses();
+  factors_solve_and_invert();
   if (failures == 0) std::puts("all core tests passed");
   return failures == 0 ? 0 : 1;
 }

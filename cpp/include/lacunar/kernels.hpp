@@ -137,6 +137,7 @@ struct ProductKernels {
 // Products of matrices of some tens of columns: rows `leading` = a multiple of eight apart, padded with zeros.
 struct SmallKernels {
   void (*gram)(const double* rows, int m, int leading, double* out);                    // rows^T rows
+  void (*triangular_gram)(const double* rows, int m, int leading, double* out);         // of lower triangular rows
   void (*multiply)(const double* a, const double* b, int m, int leading, double* out);  // a b, a (m, leading), b square
   void (*combine)(const double* rows, const double* weight, int m, int leading, double* out);  // rows^T weight
   void (*project)(const double* rows, const double* x, int m, int leading, double* out);       // rows x
@@ -152,6 +153,15 @@ struct SmallKernels {
   // Such blocks from a packed lower triangle, and back.
   void (*unpack)(const float* packed, int d, double* blocks);
   void (*pack)(const double* blocks, int d, float* packed);
+};
+
+// Factors of symmetric matrices (leading, leading), leading = d up to a multiple of eight, padded with zeros: A = U^T
+// U, U by rows with 1 / U(i, i) on its diagonal.
+struct FactorKernels {
+  // Upper triangle of A to U in place; false, half done, when a pivot is not above `smallest`. d^3 / 3.
+  bool (*factorise)(double* matrix, int d, int leading, double smallest);
+  void (*solve)(const double* factor, int d, int leading, double* x);           // x <- A^-1 x, x (leading). 2 d^2
+  void (*invert_root)(const double* factor, int d, int leading, double* root);  // root = U^-T, lower. d^3 / 3
 };
 
 // The passes of a Lanczos step over vectors padded with zeros to a multiple of eight.
@@ -184,6 +194,7 @@ struct Kernels {
   TypedKernels<float> f32;
   TypedKernels<double> f64;
   SmallKernels small;
+  FactorKernels factor;
   MegKernels meg;
   DualSweep dual_sweep;
   CountCommon count_common;

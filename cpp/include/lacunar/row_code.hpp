@@ -37,7 +37,7 @@ class RowCode {
   // packed (d (d + 1) / 2) = the lower triangle of (gram + ridge inner)^-1, by rows. 2 d^3 / 3.
   void inverse(double* packed);
 
-  // trace of (gram + ridge inner)^-1. d^3 / 6.
+  // trace of (gram + ridge inner)^-1. d^3 / 3.
   double inverse_trace();
 
   double gram_trace() const;
@@ -47,7 +47,7 @@ class RowCode {
   double size = 0;
 
  private:
-  std::vector<double> factor_, scratch_, inverse_root_, tall_, aim_;
+  std::vector<double> factor_, scratch_, root_, inverse_, tall_, aim_;
   LeastNormWork work_;
 };
 

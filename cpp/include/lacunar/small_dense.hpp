@@ -16,12 +16,6 @@ constexpr double kSingular = 1e-13, kExact = 1e-5, kRescue = 1e-8;
 
 double dot(const double* x, const double* y, Offset count);
 
-// Lower Cholesky factor in place; false when a pivot falls below `smallest`, with the matrix half done. d^3 / 3.
-bool cholesky(double* matrix, int d, int leading, double smallest);
-
-// x = (L L^T)^-1 x. 2 d^2.
-void cholesky_solve(const double* factor, int d, int leading, double* x);
-
 // Room for `least_norm`; it grows as rows need.
 struct LeastNormWork {
   std::vector<double> axes, columns, triangle;  // (d, leading), (d, m), (d, d)
