@@ -8,7 +8,7 @@ import pytest
 from fuzz import archives, models, structure
 from sklearn.base import clone
 
-from lacunar import KarmaClassifier, KarmaOnlineClassifier, Observed
+from lacunar import KarmaClassifier, KarmaOnlineClassifier, LacunarClassifier, Observed
 from lacunar.baselines import MatrixCompletionClassifier
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.karma.solvers import PrimalModel
@@ -114,6 +114,15 @@ def test_labels_codes_and_classes_are_checked_against_each_other(tmp_path):
 
     with pytest.raises(ValueError, match="label_components_ must be of shape"):
         load_model(forged(model, tmp_path / "m", more))
+
+
+def test_members_of_an_ensemble_answer_for_its_classes(tmp_path):
+    """A member of 2^31 classes asked for 32 GiB when it was tried. Found by fuzzing."""
+    model = LacunarClassifier(members=["boosting", "forest"]).fit(X, LABELS)
+    model.ensemble_.members_[0].n_classes_ = 2**31 - 1
+    save_model(model, tmp_path / "m")
+    with pytest.raises(ValueError, match=r"an ensemble of 2 classes .* members of \[2, 2147483647\]"):
+        load_model(tmp_path / "m")
 
 
 def test_slots_of_the_pool_belong_to_one_column_each(tmp_path):

@@ -107,6 +107,14 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
         """Log probabilities (m, c), or standardised targets (m, q)."""
         return self._combine([each.predict(view, posterior, n_jobs) for each in self.members_], len(view.Z))
 
+    def _check_loaded(self) -> None:
+        """Members answer for the same classes as the ensemble, which are as many as its prior has."""
+        of_members = {each.n_classes_ for each in self.members_}
+        if of_members - {self.n_classes_} or self.n_classes_ not in (0, len(self.prior_)):
+            raise ValueError(
+                f"an ensemble of {self.n_classes_} classes has a prior of {len(self.prior_)}, and members of {sorted(of_members)}"
+            )
+
     def weights(self) -> _Floats:
         """Of the members, (members,), or (q, members) for several targets."""
         if self.pool_ is None:
