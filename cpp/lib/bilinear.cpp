@@ -51,7 +51,11 @@ void step(double* mean, double* P, const double* g, int d, double slope, double 
 }
 
 // 2 lambda(xi) of Jaakkola and Jordan: tanh(xi / 2) / (2 xi).
-double bound_weight(double xi) { return xi < 1e-4 ? .25 : std::tanh(.5 * xi) / (2 * xi); }
+double bound_weight(double xi) {
+  if (xi < 1e-4) return .25;
+  const double e = std::exp(-xi);
+  return (1 - e) / ((1 + e) * 2 * xi);
+}
 
 // mean, P <- H^-1 b, H^-1 by Cholesky, in place; H (d, d) is positive definite. O(d^3).
 void solve(double* H, const double* b, int d, double* mean, double* P) {
@@ -216,24 +220,37 @@ void Bilinear::learn(double y) {
   }
 }
 
-// Mean of z of an observation, and of its square the root: by means alone where doubt is 0.
-double Bilinear::moment(Offset t, const PairHistory& seen, const double* phi, const double* psi, const RefitRoom& room,
-                        double& root) {
-  const auto at = static_cast<std::size_t>(t);
-  const PairKnown pair{seen.i[at], seen.j[at], d_[0] > 0 ? phi + static_cast<Offset>(seen.i[at]) * d_[0] : nullptr,
-                       d_[1] > 0 ? psi + static_cast<Offset>(seen.j[at]) * d_[1] : nullptr,
-                       room.f.data() + t * global_dim()};
-  const double *x = s_.rows.data() + pair.i * stride(0), *y = s_.cols.data() + pair.j * stride(1);
+// What z of an observation is without the block of one side, and what multiplies that block.
+double Bilinear::rest(int side, const PairKnown& pair, const double* of_other) {
+  fill(side, of_other, side == 0 ? pair.psi : pair.phi, h_[side]);
+  const double* mine = side == 0 ? pair.phi : pair.psi;
+  double sum = inner(s_.global.data(), pair.f, global_dim());
+  if (bias(1 - side)) sum += of_other[1];
+  if (d_[side] > 0) sum += inner(of_other + 1 + bias(1 - side) + rule_.rank, mine, d_[side]);
+  return sum;
+}
+
+// The variance of z, products of two factors by `doubt`.
+double Bilinear::doubted(const PairKnown& pair, const double* x, const double* y) {
   place(pair, x, y);
-  root = std::abs(z_);
-  if (rule_.doubt == 0) return z_;
   const double *P = x + 1 + dim_[0], *Q = y + 1 + dim_[1];
   double spread = variance(x, y);
   for (int k = 0; k < rule_.rank; ++k)
     for (int l = 0; l < rule_.rank; ++l)
       spread += rule_.doubt * P[(bias(0) + k) * dim_[0] + bias(0) + l] * Q[(bias(1) + k) * dim_[1] + bias(1) + l];
-  root = std::sqrt(z_ * z_ + spread);
-  return z_;
+  return spread;
+}
+
+PairKnown Bilinear::seen_pair(std::size_t t, const PairHistory& seen, const double* phi, const double* psi,
+                              const RefitRoom& room) const {
+  return {seen.i[t], seen.j[t], d_[0] > 0 ? phi + static_cast<Offset>(seen.i[t]) * d_[0] : nullptr,
+          d_[1] > 0 ? psi + static_cast<Offset>(seen.j[t]) * d_[1] : nullptr,
+          room.f.data() + static_cast<Offset>(t) * global_dim()};
+}
+
+// The weight of an observation, from the mean of z and its square: by the mean alone where doubt is 0.
+double Bilinear::weight(double z, const PairKnown& pair, const double* x, const double* y) {
+  return bound_weight(rule_.doubt == 0 ? std::abs(z) : std::sqrt(z * z + doubted(pair, x, y)));
 }
 
 // The blocks of one side, each from its observations with all else held: O(n d^2 + vertices d^3).
@@ -241,6 +258,7 @@ void Bilinear::sweep(int side, const PairHistory& seen, const double* phi, const
   const int d = dim_[side], e = dim_[1 - side];
   if (d == 0) return;
   auto& blocks = side == 0 ? s_.rows : s_.cols;
+  const auto& others = side == 0 ? s_.cols : s_.rows;
   const Offset vertices = static_cast<Offset>(blocks.size()) / stride(side);
   const auto& index = side == 0 ? seen.i : seen.j;
   std::fill(room.first.begin(), room.first.end(), 0);
@@ -261,19 +279,21 @@ void Bilinear::sweep(int side, const PairHistory& seen, const double* phi, const
       b[k] = prior[k] / prior[d + k];
     }
     for (; next < end; ++next) {
-      const Offset t = room.order[static_cast<std::size_t>(next)];
-      double root = 0;
-      const double z = moment(t, seen, phi, psi, room, root), w = bound_weight(root);
+      const auto t = static_cast<std::size_t>(room.order[static_cast<std::size_t>(next)]);
+      const PairKnown pair = seen_pair(t, seen, phi, psi, room);
+      const Index other = side == 0 ? pair.j : pair.i;
+      const double* its_block = others.data() + other * stride(1 - side);
+      const double known = rest(side, pair, its_block);
       const double* h = h_[side].data();
-      const double rest = z - inner(block + 1, h, d);
-      const double aim = .5 * seen.y[static_cast<std::size_t>(t)] - w * rest;
+      const double z = known + inner(block + 1, h, d);
+      const double w = weight(z, pair, side == 0 ? block : its_block, side == 0 ? its_block : block);
+      const double aim = .5 * seen.y[t] - w * known;
       for (int k = 0; k < d; ++k) {
         b[k] += aim * h[k];
         for (int l = 0; l <= k; ++l) H[k * d + l] += w * h[k] * h[l];
       }
-      const Index other = side == 0 ? seen.j[static_cast<std::size_t>(t)] : seen.i[static_cast<std::size_t>(t)];
       if (rule_.doubt == 0) continue;
-      const double* Q = (side == 0 ? s_.cols : s_.rows).data() + other * stride(1 - side) + 1 + e;
+      const double* Q = its_block + 1 + e;
       const int mine = bias(side), its = bias(1 - side);
       for (int k = 0; k < rule_.rank; ++k)
         for (int l = 0; l <= k; ++l) H[(mine + k) * d + mine + l] += rule_.doubt * w * Q[(its + k) * e + its + l];
@@ -288,11 +308,11 @@ void Bilinear::sweep_global(const PairHistory& seen, const double* phi, const do
   std::fill(H, H + G * G, 0);
   std::fill(b, b + G, 0);
   for (int k = 0; k < G; ++k) H[k * G + k] = 1 / rule_.global;
-  for (Offset t = 0; t < seen.size(); ++t) {
-    double root = 0;
-    const double z = moment(t, seen, phi, psi, room, root), w = bound_weight(root);
-    const double* f = room.f.data() + t * G;
-    const double aim = .5 * seen.y[static_cast<std::size_t>(t)] - w * (z - inner(s_.global.data(), f, G));
+  for (std::size_t t = 0; t < seen.y.size(); ++t) {
+    const PairKnown pair = seen_pair(t, seen, phi, psi, room);
+    const double *x = s_.rows.data() + pair.i * stride(0), *y = s_.cols.data() + pair.j * stride(1), *f = pair.f;
+    const double z = rest(0, pair, y) + inner(x + 1, h_[0].data(), dim_[0]), w = weight(z, pair, x, y);
+    const double aim = .5 * seen.y[t] - w * (z - inner(s_.global.data(), f, G));
     for (int k = 0; k < G; ++k) {
       b[k] += aim * f[k];
       for (int l = 0; l <= k; ++l) H[k * G + l] += w * f[k] * f[l];

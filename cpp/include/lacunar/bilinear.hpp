@@ -80,7 +80,10 @@ class Bilinear {
   bool bias(int side) const { return side == 0 ? rule_.row_bias : rule_.col_bias; }
   void place(const PairKnown& pair, const double* x, const double* y);
   double variance(const double* x, const double* y);
-  double moment(Offset t, const PairHistory& seen, const double* phi, const double* psi, const RefitRoom& room, double& root);
+  double rest(int side, const PairKnown& pair, const double* of_other);
+  double doubted(const PairKnown& pair, const double* x, const double* y);
+  double weight(double z, const PairKnown& pair, const double* x, const double* y);
+  PairKnown seen_pair(std::size_t t, const PairHistory& seen, const double* phi, const double* psi, const RefitRoom& room) const;
   void sweep(int side, const PairHistory& seen, const double* phi, const double* psi, RefitRoom& room);
   void sweep_global(const PairHistory& seen, const double* phi, const double* psi, RefitRoom& room);
   void learn_prior(int side);
