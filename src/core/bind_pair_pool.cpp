@@ -118,6 +118,24 @@ class Pool {
     });
   }
 
+  double ask_one(Index i, Index j, Index row_twin, Index col_twin, const std::vector<double>& extra) {
+    expect_one(i, 0, -1);
+    expect_one(j, 1, -1);
+    expect_one(row_twin, 1, -1);
+    expect_one(col_twin, 0, -1);
+    expect_extra(extra);
+    return locked([&] { return pool_.probability(i, j, extra.data(), {row_twin, col_twin}); });
+  }
+
+  double learn_one(Index i, Index j, double y, const std::vector<double>& extra) {
+    expect_one(i, 0, 0);
+    expect_one(j, 1, 0);
+    expect_extra(extra);
+    double out = 0;
+    locked([&] { pool_.run(1, &i, &j, &y, extra.data(), &out, nullptr); });
+    return out;
+  }
+
   void set_twins(const Array<Index>& rows, const Array<Index>& cols) {
     expect_size(cols, static_cast<Offset>(rows.size()), "cols");
     expect_below(rows, pool_.size(0), "rows");
@@ -140,7 +158,14 @@ class Pool {
   // -1 stands for a vertex that is not known.
   void expect_vertices(const Array<Index>& vertices, int side) {
     for (py::ssize_t t = 0; t < vertices.size(); ++t)
-      if (vertices.data()[t] < -1 || vertices.data()[t] >= pool_.size(side)) throw std::out_of_range("no such vertex");
+      expect_one(vertices.data()[t], side, -1);
+  }
+
+  void expect_one(Index vertex, int side, Index low) {
+    if (vertex < low || vertex >= pool_.size(side)) throw std::out_of_range("no such vertex");
+  }
+  void expect_extra(const std::vector<double>& extra) {
+    if (static_cast<Offset>(extra.size()) != extra_) throw std::invalid_argument("extra must hold the log-odds of every expert from outside");
   }
 
   Offset extra_;
@@ -230,6 +255,8 @@ void bind_pair_pool(py::module_& m) {
       .def("set_twins", &Pool::set_twins)
       .def("run", &Pool::run)
       .def("ask", &Pool::ask)
+      .def("ask_one", &Pool::ask_one)
+      .def("learn_one", &Pool::learn_one)
       .def("state", &Pool::state, py::arg("history"))
       .def("set_state", &Pool::set_state)
       .def("weights", &Pool::weights)

@@ -20,6 +20,7 @@ from lacunar._random import generator
 from lacunar._snapshot import all_or_nothing
 from lacunar._stream import StreamScore
 from lacunar.completion.labels import (
+    MOST_LEVELS,
     Coding,
     class_probabilities,
     comparator_mistakes,
@@ -39,6 +40,7 @@ LEARNED = ("_engine", "state_", "classes_", "settled_", "seed_")
 AUTO_SCALES = (0.5, 2.0)  # times step_scale; see docs/completion-measured.md
 _RESUMING = threading.RLock()
 _BLOCK = 4096
+_PLAIN = (bool, int, float, str)  # labels whose signs are kept
 
 
 class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -298,12 +300,16 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Costs one prediction, or nothing but the update when `decision_one` of the same pair was the last call.
         """
         model = self._live()
+        pair = (read_id(row, "row"), read_id(col, "col"))
+        known = model.told.get(y) if isinstance(y, _PLAIN) else None
+        if known is not None:
+            return model.learn_one(pair, known, self.calibrate, self._signs)
         coding = self._coding()
         signs, coding = read_y([y], 1, coding, coding.thresholds)
-        pair = (read_id(row, "row"), read_id(col, "col"))
-        at = model.place(pair)
-        updated = model.learn_one(at, signs[0], model.recall(pair, at), self.calibrate, self._signs)
+        updated = model.learn_one(pair, signs[0].tolist(), self.calibrate, self._signs)
         self._adopt_coding(coding)
+        if coding.settled and isinstance(y, _PLAIN) and len(model.told) < MOST_LEVELS:
+            model.told[y] = signs[0].tolist()
         return updated
 
     def add_row(self, row: Hashable, value: Any) -> Self:

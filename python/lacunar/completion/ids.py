@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -59,16 +59,32 @@ class IdTable:
 
     def ask(self, ids: list[Hashable]) -> Vertices:
         """Vertices for predictions: unseen ids take one where the side information gives it."""
-        found = self.look(ids)
-        for k in np.flatnonzero(found == UNKNOWN):
-            found[k] = self._spare() if self.alike and self.side.grows else self._take(ids[k])
-        return found
+        return self._each(ids, self.ask_one)
+
+    def ask_one(self, name: Hashable) -> int:
+        """`ask` for one id."""
+        found = self.number.get(name, UNKNOWN)
+        if found != UNKNOWN:
+            return found
+        return self._spare() if self.alike and self.side.grows else self._take(name)
 
     def take(self, ids: list[Hashable]) -> Vertices:
         """Vertices for learning: every unseen id gets its own."""
+        return self._each(ids, self.take_one)
+
+    def take_one(self, name: Hashable) -> int:
+        """`take` for one id."""
+        found = self.number.get(name, UNKNOWN)
+        return found if found != UNKNOWN else self._take(name)
+
+    def look_one(self, name: Hashable) -> int:
+        """`look` for one id."""
+        return self.number.get(name, UNKNOWN)
+
+    def _each(self, ids: list[Hashable], one: Callable[[Hashable], int]) -> Vertices:
         found = self.look(ids)
-        for k in np.flatnonzero(found == UNKNOWN):
-            found[k] = self._take(ids[k])
+        for k in np.flatnonzero(found == UNKNOWN):  # an id may come twice
+            found[k] = one(ids[k])
         return found
 
     def add(self, name: Hashable, value: Any) -> int:
@@ -109,8 +125,6 @@ class IdTable:
         return self.spare
 
     def _take(self, name: Hashable) -> int:
-        if name in self.number:  # twice in one batch
-            return self.number[name]
         if self.spare != UNKNOWN:
             self._register(name, self.spare)
             self.spare = UNKNOWN

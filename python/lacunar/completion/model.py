@@ -253,6 +253,7 @@ class Model:
         self.tables, self.n_tasks = tables, n_tasks
         self.n_seen = self.n_updates = self.n_mistakes = 0
         self.asked: tuple[Any, int, Floats] | None = None  # pair, trial and experts' scores of the last question
+        self.told: dict[Hashable, Sequence[float]] = {}  # signs (L,) of labels met one by one
 
     @property
     def weights(self) -> Floats:
@@ -274,6 +275,17 @@ class Model:
             found[id(table)] = vertices = look(ids)
             if policy == "raise" and (vertices == UNKNOWN).any():
                 table.unknown(ids, vertices)
+        return found
+
+    def _vertices_one(self, pair: tuple[Hashable, Hashable], policy: str) -> dict[int, int]:
+        """`_vertices` of one pair."""
+        found = {}
+        for table in self.tables:
+            name = pair[table.name == "cols"]
+            look = {"learn": table.take_one, "grow": table.ask_one}.get(policy, table.look_one)
+            found[id(table)] = vertex = look(name)
+            if policy == "raise" and vertex == UNKNOWN:
+                table.unknown([name], np.array([vertex]))
         return found
 
     # -- scores -------------------------------------------------------------------------------------------------------
@@ -309,46 +321,38 @@ class Model:
     @in_turn
     def score_one(self, pair: tuple[Hashable, Hashable], policy: str) -> Floats:
         """Experts' scores of every task for one pair, (L, E)."""
-        return self._scores_at(self._vertices(([pair[0]], [pair[1]]), policy))
+        return self._scores_at(self._vertices_one(pair, policy))
 
     @in_turn
     def sign_one(self, pair: tuple[Hashable, Hashable], policy: str) -> Floats | None:
         """Signs of y_bar (L,) without their values, which cost three to five times as much; None for a mixture."""
         if len(self.gammas) > 1:
             return None
-        at = self._vertices(([pair[0]], [pair[1]]), policy)
-        return np.array([m.sign(int(at[id(m.rows)][0]), int(at[id(m.cols)][0])) for (m,) in self.members], dtype=float)
+        at = self._vertices_one(pair, policy)
+        return np.array([m.sign(at[id(m.rows)], at[id(m.cols)]) for (m,) in self.members], dtype=float)
 
-    def _scores_at(self, at: Places) -> Floats:
-        return np.array(
-            [[m.score(int(at[id(m.rows)][0]), int(at[id(m.cols)][0])) for m in task] for task in self.members]
-        )
+    def _scores_at(self, at: dict[int, int]) -> Floats:
+        return np.array([[m.score(at[id(m.rows)], at[id(m.cols)]) for m in task] for task in self.members])
 
     # -- learning -------------------------------------------------------------------------------------------------------
 
     @in_turn
-    def place(self, pair: tuple[Hashable, Hashable]) -> Places:
-        """Places for a pair about to be learned."""
-        return self._vertices(([pair[0]], [pair[1]]), "learn")
-
-    def recall(self, pair: tuple[Hashable, Hashable], at: Places) -> Floats:
-        """Experts' scores (L, E) of a placed pair: those just asked for, or new ones."""
-        if self.asked is not None and self.asked[:2] == (pair, self.n_seen):
-            return self.asked[2]
-        return self._scores_at(at)
-
-    @in_turn
-    def learn_one(self, at: Places, y: Floats, scores: Floats, calibrate: bool, predicted: Predicted) -> bool:
-        """One placed pair with labels y (L,) and the scores (L, E) of the present state: nothing in here can fail."""
+    def learn_one(
+        self, pair: tuple[Hashable, Hashable], y: Sequence[float], calibrate: bool, predicted: Predicted
+    ) -> bool:
+        """One pair with labels y (L,): whether anything changed. Once it has its vertices and scores, nothing in here can fail."""
+        at = self._vertices_one(pair, "learn")
+        asked = self.asked is not None and self.asked[:2] == (pair, self.n_seen)
+        scores = self.asked[2] if self.asked is not None and asked else self._scores_at(at)
         mixed = np.array([[self.combine(scores[k : k + 1], k)[0] for k in range(len(scores))]])
         wrong = bool((predicted(mixed, self.n_seen) != y).any())
         updated = False
         for k, task in enumerate(self.members):
             for e, member in enumerate(task):
-                i, j = int(at[id(member.rows)][0]), int(at[id(member.cols)][0])
-                updated |= member.update(i, j, float(y[k]), float(scores[k, e]), self.n_seen)
-            self._follow(k, scores[k : k + 1], y[k : k + 1], calibrate)
-        self._count(at, 1, int(updated), int(wrong))
+                i, j = at[id(member.rows)], at[id(member.cols)]
+                updated |= member.update(i, j, y[k], float(scores[k, e]), self.n_seen)
+            self._follow(k, scores[k : k + 1], np.array(y[k : k + 1]), calibrate)
+        self._count_one(at, updated, wrong)
         return updated
 
     @in_turn
@@ -410,6 +414,13 @@ class Model:
         else:
             mixed = self.gammas[0] * self.hedges[k].learn_block(margins(scores, self.gammas), y)
         return mixed, self.curves[k].learn_block(mixed, y) if calibrate else None
+
+    def _count_one(self, at: dict[int, int], updated: bool, wrong: bool) -> None:
+        for table in self.tables:
+            table.fresh.discard(at[id(table)])
+        self.n_seen += 1
+        self.n_updates += updated
+        self.n_mistakes += wrong
 
     def _count(self, at: Places, n: int, n_updates: int, n_mistakes: int) -> None:
         for table in self.tables:

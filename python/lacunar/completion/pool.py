@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -306,6 +306,9 @@ class PoolModel(Model):
 
     def _grow(self) -> None:
         """Takes in the vertices that the side information has gained."""
+        rows, cols = self.tables
+        if self._sizes == [rows.side.size, cols.side.size] and self._named == [len(rows.number), len(cols.number)]:
+            return
         for side, (table, known) in enumerate(zip(self.tables, self.known, strict=True)):
             if table.side.size > self._sizes[side]:
                 for pool in self.pools:  # each from its own size: growing may have failed half-way
@@ -344,16 +347,41 @@ class PoolModel(Model):
     @in_turn
     def score_one(self, pair: tuple[Hashable, Hashable], policy: str) -> Floats:
         """2 P(y = 1) - 1 of every task for one pair, (L, 1)."""
-        return np.array(self._asked(([pair[0]], [pair[1]]), policy))
+        at = self._vertices_one(pair, policy)
+        self._grow()
+        i, j = (at[id(table)] for table in self.tables)
+        twins = self._other_side_one(pair[0], i, 0), self._other_side_one(pair[1], j, 1)
+        made = np.empty((len(self.pools), 1))
+        for k, pool in enumerate(self.pools):
+            odds = [self._odds_of_member(k, member, i, j) for member in self.members[k]]
+            made[k] = 2 * pool.ask_one(i, j, *twins, [*odds, *self._odds_of_lower(k, made)]) - 1
+        return made
+
+    def _odds_of_member(self, k: int, member: Member, i: int, j: int) -> float:
+        """Log-odds of an expert that the core does not have."""
+        if UNKNOWN in (i, j):
+            return float("nan")
+        return float(_log_odds(self.curves[k].probabilities(member.scores(np.array([i]), np.array([j]))))[0])
+
+    def _odds_of_lower(self, k: int, made: Floats) -> list[float]:
+        """Log-odds of the task before, of its score in `made` (L, 1); none where there is one task."""
+        if len(self.pools) == 1:
+            return []
+        return [float(_log_odds(0.5 * (1.0 + made[k - 1]))[0]) if k else float("nan")]
 
     def _other_side(self, ids: list[Hashable], vertices: NDArray[np.int32], side: int) -> NDArray[np.int32]:
         """Of ids that were never learned on this side: their vertices on the other one, -1 for none."""
         made = np.full(len(ids), UNKNOWN, np.int32)
         if self._kin:
-            mine, other = self.tables[side], self.tables[1 - side].number
-            for k in np.flatnonzero((vertices == UNKNOWN) | (vertices == mine.spare)):
-                made[k] = other.get(ids[k], UNKNOWN)
+            for k in np.flatnonzero((vertices == UNKNOWN) | (vertices == self.tables[side].spare)):
+                made[k] = self._other_side_one(ids[k], int(vertices[k]), side)
         return made
+
+    def _other_side_one(self, name: Hashable, vertex: int, side: int) -> int:
+        """`_other_side` of one id."""
+        if not self._kin or vertex not in (UNKNOWN, self.tables[side].spare):
+            return UNKNOWN
+        return self.tables[1 - side].number.get(name, UNKNOWN)
 
     def _asked(self, pairs: Pairs, policy: str) -> list[Floats]:
         i, j = self._at(self._vertices(pairs, policy))
@@ -383,19 +411,29 @@ class PoolModel(Model):
         """None: signs cost what values do."""
         return None
 
-    def recall(self, pair: tuple[Hashable, Hashable], at: Places) -> Floats:
-        """Nothing: a pool predicts when it learns."""
-        return np.zeros((len(self.pools), 1))
-
     # -- learning -------------------------------------------------------------------------------------------------------
 
     @in_turn
-    def learn_one(self, at: Places, y: Floats, scores: Floats, calibrate: bool, predicted: Predicted) -> bool:
-        """One placed pair with labels y (L,)."""
-        i, j = self._at(at)
-        made = self._run(i, j, np.asarray(y, dtype=np.float64)[None])
-        self._count(at, 1, 1, int((predicted(made, self.n_seen) != y).any()))
+    def learn_one(
+        self, pair: tuple[Hashable, Hashable], y: Sequence[float], calibrate: bool, predicted: Predicted
+    ) -> bool:
+        """One pair with labels y (L,)."""
+        at = self._vertices_one(pair, "learn")
+        self._grow()
+        i, j = (at[id(table)] for table in self.tables)
+        made, wrong = np.empty((len(self.pools), 1)), False
+        for k, (pool, label) in enumerate(zip(self.pools, y, strict=True)):
+            odds = [self._taught(k, member, i, j, label) for member in self.members[k]]
+            score = 2 * pool.learn_one(i, j, label, [*odds, *self._odds_of_lower(k, made)]) - 1
+            made[k], wrong = score, wrong or (score >= 0) != (label > 0)
+        self._count_one(at, True, wrong)
         return True
+
+    def _taught(self, k: int, member: Member, i: int, j: int, y: float) -> float:
+        """Log-odds of an expert that the core does not have, before it learns a label."""
+        odds = np.empty((1, 1))
+        self._odds_of_members(k, np.array([i]), np.array([j]), np.array([y]), odds)
+        return float(odds[0, 0])
 
     @in_turn
     def learn(self, pairs: Pairs, y: Floats, calibrate: bool, predicted: Predicted, *, values: bool) -> Trials:
