@@ -37,6 +37,16 @@ def dense_entries(X: ArrayLike, dtype: DTypeLike | None, n_jobs: int | None = No
     return *found, dense.shape
 
 
+def scaled_entries(
+    X: NDArray[Any], center: NDArray[np.float64], scale: NDArray[np.float64], n_jobs: int | None = None
+) -> Entries | None:
+    """Everything of an array that is not NaN, in columns whose scale is not; None where something is not finite."""
+    dense, wanted = check_dense(X)
+    center, scale = np.ascontiguousarray(center, dtype=np.float64), np.ascontiguousarray(scale, dtype=np.float64)
+    found = _core.dense_entries(dense, wanted == np.float32, center, scale, thread_count(n_jobs))
+    return None if found is None else (*found, dense.shape)
+
+
 def sparse_entries(csr: Any) -> Entries:
     """The stored entries of a CSR array that are not NaN."""
     keep = ~np.isnan(csr.data)

@@ -23,7 +23,14 @@ from lacunar.observed.build import (
     triplet_entries,
 )
 from lacunar.observed.container import write_archive
-from lacunar.observed.contract import SparseMissing, check_duplicates_policy, check_entries, check_sparse, is_frozen
+from lacunar.observed.contract import (
+    SparseMissing,
+    check_duplicates_policy,
+    check_entries,
+    check_sparse,
+    float_dtype,
+    is_frozen,
+)
 from lacunar.observed.files import KIND, parquet_triplets, read_entries, refuse_mostly_empty, svmlight_pieces
 
 
@@ -570,7 +577,14 @@ class Observed:
         -------
         table : Observed
         """
-        return self if np.dtype(dtype) == self.dtype else self.with_values(self.values.astype(dtype))
+        wanted = float_dtype(dtype, self.dtype)
+        if wanted == self.dtype:
+            return self
+        with np.errstate(over="ignore"):
+            values = self.values.astype(wanted)
+        if wanted == np.float32 and not np.isfinite(values).all():
+            check_entries(self.indptr, self.indices, values, self.shape)  # names the first
+        return Observed._trusted(self.indptr, self.indices, values, self.shape)
 
     def to_scipy(self) -> sp.csr_array:
         """A `scipy.sparse.csr_array` whose stored entries, zeros included, are the observed ones.
