@@ -1,18 +1,19 @@
 """Sphinx: `pip install ".[docs]" && sphinx-build -W docs docs/_build/html`."""
 
-import os
 import re
+import runpy
 import sys
 from pathlib import Path
 
 import matplotlib
+import matplotlib.pyplot as plt
 from docutils.nodes import SkipNode
 from latex2mathml.converter import convert
 from threadpoolctl import threadpool_limits
 
 import lacunar
 
-os.environ.setdefault("MPLBACKEND", "Agg")
+matplotlib.use("Agg")
 threadpool_limits(1)  # examples are small, and BLAS threads wait for one another on a busy machine
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -23,12 +24,11 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.viewcode",
-    "matplotlib.sphinxext.plot_directive",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
 html_math_renderer = "mathml"  # drawn by the browser itself: neither a script nor a font comes from elsewhere
-myst_enable_extensions = ["dollarmath", "amsmath", "deflist"]
+myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "gallery/*.ipynb", "**/*.zip", "sg_execution_times.rst"]
@@ -47,6 +47,7 @@ numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
 _READING_ORDER = [
+    "five_minutes",
     "who_answered",
     "blocks_of_columns",
     "either_way",
@@ -69,11 +70,14 @@ def reading_order(file):
     return _READING_ORDER.index(name) if name in _READING_ORDER else len(_READING_ORDER)
 
 
-_LOOK = {"font.size": 12, "figure.dpi": 100, "savefig.dpi": 150, "axes.spines.top": False, "axes.spines.right": False}
-plot_rcparams, plot_apply_rcparams = _LOOK, True
-plot_formats = ["svg"]
-plot_include_source = plot_html_show_source_link = plot_html_show_formats = False
-plot_working_directory = str(Path(__file__).parent)
+_LOOK = {
+    "font.size": 12,
+    "figure.figsize": (5.6, 3.2),
+    "figure.dpi": 100,
+    "savefig.dpi": 150,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
 
 
 def large_letters(gallery_conf, file):
@@ -100,13 +104,13 @@ html_theme = "pydata_sphinx_theme"
 html_title = "lacunar"
 html_theme_options = {
     "show_toc_level": 2,
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
 }
 html_static_path = ["_static"]
 html_css_files = ["lacunar.css"]
-html_sidebars = {"index": [], "start": [], "changelog": []}
+html_sidebars = {"index": [], "install": [], "gallery/five_minutes": []}
 html_show_sourcelink = False
 
 _HEAD = re.compile(r"[\w*,. ]+?( : |$)")  # a parameter's name in a numpydoc section, before its type
@@ -140,7 +144,17 @@ def _formula(block):
     return visit, None
 
 
+def _pictures(app):
+    """Each script of docs/pictures leaves one figure, which is saved beside it for the pages to show."""
+    for script in sorted(Path(app.srcdir, "pictures").glob("*.py")):
+        with matplotlib.rc_context(_LOOK | {"svg.hashsalt": script.stem}):
+            runpy.run_path(str(script))
+            plt.savefig(script.with_suffix(".svg"), metadata={"Date": None})
+            plt.close("all")
+
+
 def setup(app):
+    app.connect("builder-inited", _pictures)
     app.add_html_math_renderer("mathml", _formula(False), _formula(True))
     app.connect("autodoc-skip-member", _skip)
     app.connect("autodoc-process-docstring", _plain, priority=1)  # before numpydoc

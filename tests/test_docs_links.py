@@ -20,10 +20,14 @@ def anchors(page):
 
 
 def target_of(page, link):
-    """The file a link means: pages of the gallery are made from examples."""
+    """The file a link means: what scripts make when the site is built is there if the script is."""
     file = (page.parent / link).resolve() if link else page
     if file.parent == ROOT / "docs" / "gallery":
         return ROOT / "examples" / ("README.rst" if file.stem == "index" else f"{file.stem}.py")
+    if file.parent == ROOT / "docs" / "gallery" / "images":
+        return ROOT / "examples" / f"{file.stem.removeprefix('sphx_glr_')[:-4]}.py"
+    if file.parent == ROOT / "docs" / "pictures":
+        return file.with_suffix(".py")
     return file
 
 
