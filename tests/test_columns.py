@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from reference.columns import column_moments
+from sklearn.base import BaseEstimator
 
 from lacunar import Observed, _core
-from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
+from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
 
 
 def table(dtype, n=200, d=7):
@@ -55,3 +56,40 @@ def test_sizes_are_checked():
         _core.column_moments(*arrays, np.ones(2), 2)
     with pytest.raises(ValueError, match="center has 1 elements, not 2"):
         _core.standardise(*arrays, np.ones(1), np.ones(2), 2)
+
+
+class Fitted(BaseEstimator):
+    """An estimator of which only the columns are known."""
+
+    n_features_in_, n_jobs = 7, 2
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_scaled_where_they_are_read(order, dtype):
+    X, weight = table(dtype)
+    columns = fit_columns(Observed.from_dense(X), weight, standardize=True)
+    X = np.array(X, order=order)
+    X[:, 5] = 9.0  # never observed in fit
+    made = scaled_rows(Fitted(), X, columns)
+    assert made == scale_columns(Observed.from_dense(X), columns), "the very bits"
+    assert made == scaled_rows(Fitted(), Observed.from_dense(X), columns)
+    assert made.dtype == dtype
+    X[11, 3], X[12, 2] = np.finfo(dtype).max, np.nan
+    tiny = columns._replace(scale=np.full(7, 1e-3))
+    with pytest.raises(ValueError, match="row 11, column 3"):
+        scaled_rows(Fitted(), X, tiny)
+    X[11, 3] = -np.inf
+    with pytest.raises(ValueError, match="got -inf in row 11, column 3"):
+        scaled_rows(Fitted(), X, columns)
+    with pytest.raises(ValueError, match="6 features"):
+        scaled_rows(Fitted(), X[:, :6], columns)
+
+
+def test_a_change_of_dtype_looks_only_where_it_may_overflow():
+    rows = Observed.from_dense([[1.0, np.nan], [1e39, 2.0]])
+    with pytest.raises(ValueError, match="inf in row 1, column 0"):
+        rows.astype(np.float32)
+    assert rows[:1].astype("float32").astype(float) == rows[:1]
+    with pytest.raises(TypeError, match="dtype must be float64 or float32; got int64"):
+        rows.astype(np.int64)

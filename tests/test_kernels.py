@@ -200,7 +200,10 @@ def test_result_does_not_depend_on_the_instruction_set(isa):
         "import numpy as np, sys; from lacunar.kernels import karma_kernel\n"
         "rng = np.random.default_rng(0); X = rng.normal(size=(250, 70)); X[rng.random(X.shape) > .5] = np.nan\n"
         "K = [karma_kernel(X.astype(t), gamma=3, method=m).astype(float) for t in ('f4', 'f8') for m in "
-        f"{METHODS}]\nnp.save(sys.stdout.buffer, np.array(K))"
+        f"{METHODS}]\n"
+        "full = rng.normal(size=(20, 2100)); full[rng.random(full.shape) > .99] = np.nan\n"  # more words than bytes count
+        f"W = [karma_kernel(full, gamma=3, method=m) for m in {METHODS}]\n"
+        "np.savez(sys.stdout.buffer, tall=K, wide=W)"
     )
     environment = {**os.environ, "LACUNAR_ISA": isa}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=False)
@@ -213,9 +216,16 @@ def test_result_does_not_depend_on_the_instruction_set(isa):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(250, 70))
     X[rng.random(X.shape) > 0.5] = np.nan
-    for k, gram in enumerate(grams):
+    for k, gram in enumerate(grams["tall"]):
         dtype = np.float32 if k < 3 else np.float64
         close(gram, karma_kernel(X, gamma=3), dtype)
+    full = rng.normal(size=(20, 2100))
+    full[rng.random(full.shape) > 0.99] = np.nan
+    seen = ~np.isnan(full)
+    common, sums = seen.astype(float) @ seen.T, np.nan_to_num(full) @ np.nan_to_num(full).T
+    mean = seen.sum(axis=1).mean()
+    for gram in grams["wide"]:
+        close(gram, sums * (1 + common / mean + (common / mean) ** 2), np.float64)
 
 
 def test_unknown_instruction_set_is_refused():

@@ -14,129 +14,125 @@ namespace {
 
 #include "vectors.inc"
 
+#if defined(__aarch64__)
+constexpr int kTileRows = 8;  // 16 sums in 32 registers
+#else
 constexpr int kTileRows = kBytes == 64 ? 12 : kBytes == 32 ? 6 : 4;
+#endif
 
 #if defined(LACUNAR_VECTORS)
-typedef std::int32_t Counts __attribute__((vector_size(kBytes), aligned(4), may_alias));
 typedef std::uint32_t Words __attribute__((vector_size(kBytes), aligned(4), may_alias));
 typedef std::uint8_t Bytes __attribute__((vector_size(kBytes), aligned(1), may_alias));
-
-inline Words popcount(Words x) {
-#if defined(__AVX512VPOPCNTDQ__)
-  return reinterpret_cast<Words>(_mm512_popcnt_epi32(reinterpret_cast<__m512i>(x)));
-#else
-  x = x - ((x >> 1) & 0x55555555u);
-  x = (x & 0x33333333u) + ((x >> 2) & 0x33333333u);
-  x = (x + (x >> 4)) & 0x0f0f0f0fu;
-  x = x + (x >> 8);
-  return (x + (x >> 16)) & 0x3fu;
-#endif
-}
-
 template <class T>
-constexpr int kTileCols = 2 * kBytes / static_cast<int>(sizeof(T));
+constexpr int kTileCols = 2 * kWidth<T>;
+#else
+typedef std::uint32_t Words;
+typedef std::uint8_t Bytes;
+template <class T>
+constexpr int kTileCols = 8;
+#endif
 
 // One register tile of sums: kTileRows x kTileCols, over all d columns.
 template <class T>
 void sum_tile(const T* a, const T* b, Offset d, T* s, Offset leading) {
   using Vector = typename VectorOf<T>::type;
-  constexpr int half = kTileCols<T> / 2;
-  Vector acc[kTileRows][2] = {};
+  constexpr int vectors = kTileCols<T> / kWidth<T>;
+  Vector acc[kTileRows][vectors] = {};
   for (Offset k = 0; k < d; ++k) {
-    const Vector b0 = *reinterpret_cast<const Vector*>(b), b1 = *reinterpret_cast<const Vector*>(b + half);
-#pragma GCC unroll 12
-    for (int r = 0; r < kTileRows; ++r) {
-      acc[r][0] += a[r] * b0;
-      acc[r][1] += a[r] * b1;
-    }
-    a += kTileRows;
-    b += kTileCols<T>;
-  }
-#pragma GCC unroll 12
-  for (int r = 0; r < kTileRows; ++r) {
-    *reinterpret_cast<Vector*>(s + r * leading) = acc[r][0];
-    *reinterpret_cast<Vector*>(s + r * leading + half) = acc[r][1];
-  }
-}
-
-// The same tile of counts: common bits of the mask words. A tile of T has kVectors vectors of 32-bit lanes a row.
-template <class T>
-void count_tile(const std::uint32_t* a, const std::uint32_t* b, Offset words, std::int32_t* n, Offset leading) {
-  constexpr int lanes = kBytes / 4, vectors = kTileCols<T> / lanes;
-  Words acc[kTileRows][vectors] = {};
-  for (Offset w = 0; w < words; ++w) {
-    Words column[vectors];
-    for (int v = 0; v < vectors; ++v) column[v] = *reinterpret_cast<const Words*>(b + v * lanes);
+    Vector column[vectors];
+    for (int v = 0; v < vectors; ++v) column[v] = *reinterpret_cast<const Vector*>(b + v * kWidth<T>);
 #pragma GCC unroll 12
     for (int r = 0; r < kTileRows; ++r)
-      for (int v = 0; v < vectors; ++v) acc[r][v] += popcount(a[r] & column[v]);
+      for (int v = 0; v < vectors; ++v) acc[r][v] += a[r] * column[v];
     a += kTileRows;
     b += kTileCols<T>;
   }
 #pragma GCC unroll 12
   for (int r = 0; r < kTileRows; ++r)
-    for (int v = 0; v < vectors; ++v) *reinterpret_cast<Words*>(n + r * leading + v * lanes) = acc[r][v];
+    for (int v = 0; v < vectors; ++v) *reinterpret_cast<Vector*>(s + r * leading + v * kWidth<T>) = acc[r][v];
+}
+
+// The bits of every word, in parts of it that add up without a carry for kWordsAtOnce words; `whole` adds the parts.
+#if defined(__AVX512VPOPCNTDQ__)
+constexpr Offset kWordsAtOnce = Offset{1} << 26;
+inline Words bits_of(Words x) { return reinterpret_cast<Words>(_mm512_popcnt_epi32(reinterpret_cast<__m512i>(x))); }
+inline Words whole(Words x) { return x; }
+#else
+constexpr Offset kWordsAtOnce = 31;  // of at most 8 bits a byte
+#if defined(__AVX512BW__)
+inline Words bits_of(Words x) {  // of half bytes, from a table
+  const __m512i table = _mm512_set4_epi32(0x04030302, 0x03020201, 0x03020201, 0x02010100);
+  const Words low = x & 0x0f0f0f0fu, high = (x >> 4) & 0x0f0f0f0fu;
+  return reinterpret_cast<Words>(_mm512_shuffle_epi8(table, reinterpret_cast<__m512i>(low))) +
+         reinterpret_cast<Words>(_mm512_shuffle_epi8(table, reinterpret_cast<__m512i>(high)));
+}
+#elif defined(__AVX2__)
+inline Words bits_of(Words x) {  // of half bytes, from a table
+  const __m256i table =
+      _mm256_set_epi32(0x04030302, 0x03020201, 0x03020201, 0x02010100, 0x04030302, 0x03020201, 0x03020201, 0x02010100);
+  const Words low = x & 0x0f0f0f0fu, high = (x >> 4) & 0x0f0f0f0fu;
+  return reinterpret_cast<Words>(_mm256_shuffle_epi8(table, reinterpret_cast<__m256i>(low))) +
+         reinterpret_cast<Words>(_mm256_shuffle_epi8(table, reinterpret_cast<__m256i>(high)));
+}
+#else
+inline Words bits_of(Words x) {
+  x = x - ((x >> 1) & 0x55555555u);
+  x = (x & 0x33333333u) + ((x >> 2) & 0x33333333u);
+  return (x + (x >> 4)) & 0x0f0f0f0fu;
+}
+#endif
+inline Words whole(Words x) {
+  x = (x & 0x00ff00ffu) + ((x >> 8) & 0x00ff00ffu);
+  return (x + (x >> 16)) & 0xffffu;
+}
+#endif
+
+// The same tile of counts: common bits of the mask words.
+template <class T>
+void count_tile(const std::uint32_t* a, const std::uint32_t* b, Offset words, std::int32_t* n, Offset leading) {
+  constexpr int lanes = static_cast<int>(sizeof(Words)) / 4, vectors = kTileCols<T> / lanes;
+  Words sum[kTileRows][vectors] = {};
+  for (Offset w = 0; w < words;) {
+    Words acc[kTileRows][vectors] = {};
+    for (const Offset stop = words - w < kWordsAtOnce ? words : w + kWordsAtOnce; w < stop; ++w) {
+      Words column[vectors];
+      for (int v = 0; v < vectors; ++v) column[v] = *reinterpret_cast<const Words*>(b + v * lanes);
+#pragma GCC unroll 12
+      for (int r = 0; r < kTileRows; ++r)
+        for (int v = 0; v < vectors; ++v) acc[r][v] += bits_of(a[r] & column[v]);
+      a += kTileRows;
+      b += kTileCols<T>;
+    }
+#pragma GCC unroll 12
+    for (int r = 0; r < kTileRows; ++r)
+      for (int v = 0; v < vectors; ++v) sum[r][v] += whole(acc[r][v]);
+  }
+#pragma GCC unroll 12
+  for (int r = 0; r < kTileRows; ++r)
+    for (int v = 0; v < vectors; ++v) *reinterpret_cast<Words*>(n + r * leading + v * lanes) = sum[r][v];
 }
 
 template <class T>
 void sparse_row(const Rows<T>& x, Offset row, const T* values, const std::uint8_t* seen, T* s, std::int32_t* n) {
   using Vector = typename VectorOf<T>::type;
-  constexpr int width = kBytes / static_cast<int>(sizeof(T)), vectors = kBytes / width;
+  constexpr int width = kWidth<T>, vectors = kBytes / width, pieces = kBytes / static_cast<int>(sizeof(Bytes));
   Vector acc[vectors] = {};
   for (int j = 0; j < kBytes; ++j) n[j] = 0;
   for (Offset p = x.offsets[row], end = x.offsets[row + 1]; p < end;) {
-    Bytes count = {};  // one byte add counts kBytes pairs; 255 of them cannot overflow
+    Bytes count[pieces] = {};  // one byte a pair: 255 entries cannot overflow
     for (const Offset stop = end - p < 255 ? end : p + 255; p < stop; ++p) {
       const Offset at = static_cast<Offset>(x.indices[p]) * kBytes;
       for (int v = 0; v < vectors; ++v)
         acc[v] += x.values[p] * *reinterpret_cast<const Vector*>(values + at + v * width);
-      count += *reinterpret_cast<const Bytes*>(seen + at);
+      for (int i = 0; i < pieces; ++i)
+        count[i] = static_cast<Bytes>(count[i] + reinterpret_cast<const Bytes*>(seen + at)[i]);
     }
     std::uint8_t counted[kBytes];
-    *reinterpret_cast<Bytes*>(counted) = count;
+    for (int i = 0; i < pieces; ++i) reinterpret_cast<Bytes*>(counted)[i] = count[i];
     for (int j = 0; j < kBytes; ++j) n[j] += counted[j];
   }
   for (int v = 0; v < vectors; ++v) *reinterpret_cast<Vector*>(s + v * width) = acc[v];
 }
-
-#else  // no vector extensions: the same contract in plain loops
-
-template <class T>
-constexpr int kTileCols = 8;
-
-template <class T>
-void sum_tile(const T* a, const T* b, Offset d, T* s, Offset leading) {
-  for (int r = 0; r < kTileRows; ++r)
-    for (int c = 0; c < kTileCols<T>; ++c) s[r * leading + c] = 0;
-  for (Offset k = 0; k < d; ++k, a += kTileRows, b += kTileCols<T>)
-    for (int r = 0; r < kTileRows; ++r)
-      for (int c = 0; c < kTileCols<T>; ++c) s[r * leading + c] += a[r] * b[c];
-}
-
-inline std::int32_t popcount(std::uint32_t x) {
-  std::int32_t bits = 0;
-  for (; x; x &= x - 1) ++bits;
-  return bits;
-}
-
-template <class T>
-void count_tile(const std::uint32_t* a, const std::uint32_t* b, Offset words, std::int32_t* n, Offset leading) {
-  for (int r = 0; r < kTileRows; ++r)
-    for (int c = 0; c < kTileCols<T>; ++c) {
-      n[r * leading + c] = 0;
-      for (Offset w = 0; w < words; ++w) n[r * leading + c] += popcount(a[w * kTileRows + r] & b[w * kTileCols<T> + c]);
-    }
-}
-
-template <class T>
-void sparse_row(const Rows<T>& x, Offset row, const T* values, const std::uint8_t* seen, T* s, std::int32_t* n) {
-  for (int j = 0; j < kBytes; ++j) s[j] = 0, n[j] = 0;
-  for (Offset p = x.offsets[row]; p < x.offsets[row + 1]; ++p) {
-    const Offset at = static_cast<Offset>(x.indices[p]) * kBytes;
-    for (int j = 0; j < kBytes; ++j) s[j] += x.values[p] * values[at + j], n[j] += seen[at + j];
-  }
-}
-#endif
 
 template <class T>
 void dense_block(const T* a, const T* b, const std::uint32_t* a_bits, const std::uint32_t* b_bits, Offset d,

@@ -5,6 +5,7 @@ namespace lacunar::LACUNAR_KERNEL_NAMESPACE {
 
 void set_all(Kernels& to) {
   set_counts(to);
+  set_dense(to);
   set_dual(to);
   set_factor(to);
   set_gram(to);

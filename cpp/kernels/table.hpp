@@ -6,6 +6,7 @@
 namespace lacunar::LACUNAR_KERNEL_NAMESPACE {
 
 void set_counts(Kernels& to);
+void set_dense(Kernels& to);
 void set_dual(Kernels& to);
 void set_factor(Kernels& to);
 void set_gram(Kernels& to);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lacunar/karma_gram.hpp"
+#include "lacunar/lines.hpp"
 #include "lacunar/parallel.hpp"
 
 namespace lacunar {
@@ -48,8 +49,8 @@ struct Workspace {
   std::vector<T> s;
   std::vector<std::int32_t> n;
   GramSink<T> sink;
-  std::vector<T> values;
-  std::vector<std::uint8_t> seen;
+  LineVector<T> values;
+  LineVector<std::uint8_t> seen;
 
   Workspace(const GramTask<T>& task, Offset rows, Offset cols, Offset entries)
       : s(static_cast<std::size_t>(rows * cols)),

@@ -15,6 +15,29 @@ def isa_of(leaf1_ecx: int, leaf7_ebx: int, leaf7_ecx: int, extended_ecx: int, xc
 def find_fault(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], values: _Float, n_cols: int
 ) -> tuple[str, int, int] | None: ...
+def dense_entries(
+    cells: _Float,
+    single: bool,
+    center: NDArray[np.float64] | None,
+    scale: NDArray[np.float64] | None,
+    n_threads: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], _Float] | None: ...
+def column_entries(
+    columns: list[NDArray[np.float64]],
+    valid: list[tuple[NDArray[np.uint8], int] | None],
+    n_rows: int,
+    single: bool,
+    n_threads: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], _Float] | None: ...
+def triplet_entries(
+    row: NDArray[np.int32] | NDArray[np.int64],
+    col: NDArray[np.int32] | NDArray[np.int64],
+    value: _Float,
+    n_rows: int,
+    n_cols: int,
+    n_threads: int,
+) -> tuple[NDArray[np.int64], NDArray[np.int32], _Float, bool] | None: ...
+def merge_repeated(indptr: NDArray[np.int64], indices: NDArray[np.int32], values: _Float, mean: bool) -> int: ...
 def column_moments(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], values: _Float, weight: NDArray[np.float64], n_cols: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...

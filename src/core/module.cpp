@@ -6,6 +6,7 @@ void bind_columns(pybind11::module_& m);
 void bind_dual(pybind11::module_& m);
 void bind_factor_sums(pybind11::module_& m);
 void bind_forest(pybind11::module_& m);
+void bind_ingest(pybind11::module_& m);
 void bind_karma_gram(pybind11::module_& m);
 void bind_meg(pybind11::module_& m);
 void bind_meg_parts(pybind11::module_& m);
@@ -26,6 +27,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   lacunar::bind::bind_dual(m);
   lacunar::bind::bind_factor_sums(m);
   lacunar::bind::bind_forest(m);
+  lacunar::bind::bind_ingest(m);
   lacunar::bind::bind_karma_gram(m);
   lacunar::bind::bind_meg_parts(m);  // before what is made of them
   lacunar::bind::bind_meg(m);

@@ -134,6 +134,21 @@ struct ProductKernels {
   void (*dots)(const T* a, Offset n, Offset depth, const double* b, Offset width, double* out);
 };
 
+// A row of a dense table, or a piece of a column, with NaN where missing.
+template <class T>
+struct DenseKernels {
+  // Cells of a row that are not NaN, in columns whose scale is not, where there are scales; `infinite` is set where a
+  // cell is so.
+  Offset (*count)(const T* row, const double* scale, Offset n_cols, bool* infinite);
+  // counts[i] += 1 where cells[i] is not NaN; false where one is infinite.
+  bool (*count_column)(const T* cells, Offset n, Offset* counts);
+  // out[j] = (row[j] - center[j]) / scale[j], or row[j] where scale is null; false where one is infinite.
+  bool (*read_float)(const T* row, const double* center, const double* scale, Offset n_cols, float* out);
+  bool (*read_double)(const T* row, const double* center, const double* scale, Offset n_cols, double* out);
+  // The first n_entries cells of a row that are not NaN, and their columns; how many there were.
+  Offset (*keep)(const T* row, Offset n_cols, Offset n_entries, Index* indices, T* values);
+};
+
 // Products of matrices of some tens of columns: rows `leading` = a multiple of eight apart, padded with zeros.
 struct SmallKernels {
   void (*gram)(const double* rows, int m, int leading, double* out);                    // rows^T rows
@@ -187,6 +202,7 @@ struct TypedKernels {
   PrimalKernels<T> primal;
   OnlineKernels<T> online;
   ProductKernels<T> product;
+  DenseKernels<T> dense;
   AddScaled<T> add_scaled;
 };
 

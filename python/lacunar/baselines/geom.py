@@ -21,8 +21,8 @@ from lacunar._products import row_product
 from lacunar._snapshot import all_or_nothing
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
-from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
-from lacunar.observed.door import validate_X, validate_X_y
+from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
+from lacunar.observed.door import validate_X_y
 from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Rule, Table, floats, whole
 
 _Floats = NDArray[np.float64]
@@ -273,10 +273,10 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Not divided by the row's s, which changes no sign. Zeros when `fit` saw one class only.
         """
         check_is_fitted(self)
-        table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
+        columns = ColumnScale(self.mean_, self.scale_, self.observed_columns_)
+        rows = scaled_rows(self, X, columns, sparse_missing=self.sparse_missing)
         if not len(self.support_):
-            return np.zeros(table.shape[0])
-        rows = scale_columns(table, ColumnScale(self.mean_, self.scale_, self.observed_columns_))
+            return np.zeros(rows.shape[0])
         values: _Floats = row_product(self._kernel(rows, self.support_rows_), self.dual_coef_, self.n_jobs)
         return values
 

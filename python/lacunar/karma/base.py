@@ -23,8 +23,7 @@ from lacunar.karma.support import OnlineModel
 from lacunar.karma.table import PrimalModel, has_map
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
-from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
-from lacunar.observed.door import validate_X
+from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
 from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Instance, Number, Rule, Table, Word, floats, whole
 
 _Floats = NDArray[np.float64]
@@ -141,8 +140,7 @@ class KarmaBase(BaseEstimator):  # type: ignore[misc]
     def _evaluate(self, X: Any) -> _Floats:
         """Values (m, outputs) at rows X."""
         check_is_fitted(self)
-        table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
-        return self._expansion(scale_columns(table, self._columns()))
+        return self._expansion(scaled_rows(self, X, self._columns(), sparse_missing=self.sparse_missing))
 
     def _expansion(self, rows: Observed) -> _Floats:
         """Values (m, outputs) at standardised rows."""

@@ -17,7 +17,7 @@ from lacunar._random import generator
 from lacunar._snapshot import all_or_nothing
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
-from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
+from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
 from lacunar.observed.door import validate_X
 from lacunar.observed.rules import COLUMNS, Instance, Number, Rule, Table, Word, floats
 
@@ -247,8 +247,8 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             Exact features of these rows beyond `memory_limit`.
         """
         check_is_fitted(self)
-        table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
-        rows = scale_columns(table, ColumnScale(self.mean_, self.scale_, self.observed_columns_))
+        columns = ColumnScale(self.mean_, self.scale_, self.observed_columns_)
+        rows = scaled_rows(self, X, columns, sparse_missing=self.sparse_missing)
         if self.method_ == "nystroem":
             return self._landmark_features(rows)
         self._refuse_beyond_limit(rows)

@@ -39,7 +39,7 @@ from lacunar.karma.scoring import Split, choose_C, drawn_order, make_splits
 from lacunar.karma.solvers import one_vs_rest
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
-from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
+from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
 from lacunar.observed.door import validate_X, validate_X_y
 from lacunar.observed.rules import (
     COLUMNS,
@@ -271,9 +271,10 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
     def _values(self, X: Any) -> _Floats:
         """Values (m, outputs) at rows X: of the race, or means over `estimators_`."""
         check_is_fitted(self)
-        table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
         if "race_" in vars(self):
-            return self.race_.values(Rows(scale_columns(table, ColumnScale(*self.columns_)), None))
+            rows = scaled_rows(self, X, ColumnScale(*self.columns_), sparse_missing=self.sparse_missing)
+            return self.race_.values(Rows(rows, None))
+        table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
         tables = {kind: self._table_of(table, kind) for kind in {each["expand"] for each in self.chosen_}}
         models = zip(self.estimators_, self.chosen_, strict=True)
         values: _Floats = np.mean([self._values_of(model, tables[each["expand"]]) for model, each in models], axis=0)

@@ -331,8 +331,9 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
     def _rest(self, table: Table, rows: _Ints, target: Target) -> Rest:
         """Rows beyond the sample as a sparse table in single precision, a batch at a time."""
         batches = (rows[first : first + BATCH] for first in range(0, len(rows), BATCH))
-        parts = (self._view(table.take(batch), judge=False).Z.astype(np.float32) for batch in batches)
-        return Rest(Observed.vstack(Observed.from_dense(part) for part in parts), target.codes, target.Y, target.weight)
+        parts = (self._view(table.take(batch), judge=False).Z for batch in batches)
+        sparse = Observed.vstack(Observed.from_dense(part, dtype=np.float32) for part in parts)
+        return Rest(sparse, target.codes, target.Y, target.weight)
 
     def _deadline(self) -> float:
         return np.inf if self.time_limit is None else perf_counter() + float(self.time_limit)

@@ -462,7 +462,7 @@ class TableMember(BaseEstimator):  # type: ignore[misc]
         return self.predict(lesson.view, None, lesson.n_jobs)
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
-        rows = Observed.from_dense(view.Z.astype(np.float32))
+        rows = Observed.from_dense(view.Z, dtype=np.float32)
         if not self.n_classes_:
             return np.asarray(self.model_.predict(rows), dtype=np.float64).reshape(len(view.Z), -1)
         values = np.asarray(self.model_.decision_function(rows), dtype=np.float64)

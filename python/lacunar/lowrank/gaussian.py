@@ -18,7 +18,7 @@ from lacunar._snapshot import all_or_nothing
 from lacunar.lowrank.posterior import LowRankPosterior, fold_ridge
 from lacunar.lowrank.regression import Residuals, fit_variances
 from lacunar.observed import Observed
-from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
+from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
 from lacunar.observed.door import check_numbers, check_partial_targets, validate_X
 from lacunar.observed.rules import COLUMNS, COUNT, Flag, Instance, Rule, floats
 
@@ -274,8 +274,8 @@ class GaussianRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _standardised(self, X: Any) -> _Floats:
         check_is_fitted(self, "location_")
-        table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
-        return scale_columns(table, ColumnScale(self.mean_, self.scale_, self.observed_columns_)).to_dense()
+        columns = ColumnScale(self.mean_, self.scale_, self.observed_columns_)
+        return scaled_rows(self, X, columns, sparse_missing=self.sparse_missing).to_dense()
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Conditional expectation of the targets.

@@ -7,7 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
+import numpy as np
 from numpy.typing import NDArray
+
+Cells = tuple[
+    NDArray[np.float64], tuple[NDArray[np.uint8], int] | None
+]  # of a column, and which are not null: bits, the first
 
 _BUFFER = 65_536  # bytes read at a time of every column
 
@@ -84,6 +89,46 @@ def values_of(column: Any) -> NDArray[Any]:
         column = column.cast(column.type.value_type)
     values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
     return values
+
+
+def arrow_columns(table: Any) -> tuple[list[Cells], int]:
+    """The columns of a table of numbers, and the number of its rows."""
+    return [_cells_of(table.column(k), table.schema.field(k)) for k in range(table.num_columns)], table.num_rows
+
+
+def _cells_of(column: Any, field: Any) -> Cells:
+    """Numbers in float64, where they are if they are so already, and the bits that say which of them are not null."""
+    import pyarrow as pa
+
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    numeric = pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind)
+    if not (numeric or pa.types.is_boolean(kind)):
+        raise TypeError(
+            f"every column must be numeric or boolean; column {field.name!r} is {field.type}. Encode it (one-hot, ordinal) or "
+            "drop it."
+        )
+    if kind != field.type:
+        column = column.cast(kind)
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    column = column.cast(pa.float64(), safe=False)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    bits, numbers = column.buffers()
+    if not len(column):
+        return np.empty(0), None
+    cells = np.frombuffer(numbers, np.float64, len(column), 8 * column.offset)
+    valid = (np.frombuffer(bits, np.uint8), column.offset) if column.null_count else None
+    return np.require(cells, None, ["A"]), valid
+
+
+def without_nulls(cells: NDArray[np.float64], valid: tuple[NDArray[np.uint8], int] | None) -> NDArray[np.float64]:
+    """Cells with NaN for nulls."""
+    if valid is None:
+        return cells
+    bits, first = valid
+    known = np.unpackbits(bits, bitorder="little")[first : first + len(cells)]
+    return np.where(known, cells, np.nan)
 
 
 def _check_names(wanted: Sequence[str], found: Sequence[str]) -> None:

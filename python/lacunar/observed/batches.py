@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from lacunar._snapshot import going_back
-from lacunar.observed.arrow import as_table, naming, record_batches, values_of
-from lacunar.observed.build import frame_values
+from lacunar.observed.arrow import arrow_columns, as_table, naming, record_batches, values_of
+from lacunar.observed.build import column_entries
 from lacunar.observed.container import GrowingArchive
 from lacunar.observed.files import KIND, svmlight_pieces
 from lacunar.observed.table import Observed
@@ -88,7 +88,7 @@ def read_batches(
         )
     if drop_unlabelled and target is None:
         raise ValueError("drop_unlabelled=True must come with a target; got None. Say where the labels are.")
-    pieces = _pieces(source, size, target, triplets)
+    pieces = _pieces(source, size, target, triplets, dtype)
     if target is not None and not isinstance(target, str):
         pieces = _with_labels(pieces, np.asarray(target), None if triplets is None else triplets.n_rows)
     if drop_unlabelled:
@@ -104,12 +104,12 @@ def _named(path: str | os.PathLike[str], batches: Iterator[Batch]) -> Iterator[B
         yield from batches
 
 
-def _pieces(source: Any, size: int, target: Any, triplets: Triplets | None) -> Iterator[Batch]:
+def _pieces(source: Any, size: int, target: Any, triplets: Triplets | None, dtype: DTypeLike | None) -> Iterator[Batch]:
     """Rows in pieces of any number, with the labels of a named column."""
     if isinstance(source, Observed):
         return ((rows, None) for rows in source.iter_batches(size))
     if triplets is None:
-        return _of_wide_rows(record_batches(source, size), target if isinstance(target, str) else None)
+        return _of_wide_rows(record_batches(source, size), target if isinstance(target, str) else None, dtype)
     if target is not None:
         n_rows = len(np.asarray(target))
         if triplets.n_rows not in (None, n_rows):
@@ -119,7 +119,7 @@ def _pieces(source: Any, size: int, target: Any, triplets: Triplets | None) -> I
     return ((rows, None) for rows in rows_of_triplets(lines, triplets, size))
 
 
-def _of_wide_rows(batches: Iterable[Any], target: str | None) -> Iterator[Batch]:
+def _of_wide_rows(batches: Iterable[Any], target: str | None, dtype: DTypeLike | None) -> Iterator[Batch]:
     for table in map(as_table, batches):
         if not table.num_rows:
             continue
@@ -128,7 +128,7 @@ def _of_wide_rows(batches: Iterable[Any], target: str | None) -> Iterator[Batch]
             if target not in table.column_names:
                 raise ValueError(f"target must be a column; got {target!r} among {table.column_names[:20]}.")
             labels, table = values_of(table[target]), table.drop_columns([target])
-        yield Observed.from_dense(frame_values(table)), labels
+        yield Observed._trusted(*column_entries(*arrow_columns(table), dtype)), labels
 
 
 def _with_labels(pieces: Iterable[Batch], labels: NDArray[Any], n_rows: int | None) -> Iterator[Batch]:

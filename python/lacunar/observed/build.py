@@ -8,26 +8,43 @@ import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from lacunar import _core
+from lacunar._threads import thread_count
+from lacunar.observed.arrow import Cells, arrow_columns, without_nulls
 from lacunar.observed.contract import (
     check_dense,
     check_duplicates_policy,
     check_frame_columns,
     check_ids,
     check_triplets,
+    float_dtype,
     refuse_duplicate,
+    refuse_infinite,
+    refuse_triplets,
 )
 
 Duplicates = Literal["error", "last", "mean"]
 Entries = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any], tuple[int, int]]  # indptr, indices, values, shape
 
 
-def dense_entries(X: ArrayLike, dtype: DTypeLike | None) -> Entries:
+def dense_entries(X: ArrayLike, dtype: DTypeLike | None, n_jobs: int | None = None) -> Entries:
     """Everything of an array that is not NaN."""
-    dense = check_dense(X, dtype)
-    seen = ~np.isnan(dense)
-    indptr = np.concatenate([[0], np.cumsum(seen.sum(axis=1))]).astype(np.int64)
-    columns = np.nonzero(seen)[1].astype(np.int32)
-    return indptr, columns, np.ascontiguousarray(dense[seen]), dense.shape
+    dense, wanted = check_dense(X, dtype)
+    found = _core.dense_entries(dense, wanted == np.float32, None, None, thread_count(n_jobs))
+    if found is None:
+        refuse_infinite(dense, wanted)
+        raise RuntimeError("X must not change while it is read; it did. Pass a copy.")
+    return *found, dense.shape
+
+
+def scaled_entries(
+    X: NDArray[Any], center: NDArray[np.float64], scale: NDArray[np.float64], n_jobs: int | None = None
+) -> Entries | None:
+    """Everything of an array that is not NaN, in columns whose scale is not; None where something is not finite."""
+    dense, wanted = check_dense(X)
+    center, scale = np.ascontiguousarray(center, dtype=np.float64), np.ascontiguousarray(scale, dtype=np.float64)
+    found = _core.dense_entries(dense, wanted == np.float32, center, scale, thread_count(n_jobs))
+    return None if found is None else (*found, dense.shape)
 
 
 def sparse_entries(csr: Any) -> Entries:
@@ -48,35 +65,46 @@ def triplet_entries(
     shape: tuple[int, int] | None,
     duplicates: Duplicates,
     dtype: DTypeLike | None,
+    n_jobs: int | None = None,
 ) -> Entries:
     """Triplets sorted by row and column, several of one cell settled."""
     check_duplicates_policy(duplicates)
     rows, cols, values, shape = check_triplets(row, col, value, shape, dtype)
-    order = np.lexsort((cols, rows))
-    rows, cols, values = rows[order], cols[order], values[order]
-    fresh = np.ones(rows.size, dtype=bool)
-    fresh[1:] = (rows[1:] != rows[:-1]) | (cols[1:] != cols[:-1])
-    if not fresh.all():
+    found = _core.triplet_entries(rows, cols, values, *shape, thread_count(n_jobs)) if min(shape) >= 0 else None
+    if found is None:
+        refuse_triplets(rows, cols, values, shape)
+        raise ValueError(f"shape must be two sizes of at least 0; got {shape}. Leave it out.")
+    indptr, indices, values, repeated = found
+    if repeated:
         if duplicates == "error":
-            twice = int(np.argmin(fresh))
-            refuse_duplicate(int(rows[twice]), int(cols[twice]))
-        starts = np.flatnonzero(fresh)
-        ends = np.append(starts[1:], rows.size)
-        if duplicates == "mean":
-            values = (np.add.reduceat(values.astype(np.float64), starts) / (ends - starts)).astype(values.dtype)
-        else:
-            values = values[ends - 1]  # the sort is stable: the last of a run came last
-        rows, cols = rows[starts], cols[starts]
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))]).astype(np.int64)
-    return indptr, cols.astype(np.int32), values, shape
+            _, at, entry = _core.find_fault(indptr, indices, values, shape[1]) or ("", 0, 0)
+            refuse_duplicate(at, int(indices[entry]))
+        kept = _core.merge_repeated(indptr, indices, values, duplicates == "mean")
+        indices, values = indices[:kept].copy(), values[:kept].copy()
+    return indptr, indices, values, shape
 
 
-def frame_values(df: Any) -> NDArray[Any]:
-    """A frame of numeric columns as an array of shape (n, d) with NaN for its nulls."""
+def frame_entries(df: Any, dtype: DTypeLike | None = None, n_jobs: int | None = None) -> Entries:
+    """Everything of a frame of numbers that is neither null nor NaN: columns are read where they are."""
     frame = nw.from_native(df, eager_only=True)
+    if frame.implementation.is_pyarrow():
+        return column_entries(*arrow_columns(df), dtype, n_jobs)
     check_frame_columns(frame)
     columns = [frame.get_column(name).cast(nw.Float64).to_numpy() for name in frame.columns]  # a name may be a number
-    return np.column_stack(columns) if columns else np.empty((len(frame), 0))
+    return column_entries(
+        [(np.require(column, None, ["C", "A"]), None) for column in columns], len(frame), dtype, n_jobs
+    )
+
+
+def column_entries(columns: list[Cells], n_rows: int, dtype: DTypeLike | None, n_jobs: int | None = None) -> Entries:
+    """Everything of columns (n_rows,) in float64 that is neither null nor NaN."""
+    wanted, shape = float_dtype(dtype, np.dtype(np.float64)), (n_rows, len(columns))
+    numbers, valid = [cells for cells, _ in columns], [bits for _, bits in columns]
+    found = _core.column_entries(numbers, valid, n_rows, wanted == np.float32, thread_count(n_jobs))
+    if found is None:
+        refuse_infinite(np.column_stack([without_nulls(*column) for column in columns]), wanted)
+        raise RuntimeError("a table must not change while it is read; it did. Pass a copy.")
+    return *found, shape
 
 
 def long_frame_triplets(df: Any, row: str, col: str, value: str) -> tuple[NDArray[Any], ...]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
-from lacunar.observed.door import check_variances
+from lacunar.observed.build import scaled_entries
+from lacunar.observed.door import SparseMissing, check_variances, read_X
 from lacunar.observed.table import Observed
 
 _Floats = NDArray[np.float64]
@@ -42,6 +43,18 @@ def column_scale(total: _Floats, mean: _Floats, variance: _Floats) -> ColumnScal
     scale = np.sqrt(variance)
     scale[scale <= _CONSTANT * np.hypot(scale, mean)] = 1.0
     return ColumnScale(mean, scale, total > 0)
+
+
+def scaled_rows(estimator: Any, X: Any, columns: ColumnScale, *, sparse_missing: SparseMissing = "absent") -> Observed:
+    """New rows of a fitted estimator, checked and standardised; cells of an array are scaled where they are read."""
+    table = read_X(estimator, X, reset=False, sparse_missing=sparse_missing)
+    if isinstance(table, Observed):
+        return scale_columns(table, columns)
+    n_jobs = getattr(estimator, "n_jobs", None)
+    made = scaled_entries(table, columns.mean, np.where(columns.seen, columns.scale, np.nan), n_jobs)
+    if made is None:
+        return scale_columns(Observed.from_dense(table), columns)  # which names the cell
+    return Observed._trusted(*made)
 
 
 def scale_columns(X: Observed, columns: ColumnScale) -> Observed:

@@ -71,7 +71,8 @@ def as_integers(array: NDArray[Any], dtype: type, name: str) -> NDArray[Any]:
     array = np.asarray(array)
     if array.dtype.kind not in "iu" and array.size:
         raise TypeError(f"{name} must be integers; got dtype {array.dtype}. Convert them with astype.")
-    if array.size and (array.max() > np.iinfo(dtype).max or array.min() < np.iinfo(dtype).min):
+    fits = array.dtype.kind in "iu" and np.can_cast(array.dtype, dtype)
+    if array.size and not fits and (array.max() > np.iinfo(dtype).max or array.min() < np.iinfo(dtype).min):
         raise ValueError(
             f"{name} must fit {np.dtype(dtype)}; got {array.min()} to {array.max()}. Renumber the columns."
         )
@@ -111,8 +112,8 @@ def refuse_wide(n_cols: int) -> None:
 SparseMissing = Literal["absent", "nan"]
 
 
-def check_dense(X: ArrayLike, dtype: DTypeLike | None = None) -> NDArray[Any]:
-    """A two-dimensional float array without infinities; NaN is missing."""
+def check_dense(X: ArrayLike, dtype: DTypeLike | None = None) -> tuple[NDArray[Any], np.dtype[Any]]:
+    """A two-dimensional float array as the core reads it, copied only where it must be, and the dtype of its entries."""
     dense = np.asarray(X)
     if dense.dtype.kind not in "fiub":
         try:
@@ -121,20 +122,30 @@ def check_dense(X: ArrayLike, dtype: DTypeLike | None = None) -> NDArray[Any]:
             raise TypeError(
                 f"X must be an array of numbers; got dtype {dense.dtype} ({error}). Encode text columns first."
             ) from None
-    dense = dense.astype(float_dtype(dtype, dense.dtype), copy=False)
+    wanted = float_dtype(dtype, dense.dtype)
+    if dense.dtype not in FLOATS:
+        dense = dense.astype(wanted)
     if dense.ndim != 2:
         raise ValueError(
             f"X must be two-dimensional (rows, columns); got shape {dense.shape}. Use X.reshape(1, -1) for a row."
         )
-    infinite = np.isinf(dense)
+    refuse_wide(dense.shape[1])
+    down, across = dense.strides
+    readable = (across == dense.itemsize and down % across == 0) or (down == dense.itemsize and across % down == 0)
+    return (dense if readable and dense.flags.aligned else np.require(dense, None, ["C", "A"])), wanted
+
+
+def refuse_infinite(dense: NDArray[Any], dtype: np.dtype[Any]) -> None:
+    """ValueError for the first cell that is infinite in this dtype."""
+    with np.errstate(over="ignore"):
+        infinite = np.isinf(dense.astype(dtype, copy=False))
     if infinite.any():
         row, column = (int(k) for k in np.argwhere(infinite)[0])
         raise ValueError(
-            f"X must be finite where observed; got {dense[row, column]} in row {row}, column {column}. "
+            f"X must be finite where observed; got {dense[row, column]} in row {row}, column {column}"
+            f"{'' if np.isinf(dense[row, column]) else f', which {dtype} does not hold'}. "
             "Replace infinities by a number, or by NaN if they mean missing."
         )
-    refuse_wide(dense.shape[1])
-    return dense
 
 
 def refuse_sparse_format(X: Any) -> None:
@@ -236,17 +247,25 @@ def check_duplicates_policy(duplicates: str) -> None:
 
 def check_triplets(
     row: ArrayLike, col: ArrayLike, value: ArrayLike, shape: tuple[int, int] | None, dtype: DTypeLike | None
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any], tuple[int, int]]:
-    """Triplets as arrays of one length, numbers inside the shape, NaN values dropped."""
-    rows, cols = as_integers(np.asarray(row), np.int64, "row"), as_integers(np.asarray(col), np.int64, "col")
-    values = np.asarray(value)
-    values = values.astype(float_dtype(dtype, values.dtype), copy=False)
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], tuple[int, int]]:
+    """Triplets as arrays of one length that the core reads, numbers of rows and columns of one dtype, and the shape."""
+    rows, cols = np.asarray(row), np.asarray(col)
+    same = rows.dtype == cols.dtype and rows.dtype in (np.dtype(np.int32), np.dtype(np.int64))
+    kind: type = rows.dtype.type if same else np.int64
+    rows, cols, values = as_integers(rows, kind, "row"), as_integers(cols, kind, "col"), np.asarray(value)
+    values = _as_read(values, float_dtype(dtype, values.dtype))
     if not rows.shape == cols.shape == values.shape or rows.ndim != 1:
         raise ValueError(
             f"row, col and value must be one-dimensional and of one length; got {rows.shape}, {cols.shape}, {values.shape}."
         )
     if shape is None:
         shape = (int(rows.max(initial=-1)) + 1, int(cols.max(initial=-1)) + 1)
+    refuse_wide(int(shape[1]))
+    return rows, cols, values, (int(shape[0]), int(shape[1]))
+
+
+def refuse_triplets(rows: NDArray[Any], cols: NDArray[Any], values: NDArray[Any], shape: tuple[int, int]) -> None:
+    """ValueError for the first triplet outside the shape, else the first infinite one."""
     for name, numbers, size in (("row", rows, shape[0]), ("col", cols, shape[1])):
         outside = np.flatnonzero((numbers < 0) | (numbers >= size))
         if outside.size:
@@ -260,8 +279,6 @@ def check_triplets(
         raise ValueError(
             f"value must be finite; got {values[k]} in triplet {k} (row {rows[k]}, column {cols[k]}). Drop it."
         )
-    seen = ~np.isnan(values)
-    return rows[seen], cols[seen], values[seen], (int(shape[0]), int(shape[1]))
 
 
 def check_frame_columns(frame: Any) -> None:

@@ -60,6 +60,16 @@ def warn_if_counts(X: Any) -> None:
 
 def validate_X(estimator: Any, X: Any, *, reset: bool, sparse_missing: SparseMissing = "absent") -> Observed:
     """X of an estimator as `Observed`, with scikit-learn's checks of names and number of features."""
+    table = read_X(estimator, X, reset=reset, sparse_missing=sparse_missing)
+    return (
+        table if isinstance(table, Observed) else Observed.from_dense(table, n_jobs=getattr(estimator, "n_jobs", None))
+    )
+
+
+def read_X(
+    estimator: Any, X: Any, *, reset: bool, sparse_missing: SparseMissing = "absent"
+) -> Observed | NDArray[np.float64] | NDArray[np.float32]:
+    """What `validate_X` makes entries of: an array where X is dense, with the same checks."""
     check_sparse_missing(sparse_missing)
     if isinstance(X, Observed):
         _check_width(estimator, X, reset)
@@ -87,9 +97,8 @@ def validate_X(estimator: Any, X: Any, *, reset: bool, sparse_missing: SparseMis
             f"X must hold numbers; {error}: {text}. Encode such columns: lacunar.encode.TableEncoder leaves "
             "missing entries missing."
         ) from None
-    return (
-        Observed.from_scipy(table, sparse_missing=sparse_missing) if sp.issparse(table) else Observed.from_dense(table)
-    )
+    made: Any = Observed.from_scipy(table, sparse_missing=sparse_missing) if sp.issparse(table) else table
+    return made  # type: ignore[no-any-return]
 
 
 def _first_text(X: Any) -> str | None:

@@ -17,13 +17,20 @@ from lacunar.observed.arrow import naming
 from lacunar.observed.build import (
     Duplicates,
     dense_entries,
-    frame_values,
+    frame_entries,
     long_frame_triplets,
     sparse_entries,
     triplet_entries,
 )
 from lacunar.observed.container import write_archive
-from lacunar.observed.contract import SparseMissing, check_duplicates_policy, check_entries, check_sparse, is_frozen
+from lacunar.observed.contract import (
+    SparseMissing,
+    check_duplicates_policy,
+    check_entries,
+    check_sparse,
+    float_dtype,
+    is_frozen,
+)
 from lacunar.observed.files import KIND, parquet_triplets, read_entries, refuse_mostly_empty, svmlight_pieces
 
 
@@ -139,7 +146,7 @@ class Observed:
     # -- constructors ---------------------------------------------------------------------------------------------
 
     @classmethod
-    def from_dense(cls, X: ArrayLike, *, dtype: DTypeLike | None = None) -> Observed:
+    def from_dense(cls, X: ArrayLike, *, dtype: DTypeLike | None = None, n_jobs: int | None = None) -> Observed:
         """Observed entries of an array: everything that is not NaN.
 
         Parameters
@@ -148,13 +155,19 @@ class Observed:
             Numbers; NaN (or None in an object array) is missing, infinity an error.
         dtype : float64 or float32, optional
             Default: float32 stays float32, everything else becomes float64.
+        n_jobs : int, optional
+            Threads; None is 1, -1 all processors. The result does not depend on it.
+
+        Notes
+        -----
+        Two passes over the cells, O(n d); rows or columns that lie cell by cell are read where they are.
 
         Examples
         --------
         >>> Observed.from_dense([[1.0, float("nan")], [0.0, 2.0]]).nnz
         3
         """
-        return cls._trusted(*dense_entries(X, dtype))
+        return cls._trusted(*dense_entries(X, dtype, n_jobs))
 
     @classmethod
     def from_scipy(
@@ -193,6 +206,7 @@ class Observed:
         shape: tuple[int, int] | None = None,
         duplicates: Duplicates = "error",
         dtype: DTypeLike | None = None,
+        n_jobs: int | None = None,
     ) -> Observed:
         """Observed entries from (row, column, value) triplets in any order.
 
@@ -206,10 +220,13 @@ class Observed:
         duplicates : {"error", "last", "mean"}, default="error"
             What to do when a cell comes more than once.
         dtype : float64 or float32, optional
+        n_jobs : int, optional
+            Threads; None is 1, -1 all processors. The result does not depend on it.
 
         Notes
         -----
-        One stable sort, O(m log m).
+        O(m + n): triplets that come by row and column are checked and copied, others sorted by counting, in 12 or 16 bytes a
+        triplet more. A mean is summed in float64 in the order of the triplets.
 
         Examples
         --------
@@ -217,16 +234,19 @@ class Observed:
         array([[nan,  4.],
                [ 1., nan]])
         """
-        return cls(*triplet_entries(row, col, value, shape, duplicates, dtype))
+        return cls._trusted(*triplet_entries(row, col, value, shape, duplicates, dtype, n_jobs))
 
     @classmethod
-    def from_frame(cls, df: Any, *, dtype: DTypeLike | None = None) -> Observed:
+    def from_frame(cls, df: Any, *, dtype: DTypeLike | None = None, n_jobs: int | None = None) -> Observed:
         """Observed entries of a pandas, polars or Arrow table: everything that is neither null nor NaN.
 
         Parameters
         ----------
         df : data frame of n rows and d numeric or boolean columns
         dtype : float64 or float32, optional
+            Default: float64.
+        n_jobs : int, optional
+            Threads; None is 1, -1 all processors. The result does not depend on it.
 
         Raises
         ------
@@ -239,7 +259,7 @@ class Observed:
         >>> Observed.from_frame(pd.DataFrame({"a": [1, None], "b": [True, False]})).nnz
         3
         """
-        return cls.from_dense(frame_values(df), dtype=dtype)
+        return cls._trusted(*frame_entries(df, dtype, n_jobs))
 
     @classmethod
     def from_long_frame(
@@ -557,7 +577,14 @@ class Observed:
         -------
         table : Observed
         """
-        return self if np.dtype(dtype) == self.dtype else self.with_values(self.values.astype(dtype))
+        wanted = float_dtype(dtype, self.dtype)
+        if wanted == self.dtype:
+            return self
+        with np.errstate(over="ignore"):
+            values = self.values.astype(wanted)
+        if wanted == np.float32 and not np.isfinite(values).all():
+            check_entries(self.indptr, self.indices, values, self.shape)  # names the first
+        return Observed._trusted(self.indptr, self.indices, values, self.shape)
 
     def to_scipy(self) -> sp.csr_array:
         """A `scipy.sparse.csr_array` whose stored entries, zeros included, are the observed ones.
