@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
 
-import lacunar.compare.terminal as shell
+import lacunar.comparison.terminal as shell
 from lacunar.cli import main
-from lacunar.compare import Learner, TableModel, load_problem, read_table
+from lacunar.comparison import Learner, TableModel, load_problem, read_table
 from lacunar.karma import KarmaClassifier, KarmaClassifierCV
 from lacunar.persistence import load_model, save_model
 
@@ -38,7 +38,7 @@ def quick(monkeypatch):
 
     def use(*makers):
         made = [Learner(f"learner {i}", False, "quick", lambda seed, m=m: m()) for i, m in enumerate(makers)]
-        monkeypatch.setattr(shell, "learners", lambda task, also: [*made, *also])
+        monkeypatch.setattr(shell, "learners", lambda task, also, seconds: [*made, *also])
 
     use(DummyClassifier, KarmaClassifier)
     return use
@@ -76,6 +76,10 @@ def test_interrupted_compare_still_reports(table, tmp_path, quick, capsys):
     assert main(["compare", table, "--report", str(report), "--quiet"]) == 130
     assert "Interrupted" in capsys.readouterr().out
     assert "Interrupted" in report.read_text(encoding="utf-8")
+    report.write_text("whole")
+    assert main(["compare", table, "--report", str(report), "--quiet"]) == 130
+    assert report.read_text() == "whole"
+    assert "Interrupted" in (tmp_path / "r.interrupted.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("learner", ["karma-2", "karma"])
@@ -100,7 +104,7 @@ def test_model_is_the_one_in_memory(table, tmp_path):
     again = load_model(tmp_path / "m.lacunar")
     X = read_table(table).frame.drop(columns="outcome")
     np.testing.assert_array_equal(again.encoder_.transform(X), model.encoder_.transform(X))
-    np.testing.assert_array_equal(again.predict(read_table(table))[0], model.predict(read_table(table))[0])
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
 def test_predict_notes_what_is_absent_or_new(table, tmp_path, capsys):
@@ -136,12 +140,12 @@ def test_hostile_models(table, tmp_path, capsys):
     ("argv", "code", "message"),
     [
         (["compare", "{dir}/none.csv"], 1, "no such file"),
-        (["compare", "{dir}"], 1, "not a kind of table"),
+        (["compare", "{dir}"], 1, "not a file with a table"),
         (["compare", "{table}", "--target", "outcme"], 2, "did you mean 'outcome'"),
         (["compare", "{table}", "--task", "regression"], 2, "is text"),
         (["compare", "{table}", "--report", "{dir}/no/r.html"], 1, "no folder"),
         (["compare", "{table}", "--report", "{dir}"], 1, "cannot be written"),
-        (["compare", "{table}", "--folds", "50"], 1, "too few"),
+        (["compare", "{table}", "--folds", "50", "--quiet"], 1, "too few"),
         (["compare", "{table}", "--n-jobs", "0"], 2, "--n-jobs"),
         (["fit", "{table}", "--output", "{dir}/no/m"], 1, "no folder"),
         (["fit", "{dir}/one.csv", "--output", "{dir}/m"], 1, "one class only"),

@@ -12,8 +12,8 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.tree import DecisionTreeClassifier
 
 from lacunar.cli import main
-from lacunar.compare import Learner, UserError, evaluate, learners, load_problem, print_table, write_report
-from lacunar.compare.comparison import paired_p_value, standard_error
+from lacunar.comparison import Learner, UserError, evaluate, learners, load_problem, print_table, write_report
+from lacunar.comparison.comparison import half_width
 from lacunar.plotting import CoverageDisplay, MissingnessDisplay
 
 
@@ -71,10 +71,11 @@ def test_scores_are_those_of_the_folds(problem, n_jobs):
     best, other = comparison.scores()
     assert best.learner.name == "tree"
     assert best.mean == pytest.approx(np.mean(wrong), abs=1e-12)
-    repeats = np.array(wrong).reshape(2, 3).mean(axis=1)
-    assert best.error == pytest.approx(np.std(repeats, ddof=1) / np.sqrt(2), abs=1e-12)
+    worse = np.array(list(comparison.split_scores(1).values())) - wrong
+    assert other.difference == pytest.approx(worse.mean(), abs=1e-12)
+    assert other.half_width == pytest.approx(half_width(worse, 1 / 3), abs=1e-12)
     assert (best.mark, other.mark) == ("best", "")
-    assert other.p_value < 0.05
+    assert other.difference > other.half_width
     assert np.nanmean(comparison.row_losses(0)) == pytest.approx(np.mean(wrong), abs=1e-12)
 
 
@@ -106,17 +107,22 @@ def test_regression_has_r2(tmp_path):
     assert problem.task == "regression"
     comparison = evaluate(problem, [learner("mean", DummyRegressor)], folds=4, repeats=1)
     score = comparison.scores()[0]
-    assert comparison.measure == "RMSE"
-    assert -0.5 < score.r2 <= 0
+    assert (comparison.metric.name, comparison.second.name) == ("RMSE", "R²")
+    assert -0.5 < score.second <= 0
     assert score.mean == pytest.approx(np.std(np.arange(40)), rel=0.15)
 
 
-def test_paired_p_value_is_the_corrected_t_test():
+def test_intervals_of_differences_are_those_of_the_corrected_t_test():
     d = np.array([0.1, 0.2, 0.05, 0.3, 0.0, 0.1])
-    t = d.mean() / np.sqrt((1 / 6 + 1 / 4) * d.var(ddof=1))  # test share 1/5: n_test / n_train = 1/4
-    assert paired_p_value(d, 1 / 5) == pytest.approx(2 * stats.t.sf(t, 5), abs=1e-14)
-    assert paired_p_value(np.zeros(4), 0.2) == 1.0
-    assert np.isnan(standard_error(np.ones(1), [0], 5))
+    spread = np.sqrt((1 / 6 + 1 / 4) * d.var(ddof=1))  # test share 1/5: n_test / n_train = 1/4
+    assert half_width(d, 1 / 5) == pytest.approx(stats.t.ppf(0.975, 5) * spread, abs=1e-14)
+    assert half_width(np.zeros(4), 0.2) == 0.0
+    assert np.isnan(half_width(np.ones(1), 0.2))
+
+
+def test_too_few_splits_are_said(problem):
+    comparison = evaluate(problem, [COMMON, learner("twin", DummyClassifier)], folds=3, repeats=1)
+    assert [s.mark for s in comparison.scores()] == ["best", "open"]
 
 
 def test_failure_is_reported_not_fatal(problem):
@@ -167,7 +173,7 @@ def test_report_stands_alone(problem, tmp_path):
     assert page.fetched
     assert all(link.startswith(("#", "data:")) for link in page.fetched)
     assert not re.search(r"<script|<link|@import|url\((?!#)", text)
-    assert text.count("<svg") == 3
+    assert text.count("<svg") == text.count("<title>") - 1 >= 4
     assert "&lt;b&gt;&amp;" in text
     assert "<do>" not in text
     assert list(tmp_path.glob(".*")) == []

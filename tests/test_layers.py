@@ -20,7 +20,7 @@ MACHINE = {"_config", "_random", "_threads", "_log", "_snapshot"}
 BASE = {"encode", "kernels"}
 BETWEEN = {"uncertainty"}  # stands on families, and the one learner on it
 ABOVE = {"learner", "model_selection", "persistence"}  # which stand on several families
-FRONTS = {"plotting", "cli", "compare", "distributed", "datasets"}  # public names only
+FRONTS = {"plotting", "cli", "comparison", "distributed", "datasets"}  # public names only
 TOP = {"__init__", "__main__"}
 COMPILED = {"_core", "_linalg"}
 

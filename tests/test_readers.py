@@ -17,7 +17,7 @@ from fuzz.oracle import Finding, judge
 from fuzz.targets import TARGETS
 
 from lacunar import Observed
-from lacunar.compare import UserError, load_problem, read_table
+from lacunar.comparison import UserError, load_problem, read_table
 from lacunar.datasets import fetch_dataset
 from lacunar.kernels import KernelForm
 from lacunar.lowrank import SLRMRegressor

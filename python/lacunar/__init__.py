@@ -5,19 +5,22 @@ matrix does not store, is *missing*, and nothing is imputed before learning.
 """
 
 from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from lacunar._config import __version__, show_config
-from lacunar.karma import (
-    KarmaClassifier,
-    KarmaClassifierCV,
-    KarmaOnlineClassifier,
-    KarmaOnlineRegressor,
-    KarmaRegressor,
-    KarmaRegressorCV,
-)
-from lacunar.observed import Observed
-from lacunar.persistence import load_model, save_model
+
+if _TYPE_CHECKING:
+    from lacunar.karma import (
+        KarmaClassifier,
+        KarmaClassifierCV,
+        KarmaOnlineClassifier,
+        KarmaOnlineRegressor,
+        KarmaRegressor,
+        KarmaRegressorCV,
+    )
+    from lacunar.observed import Observed
+    from lacunar.persistence import load_model, save_model
 
 __all__ = [
     "KarmaClassifier",
@@ -30,27 +33,35 @@ __all__ = [
     "LacunarRegressor",
     "Observed",
     "__version__",
+    "compare",
     "load_model",
     "save_model",
     "show_config",
 ]
 _FAMILIES = (
-    "active", "baselines", "compare", "completion", "datasets", "distributed", "encode", "karma", "kernels", "learner",
+    "active", "baselines", "comparison", "completion", "datasets", "distributed", "encode", "karma", "kernels", "learner",
     "lowrank", "model_selection", "observed", "persistence", "plotting", "uncertainty",
 )  # fmt: skip
-
-
-_LEARNERS = ("LacunarClassifier", "LacunarRegressor")  # which bring scikit-learn's trees with them
+_HOME = {  # of names that are imported on first use: `lacunar --version` waits for none of them
+    **{name: "karma" for name in __all__ if name.startswith("Karma")},
+    **{name: "learner" for name in __all__ if name.startswith("Lacunar")},
+    "Observed": "observed",
+    "compare": "comparison",
+    "load_model": "persistence",
+    "save_model": "persistence",
+}
 
 
 def __getattr__(name: str) -> _Any:
-    """Families on first use: `lacunar.lowrank.POPCA` needs no import of its own, and the others are not loaded."""
-    if name in _LEARNERS:
-        return getattr(_import_module("lacunar.learner"), name)
+    """Names and families on first use: `lacunar.lowrank.POPCA` needs no import of its own, and the others are not loaded."""
+    if name in _HOME:
+        found = getattr(_import_module(f"lacunar.{_HOME[name]}"), name)
+        globals()[name] = found
+        return found
     if name in _FAMILIES:
         return _import_module(f"lacunar.{name}")
     raise AttributeError(f"module 'lacunar' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_FAMILIES, *_LEARNERS} - {"_import_module", "_Any"})
+    return sorted({*globals(), *_FAMILIES, *_HOME} - {"_import_module", "_Any", "_TYPE_CHECKING"})

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,47 +22,122 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"lacunar {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     compare = commands.add_parser("compare", help="which learner predicts a column best, with a report")
-    compare.add_argument(
-        "table", nargs="?", help="CSV, TSV, Parquet, ARFF, NPZ or svmlight; default: an embedded table"
-    )
+    compare.add_argument("table", nargs="?", help=f"{_FILES}; default: an embedded table")
     compare.add_argument("--report", metavar="OUT.html", help="write a page with the table and pictures")
+    compare.add_argument(
+        "--keep", metavar="BEST.lacunar", help="fit the best learner to all rows and keep it in a file"
+    )
     compare.add_argument("--folds", type=_at_least(2), default=5)
     compare.add_argument("--repeats", type=_at_least(1), default=3)
+    compare.add_argument(
+        "--metric", help="error, balanced-error, log-loss, brier or auc; rmse, mae or r2; default: error or rmse"
+    )
+    compare.add_argument(
+        "--time-limit",
+        type=_seconds,
+        default=120.0,
+        metavar="SECONDS",
+        help="for all; 0 is none; default: 120. The table says what was cut",
+    )
+    compare.add_argument(
+        "--fit-limit", type=_seconds, metavar="SECONDS", help="for one fit; default: a sixth of --time-limit"
+    )
     compare.add_argument(
         "--n-jobs", type=int, default=1, help="processes, -1 for all (times then suffer from each other)"
     )
     compare.add_argument(
-        "--also", action="append", choices=["mc-1", "mc-b", "geom"], help="a slower learner of lacunar.baselines"
+        "--learner",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="only this one, as the table prints it; may be repeated",
+    )
+    compare.add_argument(
+        "--also",
+        action="append",
+        default=[],
+        choices=["mc-1", "mc-b", "geom"],
+        help="a slower learner of lacunar.baselines",
     )
     fit = commands.add_parser("fit", help="fit a learner to a table and keep it in a file")
-    fit.add_argument("table")
+    fit.add_argument("table", help=_FILES)
     fit.add_argument("--output", required=True, metavar="MODEL.lacunar")
     fit.add_argument(
-        "--learner",
-        choices=["lacunar", "karma", "karma-2"],
-        default="lacunar",
-        help="lacunar pools five kinds of learners, karma chooses its kernel, karma-2 is fixed",
+        "--learner", default="lacunar", metavar="NAME", help="any that `lacunar compare` prints; default: lacunar"
     )
     predict = commands.add_parser("predict", help="predict the rows of a table with a model file")
     predict.add_argument("model")
-    predict.add_argument("table")
+    predict.add_argument("table", help=_FILES)
     predict.add_argument("--output", metavar="OUT.csv", help="default: the terminal")
+    predict.add_argument("--proba", action="store_true", help="a column of probabilities for each class")
+    predict.add_argument(
+        "--interval",
+        nargs="?",
+        type=float,
+        const=0.9,
+        metavar="LEVEL",
+        help="columns with the ends of an interval; default level: 0.9",
+    )
+    predict.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="copy this column of the table; several with commas",
+    )
+    predict.add_argument("--append", action="store_true", help="copy all columns of the table")
     for command in (compare, fit):
         command.add_argument(
-            "--target", metavar="COLUMN", help="default: a column named target, class, y or label, or the last"
+            "--target", metavar="COLUMN", help="default: a column named target, class, y, label or outcome, or the last"
         )
         command.add_argument("--task", choices=["classification", "regression"], help="default: guessed, and said")
         command.add_argument("--seed", type=_at_least(0), default=0)
-    for command in (compare, fit, predict):
-        command.add_argument("--sep", help="what separates cells of text; default: the commonest of , ; and tab")
-        command.add_argument("--decimal", default=".", help="the decimal mark in text")
-        command.add_argument("--encoding", default="utf-8", help="of text")
         command.add_argument(
-            "--na-values", action="append", default=[], metavar="WORD", help="one more word that means missing"
+            "--drop",
+            "--id",
+            action="append",
+            default=[],
+            metavar="COLUMN",
+            help="leave this column out; several with commas",
         )
+        command.add_argument(
+            "--use",
+            action="append",
+            default=[],
+            metavar="COLUMN",
+            help="keep this column although it looks like an identifier",
+        )
+    for command in (compare, fit, predict):
+        _reading_options(command)
         command.add_argument("--quiet", action="store_true", help="results and errors only")
     commands.add_parser("config", help="versions, compiler, threads: what a bug report needs")
     return top
+
+
+_FILES = "CSV or other text, JSON lines, Excel, Parquet, ARFF, NPZ or svmlight, also as .gz; - is standard input"
+
+
+def _reading_options(command: argparse.ArgumentParser) -> None:
+    """How text is read."""
+    command.add_argument("--sep", help="what separates cells of text; default: found out")
+    command.add_argument("--decimal", help="the decimal mark in text; default: found out")
+    command.add_argument("--thousands", help="what separates thousands in text; default: found out")
+    command.add_argument("--encoding", help="of text; default: found out")
+    command.add_argument(
+        "--na-values", action="append", default=[], metavar="WORD", help="one more word that means missing"
+    )
+    command.add_argument("--dates", choices=["dmy", "mdy"], help="whether 01/02/2026 is in February or in January")
+    header = command.add_mutually_exclusive_group()
+    header.add_argument(
+        "--header", action="store_const", const=True, dest="header", help="the first row holds the names"
+    )
+    header.add_argument(
+        "--no-header",
+        action="store_const",
+        const=False,
+        dest="header",
+        help="the first row holds data; columns are c1, c2, ...",
+    )
 
 
 def _at_least(low: int):  # type: ignore[no-untyped-def]
@@ -73,6 +148,13 @@ def _at_least(low: int):  # type: ignore[no-untyped-def]
         return value
 
     return number
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be seconds from 0, got {text}")
+    return value
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -89,7 +171,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 done, 1 could not, 130 interrupted. Wrong usage is 2 (argparse leaves by SystemExit).
     """
     wanted = parser().parse_args(argv)
-    from lacunar.compare import UserError, visible
+    with _leaving_at_once():
+        from lacunar.comparison import UserError, visible
 
     try:
         return {"compare": _compare, "fit": _fit, "predict": _predict, "config": _config}[wanted.command](wanted)
@@ -104,7 +187,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     except ModuleNotFoundError as error:
         package = str(error.name).partition(".")[0]
-        if package not in {"pandas", "pyarrow", "rich"}:
+        if package not in {"pandas", "pyarrow", "rich", "openpyxl"}:
             raise
         print(f"lacunar: {package} is not installed: pip install 'lacunar[cli]'", file=sys.stderr)
         return 1
@@ -113,14 +196,46 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
+@contextmanager
+def _leaving_at_once() -> Iterator[None]:
+    """Ctrl-C while packages are imported ends the process: compiled modules turn it into errors of their own."""
+
+    def leave(*_: Any) -> None:
+        os.write(2, b"lacunar: interrupted\n")
+        os._exit(INTERRUPTED)
+
+    try:
+        before = signal.signal(signal.SIGINT, leave)
+    except ValueError:  # not the main thread, which alone gets signals
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def _reading(wanted: argparse.Namespace) -> dict[str, Any]:
     """How text is read."""
-    return {name: getattr(wanted, name) for name in ("sep", "decimal", "encoding", "na_values")}
+    return {
+        name: getattr(wanted, name)
+        for name in ("sep", "decimal", "thousands", "encoding", "na_values", "dates", "header")
+    }
+
+
+def _problem(wanted: argparse.Namespace) -> Any:
+    from lacunar.comparison import about, load_problem
+
+    problem = load_problem(
+        wanted.table, wanted.target, wanted.task, drop=wanted.drop, use=wanted.use, **_reading(wanted)
+    )
+    _say(wanted, *about(problem))
+    return problem
 
 
 def check_writable(path: str | None) -> None:
     """Refuses an output that cannot be written, before any work is done for it."""
-    from lacunar.compare import UserError
+    from lacunar.comparison import UserError
 
     if path is None:
         return
@@ -132,85 +247,148 @@ def check_writable(path: str | None) -> None:
 
 
 def _say(wanted: argparse.Namespace, *lines: str) -> None:
-    from lacunar.compare import visible
+    from lacunar.comparison import visible
 
     if not wanted.quiet:
         for line in lines:
-            print(visible(line), file=sys.stderr)
+            print(visible(line), file=sys.stderr, flush=True)
 
 
 def _compare(wanted: argparse.Namespace) -> int:
-    from lacunar import compare
-    from lacunar.compare import UserError
+    from lacunar.comparison import UserError, print_table, run
 
     check_writable(wanted.report)
+    check_writable(wanted.keep)
     if wanted.n_jobs == 0:
         raise UserError("--n-jobs must be a number of processes or -1 for all; got 0.", 2)
-    problem = compare.load_problem(wanted.table, wanted.target, wanted.task, **_reading(wanted))
-    n, d = problem.X.shape
-    if n < 2 * wanted.folds:
-        raise UserError(f"{problem.source}: {n} rows are too few for {wanted.folds} folds. Lower --folds.")
-    _say(
-        wanted, f"{problem.source}: {n} rows, {d} columns, {100 * problem.missing_share:.0f} % missing.", *problem.notes
-    )
-    comparison = compare.run(
-        problem, wanted.folds, wanted.repeats, wanted.seed, wanted.n_jobs, wanted.quiet, wanted.also or ()
-    )
-    compare.print_table(comparison)
+    problem = _problem(wanted)
+    comparison = run(
+        problem, folds=wanted.folds, repeats=wanted.repeats, seed=wanted.seed, n_jobs=wanted.n_jobs, metric=wanted.metric,
+        time_limit=wanted.time_limit or None, fit_limit=wanted.fit_limit or None, only=wanted.learner, also=wanted.also, quiet=wanted.quiet,
+    )  # fmt: skip
+    print_table(comparison)
+    sys.stdout.flush()
     if wanted.report is not None:
-        compare.write_report(comparison, wanted.report)
-        _say(wanted, f"Report: {wanted.report}")
+        _write_report(wanted, comparison)
     if comparison.interrupted:
         return INTERRUPTED
-    return 0 if any(not score.failure for score in comparison.scores()) else 1
+    if not any(not score.failure and not score.cut for score in comparison.scores()):
+        return 1
+    if wanted.keep is not None:
+        _keep(wanted, comparison.best_model_, wanted.keep, comparison.learners[comparison.best].name, len(problem.y))
+    return 0
+
+
+def _write_report(wanted: argparse.Namespace, comparison: Any) -> None:
+    """An interrupted comparison never takes the place of a report that is there."""
+    from lacunar.comparison import write_report
+
+    place = Path(wanted.report)
+    if comparison.interrupted and not comparison.runs:
+        return
+    if comparison.interrupted and place.exists():
+        place = place.with_name(f"{place.stem}.interrupted{place.suffix}")
+    write_report(comparison, place)
+    _say(wanted, f"Report: {place}")
+
+
+def _keep(wanted: argparse.Namespace, model: Any, place: str, learner: str, rows: int) -> None:
+    from lacunar.persistence import save_model
+
+    save_model(model, place)
+    _say(wanted, f"Model of {model.target_} ({learner}) from {rows} rows: {place}")
+    if model.estimator is None:
+        _say(
+            wanted,
+            "It is of another library: the file keeps the training rows, and the learner is fitted again when the file is used.",
+        )
+    _say(wanted, f"Next: lacunar predict {place} NEW_TABLE --output predicted.csv")
 
 
 def _fit(wanted: argparse.Namespace) -> int:
-    from lacunar.compare import TableModel, UserError, load_problem, own_learner
-    from lacunar.persistence import save_model
+    import warnings
+
+    from lacunar.comparison import TableModel, UserError, learner_named
 
     check_writable(wanted.output)
-    problem = load_problem(wanted.table, wanted.target, wanted.task, **_reading(wanted))
-    _say(wanted, *problem.notes)
+    problem = _problem(wanted)
+    learner = learner_named(problem.task, wanted.learner)
     try:
-        model = TableModel(own_learner(problem.task, wanted.learner).make(wanted.seed)).fit(problem)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            model = TableModel.of(learner, problem, wanted.seed)
+    except UserError:
+        raise
     except ValueError as error:
         raise UserError(f"{problem.source}: cannot be fitted: {error}") from None
-    save_model(model, wanted.output)
-    _say(wanted, f"Model of {problem.target} from {len(problem.y)} rows: {wanted.output}")
+    _say(wanted, *dict.fromkeys(f"Warning: {w.message}" for w in caught if issubclass(w.category, UserWarning)))
+    _keep(wanted, model, wanted.output, learner.name, len(problem.y))
     return 0
 
 
 def _predict(wanted: argparse.Namespace) -> int:
-    from lacunar.compare import TableModel, UserError, read_table, write_whole
-    from lacunar.persistence import load_model
+    import warnings
+
+    from lacunar.comparison import read_table, write_whole
 
     check_writable(wanted.output)
-    if not Path(wanted.model).exists():
-        raise UserError(f"{wanted.model}: no such file.")
+    model = _model(wanted.model)
+    table = read_table(wanted.table, **_reading(wanted))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        made = _predicted(wanted, model, table)
+    _say(wanted, *table.notes, *dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
+    text = made.to_csv(index=False, lineterminator="\n")
+    if wanted.output is None:
+        _to_stdout(text)
+    else:
+        write_whole(wanted.output, text)
+    return 0
+
+
+def _model(path: str) -> Any:
+    from lacunar.comparison import TableModel, UserError
+    from lacunar.persistence import load_model
+
+    if not Path(path).exists():
+        raise UserError(f"{path}: no such file.")
     try:
-        model = load_model(wanted.model)
+        model = load_model(path)
         if not isinstance(model, TableModel):
-            raise ValueError(f"{wanted.model!r} holds a {type(model).__name__}, not a model that `lacunar fit` wrote")
+            raise ValueError(f"{path!r} holds a {type(model).__name__}, not a model that `lacunar fit` wrote")
         model.check()
+    except UserError:
+        raise
     except ValueError as error:
         raise UserError(str(error)) from None
-    predicted, notes = model.predict(read_table(wanted.table, **_reading(wanted)))
-    _say(wanted, *notes)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([model.target_])
-    writer.writerows([value] for value in predicted.tolist())
-    if wanted.output is None:
-        _to_stdout(text.getvalue())
-    else:
-        write_whole(wanted.output, text.getvalue())
-    return 0
+    return model
+
+
+def _predicted(wanted: argparse.Namespace, model: Any, table: Any) -> Any:
+    """The columns of the output: those that are copied, the prediction, and what was asked for beside it."""
+    import pandas as pd
+
+    from lacunar.comparison import UserError
+    from lacunar.comparison import named_columns as named
+
+    if wanted.interval is not None and not 0 < wanted.interval < 1:
+        raise UserError(f"--interval must be a level between 0 and 1; got {wanted.interval:g}.", 2)
+    frame = table.frame
+    copied = frame if wanted.append else frame[named(wanted.keep, list(frame.columns), table.source, "--keep")]
+    name = model.target_ if model.target_ not in copied else f"{model.target_}_predicted"
+    columns = {name: model.predict(frame)}
+    if wanted.proba:
+        chances = model.predict_proba(frame)
+        columns |= {f"{name}={label}": chances[:, k] for k, label in enumerate(model.classes_)}
+    if wanted.interval is not None:
+        ends = model.predict_interval(frame, wanted.interval)
+        columns |= {f"{name}_low": ends[:, 0], f"{name}_high": ends[:, 1]}
+    return pd.concat([copied.reset_index(drop=True), pd.DataFrame(columns)], axis=1)
 
 
 def _to_stdout(text: str) -> None:
     """A pipe gets every character; a terminal would obey some of them."""
-    from lacunar.compare import visible
+    from lacunar.comparison import visible
 
     if sys.stdout.isatty():
         text = "".join(f"{visible(line)}\n" for line in text.splitlines())

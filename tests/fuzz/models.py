@@ -15,7 +15,7 @@ import pandas as pd
 from lacunar import Observed
 from lacunar.active import MBEG, ActivePOPCA
 from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
-from lacunar.compare import Table, TableModel, load_problem
+from lacunar.comparison import TableModel, load_problem
 from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction, Mix, OnlineMatrixClassifier
 from lacunar.encode import TableEncoder
 from lacunar.karma import (
@@ -179,7 +179,7 @@ def use(model: Any) -> None:
     elif isinstance(model, TableModel):
         model.check()
         names = model.encoder_.feature_names_in_[:2]
-        model.predict(Table(pd.DataFrame({names[0]: [1.0, np.nan], names[1]: ["x", None]}), "table"))
+        model.predict(pd.DataFrame({names[0]: [1.0, np.nan], names[1]: ["x", None]}))
     elif hasattr(model, "begin"):
         with learning():  # settings only: `begin` is where they are checked
             side = model.begin()

@@ -15,7 +15,7 @@ import numpy as np
 from fuzz import archives, models, mutate
 from fuzz.oracle import Target
 from lacunar import Observed
-from lacunar.compare import UserError, load_problem, read_table
+from lacunar.comparison import UserError, load_problem, read_table
 from lacunar.datasets import fetch, fetch_dataset, sets
 from lacunar.observed import Triplets, read_batches, read_svmlight
 from lacunar.persistence import load_model
@@ -138,7 +138,7 @@ def download(name: str, place: Path) -> Any:
 
 OBSERVED = ("_archive.py", "observed/_store.py", "_check/_entries.py")
 MODEL = ("_archive.py", "persistence.py", "_state.py", "_registry.py")
-TABLES = ("compare/tables.py",)
+TABLES = ("comparison/reading.py", "comparison/cells.py")
 MODEL_USE = (ValueError, FloatingPointError)  # the second is OnlineMatrixClassifier's word for steps that are too large
 
 TARGETS = {

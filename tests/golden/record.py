@@ -42,7 +42,7 @@ CLASSES = {
         "GeomClassifier", "MatrixCompletionClassifier", "MatrixCompletionRegressor")},
     **{name: f"lacunar.completion.{name}" for name in (
         "OnlineMatrixClassifier", "Identity", "Kernel", "KernelFunction", "Features", "Graph", "Mix")},
-    "TableModel": "lacunar.compare.TableModel",
+    "TableModel": "lacunar.comparison.TableModel",
 }  # fmt: skip
 # Learned attributes that are compared where a model has them, and what each is called now.
 ATTRIBUTES = {name: name for name in (
@@ -126,7 +126,7 @@ def _asked(model: Any) -> Any:
 
 
 def _of_people(model: Any) -> Any:
-    from lacunar.compare import load_problem
+    from lacunar.comparison import load_problem
 
     return model.set_params(estimator=made("KarmaClassifier")).fit(load_problem(str(PEOPLE)))
 
@@ -288,9 +288,9 @@ def _plain(model: Any, name: str) -> bool:
 
 
 def _of_table_model(model: Any) -> NDArray[Any]:
-    from lacunar.compare import read_table
+    from lacunar.comparison import read_table
 
-    return _values(model.predict(read_table(str(PEOPLE)))[0])
+    return _values(model.predict(read_table(str(PEOPLE)).frame))
 
 
 def function_answers() -> dict[str, NDArray[Any]]:

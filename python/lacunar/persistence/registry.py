@@ -40,7 +40,7 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.OnlineMatrixClassifier": ("lacunar.completion", "OnlineMatrixClassifier"),
     "lacunar.MaskConformalRegressor": ("lacunar.uncertainty", "MaskConformalRegressor"),
     "lacunar.MaskConformalClassifier": ("lacunar.uncertainty", "MaskConformalClassifier"),
-    "lacunar.TableModel": ("lacunar.compare", "TableModel"),
+    "lacunar.TableModel": ("lacunar.comparison", "TableModel"),
     "lacunar.LacunarClassifier": ("lacunar.learner", "LacunarClassifier"),
     "lacunar.LacunarRegressor": ("lacunar.learner", "LacunarRegressor"),
     "lacunar.learner.TableViews": ("lacunar.learner.views", "TableViews"),

@@ -5,8 +5,10 @@ from __future__ import annotations
 from itertools import cycle
 from typing import Any, NamedTuple, Self
 
+import narwhals.stable.v1 as nw
+import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from lacunar.observed import Observed
 
@@ -132,9 +134,20 @@ class Curves:
 
 
 def table_of(X: Any) -> Observed:
-    """Arrays with NaN, frames, sparse matrices (what is not stored is missing) and `Observed`."""
+    """Which entries are there: arrays with NaN, frames of any columns, sparse matrices (what is not stored is missing) and `Observed`."""
     if isinstance(X, Observed):
         return X
     if sp.issparse(X):
         return Observed.from_scipy(X)
-    return Observed.from_frame(X) if hasattr(X, "columns") else Observed.from_dense(X)
+    return Observed.from_dense(_ones(X) if hasattr(X, "columns") else X)
+
+
+def _ones(X: Any) -> NDArray[np.float64]:
+    """1 where a frame of numbers, text, categories or dates has an entry, NaN where it has none."""
+    frame = nw.from_native(X, eager_only=True)
+    out = np.ones(frame.shape)
+    for k in range(frame.shape[1]):  # by number: a frame may name its columns by numbers
+        column = frame[:, k]
+        gone = column.is_null() | column.is_nan() if column.dtype.is_float() else column.is_null()
+        out[gone.to_numpy().astype(bool), k] = np.nan
+    return out

@@ -1,0 +1,435 @@
+"""Cross-validation of learners on the same folds within a time limit, and what the scores allow to conclude."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy import stats
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from lacunar.comparison.cells import UserError, counted, cut, pandas_module, visible
+from lacunar.comparison.learners import Learner
+from lacunar.comparison.metrics import Metric, chosen
+from lacunar.comparison.model import TableModel
+from lacunar.comparison.problem import Problem
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+SIGNIFICANCE = 0.05
+FEW_SPLITS = 5  # below which intervals say little
+FIT_SHARE = 1 / 6  # of the whole time limit that one fit may take
+
+
+@dataclass(frozen=True)
+class Run:
+    """One learner on one split: what it predicted for the test rows, or why it did not."""
+
+    learner: int
+    split: int
+    predicted: NDArray[Any] | None = None
+    proba: NDArray[np.floating[Any]] | None = None  # (test rows, classes), where the learner gives probabilities
+    fit_seconds: float = 0.0
+    predict_seconds: float = 0.0
+    unconverged: int = 0
+    error: str = ""
+    late: bool = False  # stopped by the time limit
+
+
+@dataclass(frozen=True)
+class Score:
+    """A learner's line in the table. Seconds are means over splits; `mark` is "best", "tied", "open" (too few splits) or ""."""
+
+    learner: Learner
+    mean: float = np.nan
+    difference: float = np.nan  # from the best, above 0 is worse
+    half_width: float = np.nan  # of the interval of the difference
+    second: float = np.nan
+    fit_seconds: float = np.nan
+    predict_seconds: float = np.nan
+    splits: int = 0
+    unconverged: int = 0
+    failure: str = ""
+    cut: str = ""
+    mark: str = ""
+
+
+class _Late(BaseException):
+    """A fit took too long; no learner catches this, though compiled ones may make a KeyboardInterrupt of it."""
+
+
+@contextmanager
+def _at_most(seconds: float | None) -> Iterator[None]:
+    """Raises _Late after so many seconds, where the system has alarms and this is the main thread."""
+    main = threading.current_thread() is threading.main_thread()
+    if seconds is None or not main or not hasattr(signal, "setitimer"):
+        yield
+        return
+    armed, rang = True, False
+
+    def ring(*_: Any) -> None:
+        nonlocal rang
+        if armed:
+            rang = True
+            raise _Late
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-3))
+    try:
+        yield
+    except BaseException:
+        if rang:
+            raise _Late from None
+        raise
+    finally:
+        armed = False
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@dataclass
+class Comparison:
+    """All runs of one comparison, finished or not; in a notebook it shows as its table.
+
+    Attributes
+    ----------
+    table : DataFrame
+        Learners, best first: score, difference from the best and half the width of its 95 % interval, a second score, seconds.
+    best_model_ : TableModel
+        The best learner fitted to all rows, on first use. Its `predict` takes frames.
+    warnings : list of str
+        What an analyst would look at before believing the table.
+    """
+
+    problem: Problem
+    learners: list[Learner]
+    splits: list[Split]
+    folds: int
+    repeats: int
+    stratified: bool
+    seed: int = 0
+    metric: Metric = field(default_factory=lambda: chosen("classification", None, 2)[0])
+    second: Metric = field(default_factory=lambda: chosen("classification", None, 2)[1])
+    runs: list[Run] = field(default_factory=list)
+    interrupted: bool = False
+    time_limit: float | None = None
+    cuts: dict[int, str] = field(default_factory=dict)  # learners that were left out for the sake of time, and why
+    stopped: bool = False  # by the time limit, before all splits were done
+
+    def split_scores(self, k: int, metric: Metric | None = None) -> dict[int, float]:
+        """Score of learner k on every split it finished."""
+        of, y, classes = (metric or self.metric).of, self.problem.y, self.problem.classes
+        return {
+            r.split: of(y[self.splits[r.split][1]], r.predicted, r.proba, classes)
+            for r in self.runs
+            if r.learner == k and r.predicted is not None
+        }
+
+    def row_losses(self, k: int) -> NDArray[np.float64]:
+        """Mean loss of learner k on every row, over the repeats: wrong or not, or the squared error; NaN where never tested."""
+        y = self.problem.y
+        total, times = np.zeros(len(y)), np.zeros(len(y))
+        for run in self.runs:
+            if run.learner == k and run.predicted is not None:
+                test = self.splits[run.split][1]
+                wrong = (
+                    run.predicted != y[test]
+                    if self.problem.task == "classification"
+                    else (run.predicted - y[test]) ** 2
+                )
+                total[test] += wrong
+                times[test] += 1
+        return np.where(times > 0, total / np.maximum(times, 1), np.nan)
+
+    def held_out(self, k: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64] | None]:
+        """Targets, predictions and probabilities of learner k on all test rows, one after another."""
+        runs = [r for r in self.runs if r.learner == k and r.predicted is not None]
+        y = np.concatenate([self.problem.y[self.splits[r.split][1]] for r in runs])
+        predicted = np.concatenate([np.asarray(r.predicted) for r in runs])
+        given = [r.proba for r in runs if r.proba is not None]
+        return y, predicted, np.concatenate(given).astype(np.float64) if len(given) == len(runs) else None
+
+    def scores(self) -> list[Score]:
+        """Best first; then those that were cut, and failed learners last."""
+        failed = {r.learner: r.error for r in self.runs if r.error}
+        table = {k: self.split_scores(k) for k in range(len(self.learners)) if k not in failed}
+        table = {k: done for k, done in table.items() if done}
+        whole = {k: done for k, done in table.items() if k not in self.cuts} or table
+        common = sorted(set.intersection(*(set(done) for done in whole.values()))) if whole else []
+        common = common or sorted(set().union(*whole.values()))
+        values = {k: np.array([done[s] for s in common if s in done]) for k, done in whole.items()}
+        order = sorted(values, key=lambda k: self.metric.sign * values[k].mean())
+        lines = [self._line(k, values[k], values[order[0]], k == order[0]) for k in order]
+        late = [
+            Score(self.learners[k], mean=float(np.mean([*table[k].values()])) if k in table else np.nan, splits=len(table.get(k, ())), cut=why)
+            for k, why in self.cuts.items() if k not in whole
+        ]  # fmt: skip
+        return [*lines, *late, *(Score(self.learners[k], failure=why) for k, why in sorted(failed.items()))]
+
+    def _line(self, k: int, values: NDArray[np.float64], best: NDArray[np.float64], first: bool) -> Score:
+        mine = [r for r in self.runs if r.learner == k]
+        difference = half = np.nan
+        mark = "best" if first else ""
+        if not first and len(values) == len(best):
+            worse = self.metric.sign * (values - best)
+            difference, half = float(worse.mean()), half_width(worse, test_share=1 / self.folds)
+            if not half < difference:  # also where the interval is not known
+                mark = "tied" if len(values) >= FEW_SPLITS else "open"
+        second = [v for v in self.split_scores(k, self.second).values() if np.isfinite(v)]
+        return Score(
+            self.learners[k], float(values.mean()), difference, half, float(np.mean(second)) if second else np.nan,
+            float(np.mean([r.fit_seconds for r in mine])), float(np.mean([r.predict_seconds for r in mine])),
+            len(values), sum(r.unconverged for r in mine), mark=mark,
+        )  # fmt: skip
+
+    @property
+    def best(self) -> int:
+        """Number of the best learner. Raises UserError where none finished."""
+        first = next(iter(self.scores()), None)
+        if first is None or first.failure or np.isnan(first.mean):
+            raise UserError(
+                "no learner finished, so there is no best one. Raise --time-limit, or look at the failures in the table."
+            )
+        return next(k for k, learner in enumerate(self.learners) if learner is first.learner)
+
+    @cached_property
+    def best_model_(self) -> TableModel:
+        """The best learner fitted to all rows."""
+        return TableModel.of(self.learners[self.best], self.problem, self.seed)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What was read and decided that an analyst would look at, each with its remedy."""
+        return [note.removeprefix("Warning: ") for note in self.problem.notes if note.startswith("Warning: ")]
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """The scores as a frame, best first."""
+        return pandas_module().DataFrame(
+            [
+                {
+                    "learner": s.learner.name, self.metric.name: s.mean, "worse by": s.difference, "±": s.half_width,
+                    self.second.name: s.second, "fit seconds": s.fit_seconds, "predict seconds": s.predict_seconds, "splits": s.splits,
+                    "remark": s.failure or s.cut or {"best": "best", "tied": "as good, as far as can be told", "open": "too few splits to tell"}.get(s.mark, ""),
+                }
+                for s in self.scores()
+            ]
+        )  # fmt: skip
+
+    def _repr_html_(self) -> str:
+        warned = "".join(f"<p><b>Look at:</b> {escape(visible(text))}</p>" for text in self.warnings)
+        shown = self.table.map(lambda cell: visible(cell) if isinstance(cell, str) else cell)
+        return f"{warned}{shown.to_html(index=False, na_rep='', float_format='%.4g', escape=True)}"
+
+    def __repr__(self) -> str:
+        return (
+            f"Comparison of {len(self.learners)} learners on {self.problem.target}\n{self.table.to_string(index=False)}"
+        )
+
+
+def half_width(differences: NDArray[np.float64], test_share: float) -> float:
+    """Half the 95 % interval of a mean difference over J splits: t times the square root of (1/J + n_test/n_train) var.
+
+    The corrected variance of Nadeau and Bengio (2003): splits share training rows, so that 1/J alone is too small.
+    """
+    count = len(differences)
+    if count < 2:
+        return np.nan
+    spread = np.sqrt((1 / count + test_share / (1 - test_share)) * differences.var(ddof=1))
+    return float(stats.t.ppf(1 - SIGNIFICANCE / 2, count - 1) * spread)
+
+
+def one_run(
+    k: int, s: int, learner: Learner, problem: Problem, split: Split, seed: int, seconds: float | None = None
+) -> Run:
+    """Fit and predict one learner on one split; whatever it raises becomes part of the result."""
+    train, test = split
+    rows: Any = problem.frame.iloc if learner.frames else problem.X
+    start = perf_counter()
+    # One thread: times are comparable, do not depend on a busy machine's spinning threads, and processes do not compete.
+    with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
+        warnings.simplefilter("always")
+        try:
+            with _at_most(seconds):
+                model = learner.make(seed).fit(rows[train], problem.y[train])
+                fitted = perf_counter()
+                predicted = np.ravel(model.predict(rows[test]))
+                done = perf_counter()
+                proba = _chances(model, rows[test], problem) if problem.task == "classification" else None
+        except _Late:
+            return Run(k, s, fit_seconds=perf_counter() - start, late=True)
+        except Exception as error:
+            said = str(error).strip().splitlines()
+            return Run(k, s, error=f"{type(error).__name__}: {cut(said[0], 200) if said else ''}")
+    unconverged = any(issubclass(w.category, ConvergenceWarning) for w in caught)
+    return Run(k, s, predicted, proba, fitted - start, done - fitted, int(unconverged))
+
+
+def _chances(model: Any, rows: Any, problem: Problem) -> NDArray[np.floating[Any]] | None:
+    """Probabilities of all classes of the problem, also of those that training did not see."""
+    if not hasattr(model, "predict_proba"):
+        return None
+    given = np.asarray(model.predict_proba(rows))
+    out = np.zeros((len(given), len(problem.classes)), dtype=np.float32)
+    out[:, np.searchsorted(problem.classes, model.classes_)] = given
+    return out
+
+
+def make_splits(problem: Problem, folds: int, repeats: int, seed: int) -> tuple[list[Split], bool]:
+    """The folds, stratified by class where every class has at least one row for each fold."""
+    counts = np.unique(problem.y, return_counts=True)[1]
+    stratified = problem.task == "classification" and counts.min() >= folds
+    kind = RepeatedStratifiedKFold if stratified else RepeatedKFold
+    splitter = kind(n_splits=folds, n_repeats=repeats, random_state=seed)
+    return list(splitter.split(problem.X, problem.y)), stratified
+
+
+def evaluate(
+    problem: Problem,
+    competitors: list[Learner],
+    *,
+    folds: int = 5,
+    repeats: int = 3,
+    seed: int = 0,
+    n_jobs: int = 1,
+    metric: str | None = None,
+    time_limit: float | None = None,
+    fit_limit: float | None = None,
+    on_start: Callable[[int, int, float | None], None] | None = None,
+    on_run: Callable[[Run], None] | None = None,
+) -> Comparison:
+    """Cross-validate all learners on the same folds.
+
+    Parameters
+    ----------
+    problem : Problem
+    competitors : list of Learner
+    folds, repeats : int, default=5, 3
+    seed : int, default=0
+        Of the folds and the learners.
+    n_jobs : int, default=1
+        Processes. The scores do not depend on it, without a time limit; the times do.
+    metric : str, optional
+        As for `compare`; the error rate or the root mean squared error by default.
+    time_limit, fit_limit : float, optional
+        Seconds for all, and for one fit with its predictions.
+    on_start : callable, optional
+        Called before each run with the numbers of learner and split, and the seconds left, where they can be told.
+    on_run : callable, optional
+        Called after each run.
+
+    Returns
+    -------
+    comparison : Comparison
+        After Ctrl-C with the runs that were finished and `interrupted` set. A learner that fails once is left out of later splits, and
+        so are, where time is short, the slowest.
+    """
+    splits, stratified = make_splits(problem, folds, repeats, seed)
+    first, second = chosen(problem.task, metric, len(problem.classes))
+    comparison = Comparison(
+        problem, competitors, splits, folds, repeats, stratified, seed, first, second, time_limit=time_limit
+    )
+    race = _Race(comparison, fit_limit, n_jobs, on_start)
+    try:
+        for run in race.runs():
+            comparison.runs.append(run)
+            if run.late:
+                comparison.cuts[run.learner] = (
+                    f"stopped after {run.fit_seconds:.0f} s of one fit; --fit-limit allows more"
+                )
+            if on_run is not None:
+                on_run(run)
+    except KeyboardInterrupt:
+        comparison.interrupted = True
+    return comparison
+
+
+class _Race:
+    """Split by split, so that an interrupted comparison is a fair one on fewer splits; who is too slow for the time leaves."""
+
+    def __init__(self, comparison: Comparison, fit_limit: float | None, n_jobs: int, on_start: Any) -> None:
+        self.of, self.n_jobs, self.on_start = comparison, n_jobs, on_start
+        self.started, self.limit = perf_counter(), comparison.time_limit
+        self.fit_limit = fit_limit if fit_limit is not None or self.limit is None else max(FIT_SHARE * self.limit, 1.0)
+
+    def runs(self) -> Iterator[Run]:
+        for s in range(len(self.of.splits)):
+            if s and not self._another(s):
+                self.of.stopped = True
+                return
+            yield from self._parallel(s) if self.n_jobs != 1 else self._one_by_one(s)
+            if s == 0:
+                self._drop_slow()
+
+    def _alive(self) -> list[int]:
+        gone = {r.learner for r in self.of.runs if r.error} | self.of.cuts.keys()
+        quick_first = sorted(range(len(self.of.learners)), key=lambda k: not self.of.learners[k].baseline)
+        return [k for k in quick_first if k not in gone]
+
+    def _one_by_one(self, s: int) -> Iterator[Run]:
+        for k in self._alive():
+            if self._left() <= 0:
+                if s:
+                    self.of.stopped = True
+                    return
+                self.of.cuts[k] = "not begun within the time limit; --time-limit allows more"
+                continue
+            if self.on_start is not None:
+                self.on_start(k, s, self._forecast(k, s))
+            yield one_run(*self._job(k, s))
+
+    def _parallel(self, s: int) -> Iterator[Run]:
+        jobs = (delayed(one_run)(*self._job(k, s)) for k in self._alive())
+        yield from Parallel(n_jobs=self.n_jobs, return_as="generator_unordered")(jobs)
+
+    def _job(self, k: int, s: int) -> tuple[Any, ...]:
+        of = self.of
+        return k, s, of.learners[k], of.problem, of.splits[s], of.seed, self.fit_limit
+
+    def _left(self) -> float:
+        return np.inf if self.limit is None else self.limit - (perf_counter() - self.started)
+
+    def _seconds(self, k: int) -> float:
+        """Of one run of learner k."""
+        took = [r.fit_seconds + r.predict_seconds for r in self.of.runs if r.learner == k]
+        return float(np.mean(took)) if took else 0.0
+
+    def _a_split(self) -> float:
+        return sum(map(self._seconds, self._alive())) / (self.n_jobs if self.n_jobs > 0 else 1)
+
+    def _another(self, s: int) -> bool:
+        return self._a_split() <= self._left() and bool(self._alive())
+
+    def _forecast(self, k: int, s: int) -> float | None:
+        """Seconds left: at most the limit, and from the second split on by what the first took."""
+        if s == 0:
+            return None if self.limit is None else self._left()
+        alive = self._alive()
+        now = sum(self._seconds(j) for j in alive[alive.index(k) :])
+        return min(self._left(), now + self._a_split() * (len(self.of.splits) - s - 1))
+
+    def _drop_slow(self) -> None:
+        """Without the slowest, one repeat of all folds must fit into the time that is left."""
+        splits = min(self.of.folds, len(self.of.splits)) - 1
+        while len(alive := self._alive()) > 2 and self._a_split() * splits > self._left():
+            # The one learner keeps to a time of its own, and goes last.
+            slowest = max(alive, key=lambda k: (not self.of.learners[k].frames, self._seconds(k)))
+            needed = (perf_counter() - self.started) * (splits + 2)
+            self.of.cuts[slowest] = (
+                f"too slow for the time limit, {counted(round(self._seconds(slowest)), 'second')} a fit; --time-limit {needed:.0f} keeps it"
+            )

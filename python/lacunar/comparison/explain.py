@@ -1,0 +1,153 @@
+"""What a report says beside scores: which columns matter, what being missing says, and how each class fares."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import precision_recall_fscore_support
+
+from lacunar._random import generator
+from lacunar.comparison.cells import pandas_module
+from lacunar.comparison.comparison import Comparison
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_REPEATS, _ROWS = 3, 150
+_SECONDS = 6.0  # after which no more columns are looked at
+_REPORT_ROWS, _REPORT_COLUMNS = 400, 12
+
+_Predict = Callable[["pd.DataFrame"], NDArray[np.float64]]
+
+
+def importance(comparison: Comparison) -> dict[str, Any]:
+    """How much the loss of the best learner rises on held-out rows of the first split when a column's values, or its missing entries, change places.
+
+    Columns "column", "value", "value_sd", "missing", "missing_sd", as `ImportanceDisplay` draws them: log loss where the learner gives
+    probabilities, otherwise the error rate; the squared error in units of the target's variance. O(columns) predictions.
+    """
+    train, test = comparison.splits[0]
+    problem, rng = comparison.problem, generator(comparison.seed)
+    losses = _fitted_losses(comparison, train)
+    rows = test[:_ROWS]
+    frame, y = problem.frame.iloc[rows].reset_index(drop=True), problem.y[rows]
+    before, until = float(losses(frame, y).mean()), perf_counter() + _SECONDS
+    made: dict[str, list[Any]] = {name: [] for name in ("column", "value", "value_sd", "missing", "missing_sd")}
+    for name in frame.columns:
+        if perf_counter() > until:
+            break
+        for key, changed in (("value", _other_values), ("missing", _other_mask)):
+            copies = [frame.assign(**{name: changed(frame[name], rng)}) for _ in range(_REPEATS)]
+            stacked = pandas_module().concat(copies, ignore_index=True)
+            rise = losses(stacked, np.tile(y, _REPEATS)).reshape(_REPEATS, -1).mean(axis=1) - before
+            made[key].append(float(rise.mean()))
+            made[f"{key}_sd"].append(float(rise.std()))
+        made["column"].append(str(name))
+    return made
+
+
+def _fitted_losses(
+    comparison: Comparison, train: NDArray[np.intp]
+) -> Callable[[pd.DataFrame, NDArray[Any]], NDArray[np.float64]]:
+    """Losses of rows by the best learner, fitted to the training rows of a split."""
+    problem, learner = comparison.problem, comparison.learners[comparison.best]
+    rows = problem.frame.iloc if learner.frames else problem.X
+    classes = np.array(problem.classes)
+    spread = 1.0 if classes.size else float(np.var(problem.y)) or 1.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = learner.make(comparison.seed).fit(rows[train], problem.y[train])
+
+    def losses(frame: pd.DataFrame, y: NDArray[Any]) -> NDArray[np.float64]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            X = frame if learner.frames else problem.encoder.transform(frame)
+            if not classes.size:
+                return np.asarray((np.ravel(model.predict(X)) - y) ** 2 / spread)
+            if not hasattr(model, "predict_proba"):
+                return np.asarray(np.ravel(model.predict(X)) != y, dtype=np.float64)
+            chances = np.asarray(model.predict_proba(X))
+        place = np.searchsorted(model.classes_, y).clip(max=len(model.classes_) - 1)
+        lost: NDArray[np.float64] = -np.log(
+            np.clip(np.where(model.classes_[place] == y, chances[np.arange(len(y)), place], 0.0), 1e-6, None)
+        )
+        return lost
+
+    return losses
+
+
+def _other_values(column: pd.Series[Any], rng: Any) -> pd.Series[Any]:
+    """The observed values in other rows; the same entries are missing."""
+    seen, made = np.flatnonzero(column.notna()), column.copy()
+    made.iloc[seen] = column.iloc[rng.permutation(seen)].to_numpy()
+    return made
+
+
+def _other_mask(column: pd.Series[Any], rng: Any) -> pd.Series[Any]:
+    """Missing in as many other rows; what was missing gets a value out of the column."""
+    missing = column.isna().to_numpy()
+    if missing.all() or not missing.any():
+        return column
+    hidden, made = rng.permutation(missing), column.copy()
+    shown = np.flatnonzero(missing & ~hidden)
+    made.iloc[shown] = column.iloc[rng.choice(np.flatnonzero(~missing), len(shown))].to_numpy()
+    return made.where(~hidden)
+
+
+def of_missing(comparison: Comparison) -> tuple[list[str], list[list[str]]] | None:
+    """Heading and rows of a table on why entries are missing and what that says of the target; None where nothing is missing."""
+    from lacunar.uncertainty import missingness_report
+
+    problem = comparison.problem
+    share = problem.frame.isna().mean()
+    columns = share[(share > 0) & (share < 1)].sort_values(ascending=False).index[:_REPORT_COLUMNS]
+    if not len(columns):
+        return None
+    rows = np.linspace(0, len(problem.y) - 1, min(len(problem.y), _REPORT_ROWS)).astype(int)
+    y = problem.y[rows] if problem.task == "regression" or len(problem.classes) == 2 else None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            report = missingness_report(problem.frame.iloc[rows][columns], y, deltas=(0.0,))
+    except ValueError:
+        return None
+    heading = [
+        "column",
+        "missing",
+        "foreseen by other columns (AUC)",
+        *(["target where missing"] if y is not None else []),
+    ]
+    lines = []
+    for j, name in enumerate(columns):
+        line = [str(name), f"{share[name]:.0%}", _with_p(report.auc[j], report.auc_p_value[j], "{:.2f}")]
+        if report.target_shift is not None and report.target_p_value is not None:
+            line.append(_with_p(report.target_shift[j], report.target_p_value[j], "{:+.2f} sd"))
+        lines.append(line)
+    return heading, lines
+
+
+def _with_p(value: float, p: float, form: str) -> str:
+    return "" if not np.isfinite(value) else form.format(value) + (" *" if p < 0.05 else "")
+
+
+def of_classes(comparison: Comparison, most: int = 30) -> tuple[list[str], list[list[str]]] | None:
+    """Heading and rows: for every class how many rows it has, and how many of them and of the rows predicted so are right."""
+    if comparison.problem.task != "classification":
+        return None
+    y, predicted, _ = comparison.held_out(comparison.best)
+    classes = sorted(comparison.problem.classes, key=lambda label: -int(np.sum(comparison.problem.y == label)))[:most]
+    precision, recall, _, _ = precision_recall_fscore_support(y, predicted, labels=classes, zero_division=np.nan)
+    rows = [
+        [label, f"{int(np.sum(comparison.problem.y == label)):,}", _share(recall[k]), _share(precision[k])]
+        for k, label in enumerate(classes)
+    ]  # fmt: skip
+    return ["class", "rows", "found", "right where predicted"], rows
+
+
+def _share(value: float) -> str:
+    return "never predicted" if np.isnan(value) else f"{value:.0%}"

@@ -1,0 +1,179 @@
+"""The learners that are compared: ours, what people do today, and boosting libraries where they are installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer, SimpleImputer
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import LabelEncoder, StandardScaler
+
+from lacunar.comparison.cells import UserError
+
+_NEAREST = 10  # columns that predict a missing entry in iterative imputation: keeps wide tables affordable
+SHORT = {"karma-2": "KARMA gamma=2", "boosting": "gradient boosting"}  # more names at the shell
+
+
+@dataclass(frozen=True)
+class Learner:
+    """A competitor: its name, whether it is of this package, one line on what it does, and a function that makes one from a seed.
+
+    `frames` says that it takes the columns of the file as they are, text and dates included.
+    """
+
+    name: str
+    ours: bool
+    about: str
+    make: Callable[[int], Any]
+    baseline: bool = False
+    frames: bool = False
+
+
+def _ours(module: str, name: str, **options: Any) -> Callable[[int], Any]:
+    def make(seed: int) -> Any:
+        import lacunar
+
+        seeded = {} if name.startswith(("Karma", "Geom")) else {"random_state": seed}
+        return getattr(getattr(lacunar, module), name)(**options, **seeded)
+
+    return make
+
+
+def _linear(task: str) -> Any:
+    if task == "regression":
+        return RidgeCV(alphas=np.logspace(-3, 4, 15))
+    return GridSearchCV(LogisticRegression(max_iter=500), {"C": [0.01, 0.1, 1.0, 10.0]}, cv=3)
+
+
+def _imputed(task: str, indicator: bool = False) -> Callable[[int], Any]:
+    def make(seed: int) -> Any:
+        fill = SimpleImputer(add_indicator=indicator, keep_empty_features=True)
+        return make_pipeline(fill, StandardScaler(), _linear(task))
+
+    return make
+
+
+def _iterative(task: str) -> Callable[[int], Any]:
+    def make(seed: int) -> Any:
+        fill = IterativeImputer(random_state=seed, n_nearest_features=_NEAREST, keep_empty_features=True)
+        return make_pipeline(StandardScaler(), fill, _linear(task))
+
+    return make
+
+
+class _Coded:
+    """Classes as numbers for a library that wants them so."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+
+    def fit(self, X: Any, y: Any) -> _Coded:
+        self.codes_ = LabelEncoder().fit(y)
+        self.classes_ = self.codes_.classes_
+        self.model.fit(X, self.codes_.transform(y))
+        return self
+
+    def predict(self, X: Any) -> Any:
+        return self.codes_.inverse_transform(np.ravel(self.model.predict(X)).astype(int))
+
+    def predict_proba(self, X: Any) -> Any:
+        return self.model.predict_proba(X)
+
+
+def _library(module: str, stem: str, task: str, options: dict[str, Any]) -> Callable[[int], Any]:
+    def make(seed: int) -> Any:
+        kind = "Classifier" if task == "classification" else "Regressor"
+        model = getattr(import_module(module), stem + kind)(random_state=seed, **options)
+        return _Coded(model) if task == "classification" else model
+
+    return make
+
+
+_LIBRARIES = {  # name -> module, class without its ending, options that silence it and keep it to one thread
+    "LightGBM": ("lightgbm", "LGBM", {"verbose": -1, "n_jobs": 1}),
+    "XGBoost": ("xgboost", "XGB", {"verbosity": 0, "n_jobs": 1}),
+    "CatBoost": ("catboost", "CatBoost", {"verbose": 0, "thread_count": 1, "allow_writing_files": False}),
+}
+_ALSO = {  # at the shell -> class without "Classifier" or "Regressor", its parameters, what it does
+    "mc-1": ("MatrixCompletion", {"intercept": "column"}, "labels and columns completed as one matrix of low rank, with a column of ones"),
+    "mc-b": ("MatrixCompletion", {"intercept": "bias"}, "labels and columns completed as one matrix of low rank, with a bias"),
+    "geom": ("Geom", {}, "support vectors, every row's margin in its own columns; two classes only"),
+}  # fmt: skip
+
+
+def _baseline(task: str, name: str) -> Learner:
+    if name == "geom" and task == "regression":
+        raise UserError("--also geom: it tells two classes apart, and the task is regression. Leave it out.", 2)
+    stem, options, about = _ALSO[name]
+    return Learner(name, False, about, _ours("baselines", stem + _ending(task), **options))
+
+
+def _ending(task: str) -> str:
+    return "Classifier" if task == "classification" else "Regressor"
+
+
+def learners(task: str, also: Sequence[str] = (), *, seconds: float | None = None) -> list[Learner]:
+    """The competitors for "classification" or "regression", ours first; `also` names more: "mc-1", "mc-b", "geom".
+
+    `seconds` is the time that a fit of the one learner may take.
+
+    Examples
+    --------
+    >>> from lacunar.comparison import learners
+    >>> [learner.name for learner in learners("regression")][:2]
+    ['lacunar', 'KARMA']
+    """
+    classes, ending = task == "classification", _ending(task)
+    model = "logistic regression" if classes else "ridge regression"
+    boosting = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
+    dummy = DummyClassifier if classes else DummyRegressor
+    return [
+        Learner(
+            "lacunar", True, "kernels, a low-rank Gaussian, boosting, a forest and a linear model on the table as it is, pooled; nothing imputed",
+            _ours("learner", f"Lacunar{ending}", time_limit=seconds), frames=True,
+        ),
+        Learner("KARMA", True, "kernels and C chosen by exact leave-one-out, the best averaged; nothing imputed", _ours("karma", f"Karma{ending}CV")),
+        Learner("KARMA gamma=2", True, "fixed kernel, C = 1; nothing imputed", _ours("karma", f"Karma{ending}", gamma=2)),
+        Learner("mean + linear", False, f"column means for what is missing, {model}", _imputed(task)),
+        Learner("mean + flags + linear", False, f"the same with a flag for each missing entry, {model}", _imputed(task, True)),
+        Learner("iterative + linear", False, f"missing entries predicted from other columns in turn, {model}", _iterative(task)),
+        Learner(
+            "gradient boosting", False, "scikit-learn's HistGradientBoosting, missing entries sent down a branch",
+            lambda seed: boosting(random_state=seed),
+        ),
+        *(
+            Learner(name, False, f"{name} with its defaults", _library(module, stem, task, options))
+            for name, (module, stem, options) in _LIBRARIES.items()
+            if find_spec(module) is not None
+        ),
+        *(_baseline(task, name) for name in dict.fromkeys(also)),
+        Learner("no columns", False, "the commonest class" if classes else "the mean of the target", lambda seed: dummy(), True),
+    ]  # fmt: skip
+
+
+def learner_named(task: str, name: str) -> Learner:
+    """The learner of this name: as the table of scores prints it, in any case, or short as at the shell. Raises UserError."""
+    wanted = SHORT.get(name.lower(), name).lower()
+    if wanted in _ALSO:
+        return _baseline(task, wanted)
+    known = {learner.name.lower(): learner for learner in learners(task)}
+    if wanted not in known:
+        close = get_close_matches(wanted, known, 1)
+        hint = f"Did you mean {known[close[0]].name!r}? " if close else ""
+        names = ", ".join(repr(learner.name) for learner in [*known.values()])
+        raise UserError(
+            f"--learner {name!r}: no learner of this name is here. {hint}There are {names}, {', '.join(map(repr, _ALSO))}.",
+            2,
+        )
+    return known[wanted]

@@ -1,0 +1,208 @@
+"""A learner with the columns it was fitted to: predicts frames, finds columns by name, lives in a file."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+from lacunar.comparison.cells import UserError, counted, cut, listed, pandas_module
+from lacunar.comparison.learners import Learner, learner_named
+from lacunar.comparison.problem import Problem, as_frame, as_text
+from lacunar.encode import TableEncoder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_TASKS = ("classification", "regression")
+
+
+class TableModel(BaseEstimator):  # type: ignore[misc]
+    """Predict a column of a table from its other columns, found by name.
+
+    Parameters
+    ----------
+    estimator : estimator of lacunar, default=None
+        Fitted in place of a copy: the model owns it. None for a learner of another library: a model file then keeps its name, its seed
+        and the training rows, and it is fitted again when it is first used after loading.
+
+    Attributes
+    ----------
+    encoder_ : TableEncoder
+    target_ : str
+        Name of the column predicted.
+    task_ : str
+        "classification" or "regression".
+
+    Examples
+    --------
+    >>> from lacunar.comparison import TableModel, load_problem
+    >>> from lacunar.karma import KarmaClassifier
+    >>> model = TableModel(KarmaClassifier()).fit(load_problem())
+    >>> model.target_
+    'class'
+    """
+
+    def __init__(self, estimator: Any = None) -> None:
+        self.estimator = estimator
+
+    @classmethod
+    def of(cls, learner: Learner, problem: Problem, seed: int = 0) -> TableModel:
+        """A learner fitted to all rows of a problem."""
+        if learner.ours or learner.name in ("mc-1", "mc-b", "geom"):
+            return cls(learner.make(seed)).fit(problem, frames=learner.frames)
+        model = cls()
+        model._columns_of(problem)
+        model.learner_, model.seed_, model.X_, model.y_ = learner.name, seed, problem.X, problem.y
+        model._engine = learner.make(seed).fit(problem.X, problem.y)
+        return model
+
+    def fit(self, problem: Problem, frames: bool = False) -> TableModel:
+        """Fit to a problem that was read from a table; with `frames` to its columns as they are, otherwise to numbers made of them."""
+        self._columns_of(problem)
+        self.frames_ = frames
+        self.estimator.fit(
+            fitted_columns(problem.frame, problem.source, problem.encoder)[0] if frames else problem.X, problem.y
+        )
+        return self
+
+    def _columns_of(self, problem: Problem) -> None:
+        self.encoder_, self.target_, self.task_ = problem.encoder, problem.target, problem.task
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predictions (m,) of a frame: columns are found by name, others are not looked at. Warns of what is taken as missing."""
+        return np.asarray(self._ask("predict", X))
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Probabilities (m, c) of `classes_`, for learners that give some."""
+        return np.asarray(self._ask("predict_proba", X))
+
+    def predict_interval(self, X: Any, level: float = 0.9) -> NDArray[np.float64]:
+        """Intervals (m, 2) that hold the target with this probability, for learners that give some."""
+        return np.asarray(self._ask("predict_interval", X, level))
+
+    @property
+    def classes_(self) -> Any:
+        """Labels in the order of `predict_proba`."""
+        return self.fitted().classes_
+
+    def fitted(self) -> Any:
+        """The estimator that predicts; one of another library is fitted again after loading."""
+        if self.estimator is not None:
+            return self.estimator
+        if not hasattr(self, "_engine"):
+            self._engine = learner_named(self.task_, self.learner_).make(self.seed_).fit(self.X_, self.y_)
+        return self._engine
+
+    def _ask(self, verb: str, X: Any, *more: Any) -> Any:
+        model = self.fitted()
+        if not hasattr(model, verb):
+            raise UserError(f"{self._name()} has no {verb}. Fit a model with --learner lacunar, which has.")
+        frame, notes = fitted_columns(X, "the table", self.encoder_)
+        for note in notes:
+            warnings.warn(note, UserWarning, stacklevel=3)
+        try:
+            return getattr(model, verb)(
+                frame if getattr(self, "frames_", False) else self.encoder_.transform(frame), *more
+            )
+        except ValueError as error:
+            raise UserError(f"the table: {error}") from None
+
+    def _name(self) -> str:
+        return getattr(self, "learner_", None) or type(self.estimator).__name__
+
+    def _check_loaded(self) -> None:
+        """Refuse a model file whose parts do not fit together."""
+        if "encoder_" not in vars(self):
+            return
+        named = isinstance(self.encoder_, TableEncoder) and hasattr(self.encoder_, "feature_names_in_")
+        if (
+            not named
+            or not isinstance(getattr(self, "target_", None), str)
+            or getattr(self, "task_", None) not in _TASKS
+        ):
+            raise ValueError("the model file's encoder_ has no names of columns, or its target_ or task_ is no name")
+        made = len(self.encoder_.get_feature_names_out())
+        if self.estimator is None:
+            self._check_rows(made)
+            return
+        wanted = len(self.encoder_.kinds_) if getattr(self, "frames_", False) is True else made
+        if getattr(self.estimator, "n_features_in_", None) != wanted:
+            raise ValueError(f"the estimator must be of the {wanted} columns of encoder_; it is not")
+
+    def _check_rows(self, made: int) -> None:
+        """Of a learner that is fitted again: a known name, a seed, and training rows."""
+        kept = dict(vars(self))
+        X, y, seed = kept.get("X_", 0), kept.get("y_", 0), kept.get("seed_")
+        numbers = isinstance(X, np.ndarray) and X.dtype.kind == "f" and not np.isinf(X).any()
+        labels = isinstance(y, np.ndarray) and y.dtype.kind == ("U" if self.task_ == "classification" else "f")
+        if not numbers or not labels or X.shape != (len(y), made) or not len(y):
+            raise ValueError(
+                f"X_ and y_ must be training rows of the {made} columns of encoder_ and their targets; they are not"
+            )
+        if not isinstance(seed, int) or not isinstance(vars(self).get("learner_"), str):
+            raise ValueError("the model file names no learner or no seed")
+
+    def check(self) -> None:
+        """Try one row with nothing observed: parts of a file that do not fit together show here. Raises ValueError."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                self.predict(pandas_module().DataFrame({self.encoder_.feature_names_in_[0]: [np.nan]}))
+            assert isinstance(self.target_, str)
+        except UserError:
+            raise
+        except Exception as error:
+            raise ValueError(f"the parts of the model do not fit together ({type(error).__name__}: {error})") from None
+
+
+def fitted_columns(data: Any, source: str, encoder: TableEncoder) -> tuple[pd.DataFrame, list[str]]:
+    """The columns that the encoder was fitted to, in its order, and notes on what is taken as missing."""
+    pd = pandas_module()
+    frame, notes = as_frame(data, source)
+    wanted = dict(zip(encoder.feature_names_in_, encoder.kinds_, strict=True))
+    if not any(name in frame for name in wanted):
+        raise UserError(f"{source}: none of the model's columns is there; it wants {listed(wanted, 12)}.")
+    absent = [name for name, kind in wanted.items() if name not in frame and kind != "dropped"]
+    if absent:
+        notes.append(f"not in the table, taken as missing: {listed(absent)}")
+    columns = {}
+    for (name, kind), known in zip(wanted.items(), encoder.categories_, strict=True):
+        if name not in frame or kind == "dropped":
+            columns[name] = np.full(len(frame), np.nan)
+        elif known is not None:
+            columns[name] = _categories(frame[name])
+            new = sorted(set(columns[name]) - {"", *known})
+            if new:
+                notes.append(f"{cut(name)}: unseen categories taken as missing: {listed(new, 5)}")
+        else:
+            columns[name] = _readable(frame[name], kind, notes)
+    return pd.DataFrame(columns, columns=[*wanted]), notes
+
+
+def _categories(column: pd.Series[Any]) -> NDArray[np.object_]:
+    if column.dtype.kind in "iuf":
+        return np.array(as_text(column.to_numpy(np.float64, na_value=np.nan)), dtype=object)
+    return np.array(["" if lost else str(cell) for cell, lost in zip(column, column.isna(), strict=True)], dtype=object)
+
+
+def _readable(column: pd.Series[Any], kind: str, notes: list[str]) -> Any:
+    """A column of numbers or dates, where what is neither is missing."""
+    pd = pandas_module()
+    if column.dtype.kind in "iufb":
+        return column.to_numpy(np.float64, na_value=np.nan)
+    if kind == "empty" or column.dtype.kind == "M":
+        return column.to_numpy()
+    if kind == "number":
+        read = pd.to_numeric(column.astype(object).where(column.notna(), None), errors="coerce").astype(np.float64)
+    else:
+        read = pd.to_datetime(column.astype(object), errors="coerce", format="ISO8601")
+    bad = column[read.isna() & column.notna()]
+    if len(bad):
+        word = "number" if kind == "number" else "date"
+        what = f"1 cell is not a {word}" if len(bad) == 1 else f"{counted(len(bad), 'cell')} are not {word}s"
+        notes.append(f"{cut(column.name)}: {what} (first {cut(bad.iloc[0])!r}), taken as missing")
+    return read.to_numpy()

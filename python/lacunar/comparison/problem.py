@@ -1,0 +1,369 @@
+"""A table, what to predict in it, the arrays that learners see, and what an analyst would warn of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacunar.comparison.cells import UserError, counted, cut, listed, pandas_module, read_cells
+from lacunar.comparison.leaks import leaks
+from lacunar.comparison.reading import INDEX, Table, of_arrays, read_table
+from lacunar.datasets import load_digit_quadrants
+from lacunar.encode import TableEncoder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TARGET_NAMES = ("target", "class", "y", "label", "outcome")
+MAX_LEVELS = 20  # whole numbers with no more values than this are taken for classes
+MAX_LABEL = 1000  # characters of a class
+MAX_CATEGORIES = 100  # of a text column; never more than one for every two rows
+_ID = re.compile(
+    r"(^|[_ .-])(id|ids|idx|index|key|no|nr|num|number|row|rownum|uuid|guid)$|[a-z](Id|ID)$|^unnamed", re.IGNORECASE
+)
+_FEW = 20  # rows below which different numbers say nothing
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What learners are compared on; `notes` are sentences about what was read and decided, of which some begin with "Warning:"."""
+
+    source: str
+    target: str
+    task: str  # "classification" or "regression"
+    frame: pd.DataFrame  # the columns of the file that learners see
+    X: NDArray[np.float64]  # the same as numbers
+    y: NDArray[Any]  # text labels or numbers
+    encoder: TableEncoder
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def missing_share(self) -> float:
+        """Share of the file's entries that are missing."""
+        return float(self.frame.isna().to_numpy().mean())
+
+    @property
+    def classes(self) -> list[str]:
+        """Labels in sorted order; none for regression."""
+        return sorted(set(self.y.tolist())) if self.task == "classification" else []
+
+
+def load_problem(
+    data: Any = None,
+    target: Any = None,
+    task: str | None = None,
+    *,
+    drop: Iterable[str] = (),
+    use: Iterable[str] = (),
+    **how: Any,
+) -> Problem:
+    """Read a table, choose target and task, drop rows without a target, leave out identifiers, encode.
+
+    Parameters
+    ----------
+    data : path, frame, array of shape (n, d) or None
+        None is the embedded table, "-" standard input.
+    target : str or array-like of shape (n,), optional
+        Column to predict, or its values.
+    task : {"classification", "regression"}, optional
+    drop, use : sequences of str
+        Columns to leave out, and columns to keep although they look like identifiers.
+    **how
+        Goes to `read_table`.
+
+    Returns
+    -------
+    problem : Problem
+
+    Raises
+    ------
+    UserError
+        When the file, the target or the task does not fit.
+    """
+    table = _table_of(data, how)
+    names, notes = [str(name) for name in table.frame.columns], list(table.notes)
+    if target is not None and not isinstance(target, str):
+        table, target = _with_target(table, target)
+        names = [str(name) for name in table.frame.columns]
+    if len(names) < 2:
+        raise UserError(
+            f"{table.source}: one column only; there is nothing to predict from. Is the separator another? Say --sep."
+        )
+    name, why = choose_target(table, target)
+    notes.append(f"Target: {cut(name)} ({why}).")
+    left_out = named_columns(drop, names, table.source, "--drop")
+    kept = named_columns(use, names, table.source, "--use")
+    frame, y = table.frame.drop(columns=list({name, *left_out})), _values(table.frame[name])
+    frame, y = _labelled(frame, y, name, table.source, notes)
+    _refuse_infinity(y, name, table.source)
+    guessed, reason = guess_task(y)
+    notes.append(f"Task: {task} (as asked)." if task else f"Task: {guessed} ({reason}; --task overrides).")
+    task = task or guessed
+    y = _target_values(y, task, name, why, table)
+    frame = _without_identifiers(frame, set(kept), notes)
+    if not frame.shape[1]:
+        raise UserError(f"{table.source}: no column is left to predict {cut(name)!r} from. --use COLUMN keeps one.")
+    encoder = TableEncoder(max_categories=max(len(frame), 1))
+    try:
+        X = encoder.fit(frame).transform(frame)
+    except ValueError as error:
+        raise UserError(f"{table.source}: {error}") from None
+    notes += _about(frame, encoder)
+    notes += [f"Warning: {text}" for text in [*_rare(y, task), *leaks(frame, y, name, task)]]
+    return Problem(table.source, name, task, frame, X, y, encoder, notes)
+
+
+def _table_of(data: Any, how: dict[str, Any]) -> Table:
+    pd = pandas_module()
+    if data is None:
+        X, y, names = load_digit_quadrants()
+        frame = pd.DataFrame(X, columns=names).assign(**{"class": y})
+        return Table(frame, "handwritten digits (embedded; four cameras, half of them off)", "class")
+    if isinstance(data, str | Path):
+        return read_table(str(data), **how)
+    if not hasattr(data, "columns"):
+        return of_arrays(np.asarray(data), None, [], "the table")
+    frame, notes = as_frame(data, "the table", how.get("dates"), how.get("decimal"))
+    return Table(frame, "the table", None, notes)
+
+
+def as_frame(
+    data: Any, source: str, dates: str | None = None, decimal: str | None = None
+) -> tuple[pd.DataFrame, list[str]]:
+    """A frame of pandas from one of any library, its cells read, and notes on them. Raises UserError."""
+    pd = pandas_module()
+    if not isinstance(data, pd.DataFrame):
+        import narwhals.stable.v1 as nw
+
+        data = nw.from_native(data, eager_only=True).to_pandas()
+    if not len(data):
+        raise UserError(f"{source}: it has no rows.")
+    if data.columns.nunique() < data.shape[1]:
+        twice = data.columns[data.columns.duplicated()][0]
+        raise UserError(f"{source}: the column name {cut(twice)!r} occurs more than once. Rename one of them.")
+    return read_cells(data.rename(columns=str).reset_index(drop=True), source, dates, decimal)
+
+
+def _with_target(table: Table, values: Any) -> tuple[Table, str]:
+    name = str(getattr(values, "name", None) or "target")
+    values = np.asarray(values)
+    if values.shape != (len(table.frame),):
+        raise UserError(
+            f"target must be a column's name or {len(table.frame)} values; got shape {values.shape}. Give one value a row."
+        )
+    while name in table.frame:
+        name += "_"
+    return Table(table.frame.assign(**{name: values}), table.source, name, table.notes), name
+
+
+# -- the target ---------------------------------------------------------------------------------------------------------
+
+
+def choose_target(table: Table, wish: str | None) -> tuple[str, str]:
+    """Name of the column to predict and why."""
+    names = [str(name) for name in table.frame.columns]
+    if wish is not None:
+        return _known(wish, names, table.source, "--target"), "as asked"
+    if table.target is not None:
+        return table.target, "the file's own target"
+    named = [name for name in names if name.lower() in TARGET_NAMES]
+    return (named[0], "by its name") if len(named) == 1 else (names[-1], "the last column")
+
+
+def named_columns(wishes: Iterable[str], names: list[str], source: str, option: str) -> list[str]:
+    """Columns asked for one by one or with commas between them. Raises UserError for one that is not there."""
+    wishes = [wishes] if isinstance(wishes, str) else wishes
+    parts = [part for wish in wishes for part in ([wish] if wish in names else wish.split(","))]
+    return [_known(part.strip(), names, source, option) for part in parts if part.strip()]
+
+
+def _known(wish: str, names: list[str], source: str, option: str) -> str:
+    if wish not in names:
+        close = get_close_matches(wish, names, 3, 0.5)
+        hint = f"did you mean {' or '.join(map(repr, map(cut, close)))}?" if close else f"there are {listed(names, 12)}"
+        raise UserError(f"{option} {cut(wish)!r}: no such column in {source}; {hint}", 2)
+    return wish
+
+
+def _values(column: pd.Series[Any]) -> NDArray[Any]:
+    """Values (n,): numbers (float64, NaN where missing), or text (objects, "" where missing)."""
+    if column.dtype.kind in "iuf":
+        return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
+    return np.array(["" if lost else str(cell) for cell, lost in zip(column, column.isna(), strict=True)], object)
+
+
+def _labelled(
+    frame: pd.DataFrame, y: NDArray[Any], name: str, source: str, notes: list[str]
+) -> tuple[pd.DataFrame, NDArray[Any]]:
+    known = ~np.isnan(y) if y.dtype.kind == "f" else y != ""
+    if not known.any():
+        raise UserError(f"{source}: the target {cut(name)!r} is missing in every row. Choose another with --target.")
+    if known.all():
+        return frame, y
+    notes.append(
+        f"{counted(int((~known).sum()), 'row')} without a target {'was' if (~known).sum() == 1 else 'were'} left out."
+    )
+    return frame[known].reset_index(drop=True), y[known]
+
+
+def guess_task(target: NDArray[Any]) -> tuple[str, str]:
+    """ "classification" or "regression", and why."""
+    if target.dtype.kind != "f":
+        return "classification", "the target is text"
+    values = np.unique(target)
+    if len(values) <= min(MAX_LEVELS, max(2, len(target) // 5)) and np.all(values == np.round(values)):
+        return "classification", f"the target has {counted(len(values), 'whole value')}"
+    return "regression", f"the target has {counted(len(values), 'numeric value')}"
+
+
+def _refuse_infinity(y: NDArray[Any], name: str, source: str) -> None:
+    if y.dtype.kind == "f" and np.isinf(y).any():
+        raise UserError(
+            f"{source}: the target {cut(name)!r} holds an infinite number. Leave it empty if it is not known."
+        )
+
+
+def as_text(column: NDArray[Any]) -> list[str]:
+    """Text of a column; 1.0 reads "1", a missing entry ""."""
+    if column.dtype.kind != "f":
+        return [str(cell) for cell in column.tolist()]
+    return ["" if np.isnan(v) else str(int(v)) if v == int(v) else repr(float(v)) for v in column.tolist()]
+
+
+def _target_values(y: NDArray[Any], task: str, name: str, why: str, table: Table) -> NDArray[Any]:
+    source = table.source
+    if table.frame[name].dtype.kind == "M":
+        raise UserError(
+            f"{source}: the target {cut(name)!r} is a date. Predict a number of days instead, or choose another with --target.",
+            2,
+        )
+    if task == "classification":
+        return _classes(as_text(y), name, why, table)
+    if y.dtype.kind != "f":
+        raise UserError(
+            f"{source}: the target {cut(name)!r} is text, such as {cut(y[0])!r}; regression needs numbers. Use --task classification.",
+            2,
+        )
+    return y
+
+
+def _classes(labels: list[str], name: str, why: str, table: Table) -> NDArray[Any]:
+    n, different = len(labels), sorted(set(labels))
+    start, k = f"{table.source}: the target {cut(name)!r}", len(set(labels))
+    if k == 1:
+        raise UserError(f"{start} has one class only, {cut(labels[0])!r}; there is nothing to learn.")
+    if why == "the last column" and k > max(MAX_LEVELS, 2) and table.frame[name].dtype.kind not in "iuf":
+        raise UserError(
+            f"{start} would be the last column, but it holds {k} different texts, such as {cut(different[0])!r}. Say which column to "
+            f"predict with --target; there are {listed(table.frame.columns, 12)}.", 2,
+        )  # fmt: skip
+    if k > max(n // 2, 10) or max(map(len, labels)) > MAX_LABEL:
+        numbers = table.frame[name].dtype.kind in "iuf"
+        remedy = (
+            "Use --task regression."
+            if numbers
+            else "Choose another column with --target, or make few classes of the text."
+        )
+        raise UserError(
+            f"{start} holds {k} different values in {counted(n, 'row')}, such as {cut(different[0])!r}: that is "
+            f"{'a number' if numbers else 'free text'} and no class, of which several rows must tell. {remedy}", 2,
+        )  # fmt: skip
+    return np.array(labels)
+
+
+def _rare(y: NDArray[Any], task: str) -> list[str]:
+    if task != "classification":
+        return []
+    labels, counts = np.unique(y, return_counts=True)
+    rare = [label for label, count in zip(labels, counts, strict=True) if count < 3]
+    if not rare:
+        return []
+    return [
+        f"fewer than 3 rows are of class {listed(map(repr, rare))}: too few to learn and to test. Leave the rows out, or join classes."
+    ]
+
+
+# -- columns ------------------------------------------------------------------------------------------------------------
+
+
+def _without_identifiers(frame: pd.DataFrame, use: set[str], notes: list[str]) -> pd.DataFrame:
+    """The columns that may say something of new rows; every one left out has its line."""
+    most = min(MAX_CATEGORIES, max(len(frame) // 2, 2))
+    gone = []
+    for name in frame.columns:
+        why = None if name in use else _identifies(str(name), frame[name], most)
+        if why is not None:
+            gone.append(name)
+            notes.append(f"Warning: {cut(name)} was left out: {why}. --use {cut(name)!r} keeps it.")
+        elif name not in use and _counts_rows(frame[name]):
+            notes.append(
+                f"Warning: {cut(name)} numbers the rows, which says nothing of new ones. --drop {cut(name)!r} leaves it out."
+            )
+    return frame.drop(columns=gone)
+
+
+def _identifies(name: str, column: pd.Series[Any], most: int) -> str | None:
+    if column.dtype.kind in "iuf":
+        if name == INDEX and _counts_rows(column):
+            return "it numbers the rows, as pandas writes its index"
+        if _ID.search(name) and len(column) >= _FEW and _all_different(column):
+            return "its numbers are all different and its name is that of identifiers"
+        return None
+    if column.dtype.kind in "bMm":
+        return None
+    seen = column.dropna()
+    different = seen.nunique()
+    if different <= most or _iso(seen):
+        return None
+    return f"it is text with {different} different values, such as {cut(seen.iloc[0])!r}: identifiers or free text"
+
+
+def _iso(seen: pd.Series[Any]) -> bool:
+    return bool(seen.astype(str).str.fullmatch(r"\d{4}-\d{2}-\d{2}([T ].*)?").all())
+
+
+def _all_different(column: pd.Series[Any]) -> bool:
+    values = column.to_numpy(np.float64, na_value=np.nan)
+    return bool(np.all(values == np.round(values)) and len(np.unique(values)) == len(values))
+
+
+def _counts_rows(column: pd.Series[Any]) -> bool:
+    """Whether a column of numbers is 0, 1, 2 ... or 1, 2, 3 ..."""
+    if column.dtype.kind not in "iuf" or len(column) < _FEW:
+        return False
+    values = column.to_numpy(np.float64, na_value=np.nan)
+    return bool(values[0] in (0, 1) and np.all(np.diff(values) == 1))
+
+
+def _about(frame: pd.DataFrame, encoder: TableEncoder) -> list[str]:
+    notes = []
+    kinds = dict(zip(encoder.feature_names_in_, encoder.kinds_, strict=True))
+    texts = [name for name, kind in kinds.items() if kind == "category"]
+    if texts:
+        one = len(texts) == 1
+        notes.append(
+            f"{counted(len(texts), 'column')} of text {'was' if one else 'were'} read as categories: {listed(texts)}."
+        )
+    dates = [name for name, kind in kinds.items() if kind in ("date", "datetime")]
+    if dates:
+        notes.append(f"Dates became days, months and weekdays: {listed(dates)}.")
+    empty = [name for name, kind in kinds.items() if kind == "empty"]
+    constant = [name for name in frame.columns if name not in empty and frame[name].nunique(dropna=True) == 1]
+    for names, what in ((empty, "never observed"), (constant, "constant where observed")):
+        if names:
+            notes.append(
+                f"{counted(len(names), 'column')} {'is' if len(names) == 1 else 'are'} {what}: {listed(names)}."
+            )
+    rows = int(frame.isna().all(axis=1).sum())
+    if rows:
+        notes.append(
+            f"{counted(rows, 'row')} {'has' if rows == 1 else 'have'} nothing observed and {'is' if rows == 1 else 'are'} kept."
+        )
+    return notes

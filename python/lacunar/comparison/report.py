@@ -1,0 +1,483 @@
+"""A comparison as one HTML page that needs nothing beside it: light and dark, from a phone to a wide screen, readable aloud."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shlex
+import warnings
+from collections.abc import Callable, Sequence
+from html import escape
+from io import StringIO
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+from lacunar import __version__
+from lacunar.comparison.cells import cut, visible
+from lacunar.comparison.comparison import Comparison, Score
+from lacunar.comparison.explain import importance, of_classes, of_missing
+from lacunar.comparison.reading import write_whole
+from lacunar.comparison.words import caveats, cells, headings, mark_of, measured, number, summary
+from lacunar.plotting import CoverageDisplay, ImportanceDisplay, MissingnessDisplay, ScoresDisplay
+
+_SHOWN = 5  # learners in pictures with a line for each
+_NAMED = 30  # columns up to which the picture of missing entries names them
+_INKS = {
+    "#1f2933": "ink",
+    "#000000": "ink",
+    "#52606d": "quiet",
+    "#6b7785": "quiet",
+    "#d9dee4": "rule",
+}  # follow the page, light or dark
+_RATES = 15  # columns in the table of missing entries
+
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+
+
+def write_report(comparison: Comparison, path: str | os.PathLike[str]) -> None:
+    """Write the page; it appears whole or not at all.
+
+    Parameters
+    ----------
+    comparison : Comparison
+    path : path-like
+
+    Raises
+    ------
+    OSError
+        When the place cannot be written.
+    """
+    write_whole(path, page(comparison))
+
+
+def shown(text: str) -> str:
+    """Text inside HTML: it starts no element and turns no line around."""
+    return escape(visible(text))
+
+
+def page(comparison: Comparison) -> str:
+    """The HTML of the report."""
+    scores = comparison.scores()
+    problem = comparison.problem
+    n, d = problem.frame.shape
+    facts = [
+        ("rows", f"{n:,}"),
+        ("columns", f"{d:,}"),
+        ("missing", f"{100 * problem.missing_share:.0f} %"),
+        ("target", cut(problem.target)),
+    ]
+    if problem.task == "classification":
+        facts.append(("classes", str(len(problem.classes))))
+    warned = "".join(f"<li>{shown(text)}</li>" for text in comparison.warnings)
+    read = [note for note in problem.notes if not note.startswith("Warning: ")]
+    return PAGE.substitute(
+        title=shown(f"lacunar compare: {Path(problem.source).name}"),
+        source=shown(Path(problem.source).name),
+        summary=shown(summary(comparison, scores)),
+        warnings=f'<section class="warnings"><h2>Look at first</h2><ul>{warned}</ul></section>' if warned else "",
+        caveats="".join(f'<p class="caveat">{shown(line)}</p>' for line in caveats(comparison, scores)),
+        facts="".join(f"<div><dt>{shown(k)}</dt><dd>{shown(v)}</dd></div>" for k, v in facts),
+        scores=_scores(comparison, scores),
+        sections="".join(_sections(comparison, [s for s in scores if not s.failure and not s.cut])),
+        next=shown(_next(comparison)),
+        read="".join(f"<li>{shown(note)}</li>" for note in read),
+        measured=shown(measured(comparison)),
+        learners="".join(f"<li><b>{shown(x.name)}</b>: {shown(x.about)}</li>" for x in comparison.learners),
+        versions=shown(_versions()),
+    )
+
+
+# -- tables -------------------------------------------------------------------------------------------------------------
+
+
+def _scores(comparison: Comparison, scores: list[Score]) -> str:
+    head = "".join(f'<th scope="col">{shown(name) or "remark"}</th>' for name in headings(comparison))
+    caption = f"Scores of {len(scores)} learners, best first"
+    body = "".join(_row(comparison, score) for score in scores)
+    return _scroll(
+        f"<table><caption>{shown(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>",
+        caption,
+    )
+
+
+def _row(comparison: Comparison, score: Score) -> str:
+    name = f'<th scope="row" class="name">{shown(score.learner.name)}</th>'
+    if score.failure:
+        width = len(headings(comparison)) - 1
+        return f'<tr class="failed">{name}<td colspan="{width}">failed: {shown(score.failure)}</td></tr>'
+    numbers = "".join(f"<td>{shown(cell)}</td>" for cell in cells(comparison, score))
+    kind = f"{score.mark} {'ours' if score.learner.ours else ''}".strip()
+    return f'<tr class="{kind}">{name}{numbers}<td class="mark">{shown(mark_of(comparison, score))}</td></tr>'
+
+
+def _table(caption: str, table: Table) -> str:
+    head = "".join(f'<th scope="col">{shown(name)}</th>' for name in table[0])
+    body = "".join(
+        f'<tr><th scope="row" class="name">{shown(cut(first))}</th>{"".join(f"<td>{shown(cell)}</td>" for cell in rest)}</tr>'
+        for first, *rest in table[1]
+    )
+    return _scroll(
+        f"<table><caption>{shown(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>",
+        caption,
+    )
+
+
+def _scroll(inside: str, label: str) -> str:
+    return f'<div class="scroll" role="region" tabindex="0" aria-label="{shown(label)}">{inside}</div>'
+
+
+# -- sections -----------------------------------------------------------------------------------------------------------
+
+
+def _sections(comparison: Comparison, scores: list[Score]) -> list[str]:
+    if not scores:
+        return []
+    made: list[str] = []
+    drawn = [s for s in scores if not s.learner.baseline]
+    for part in (_differences, _classes, _rates, _missing, _by_missing, _columns, _calibration, _residuals):
+        try:
+            made.append(part(comparison, drawn or scores) or "")
+        except ImportError as error:
+            return [*made, f"<section><p class='caveat'>{shown(f'No pictures: {error}')}</p></section>"]
+    return made
+
+
+def _section(title: str, text: str, *parts: str) -> str:
+    return f"<section><h2>{shown(title)}</h2><p>{shown(text)}</p>{''.join(parts)}</section>"
+
+
+def _figure(figure: Any, title: str, description: str) -> str:
+    inside = _scroll(svg_of(figure, title, description), title)
+    return f'<figure role="group" aria-label="{shown(title)}">{inside}</figure>'
+
+
+def _differences(comparison: Comparison, scores: list[Score]) -> str:
+    widths = [0.0 if np.isnan(s.half_width) else s.half_width for s in scores]
+    name = comparison.metric.name
+    bars = ScoresDisplay(
+        [s.learner.name for s in scores], [s.mean for s in scores], widths, [s.learner.ours for s in scores], name
+    )
+    figure = bars.plot(_axes(0.42 * len(scores) + 1.0)).figure_
+    bars.ax_.axvline(scores[0].mean, color="#52606d", linewidth=0.8, linestyle="--")
+    better = "lower" if comparison.metric.lower else "higher"
+    bars.ax_.set_xlabel(f"{name} ({better} is better), ± half the interval of the difference from the best")
+    text = (
+        "The dashed line is the best. A bar that reaches it belongs to a learner that cannot be told from the best on these folds. "
+        "lacunar and KARMA in green; the line without columns is left out of the picture."
+    )
+    said = "; ".join(f"{s.learner.name} {number(comparison, s.mean)}" for s in scores)
+    return _section("Differences", text, _figure(figure, f"{name} by learner", said))
+
+
+def _classes(comparison: Comparison, scores: list[Score]) -> str | None:
+    table = of_classes(comparison)
+    if table is None:
+        return None
+    best = comparison.learners[comparison.best].name
+    text = f"Predictions of {best} for rows it had not seen: which share of a class it finds, and how often it is right when it says so."
+    return _section("Class by class", text, _table("Classes, the commonest first", table))
+
+
+def _rates(comparison: Comparison, scores: list[Score]) -> str:
+    frame = comparison.problem.frame
+    share = frame.isna().mean()
+    names = [cut(visible(str(name)), 16) for name in frame.columns]
+    top, below = _figure_of(4.4).subplots(2, 1, height_ratios=[1, 3], sharex=True)
+    display = MissingnessDisplay.from_table(frame, names if len(names) <= _NAMED else None, ax=below)
+    top.bar(np.arange(len(names)) + 0.5, 100 * share.to_numpy(), width=0.8, color="#9aa5b1")
+    top.set_ylabel("% missing", color="#52606d")
+    top.tick_params(colors="#52606d", labelsize=9, length=0, labelbottom=False)
+    for side in ("top", "right", "left"):
+        top.spines[side].set_visible(False)
+    most = share.sort_values(ascending=False, kind="stable")[:_RATES]
+    rows = [[str(name), f"{part:.1%}", f"{int(frame[name].isna().sum()):,}"] for name, part in most.items() if part > 0]
+    text = "Above, the share missing of every column of the file; below, its rows: dark is observed, light is missing, rows with the same pattern together."
+    said = ", ".join(f"{cut(name)} {part}" for name, part, _ in rows) or "nothing is missing"
+    parts = [_figure(display.figure_, "Missing entries by column and row", said)]
+    if rows:
+        parts.append(_table("Columns with most missing entries", (("column", "missing", "rows"), rows)))
+    return _section("What is missing", text, *parts)
+
+
+def _missing(comparison: Comparison, scores: list[Score]) -> str | None:
+    table = of_missing(comparison)
+    if table is None:
+        return None
+    text = (
+        "AUC near 0.5: which entries are missing looks like chance; towards 1: the other columns foresee it. The last column: how much "
+        "higher the target is where the entry is missing than the observed columns let expect, in standard deviations. * is p < 0.05, "
+        "corrected for the number of columns. A column with a * tells something by being missing: do not fill it in before learning."
+    )
+    if len(table[0]) < 4:
+        text = text.replace(
+            " The last column: how much higher the target is where the entry is missing than the observed columns let expect, in standard deviations.",
+            "",
+        )
+    return _section("What being missing says", text, _table("Columns with missing entries", table))
+
+
+def _by_missing(comparison: Comparison, scores: list[Score]) -> str | None:
+    gone = comparison.problem.frame.isna().sum(axis=1).to_numpy()
+    if np.ptp(gone) == 0:
+        return None
+    d, place = comparison.problem.frame.shape[1], {id(learner): k for k, learner in enumerate(comparison.learners)}
+    losses = {s.learner.name: comparison.row_losses(place[id(s.learner)]) for s in scores[:_SHOWN]}
+    measure = "error rate" if comparison.problem.task == "classification" else "RMSE"
+    display = CoverageDisplay(1 - gone / d, losses, measure, strong=[s.learner.name for s in scores if s.learner.ours])
+    display.plot(_axes(3.8))
+    places, groups = display.ax_.get_xticks(), display.groups()
+    words = [f"{gone[rows].mean():.0f}\n{len(rows)} rows" for rows in groups]
+    _labelled(display.ax_, places, words)
+    display.ax_.set_xlabel("missing entries in the row")
+    _legend_below(display.ax_)
+    text = f"{measure[0].upper()}{measure[1:]} on rows that were not learned from, grouped by how many of their entries are missing."
+    said = "; ".join(
+        f"{word.split()[0]} missing: {np.nanmean(losses[scores[0].learner.name][rows]):.3g}"
+        for word, rows in zip(words, groups, strict=True)
+    )
+    return _section("Where the errors are", text, _figure(display.figure_, "Score by number of missing entries", said))
+
+
+def _columns(comparison: Comparison, scores: list[Score]) -> str | None:
+    made = importance(comparison)
+    if not made["column"]:
+        return None
+    made["column"] = [cut(visible(name), 24) for name in made["column"]]
+    display = ImportanceDisplay(made, n_shown=15)
+    figure = display.plot(_axes(0.42 * len(display.shown()) + 1.4)).figure_
+    figure.axes[0].set_xlabel("loss gained when the column's entries change places")
+    best = comparison.learners[comparison.best].name
+    text = f"How much worse {best} gets on held-out rows when the values of a column change places between rows, and when its missing entries do."
+    if len(made["column"]) < comparison.problem.frame.shape[1]:
+        text += f" The first {len(made['column'])} columns were looked at in the time there was."
+    return _section("Which columns matter", text, _figure(figure, "Importance of columns", ", ".join(display.shown())))
+
+
+def _calibration(comparison: Comparison, scores: list[Score]) -> str | None:
+    from sklearn.calibration import calibration_curve
+
+    if comparison.problem.task != "classification":
+        return None
+    place = {id(learner): k for k, learner in enumerate(comparison.learners)}
+    ax = _axes(4.2)
+    rows: list[list[str]] = []
+    ax.plot([0, 1], [0, 1], color="#52606d", linewidth=0.8, linestyle="--")
+    for score in scores[:_SHOWN]:
+        y, _, proba = comparison.held_out(place[id(score.learner)])
+        if proba is None:
+            continue
+        top = proba.argmax(axis=1)
+        sure, right = proba.max(axis=1).clip(0, 1), (np.array(comparison.problem.classes)[top] == y).astype(int)
+        found, said = calibration_curve(right, sure, n_bins=8, strategy="quantile")
+        ax.plot(
+            said,
+            found,
+            marker="o",
+            markersize=4,
+            linewidth=2,
+            label=score.learner.name,
+            color=_colour(score, len(rows)),
+        )
+        rows.append([score.learner.name, f"{sure.mean():.0%}", f"{right.mean():.0%}"])
+    if not rows:
+        return None
+    ax.set_xlabel("probability that it gives its answer")
+    ax.set_ylabel("share of such answers that are right")
+    _quiet(ax)
+    _legend_below(ax)
+    text = "On the dashed line a learner is right as often as it says; below it is too sure of itself."
+    figure = _figure(
+        ax.figure, "Calibration", "; ".join(f"{name} says {said} and is right in {found}" for name, said, found in rows)
+    )
+    return _section("Calibration", text, figure, _table("On average", (("learner", "says", "is right"), rows)))
+
+
+def _residuals(comparison: Comparison, scores: list[Score]) -> str | None:
+    from sklearn.metrics import PredictionErrorDisplay
+
+    if comparison.problem.task != "regression":
+        return None
+    y, predicted, _ = comparison.held_out(comparison.best)
+    best = comparison.learners[comparison.best].name
+    display = PredictionErrorDisplay.from_predictions(
+        y, predicted, kind="residual_vs_predicted", subsample=1000, random_state=0, ax=_axes(3.8), scatter_kwargs={"alpha": 0.5, "s": 12, "color": "#0b7a75"}
+    )  # fmt: skip
+    display.ax_.set_xlabel("predicted")
+    display.ax_.set_ylabel("observed - predicted")
+    _quiet(display.ax_)
+    text = f"Predictions of {best} for rows it had not seen. A slope or a fan says what it misses."
+    return _section(
+        "Residuals", text, _figure(display.figure_, "Residuals", f"standard deviation {np.std(y - predicted):.4g}")
+    )
+
+
+def _next(comparison: Comparison) -> str:
+    """The command that makes a model of the best learner."""
+    problem, finished = comparison.problem, [s for s in comparison.scores() if not s.failure and not s.cut]
+    learner = finished[0].learner.name if finished else "lacunar"
+    table = problem.source if Path(problem.source).exists() else "TABLE"
+    parts = ["lacunar", "fit", table, "--target", problem.target, "--learner", learner, "--output", "model.lacunar"]
+    return shlex.join(parts)
+
+
+# -- pictures -----------------------------------------------------------------------------------------------------------
+
+
+def _figure_of(height: float) -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("pictures need matplotlib, which is not installed: pip install 'lacunar[cli]'") from None
+    return Figure(figsize=(6.4, height), layout="constrained")
+
+
+def _axes(height: float) -> Any:
+    """Axes of a figure without a window, which needs no closing."""
+    return _figure_of(height).subplots()
+
+
+def _colour(score: Score, number: int) -> str:
+    ours, others = ("#0b7a75", "#56b4a9", "#1f9e89"), ("#d55e00", "#0072b2", "#cc79a7", "#e69f00", "#7f7f7f")
+    return ours[number % 3] if score.learner.ours else others[number % 5]
+
+
+def _quiet(ax: Any) -> None:
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    ax.tick_params(colors="#52606d", labelsize=9, length=0)
+    ax.grid(axis="y", color="#d9dee4", linewidth=0.8)
+    ax.set_axisbelow(True)
+
+
+def _legend_below(ax: Any) -> None:
+    """Beside the axes it would take half of a narrow picture."""
+    handles, labels = ax.get_legend_handles_labels()
+    if ax.get_legend() is not None:
+        ax.get_legend().remove()
+    ax.figure.legend(
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=min(len(labels), 3),
+        frameon=False,
+        fontsize=9,
+        labelcolor="#1f2933",
+    )
+
+
+def _labelled(ax: Any, places: Sequence[float], words: Sequence[str]) -> None:
+    """Labels of places, but none that would run into the one before."""
+    room = 0.12 * (max(places) - min(places) or 1.0)
+    kept: list[int] = []
+    for k in np.argsort(places):
+        if not kept or places[k] - places[kept[-1]] >= room:
+            kept.append(int(k))
+    ax.set_xticks([places[k] for k in kept], [words[k] for k in kept])
+
+
+def svg_of(figure: Any, title: str, description: str) -> str:
+    """A figure as SVG to put inside HTML: a title and a description to read aloud, colours of the page, as wide as its place."""
+    import matplotlib as mpl
+
+    buffer = StringIO()
+    with mpl.rc_context({"svg.hashsalt": f"lacunar {title}"}), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a letter that the font lacks
+        figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
+    svg = buffer.getvalue()
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    for size in ("height", "width"):
+        svg = re.sub(rf'(<svg[^>]*?) {size}="[^"]*"', r"\1", svg, count=1)
+    for colour, name in _INKS.items():
+        svg = svg.replace(f"fill: {colour}", f"fill: var(--{name})").replace(
+            f"stroke: {colour}", f"stroke: var(--{name})"
+        )
+    svg = _with_ink(svg)
+    said = f"<title>{shown(title)}</title><desc>{shown(description)}</desc>"
+    return re.sub(
+        r"<svg([^>]*)>", lambda found: f'<svg role="img" aria-label="{shown(title)}"{found[1]}>{said}', svg, count=1
+    )
+
+
+def _with_ink(svg: str) -> str:
+    """Glyphs that name no colour are black, which a dark page swallows."""
+    return svg.replace("<svg ", '<svg style="fill: var(--ink)" ', 1)
+
+
+def _versions() -> str:
+    return (
+        f"lacunar {__version__}, scikit-learn {sklearn.__version__}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
+        f"Python {platform.python_version()}"
+    )
+
+
+_Part = Callable[[Comparison, list[Score]], str | None]
+
+PAGE = Template("""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>$title</title>
+<style>
+:root { color-scheme: light dark; --ink: #1f2933; --quiet: #566270; --rule: #e0e5ea; --ours: #0b7a75; --paper: #fdfcfa; --warn: #7a3324;
+  --mark: #c8553d; --soft: #f6f2ea; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e8ecef; --quiet: #aab4bf; --rule: #3a444f; --ours: #5cc8be; --paper: #14191e;
+  --warn: #f0b3a2; --mark: #e07a5f; --soft: #1d242b; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.6 system-ui, -apple-system, "Segoe UI",
+  "DejaVu Sans", sans-serif; font-variant-numeric: tabular-nums; }
+main { max-width: 54rem; margin: 0 auto; padding: 4rem 1.5rem 5rem; }
+.over { color: var(--ours); font-size: .8rem; letter-spacing: .12em; text-transform: uppercase; margin: 0; }
+h1 { font: 500 2rem/1.25 Georgia, "Iowan Old Style", "DejaVu Serif", serif; margin: .3rem 0 1.2rem; overflow-wrap: anywhere; }
+.summary { font: 1.25rem/1.55 Georgia, "Iowan Old Style", "DejaVu Serif", serif; margin: 0 0 1rem; overflow-wrap: anywhere; }
+.caveat { border-left: 3px solid var(--mark); padding-left: .8rem; color: var(--warn); margin: .4rem 0; }
+.warnings { background: var(--soft); border-left: 3px solid var(--mark); padding: .8rem 1.2rem; margin: 1.2rem 0; overflow-wrap: anywhere; }
+.warnings h2 { margin: 0; font-size: 1.05rem; }
+dl.facts { display: flex; flex-wrap: wrap; gap: .5rem 2.6rem; margin: 1.8rem 0 2.4rem; }
+dl.facts dt { color: var(--quiet); font-size: .8rem; } dl.facts dd { margin: 0; font-size: 1.35rem; overflow-wrap: anywhere; }
+h2 { font: 500 1.3rem/1.3 Georgia, "Iowan Old Style", "DejaVu Serif", serif; margin: 3.2rem 0 .3rem; }
+section p { color: var(--quiet); margin: 0 0 1rem; max-width: 44rem; }
+table { border-collapse: collapse; width: 100%; }
+caption { text-align: left; color: var(--quiet); font-size: .82rem; padding-bottom: .3rem; }
+th { text-align: right; font-weight: 500; color: var(--quiet); font-size: .82rem; border-bottom: 1.5px solid var(--ink);
+  padding: .4rem .6rem; }
+td, th.name { text-align: right; padding: .5rem .6rem; border-bottom: 1px solid var(--rule); white-space: nowrap; }
+th:first-child, th.name { text-align: left; padding-left: 0; } th.name { color: var(--ink); font-size: 1rem; font-weight: 400; }
+td.mark { text-align: left; color: var(--quiet); font-size: .85rem; white-space: normal; min-width: 9rem; }
+tr.ours th.name { color: var(--ours); font-weight: 600; } tr.best td { font-weight: 600; }
+tr.best td.mark { color: var(--ink); } tr.failed td { color: var(--warn); white-space: normal; text-align: left; }
+figure { margin: 0; } figure svg { width: 100%; max-width: 42rem; min-width: 29rem; height: auto; display: block; }
+.scroll { overflow-x: auto; margin-bottom: 1rem; } .scroll:focus-visible { outline: 2px solid var(--ours); }
+pre { background: var(--soft); padding: .8rem 1rem; overflow-x: auto; font-size: .9rem; }
+ul { padding-left: 1.1rem; margin: .4rem 0; overflow-wrap: anywhere; } footer { margin-top: 3.5rem; padding-top: 1rem;
+  border-top: 1px solid var(--rule); color: var(--quiet); font-size: .85rem; }
+@media (max-width: 30rem) { main { padding: 1.6rem 1rem 3rem; } h1 { font-size: 1.5rem; } .summary { font-size: 1.1rem; }
+  td, th, th.name { padding: .4rem .4rem; font-size: .88rem; } dl.facts { gap: .5rem 1.6rem; } }
+@media print { main { padding: 0; } section { break-inside: avoid; } }
+</style>
+</head>
+<body>
+<main>
+<p class="over">lacunar compare</p>
+<h1>$source</h1>
+<p class="summary">$summary</p>
+$caveats
+$warnings
+<dl class="facts">$facts</dl>
+$scores
+$sections
+<section><h2>Next</h2><p>Fit the best learner to all rows, and predict new ones with <code>lacunar predict model.lacunar NEW_TABLE</code>:</p><pre><code>$next</code></pre></section>
+<section><h2>What was read</h2><ul>$read</ul></section>
+<section><h2>How it was measured</h2><p style="color:inherit">$measured</p><ul>$learners</ul></section>
+<footer>$versions</footer>
+</main>
+</body>
+</html>
+""")

@@ -1,0 +1,200 @@
+"""`compare` from Python and from the shell: a line on which learner runs and how long it will take, and the table of scores."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from lacunar.comparison.cells import UserError, visible
+from lacunar.comparison.comparison import FIT_SHARE, Comparison, Run, evaluate
+from lacunar.comparison.learners import Learner, learner_named, learners
+from lacunar.comparison.problem import Problem, load_problem
+from lacunar.comparison.words import caveats, cells, duration, headings, mark_of, summary
+
+TIME_LIMIT = 120.0  # seconds
+_Start = Callable[[int, int, float | None], None]
+_Done = Callable[[Run], None]
+
+
+def compare(
+    data: Any = None,
+    target: Any = None,
+    *,
+    task: str | None = None,
+    drop: Iterable[str] = (),
+    use: Iterable[str] = (),
+    learner: Iterable[str] = (),
+    also: Iterable[str] = (),
+    metric: str | None = None,
+    folds: int = 5,
+    repeats: int = 3,
+    time_limit: float | None = TIME_LIMIT,
+    fit_limit: float | None = None,
+    random_state: int = 0,
+    n_jobs: int = 1,
+    verbose: bool = False,
+    **how: Any,
+) -> Comparison:
+    """Which learner predicts a column of a table with missing entries best: the same folds for all, differences with intervals.
+
+    Parameters
+    ----------
+    data : frame (pandas, polars, Arrow), array of shape (n, d), path or None, default=None
+        Rows with numbers, text, categories, booleans and dates, or a file that `lacunar compare` reads. None is an embedded table.
+    target : str or array-like of shape (n,), default=None
+        Name of the column to predict, or its values. None is a column named target, class, y, label or outcome, or the last one.
+    task : {"classification", "regression"}, default=None
+        None is guessed from the target.
+    drop, use : sequence of str, default=()
+        Columns to leave out, and columns to keep although they look like identifiers.
+    learner : sequence of str, default=()
+        Names of the learners that compete, as the table prints them; all by default.
+    also : sequence of {"mc-1", "mc-b", "geom"}, default=()
+        Slower learners of `lacunar.baselines` that compete as well.
+    metric : {"error", "balanced-error", "log-loss", "brier", "auc", "rmse", "mae", "r2"}, default=None
+        What decides; None is "error" for classes and "rmse" for numbers.
+    folds, repeats : int, default=5, 3
+        Of the cross-validation.
+    time_limit, fit_limit : float or None, default=120, None
+        Seconds for all, and for one fit (a sixth of all by default). The table says what was cut. None for `time_limit` cuts nothing.
+    random_state : int, default=0
+        Seed of folds and learners.
+    n_jobs : int, default=1
+        Processes, -1 for all.
+    verbose : bool, default=False
+        Whether to show what was read and which learner runs on stderr.
+    **how
+        How text is read: sep, decimal, thousands, encoding, na_values, header, dates, as at the shell.
+
+    Returns
+    -------
+    comparison : Comparison
+        `table` is a frame, `best_model_` the best learner fitted to all rows, `warnings` what to look at first; a notebook shows it.
+
+    Raises
+    ------
+    ValueError
+        The file, the target or the task does not fit; the message has the remedy.
+
+    See Also
+    --------
+    lacunar.LacunarClassifier : The answer where nothing is to be compared.
+
+    Notes
+    -----
+    Differences are of the same folds, with the corrected variance of Nadeau and Bengio (2003).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import lacunar
+    >>> age = [23, 51, None, 64, 35, 58, 44, None, 29, 61] * 4
+    >>> df = pd.DataFrame({"age": age, "outcome": [(a or 40) > 45 for a in age]})
+    >>> result = lacunar.compare(df, target="outcome", learner=["KARMA gamma=2", "no columns"], folds=4, repeats=2)
+    >>> result.table["learner"].tolist()
+    ['KARMA gamma=2', 'no columns']
+    >>> result.best_model_.predict(pd.DataFrame({"age": [20, 70]})).tolist()
+    ['False', 'True']
+    """
+    problem = load_problem(data, target, task, drop=drop, use=use, **how)
+    if verbose:
+        for line in about(problem):
+            print(visible(line), file=sys.stderr)
+    return run(
+        problem, folds=folds, repeats=repeats, seed=random_state, n_jobs=n_jobs, metric=metric, time_limit=time_limit,
+        fit_limit=fit_limit, only=tuple(learner), also=tuple(also), quiet=not verbose,
+    )  # fmt: skip
+
+
+def about(problem: Problem) -> list[str]:
+    """What was read, a line each."""
+    n, d = problem.frame.shape
+    columns = f"{d} columns" if d != 1 else "1 column"
+    return [f"{problem.source}: {n} rows, {columns}, {100 * problem.missing_share:.0f} % missing.", *problem.notes]
+
+
+def run(
+    problem: Problem,
+    *,
+    folds: int = 5,
+    repeats: int = 3,
+    seed: int = 0,
+    only: Sequence[str] = (),
+    also: Sequence[str] = (),
+    time_limit: float | None = TIME_LIMIT,
+    quiet: bool = True,
+    **more: Any,
+) -> Comparison:
+    """The learners asked for, or all of the task and those named by `also`, under a line on stderr that names which one runs."""
+    n = len(problem.y)
+    if n < 2 * folds:
+        raise UserError(f"{problem.source}: {n} rows are too few for {folds} folds. Lower --folds, or bring more rows.")
+    own = (
+        None if time_limit is None else 0.8 * FIT_SHARE * time_limit
+    )  # the one learner then keeps within the limit of a fit
+    competitors = learners(problem.task, also, seconds=own)
+    if only:
+        wanted = {learner_named(problem.task, name).name for name in only} | set(also)
+        competitors = [learner for learner in competitors if learner.name in wanted]
+        missing = wanted - {learner.name for learner in competitors}
+        competitors += [learner_named(problem.task, name) for name in sorted(missing)]
+    with progress(competitors, folds * repeats, quiet) as (start, done):
+        return evaluate(
+            problem, competitors, folds=folds, repeats=repeats, seed=seed, time_limit=time_limit, on_start=start, on_run=done, **more
+        )  # fmt: skip
+
+
+@contextmanager
+def progress(competitors: list[Learner], n_splits: int, quiet: bool) -> Iterator[tuple[_Start | None, _Done | None]]:
+    """A line on stderr while the learners run; yields what to call before and after each run."""
+    if quiet:  # not a disabled bar: until rich 14 that prints an empty line
+        yield None, None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = [
+        BarColumn(bar_width=24), TextColumn("{task.description}", markup=False), TimeElapsedColumn(), TextColumn("{task.fields[left]}", markup=False)
+    ]  # fmt: skip
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=len(competitors) * n_splits, left="")
+
+        def start(k: int, s: int, left: float | None) -> None:
+            limit = "at most " if s == 0 else "about "
+            bar.update(
+                task, completed=s * len(competitors) + k, left="" if left is None else f"{limit}{duration(left)} left",
+                description=f"{visible(competitors[k].name)}, fold {s + 1} of {n_splits}",
+            )  # fmt: skip
+
+        yield start, None
+
+
+def print_table(comparison: Comparison) -> None:
+    """The table on stdout, and what to know about it."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    scores = comparison.scores()
+    # Piped into a file the table keeps its width: a cut name is no result.
+    console = Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else 132)
+    table = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    first, *numbers, last = headings(comparison)
+    table.add_column(first, no_wrap=True)
+    for name in numbers:
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column(last)
+    for score in scores:
+        learner = Text(visible(score.learner.name))  # plain text: in a str rich would look for markup
+        if score.failure:
+            table.add_row(learner, *["-"] * len(numbers), Text(f"failed: {visible(score.failure)}"))
+            continue
+        sign = {"best": "* ", "tied": "= ", "open": "? "}.get(score.mark, "")
+        style = "bold" if score.mark == "best" else ""
+        table.add_row(learner, *cells(comparison, score), Text(sign + mark_of(comparison, score)), style=style)
+    console.print(table)
+    console.print()
+    for line in [summary(comparison, scores), *caveats(comparison, scores)]:
+        console.print(visible(line), soft_wrap=True, markup=False)

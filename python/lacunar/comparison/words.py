@@ -1,0 +1,115 @@
+"""What a comparison says in words and numbers, at the shell and in the report."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lacunar.comparison.cells import counted, cut, listed
+from lacunar.comparison.comparison import FEW_SPLITS, Comparison, Score
+
+
+def number(comparison: Comparison, value: float) -> str:
+    """A score in the table: three places where scores are shares, four digits where they have units."""
+    if np.isnan(value):
+        return ""
+    units = comparison.problem.task == "regression" and comparison.metric.name != "R²"
+    return f"{value:.4g}" if units else f"{value:.3f}"
+
+
+def summary(comparison: Comparison, scores: list[Score]) -> str:
+    """One sentence on who predicts best."""
+    good = [s for s in scores if not s.failure and not s.cut]
+    if not good:
+        return "No learner finished, so there is nothing to compare."
+    best, extreme = good[0], "lowest" if comparison.metric.lower else "highest"
+    text = f"{best.learner.name} has the {extreme} {comparison.metric.name} on {cut(comparison.problem.target)}, {number(comparison, best.mean)}"
+    if best.splits < FEW_SPLITS:
+        return f"{text}, on {counted(best.splits, 'split')}: too few to tell the learners apart. Raise --folds or --repeats."
+    tied = [s.learner.name for s in good if s.mark == "tied"]
+    if not tied:
+        return f"{text}, and every other learner is distinguishably worse." if len(good) > 1 else f"{text}."
+    names = tied[0] if len(tied) == 1 else f"{', '.join(tied[:-1])} and {tied[-1]}"
+    return f"{text}; {names} {'is' if len(tied) == 1 else 'are'} not distinguishable from it."
+
+
+def caveats(comparison: Comparison, scores: list[Score]) -> list[str]:
+    """What the reader must know before believing the table."""
+    lines = []
+    done, asked = max((s.splits for s in scores if not s.cut), default=0), len(comparison.splits)
+    if comparison.interrupted:
+        lines.append(f"Interrupted: scores are from the {done} of {asked} splits that all learners finished.")
+    elif comparison.stopped:
+        lines.append(
+            f"Stopped after {done} of {asked} splits by the time limit of {comparison.time_limit:g} s. --time-limit allows more, "
+            "--repeats 1 asks for less."
+        )
+    lines += [f"{s.learner.name} did not converge in {counted(s.unconverged, 'fit')}." for s in scores if s.unconverged]
+    if comparison.problem.task == "classification":
+        if not comparison.stratified:
+            lines.append("The rarest class has fewer rows than there are folds, so the folds are not stratified.")
+        lines += _never(comparison, scores)
+    return lines
+
+
+def _never(comparison: Comparison, scores: list[Score]) -> list[str]:
+    best = scores[0] if scores else None
+    if best is None or best.failure or best.cut or best.learner.baseline:
+        return []
+    predicted = set(comparison.held_out(comparison.best)[1].tolist())
+    never = [label for label in comparison.problem.classes if label not in predicted]
+    if not never:
+        return []
+    return [
+        f"{best.learner.name} never predicts {listed(map(repr, never))}. Compare with --metric balanced-error or --metric log-loss, which "
+        "mind rare classes, or bring more rows of them."
+    ]  # fmt: skip
+
+
+def measured(comparison: Comparison) -> str:
+    """How the numbers came about."""
+    stratified = "stratified " if comparison.stratified else ""
+    return (
+        f"{counted(comparison.repeats, 'repeat')} of {stratified}{comparison.folds}-fold cross-validation, the same folds for all; "
+        "imputation and parameters are learned on the training folds only, the list of categories on all rows. "
+        "“Worse by” is the mean difference from the best over the same folds, ± half the 95 % interval with the corrected variance of "
+        "Nadeau and Bengio (2003), not adjusted for the number of learners: an interval that reaches zero does not tell the two apart. "
+        "Times are means per split on this machine, with one thread."
+    )
+
+
+def headings(comparison: Comparison) -> list[str]:
+    """Names of the columns of the table of scores; the last holds marks."""
+    return ["learner", comparison.metric.name, "worse by", comparison.second.name, "fit", "predict", ""]
+
+
+def cells(comparison: Comparison, score: Score) -> list[str]:
+    """The numbers of one learner as text, in the order of `headings`, without its name and mark."""
+    second = (
+        ""
+        if np.isnan(score.second)
+        else f"{score.second:.4g}"
+        if comparison.second.name == "RMSE"
+        else f"{score.second:.3f}"
+    )
+    worse = number(comparison, score.difference)
+    if worse and not np.isnan(score.half_width):
+        worse += f" ± {number(comparison, score.half_width)}"
+    return [number(comparison, score.mean), worse, second, seconds(score.fit_seconds), seconds(score.predict_seconds)]
+
+
+def mark_of(comparison: Comparison, score: Score) -> str:
+    """What the last column says."""
+    best = "lowest" if comparison.metric.lower else "highest"
+    return score.cut or {"best": best, "tied": "not distinguishable", "open": "too few splits to tell"}.get(
+        score.mark, ""
+    )
+
+
+def seconds(value: float) -> str:
+    """A time a person reads at a glance."""
+    return "" if np.isnan(value) else f"{1000 * value:.0f} ms" if value < 0.9995 else f"{value:.1f} s"
+
+
+def duration(value: float) -> str:
+    """Minutes and seconds."""
+    return f"{int(value) // 60}:{int(value) % 60:02d}"
