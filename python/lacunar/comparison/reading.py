@@ -174,9 +174,10 @@ def _parsed(path: Path, cells: Sequence[str], header: bool, options: dict[str, A
     _refuse_twice(names, source)
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # cells beyond the header are not dropped unseen
-        frame: pd.DataFrame = pd.read_csv(path, names=names, header=0 if header else None, **options)
+        frame = pd.read_csv(path, names=names, header=0 if header else None, **options)
     frame.attrs["header"] = header
-    return frame
+    made: Any = frame
+    return made  # type: ignore[no-any-return]
 
 
 def _encoding(path: Path, source: str, wish: str | None) -> tuple[str, list[str]]:
