@@ -2,8 +2,8 @@
 
     OMP_NUM_THREADS=1 python bench/bench_streams.py [--rows N] [--size N] [--only WORD] [--quick] [--json FILE]
 
-Every streaming estimator from every source: an `Observed` mapped into memory, a folder of Parquet files with wide rows, one of triplets;
-pairs of ids from a folder and from a mapped table. Every fit runs in a process of its own, by batches of `--size` rows; what is
+Every streaming estimator from every source: a file of `Observed`, a folder of Parquet files with wide rows, one of triplets;
+pairs of ids from a folder and from such a file. Every fit runs in a process of its own, by batches of `--size` rows; what is
 printed is its peak private memory (RssAnon of Linux, looked at every millisecond from outside) above that before the
 fit, with all imports made and the file open. Wide files have row groups of a batch (a larger one holds up to 2 MiB a column while it is read). At ten times the rows it must be at most SLACK times as large, plus EXTRA MiB.
 """
@@ -40,20 +40,20 @@ ROWS = {  # and what it learns from: words, numbers or nothing
     "GROUSE": ("GROUSE(5)", None),
     "write_batches": ("Writer()", None),
 }
-PAIRS = {  # the mapped table names a cell once, so that ids come with its entries: only features keep the model's size
+PAIRS = {  # the table names a cell once, so that ids come with its entries: only features keep the model's size
     "OnlineMatrixClassifier, features": (
         "OnlineMatrixClassifier(Features(SIDE), Features(SIDE[:200]), calibrate=False, experts=None)",
-        ("mapped pairs", "pairs"),
+        ("file pairs", "pairs"),
     ),
     "OnlineMatrixClassifier, 200 + 200 ids": ("OnlineMatrixClassifier(calibrate=False, experts=None)", ("pairs",)),
 }
 SOURCES = {
-    "mapped": "read_batches(Observed.load(f'{folder}/rows.observed'), size=size, target=labels)",
+    "file": "read_batches(f'{folder}/rows.observed', size=size, target=labels)",
     "wide": "read_batches(f'{folder}/wide', size=size, target=target)",
     "triplets": f"read_batches(f'{{folder}}/triplets', size=size, target=labels, triplets=Triplets({bench_million.COLUMNS}, n_rows=n))",
 }
 PAIR_SOURCES = {
-    "mapped pairs": "read_pair_batches(Observed.load(f'{folder}/pairs.observed'), size=size)",
+    "file pairs": "read_pair_batches(ObservedFile(f'{folder}/pairs.observed'), size=size)",
     "pairs": "read_pair_batches(f'{folder}/pairs', size=size, time='when')",
 }
 CHILD = """
@@ -61,7 +61,7 @@ import sys, time
 import numpy as np, pyarrow.dataset, pyarrow.parquet
 from lacunar import KarmaOnlineClassifier, KarmaOnlineRegressor
 from lacunar.completion import Features, OnlineMatrixClassifier, read_pair_batches
-from lacunar.observed import Observed, Triplets, read_batches, write_batches
+from lacunar.observed import ObservedFile, Triplets, read_batches, write_batches
 from lacunar.lowrank import POPCA
 from lacunar.lowrank import SLRMOnlineRegressor, SLRMRegressor
 from lacunar.lowrank import GROUSE, PETRELS
@@ -87,7 +87,7 @@ sys.stdin.readline()
 
 
 def write_rows(folder, n, size):
-    """The same rows as a table to map, as wide Parquet files and as triplets."""
+    """The same rows as a file of `Observed`, as wide Parquet files and as triplets."""
     rows, y = bench_million.problem(n)
     rows.save(folder / "rows.observed")
     np.save(folder / "labels.npy", y.astype(np.int64))

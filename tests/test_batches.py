@@ -8,7 +8,7 @@ import pytest
 from lacunar import KarmaOnlineClassifier, Observed
 from lacunar.completion import read_pair_batches
 from lacunar.lowrank import POPCA
-from lacunar.observed import Triplets, read_batches, read_svmlight
+from lacunar.observed import ObservedFile, Triplets, read_batches, read_svmlight
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -47,12 +47,12 @@ def test_every_source_gives_the_same_rows(size, tmp_path):
         pq.write_table(wide(X, y).slice(150 * k, 150), folder / f"{k}.parquet")
     pq.write_table(lines(X), tmp_path / "triplets.parquet")
     whole.save(tmp_path / "t.observed")
-    mapped = Observed.load(tmp_path / "t.observed", mmap=True)
+    stored = ObservedFile(tmp_path / "t.observed")
     for source in (folder, wide(X, y), wide(X, y).to_batches(max_chunksize=64), wide(X, y).to_reader()):
         made, labels = stacked(read_batches(source, size=size, target="y"))
         assert made == whole
         np.testing.assert_array_equal(labels, y)
-    made, labels = stacked(read_batches(mapped, size=size, target=y))
+    made, labels = stacked(read_batches(stored, size=size, target=y))
     assert made == whole
     np.testing.assert_array_equal(labels, y)
     made, labels = stacked(read_batches(tmp_path / "triplets.parquet", size=size, triplets=Triplets(7)))

@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaOnlineRegressor, KarmaRegressor, Observed, _core
 from lacunar.karma.steps import DivergedError
+from lacunar.observed import read_batches
 from lacunar.observed.columns import scale_columns
 from lacunar.observed.door import as_observed
 
@@ -62,8 +63,7 @@ def test_a_table_on_disk_is_read_by_batches(model, tmp_path):
     going, X, y = begun(model)
     going.partial_fit(X[60:], y[60:])
     Observed.from_dense(X).save(tmp_path / "table")
-    rows = Observed.load(tmp_path / "table", mmap=True)
-    batches = zip(rows.iter_batches(60), np.split(y, 2), strict=True)
+    batches = read_batches(tmp_path / "table", size=60, target=y)
     options = {"classes": ["no", "yes"]} if is_classifier(model) else {}
     np.testing.assert_array_equal(values(copy.deepcopy(model).fit_batches(batches, **options), X), values(going, X))
 

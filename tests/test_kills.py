@@ -139,7 +139,7 @@ def killed_child(name, path, seconds, *, saved_first):
 
 def same(one, other):
     """The whole state: header and arrays of two model files."""
-    (header, arrays), (header2, arrays2) = (read_archive(path, kind="model", mmap=False) for path in (one, other))
+    (header, arrays), (header2, arrays2) = (read_archive(path, kind="model") for path in (one, other))
     return header == header2 and all(
         np.array_equal(array, arrays2[key], equal_nan=array.dtype.kind == "f") for key, array in arrays.items()
     )

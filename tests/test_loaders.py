@@ -48,7 +48,7 @@ def named(content):
 def forged(model, path, change):
     """The file of a model after change(arrays by name, names, stored tables, content)."""
     save_model(model, path)
-    content, arrays = read_archive(path, kind="model", mmap=False)
+    content, arrays = read_archive(path, kind="model")
     names, tables = named(content)
     arrays = dict(arrays)
     change(arrays, names, tables, content)

@@ -59,7 +59,7 @@ def test_the_judge_sees_what_it_should(tmp_path):
 def forged(path, change):
     """A file of one array whose header says what `change` makes of it."""
     arrays = {"a": np.arange(3.0)}
-    header = {"format_version": 1, "kind": "observed", "arrays": {}, "content": {"shape": [1, 3]}}
+    header = {"format_version": 1, "kind": "model", "arrays": {}, "content": {"shape": [1, 3]}}
     data = archives.pack(header, arrays)
     header, arrays = archives.unpack(data)
     change(header, arrays)
@@ -73,32 +73,19 @@ def forged(path, change):
         lambda h, a: h["arrays"]["a"].update(shape=[1] * 70),
         lambda h, a: h["arrays"]["a"].update(shape=[0, 2**61, 2**61]),
         lambda h, a: h["arrays"]["a"].update(dtype="<f3"),
-        lambda h, a: h["content"].update(shape=[2**70, 3]),
     ],
 )
-@pytest.mark.parametrize("as_folder", [False, True])
-def test_headers_that_once_leaked_errors(change, as_folder, tmp_path):
+def test_headers_that_once_leaked_errors(change, tmp_path):
     forged(tmp_path / "t", change)
-    if as_folder:
-        archives.lay_out((tmp_path / "t").read_bytes(), tmp_path / "u")
-    with pytest.raises(ValueError, match=r"[tu]' "):
-        Observed.load(tmp_path / ("u" if as_folder else "t"))
+    with pytest.raises(ValueError, match="t' is not a sound"):
+        load_model(tmp_path / "t")
 
 
 def test_a_number_of_too_many_digits(tmp_path):
     with zipfile.ZipFile(tmp_path / "t", "w") as members:
         members.writestr("header.json", '{"format_version": ' + "9" * 5000 + "}")
     with pytest.raises(ValueError, match="not a sound"):
-        Observed.load(tmp_path / "t")
-
-
-def test_arrays_that_break_the_contract_name_the_file(tmp_path):
-    table = Observed.from_dense(np.eye(3))
-    table.save(tmp_path / "t")
-    header, arrays = archives.unpack((tmp_path / "t").read_bytes())
-    (tmp_path / "t").write_bytes(archives.pack(header, arrays | {"indices": np.zeros(9)}))
-    with pytest.raises(ValueError, match="t' breaks the contract"):
-        Observed.load(tmp_path / "t")
+        load_model(tmp_path / "t")
 
 
 def test_a_pipe_is_not_waited_for(tmp_path):

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from lacunar import KarmaOnlineClassifier, KarmaOnlineRegressor, Observed
 from lacunar.completion import Features, OnlineMatrixClassifier, read_pair_batches
 from lacunar.lowrank import GROUSE, PETRELS, POPCA, SLRMOnlineRegressor
-from lacunar.observed import Triplets, read_batches
+from lacunar.observed import ObservedFile, Triplets, read_batches
 from lacunar.persistence.registry import CLASSES, class_of
 
 pa = pytest.importorskip("pyarrow")
@@ -114,9 +114,9 @@ def sparse(rows):
     return made
 
 
-def mapped(tmp_path):
+def stored(tmp_path):
     Observed.from_dense(X).save(tmp_path / "rows.observed")
-    return Observed.load(tmp_path / "rows.observed", mmap=True)
+    return ObservedFile(tmp_path / "rows.observed")
 
 
 def each(convert):
@@ -141,7 +141,7 @@ def triplets_in_a_folder(y, tmp_path):
 
 
 SOURCES = {
-    "a mapped Observed": lambda y, tmp_path: read_batches(mapped(tmp_path), size=SIZE, target=y),
+    "an ObservedFile": lambda y, tmp_path: read_batches(stored(tmp_path), size=SIZE, target=y),
     "arrays": each(lambda rows: rows),
     "frames": each(lambda rows: pd.DataFrame(rows, columns=[f"c{j}" for j in range(D)])),
     "sparse matrices": each(sparse),
@@ -187,10 +187,10 @@ def each_pairs(convert):
     return batches
 
 
-def mapped_labels(tmp_path):
+def stored_labels(tmp_path):
     seen = Observed.from_dense(X)
     seen.with_values(np.where(seen.values > 0, 1.0, -1.0)).save(tmp_path / "labels.observed")
-    return Observed.load(tmp_path / "labels.observed", mmap=True)
+    return ObservedFile(tmp_path / "labels.observed")
 
 
 def reader(tmp_path):
@@ -198,7 +198,7 @@ def reader(tmp_path):
 
 
 PAIR_SOURCES = {
-    "a mapped Observed": lambda tmp_path: read_pair_batches(mapped_labels(tmp_path), size=SIZE),
+    "an ObservedFile": lambda tmp_path: read_pair_batches(stored_labels(tmp_path), size=SIZE),
     "tuples of arrays": each_pairs(lambda row, col: (row, col)),
     "arrays": each_pairs(lambda row, col: np.column_stack([row, col])),
     "frames": each_pairs(lambda row, col: pd.DataFrame({"row": row, "col": col})),

@@ -160,7 +160,7 @@ def saved(n, d):
 
     def run():
         rows.save(path)
-        return Observed.load(path, mmap=False)
+        return Observed.load(path)
 
     return run, partial(same_table, rows)
 
@@ -180,12 +180,11 @@ def cut(n, d):
 @case("rows in batches", small=SMALL, large=LARGE, counted=False)
 def batched(n, d):
     rows = table(n, d)
-    path = scratch() / f"{n}.mapped"
-    rows.save(path, as_folder=True)
+    path = scratch() / f"{n}.rows"
+    rows.save(path)
 
     def run():
-        mapped = Observed.load(path, mmap=True)
-        return sum(float(part.values.sum()) for part, _ in read_batches(mapped, size=1000))
+        return sum(float(part.values.sum()) for part, _ in read_batches(path, size=1000))
 
     return run, lambda found: np.testing.assert_allclose(found, rows.values.sum(), rtol=1e-9)
 

@@ -4,6 +4,7 @@
 namespace lacunar::LACUNAR_KERNEL_NAMESPACE {
 
 void set_all(Kernels& to) {
+  set_blocks(to);
   set_counts(to);
   set_dense(to);
   set_dual(to);

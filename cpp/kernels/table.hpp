@@ -5,6 +5,7 @@
 
 namespace lacunar::LACUNAR_KERNEL_NAMESPACE {
 
+void set_blocks(Kernels& to);
 void set_counts(Kernels& to);
 void set_dense(Kernels& to);
 void set_dual(Kernels& to);

@@ -2,6 +2,7 @@
 #include <pybind11/pybind11.h>
 
 namespace lacunar::bind {
+void bind_blocks(pybind11::module_& m);
 void bind_columns(pybind11::module_& m);
 void bind_dual(pybind11::module_& m);
 void bind_factor_sums(pybind11::module_& m);
@@ -23,6 +24,7 @@ void bind_system(pybind11::module_& m);
 
 PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   m.doc() = "The compiled core of lacunar. Private: what arrays hold is trusted to have passed lacunar.observed.door.";
+  lacunar::bind::bind_blocks(m);
   lacunar::bind::bind_columns(m);
   lacunar::bind::bind_dual(m);
   lacunar::bind::bind_factor_sums(m);

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import io
 import json
-import shutil
 import zipfile
 import zlib
 from collections.abc import Sequence
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -16,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fuzz import mutate, structure
+from lacunar.observed import blocks as blocks_of
 
 STRUCTURED = 0.7  # share of the changes that keep an archive well formed
 Parts = tuple[dict[str, Any], dict[str, NDArray[Any]]]
@@ -91,17 +90,56 @@ def change(data: bytes, rng: Random, others: Sequence[bytes]) -> bytes:
     return made if len(made) <= mutate.MAX else data
 
 
-def lay_out(data: bytes, place: Path) -> None:
-    """The folder form of an archive; what is no zip file becomes a broken header."""
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir()
+_NUMBERS = [0, 1, 2, 3, 7, 8, 127, 128, 255, 256, 2**16, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**62, 2**63, 2**64 - 1]
+
+
+def change_rows(data: bytes, rng: Random, others: Sequence[bytes]) -> bytes:
+    """A file of blocks of rows: numbers of heads, sections, the table of blocks and the header changed, checksums brought up to date."""
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as members:
-            for info in members.infolist():
-                if "/" not in info.filename and 0 < len(info.filename) < 200 and "\0" not in info.filename:
-                    (place / info.filename).write_bytes(members.read(info))
-    except Exception:
-        (place / "header.json").write_bytes(data)
+        header, table, blocks = _rows_apart(data)
+    except (ValueError, KeyError, TypeError, OverflowError):
+        return mutate.raw(data, rng, others)
+    if rng.random() < 0.1:
+        return mutate.raw(data, rng, others)
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        kind, k = rng.randrange(6), rng.randrange(max(len(blocks), 1))
+        if kind == 0 or not blocks:
+            key = rng.choice(sorted(header))
+            header[key] = rng.choice([None, [2, 3], [rng.choice(_NUMBERS), 5], "float32", "float64", True, 0.5, {}])
+        elif kind == 1:
+            table[rng.choice(table.dtype.names)][k] = rng.choice(_NUMBERS) % 2**32
+        elif kind == 2 and len(blocks[k]) >= 24:
+            at = 8 * rng.randrange(3)
+            blocks[k][at : at + 8] = rng.choice(_NUMBERS).to_bytes(8, "little")
+        else:
+            at = rng.randrange(24, 34) if kind == 3 else rng.randrange(max(len(blocks[k]), 1))
+            blocks[k][at : at + 1] = bytes([rng.choice(_NUMBERS) % 256])
+    return _rows_together(header, table, blocks)
+
+
+def _rows_apart(data: bytes) -> tuple[dict[str, Any], NDArray[Any], list[bytearray]]:
+    tail = np.frombuffer(data[-32:], blocks_of._TAIL)[0]
+    footer = data[int(tail["offset"]) : -32]
+    length = int.from_bytes(footer[:8], "little")
+    table = np.frombuffer(footer[8 + length :], blocks_of._TABLE).copy()
+    blocks = [
+        bytearray(data[o : o + size]) for o, size in zip(table["offset"].tolist(), table["size"].tolist(), strict=True)
+    ]
+    header = json.loads(footer[8 : 8 + length])
+    if not isinstance(header, dict):
+        raise ValueError("no header")
+    return header, table, blocks
+
+
+def _rows_together(header: dict[str, Any], table: NDArray[Any], blocks: list[bytearray]) -> bytes:
+    for entry, block in zip(table, blocks, strict=True):
+        split = max(len(block) - int(entry["labels"]) - int(entry["weights"]), 0)
+        entry["crc32"], entry["more_crc32"] = zlib.crc32(block[:split]), zlib.crc32(block[split:])
+    text = json.dumps(header).encode()
+    footer = len(text).to_bytes(8, "little") + text + table.tobytes()
+    body = blocks_of._MAGIC + b"".join(blocks)
+    tail = np.array([(len(body), len(footer), zlib.crc32(footer), 0, blocks_of._END)], blocks_of._TAIL)
+    return body + footer + tail.tobytes()
 
 
 def change_npz(data: bytes, rng: Random, others: Sequence[bytes]) -> bytes:

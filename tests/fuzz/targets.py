@@ -17,7 +17,8 @@ from fuzz.oracle import Target
 from lacunar import Observed
 from lacunar.comparison import UserError, load_problem, read_table
 from lacunar.datasets import fetch, fetch_dataset, sets
-from lacunar.observed import Triplets, read_batches, read_svmlight
+from lacunar.observed import ObservedFile, Triplets, read_batches, read_svmlight, write_batches
+from lacunar.observed.blocks import PRECISIONS
 from lacunar.persistence import load_model
 
 RNG = np.random.default_rng(0)
@@ -31,14 +32,24 @@ def observed_files() -> list[bytes]:
         Observed.from_dense(TABLE.astype(np.float32)),
         Observed.from_dense(np.zeros((0, 3))),
     ]
+    wide = Observed.from_triplets([0, 0, 2], [3, 70_000, 5], [1.0, 2.0, 0.5], shape=(3, 100_000))
+    batches: list[Any] = [[table] for table in (*tables, wide)]
+    batches += [[(tables[0], np.arange(8) % 2, np.ones(8))], [(tables[1], np.array(list("abcdefgh")))]]
+    found = []
     with tempfile.TemporaryDirectory() as folder:
-        return [(table.save(Path(folder) / "t"), (Path(folder) / "t").read_bytes())[1] for table in tables]
+        for each in batches:
+            for precision in PRECISIONS:
+                write_batches(Path(folder) / "t", each, precision=precision)
+                found.append((Path(folder) / "t").read_bytes())
+    return found
 
 
-def load_both_ways(place: Path) -> list[Observed]:
-    """Read whole, and mapped; a map does not look at checksums, so that it may load what the other refuses."""
-    mapped = Observed.load(place, mmap=True)
-    return [mapped, Observed.load(place, mmap=False)]
+def read_all(place: Path) -> list[Observed]:
+    """Whole, and block by block with what comes with the rows."""
+    file = ObservedFile(place)
+    file.labels(), file.weights()
+    blocks = [batch[0] if isinstance(batch, tuple) else batch for batch in file]
+    return [Observed.load(place), *blocks]
 
 
 def use_observed(tables: list[Observed]) -> None:
@@ -136,7 +147,7 @@ def download(name: str, place: Path) -> Any:
         fetch._bytes = real
 
 
-OBSERVED = ("_archive.py", "observed/_store.py", "_check/_entries.py")
+OBSERVED = ("observed/blocks.py", "observed/stored.py")
 MODEL = ("_archive.py", "persistence.py", "_state.py", "_registry.py")
 TABLES = ("comparison/reading.py", "comparison/cells.py")
 MODEL_USE = (ValueError, FloatingPointError)  # the second is OnlineMatrixClassifier's word for steps that are too large
@@ -144,8 +155,7 @@ MODEL_USE = (ValueError, FloatingPointError)  # the second is OnlineMatrixClassi
 TARGETS = {
     target.name: target
     for target in [
-        Target("observed", observed_files, archives.change, load_both_ways, (ValueError,), use_observed, sources=OBSERVED),
-        Target("observed-folder", observed_files, archives.change, load_both_ways, (ValueError,), use_observed, put=archives.lay_out, sources=OBSERVED),
+        Target("observed", observed_files, archives.change_rows, read_all, (ValueError,), use_observed, sources=OBSERVED),
         *(Target(f"model-{family}", lambda family=family: models.files(family), archives.change, load_model, (ValueError,), models.use,
                  MODEL_USE, sources=MODEL) for family in models.MODELS),
         Target("svmlight", lambda: SVMLIGHT, mutate.text, lambda place: [Observed.from_svmlight(place, batch_rows=2)[0]], (ValueError,), use_observed, sources=("observed/_readers.py",)),

@@ -196,8 +196,36 @@ struct MegKernels {
 using CountCommon = void (*)(const std::uint64_t* one, const std::uint64_t* others, Offset words, Offset n,
                              Offset* counts);
 
+// Rows of a stored block whose columns are to be made: row i has the places [offsets[i], offsets[i + 1]) of `columns`.
+struct StoredRows {
+  const Offset* offsets;  // (n_rows + 1), which rise from 0
+  Offset n_rows, n_cols;
+  const std::uint32_t* escapes;  // gaps that do not fit, in the order of the entries
+  Offset n_escapes;
+  Index* columns;
+};
+
+// Each returns the first row that is not sound, n_rows where escapes are left over, or -1. A gap is a column minus the
+// one before it in its row, -1 before the first; 0 stands for the next escape. Nothing of what is read is trusted.
+struct ColumnKernels {
+  Offset (*bytes)(const std::uint8_t* gaps, const StoredRows& rows);
+  Offset (*shorts)(const std::uint16_t* gaps, const StoredRows& rows);
+  Offset (*bits)(const std::uint8_t* bits, const StoredRows& rows);  // (n_rows, ceil(n_cols / 8)), lowest bit first
+};
+
+// Stored values as numbers; false where one is not finite.
+template <class T>
+struct ValueKernels {
+  bool (*same)(const T* from, Offset count, T* to);
+  bool (*floats)(const float* from, Offset count, T* to);
+  bool (*halves)(const std::uint16_t* from, Offset count, T* to);
+  bool (*whole)(const std::int8_t* from, Offset count, T* to);
+  bool (*scaled)(const std::int8_t* from, const Index* columns, const float* scale, Offset count, T* to);
+};
+
 template <class T>
 struct TypedKernels {
+  ValueKernels<T> stored;
   GramKernels<T> gram;
   PrimalKernels<T> primal;
   OnlineKernels<T> online;
@@ -212,6 +240,7 @@ struct Kernels {
   SmallKernels small;
   FactorKernels factor;
   MegKernels meg;
+  ColumnKernels columns;
   DualSweep dual_sweep;
   CountCommon count_common;
 };

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar._random import generator
-from lacunar.observed import Observed
+from lacunar.observed import Observed, ObservedFile, read_batches
 from lacunar.observed.arrow import record_batches, values_of
 from lacunar.observed.door import SparseMissing, as_observed
 
@@ -30,9 +30,9 @@ def read_pair_batches(
 
     Parameters
     ----------
-    source : path of a Parquet file or folder, Arrow record batches, or Observed
-        Files of a folder come by name. Of an `Observed`, entries come row by row, their values are the labels, and the names below
-        are not used; loaded with mmap=True, it is never in memory as a whole.
+    source : path of a Parquet file or folder, Arrow record batches, Observed, or ObservedFile
+        Files of a folder come by name. Of an `Observed` or its file, entries come row by row, their values are the labels, and the names
+        below are not used.
     size : int, default=10000
         Pairs of a batch, at least 1; only the last is shorter.
     row, col, label : str
@@ -57,7 +57,7 @@ def read_pair_batches(
 
     Examples
     --------
-    >>> from lacunar.observed import Observed
+    >>> from lacunar.observed import Observed, ObservedFile, read_batches
     >>> from lacunar.completion import OnlineMatrixClassifier, read_pair_batches
     >>> likes = Observed.from_dense([[1.0, float("nan"), -1.0], [float("nan"), 1.0, -1.0]])
     >>> [(rows.tolist(), cols.tolist()) for (rows, cols), labels in read_pair_batches(likes, size=3)]
@@ -67,18 +67,19 @@ def read_pair_batches(
     """
     if size < 1:
         raise ValueError(f"size must be at least 1 pair; got {size}.")
-    if isinstance(source, Observed):
-        return (_entries(source, start, min(start + size, source.nnz)) for start in range(0, source.nnz, size))
+    if isinstance(source, Observed | ObservedFile):
+        return _of_size(_of_tables(source), size)
     names = [row, col, label, *([] if time is None else [time])]
     return _of_size(_of_lines(record_batches(source, size, names), time), size)
 
 
-def _entries(table: Observed, start: int, stop: int) -> PairBatch:
-    """Entries `start` to `stop` of a table, which may be mapped: only their own pages are read."""
-    first, last = np.searchsorted(table.indptr, [start, stop - 1], side="right") - 1
-    ends = np.clip(np.asarray(table.indptr[first : last + 2]), start, stop)
-    rows = np.repeat(np.arange(first, last + 1), np.diff(ends))
-    return (rows, np.asarray(table.indices[start:stop])), np.asarray(table.values[start:stop])
+def _of_tables(source: Observed | ObservedFile) -> Iterator[list[Column]]:
+    """Columns of rows, columns and values, a block at a time."""
+    first = 0
+    for rows, _ in read_batches(source):
+        numbers = np.repeat(np.arange(first, first + rows.shape[0]), rows.row_counts)
+        first += rows.shape[0]
+        yield [numbers, rows.indices, rows.values]
 
 
 def _of_lines(batches: Iterable[Any], time: str | None) -> Iterator[list[Column]]:

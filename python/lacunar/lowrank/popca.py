@@ -45,7 +45,7 @@ from lacunar.lowrank.parts import (
     standardised,
 )
 from lacunar.lowrank.refine import Model, hidden_errors, refinable, refined, tail_noise
-from lacunar.observed import Observed, rules
+from lacunar.observed import Observed, ObservedFile, rules
 from lacunar.observed.batches import one_pass, rows_of
 from lacunar.observed.door import adopt_columns
 from lacunar.observed.rules import COUNT, Number, Rule, Word, floats
@@ -226,13 +226,16 @@ class POPCA(SubspaceModel):
 
         Parameters
         ----------
-        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+        X : array-like with NaN, frame, sparse matrix, Observed or ObservedFile, shape (n, d)
+            A file is read once for every sum over rows, block by block, and is never in memory as a whole.
         y : ignored
 
         Returns
         -------
         self
         """
+        if isinstance(X, ObservedFile):
+            return self._fit_parts(X.parts())
         rows = self._check_rows(X, reset=True)
         check_options(self._how, rows.shape[1])
         return self._fit_over(Whole(rows if self._how.robust is None else tamed(rows, self._how.robust)))
@@ -256,6 +259,9 @@ class POPCA(SubspaceModel):
         ValueError
             As `fit`; parts of other columns; `robust` or n_components="holdout", which are not sums over rows.
         """
+        return self._fit_parts(parts)
+
+    def _fit_parts(self, parts: Parts) -> POPCA:
         if self._how.robust is not None or self.n_components == "holdout":
             raise ValueError(
                 "rows in parts are known by sums, so robust must be None and n_components no 'holdout'; got "

@@ -15,7 +15,7 @@ from lacunar._snapshot import all_or_nothing
 from lacunar.lowrank.em import fit_als, fit_em
 from lacunar.lowrank.parts import Parts, Whole
 from lacunar.lowrank.regression import Labelled, Subspace, SubspaceRegression, standardised
-from lacunar.observed import Observed
+from lacunar.observed import Observed, ObservedFile
 from lacunar.observed.columns import ColumnScale
 from lacunar.observed.door import adopt_columns, agree_targets, columns_of
 
@@ -179,20 +179,28 @@ class SLRMRegressor(SubspaceRegression):
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
-    def fit(self, X: Any, y: Any) -> SLRMRegressor:
+    def fit(self, X: Any, y: Any = None) -> SLRMRegressor:
         """Fit to rows and labels, both with missing values.
 
         Parameters
         ----------
-        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, D)
+        X : array-like with NaN, frame, sparse matrix, Observed or ObservedFile, shape (n, D)
+            A file is read once a step, block by block, and is never in memory as a whole.
         y : array-like of shape (n,) or (n, targets)
-            NaN where unknown.
+            NaN where unknown. None for a file, which holds its own labels.
 
         Returns
         -------
         self
         """
-        return self._fit_parts(Whole((X, y)))
+        if not isinstance(X, ObservedFile):
+            return self._fit_parts(Whole((X, y)))
+        if y is not None or not X.has_labels:
+            raise ValueError(
+                f"labels of an ObservedFile must be in the file, and y None; got {X!r} {'with' if X.has_labels else 'without'} labels and "
+                f"y of type {type(y).__name__}. Write both with lacunar.observed.write_batches."
+            )
+        return self._fit_parts(X.parts())
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing

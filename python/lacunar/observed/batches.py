@@ -1,4 +1,4 @@
-"""Batches of rows: read from what does not fit in memory, written to an archive, and learned from in one pass."""
+"""Batches of rows: read from what does not fit in memory, and learned from in one pass."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from numpy.typing import DTypeLike, NDArray
 
 from lacunar._snapshot import going_back
 from lacunar.observed.arrow import arrow_columns, as_table, naming, record_batches, values_of
+from lacunar.observed.blocks import is_block_file
 from lacunar.observed.build import column_entries
-from lacunar.observed.container import GrowingArchive
-from lacunar.observed.files import KIND, svmlight_pieces
+from lacunar.observed.files import svmlight_pieces
+from lacunar.observed.stored import ObservedFile
 from lacunar.observed.table import Observed
 
 Batch = tuple[Observed, Any]
@@ -34,14 +35,13 @@ def read_batches(
 
     Parameters
     ----------
-    source : path of a Parquet file or folder, Arrow record batches, or Observed
-        Files of a folder come by name. Arrow: an iterable of record batches or tables, a RecordBatchReader, a dataset or one table. An
-        `Observed` loaded with mmap=True is never in memory as a whole.
+    source : path of a Parquet file or folder or of an `Observed` file, Arrow record batches, Observed, or ObservedFile
+        Files of a folder come by name. Arrow: an iterable of record batches or tables, a RecordBatchReader, a dataset or one table.
     size : int, default=10000
         Rows of a batch, at least 1; only the last is shorter.
     target : None, str or array-like of shape (n,), default=None
         Name of the column with the labels (wide rows), or the labels of all rows, such as a mapped ``.npy`` file. Null is NaN (None in
-        text).
+        text). None takes those in an `Observed` file, if it has any.
     triplets : Triplets, default=None
         The source holds a line an entry, in place of a line a row. Rows without entries in between are empty rows.
     drop_unlabelled : bool, default=False
@@ -52,7 +52,8 @@ def read_batches(
     Yields
     ------
     rows : Observed of shape (at most size, d)
-    labels : ndarray of shape (at most size,), or None without `target`
+    labels : ndarray of shape (at most size,), or None where there are none
+        Weights in an `Observed` file are left out: `ObservedFile.batches` yields them.
 
     Raises
     ------
@@ -81,12 +82,14 @@ def read_batches(
     """
     if size < 1:
         raise ValueError(f"size must be at least 1 row; got {size}.")
-    if isinstance(target, str) and (triplets is not None or isinstance(source, Observed)):
+    if isinstance(source, str | os.PathLike) and is_block_file(source):
+        source = ObservedFile(source)
+    if isinstance(target, str) and (triplets is not None or isinstance(source, Observed | ObservedFile)):
         raise ValueError(
             f"target must name a column of wide rows, or hold the labels of all rows; got {target!r} and "
             f"{'triplets, whose lines are entries' if triplets is not None else 'an Observed'}. Pass an array."
         )
-    if drop_unlabelled and target is None:
+    if drop_unlabelled and target is None and not getattr(source, "has_labels", False):
         raise ValueError("drop_unlabelled=True must come with a target; got None. Say where the labels are.")
     pieces = _pieces(source, size, target, triplets, dtype)
     if target is not None and not isinstance(target, str):
@@ -108,6 +111,8 @@ def _pieces(source: Any, size: int, target: Any, triplets: Triplets | None, dtyp
     """Rows in pieces of any number, with the labels of a named column."""
     if isinstance(source, Observed):
         return ((rows, None) for rows in source.iter_batches(size))
+    if isinstance(source, ObservedFile):
+        return (batch[:2] if isinstance(batch, tuple) else (batch, None) for batch in source)
     if triplets is None:
         return _of_wide_rows(record_batches(source, size), target if isinstance(target, str) else None, dtype)
     if target is not None:
@@ -329,93 +334,6 @@ def _svmlight_tables(
         with naming(path):
             table = Observed.from_triplets(row, col, value, shape=(len(y), n_features))
         yield table, y
-
-
-def write_batches(
-    path: str | os.PathLike[str], batches: Iterable[Any], *, as_folder: bool = False
-) -> NDArray[Any] | None:
-    """Write rows to a file that `Observed.load` maps, holding one batch of them at a time.
-
-    Parameters
-    ----------
-    path : path-like
-        Where; what was there is replaced in one step at the end, so that a killed run leaves the old file.
-    batches : iterable of Observed or (Observed, labels)
-        As `read_batches` yields them, all of one width and one dtype.
-    as_folder : bool, default=False
-        A folder of ``.npy`` files instead of one file, which saves writing everything twice.
-
-    Returns
-    -------
-    labels : ndarray of shape (n,), or None
-        The labels one after the other, if batches had any.
-
-    Raises
-    ------
-    TypeError
-        A batch that is no `Observed`.
-    ValueError
-        No batch at all; a batch of another width or dtype than the first; labels in some batches only.
-
-    Notes
-    -----
-    O(nnz) time; memory of a batch and of the labels; up to twice the size of the file on disk while writing, the size of it
-    for a folder.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from lacunar.observed import Observed, read_batches, write_batches
-    >>> table = Observed.from_dense([[1.0, float("nan")], [2.0, 3.0], [float("nan"), 4.0]])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     labels = write_batches(f"{folder}/rows.observed", read_batches(table, size=2, target=["a", "b", "c"]))
-    ...     same = Observed.load(f"{folder}/rows.observed", mmap=False) == table
-    >>> same, labels.tolist()
-    (True, ['a', 'b', 'c'])
-    """
-    first: Observed | None = None
-    n_rows = nnz = 0
-    labels: list[Any] = []
-    with GrowingArchive(path, kind=KIND, as_folder=as_folder) as archive:
-        for number, batch in enumerate(batches):
-            rows, part = batch if isinstance(batch, tuple) else (batch, None)
-            if first is None:
-                first = _checked(rows, rows, number)[:0]
-                archive.append("indptr", np.zeros(1, np.int64))
-            _checked(rows, first, number)
-            archive.append("indptr", rows.indptr[1:] + nnz)
-            archive.append("indices", rows.indices)
-            archive.append("values", rows.values)
-            n_rows, nnz = n_rows + rows.shape[0], nnz + rows.nnz
-            labels.append(part)
-        if first is None:
-            raise ValueError("batches must hold at least one batch; it was empty. Pass a fresh iterator.")
-        made = _joined_labels(labels)
-        archive.finish({"shape": [n_rows, first.shape[1]]})
-    return made
-
-
-def _checked(rows: Any, first: Any, number: int) -> Observed:
-    if not isinstance(rows, Observed):
-        raise TypeError(
-            f"batches must hold Observed, or (Observed, labels); got {type(rows).__name__} in batch {number}. Use "
-            "Observed.from_dense, from_frame or from_scipy."
-        )
-    if (rows.shape[1], rows.dtype) != (first.shape[1], first.dtype):
-        raise ValueError(
-            f"batches must agree in columns and dtype; got {rows.shape[1]} columns of {rows.dtype} in batch {number} after "
-            f"{first.shape[1]} of {first.dtype}. Use read_batches(..., dtype=)."
-        )
-    return rows
-
-
-def _joined_labels(labels: list[Any]) -> NDArray[Any] | None:
-    if all(each is None for each in labels):
-        return None
-    without = [number for number, each in enumerate(labels) if each is None]
-    if without:
-        raise ValueError(f"labels must come with every batch or with none; batch {without[0]} has none. Pass them all.")
-    return np.concatenate([np.asarray(each) for each in labels])
 
 
 def one_pass(model: Any, batches: Iterable[Any], learn: Callable[[Any], Any]) -> None:

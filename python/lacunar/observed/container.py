@@ -1,29 +1,26 @@
-"""Arrays and a JSON header in one file or folder: no pickle, checked before use, memory-mappable, written atomically.
+"""Arrays and a JSON header in one file: no pickle, checked before use, written atomically.
 
-Layout: ``header.json`` and one ``NAME.npy`` an array, either in a folder or as members of an uncompressed zip file.
-The header lists every array with dtype, shape and CRC-32, so nothing is allocated or mapped that the file cannot hold.
-First such archives; then archives that grow piece by piece; then arrays out of .npy and .npz files from elsewhere.
+Layout: ``header.json`` and one ``NAME.npy`` an array, as members of an uncompressed zip file. The header lists every array with
+dtype, shape and CRC-32, so nothing is allocated that the file cannot hold. First such archives, then arrays out of .npy and .npz files
+from elsewhere.
 """
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import os
 import re
-import shutil
 import struct
 import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, BinaryIO, NamedTuple, Self
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import NDArray
 
 FORMAT_VERSION = 1
 _MAX_HEADER = 16 * 2**20
@@ -37,26 +34,16 @@ def write_archive(
     kind: str,
     header: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
-    as_folder: bool = False,
 ) -> None:
     """Write under another name beside `path`, force it to the disk, then rename: killed or without power, the old file stays."""
-    target = Path(path)
     packed = {name: np.ascontiguousarray(array).reshape(np.shape(array)) for name, array in arrays.items()}
     for name, array in packed.items():
         if not _NAME.fullmatch(name) or array.dtype.kind not in _KINDS:
             raise TypeError(f"an archive holds named arrays of numbers or text; got {name!r} of dtype {array.dtype}.")
     listing = {name: _describe(array) for name, array in packed.items()}
-    text = header_text(kind, listing, header)
-    if as_folder:
-        _write_folder(target, text, packed)
-    else:
-        replace_file(target, lambda stream: _write_members(stream, text, packed))
-
-
-def header_text(kind: str, listing: Mapping[str, Any], content: Mapping[str, Any]) -> str:
-    """What header.json says: the arrays, and whatever else the kind wants."""
-    whole = {"format_version": FORMAT_VERSION, "kind": kind, "arrays": dict(listing), "content": dict(content)}
-    return json.dumps(whole, allow_nan=False)
+    whole = {"format_version": FORMAT_VERSION, "kind": kind, "arrays": listing, "content": dict(header)}
+    text = json.dumps(whole, allow_nan=False)
+    replace_file(Path(path), lambda stream: _write_members(stream, text, packed))
 
 
 def _describe(array: NDArray[Any]) -> dict[str, Any]:
@@ -71,7 +58,7 @@ def _write_members(stream: BinaryIO, text: str, arrays: Mapping[str, NDArray[Any
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as members:
         members.writestr("header.json", text)
         for name, array in arrays.items():
-            with members.open(aligned_member(name, stream.tell()), "w", force_zip64=True) as member:
+            with members.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
@@ -102,65 +89,20 @@ def _to_disk(path: Path) -> None:
         os.close(descriptor)
 
 
-def aligned_member(name: str, position: int) -> zipfile.ZipInfo:
-    """A member whose bytes start at a multiple of 64, padded by an extra field, so that a map of them is aligned."""
-    info = zipfile.ZipInfo(f"{name}.npy")
-    fixed = position + 30 + len(info.filename) + 20 + 4  # local header, name, zip64 field, head of the padding field
-    info.extra = struct.pack("<HH", 0xD935, -fixed % 64) + bytes(-fixed % 64)
-    return info
-
-
 def _usual_mode(mode: int) -> int:
-    """The permissions a new file or folder would get; the mask can only be read by setting it."""
+    """The permissions a new file would get; the mask can only be read by setting it."""
     mask = os.umask(0o077)
     os.umask(mask)
     return mode & ~mask
 
 
-def _write_folder(target: Path, text: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-    check_folder(target)
-    temporary = Path(tempfile.mkdtemp(dir=target.parent, prefix=target.name, suffix=".part"))
-    try:
-        for name, array in arrays.items():
-            np.save(temporary / f"{name}.npy", array, allow_pickle=False)
-        replace_folder(temporary, target, text)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-
-
-def check_folder(target: Path) -> None:
-    """A folder that is no archive is not overwritten."""
-    if target.is_dir() and any(target.iterdir()) and not (target / "header.json").is_file():
-        raise FileExistsError(f"{target} is a folder with other content. Choose another path.")
-
-
-def replace_folder(temporary: Path, target: Path, text: str) -> None:
-    """A folder of arrays gets its header and takes the place of an archive, or of nothing."""
-    (temporary / "header.json").write_text(text, encoding="utf-8")
-    for part in [*temporary.iterdir(), temporary]:
-        _to_disk(part)
-    os.chmod(temporary, _usual_mode(0o777))
-    if target.is_dir():  # a folder cannot be replaced in one step: the old one is moved aside, never lost
-        aside = Path(f"{temporary}.old")
-        os.replace(target, aside)
-        os.replace(temporary, target)
-        _to_disk(target.parent)
-        shutil.rmtree(aside)
-    else:
-        os.replace(temporary, target)
-        _to_disk(target.parent)
-
-
-def read_archive(
-    path: str | os.PathLike[str], *, kind: str, mmap: bool = True
-) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def read_archive(path: str | os.PathLike[str], *, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """The header's content and the arrays of an archive of this kind; ValueError for anything that is not one."""
     source = Path(path)
     if not source.exists():
-        raise FileNotFoundError(f"no such file or folder: {os.fspath(path)!r}.")
+        raise FileNotFoundError(f"no such file: {os.fspath(path)!r}.")
     try:
-        return _read_folder(source, kind, mmap) if source.is_dir() else _read_file(source, kind, mmap)
+        return _read_file(source, kind)
     except MemoryError:
         raise  # the file does hold what is asked for
     except Exception as error:  # the parsers of zip and npy headers raise whatever a damaged byte leads them to
@@ -171,14 +113,7 @@ class _UnsoundError(Exception):
     """The reason why an archive is refused."""
 
 
-def _read_folder(source: Path, kind: str, mmap: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    with _opened(source / "header.json") as stream:
-        size = os.fstat(stream.fileno()).st_size
-        header = _parse(kind, stream.read(min(size, _MAX_HEADER + 1)))  # what is asked for is allocated, there or not
-    return header["content"], {n: _load(source / f"{n}.npy", 0, s, mmap) for n, s in header["arrays"].items()}
-
-
-def _read_file(source: Path, kind: str, mmap: bool) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _read_file(source: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     with _opened(source) as stream, zipfile.ZipFile(stream) as members:
         infos = {info.filename: info for info in members.infolist()}
         if any(info.compress_type != zipfile.ZIP_STORED for info in infos.values()):
@@ -191,7 +126,7 @@ def _read_file(source: Path, kind: str, mmap: bool) -> tuple[dict[str, Any], dic
             raise _UnsoundError("its members are not those its header lists")
     arrays = {}
     for name, spec in header["arrays"].items():
-        arrays[name] = _load(source, _data_offset(source, infos[f"{name}.npy"]), spec, mmap)
+        arrays[name] = _load(source, _data_offset(source, infos[f"{name}.npy"]), spec)
     return header["content"], arrays
 
 
@@ -249,7 +184,7 @@ def _check_spec(name: str, spec: Any) -> None:
         raise _UnsoundError(f"the header's entry for array {name[:80]!r} is not understood")
 
 
-def _load(source: Path, offset: int, spec: Mapping[str, Any], mmap: bool) -> NDArray[Any]:
+def _load(source: Path, offset: int, spec: Mapping[str, Any]) -> NDArray[Any]:
     dtype, shape = np.dtype(spec["dtype"]), tuple(spec["shape"])
     with _opened(source) as stream:
         stream.seek(offset)
@@ -259,99 +194,11 @@ def _load(source: Path, offset: int, spec: Mapping[str, Any], mmap: bool) -> NDA
         start = stream.tell()
         if start + head.n_bytes > os.fstat(stream.fileno()).st_size:
             raise _UnsoundError(f"it ends before the array of shape {shape} does")
-        # The core must not read misaligned numbers; truth values and text are looked at anyway, and small.
-        if mmap and head.n_bytes and start % dtype.alignment == 0 and dtype.kind not in "bU":
-            return np.memmap(source, dtype=dtype, mode="r", offset=start, shape=shape)
         array = np.fromfile(stream, dtype=dtype, count=math.prod(shape)).reshape(shape)
     if _checksum(array) != spec["crc32"]:
         raise _UnsoundError("an array does not match its checksum")
     refuse_impossible(array)
     return array
-
-
-_HEAD = 128  # bytes of the .npy header of a one-dimensional array, whatever its length
-_CHUNK = 2**22
-
-
-class GrowingArchive:
-    """One-dimensional arrays on disk, beside `path` until `finish` puts all of them there in one step.
-
-    Left without `finish`, or by an error, it leaves nothing behind; killed, a folder ``path....part`` and the old file.
-    """
-
-    def __init__(self, path: str | os.PathLike[str], *, kind: str, as_folder: bool) -> None:
-        self._target, self._kind, self._as_folder = Path(path), kind, as_folder
-        if as_folder:
-            check_folder(self._target)
-        self._folder = Path(tempfile.mkdtemp(dir=self._target.parent, prefix=self._target.name, suffix=".part"))
-        self._arrays: dict[str, _Growing] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for array in self._arrays.values():
-            array.stream.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-    def append(self, name: str, piece: NDArray[Any]) -> None:
-        """Add to the end of an array; its first piece settles the dtype."""
-        if name not in self._arrays:
-            self._arrays[name] = _Growing(self._folder / f"{name}.npy", piece.dtype)
-        self._arrays[name].append(piece)
-
-    def finish(self, header: Mapping[str, Any]) -> None:
-        """Put the archive at its path, in the place of what was there. A file costs one more copy on disk than a folder."""
-        listing = {name: array.finish() for name, array in self._arrays.items()}
-        text = header_text(self._kind, listing, header)
-        if self._as_folder:
-            replace_folder(self._folder, self._target, text)
-        else:
-            replace_file(self._target, lambda stream: self._write_members(stream, text))
-
-    def _write_members(self, stream: BinaryIO, text: str) -> None:
-        with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as members:
-            members.writestr("header.json", text)
-            for name in self._arrays:
-                part = self._folder / f"{name}.npy"
-                with (
-                    open(part, "rb") as source,
-                    members.open(aligned_member(name, stream.tell()), "w", force_zip64=True) as member,
-                ):
-                    shutil.copyfileobj(source, member, _CHUNK)
-                part.unlink()  # no more than one array is there twice
-
-
-class _Growing:
-    """One array in a ``.npy`` file, whose header is written last."""
-
-    def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
-        self.dtype, self.length, self.checksum = dtype, 0, 0
-        self.stream = open(path, "wb")  # noqa: SIM115 - closed by `finish`, or by the archive
-        self.stream.write(bytes(_HEAD))
-
-    def append(self, piece: NDArray[Any]) -> None:
-        raw = np.ascontiguousarray(piece, dtype=self.dtype).view(np.uint8).data
-        self.stream.write(raw)
-        self.checksum = zlib.crc32(raw, self.checksum)
-        self.length += len(piece)
-
-    def finish(self) -> dict[str, Any]:
-        """The entry of the archive's header."""
-        self.stream.seek(0)
-        self.stream.write(_npy_header(self.dtype, self.length))
-        self.stream.close()
-        return {"dtype": self.dtype.str, "shape": [self.length], "crc32": self.checksum}
-
-
-def _npy_header(dtype: DTypeLike, length: int) -> bytes:
-    made = io.BytesIO()
-    described = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": (length,)}
-    np.lib.format.write_array_header_1_0(made, described)
-    assert made.tell() == _HEAD
-    return made.getvalue()
 
 
 MAX_DIMENSIONS = 32  # of NumPy 1

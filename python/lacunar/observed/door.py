@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 from lacunar.observed.contract import FLOATS, check_sparse_missing, check_stored, refuse_sparse_format
 from lacunar.observed.contract import SparseMissing as SparseMissing
 from lacunar.observed.contract import float_dtype as float_dtype
+from lacunar.observed.stored import ObservedFile
 from lacunar.observed.table import Observed
 
 
@@ -32,6 +33,7 @@ def as_observed(
 ) -> Observed:
     """Any table the library reads as `Observed`: an Observed, array, frame or sparse matrix."""
     check_sparse_missing(sparse_missing)
+    _refuse_file(X)
     if isinstance(X, Observed):
         return X if dtype is None else X.astype(float_dtype(dtype, X.dtype))
     if sp.issparse(X):
@@ -41,6 +43,13 @@ def as_observed(
     if hasattr(X, "columns") or hasattr(X, "column_names"):
         return Observed.from_frame(X, dtype=dtype)
     return Observed.from_dense(X, dtype=dtype)
+
+
+def _refuse_file(X: Any) -> None:
+    if isinstance(X, ObservedFile):
+        raise TypeError(
+            f"X must be a table in memory; got {X!r}. Take its batches one by one (`for rows in X.batches()`), or X.read()."
+        )
 
 
 def warn_if_counts(X: Any) -> None:
@@ -71,6 +80,7 @@ def read_X(
 ) -> Observed | NDArray[np.float64] | NDArray[np.float32]:
     """What `validate_X` makes entries of: an array where X is dense, with the same checks."""
     check_sparse_missing(sparse_missing)
+    _refuse_file(X)
     if isinstance(X, Observed):
         _check_width(estimator, X, reset)
         return X

@@ -1,4 +1,4 @@
-"""What `Observed` is read from: its own archive of three arrays, svmlight text, Parquet triplets."""
+"""What `Observed` is read from besides its own file: svmlight text and Parquet triplets."""
 
 from __future__ import annotations
 
@@ -11,23 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar.observed.container import read_archive
-
-KIND = "observed"
 _FREE_ROWS, _EMPTY_PER_ENTRY = 10**6, 1000  # rows that may be empty without a word: 8 bytes each
 _Piece = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
-
-
-def read_entries(path: str | os.PathLike[str], mmap: bool) -> tuple[dict[str, NDArray[Any]], tuple[int, int]]:
-    """The arrays and the shape that `Observed.save` wrote."""
-    header, arrays = read_archive(path, kind=KIND, mmap=mmap)
-    shape = header.get("shape")
-    sizes_known = isinstance(shape, list) and len(shape) == 2 and all(type(size) is int and size >= 0 for size in shape)
-    if shape is None or not sizes_known or set(arrays) != {"indptr", "indices", "values"}:
-        raise ValueError(
-            f"{os.fspath(path)!r} must hold indptr, indices, values and a shape; got {sorted(arrays)[:5]}, {str(shape)[:80]}."
-        )
-    return arrays, (shape[0], shape[1])
 
 
 def svmlight_pieces(path: str | os.PathLike[str], batch_rows: int, zero_based: bool) -> Iterator[_Piece]:

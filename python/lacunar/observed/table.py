@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lacunar import _core
 from lacunar.observed.arrow import naming
+from lacunar.observed.blocks import Piece, Precision, read_rows, write_rows
 from lacunar.observed.build import (
     Duplicates,
     dense_entries,
@@ -22,7 +23,6 @@ from lacunar.observed.build import (
     sparse_entries,
     triplet_entries,
 )
-from lacunar.observed.container import write_archive
 from lacunar.observed.contract import (
     SparseMissing,
     check_duplicates_policy,
@@ -31,7 +31,7 @@ from lacunar.observed.contract import (
     float_dtype,
     is_frozen,
 )
-from lacunar.observed.files import KIND, parquet_triplets, read_entries, refuse_mostly_empty, svmlight_pieces
+from lacunar.observed.files import parquet_triplets, refuse_mostly_empty, svmlight_pieces
 
 
 def _owned(array: NDArray[Any]) -> NDArray[Any]:
@@ -376,27 +376,22 @@ class Observed:
             return cls.from_triplets(rows, cols, values, shape=shape, duplicates=duplicates)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], *, mmap: bool = True) -> Observed:
-        """Read what `save` wrote.
+    def load(cls, path: str | os.PathLike[str]) -> Observed:
+        """Read what `save` or `lacunar.observed.write_batches` wrote, all of it; `lacunar.observed.ObservedFile` reads it in parts.
 
         Parameters
         ----------
         path : path-like
-            A file or a folder.
-        mmap : bool, default=True
-            Map the arrays instead of reading them: a table larger than memory can be walked with `iter_batches`. The
-            contract is checked entry by entry either way (one sequential pass); checksums only when not mapped.
 
         Raises
         ------
+        FileNotFoundError
+            When there is no such file.
         ValueError
-            When the file is not such a file, is damaged, of an unknown version, or breaks the contract of the format.
+            When the file is not such a file, is damaged, of an unknown version, or breaks the contract of the format; the message names
+            file, block and row.
         """
-        arrays, shape = read_entries(path, mmap)
-        try:
-            return cls(arrays["indptr"], arrays["indices"], arrays["values"], shape)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{os.fspath(path)!r} breaks the contract of the format: {error}") from None
+        return cls._trusted(*read_rows(path))
 
     # -- size and content -----------------------------------------------------------------------------------------
 
@@ -506,7 +501,7 @@ class Observed:
         return Observed._trusted(indptr - first, indices, values, (stop - start, self.shape[1]))
 
     def iter_batches(self, size: int) -> Iterator[Observed]:
-        """Walk the rows in order, `size` at a time; of a memory-mapped table one batch is in memory at once.
+        """Walk the rows in order, `size` at a time.
 
         Parameters
         ----------
@@ -606,15 +601,15 @@ class Observed:
         dense[np.repeat(np.arange(self.shape[0]), self.row_counts), self.indices] = self.values
         return dense
 
-    def save(self, path: str | os.PathLike[str], *, as_folder: bool = False) -> None:
-        """Write to one file, or to a folder of ``.npy`` files; both can be memory-mapped by `load`.
+    def save(self, path: str | os.PathLike[str], *, precision: Precision = "lossless") -> None:
+        """Write to a file that `load` and `lacunar.observed.ObservedFile` read; `lacunar.observed.write_batches` writes labels, too.
 
         Parameters
         ----------
         path : path-like
             Where; written under another name and then renamed, so that a killed run leaves nothing half-written.
-        as_folder : bool, default=False
-            A folder of arrays instead of one (uncompressed zip) file.
+        precision : {"lossless", "float16", "int8"}, default="lossless"
+            As in `write_batches`.
         """
-        arrays: dict[str, NDArray[Any]] = {"indptr": self.indptr, "indices": self.indices, "values": self.values}
-        write_archive(path, kind=KIND, header={"shape": list(self.shape)}, arrays=arrays, as_folder=as_folder)
+        piece = Piece(self.indptr, self.indices, self.values)
+        write_rows(path, [piece], n_columns=self.shape[1], dtype=self.dtype, precision=precision)

@@ -96,7 +96,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     See `save_model`.
     """
     shown = os.fspath(path)
-    header, arrays = read_archive(path, kind="model", mmap=False)
+    header, arrays = read_archive(path, kind="model")
     if header.get("model_version") not in (1, MODEL_VERSION) or set(header) != _HEADER:
         raise ValueError(
             f"{shown!r} must be a model file of version 1 or {MODEL_VERSION}; got version {str(header.get('model_version'))[:20]!r} "

@@ -1,0 +1,428 @@
+"""The file of an `Observed`: independent blocks of rows, then a footer that says where each begins.
+
+Layout, little-endian: the magic bytes; block after block, each made of the rows (cpp/include/lacunar/blocks.hpp), of the labels
+and of the weights (``.npy``, where there are any); the footer, which is a JSON header and the table of the blocks; a tail of 32
+bytes with the footer's place, size and CRC-32. Opening reads the footer alone. A block is checked when it is read, and its
+CRC-32 compared the first time that this process reads it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import queue
+import sys
+import threading
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacunar import _core
+from lacunar.observed.container import read_header, refuse_impossible, replace_file
+
+Precision = Literal["lossless", "float16", "int8"]
+PRECISIONS: tuple[Precision, ...] = ("lossless", "float16", "int8")
+_MAGIC, _END = b"lacrows\x01", b"\x01sworcal"
+_TAIL = np.dtype([("offset", "<u8"), ("size", "<u8"), ("crc32", "<u4"), ("zeros", "<u4"), ("end", "S8")])
+_TABLE = np.dtype(
+    [(name, "<u8") for name in ("offset", "size", "labels", "weights", "rows", "entries")]
+    + [("crc32", "<u4"), ("more_crc32", "<u4")]
+)
+_KEYS = {"shape", "dtype", "precision", "error", "labels", "weights", "n_blocks"}
+_MAX_HEADER = 2**16
+_ENTRIES, _ROWS = 2**20, 2**18  # of a block, but at least a row
+_T = TypeVar("_T")
+_LABEL_KINDS = "biufU"
+_PATIENCE = 0.05  # seconds between two looks of a thread whether it is still wanted
+_REMEMBERED = 64  # files whose checked blocks are known
+_checked: dict[tuple[int, ...], NDArray[np.bool_]] = {}
+
+
+class Piece(NamedTuple):
+    """Rows as the arrays of an `Observed`, and what may come with each row."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    values: NDArray[Any]
+    labels: NDArray[Any] | None = None
+    weights: NDArray[np.float64] | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.indptr) - 1
+
+    def part(self, start: int, stop: int) -> Piece:
+        """Rows `start` to `stop`; views of the same arrays."""
+        first, last = int(self.indptr[start]), int(self.indptr[stop])
+        more = (None if each is None else each[start:stop] for each in (self.labels, self.weights))
+        return Piece(self.indptr[start : stop + 1] - first, self.indices[first:last], self.values[first:last], *more)
+
+    @classmethod
+    def joined(cls, pieces: list[Piece]) -> Piece:
+        """One after the other."""
+        if len(pieces) == 1:
+            return pieces[0]
+        shifts = np.cumsum([0] + [len(each.indices) for each in pieces])
+        ends = [each.indptr[1:] + shift for each, shift in zip(pieces, shifts, strict=False)]
+        more = (
+            None if first is None else np.concatenate([each[k] for each in pieces]) for k, first in enumerate(pieces[0])
+        )
+        return cls(np.concatenate([np.zeros(1, np.int64), *ends]), *[*more][1:])  # type: ignore[arg-type]
+
+
+def write_rows(
+    path: str | os.PathLike[str], pieces: Iterable[Piece], *, n_columns: int, dtype: np.dtype[Any], precision: Precision
+) -> None:
+    """Rows, in pieces of any number and all with labels (weights) or all without, as a file that takes the place of `path`."""
+    _check_order()
+    if precision not in PRECISIONS:
+        raise ValueError(f"precision must be one of {PRECISIONS}; got {precision!r}. Leave it out to lose nothing.")
+    writer = _Writer(n_columns, dtype, precision)
+    replace_file(Path(path), lambda stream: writer.write(stream, pieces))
+
+
+def cut(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """The same rows in blocks, which depend on the rows alone."""
+    held: list[Piece] = []
+    rows = entries = 0
+    for piece in pieces:
+        start = 0
+        while start < piece.n_rows:
+            room = piece.indptr[start] + _ENTRIES - entries
+            stop = int(min(np.searchsorted(piece.indptr, room, side="right") - 1, start + _ROWS - rows))
+            stop = max(stop, start if rows else start + 1)
+            if stop > start:
+                held.append(piece.part(start, stop))
+                rows, entries = rows + stop - start, entries + int(piece.indptr[stop] - piece.indptr[start])
+            if stop < piece.n_rows:
+                yield Piece.joined(held)
+                held, rows, entries = [], 0, 0
+            start = stop
+    if held:
+        yield Piece.joined(held)
+
+
+class _Writer:
+    def __init__(self, n_columns: int, dtype: np.dtype[Any], precision: Precision) -> None:
+        self.n_columns, self.dtype, self.precision = n_columns, dtype, precision
+        self.size = self.lost = 0.0
+        self.labels = self.weights = False
+        self.table: list[tuple[int, ...]] = []
+
+    def write(self, stream: BinaryIO, pieces: Iterable[Piece]) -> None:
+        stream.write(_MAGIC)
+        offset = len(_MAGIC)
+        for piece in cut(pieces):
+            offset += self._block(stream, offset, piece)
+        footer = self._footer()
+        stream.write(footer)
+        stream.write(np.array([(offset, len(footer), zlib.crc32(footer), 0, _END)], _TAIL).tobytes())
+
+    def _block(self, stream: BinaryIO, offset: int, piece: Piece) -> int:
+        data, size, lost = _core.encode_block(
+            np.ascontiguousarray(piece.indptr),
+            np.ascontiguousarray(piece.indices),
+            np.ascontiguousarray(piece.values),
+            self.n_columns,
+            PRECISIONS.index(self.precision),
+        )
+        self.size, self.lost = self.size + size, self.lost + lost
+        labels, weights = (b"" if each is None else _as_npy(each) for each in (piece.labels, piece.weights))
+        self.labels, self.weights = piece.labels is not None, piece.weights is not None
+        sizes = (len(data) + len(labels) + len(weights), len(labels), len(weights))
+        checks = (zlib.crc32(data.data), zlib.crc32(weights, zlib.crc32(labels)))
+        self.table.append((offset, *sizes, piece.n_rows, len(piece.indices), *checks))
+        for part in (data.data, labels, weights):
+            stream.write(part)
+        return sizes[0]
+
+    def _footer(self) -> bytes:
+        table = np.array(self.table, _TABLE)
+        header = {
+            "shape": [int(table["rows"].sum()), self.n_columns],
+            "dtype": self.dtype.name,
+            "precision": self.precision,
+            "error": float(np.sqrt(self.lost / self.size)) if self.size > 0 else 0.0,
+            "labels": self.labels,
+            "weights": self.weights,
+            "n_blocks": len(table),
+        }
+        text = json.dumps(header, allow_nan=False).encode()
+        return len(text).to_bytes(8, "little") + text + table.tobytes()
+
+
+def _as_npy(array: NDArray[Any]) -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, np.ascontiguousarray(array), version=(1, 0), allow_pickle=False)
+    return stream.getvalue()
+
+
+def _check_order() -> None:
+    if sys.byteorder != "little":
+        raise NotImplementedError("files of rows are read and written on little-endian machines only.")
+
+
+class UnsoundError(Exception):
+    """The reason why a file is refused."""
+
+
+class Header(NamedTuple):
+    """What the footer says of all rows."""
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    precision: str
+    error: float
+    labels: bool
+    weights: bool
+
+
+class BlockFile:
+    """A file of blocks of rows; opening it reads the footer. Not for use by two threads at a time."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        _check_order()
+        self.path = os.fspath(path)
+        if not os.path.exists(path):
+            raise FileNotFoundError(f"no such file: {self.path!r}.")
+        self.header, self.table, self.key = self._sound(self._opened)
+
+    def _sound(self, read: Any, *given: Any) -> Any:
+        """What read(*given) returns; ValueError, which names the file, for whatever damaged bytes lead to."""
+        try:
+            return read(*given)
+        except (MemoryError, OSError):
+            raise
+        except Exception as error:  # parsers of headers raise whatever a damaged byte leads them to
+            raise ValueError(
+                f"{self.path!r} is not a sound lacunar file: {error}. Write it again with save or write_batches."
+            ) from None
+
+    def stream(self) -> BinaryIO:
+        """The file, opened without a buffer: what is read goes where the caller says."""
+        if not os.path.isfile(self.path):  # opening a pipe would wait for a writer
+            raise UnsoundError("it is no plain file")
+        return open(self.path, "rb", buffering=0)
+
+    def _opened(self) -> tuple[Header, NDArray[Any], tuple[int, ...]]:
+        with self.stream() as stream:
+            status = os.fstat(stream.fileno())
+            head = stream.read(len(_MAGIC))
+            if head[:7] == _MAGIC[:7] and head != _MAGIC and len(head) == len(_MAGIC):
+                raise UnsoundError(f"it is of format version {head[7]} and this lacunar reads {_MAGIC[7]}")
+            if head != _MAGIC or status.st_size < len(_MAGIC) + _TAIL.itemsize:
+                raise UnsoundError("it does not begin like a file of rows, or is cut off")
+            tail = np.frombuffer(_read(stream, status.st_size - _TAIL.itemsize, _TAIL.itemsize), _TAIL)[0]
+            offset, size = int(tail["offset"]), int(tail["size"])
+            if tail["end"] != _END or tail["zeros"] or offset + size + _TAIL.itemsize != status.st_size:
+                raise UnsoundError("its last bytes do not say where its footer is: it may be cut off")
+            footer = _read(stream, offset, size)
+        if zlib.crc32(footer) != tail["crc32"]:
+            raise UnsoundError("its footer does not match its checksum")
+        header, table = _parsed(footer, offset)
+        key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, int(tail["crc32"]))
+        return header, table, key
+
+    def check_unchanged(self) -> None:
+        """Another file may have taken the path since it was opened."""
+        if self._sound(self._opened)[2] != self.key:
+            raise ValueError(f"{self.path!r} was written anew since it was opened. Open it again.")
+
+    def blocks(self, first: int = 0) -> Iterator[Piece]:
+        """Blocks from number `first` on, in order, through one private buffer."""
+        buffer = np.empty(int(self.table["size"].max(initial=0)), np.uint8)
+        with self._sound(self.stream) as stream:
+            for number in range(first, len(self.table)):
+                yield self._sound(self._block, stream, number, buffer)
+
+    def more(self) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
+        """Labels and weights of every block; rows are not read."""
+        return self._sound(self._more)  # type: ignore[no-any-return]
+
+    def _more(self) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
+        found: tuple[list[NDArray[Any]], list[NDArray[Any]]] = ([], [])
+        with self.stream() as stream:
+            for number, entry in enumerate(self.table):
+                skipped = int(entry["size"] - entry["labels"] - entry["weights"])
+                data = _read(stream, int(entry["offset"]) + skipped, int(entry["size"]) - skipped)
+                for held, each in zip(found, self._with_rows(np.frombuffer(data, np.uint8), number), strict=True):
+                    held.extend([] if each is None else [each])
+        return found
+
+    def _block(self, stream: BinaryIO, number: int, buffer: NDArray[np.uint8]) -> Piece:
+        entry = self.table[number]
+        size, rest = int(entry["size"]), int(entry["labels"] + entry["weights"])
+        view = buffer[:size]
+        stream.seek(int(entry["offset"]))
+        _fill(stream, view, number)
+        data = view[: size - rest]
+        known = _known(self.key, len(self.table))
+        if not known[number] and zlib.crc32(data.data) != entry["crc32"]:
+            raise UnsoundError(f"block {number} does not match its checksum")
+        known[number] = True
+        sizes = (self.header.shape[1], int(entry["rows"]), int(entry["entries"]))
+        try:
+            rows = _core.decode_block(data, *sizes, self.header.dtype == np.float32)
+        except ValueError as error:
+            raise UnsoundError(f"block {number}: {error}") from None
+        return Piece(*rows, *self._with_rows(view[size - rest :], number))
+
+    def _with_rows(
+        self, data: NDArray[np.uint8], number: int
+    ) -> tuple[NDArray[Any] | None, NDArray[np.float64] | None]:
+        """Labels and weights of a block from their bytes."""
+        entry = self.table[number]
+        if zlib.crc32(data.data) != entry["more_crc32"]:
+            raise UnsoundError(f"labels of block {number} do not match their checksum")
+        split, rows = int(entry["labels"]), int(entry["rows"])
+        labels = _from_npy(data[:split].tobytes(), rows, number) if self.header.labels else None
+        weights = _from_npy(data[split:].tobytes(), rows, number) if self.header.weights else None
+        if weights is not None and (weights.dtype != np.float64 or weights.ndim != 1):
+            raise UnsoundError(f"weights of block {number} are {weights.dtype} of {weights.ndim} dimensions")
+        return labels, weights
+
+
+def read_rows(path: str | os.PathLike[str]) -> tuple[Any, ...]:
+    """indptr, indices, values and shape of all rows of a file."""
+    return whole(BlockFile(path))
+
+
+def whole(file: BlockFile) -> tuple[Any, ...]:
+    """The arrays and the shape of all rows."""
+    (n_rows, n_columns), n = file.header.shape, int(file.table["entries"].sum())
+    indptr, indices, values = np.zeros(n_rows + 1, np.int64), np.empty(n, np.int32), np.empty(n, file.header.dtype)
+    row = offset = 0
+    for piece in file.blocks():
+        end = offset + len(piece.indices)
+        indices[offset:end], values[offset:end] = piece.indices, piece.values
+        indptr[row + 1 : row + 1 + piece.n_rows] = piece.indptr[1:] + offset
+        offset, row = end, row + piece.n_rows
+    return indptr, indices, values, (n_rows, n_columns)
+
+
+def ahead(items: Iterator[_T], depth: int) -> Iterator[_T]:
+    """The same items; a thread draws up to `depth` of them before they are asked for. It ends with the iterator."""
+    found: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(depth)
+    unwanted = threading.Event()
+
+    def put(item: Any, error: BaseException | None) -> bool:
+        while not unwanted.is_set():
+            try:
+                found.put((item, error), timeout=_PATIENCE)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def draw() -> None:
+        try:
+            if all(put(item, None) for item in items):
+                put(None, StopIteration())
+        except BaseException as error:  # raised where the items are asked for
+            put(None, error)
+
+    thread = threading.Thread(target=draw, name="lacunar reads ahead", daemon=True)
+    thread.start()
+    try:
+        while True:
+            item, error = found.get()
+            if isinstance(error, StopIteration):
+                return
+            if error is not None:
+                raise error
+            yield item
+    finally:
+        unwanted.set()
+        thread.join()
+
+
+def is_block_file(path: str | os.PathLike[str]) -> bool:
+    """Whether a file begins like one of these."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as stream:
+        return stream.read(7) == _MAGIC[:7]
+
+
+def _known(key: tuple[int, ...], n_blocks: int) -> NDArray[np.bool_]:
+    """Which blocks of a file were compared with their checksums in this process."""
+    if key not in _checked:
+        while len(_checked) >= _REMEMBERED:
+            _checked.pop(next(iter(_checked)), None)
+        _checked[key] = np.zeros(n_blocks, bool)
+    return _checked[key]
+
+
+def _read(stream: BinaryIO, offset: int, size: int) -> bytes:
+    stream.seek(offset)
+    data = stream.read(size)
+    if len(data) != size:
+        raise UnsoundError(f"it ends within the {size} bytes from {offset} on")
+    return data
+
+
+def _fill(stream: BinaryIO, view: NDArray[np.uint8], number: int) -> None:
+    """As much as the view holds; a read may return less than it was asked for."""
+    done, target = 0, view.data
+    while done < len(view):
+        came = stream.readinto(target[done:])  # type: ignore[attr-defined]
+        if not came:
+            raise UnsoundError(f"it ends within block {number}")
+        done += came
+
+
+def _parsed(footer: bytes, end: int) -> tuple[Header, NDArray[Any]]:
+    length = int.from_bytes(footer[:8], "little")
+    if len(footer) < 8 or length > min(_MAX_HEADER, len(footer) - 8):
+        raise UnsoundError("its header is longer than its footer")
+    found = json.loads(footer[8 : 8 + length].decode("utf-8"))
+    if not isinstance(found, dict) or set(found) != _KEYS:
+        raise UnsoundError(f"its header has other keys than {sorted(_KEYS)}")
+    shape = found["shape"]
+    if not (isinstance(shape, list) and len(shape) == 2 and all(type(n) is int and 0 <= n < 2**62 for n in shape)):
+        raise UnsoundError(f"its shape is {str(shape)[:80]}")
+    sound = found["dtype"] in ("float32", "float64") and found["precision"] in PRECISIONS and shape[1] < 2**31
+    flags = all(type(found[name]) is bool for name in ("labels", "weights"))
+    if not sound or not flags or type(found["error"]) is not float or not np.isfinite(found["error"]):
+        raise UnsoundError("its header is not understood")
+    raw = footer[8 + length :]
+    if type(found["n_blocks"]) is not int or len(raw) != found["n_blocks"] * _TABLE.itemsize:
+        raise UnsoundError(
+            f"its table of blocks has {len(raw)} bytes and its header says {str(found['n_blocks'])[:20]} blocks"
+        )
+    table = np.frombuffer(raw, _TABLE)
+    _check_table(table, shape[0], end)
+    kept = (found[name] for name in ("precision", "error", "labels", "weights"))
+    return Header((shape[0], shape[1]), np.dtype(found["dtype"]), *kept), table
+
+
+def _check_table(table: NDArray[Any], n_rows: int, end: int) -> None:
+    """Blocks lie one after the other up to the footer, and none claims more rows or entries than it has bytes."""
+    at, rows = len(_MAGIC), 0
+    for number, entry in enumerate(table.tolist()):
+        offset, size, labels, weights, n, entries, _, _ = entry
+        if offset != at or labels + weights > size or max(n, entries) > size or n == 0:
+            raise UnsoundError(
+                f"block {number} of its table does not follow the one before, or claims more than it holds"
+            )
+        at, rows = at + size, rows + n
+    if at != end or rows != n_rows:
+        raise UnsoundError(f"its blocks hold {rows} rows up to byte {at}; it should be {n_rows} and {end}")
+
+
+def _from_npy(data: bytes, n_rows: int, number: int) -> NDArray[Any]:
+    """Labels or weights, one a row."""
+    stream = io.BytesIO(data)
+    head = read_header(stream)
+    start = stream.tell()
+    sound = head.dtype.kind in _LABEL_KINDS and head.dtype.itemsize and not head.fortran and len(head.shape) in (1, 2)
+    if not sound or head.shape[0] != n_rows or start + head.n_bytes != len(data):
+        raise UnsoundError(f"labels of block {number} are {head.dtype} of shape {head.shape} for {n_rows} rows")
+    made = np.frombuffer(data, head.dtype, offset=start).reshape(head.shape)
+    refuse_impossible(made)
+    return made

@@ -1,0 +1,357 @@
+"""Rows in a file that need not fit in memory: read block by block, one pass after another, by a thread that reads ahead."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacunar._log import say
+from lacunar.observed.blocks import BlockFile, Piece, Precision, ahead, whole, write_rows
+from lacunar.observed.table import Observed
+
+Step = Callable[..., Any]
+_AHEAD = 2  # blocks that are decoded before they are asked for
+_SAID = 5.0  # seconds between two lines of progress
+
+
+class ObservedFile:
+    """Rows in a file, which need not fit in memory.
+
+    Opening reads the footer of the file, whatever its size. Everything else is checked block by block in the first pass over the
+    data; checksums are then not compared again in the same process. A thread of its own reads, checks and decodes the next two blocks
+    while one is learned from.
+
+    Iterating gives batches as `fit_batches` of every estimator takes them, a block each: rows, or (rows, labels), or (rows, labels,
+    weights), whatever the file holds.
+
+    Parameters
+    ----------
+    path : path-like
+        Of a file that `Observed.save` or `lacunar.observed.write_batches` wrote.
+
+    Attributes
+    ----------
+    shape : tuple of (n, d)
+    nnz : int
+        Number of observed entries.
+    dtype : dtype
+        float64 or float32, of the values that come out.
+    precision : {"lossless", "float16", "int8"}
+        How values were written.
+    error : float
+        What that lost: root mean square of the differences, in units of the root mean square of the values.
+    has_labels, has_weights : bool
+        Whether labels and weights of rows are in the file.
+
+    Raises
+    ------
+    FileNotFoundError
+        When there is no such file.
+    ValueError
+        When it is no such file, or damaged: here where the footer says so, in a pass where a block does. The message names the file,
+        the block and the row.
+
+    See Also
+    --------
+    Observed.load : The whole table in memory.
+    write_batches : Writes such a file.
+
+    Notes
+    -----
+    Memory is that of four blocks, of a million entries each at most unless a single row has more: some 50 MB.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from lacunar.lowrank import POPCA
+    >>> from lacunar.observed import Observed, ObservedFile
+    >>> X = np.random.default_rng(0).normal(size=(100, 4))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Observed.from_dense(X).save(f"{folder}/rows.observed")
+    ...     file = ObservedFile(f"{folder}/rows.observed")
+    ...     file.shape, POPCA(2, solver="dense").fit(file).components_.shape
+    ((100, 4), (2, 4))
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._file = BlockFile(path)
+        header = self._file.header
+        self.shape, self.dtype, self.precision, self.error = header.shape, header.dtype, header.precision, header.error
+        self.has_labels, self.has_weights = header.labels, header.weights
+        self.nnz = int(self._file.table["entries"].sum())
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __repr__(self) -> str:
+        return (
+            f"<ObservedFile {self._file.path!r}: {self.shape[0]} x {self.shape[1]}, {self.nnz} entries, {self.dtype}>"
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        return self.batches()
+
+    def batches(self, *, start: int = 0, verbose: int = 0) -> Iterator[Any]:
+        """Walk the rows in the order of the file, a block at a time.
+
+        Parameters
+        ----------
+        start : int, default=0
+            First row, for a pass that was interrupted: `n_rows_seen_` or `n_samples_seen_` of a model that goes on with `partial_fit`.
+            What comes before is not read.
+        verbose : int, default=0
+            From 1 on, entries a second and the time left are logged every five seconds.
+
+        Returns
+        -------
+        batches : iterator of Observed, (Observed, labels) or (Observed, labels, weights)
+            What the file holds.
+
+        Raises
+        ------
+        ValueError
+            A row that is not there; then, where a block is damaged.
+        """
+        if not 0 <= start <= self.shape[0]:
+            raise ValueError(
+                f"start must be a row from 0 to {self.shape[0]}; got {start}. Pass the number of rows seen."
+            )
+        pieces = _told(self._file, self._pieces(start), verbose) if verbose else self._pieces(start)
+        return map(self._batch, pieces)
+
+    def _pieces(self, start: int = 0) -> Iterator[Piece]:
+        self._file.check_unchanged()
+        ends = np.cumsum(self._file.table["rows"].astype(np.int64))
+        first = int(np.searchsorted(ends, start, side="right"))
+        skipped = start - (int(ends[first - 1]) if first else 0)
+        for piece in ahead(self._file.blocks(first), _AHEAD):
+            yield piece.part(skipped, piece.n_rows) if skipped else piece
+            skipped = 0
+
+    def _batch(self, piece: Piece) -> Any:
+        made = (self._rows(piece), piece.labels, piece.weights)
+        return made[0] if not self.has_labels else made if self.has_weights else made[:2]
+
+    def _rows(self, piece: Piece) -> Observed:
+        return Observed._trusted(*piece[:3], (piece.n_rows, self.shape[1]))
+
+    def read(self) -> Observed:
+        """All rows, in memory.
+
+        Returns
+        -------
+        table : Observed
+        """
+        return Observed._trusted(*whole(self._file))
+
+    def labels(self) -> NDArray[Any] | None:
+        """Labels of all rows, shape (n,) or (n, targets), or None where the file has none. Entries are not read.
+
+        Returns
+        -------
+        labels : ndarray or None
+        """
+        return np.concatenate(self._file.more()[0]) if self.has_labels and len(self) else None
+
+    def weights(self) -> NDArray[np.float64] | None:
+        """Weights of all rows, shape (n,), or None where the file has none. Entries are not read.
+
+        Returns
+        -------
+        weights : ndarray or None
+        """
+        return np.concatenate(self._file.more()[1]) if self.has_weights and len(self) else None
+
+    def parts(self) -> FileParts:
+        """The rows as `fit_parts` of estimators takes them: every sum over rows reads the file once.
+
+        Returns
+        -------
+        parts : object with methods map, each and total
+            Of pairs (rows, labels), a block each.
+        """
+        return FileParts(self)
+
+
+class FileParts:
+    """The blocks of a file as parts. What `map` makes of them is made anew in every pass; sums are in the order of the file."""
+
+    def __init__(self, file: ObservedFile, steps: tuple[tuple[Step, tuple[Any, ...]], ...] = ()) -> None:
+        self._file, self._steps = file, steps
+
+    def map(self, step: Step, *given: Any) -> FileParts:
+        """Parts made by step(part, *given)."""
+        return FileParts(self._file, (*self._steps, (step, given)))
+
+    def each(self, step: Step, *given: Any) -> list[Any]:
+        """What step(part, *given) makes of every part."""
+        return [step(part, *given) for part in self._made()]
+
+    def total(self, step: Step, *given: Any) -> tuple[Any, ...]:
+        """Sums over the parts of the tuples that step(part, *given) makes."""
+        sums: list[Any] = []
+        for part in self._made():
+            found = step(part, *given)
+            sums = [_add(a, b) for a, b in zip(sums, found, strict=True)] if sums else [_own(each) for each in found]
+        return tuple(sums)
+
+    def _made(self) -> Iterator[Any]:
+        for piece in self._file._pieces():
+            part: Any = (self._file._rows(piece), piece.labels)
+            for step, given in self._steps:
+                part = step(part, *given)
+            yield part
+
+
+def _own(value: Any) -> Any:
+    return np.array(value) if isinstance(value, np.ndarray) else value
+
+
+def _add(total: Any, more: Any) -> Any:
+    """The sum, in the array of the first."""
+    total += more
+    return total
+
+
+def _told(file: BlockFile, pieces: Iterator[Piece], verbose: int) -> Iterator[Piece]:
+    """The same pieces; says how fast they come and how long the rest will take."""
+    total, done, begun = int(file.table["entries"].sum()), 0, time.perf_counter()
+    said = begun
+    for piece in pieces:
+        yield piece
+        done, now = done + len(piece.indices), time.perf_counter()
+        if now - said >= _SAID and done:
+            said, speed = now, done / (now - begun)
+            left = (total - done) / speed
+            say(
+                verbose,
+                "%s: %d of %d entries, %.1f million a second, %.0f s left",
+                file.path,
+                done,
+                total,
+                speed / 1e6,
+                left,
+            )
+
+
+def write_batches(
+    path: str | os.PathLike[str], batches: Iterable[Any], *, precision: Precision = "lossless"
+) -> ObservedFile:
+    """Write rows, with labels and weights if there are any, to a file that `ObservedFile` reads; one block is in memory at a time.
+
+    Parameters
+    ----------
+    path : path-like
+        Where; what was there is replaced in one step at the end, so that a killed run leaves the old file.
+    batches : iterable of Observed, (Observed, labels) or (Observed, labels, weights)
+        As `read_batches` yields them, all of one width and one dtype. Labels are numbers, truth values or text, of shape (m,) or
+        (m, targets); NaN where unknown.
+    precision : {"lossless", "float16", "int8"}, default="lossless"
+        Of the values in the file. "lossless" takes as few bytes as hold every value of a block exactly: 1 where all are whole numbers
+        up to 127, 2 where float16 holds them, 4 in float32, 8 in float64. "float16" takes 2, with a relative error of 2e-4 or so;
+        blocks with a value beyond 65504 stay exact. "int8" takes 1: 127 steps up to the largest value of the column in its block,
+        an error of 1 % or so; where columns are many beside the entries of a block, it is "float16".
+
+    Returns
+    -------
+    file : ObservedFile
+        The file, opened. Its `error` says what the precision lost.
+
+    Raises
+    ------
+    TypeError
+        A batch that is no `Observed`; labels that are neither numbers nor text.
+    ValueError
+        No batch at all; a batch of another width or dtype than the first; labels or weights in some batches only, or not one a
+        row; weights that are negative or not finite.
+
+    Notes
+    -----
+    O(nnz) time. Columns take 1 byte an entry where rows observe more than one column in 250 or so, 2 where they observe fewer, and an
+    eighth of a byte a cell where nearly all cells are observed. The file depends on the rows, not on how batches were cut.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from lacunar.observed import Observed, read_batches, write_batches
+    >>> table = Observed.from_dense([[1.0, float("nan")], [2.0, 3.0], [float("nan"), 4.0]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = write_batches(f"{folder}/rows.observed", read_batches(table, size=2, target=["a", "b", "c"]))
+    ...     file.read() == table, file.labels().tolist()
+    (True, ['a', 'b', 'c'])
+    """
+    numbered = enumerate(batches)
+    first = next(numbered, None)
+    if first is None:
+        raise ValueError("batches must hold at least one batch; it was empty. Pass a fresh iterator.")
+    head = _checked_batch(first[1], 0, None)
+
+    def pieces() -> Iterator[Piece]:
+        yield Piece(head[0].indptr, head[0].indices, head[0].values, *head[1:])
+        for number, batch in numbered:
+            rows, labels, weights = _checked_batch(batch, number, head)
+            yield Piece(rows.indptr, rows.indices, rows.values, labels, weights)
+
+    write_rows(path, pieces(), n_columns=head[0].shape[1], dtype=head[0].dtype, precision=precision)
+    return ObservedFile(path)
+
+
+_Batch = tuple[Observed, NDArray[Any] | None, NDArray[np.float64] | None]
+
+
+def _checked_batch(batch: Any, number: int, first: _Batch | None) -> _Batch:
+    rows, *more = batch if isinstance(batch, tuple) else (batch,)
+    if not isinstance(rows, Observed):
+        raise TypeError(
+            f"batches must hold Observed, or (Observed, labels); got {type(rows).__name__} in batch {number}. Use "
+            "Observed.from_dense, from_frame or from_scipy."
+        )
+    if first is not None and (rows.shape[1], rows.dtype) != (first[0].shape[1], first[0].dtype):
+        raise ValueError(
+            f"batches must agree in columns and dtype; got {rows.shape[1]} columns of {rows.dtype} in batch {number} after "
+            f"{first[0].shape[1]} of {first[0].dtype}. Use read_batches(..., dtype=)."
+        )
+    labels, weights = [*more, None, None][:2]
+    made = (rows, _checked_labels(labels, rows, number), _checked_weights(weights, labels, rows, number))
+    for name, mine, theirs in zip(("labels", "weights"), made[1:], first[1:] if first else made[1:], strict=True):
+        if (mine is None) != (theirs is None):
+            raise ValueError(
+                f"{name} must come with every batch or with none; batch {number if mine is None else 0} has none. Pass them all."
+            )
+    return made
+
+
+def _checked_labels(labels: Any, rows: Observed, number: int) -> NDArray[Any] | None:
+    if labels is None:
+        return None
+    made = np.asarray(labels)
+    if made.dtype.kind == "O" and all(isinstance(each, str) for each in made.ravel()):
+        made = made.astype(str)
+    if made.dtype.kind not in "biufU":
+        raise TypeError(
+            f"labels must be numbers, truth values or text; got dtype {made.dtype} in batch {number}. Leave unlabelled rows out "
+            "(drop_unlabelled=True), or use NaN."
+        )
+    if made.ndim not in (1, 2) or len(made) != rows.shape[0]:
+        raise ValueError(
+            f"labels must be one a row; got shape {made.shape} for {rows.shape[0]} rows in batch {number}. Cut both alike."
+        )
+    return made
+
+
+def _checked_weights(weights: Any, labels: Any, rows: Observed, number: int) -> NDArray[np.float64] | None:
+    if weights is None:
+        return None
+    made = np.asarray(weights, dtype=np.float64)
+    if labels is None or made.shape != (rows.shape[0],) or not np.isfinite(made).all() or (made < 0).any():
+        raise ValueError(
+            f"weights must be finite numbers of at least 0, one a row that has a label; got shape {made.shape} for {rows.shape[0]} "
+            f"rows in batch {number}. Pass (rows, labels, weights)."
+        )
+    return made
