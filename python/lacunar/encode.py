@@ -157,7 +157,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : as in `fit`
+        X : frame or array of shape (m, d)
 
         Returns
         -------

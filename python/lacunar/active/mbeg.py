@@ -50,9 +50,10 @@ class MBEG(Acquisition):
     options : {"paper"}, default=None
         "paper" is Algorithm 2 as printed: it sets `eta="theory"`, `alpha="theory"`, `lazy=False`, `pairs="half"`, `output="sampled"`,
         and refuses costs.
-    costs, random_state : see `ActivePOPCA`
-        Both laws that pairs are drawn from are tilted by 1 / sqrt(cost), which the estimate allows for. Equal costs are equation
+    costs : array-like of shape (d,) or None, default=None
+        Cost of looking at each attribute; `spent_` adds up what was paid. Both laws that pairs are drawn from are tilted by 1 / sqrt(cost), which the estimate allows for. Equal costs are equation
         (7); Theorem 7 is about these.
+    random_state : int, RandomState or None, default=None
 
     Notes
     -----

@@ -237,7 +237,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
         Parameters
         ----------
-        rows, cols : sequences of n ids, or X and y as in `fit`
+        rows, cols : sequences of n ids, or (row, column) pairs X and labels y
         y : array-like of shape (n,)
             Left out where X and y came first.
         classes : two labels, default=None
@@ -259,9 +259,9 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Parameters
         ----------
         batches : iterable of (X, y)
-            As in `fit`: what `read_pair_batches` yields, or any generator.
+            Pairs and their labels: what `read_pair_batches` yields, or any generator.
         classes : two labels, default=None
-            As in `partial_fit`.
+            Needed where the first batch holds one label only, other than bool, 0/1 or -1/1.
 
         Returns
         -------
@@ -335,7 +335,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self
 
     def add_col(self, col: Hashable, value: Any) -> Self:
-        """Make an unseen column known; see `add_row`.
+        """Make an unseen column known, before any entry of it comes.
 
         Parameters
         ----------
@@ -364,8 +364,11 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
         Parameters
         ----------
-        rows, cols, y, classes
-            As in `partial_fit`.
+        rows, cols : sequences of n ids, or (row, column) pairs X and labels y
+        y : array-like of shape (n,)
+            Left out where X and y came first.
+        classes : two labels, default=None
+            Needed where the first batch holds one label only, other than bool, 0/1 or -1/1.
         comparator : None, "majority" or array-like of n labels, default=None
             What the regret is measured against: the most frequent label in hindsight, or U at the pairs (Theorem 1).
 
@@ -425,7 +428,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
         Parameters
         ----------
-        X : (row, column) pairs, as in `fit`
+        X : n (row, column) pairs
 
         Returns
         -------
@@ -440,7 +443,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return self._live().scores(read_pairs(X), self.unseen)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Labels of pairs, as in `fit`; with given thresholds, how many each pair reaches. Shape (n,).
+        """Labels of pairs; with given thresholds, how many each pair reaches. Shape (n,).
 
         Parameters
         ----------
@@ -540,7 +543,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         return np.array([model.combine(scores[k : k + 1], k)[0] for k in range(len(scores))])
 
     def predict_one(self, row: Hashable, col: Hashable) -> Any:
-        """The label predicted for one pair; see `decision_one`.
+        """The label predicted for one pair: the sign of `decision_one`.
 
         With randomized=True the draw belongs to the trial: asking again gives the same answer until something is learned. With
         calibrate=False and no experts the value is not computed, only on which side of 0 it lies: a third to a fifth of the work.

@@ -438,7 +438,7 @@ def make_biclustered(
     graph_noise : float, default=0.0
         The paper's beta in [0, 1]: every pair of vertices is switched between edge and no edge with this probability.
     protocol : {"paper", "code"}, default="paper"
-        How the graphs are made: see `make_side_graph`.
+        How the graphs are made: "paper" switches pairs of the clique star of Section 4.1 and joins components at random; "code" does what the authors' code does.
     random_state : int, RandomState or None, default=None
 
     Returns

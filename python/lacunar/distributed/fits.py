@@ -22,7 +22,7 @@ def apply(model: Any, X: Any, method: str = "predict") -> list[NDArray[Any]]:
     ----------
     model : fitted estimator
         Sent to every worker once.
-    X : as in `shards`
+    X : dask array (n, d), dask dataframe, path of a folder of Parquet files, or iterable of tables or delayed tables
     method : str, default="predict"
 
     Returns
@@ -63,7 +63,8 @@ def gram(X: Any, Y: Any = None, *, reference_scale: float, **options: Any) -> li
 
     Parameters
     ----------
-    X, Y : as in `shards`
+    X, Y : dask array (n, d), dask dataframe, path of a folder of Parquet files, or iterable of tables or delayed tables
+        Rows of the two sides.
     reference_scale : float
         The count scale c, a number > 0; a shard cannot know the mean over all rows.
     options
@@ -112,7 +113,7 @@ def fit_popca(model: POPCA, X: Any, *, keep: bool = True) -> POPCA:
     ----------
     model : POPCA
         robust=None, and n_components not "holdout". It is not changed.
-    X : as in `shards`
+    X : dask array (n, d), dask dataframe, path of a folder of Parquet files, or iterable of tables or delayed tables
     keep : bool, default=True
         Whether workers hold rows between steps, in float64 beside what they read, or read shards again: four times for a table,
         and at every step of refinement or product.
@@ -161,8 +162,9 @@ def fit_slrm(model: SLRMRegressor, X: Any, y: Any, *, keep: bool = True) -> SLRM
     model : SLRMRegressor
         With solver="em" or "als". `random_state`, `n_jobs` (threads of a task) and `verbose` (steps, printed here) count too. It
         is not changed.
-    X : as in `shards`
-    y : as in `shards`
+    X : dask array (n, d), dask dataframe, path of a folder of Parquet files, or iterable of tables or delayed tables
+    y : None, str, dask array or series, or iterable with as many pieces
+        A str names the column that holds the labels.
         Labels of every shard, (n_i,) or (n_i, targets), NaN where unknown.
     keep : bool, default=True
         Whether workers hold the standardised rows between steps, twice their size, or read and standardise shards again.
@@ -215,7 +217,9 @@ def fit_karma(model: Any, X: Any, y: Any, *, classes: Any = None, rounds: int = 
     ----------
     model : KarmaOnlineClassifier or KarmaOnlineRegressor
         gamma 1, 2 or 3, and solver "auto" or "primal". Set `rho` to 1 / (C N) for N rows in all. It is not changed.
-    X, y : as in `shards`
+    X : dask array (n, d), dask dataframe, path of a folder of Parquet files, or iterable of tables or delayed tables
+    y : None, str, dask array or series, or iterable with as many pieces
+        A str names the column that holds the labels.
     classes : sequence, default=None
         All labels, for a classifier.
     rounds : int, default=1

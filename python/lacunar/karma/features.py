@@ -33,7 +33,7 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     gamma : float, default=2
-        As in `KarmaClassifier`.
+        Longest sequence of observed columns that features tell apart, >= 1.
     method : {"auto", "exact", "nystroem"}, default="auto"
         "exact" gives sparse features, o for gamma = 1 and o^2 for gamma = 2 of a row with o entries; "nystroem" dense ones from
         kernel values with landmark rows, for any gamma. "auto" is "exact" for gamma 1 and 2 where the
@@ -41,11 +41,17 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     n_components : int, default=300
         Landmarks, at most the number of rows.
     count_scale : "mean", "raw" or float, default="mean"
+        Number by which counts of common columns are divided: the mean number of observed entries of a training row, 1, or a
+        number > 0.
     indicators : bool, default=False
+        Whether the kernel also compares which entries are observed.
     normalize : {"trace", "cosine", None}, default="trace"
+        Divide the kernel by its mean training diagonal, or by the norm of both rows.
     standardize : bool, default=True
+        Centre columns and divide by the standard deviation, over observed entries (weighted). Constant columns are only
+        centred.
     constant : bool, default=True
-        As in `KarmaClassifier`.
+        Whether every row has a constant column of ones, always observed.
     memory_limit : int, default=2**31
         Bytes that exact features of one call may take: 12 to 16 an entry.
     sparse_missing : {"absent", "nan"}, default="absent"

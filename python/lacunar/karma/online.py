@@ -282,7 +282,7 @@ class KarmaOnline(KarmaBase):
         return self
 
     def predict_one(self, x: Mapping[Any, float]) -> Any:
-        """Prediction for one row given as a dict; see `learn_one`.
+        """Prediction for one row given as a dict, before `learn_one` takes it.
 
         Parameters
         ----------
@@ -343,8 +343,16 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         state_["clock"][3], which bounds the change of f(x) / sqrt(k(x, x)).
     budget_policy : {"remove", "project"}, default="remove"
         Drop such rows, or spread them over the rows that stay.
-    count_scale, indicators, normalize, standardize
-        As in `KarmaClassifier`, of the rows of `fit` or of the first batch.
+    count_scale : "mean", "raw" or float, default="mean"
+        Number by which counts of common columns are divided: the mean number of observed entries of a row of `fit` or of the first batch, 1, or a
+        number > 0.
+    indicators : bool, default=False
+        Whether the kernel also compares which entries are observed.
+    normalize : {"trace", "cosine", None}, default="trace"
+        Divide the kernel by its mean diagonal over those rows, or by the norm of both rows.
+    standardize : bool, default=True
+        Centre columns and divide by the standard deviation, over observed entries (weighted). Constant columns are only
+        centred.
     class_weight : dict, default=None
         Weights of the classes by label.
     options : {"paper"}, default=None
@@ -508,7 +516,7 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         Parameters
         ----------
         batches : iterable of (X, y) or (X, y, sample_weight)
-            As in `partial_fit`.
+            Rows, their answers and weights: what `lacunar.observed.read_batches` yields, or any generator.
         classes : array-like of shape (k,)
             All labels.
 
@@ -533,8 +541,14 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
 
         Parameters
         ----------
-        X, y, classes, sample_weight
-            As in `partial_fit`.
+        X : table of shape (n, d)
+            Rows in the order of the stream; missing entries are NaN, null, or not stored.
+        y : array-like of shape (n,)
+            Their labels.
+        classes : array-like of shape (k,), default=None
+            All labels; needed in the first call unless y has them all.
+        sample_weight : array-like of shape (n,), default=None
+            Weights, >= 0; None is 1.
         regret : bool, default=False
             Also solve the batch problem on these rows (gamma 1, 2 or 3) and compare with its mean loss.
 
@@ -603,15 +617,24 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
     max_iter : int, default=1
         Passes of `fit` over the rows.
     solver : {"auto", "primal", "support"}, default="auto"
-        As in `KarmaOnlineClassifier`.
+        "primal" keeps one weight table (gamma 1, 2 or 3), "support" the rows that had a slope. "auto" is "primal" where it can be
+        and no budget is given. `solver_` says which.
     budget : int, default=None
-        Most rows that "support" stores, as there.
+        Most rows that "support" stores; those of least |coef| sqrt(k(x, x)) leave.
     budget_policy : {"remove", "project"}, default="remove"
         Drop such rows, or spread them over the rows that stay.
-    count_scale, indicators, normalize, standardize
-        As in `KarmaRegressor`, of the rows of `fit` or of the first batch.
+    count_scale : "mean", "raw" or float, default="mean"
+        Number by which counts of common columns are divided: the mean number of observed entries of a row of `fit` or of the first batch, 1, or a
+        number > 0.
+    indicators : bool, default=False
+        Whether the kernel also compares which entries are observed.
+    normalize : {"trace", "cosine", None}, default="trace"
+        Divide the kernel by its mean diagonal over those rows, or by the norm of both rows.
+    standardize : bool, default=True
+        Centre columns and divide by the standard deviation, over observed entries (weighted). Constant columns are only
+        centred.
     options : {"paper"}, default=None
-        "paper" is Algorithm 1 of [1]_ to the letter, as in `KarmaOnlineClassifier`, with `intercept_` 0. The squared loss without
+        "paper" is Algorithm 1 of [1]_ to the letter, on the kernel of Theorem 4, with `intercept_` 0. The squared loss without
         a cap on its steps diverges unless rho is near 2 k(x, x). docs/as-printed.md.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
@@ -626,8 +649,21 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
     ----------
     intercept_ : float or ndarray of shape (t,)
         Weighted mean of y in `fit` or the first batch, taken off before the steps and added to predictions.
-    solver_, state_, n_rows_seen_, mean_, scale_, observed_columns_, kernel_, n_iter_, n_features_in_, feature_names_in_
-        As in `KarmaOnlineClassifier`.
+    solver_ : str
+        "primal" or "support".
+    state_ : dict
+        The weights, from which `partial_fit` goes on.
+    n_rows_seen_ : int
+        Rows learned from, as often as they were.
+    mean_, scale_, observed_columns_ : ndarrays of shape (d,)
+        Mean and standard deviation of every column, and whether values in it count; after `partial_fit` all do.
+    kernel_ : KernelForm
+        The kernel with its count scale and trace.
+    n_iter_ : int
+        Passes of `fit`.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (d,)
+        Only when X has column names.
 
     Raises
     ------
@@ -641,7 +677,9 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
 
     Notes
     -----
-    As in `KarmaOnlineClassifier`.
+    Predictions are by the mean of the iterates with weights t (`options="paper"`: the plain mean). A weight scales a step, which is
+    near repetition of the row. `score_stream` predicts each row before it learns it. O(o^2) a row of o entries on the table of
+    gamma 2, O(stored rows) kernel values on stored rows.
 
     References
     ----------
@@ -752,7 +790,7 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         Parameters
         ----------
         batches : iterable of (X, y) or (X, y, sample_weight)
-            As in `partial_fit`.
+            Rows, their answers and weights: what `lacunar.observed.read_batches` yields, or any generator.
 
         Returns
         -------
@@ -769,8 +807,12 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
 
         Parameters
         ----------
-        X, y, sample_weight
-            As in `partial_fit`.
+        X : table of shape (n, d)
+            Rows in the order of the stream; missing entries are NaN, null, or not stored.
+        y : array-like of shape (n,) or (n, t)
+            Their targets.
+        sample_weight : array-like of shape (n,), default=None
+            Weights, >= 0; None is 1.
         regret : bool, default=False
             Also solve the batch problem on these rows (gamma 1, 2 or 3) and compare with its mean loss.
 

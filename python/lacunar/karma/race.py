@@ -515,7 +515,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         folds : sequence of index arrays or None
             A partition of the rows; None is leave-one-out.
         deadline : float, default=None
-            As in `fit`.
+            A time of `time.perf_counter`: what has not begun by then is left out.
 
         Returns
         -------
@@ -550,7 +550,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         grid : Grid
             Kernels and C.
         deadline : float, default=None
-            As in `fit`.
+            A time of `time.perf_counter`: what has not begun by then is left out.
 
         Returns
         -------
@@ -569,7 +569,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         Z : ndarray of shape (n, p)
             Columns standardised as in `fit`.
         complete : callable, default=None
-            As in `fit`.
+            From Z to Z with the missing entries filled, where `fit` had one.
 
         Returns
         -------

@@ -114,7 +114,7 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
 
     Notes
     -----
-    `sample_weight` means repetition, as in `KarmaClassifier`. A row with nothing observed gets the mean of y, corrected
+    `sample_weight` means repetition: a row of weight 2 counts as two rows everywhere. A row with nothing observed gets the mean of y, corrected
     by the constant column. "gram" takes O(n^2) memory and n^3/3 multiplications; "primal" O(d^2) memory and O(n o^2) a
     sweep for gamma 2.
 

@@ -316,8 +316,22 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
         Kernels without and with the observed-indicator part.
     normalize : sequence of {"trace", "cosine", None}, default=("trace", "cosine")
         Normalisations to try.
-    count_scale, standardize, class_weight, tol, max_iter, sparse_missing, n_jobs
-        As in `KarmaClassifier`.
+    count_scale : "mean", "raw" or float, default="mean"
+        Number by which counts of common columns are divided: the mean number of observed entries of a training row, 1, or a
+        number > 0.
+    standardize : bool, default=True
+        Centre columns and divide by the standard deviation, over observed entries (weighted). Constant columns are only
+        centred.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes by label; "balanced" gives all classes the same total weight.
+    tol : float, default=1e-3
+        Relative duality gap at which the iterative losses of `refit_loss` stop.
+    max_iter : int, default=1000
+        Their most passes over the rows.
+    sparse_missing : {"absent", "nan"}, default="absent"
+        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
+    n_jobs : int, default=None
+        Threads of the kernel and of the search. None is 1, -1 all processors.
     cv : "loo", "holdout", int, splitter or iterable of splits, default="loo"
         How kernels and C are scored; "holdout" is a quarter of the rows at random, as in [1]_. Integers make stratified
         folds, plain ones where a class has fewer members.
@@ -583,8 +597,16 @@ class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
         Kernels without and with the observed-indicator part.
     normalize : sequence of {"trace", "cosine", None}, default=("trace", "cosine")
         Normalisations to try.
-    count_scale, standardize, sparse_missing, n_jobs
-        As in `KarmaRegressor`.
+    count_scale : "mean", "raw" or float, default="mean"
+        Number by which counts of common columns are divided: the mean number of observed entries of a training row, 1, or a
+        number > 0.
+    standardize : bool, default=True
+        Centre columns and divide by the standard deviation, over observed entries (weighted). Constant columns are only
+        centred.
+    sparse_missing : {"absent", "nan"}, default="absent"
+        What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
+    n_jobs : int, default=None
+        Threads of the kernel and of the search. None is 1, -1 all processors.
     cv : "loo", "holdout", int, splitter or iterable of splits, default="loo"
         How kernels and C are scored; "holdout" is a quarter of the rows at random, as in [1]_.
     max_search_rows : int, default=1000

@@ -159,7 +159,7 @@ def loo_path(gram: _Floats, Y: _Floats, Cs: Sequence[float] | _Floats, weight: A
     Y : ndarray of shape (n, k)
         Targets, one column an output.
     Cs : sequence of g floats
-        Values of C, > 0, as in `solve_ridge`.
+        Values of C, > 0: weights of the summed squared loss.
     weight : array-like of shape (n,), default=None
         Sample weights, >= 0. Leaving out a row leaves out its whole weight.
 

@@ -85,7 +85,7 @@ def gamma_needed(regularity: float, epsilon: float, *, lipschitz: float = 1.0) -
     Parameters
     ----------
     regularity : float
-        lambda, in (0, 1]; see `truncation_bound`.
+        lambda, in (0, 1]: the least eigenvalue by which observed entries tell the missing ones (`truncation_bound`).
     epsilon : float
         > 0.
     lipschitz : float, default=1.0
@@ -230,7 +230,7 @@ def regret_bound(
     n_features, gamma : int
         d and gamma, >= 1.
     regularity : float
-        lambda, in (0, 1]; see `truncation_bound`.
+        lambda, in (0, 1]: the least eigenvalue by which observed entries tell the missing ones (`truncation_bound`).
     rho : float, default=None
         Of the steps 1 / (rho t); None is `theory_rho`.
     largest : float, default=1.0

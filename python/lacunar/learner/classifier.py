@@ -263,7 +263,7 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : as in `fit`, shape (m, d)
+        X : array, frame or sparse matrix of shape (m, d)
 
         Returns
         -------
@@ -278,7 +278,7 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : as in `fit`, shape (m, d)
+        X : array, frame or sparse matrix of shape (m, d)
 
         Returns
         -------
@@ -292,7 +292,7 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : as in `fit`, shape (m, d)
+        X : array, frame or sparse matrix of shape (m, d)
 
         Returns
         -------
@@ -305,7 +305,7 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : as in `fit`, shape (m, d)
+        X : array, frame or sparse matrix of shape (m, d)
 
         Returns
         -------
@@ -323,7 +323,7 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : as in `fit`, shape (m, d)
+        X : array, frame or sparse matrix of shape (m, d)
         level : float, default=0.9
             Coverage asked for.
 
@@ -353,7 +353,7 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : as in `fit`, shape (m, d)
+        X : array, frame or sparse matrix of shape (m, d)
             Rows with entries to measure.
         cost : array-like of shape (d,), default=None
             Prices of the columns, above 0: values are divided by them.
@@ -375,7 +375,7 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : as in `fit`, shape (m, d)
+        X : array, frame or sparse matrix of shape (m, d)
         y : array-like of shape (m,)
             Labels.
         sample_weight : array-like of shape (m,), default=None
@@ -394,7 +394,7 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : as in `fit`, shape (m, d)
+        X : array, frame or sparse matrix of shape (m, d)
             Rows that the model has not seen say most.
         y : array-like of shape (m,)
             Labels.

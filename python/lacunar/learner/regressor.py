@@ -209,7 +209,7 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
 
         Parameters
         ----------
-        X : as in `fit`, shape (m, d)
+        X : array, frame or sparse matrix of shape (m, d)
         return_std : bool, default=False
             Whether standard deviations come too: of the target around its prediction, given what the row has and lacks.
 
@@ -231,7 +231,7 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
 
         Parameters
         ----------
-        X : as in `fit`, shape (m, d)
+        X : array, frame or sparse matrix of shape (m, d)
         level : float, default=0.9
             Coverage asked for.
 
@@ -258,7 +258,7 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
 
         Parameters
         ----------
-        X : as in `fit`, shape (m, d)
+        X : array, frame or sparse matrix of shape (m, d)
             Rows with entries to measure.
         cost : array-like of shape (d,), default=None
             Prices of the columns, above 0: values are divided by them.
@@ -310,7 +310,7 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
 
         Parameters
         ----------
-        X : as in `fit`, shape (m, d)
+        X : array, frame or sparse matrix of shape (m, d)
             Rows that the model has not seen say most.
         y : array-like of shape (m,) or (m, targets)
             Numbers.

@@ -53,7 +53,7 @@ class MPCRRegressor(SubspaceRegression):
     tol : float, default=1e-4
         Change of the subspace at which they stop.
     gate : float or None, default=None
-        gamma of (6), as in `SLRMRegressor`.
+        gamma of (6): rows with lambda_min(U_O^T U_O) D / o < 1 - gate get the mean label. None is no gate.
     standardize : bool, default=True
         Subtract column means and divide by standard deviations, over observed entries.
     clip : float or None, default=8.0
@@ -66,8 +66,21 @@ class MPCRRegressor(SubspaceRegression):
 
     Attributes
     ----------
-    components_, coef_, feature_coef_, intercept_, ridge_, mean_, scale_, n_iter_, converged_, n_singular_, n_features_in_
-        As in `SLRMRegressor`.
+    components_ : ndarray of shape (d, D)
+        Orthonormal rows that span the subspace of the standardised rows.
+    coef_ : ndarray of shape (d,)
+        Weights in the coordinates of `components_`.
+    feature_coef_ : ndarray of shape (D,)
+        The same in units of the data's columns.
+    intercept_ : float
+    ridge_ : float
+        Ridge on codes.
+    mean_, scale_ : ndarrays of shape (D,)
+        Of the columns, over observed entries.
+    n_iter_, n_singular_ : int
+        Sweeps, and rows whose code was not unique.
+    converged_ : bool
+    n_features_in_ : int
 
     See Also
     --------
@@ -188,7 +201,7 @@ class SMPCRRegressor(SubspaceRegression):
         Passes; the best on held-out rows is kept.
     validation_fraction : float, default=0.25
     gate : float or None, default=None
-        gamma of (6), as in `SLRMRegressor`.
+        gamma of (6): rows with lambda_min(U_O^T U_O) D / o < 1 - gate get the mean label. None is no gate.
     standardize : bool, default=True
         Subtract column means and divide by standard deviations, over observed entries.
     clip : float or None, default=8.0
@@ -201,8 +214,20 @@ class SMPCRRegressor(SubspaceRegression):
 
     Attributes
     ----------
-    components_, coef_, feature_coef_, intercept_, mean_, scale_, n_iter_, n_singular_, validation_errors_, n_features_in_
-        As in `SLRMRegressor`.
+    components_ : ndarray of shape (d, D)
+        Orthonormal rows that span the subspace of the standardised rows.
+    coef_ : ndarray of shape (d,)
+        Weights in the coordinates of `components_`.
+    feature_coef_ : ndarray of shape (D,)
+        The same in units of the data's columns.
+    intercept_ : float
+    mean_, scale_ : ndarrays of shape (D,)
+        Of the columns, over observed entries.
+    n_iter_, n_singular_ : int
+        Passes, and rows whose code was not unique.
+    validation_errors_ : list of float
+        Mean squared error on held-out rows after each pass.
+    n_features_in_ : int
 
     See Also
     --------

@@ -103,8 +103,20 @@ class SLRMOnlineRegressor(SubspaceRegression):
 
     Attributes
     ----------
-    components_, coef_, feature_coef_, intercept_, sizes_, tau_, ridge_, mean_, scale_, observed_columns_, n_features_in_
-        As in `SLRMRegressor`.
+    components_ : ndarray of shape (d, D)
+        Orthonormal rows that span the subspace of the standardised rows.
+    coef_ : ndarray of shape (d,)
+        Weights in the coordinates of `components_`.
+    feature_coef_ : ndarray of shape (D,)
+        The same in units of the data's columns.
+    intercept_ : float
+    sizes_ : ndarray of shape (d,)
+        Lengths of the columns of the basis in which codes have variance `tau_`.
+    tau_, ridge_ : float
+        Variance of a code, and the ridge on codes.
+    mean_, scale_, observed_columns_ : ndarrays of shape (D,)
+        Mean and standard deviation of the columns, and whether one was ever observed.
+    n_features_in_ : int
     sigma2_ : float or None
         Variance of an entry's noise (standardised); None for `options="paper"` and `correlation="per-column"`.
     state_ : dict
@@ -280,7 +292,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
         Parameters
         ----------
         batches : iterable of (X, y)
-            As in `partial_fit`: what `lacunar.observed.read_batches` yields with a target, or any generator.
+            Rows and their labels, NaN where unknown: what `lacunar.observed.read_batches` yields with a target, or any generator.
 
         Returns
         -------

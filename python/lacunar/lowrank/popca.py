@@ -377,9 +377,9 @@ class POPCA(SubspaceModel):
         Parameters
         ----------
         batches : iterable of X or (X, y)
-            X as in `partial_fit`, y ignored: what `lacunar.observed.read_batches` yields, or any generator.
+            Rows X, y ignored: what `lacunar.observed.read_batches` yields, or any generator.
         shift : array-like of shape (d,), default=None
-            As in `partial_fit`.
+            What is subtracted before summing, for precision only; the means of the first batch.
 
         Returns
         -------

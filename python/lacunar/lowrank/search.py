@@ -76,7 +76,7 @@ class SLRMRegressorCV(SubspaceRegression):
     cv_results_ : dict of arrays
         One row a combination, in scikit-learn's keys.
     components_, coef_, feature_coef_, intercept_, sigma2_, ridge_ and the rest
-        Of the model fitted to all rows with `best_params_`, as in `SLRMRegressor`.
+        Attributes of the `SLRMRegressor` that is fitted to all rows with `best_params_`.
 
     Notes
     -----

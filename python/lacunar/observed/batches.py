@@ -380,7 +380,7 @@ class RowBatches:
         Parameters
         ----------
         batches : iterable of X or (X, y)
-            X as in `partial_fit`, y ignored: what `lacunar.observed.read_batches` yields, or any generator.
+            Rows X, y ignored: what `lacunar.observed.read_batches` yields, or any generator.
 
         Returns
         -------
