@@ -101,7 +101,7 @@ def test_oldest_versions_are_those_promised(project):
     extras = project["project"]["optional-dependencies"]
     promised = [
         *project["project"]["dependencies"],
-        *(line for name in ("plot", "frames", "distributed", "test") for line in extras[name]),
+        *(line for name in ("cli", "plot", "frames", "distributed", "test") for line in extras[name]),
     ]
     floors = dict(re.sub(r"\[.*]", "", line).split(">=") for line in promised if ">=" in line)
     oldest = dict(lines)  # and what others' old releases need besides
