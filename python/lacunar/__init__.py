@@ -11,6 +11,8 @@ from typing import Any as _Any
 from lacunar._config import __version__, show_config
 
 if _TYPE_CHECKING:
+    from lacunar.completion import OnlineMatrixClassifier
+    from lacunar.encode import TableEncoder
     from lacunar.karma import (
         KarmaClassifier,
         KarmaClassifierCV,
@@ -19,10 +21,14 @@ if _TYPE_CHECKING:
         KarmaRegressor,
         KarmaRegressorCV,
     )
+    from lacunar.learner import LacunarClassifier, LacunarRegressor
+    from lacunar.lowrank import POPCA, LowRankImputer, SLRMRegressor
     from lacunar.observed import Observed
     from lacunar.persistence import load_model, save_model
+    from lacunar.plotting import MissingnessDisplay
 
 __all__ = [
+    "POPCA",
     "KarmaClassifier",
     "KarmaClassifierCV",
     "KarmaOnlineClassifier",
@@ -31,7 +37,12 @@ __all__ = [
     "KarmaRegressorCV",
     "LacunarClassifier",
     "LacunarRegressor",
+    "LowRankImputer",
+    "MissingnessDisplay",
     "Observed",
+    "OnlineMatrixClassifier",
+    "SLRMRegressor",
+    "TableEncoder",
     "__version__",
     "compare",
     "load_model",
@@ -45,7 +56,13 @@ _FAMILIES = (
 _HOME = {  # of names that are imported on first use: `lacunar --version` waits for none of them
     **{name: "karma" for name in __all__ if name.startswith("Karma")},
     **{name: "learner" for name in __all__ if name.startswith("Lacunar")},
+    "LowRankImputer": "lowrank",
+    "MissingnessDisplay": "plotting",
     "Observed": "observed",
+    "OnlineMatrixClassifier": "completion",
+    "POPCA": "lowrank",
+    "SLRMRegressor": "lowrank",
+    "TableEncoder": "encode",
     "compare": "comparison",
     "load_model": "persistence",
     "save_model": "persistence",
