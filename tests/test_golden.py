@@ -33,7 +33,9 @@ def test_stored_models_answer_as_they_did(name):
 
 @pytest.mark.parametrize("name", [name for name, case in record.CASES.items() if case.fits])
 def test_new_fits_answer_as_they_did(name):
-    assert_same(record.answers(record.fitted(name)), expected(name), record.CASES[name].rtol)
+    found, wanted = record.answers(record.fitted(name)), expected(name)
+    assert found.keys() - wanted.keys() <= {"predict_proba"}  # which more models have now
+    assert_same({key: found.get(key) for key in wanted}, wanted, record.CASES[name].rtol)
 
 
 def test_generators_kernels_and_folds_answer_as_they_did():

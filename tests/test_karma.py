@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from reference.online import as_printed
+from scipy.optimize import minimize_scalar
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning
@@ -16,7 +17,11 @@ from lacunar import (
     KarmaRegressor,
     KarmaRegressorCV,
 )
+from lacunar.karma.classifier import LOSSES
+from lacunar.karma.solvers import one_vs_rest, solve_classes, solve_ridge
 from lacunar.kernels import karma_kernel
+from lacunar.observed import Observed
+from lacunar.observed.columns import scale_columns
 
 CLASSIFIERS = [KarmaClassifier, KarmaClassifierCV]
 EVERY = [*CLASSIFIERS, KarmaRegressor, KarmaRegressorCV]
@@ -131,13 +136,106 @@ def test_probabilities(classes):
         KarmaClassifierCV(),
         KarmaClassifierCV(options=None),
         CalibratedClassifierCV(KarmaClassifier(), cv=3),
+        *(KarmaClassifier(loss=loss) for loss in LOSSES if loss != "logistic"),
+        *(KarmaClassifier(loss=loss, solver="primal") for loss in ("squared", "hinge")),
+        *(KarmaOnlineClassifier(loss=loss) for loss in ("squared", "hinge", "logistic")),
     ]
     for model in models:
         shares = model.fit(X, codes).predict_proba(X)
         np.testing.assert_allclose(shares.sum(axis=1), 1)
         truth = shares[np.arange(len(codes)), codes]
         assert -np.log(truth).mean() < 0.9 * np.log(classes)
-    assert not hasattr(KarmaClassifier(), "predict_proba")
+        np.testing.assert_array_equal(model.classes_[shares.argmax(axis=1)], model.predict(X))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_probabilities_are_of_exact_leave_one_out_values(classes, weighted):
+    X, y = table(n=40)
+    codes = np.digitize(y, np.quantile(y, np.arange(1, classes) / classes))
+    weight = np.random.default_rng(0).choice([0.5, 1, 3], 40) if weighted else np.ones(40)
+    model = KarmaClassifier(C=0.3).fit(X, codes, weight)
+    rows = scale_columns(Observed.from_dense(X), model._columns())
+    gram = model.kernel_.gram(rows)
+    targets = one_vs_rest(codes, classes)
+    left_out = np.empty_like(targets)
+    for i in range(40):
+        rest = np.maximum(weight - (np.arange(40) == i), 0)  # without one repetition of row i
+        left_out[i] = gram[i] @ solve_ridge(gram, targets, 0.3, rest)
+    a = slope_by_definition(left_out, codes, weight)
+    np.testing.assert_allclose(model.calibration_, [a, *np.zeros(targets.shape[1])], atol=1e-5)
+    made = np.exp(a) * (gram @ model.dual_coef_)
+    made = made if classes > 2 else np.column_stack([np.zeros(40), made])
+    shares = np.exp(made) / np.exp(made).sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(model.predict_proba(X), shares, atol=1e-4)
+
+
+def test_a_third_of_many_rows_is_left_out_whatever_their_order():
+    X, y = table(n=1200)
+    order = np.argsort(y)
+    model = KarmaClassifier().fit(X[order], y[order] > 0)
+    rows = scale_columns(Observed.from_dense(X[order]), model._columns())
+    coef = solve_ridge(model.kernel_.gram(rows), one_vs_rest((y[order] > 0).astype(int), 2), 1.0)
+    np.testing.assert_allclose(model.dual_coef_, coef, rtol=1e-9, atol=1e-12)
+    held = model._left_out((y[order] > 0).astype(int))
+    assert len(held) == 400
+    assert abs((y[order][held] > 0).mean() - (y > 0).mean()) < 0.01
+
+
+@pytest.mark.parametrize(
+    ("loss", "solver"), [("hinge", "gram"), ("crammer_singer", "gram"), ("hinge", "primal"), ("squared", "primal")]
+)
+def test_other_solvers_calibrate_on_rows_that_they_left_out(loss, solver):
+    X, y = table(n=120)
+    codes = np.digitize(y, [-0.5, 0.5])
+    model = KarmaClassifier(loss=loss, solver=solver, tol=1e-6).fit(X, codes)
+    plain = KarmaClassifier(loss=loss, solver=solver, tol=1e-6)._fit(X, codes, None, calibrated=False)
+    bound = np.sqrt(2e-6 * 120)  # of v by strong convexity, the objective being at most the number of rows at v = 0
+    np.testing.assert_allclose(model.decision_function(X), plain.decision_function(X), atol=bound)
+    held = model._left_out(codes)
+    folds = [held] if solver == "primal" else [held[start : start + 24] for start in range(0, 120, 24)]
+    values = []
+    for fold in folds:
+        without = np.ones(120)
+        without[fold] = 1e-9  # the columns and the kernel are those of all rows
+        values.append(KarmaClassifier(loss=loss, solver="gram", tol=1e-7)._fit(X, codes, None, calibrated=False))
+        values[-1] = _values_with(values[-1], X, codes, without)[fold]
+    found = slope_by_definition(np.concatenate(values), codes[held], np.ones(len(held)))
+    assert model.calibration_[0] == pytest.approx(found, abs=0.03)
+
+
+def _values_with(model, X, codes, upper):
+    """Values of all rows after a fit with these weights and the kernel of a model."""
+    gram = model.kernel_.gram(scale_columns(Observed.from_dense(X), model._columns()))
+    coef, _ = solve_classes(gram, codes, 3, upper, loss=model.loss, tol=1e-7, max_iter=10_000, verbose=0)
+    return gram @ coef
+
+
+def slope_by_definition(values, codes, weight):
+    """a of softmax(e^a F) by maximum a posteriori."""
+    outputs = values.shape[1]
+    usual = np.log(2) if outputs == 1 else np.log(max(outputs / 2, 1))
+
+    def loss(a):
+        logits = np.exp(a) * (values if outputs > 1 else np.column_stack([np.zeros(len(values)), values]))
+        logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+        return -weight @ logs[np.arange(len(codes)), codes] + 0.5 * (a - usual) ** 2
+
+    return minimize_scalar(loss, bounds=(-5, 5), method="bounded", options={"xatol": 1e-8}).x
+
+
+def test_streams_calibrate_on_values_before_rows_are_learned():
+    X, y = table(n=1500)
+    model = KarmaOnlineClassifier(loss="squared").partial_fit(X[:100], y[:100] > 0, classes=[False, True])
+    scores = [model.score_stream(X[k : k + 350], y[k : k + 350] > 0) for k in range(100, 1500, 350)]
+    values = np.concatenate([score.values for score in scores])[-1000:]
+    np.testing.assert_array_equal(model.recent_[:, :1], values)
+    found = slope_by_definition(values, (y[-1000:] > 0).astype(int), np.ones(1000))
+    assert model._calibration()[0] == pytest.approx(found, abs=1e-5)
+    begun = KarmaOnlineClassifier(loss="logistic").begin_at(KarmaClassifier(loss="logistic").fit(X, y > 0))
+    np.testing.assert_allclose(
+        begun.predict_proba(X), KarmaClassifier(loss="logistic").fit(X, y > 0).predict_proba(X), atol=1e-6
+    )
 
 
 def test_unfinished_solver_warns_with_its_gap():

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -18,9 +17,10 @@ from lacunar._log import say
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._threads import thread_count
+from lacunar.karma.calibrate import logistic_probabilities, probabilities
 from lacunar.karma.solvers import Shape, choose_solver, gram_bytes, warn_if_unfinished
 from lacunar.karma.support import OnlineModel
-from lacunar.karma.table import PrimalModel, has_map
+from lacunar.karma.table import AscentResult, PrimalModel, has_map
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
@@ -30,6 +30,8 @@ _Floats = NDArray[np.float64]
 Engine = PrimalModel | OnlineModel
 
 _BLOCK_VALUES = 2**23  # kernel values held at once by predictions: 64 MB
+_NOTHING = 1e-9  # of a weight
+_ROUGH = 10  # times the tolerance, to which the rows without some others are solved
 _FINE_TOL = 1e-4  # a float32 table stalls at relative gaps of 1e-6 to 1e-5
 
 
@@ -233,7 +235,10 @@ class KarmaBatch(KarmaBase):
 
     def _forget(self) -> None:
         """Drop what an earlier fit by another solver learned."""
-        for name in ("state_", "_engine", "gap_", "support_", "support_rows_", "dual_coef_", "n_support_"):
+        for name in (
+            *("state_", "_engine", "gap_", "support_", "support_rows_", "dual_coef_", "n_support_"),
+            "calibration_",
+        ):
             self.__dict__.pop(name, None)
 
     def _gram(self, rows: Observed) -> NDArray[Any]:
@@ -253,8 +258,10 @@ class KarmaBatch(KarmaBase):
         self.support_rows_ = rows if len(used) == len(coef) else rows[used]
         self.dual_coef_ = coef[used]
 
-    def _ascend(self, rows: Observed, targets: _Floats, weight: _Floats) -> None:
-        """Dual coordinate ascent on the weight table."""
+    def _ascend(
+        self, rows: Observed, targets: _Floats, weight: _Floats, held: NDArray[np.intp] | None = None
+    ) -> _Floats | None:
+        """Dual coordinate ascent on the weight table; what comes back are values of the rows `held` without them."""
 
         def report(sweep: int, gap: float) -> None:
             say(self.verbose, "[primal] sweep %d: duality gap met %.3g", sweep, gap)
@@ -271,19 +278,38 @@ class KarmaBatch(KarmaBase):
             dtype="float64" if fine else "float32",
             memory_limit=int(self.memory_limit),
         )
-        result = engine.ascend(
-            rows,
-            targets,
-            self.C * weight,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            rng=generator(fixed_seed(self.random_state)),
-            n_threads=thread_count(self.n_jobs),
-            progress=report,
-        )
+        options: dict[str, Any] = {
+            "tol": self.tol,
+            "max_iter": self.max_iter,
+            "rng": generator(fixed_seed(self.random_state)),
+            "n_threads": thread_count(self.n_jobs),
+            "progress": report,
+        }
+        result = engine.ascend(rows, targets, self.C * weight, **options)
+        values = None if held is None else self._without(engine, rows, targets, weight, held, result, options)
         self._adopt(engine)
         self.n_iter_, self.gap_ = int(result.n_iter), float(result.gap)
         warn_if_unfinished([result], self.loss, self.tol)
+        return values
+
+    def _without(
+        self,
+        engine: PrimalModel,
+        rows: Observed,
+        targets: _Floats,
+        weight: _Floats,
+        held: NDArray[np.intp],
+        result: AscentResult,
+        options: dict[str, Any],
+    ) -> _Floats:
+        """Values of rows, after an ascent from the solution to the one where these rows weigh next to nothing; the engine stays at the solution."""
+        without, kept = self.C * weight, engine.first.copy()
+        without[held] *= _NOTHING
+        before = result._replace(coef=result.coef.copy())
+        engine.ascend(rows, targets, without, before=before, **options | {"tol": _ROUGH * self.tol, "progress": None})
+        values = engine.decide(rows[held], n_threads=options["n_threads"])
+        engine.go_to(kept)
+        return values
 
     def _expansion(self, rows: Observed) -> _Floats:
         if self.solver_ == "primal":
@@ -307,13 +333,10 @@ def label_of(values: _Floats, classes: NDArray[Any]) -> NDArray[Any]:
     return labels
 
 
-def _is_logistic(estimator: Any) -> bool:
-    if estimator.loss != "logistic":
-        raise AttributeError(
-            f"predict_proba needs loss='logistic'; got loss={estimator.loss!r}. Refit with loss='logistic', or wrap the "
-            "classifier in sklearn.calibration.CalibratedClassifierCV."
-        )
-    return True
+def _gives_probabilities(estimator: Any) -> bool:
+    """Always, but for models stored by older versions that had none."""
+    fitted = "classes_" in vars(estimator)
+    return not fitted or len(estimator.classes_) == 1 or estimator.loss == "logistic" or estimator._calibrated()
 
 
 class KarmaLabels(ClassifierMixin):  # type: ignore[misc]
@@ -346,11 +369,20 @@ class KarmaLabels(ClassifierMixin):  # type: ignore[misc]
         """
         return label_of(self.decision_function(X), self.classes_)
 
-    @available_if(_is_logistic)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> _Floats:
-        """Probabilities of the classes; only with `loss="logistic"`.
+    def _calibrated(self) -> bool:
+        """Whether there is what `_calibration` needs."""
+        raise NotImplementedError
 
-        For more than two classes those of one class against the rest, divided by their sum.
+    def _calibration(self) -> _Floats:
+        """a and b = 0 (1 + outputs,)."""
+        raise NotImplementedError
+
+    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> _Floats:
+        """Probabilities of the classes: softmax(e^a F) of the values F, a fitted to rows that were left out.
+
+        A batch learner with `loss="logistic"` gives those of the loss: 1 / (1 + e^-F); for more than two classes one against the rest, divided by
+        their sum.
 
         Parameters
         ----------
@@ -359,16 +391,12 @@ class KarmaLabels(ClassifierMixin):  # type: ignore[misc]
         Returns
         -------
         probabilities : ndarray of shape (m, k)
+            The class that `predict` gives is the likeliest.
         """
-        values = self.decision_function(X)
+        values = self._evaluate(X)
         if len(self.classes_) == 1:
             return np.ones((len(values), 1))
-        if values.ndim == 1:
-            return np.column_stack([expit(-values), expit(values)])
-        each = expit(values)
-        total = each.sum(axis=1, keepdims=True)
-        shares: _Floats = each / np.where(total > 0, total, 1.0)
-        return shares
+        return probabilities(values, self._calibration()) if self._calibrated() else logistic_probabilities(values)
 
 
 class KarmaNumbers(RegressorMixin):  # type: ignore[misc]

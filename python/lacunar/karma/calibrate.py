@@ -1,13 +1,18 @@
-"""Probabilities from values: softmax(e^a F + b), a and b by maximum a posteriori on values of rows that were left out."""
+"""Probabilities from values F: softmax(e^a F + b), a and b by maximum a posteriori on values of rows that were left out.
+
+Platt, "Probabilistic outputs for support vector machines", 1999, with one slope for all classes.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.special import log_softmax, softmax
+from scipy.special import expit, log_softmax, softmax
 
 _Floats = NDArray[np.float64]
+
+_STEPS, _SETTLED = 50, 1e-10  # of Newton's method with Fisher's information; what a step gains when they end
 
 
 def scaled(values: _Floats, calibration: _Floats) -> _Floats:
@@ -16,10 +21,9 @@ def scaled(values: _Floats, calibration: _Floats) -> _Floats:
     return made
 
 
-def _logits(values: _Floats, calibration: _Floats) -> _Floats:
-    """Of every class (n, k): e^a F + b; for two classes, of which F (n, 1) speaks for the second, 0 and e^a F + b."""
-    made = scaled(values, calibration)
-    return made if made.shape[1] > 1 else np.column_stack([np.zeros(len(made)), made])
+def _all_classes(logits: _Floats) -> _Floats:
+    """Logits of every class (n, k): for two classes, of which those given speak for the second, 0 beside them."""
+    return logits if logits.shape[1] > 1 else np.column_stack([np.zeros(len(logits)), logits])
 
 
 def fit_calibration(values: _Floats, codes: NDArray[np.intp], weight: _Floats) -> _Floats:
@@ -28,20 +32,18 @@ def fit_calibration(values: _Floats, codes: NDArray[np.intp], weight: _Floats) -
     The priors are normal of variance 1: a around the log of half the number of classes (at least 1), to which values that are least squares
     of the codes +-1 lead, and b around 0.
     """
-    outputs = values.shape[1]
-    a = np.log(max(outputs / 2, 2.0 if outputs == 1 else 1.0))
-    start = np.r_[a, np.zeros(outputs)]
+    outputs, rows = values.shape[1], np.arange(len(codes))
+    start = np.r_[usual_slope(outputs), np.zeros(outputs)]
 
     def loss(calibration: _Floats) -> tuple[float, _Floats]:
-        logits = _logits(values, calibration)
-        off = calibration - start
-        total = -weight @ log_softmax(logits, axis=1)[np.arange(len(codes)), codes] + 0.5 * off @ off
-        slope = softmax(logits, axis=1)
-        slope[np.arange(len(codes)), codes] -= 1
+        logs, off = log_softmax(_all_classes(scaled(values, calibration)), axis=1), calibration - start
+        total = -weight @ logs[rows, codes] + 0.5 * off @ off
+        slope = np.exp(logs)
+        slope[rows, codes] -= 1
         slope = (slope * weight[:, None])[:, -outputs:]
         return float(total), np.r_[np.exp(calibration[0]) * np.sum(slope * values), slope.sum(axis=0)] + off
 
-    bounds = [(a - 5.0, a + 5.0)] + [(-20.0, 20.0)] * outputs
+    bounds = [(start[0] - 5.0, start[0] + 5.0)] + [(-20.0, 20.0)] * outputs
     return np.asarray(
         minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-16, "gtol": 1e-9}).x,
         dtype=np.float64,
@@ -49,6 +51,46 @@ def fit_calibration(values: _Floats, codes: NDArray[np.intp], weight: _Floats) -
 
 
 def probabilities(values: _Floats, calibration: _Floats) -> _Floats:
-    """Probabilities (n, k) of the classes from values (n, outputs)."""
-    shares: _Floats = softmax(_logits(values, calibration), axis=1)
+    """Probabilities (n, k) of the classes from values (n, outputs), with a and b."""
+    shares: _Floats = softmax(_all_classes(scaled(values, calibration)), axis=1)
     return shares
+
+
+def fit_slope(values: _Floats, codes: NDArray[np.intp], weight: _Floats, usual: float) -> _Floats:
+    """`fit_calibration` with b = 0, where probabilities must prefer the classes that values prefer; the prior of a is around the `usual` one."""
+    rows = np.arange(len(codes))
+
+    def loss(a: float) -> tuple[float, float, float]:
+        """The loss, its derivative, and Fisher's information."""
+        logits = _all_classes(np.exp(a) * values)
+        logs = log_softmax(logits, axis=1)
+        shares, own = np.exp(logs), np.take_along_axis(logits, codes[:, None], axis=1)[:, 0]
+        mean = (shares * logits).sum(axis=1)
+        spread = (shares * logits**2).sum(axis=1) - mean**2
+        total = -float(weight @ logs[rows, codes]) + (a - usual) ** 2 / 2
+        return total, float(weight @ (mean - own)) + a - usual, float(weight @ spread) + 1
+
+    a, (least, slope, curvature) = usual, loss(usual)
+    for _ in range(_STEPS):
+        step = float(np.clip(slope / curvature, -1.0, 1.0))
+        if abs(step * slope) < _SETTLED:
+            break
+        while (tried := loss(a - step))[0] > least:
+            step /= 2
+        a, (least, slope, curvature) = a - step, tried
+    return np.append([a], np.zeros(values.shape[1]))
+
+
+def logistic_probabilities(values: _Floats) -> _Floats:
+    """Those of the logistic loss (n, k): of one class against the rest, divided by their sum."""
+    if values.shape[1] == 1:
+        return np.column_stack([expit(-values), expit(values)])
+    each = expit(values)
+    total = each.sum(axis=1, keepdims=True)
+    shares: _Floats = each / np.where(total > 0, total, 1.0)
+    return shares
+
+
+def usual_slope(outputs: int) -> float:
+    """a of values that are least squares of codes +-1."""
+    return float(np.log(max(outputs / 2, 2.0 if outputs == 1 else 1.0)))

@@ -5,18 +5,25 @@ from __future__ import annotations
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from lacunar._snapshot import all_or_nothing
 from lacunar.karma.base import KarmaBatch, KarmaLabels, class_weights, weighted_rows
-from lacunar.karma.solvers import one_vs_rest, solve_classes
+from lacunar.karma.calibrate import fit_slope, usual_slope
+from lacunar.karma.scoring import drawn_order
+from lacunar.karma.solvers import cross_values, one_vs_rest, ridge_left_out, solve_classes
+from lacunar.observed import Observed
 from lacunar.observed.door import validate_X_y
-from lacunar.observed.rules import Array, Rule
+from lacunar.observed.rules import Array, Rule, floats
 
+_Floats = NDArray[np.float64]
 LOSSES = ("squared", "hinge", "squared_hinge", "logistic", "crammer_singer")
+_ENOUGH = 300  # rows left out, beyond which a third of them are
+_HELD_OUT, _MOST_HELD_OUT = 0.02, 20_000  # share of the rows of a weight table
+_FOLDS, _MOST_CROSSED = 5, 1000  # rows of folds that are solved again
 
 
 class KarmaClassifier(KarmaLabels, KarmaBatch):
@@ -66,7 +73,7 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
     random_state : int, RandomState or None, default=None
-        Order of the rows of "primal". None is a fixed one.
+        Order of the rows of "primal", and which rows calibrate probabilities. None is a fixed draw.
     n_jobs : int, default=None
         Threads of the kernel. None is 1, -1 all processors.
     verbose : int, default=0
@@ -90,6 +97,8 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         The weight table, from which `KarmaOnlineClassifier.begin_at` goes on.
     gap_ : float
         Relative duality gap reached.
+    calibration_ : ndarray of shape (1 + outputs,)
+        a and zeros, of `predict_proba`; absent with `loss="logistic"` and for one class.
     n_rows_seen_ : int
         Rows learned from.
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)
@@ -123,7 +132,9 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
     `sample_weight` means repetition: a row of weight 2 counts as two rows everywhere, in column means, kernel scale and
     loss; weight 0 removes the row. One class only gives a constant predictor. A row with nothing observed gets
     the value of the constant column. "gram" takes O(n^2) memory and O(n^3) time for the squared loss; "primal" O(d^2)
-    memory and O(n o^2) a sweep for gamma 2. `count_scale="raw"`, `normalize=None` and the hinge (for more than two classes
+    memory and O(n o^2) a sweep for gamma 2. Probabilities are calibrated on values of rows that were left out: exactly, one by one (of a row of weight 2 one of
+    both), for the squared loss over a Gram (300 rows, or a third of them if that is more); 2 % of the rows, without which "primal" goes on for some
+    sweeps; of 5 folds, or so many of them as have 1,000 rows, for other losses over a Gram. `count_scale="raw"`, `normalize=None` and the hinge (for more than two classes
     "crammer_singer") are (3) of [1]_, solved exactly as in its section 5; departures of the defaults: docs/as-printed.md.
 
     References
@@ -137,6 +148,9 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
     >>> X = np.array([[2.0, np.nan], [1.5, 1.0], [-1.0, np.nan], [np.nan, -2.0]])
     >>> KarmaClassifier().fit(X, ["yes", "yes", "no", "no"]).predict([[np.nan, 3.0], [-2.0, np.nan]])
     array(['yes', 'no'], dtype='<U3')
+    >>> KarmaClassifier().fit(X, ["yes", "yes", "no", "no"]).predict_proba([[np.nan, 3.0], [-2.0, np.nan]]).round(1)
+    array([[0., 1.],
+           [1., 0.]])
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -144,7 +158,11 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         "loss": [StrOptions(set(LOSSES))],
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
-    _held: ClassVar[dict[str, Rule]] = {**KarmaBatch._held, "n_support_": Array("i", ("c",), low=0)}
+    _held: ClassVar[dict[str, Rule]] = {
+        **KarmaBatch._held,
+        "n_support_": Array("i", ("c",), low=0),
+        "calibration_": floats("parts"),
+    }
     _online = "KarmaOnlineClassifier"
 
     def __init__(
@@ -204,6 +222,10 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         self : KarmaClassifier
             After an error or an interrupt the model is as before the call.
         """
+        return self._fit(X, y, sample_weight, calibrated=True)
+
+    def _fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, *, calibrated: bool) -> KarmaClassifier:
+        """`fit`, with or without probabilities."""
         table, labels = validate_X_y(self, X, y, sparse_missing=self.sparse_missing)
         check_classification_targets(labels)
         table, labels, weight, index = weighted_rows(sample_weight, table, labels)
@@ -213,16 +235,83 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         upper = weight * class_weights(self.class_weight, self.classes_, codes, weight)
         if n_classes == 1:
             self._refuse_solver(self.solver)
-            self.solver_, self.n_iter_, coef = "gram", 1, np.zeros((len(codes), 1))
+            self.solver_, self.n_iter_ = "gram", 1
+            self._keep(rows, np.zeros((len(codes), 1)), index, codes)
+            return self
+        self.solver_ = self._choose_solver(rows, self._n_outputs())
+        held = self._left_out(codes) if calibrated and self.loss != "logistic" else None
+        if self.solver_ == "primal":
+            values = self._ascend(rows, one_vs_rest(codes, n_classes), upper, held)
+        elif self.loss == "squared" and held is not None:
+            values = self._solve_ridge(rows, codes, upper, np.minimum(1.0, 1.0 / weight), index, held)
         else:
-            self.solver_ = self._choose_solver(rows, self._n_outputs())
-            if self.solver_ == "primal":
-                self._ascend(rows, one_vs_rest(codes, n_classes), upper)
-                return self
-            options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "verbose": int(self.verbose)}
-            coef, self.n_iter_ = solve_classes(
-                self._gram(rows), codes, n_classes, self.C * upper, loss=self.loss, **options
-            )
-        self._keep_rows(rows, coef, index)
-        self.n_support_ = np.bincount(codes[np.any(coef != 0, axis=1)], minlength=n_classes)
+            values = self._solve_dual(rows, codes, upper, index, held)
+        if held is not None and values is not None:
+            self.calibration_ = fit_slope(values, codes[held], upper[held], usual_slope(values.shape[1]))
         return self
+
+    def _left_out(self, codes: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Rows, drawn evenly over classes, whose values without them calibrate probabilities: as many as cost little."""
+        n = len(codes)
+        order = drawn_order(n, codes, self.random_state)
+        if self.solver_ == "primal":
+            return np.sort(order[: int(np.clip(_HELD_OUT * n, min(_ENOUGH, n / 5), _MOST_HELD_OUT)) or 1])
+        if self.loss == "squared":
+            return np.sort(order[: max(_ENOUGH, n // 3)])
+        folds = np.array_split(order, _FOLDS)
+        return np.concatenate(folds[: int(np.ceil(min(_MOST_CROSSED / len(folds[0]), _FOLDS)))])
+
+    def _solve_ridge(
+        self,
+        rows: Observed,
+        codes: NDArray[np.intp],
+        upper: _Floats,
+        share: _Floats,
+        index: NDArray[np.intp],
+        held: NDArray[np.intp],
+    ) -> _Floats:
+        """Closed form; exact values of rows `held`, which come last in the Gram, without a share of their weight: one repetition."""
+        order = np.concatenate([np.setdiff1d(np.arange(len(codes)), held), held])
+        targets = one_vs_rest(codes, len(self.classes_))
+        sorted_rows = rows if len(held) == len(codes) else rows[order]
+        found, values = ridge_left_out(self._gram(sorted_rows), targets[order], self.C * upper[order], share[held])
+        coef = np.empty_like(found)
+        coef[order], self.n_iter_ = found, 1
+        self._keep(rows, coef, index, codes)
+        return values
+
+    def _solve_dual(
+        self,
+        rows: Observed,
+        codes: NDArray[np.intp],
+        upper: _Floats,
+        index: NDArray[np.intp],
+        held: NDArray[np.intp] | None,
+    ) -> _Floats | None:
+        """Over the Gram; values of rows `held` by fits without their folds."""
+        options: dict[str, Any] = {"loss": self.loss, "tol": self.tol, "max_iter": self.max_iter}
+        gram, n_classes = self._gram(rows), len(self.classes_)
+        solved = solve_classes(gram, codes, n_classes, self.C * upper, verbose=int(self.verbose), **options)
+        coef, self.n_iter_ = solved
+        self._keep(rows, coef, index, codes)
+        if held is None:
+            return None
+        size = -(-len(codes) // _FOLDS)
+        folds = [held[start : start + size] for start in range(0, len(held), size)]
+        return cross_values(gram, codes, n_classes, self.C * upper, folds, verbose=0, **options)
+
+    def _keep(self, rows: Observed, coef: _Floats, index: NDArray[np.intp], codes: NDArray[np.intp]) -> None:
+        self._keep_rows(rows, coef, index)
+        self.n_support_ = np.bincount(codes[np.any(coef != 0, axis=1)], minlength=len(self.classes_))
+
+    def _calibrated(self) -> bool:
+        return "calibration_" in vars(self)
+
+    def _calibration(self) -> _Floats:
+        return self.calibration_
+
+    def _check_loaded(self) -> None:
+        super()._check_loaded()
+        outputs = self._n_outputs() if "classes_" in vars(self) else 0
+        if "calibration_" in vars(self) and len(self.calibration_) != outputs + 1:
+            raise ValueError(f"calibration_ must have {outputs + 1} numbers; got {len(self.calibration_)}. Fit again")

@@ -28,6 +28,7 @@ from lacunar.karma.base import (
     row_weights,
     weighted_rows,
 )
+from lacunar.karma.calibrate import fit_slope, usual_slope
 from lacunar.karma.solvers import one_vs_rest
 from lacunar.karma.steps import loss_values
 from lacunar.karma.support import OnlineModel
@@ -36,11 +37,12 @@ from lacunar.observed import Observed
 from lacunar.observed.batches import labelled, one_pass
 from lacunar.observed.columns import scale_columns
 from lacunar.observed.door import validate_X_y
-from lacunar.observed.rules import OneOrMany, Rule, Word
+from lacunar.observed.rules import OneOrMany, Rule, Word, floats
 
 _Floats = NDArray[np.float64]
 
 _STREAM_RHO = 1e-4  # of partial_fit, where the number of rows is not known
+_RECENT = 1000  # rows whose values before they were learned calibrate probabilities
 _MEMORY = 2**31  # bytes of a weight table; a larger one is hashed
 
 
@@ -97,7 +99,7 @@ class KarmaOnline(KarmaBase):
 
     def _forget(self) -> None:
         """Drop what was learned before, also by another solver."""
-        for name in ("state_", "_engine", "n_iter_", "n_rows_seen_"):
+        for name in ("state_", "_engine", "n_iter_", "n_rows_seen_", "recent_"):
             self.__dict__.pop(name, None)
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
@@ -123,7 +125,9 @@ class KarmaOnline(KarmaBase):
         self.n_iter_ = 0
         for number in range(1, self.max_iter + 1):
             order = np.arange(len(targets)) if self._paper else rng.permutation(len(targets))
-            engine.partial_fit(rows, targets, weight, order=order, n_threads=thread_count(self.n_jobs))
+            values = engine.partial_fit(rows, targets, weight, order=order, n_threads=thread_count(self.n_jobs))
+            if number == 1:
+                self._remember(values, targets, weight, order)
             self.n_iter_ = number
             say(self.verbose, "[%s] pass %d: %d rows", self.solver_, number, engine.t)
 
@@ -149,6 +153,7 @@ class KarmaOnline(KarmaBase):
                 with engine.undone(rows):
                     values = engine.steps(rows, targets, weight, n_threads=thread_count(self.n_jobs))
                     self._adopt(engine)
+                    self._remember(values, targets, weight, np.arange(len(targets)))
             except KeyboardInterrupt:
                 self._adopt(engine)  # with the rows that it has learned whole
                 raise
@@ -173,6 +178,9 @@ class KarmaOnline(KarmaBase):
 
     def _check_same_classes(self, classes: Any) -> None:
         raise NotImplementedError
+
+    def _remember(self, values: _Floats, targets: _Floats, weight: _Floats, order: NDArray[np.intp]) -> None:
+        """Keep the values that the last of these rows, learned in an order, had before."""
 
     def _mistakes(self, values: _Floats, targets: _Floats) -> int | None:
         return None
@@ -205,6 +213,8 @@ class KarmaOnline(KarmaBase):
                 "partial_fit."
             )
         self._forget()
+        if is_classifier(self):
+            self.recent_ = np.empty((0, model._n_outputs() + 2))
         settled = ("n_features_in_", "feature_names_in_", "mean_", "scale_", "observed_columns_", "kernel_")
         for name in (*settled, "classes_", "intercept_"):
             if hasattr(model, name):
@@ -376,6 +386,9 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         "primal" or "support".
     state_ : dict
         The weights, from which `partial_fit` goes on.
+    recent_ : ndarray of shape (r, outputs + 2)
+        Of the last 1,000 rows learned (by `fit` in its first pass): values before they were learned, class and weight. They
+        calibrate `predict_proba`.
     n_rows_seen_ : int
         Rows learned from, as often as they were.
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)
@@ -426,6 +439,7 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         "loss": [StrOptions({"hinge", "squared_hinge", "logistic", "squared"})],
         "class_weight": [dict, None],
     }
+    _held: ClassVar[dict[str, Rule]] = {**KarmaOnline._held, "recent_": floats("recent", "told")}
 
     def __init__(
         self,
@@ -589,6 +603,29 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
             raise ValueError(
                 f"classes must be those of the first call, {self.classes_}; got {np.unique(np.asarray(classes))}. Leave it out."
             )
+
+    def _remember(self, values: _Floats, targets: _Floats, weight: _Floats, order: NDArray[np.intp]) -> None:
+        last = order[-_RECENT:]
+        codes = targets[last].argmax(axis=1) if targets.shape[1] > 1 else targets[last, 0] > 0
+        told = np.column_stack([values[last], codes, weight[last]])
+        before = vars(self).get("recent_", told[:0])
+        self.recent_ = np.concatenate([before, told])[-_RECENT:]
+
+    def _calibrated(self) -> bool:
+        return "recent_" in vars(self)
+
+    def _calibration(self) -> _Floats:
+        values, codes, weight = self.recent_[:, :-2], self.recent_[:, -2], self.recent_[:, -1]
+        usual = 0.0 if self.loss == "logistic" else usual_slope(values.shape[1])
+        return fit_slope(values, codes.astype(np.intp), weight, usual)
+
+    def _check_loaded(self) -> None:
+        super()._check_loaded()
+        if "recent_" in vars(self):
+            outputs = self._n_outputs()
+            codes = self.recent_[:, -2] if self.recent_.shape[1] == outputs + 2 else np.array([-1.0])
+            if not np.isin(codes, np.arange(max(len(self.classes_), 2))).all():
+                raise ValueError(f"recent_ must have {outputs} values, a class and a weight a row. Fit again")
 
     def _mistakes(self, values: _Floats, targets: _Floats) -> int:
         if values.shape[1] == 1:

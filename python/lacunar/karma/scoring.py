@@ -99,7 +99,7 @@ def choose_C(
         kept = np.sort(drawn_order(len(kept), codes, random_state)[:limit])
     outputs = 1 if codes.max() < 2 else int(codes.max()) + 1
     if len(kept) < _FOLDS:
-        values = clone(model).fit(X, codes, weight).decision_function(X)
+        values = clone(model)._fit(X, codes, weight, calibrated=False).decision_function(X)
         return float(model.C), values.reshape(-1, outputs), kept
     splits = make_splits(_FOLDS, codes[kept], codes[kept], np.arange(len(kept)), random_state) or []
     losses, found = np.zeros(len(Cs)), np.full((len(Cs), len(kept), outputs), -1.0)
@@ -108,7 +108,7 @@ def choose_C(
             one = clone(model).set_params(C=float(C), class_weight=None)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # the final fit warns
-                fitted = one.fit(X[kept[train]], codes[kept[train]], weight[kept[train]])
+                fitted = one._fit(X[kept[train]], codes[kept[train]], weight[kept[train]], calibrated=False)
             rows = X[kept[test]]
             losses[c] += float(weight[kept[test]] @ _row_losses(fitted, rows, codes[kept[test]]))
             values = fitted.decision_function(rows).reshape(len(test), -1)

@@ -77,6 +77,7 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
     expansions_: dict[Any, dict[str, Any]]
     _refit_best: Any
     _model: Any
+    _fitted: Any
     _values_of: Any
     _loss_of: Any
 
@@ -209,7 +210,7 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
         best = next(trial for trial in trials if trial.entry.options["gamma"] == most)
         found = []
         for trial in {(str(each.entry), each.C): each for each in (best, default)}.values():
-            model = self._model(trial).fit(X[rest], y[rest], weight[rest])
+            model = self._fitted(self._model(trial), X[rest], y[rest], weight[rest])
             values = self._values_of(model, X[held])
             found.append((self._loss_of(values, targets[held], y[held], weight[held]), trial, model, values))
         _, trial, model, values = min(found, key=lambda each: each[0])
@@ -504,7 +505,7 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
             model.C, left_out, kept = choose_C(
                 model, rows, codes, each, Cs, int(self.max_search_rows), self.random_state
             )
-            self.estimators_.append(model.fit(rows, y, weight))
+            self.estimators_.append(self._fitted(model, rows, y, weight))
             values.append(left_out)
         return Learned(np.mean(values, axis=0), kept)
 
@@ -518,6 +519,9 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
         loss: Any = self._other_loss() or "squared"
         options = {name: getattr(self, name) for name in ("class_weight", "tol", "max_iter")}
         return KarmaClassifier(loss=loss, **options, **self._model_params(trial))
+
+    def _fitted(self, model: KarmaClassifier, X: Observed, y: NDArray[Any], weight: _Floats) -> KarmaClassifier:
+        return model._fit(X, y, weight, calibrated=False)  # the mean of the models' values is calibrated
 
     def _values_of(self, model: Any, X: Observed) -> _Floats:
         values: _Floats = model.decision_function(X).reshape(X.shape[0], -1)
@@ -734,6 +738,10 @@ class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
 
     def _model(self, trial: Trial) -> KarmaRegressor:
         return KarmaRegressor(**self._model_params(trial))
+
+    def _fitted(self, model: KarmaRegressor, X: Observed, y: NDArray[Any], weight: _Floats) -> KarmaRegressor:
+        fitted: KarmaRegressor = model.fit(X, y, weight)
+        return fitted
 
     def _values_of(self, model: Any, X: Observed) -> _Floats:
         values: _Floats = model.predict(X).reshape(X.shape[0], -1) - getattr(self, "intercept_", 0.0)

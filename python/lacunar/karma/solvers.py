@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
 from sklearn.exceptions import ConvergenceWarning
 
 from lacunar import _linalg
@@ -92,10 +92,29 @@ def solve_ridge(gram: NDArray[np.floating], Y: _Floats, C: float, weight: ArrayL
            [4.]])
     """
     with one_blas_thread() if len(gram) <= _SMALL else nullcontext():
-        return _solve(gram, Y, C, _weight_root(len(gram), weight))
+        return _solve(gram, Y, C, _weight_root(len(gram), weight))[0]
 
 
-def _solve(gram: NDArray[np.floating], Y: _Floats, C: float, root: _Floats | None) -> _Floats:
+def ridge_left_out(gram: NDArray[np.floating], Y: _Floats, weight: _Floats, share: _Floats) -> tuple[_Floats, _Floats]:
+    """`solve_ridge` with C = 1, and exact values (m, k) of the last m rows without a share (m,) of their own weights: m^3/3 flops more.
+
+    A row has leverage h = 1 - (G^-1)_ii / 2, G = W^(1/2) K W^(1/2) + I/2 = L L^T; without the share q of its weight its residual is
+    that of the fit over 1 - q h. The last diagonal entries of G^-1 are those of (L' L'^T)^-1, L' the last block of L.
+    """
+    last = slice(len(gram) - len(share), None)
+    with one_blas_thread() if len(gram) <= _SMALL else nullcontext():
+        coef, factor = _solve(gram, Y, 1.0, _weight_root(len(gram), weight))
+        block = np.tril(factor[last, last])
+        inverse, _ = lapack.get_lapack_funcs(("trtri",), (block,))[0](block, lower=1)
+    kept = np.einsum("ij,ij->j", inverse, inverse, dtype=np.float64) / 2
+    residual = coef[last] / (2 * weight[last, None])
+    return coef, Y[last] - residual / (1 - share * (1 - kept))[:, None]
+
+
+def _solve(
+    gram: NDArray[np.floating], Y: _Floats, C: float, root: _Floats | None
+) -> tuple[_Floats, NDArray[np.floating]]:
+    """Coefficients, and the lower factor."""
     system = _weighted_copy(gram, root)
     if system.dtype != np.float64 and C * np.abs(system).sum(axis=1, dtype=np.float64).max(initial=0) >= _FLOAT32_LIMIT:
         system = _weighted_copy(np.asarray(gram, dtype=np.float64), root)
@@ -111,7 +130,7 @@ def _solve(gram: NDArray[np.floating], Y: _Floats, C: float, root: _Floats | Non
             "positive semi-definite."
         ) from error
     solution = cho_solve(factor, target.astype(system.dtype, copy=False), check_finite=False)
-    return _scale_rows(np.asarray(solution, dtype=np.float64), root)
+    return _scale_rows(np.asarray(solution, dtype=np.float64), root), factor[0]
 
 
 @dataclass(frozen=True)
@@ -279,6 +298,20 @@ def solve_classes(
     ]
     warn_if_unfinished(results, loss, tol)
     return np.column_stack([result.coef for result in results]), max(int(result.n_iter) for result in results)
+
+
+def cross_values(
+    gram: NDArray[Any], codes: NDArray[np.intp], n_classes: int, upper: _Floats, folds: Sequence[Any], **options: Any
+) -> _Floats:
+    """Values (rows of the folds, outputs) of `solve_classes` on the other rows, fold after fold."""
+    made = []
+    for fold in folds:
+        rest = np.setdiff1d(np.arange(len(codes)), fold)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the fit to all rows warns
+            coef, _ = solve_classes(gram[np.ix_(rest, rest)], codes[rest], n_classes, upper[rest], **options)
+        made.append(gram[np.ix_(fold, rest)] @ coef)
+    return np.concatenate(made).astype(np.float64)
 
 
 def warn_if_unfinished(results: list[Any], loss: str, tol: float) -> None:

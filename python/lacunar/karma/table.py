@@ -383,22 +383,28 @@ class PrimalModel(AlgorithmOne):
         rng: np.random.Generator,
         n_threads: int = 1,
         progress: Callable[[int, float], None] | None = None,
+        before: AscentResult | None = None,
     ) -> AscentResult:
         """Minimise 1/2 |v|^2 + sum_i upper_i loss(f(x_i)) by dual coordinate ascent, to a relative duality gap.
 
-        The same objective as the solvers over a Gram; afterwards the model is its solution. O(o^2) a row and sweep.
+        The same objective as the solvers over a Gram; afterwards the model is its solution. It goes on from what it found `before` on the same
+        rows with other `upper`. O(o^2) a row and sweep.
         """
         data, targets = rows.astype(self.dtype), np.ascontiguousarray(targets)
         arrays: dict[str, Any] = self._arrays(data) | {"loss": self.loss, "epsilon": self.epsilon}
         lesson = self.lesson(data, targets, upper, self.map.row_scale(data), curved=True)
-        beta, idle = np.zeros((len(upper), self.n_outputs)), np.zeros(len(upper), np.int32)
-        self.first[:], self.clock[:] = 0.0, (rows.shape[0], 1.0, 0.0)
+        idle, nothing = np.zeros(len(upper), np.int32), np.zeros((len(upper), self.n_outputs))
+        beta = nothing.copy() if before is None else before.coef
+        if before is None:
+            self.first[:] = 0.0
+        self.clock[:] = rows.shape[0], 1.0, 0.0
         self.second, self.iterate, self._served = None, "last", None
         if self.pending is not None:
             self.pending = _nothing_pending(self.map, self.n_outputs, self.dtype)
-        size = _core.coordinate_sums(beta, beta, targets, upper, self.loss, self.epsilon)[self.n_outputs :]  # at v = 0
+        sums = _core.coordinate_sums(nothing, nothing, targets, upper, self.loss, self.epsilon)  # at v = 0
+        size = sums[self.n_outputs :]
         result = AscentResult(beta, np.inf, size, np.zeros(1), 0, False)
-        before = np.full(self.n_outputs, np.inf)
+        last = np.full(self.n_outputs, np.inf)
         for sweep in range(1, max_iter + 1):
             met = np.zeros(self.n_outputs)
             order = rng.permutation(rows.shape[0])
@@ -411,21 +417,26 @@ class PrimalModel(AlgorithmOne):
             if progress is not None:
                 progress(sweep, float(met.max()))
             # The gap after a sweep is what the sweep met, less about what it gained on the one before.
-            gained = np.divide(met, before, out=np.ones_like(met), where=before > 0)
+            gained = np.divide(met, last, out=np.ones_like(met), where=last > 0)
             likely = met * np.clip(1.1 * gained, 0.4, 1.0)
             close = bool((likely <= tol * np.maximum(size, 1e-300)).all())
             if close and result.n_iter == 0:
                 size = self._guess_primal(data, targets, upper, beta)
                 close = bool((likely <= tol * np.maximum(size, 1e-300)).all())
             # What is met and does not fall is held up by rounding.
-            if close or (met > 0.9 * before).any() or sweep == max_iter:
+            if close or (met > 0.9 * last).any() or sweep == max_iter:
                 result = self._measure(data, targets, upper, beta, sweep, tol, n_threads)
                 if result.converged:
                     break
                 size = np.abs(result.primal)
                 idle[:] = 0  # rows at rest may be those that are missing
-            before = met
+            last = met
         return result
+
+    def go_to(self, table: NDArray[Any]) -> None:
+        """Back to what an ascent found."""
+        self.first[:] = table
+        self._served = None
 
     def _guess_primal(self, rows: Observed, targets: _Floats, upper: _Floats, beta: _Floats) -> _Floats:
         """The objective from some rows, evenly spaced: measuring costs as much as several sweeps past rows at rest."""

@@ -35,7 +35,7 @@ class MaskConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
     Parameters
     ----------
     estimator : estimator or None, default=None
-        With `fit`, `predict` and `predict_proba`, taking missing values. None is `KarmaClassifier(loss="logistic")`.
+        With `fit`, `predict` and `predict_proba`, taking missing values. None is `KarmaClassifier()`.
     level : float, default=0.9
         Coverage asked for.
     masks : {"natural", "any"}, default="natural"
@@ -131,7 +131,7 @@ class MaskConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
         if len(self.classes_) < 2:
             raise ValueError(f"y must have 2 classes or more; got 1 class, {self.classes_[0]!r}. Give rows of another.")
         rng = generator(fixed_seed(self.random_state))
-        model = KarmaClassifier(loss="logistic") if self.estimator is None else self.estimator
+        model = KarmaClassifier() if self.estimator is None else self.estimator
         self.estimator_ = clone(model).fit(rows, target)
         shape = (len(target), rows.shape[1])
         tables = [rows] + [with_hidden(rows, random_masks(shape, rng)) for _ in range(_COPIES)]
