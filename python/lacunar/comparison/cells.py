@@ -173,8 +173,8 @@ def _shape(decimal: str, thousands: str) -> re.Pattern[str]:
     end = rf"(?:{re.escape(decimal)}\d+)?(?:[eE][-+]?\d+)?"
     plain = rf"\d*{re.escape(decimal)}\d+(?:[eE][-+]?\d+)?|\d+{re.escape(decimal)}?(?:[eE][-+]?\d+)?"
     if not thousands:
-        return re.compile(rf"[-+]?(?:{plain})")
-    return re.compile(rf"[-+]?(?:[1-9]\d{{0,2}}(?:{re.escape(thousands)}\d{{3}})+{end}|{plain})")
+        return re.compile(rf"[-+]?(?:{plain})", re.ASCII)
+    return re.compile(rf"[-+]?(?:[1-9]\d{{0,2}}(?:{re.escape(thousands)}\d{{3}})+{end}|{plain})", re.ASCII)
 
 
 _SHAPES = {marks: _shape(*marks) for marks in _MARKS}
@@ -194,7 +194,7 @@ class _Column:
         few = len(self.words) <= (_WORDS if len(texts) > _LEVELS else 0)  # "0", "1", "2", "3+" are categories
         self.is_number = bool(texts) and few and share >= _MOSTLY and len(self.units) == 1
         self.decimals = {decimal for decimal, _ in self.marks}
-        self.plain = all(re.fullmatch(r"[-+]?\d+", text) for text in texts)
+        self.plain = all(re.fullmatch(r"[-+]?[0-9]+", text) for text in texts)
 
 
 def _numbers(
@@ -209,8 +209,8 @@ def _numbers(
         marks = [m for m in column.marks if m[0] in clear] if len(clear) == 1 else column.marks
         decimals = {m[0] for m in marks}
         if not column.plain and len(decimals) > 1:
-            example = next(cell for cell in column.found if not cell.isdigit() and re.search("[.,]", cell))
-            if "," not in example:  # 1.234 is as programs write it
+            example = next((cell for cell in column.found if "," in cell), None)
+            if example is None:  # 1.234 is as programs write it
                 marks = [m for m in marks if m[0] == "."]
             else:
                 raise UserError(
@@ -231,12 +231,9 @@ def _as_numbers(
         cell: (text.replace(thousands, "") if thousands else text).replace(decimal, ".") for cell, text in plain.items()
     }
     made = pd.to_numeric(column.map(lambda cell: read.get(cell, None if isinstance(cell, str) else cell)))
-    written = [
-        f"{what} {mark!r}"
-        for what, mark in (("decimal mark", decimal), ("thousands separated by", thousands))
-        if mark not in ("", ".")
-    ]
-    if written and any(mark in text for text in plain.values() for mark in marks if mark not in ("", ".")):
+    pairs = (("decimal mark", decimal if decimal != "." else ""), ("thousands separated by", thousands))
+    written = [f"{what} {mark!r}" for what, mark in pairs if mark and any(mark in text for text in plain.values())]
+    if written:
         notes.append(f"{name}: read as numbers with {' and '.join(written)}.")
     prefix, unit = next(iter(found.units))
     if prefix or unit:

@@ -169,16 +169,22 @@ class Comparison:
         failed = {r.learner: r.error for r in self.runs if r.error}
         table = {k: self.split_scores(k) for k in range(len(self.learners)) if k not in failed}
         table = {k: done for k, done in table.items() if done}
+        mute = {k for k, done in table.items() if np.isnan([*done.values()]).all()}
+        table = {k: done for k, done in table.items() if k not in mute}
         whole = {k: done for k, done in table.items() if k not in self.cuts} or table
         common = sorted(set.intersection(*(set(done) for done in whole.values()))) if whole else []
         common = common or sorted(set().union(*whole.values()))
         values = {k: np.array([done[s] for s in common if s in done]) for k, done in whole.items()}
-        order = sorted(values, key=lambda k: self.metric.sign * values[k].mean())
+        order = sorted(values, key=lambda k: self.metric.sign * np.nanmean(values[k]))
         lines = [self._line(k, values[k], values[order[0]], k == order[0]) for k in order]
         late = [
             Score(self.learners[k], mean=float(np.mean([*table[k].values()])) if k in table else np.nan, splits=len(table.get(k, ())), cut=why)
             for k, why in self.cuts.items() if k not in whole
         ]  # fmt: skip
+        late += [
+            Score(self.learners[k], cut=f"gives no probabilities, which {self.metric.name} asks for")
+            for k in sorted(mute)
+        ]
         return [*lines, *late, *(Score(self.learners[k], failure=why) for k, why in sorted(failed.items()))]
 
     def _line(self, k: int, values: NDArray[np.float64], best: NDArray[np.float64], first: bool) -> Score:

@@ -25,9 +25,7 @@ TARGET_NAMES = ("target", "class", "y", "label", "outcome")
 MAX_LEVELS = 20  # whole numbers with no more values than this are taken for classes
 MAX_LABEL = 1000  # characters of a class
 MAX_CATEGORIES = 100  # of a text column; never more than one for every two rows
-_ID = re.compile(
-    r"(^|[_ .-])(id|ids|idx|index|key|no|nr|num|number|row|rownum|uuid|guid)$|[a-z](Id|ID)$|^unnamed", re.IGNORECASE
-)
+_ID = re.compile(r"(?i:(^|[_ .-])(id|ids|idx|index|key|no|nr|num|number|row|rownum|uuid|guid)$|^unnamed)|[a-z](Id|ID)$")
 _FEW = 20  # rows below which different numbers say nothing
 
 

@@ -176,8 +176,7 @@ def _parsed(path: Path, cells: Sequence[str], header: bool, options: dict[str, A
         warnings.simplefilter("error", pd.errors.ParserWarning)  # cells beyond the header are not dropped unseen
         frame = pd.read_csv(path, names=names, header=0 if header else None, **options)
     frame.attrs["header"] = header
-    made: Any = frame
-    return made  # type: ignore[no-any-return]
+    return frame  # type: ignore[no-any-return]
 
 
 def _encoding(path: Path, source: str, wish: str | None) -> tuple[str, list[str]]:
@@ -233,12 +232,12 @@ def _is_data(cells: Sequence[str], frame: pd.DataFrame) -> bool:
     """Whether the first row holds data: numbers over numbers, or texts that occur again below; years over numbers are names."""
     numbers = [_is_number(cell) for cell in cells]
     if all(numbers) and any(cell.lower() not in MISSING for cell in cells):
-        return not all(cell.isdigit() and int(cell) in _YEARS for cell in cells)
+        return not all(cell.isdecimal() and cell.isascii() and int(cell) in _YEARS for cell in cells)
     alike = 0
     for cell, is_number, name in zip(cells, numbers, frame.columns, strict=True):
         column = frame[name]
         if column.dtype.kind in "iuf":
-            alike += is_number and bool(cell) and not (cell.isdigit() and int(cell) in _YEARS)
+            alike += is_number and bool(cell) and not (cell.isdecimal() and cell.isascii() and int(cell) in _YEARS)
         else:
             alike += bool(cell) and bool((column.astype(str).str.strip() == cell).any())
     return 2 * alike >= len(cells) and alike > 0
@@ -274,7 +273,7 @@ def _read_json(path: Path, source: str, how: How) -> Table:
     encoding = how.encoding or "utf-8"
     with path.open(encoding=encoding) as file:
         first = file.read(4096).lstrip()[:1]
-    frame = pd.read_json(path, lines=first == "{", orient="records", encoding=encoding, convert_dates=False)
+    frame = pd.read_json(path, lines=first == "{", orient="records", encoding=encoding)
     return Table(_flat(frame, source), source)
 
 
