@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from sklearn.metrics import precision_recall_fscore_support
 
 from lacunar._random import generator
-from lacunar.comparison.cells import pandas_module
+from lacunar.comparison.cells import cut, pandas_module
 from lacunar.comparison.comparison import Comparison
+from lacunar.comparison.problem import Problem
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,7 +121,7 @@ def of_missing(comparison: Comparison) -> tuple[list[str], list[list[str]]] | No
         "column",
         "missing",
         "foreseen by other columns (AUC)",
-        *(["target where missing"] if y is not None else []),
+        *([_shift_of(problem)] if y is not None else []),
     ]
     lines = []
     for j, name in enumerate(columns):
@@ -129,6 +130,10 @@ def of_missing(comparison: Comparison) -> tuple[list[str], list[list[str]]] | No
             line.append(_with_p(report.target_shift[j], report.target_p_value[j], "{:+.2f} sd"))
         lines.append(line)
     return heading, lines
+
+
+def _shift_of(problem: Problem) -> str:
+    return f"share of {cut(problem.classes[1], 16)} where missing" if problem.classes else "target where missing"
 
 
 def _with_p(value: float, p: float, form: str) -> str:

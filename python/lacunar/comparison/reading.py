@@ -72,8 +72,9 @@ def read_table(name: str, **how: Any) -> Table:
     wanted = How(**how)
     try:
         with _plain_file(name) as path:
-            kind = _kind_of(path, Path(name.removesuffix(".gz")).suffix.lower())
+            kind = "a table"
             try:
+                kind = _kind_of(path, Path(name.removesuffix(".gz")).suffix.lower())
                 table = _READERS[kind](path, shown, wanted)
             except UserError:
                 raise

@@ -166,7 +166,7 @@ def _differences(comparison: Comparison, scores: list[Score]) -> str:
     figure = bars.plot(_axes(0.42 * len(scores) + 1.0)).figure_
     bars.ax_.axvline(scores[0].mean, color="#52606d", linewidth=0.8, linestyle="--")
     better = "lower" if comparison.metric.lower else "higher"
-    bars.ax_.set_xlabel(f"{name} ({better} is better), ± half the interval of the difference from the best")
+    bars.ax_.set_xlabel(f"{name} ({better} is better), ± interval of the difference")
     text = (
         "The dashed line is the best. A bar that reaches it belongs to a learner that cannot be told from the best on these folds. "
         "lacunar and KARMA in green; the line without columns is left out of the picture."
