@@ -171,14 +171,14 @@ def solve_crammer_singer(
             f"classes_index must lie in [0, {n_classes}) but holds {label.min()} to {label.max()}; number the classes "
             "with np.unique(..., return_inverse=True)"
         )
-    score = np.ones((len(label), n_classes))
-    score[np.arange(len(label)), label] = 0
+    score = np.ones((n_classes, len(label)))
+    score[label, np.arange(len(label))] = 0
     tau = _isolated_rows(gram, score, upper)
 
     def run(steps: int) -> tuple[int, float, float, float, bool]:
         return _core.dual_ascend_multiclass(gram, label, upper, tau, score, steps, tol)
 
-    return _in_slices(run, tau, tol, max_iter, verbose)
+    return _in_slices(run, tau.T, tol, max_iter, verbose)
 
 
 def _in_slices(run: _Slice, coef: _Floats, tol: float, max_iter: int, verbose: int) -> DualResult:
@@ -193,7 +193,7 @@ def _in_slices(run: _Slice, coef: _Floats, tol: float, max_iter: int, verbose: i
             print(f"[dual] pass {steps / n:.1f}: primal {primal:.6g}, relative gap {gap:.2e}")
         if gap <= tol or steps >= max_iter * n:
             break
-    return DualResult(coef, gap, primal, dual, max(-(-steps // n), 1), gap <= tol)
+    return DualResult(np.ascontiguousarray(coef), gap, primal, dual, max(-(-steps // n), 1), gap <= tol)
 
 
 def _logistic_start(gram: NDArray[np.float32], y: _Floats, upper: _Floats) -> tuple[_Floats, _Floats, _Floats]:
@@ -208,10 +208,10 @@ def _logistic_start(gram: NDArray[np.float32], y: _Floats, upper: _Floats) -> tu
 
 
 def _isolated_rows(gram: NDArray[np.float32], score: _Floats, upper: _Floats) -> _Floats:
-    """Start of Crammer-Singer: 0, but the optimum for rows with k(x, x) = 0, which no other row feels."""
+    """Start of Crammer-Singer (k, n): 0, but the optimum for rows with k(x, x) = 0, which no other row feels."""
     tau = np.zeros_like(score)
     alone = np.diagonal(gram) == 0
-    tau[alone] = upper[alone, None] * np.where(score[alone] == 0, 1.0, -1 / (score.shape[1] - 1))
+    tau[:, alone] = upper[alone] * np.where(score[:, alone] == 0, 1.0, -1 / (len(score) - 1))
     return tau
 
 

@@ -44,9 +44,9 @@ py::tuple ascend_multiclass(const Array<float>& gram, const Array<Offset>& label
   expect_size(gram, {n, n}, "gram");
   expect_size(upper, n, "upper");
   expect_size(score, tau.size(), "score");
-  if (tau.ndim() != 2 || tau.shape(0) != n) throw std::invalid_argument("tau is not (n, k)");
-  expect_below(label, tau.shape(1), "label");
-  const MulticlassProblem problem{gram.data(), label.data(), upper.data(), n, static_cast<Offset>(tau.shape(1))};
+  if (tau.ndim() != 2 || tau.shape(1) != n) throw std::invalid_argument("tau is not (k, n)");
+  expect_below(label, tau.shape(0), "label");
+  const MulticlassProblem problem{gram.data(), label.data(), upper.data(), n, static_cast<Offset>(tau.shape(0))};
   double *t = tau.mutable_data(), *s = score.mutable_data();
   DualProgress progress;
   {

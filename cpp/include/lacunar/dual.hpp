@@ -63,7 +63,7 @@ struct MulticlassProblem {
   Offset n, k;
 };
 
-// tau (n, k): coefficients, rows sum to 0; score (n, k): gram tau + [k != label]. O(n k) a step.
+// tau (k, n): coefficients, columns sum to 0; score (k, n): tau gram + [k != label]. O(n k) a step.
 DualProgress ascend(const MulticlassProblem& problem, double* tau, double* score, Offset max_steps, double tol);
 
 }  // namespace lacunar

@@ -78,6 +78,18 @@ struct GramKernels {
 using DualSweep = void (*)(const float* row, double c, double* gradient, const float* scale, const float* low,
                            const float* high, float* gains, Offset count);
 
+// Of rows side by side, each with a score and a share of every class, class by class `stride` apart: score += change
+// row, and gains = what the row's own step would gain at most: psi min(psi / diagonal, upper) of the violation psi, the
+// highest score less the lowest of a class with room (Crammer & Singer 2002, Section 6). At most kSweep rows.
+struct ClassRows {
+  double* score;      // (k, stride)
+  const float* room;  // (k, stride): 0 where the share is at its cap
+  const double *upper, *diagonal;
+};
+constexpr Offset kSweep = 256;
+using ClassSweep = void (*)(const float* row, const double* change, Offset classes, Offset stride,
+                            const ClassRows& rows, double* gains, Offset count);
+
 // Whole rows of a weight table against a dense row x (width, a multiple of 16).
 template <class T>
 struct PrimalKernels {
@@ -242,6 +254,7 @@ struct Kernels {
   MegKernels meg;
   ColumnKernels columns;
   DualSweep dual_sweep;
+  ClassSweep class_sweep;
   CountCommon count_common;
 };
 
