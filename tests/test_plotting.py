@@ -12,6 +12,7 @@ from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaRegressor, Obse
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.lowrank import GROUSE, PETRELS, SLRMRegressor
 from lacunar.plotting import (
+    CalibrationByMissingDisplay,
     CoefficientDisplay,
     CoverageDisplay,
     ExpertWeightsDisplay,
@@ -79,6 +80,34 @@ def test_coverage_groups_rows_by_what_they_show():
     display = CoverageDisplay.from_estimator(number, X[200:], code[200:])
     assert display.measure == "RMSE"
     np.testing.assert_allclose(display.losses["KarmaRegressor"], (number.predict(X[200:]) - code[200:]) ** 2)
+
+
+def test_calibration_errors_by_number_missing():
+    rng = np.random.default_rng(0)
+    missing = rng.integers(0, 3, 6000)
+    sure = rng.uniform(0.5, 1, 6000)
+    off = np.where(missing == 2, 0.2, 0.0)  # rows that lack two entries are right less often
+    right = rng.random(6000) < sure - off
+    X = np.where(np.arange(4) < missing[:, None], np.nan, 1.0)
+    y = np.where(right, "b", "a")
+    shares = np.column_stack([1 - sure, sure])
+    display = CalibrationByMissingDisplay.from_predictions(X, y, {"sure": shares, "half": np.full((6000, 2), 0.5)})
+    np.testing.assert_allclose(display.errors()["sure"], [0, 0, 0.2], atol=0.05)
+    by_hand = [abs(0.5 - (y[missing == k] == "a").mean()) for k in range(3)]
+    assert np.all(np.array(by_hand) <= display.errors()["half"] + 1e-12)  # bins of equal confidence
+    np.testing.assert_allclose(display.lines_["sure"].get_xdata(), [0, 1, 2])
+    group = np.flatnonzero(missing == 2)
+    bins = np.array_split(group[np.argsort(sure[group], kind="stable")], 10)
+    gaps = [len(rows) * abs(sure[rows].mean() - right[rows].mean()) for rows in bins]
+    assert display.errors()["sure"][2] == pytest.approx(sum(gaps) / len(group))
+    X, code, _ = holes()
+    model = KarmaClassifier().fit(X[:200], code[:200] > 0)
+    fitted = CalibrationByMissingDisplay.from_estimator(model, X[200:], code[200:] > 0)
+    assert list(fitted.lines_) == ["KarmaClassifier"]
+    with pytest.raises(ValueError, match="Pass classes="):
+        CalibrationByMissingDisplay.from_predictions(X[:2], [1, 1], {"a": [[0.1, 0.9], [0.2, 0.8]]})
+    with pytest.raises(ValueError, match="a number for each of 1 rows; got shape"):
+        CalibrationByMissingDisplay([1], {}, {"a": [1]})
 
 
 def test_coefficients_come_by_size_and_under_their_names():
@@ -283,6 +312,7 @@ def test_words_stand_out_from_the_ground(style):
         displays = [
             ScoresDisplay(["a"], [0.1], [0.01], [True], "error rate").plot(),
             CoverageDisplay([0.1, 0.9], {"a": [0, 1]}, "error rate").plot(),
+            CalibrationByMissingDisplay([0, 1], {"a": [0.6, 0.9]}, {"a": [0, 1]}).plot(),
             CoefficientDisplay(["a"], [1.0]).plot(),
             ImportanceDisplay(IMPORTANCE).plot(),
             PoolDisplay(REPORT).plot(),

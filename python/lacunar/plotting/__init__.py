@@ -2,6 +2,7 @@
 
 from lacunar.plotting.bars import CoefficientDisplay, ImportanceDisplay, PoolDisplay, ScoresDisplay
 from lacunar.plotting.curves import (
+    CalibrationByMissingDisplay,
     CoverageDisplay,
     ExpertWeightsDisplay,
     RegretDisplay,
@@ -11,6 +12,7 @@ from lacunar.plotting.curves import (
 from lacunar.plotting.missingness import MissingnessDisplay
 
 __all__ = [
+    "CalibrationByMissingDisplay",
     "CoefficientDisplay",
     "CoverageDisplay",
     "ExpertWeightsDisplay",

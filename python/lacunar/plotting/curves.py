@@ -14,6 +14,8 @@ from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from lacunar.datasets import hide_mcar
 from lacunar.plotting.style import Curves, inks, table_of
 
+_ROWS_OF_A_BIN, _MOST_BINS = 30, 10  # of calibration errors
+
 
 class CoverageDisplay(Curves):
     """Loss against the share of a row that is observed.
@@ -184,6 +186,185 @@ class CoverageDisplay(Curves):
         groups = self.groups()
         places = self._places(groups)
         ax.set_xticks(places, [f"{p:.0f} %\n{len(rows)} rows" for p, rows in zip(places, groups, strict=True)])
+
+
+class CalibrationByMissingDisplay(CoverageDisplay):
+    """How far probabilities are off, against the number of entries that a row lacks.
+
+    Parameters
+    ----------
+    missing : array-like of shape (n,)
+        Number of missing entries, per row.
+    confidence : dict of str to array-like of shape (n,)
+        Probability that every classifier gives the likeliest class of each row.
+    right : dict of str to array-like of shape (n,)
+        Whether that class is the row's.
+    n_bins : int, default=5
+        Largest number of groups of rows, of about equal size.
+    strong : sequence of str, default=()
+        Names of the classifiers drawn in green.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        After `plot`.
+    lines_ : dict of str to matplotlib Line2D
+        After `plot`.
+
+    Raises
+    ------
+    ValueError
+        When numbers of rows differ, or there is no row.
+
+    See Also
+    --------
+    CoverageDisplay : The error rate, by how much of each row is seen.
+
+    Notes
+    -----
+    The error of a group is the mean, over at most ten bins of equally many rows, at least 30, sorted by confidence, of |mean confidence - share of rows
+    that are right| (Naeini, Cooper and Hauskrecht, AAAI 2015). It is above 0 by chance alone, the more the fewer the rows.
+
+    Examples
+    --------
+    >>> from lacunar.plotting import CalibrationByMissingDisplay
+    >>> display = CalibrationByMissingDisplay([0, 0, 3, 3], {"a": [0.9, 0.7, 0.9, 0.9]}, {"a": [1, 1, 1, 0]}).plot()
+    >>> display.errors()["a"].round(2)
+    array([0.2, 0.4])
+    """
+
+    def __init__(
+        self,
+        missing: ArrayLike,
+        confidence: dict[str, Any],
+        right: dict[str, Any],
+        *,
+        n_bins: int = 5,
+        strong: Sequence[str] = (),
+    ) -> None:
+        super().__init__(missing, right, "calibration error", n_bins=n_bins, strong=strong)
+        self.confidence = {name: np.asarray(values, dtype=float) for name, values in confidence.items()}
+        for name in right:
+            found = self.confidence.get(name, np.empty(0))
+            if found.shape != self.share.shape:
+                raise ValueError(
+                    f"confidence[{name!r}] must hold a number for each of {len(self.share)} rows; got shape {found.shape}."
+                )
+
+    @classmethod
+    def from_predictions(  # type: ignore[override]
+        cls,
+        X: Any,
+        y_true: ArrayLike,
+        y_prob: dict[str, Any],
+        *,
+        classes: ArrayLike | None = None,
+        n_bins: int = 5,
+        ax: Any = None,
+        **line_kw: Any,
+    ) -> CalibrationByMissingDisplay:
+        """Draw the probabilities of several classifiers on the same rows.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+            The rows that were predicted.
+        y_true : array-like of shape (n,)
+            Their labels.
+        y_prob : dict of str to array-like of shape (n, k)
+            Probabilities by every classifier, the first in green.
+        classes : array-like of shape (k,), optional
+            Labels of the columns; default the sorted labels of `y_true`.
+        n_bins : int, default=5
+            Largest number of groups of rows, of about equal size.
+        ax : matplotlib Axes, optional
+            Where to draw; default a new figure.
+        **line_kw : dict
+            For matplotlib's `plot`.
+
+        Returns
+        -------
+        display : CalibrationByMissingDisplay
+            Drawn.
+        """
+        table, labels = table_of(X), np.unique(np.asarray(y_true)) if classes is None else np.asarray(classes)
+        shares = {name: np.asarray(made, dtype=float) for name, made in y_prob.items()}
+        for name, made in shares.items():
+            if made.shape != (table.shape[0], len(labels)):
+                raise ValueError(
+                    f"y_prob[{name!r}] must be of shape {(table.shape[0], len(labels))}, a column for each of {len(labels)} classes; "
+                    f"got {made.shape}. Pass classes= where y_true lacks some."
+                )
+        confidence = {name: made.max(axis=1) for name, made in shares.items()}
+        right = {name: labels[made.argmax(axis=1)] == np.asarray(y_true) for name, made in shares.items()}
+        missing = table.shape[1] - table.row_counts
+        return cls(missing, confidence, right, n_bins=n_bins, strong=tuple(y_prob)[:1]).plot(ax, **line_kw)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: ArrayLike, *, n_bins: int = 5, ax: Any = None, **line_kw: Any
+    ) -> CalibrationByMissingDisplay:
+        """Draw a fitted classifier on rows that it has not seen.
+
+        Parameters
+        ----------
+        estimator : fitted classifier
+            With `predict_proba`.
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+            Fresh rows.
+        y : array-like of shape (n,)
+            Their labels.
+        n_bins : int, default=5
+            Largest number of groups of rows, of about equal size.
+        ax : matplotlib Axes, optional
+            Where to draw; default a new figure.
+        **line_kw : dict
+            For matplotlib's `plot`.
+
+        Returns
+        -------
+        display : CalibrationByMissingDisplay
+            Drawn.
+        """
+        made = {type(estimator).__name__: estimator.predict_proba(X)}
+        return cls.from_predictions(X, y, made, classes=estimator.classes_, n_bins=n_bins, ax=ax, **line_kw)
+
+    def errors(self) -> dict[str, NDArray[np.float64]]:
+        """Calibration errors of the groups of rows.
+
+        Returns
+        -------
+        errors : dict of str to ndarray of shape (groups,)
+            By rising number of missing entries; `groups` says which rows.
+        """
+        groups = self.groups()
+        return {
+            name: np.array([_calibration_error(self.confidence[name][rows], right[rows]) for rows in groups])
+            for name, right in self.losses.items()
+        }
+
+    def _lines(self) -> tuple[ArrayLike, dict[str, Any]]:
+        return self._places(self.groups()), self.errors()
+
+    def _places(self, groups: list[NDArray[np.intp]]) -> list[float]:
+        return [float(self.share[rows].mean()) for rows in groups]
+
+    def _labels(self) -> tuple[str, str]:
+        return "missing entries of the row", self.measure
+
+    def _add(self, ax: Any) -> None:
+        groups = self.groups()
+        places = self._places(groups)
+        ax.set_xticks(places, [f"{p:.3g}\n{len(rows)} rows" for p, rows in zip(places, groups, strict=True)])
+        ax.set_ylim(bottom=0)
+
+
+def _calibration_error(confidence: NDArray[np.float64], right: NDArray[np.float64]) -> float:
+    """Mean over rows of what the confidence of their bin is off."""
+    order = np.argsort(confidence, kind="stable")
+    bins = np.array_split(order, int(np.clip(len(order) // _ROWS_OF_A_BIN, 1, _MOST_BINS)))
+    off = [len(rows) * abs(float(confidence[rows].mean() - right[rows].mean())) for rows in bins]
+    return float(np.sum(off) / len(order))
 
 
 def _mean(losses: NDArray[np.float64]) -> float:
