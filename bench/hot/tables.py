@@ -91,6 +91,17 @@ def parquet_file(rows):
     return path
 
 
+def list_file(rows):
+    import pyarrow
+    import pyarrow.parquet
+
+    path = scratch() / f"{rows.shape[0]}.lists.parquet"
+    arrays = {"indices": rows.indices, "values": rows.values}
+    lists = {name: pyarrow.LargeListArray.from_arrays(rows.indptr, pyarrow.array(a)) for name, a in arrays.items()}
+    pyarrow.parquet.write_table(pyarrow.table(lists), path)
+    return path
+
+
 READERS = {
     "dense": lambda rows: partial(Observed.from_dense, rows.to_dense()),
     "dense columns": lambda rows: partial(Observed.from_dense, np.asfortranarray(rows.to_dense())),
@@ -103,6 +114,9 @@ READERS = {
     "polars": lambda rows: partial(Observed.from_frame, frame_of("polars", rows)),
     "arrow": lambda rows: partial(Observed.from_frame, frame_of("arrow", rows)),
     "svmlight": lambda rows: partial(Observed.from_svmlight, svmlight_file(rows), n_features=rows.shape[1]),
+    "parquet lists": lambda rows: partial(
+        Observed.from_parquet, list_file(rows), lists=("indices", "values"), shape=rows.shape
+    ),
     "parquet": lambda rows: partial(Observed.from_parquet, parquet_file(rows), shape=rows.shape, duplicates="last"),
 }
 

@@ -1,7 +1,7 @@
 #include "lacunar/dense.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <bit>
 #include <type_traits>
 
 #include "lacunar/kernels.hpp"
@@ -25,13 +25,19 @@ int useful_threads(const DenseTable<S>& table, int n_threads) {
   return threads_worth(n_threads, 8.0 * static_cast<double>(table.n_rows) * static_cast<double>(table.n_cols));
 }
 
-// Rows [first, last) of one column: where they are, or with NaN for nulls in `space`.
+// Rows [first, last) of one column: where they are, or with NaN for nulls in `space`. Bits that are all set are a NaN.
 template <class S>
 const S* piece_of(const DenseColumn<S>& column, Offset first, Offset last, S* space) {
   if (column.valid == nullptr) return column.cells + first;
-  for (Offset i = first; i < last; ++i) {
-    const Offset bit = column.bit + i;
-    space[i - first] = column.valid[bit >> 3] >> (bit & 7) & 1 ? column.cells[i] : std::numeric_limits<S>::quiet_NaN();
+  using Word = std::conditional_t<sizeof(S) == 8, std::uint64_t, std::uint32_t>;
+  const S* cells = column.cells + first;
+  const Offset bit = column.bit + first, n = last - first;
+  for (Offset k = 0; k < n; k += 8) {
+    const Offset count = std::min<Offset>(n - k, 8), at = bit + k;
+    unsigned known = column.valid[at >> 3] >> (at & 7);
+    if ((at & 7) + count > 8) known |= static_cast<unsigned>(column.valid[(at >> 3) + 1]) << (8 - (at & 7));
+    for (Offset c = 0; c < count; ++c)
+      space[k + c] = std::bit_cast<S>(std::bit_cast<Word>(cells[k + c]) | (Word{known >> c & 1} - 1));
   }
   return space;
 }

@@ -9,8 +9,10 @@
 #include <algorithm>
 #include <initializer_list>
 #include <limits>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lacunar/types.hpp"
@@ -106,10 +108,20 @@ Offset longest_of(const Rows<T>& rows) {
   return longest;
 }
 
-// A new array owning a copy of what the core made.
+// A new array of a copy of what the core made.
 template <class T>
 Array<T> to_array(const std::vector<T>& made) {
   return Array<T>(static_cast<py::ssize_t>(made.size()), made.data());
+}
+
+// A new array that owns what the core made, without a copy.
+template <class T>
+Array<T> to_array(std::vector<T>&& made) {
+  auto held = std::make_unique<std::vector<T>>(std::move(made));
+  const auto size = static_cast<py::ssize_t>(held->size());
+  const T* data = held->data();
+  const py::capsule owner(held.release(), [](void* kept) { delete static_cast<std::vector<T>*>(kept); });
+  return Array<T>(size, data, owner);
 }
 
 }  // namespace lacunar::bind

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "arrays.hpp"
 #include "lacunar/karma_gram.hpp"
@@ -77,7 +78,8 @@ py::tuple gram_csr(const Array<Offset>& x_indptr, const Array<Index>& x_indices,
     const py::gil_scoped_release nogil;
     made = gram_sparse(task, n_threads);
   }
-  return py::make_tuple(to_array(made.offsets), to_array(made.indices), to_array(made.values));
+  return py::make_tuple(to_array(std::move(made.offsets)), to_array(std::move(made.indices)),
+                        to_array(std::move(made.values)));
 }
 
 template <class T>

@@ -21,3 +21,13 @@ def triplet_entries(row, col, value, n_rows, duplicates):
     values = np.array([one[duplicates](cells[key]) for key in keys], dtype=value.dtype)
     counts = np.bincount([i for i, _ in keys], minlength=n_rows) if keys else np.zeros(n_rows, np.int64)
     return np.concatenate([[0], np.cumsum(counts)]), np.array([j for _, j in keys], dtype=np.int64), values
+
+
+def list_entries(columns, values):
+    """(indptr, indices, values) of rows that are lists of columns and of values; None is no list, and no value."""
+    pairs = [
+        sorted((j, v) for j, v in zip(js or [], vs or [], strict=True) if v is not None and not np.isnan(v))
+        for js, vs in zip(columns, values, strict=True)
+    ]
+    flat = [pair for row in pairs for pair in row]
+    return np.cumsum([0, *map(len, pairs)]), np.array([j for j, _ in flat], int), np.array([v for _, v in flat], float)

@@ -70,8 +70,28 @@ def _of_files(files: Any, lines: int, columns: Sequence[str] | None) -> Iterator
         with files.filesystem.open_input_file(path) as stream:
             file = parquet.ParquetFile(stream, pre_buffer=False, buffer_size=_BUFFER)
             _check_names(names, file.schema_arrow.names)
-            for batch in file.iter_batches(batch_size=lines, columns=names, use_threads=False):
+            read = 0
+            batches = file.iter_batches(batch_size=lines, columns=names, use_threads=False)
+            while batch := _next_of(batches, file, names, read):
+                read += batch.num_rows
                 yield batch.select(names)
+
+
+def _next_of(batches: Iterator[Any], file: Any, names: Sequence[str], read: int) -> Any:
+    """The next record batch, None at the end; what cannot be decoded is looked for by row group and column."""
+    try:
+        return next(batches, None)
+    except (OSError, ValueError) as error:
+        group, end = 0, 0
+        while group + 1 < file.num_row_groups and (end := end + file.metadata.row_group(group).num_rows) <= read:
+            group += 1
+        for at in range(group, file.num_row_groups):
+            for name in names:
+                try:
+                    file.read_row_group(at, columns=[name], use_threads=False)
+                except (OSError, ValueError) as reason:
+                    raise ValueError(f"row group {at}, column {name!r}: {reason}") from None
+        raise error
 
 
 def as_table(piece: Any) -> Any:
@@ -120,6 +140,26 @@ def _cells_of(column: Any, field: Any) -> Cells:
     cells = np.frombuffer(numbers, np.float64, len(column), 8 * column.offset)
     valid = (np.frombuffer(bits, np.uint8), column.offset) if column.null_count else None
     return np.require(cells, None, ["A"]), valid
+
+
+def lists_of(column: Any, name: str) -> tuple[NDArray[np.int64], Any]:
+    """How many elements each list of a column has, null as none, and all elements one after the other (Arrow)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    if not any(is_kind(column.type) for is_kind in kinds):
+        raise TypeError(f"column {name!r} must hold lists; it holds {column.type}. Name the columns of lists.")
+    counts = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
+    flat = column.flatten()
+    if pa.types.is_dictionary(flat.type):
+        flat = flat.cast(flat.type.value_type)
+    kind = flat.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and len(flat):
+        raise TypeError(f"column {name!r} must hold lists of numbers; it holds {column.type}. Convert them.")
+    return counts.astype(np.int64, copy=False), flat
 
 
 def without_nulls(cells: NDArray[np.float64], valid: tuple[NDArray[np.uint8], int] | None) -> NDArray[np.float64]:

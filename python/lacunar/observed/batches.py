@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from lacunar._snapshot import going_back
 from lacunar.observed.arrow import arrow_columns, as_table, naming, record_batches, values_of
 from lacunar.observed.blocks import is_block_file
-from lacunar.observed.build import column_entries
+from lacunar.observed.build import ListNames, column_entries, list_entries
 from lacunar.observed.files import svmlight_pieces
 from lacunar.observed.stored import ObservedFile
 from lacunar.observed.table import Observed
@@ -26,6 +26,7 @@ def read_batches(
     size: int = 10_000,
     target: Any = None,
     triplets: Triplets | None = None,
+    lists: Lists | None = None,
     drop_unlabelled: bool = False,
     dtype: DTypeLike | None = None,
 ) -> Iterator[Batch]:
@@ -44,10 +45,12 @@ def read_batches(
         text). None takes those in an `Observed` file, if it has any.
     triplets : Triplets, default=None
         The source holds a line an entry, in place of a line a row. Rows without entries in between are empty rows.
+    lists : Lists, default=None
+        The source holds a line a row with two lists: the numbers of its observed columns, in any order, and their values.
     drop_unlabelled : bool, default=False
         Leave out rows whose label is NaN or None, which most learners refuse (not `SLRMRegressor`).
     dtype : float64 or float32, optional
-        Of the values; default: that of an `Observed`, else float64.
+        Of the values; default: that of an `Observed`, float32 where lists hold that, else float64.
 
     Yields
     ------
@@ -63,7 +66,8 @@ def read_batches(
         A source of another kind.
     ValueError
         size below 1; a target that is no column, or not one label a row; triplets that go back to an earlier row, or ten million
-        rows ahead; a file that is no Parquet of numbers. Of a path the message names it.
+        rows ahead; lists of unequal length, with a column twice or outside the table; a file that is no Parquet of numbers. Of a
+        path the message names it, and the row group and column of what cannot be decoded.
     FileNotFoundError
         When there is no such file or folder.
 
@@ -89,9 +93,11 @@ def read_batches(
             f"target must name a column of wide rows, or hold the labels of all rows; got {target!r} and "
             f"{'triplets, whose lines are entries' if triplets is not None else 'an Observed'}. Pass an array."
         )
+    if triplets is not None and lists is not None:
+        raise ValueError("a source must hold triplets or lists; got both. Leave one out.")
     if drop_unlabelled and target is None and not getattr(source, "has_labels", False):
         raise ValueError("drop_unlabelled=True must come with a target; got None. Say where the labels are.")
-    pieces = _pieces(source, size, target, triplets, dtype)
+    pieces = _pieces(source, size, target, triplets or lists, dtype)
     if target is not None and not isinstance(target, str):
         pieces = _with_labels(pieces, np.asarray(target), None if triplets is None else triplets.n_rows)
     if drop_unlabelled:
@@ -107,14 +113,21 @@ def _named(path: str | os.PathLike[str], batches: Iterator[Batch]) -> Iterator[B
         yield from batches
 
 
-def _pieces(source: Any, size: int, target: Any, triplets: Triplets | None, dtype: DTypeLike | None) -> Iterator[Batch]:
+def _pieces(
+    source: Any, size: int, target: Any, layout: Triplets | Lists | None, dtype: DTypeLike | None
+) -> Iterator[Batch]:
     """Rows in pieces of any number, with the labels of a named column."""
     if isinstance(source, Observed):
         return ((rows, None) for rows in source.iter_batches(size))
     if isinstance(source, ObservedFile):
         return (batch[:2] if isinstance(batch, tuple) else (batch, None) for batch in source)
-    if triplets is None:
-        return _of_wide_rows(record_batches(source, size), target if isinstance(target, str) else None, dtype)
+    named = target if isinstance(target, str) else None
+    if layout is None:
+        return _of_wide_rows(record_batches(source, size), named, dtype)
+    if isinstance(layout, Lists):
+        columns = [layout.indices, layout.values, *([] if named is None else [named])]
+        return _of_lists(record_batches(source, size, columns), layout, named, dtype)
+    triplets = layout
     if target is not None:
         n_rows = len(np.asarray(target))
         if triplets.n_rows not in (None, n_rows):
@@ -134,6 +147,15 @@ def _of_wide_rows(batches: Iterable[Any], target: str | None, dtype: DTypeLike |
                 raise ValueError(f"target must be a column; got {target!r} among {table.column_names[:20]}.")
             labels, table = values_of(table[target]), table.drop_columns([target])
         yield Observed._trusted(*column_entries(*arrow_columns(table), dtype)), labels
+
+
+def _of_lists(batches: Iterable[Any], lists: Lists, target: str | None, dtype: DTypeLike | None) -> Iterator[Batch]:
+    first = 0
+    for batch in batches:
+        if batch.num_rows:
+            made = list_entries(batch, ListNames(lists.indices, lists.values), lists.n_columns, first, dtype)
+            yield Observed._trusted(*made), None if target is None else values_of(batch.column(target))
+            first += batch.num_rows
 
 
 def _with_labels(pieces: Iterable[Batch], labels: NDArray[Any], n_rows: int | None) -> Iterator[Batch]:
@@ -207,6 +229,22 @@ class Triplets(NamedTuple):
     n_rows: int | None = None
 
 
+class Lists(NamedTuple):
+    """Names of the columns that hold, for every row, a list of numbers of columns and a list of their values.
+
+    Null among the values is missing, a null list is an empty one.
+
+    Attributes
+    ----------
+    n_columns : int
+    indices, values : str
+    """
+
+    n_columns: int
+    indices: str = "indices"
+    values: str = "values"
+
+
 class Entries(NamedTuple):
     """Triplets of numbers from 0, as three arrays of one length."""
 
@@ -258,25 +296,25 @@ def rows_of_triplets(batches: Iterable[Any], names: Triplets, size: int) -> Iter
 
 def known_entries(batch: Any, names: Triplets) -> Entries:
     """The lines of a record batch that have a value; they must have a row and a column."""
-    known = batch.filter(batch.column(2).is_valid())
+    if batch.column(2).null_count:
+        batch = batch.filter(batch.column(2).is_valid())
     for number, name in enumerate((names.row, names.col)):
-        if known.column(number).null_count:
+        if batch.column(number).null_count:
             raise ValueError(f"column {name!r} must hold a number in every line with a value; got a null. Drop it.")
-    return Entries(*(np.asarray(known.column(k).to_numpy(zero_copy_only=False)) for k in range(3)))
+    return Entries(*(values_of(batch.column(k)) for k in range(3)))
 
 
 def _check_ascending(row: NDArray[Any], reached: int, names: Triplets) -> None:
-    back = np.flatnonzero(np.diff(np.concatenate([[reached], row])) < 0)
-    if len(back):
+    steps = np.diff(row.astype(np.int64, copy=False), prepend=reached)
+    if steps.min() < 0:
         raise ValueError(
-            f"triplets must come by ascending row; row {row[back[0]]} comes after a later one. Sort the file by "
+            f"triplets must come by ascending row; row {row[np.argmax(steps < 0)]} comes after a later one. Sort the file by "
             f"{names.row!r}, or read it whole with Observed.from_parquet."
         )
-    ahead = np.flatnonzero(np.diff(np.concatenate([[reached], row])) > MAX_GAP)
-    if len(ahead):
+    if steps.max() > MAX_GAP:
         raise ValueError(
-            f"triplets must come row after row; row {row[ahead[0]]} comes more than {MAX_GAP} rows after the one before. Renumber the "
-            "rows."
+            f"triplets must come row after row; row {row[np.argmax(steps > MAX_GAP)]} comes more than {MAX_GAP} rows after the one "
+            "before. Renumber the rows."
         )
     if names.n_rows is not None and row[-1] >= names.n_rows:
         raise ValueError(

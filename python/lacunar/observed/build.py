@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lacunar import _core
 from lacunar._threads import thread_count
-from lacunar.observed.arrow import Cells, arrow_columns, without_nulls
+from lacunar.observed.arrow import Cells, arrow_columns, lists_of, values_of, without_nulls
 from lacunar.observed.contract import (
     check_dense,
     check_duplicates_policy,
@@ -105,6 +105,73 @@ def column_entries(columns: list[Cells], n_rows: int, dtype: DTypeLike | None, n
         refuse_infinite(np.column_stack([without_nulls(*column) for column in columns]), wanted)
         raise RuntimeError("a table must not change while it is read; it did. Pass a copy.")
     return *found, shape
+
+
+class ListNames(NamedTuple):
+    """Columns of lists: those of numbers of columns, and of values."""
+
+    indices: str
+    values: str
+
+
+def list_entries(batch: Any, names: ListNames, n_columns: int, first: int, dtype: DTypeLike | None) -> Entries:
+    """Rows of a record batch that hold a list of columns and one of values; `first` is the number of the first row."""
+    counts, numbers = lists_of(batch.column(names.indices), names.indices)
+    others, flat = lists_of(batch.column(names.values), names.values)
+    if not np.array_equal(counts, others):
+        row = int(np.argmax(counts != others))
+        raise ValueError(
+            f"column {names.values!r} must hold lists as long as those of {names.indices!r}; row {first + row} has {others[row]} "
+            f"values and {counts[row]} columns. Mend that row."
+        )
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    if numbers.null_count:
+        row = _row_of(numbers.is_null().to_numpy(zero_copy_only=False), indptr)
+        raise ValueError(
+            f"column {names.indices!r} must hold a number for every value; there is a null in row {first + row}. Drop it."
+        )
+    cols, values = values_of(numbers), values_of(flat)
+    values = np.require(values, float_dtype(dtype, values.dtype), ["C", "A"])
+    if len(cols) and cols.dtype.kind not in "iu":
+        raise TypeError(f"column {names.indices!r} must hold lists of integers; it holds {cols.dtype}. Convert them.")
+    narrow = np.require(cols, np.int32, ["C", "A"])
+    wide = np.can_cast(cols.dtype, np.int32) or np.array_equal(narrow, cols)
+    if wide and _core.find_fault(indptr, narrow, values, n_columns) is None:
+        return indptr, narrow, values, (len(counts), n_columns)
+    _refuse_list(cols, values, indptr, names, n_columns, first)
+    rows = np.repeat(np.arange(len(counts)), counts)
+    found = _core.triplet_entries(rows, cols.astype(np.int64), values, len(counts), n_columns, 1)
+    assert found is not None, "what it refuses was refused"
+    made, single, sorted_values, repeated = found
+    if repeated:
+        _, row, entry = _core.find_fault(made, single, sorted_values, n_columns) or ("", 0, 0)
+        raise ValueError(
+            f"column {names.indices!r} must hold every column once in a row; row {first + row} has column {single[entry]} twice. "
+            "Keep one of its values."
+        )
+    return made, single, sorted_values, (len(counts), n_columns)
+
+
+def _refuse_list(
+    cols: NDArray[Any], values: NDArray[Any], indptr: NDArray[np.int64], names: ListNames, n_columns: int, first: int
+) -> None:
+    """ValueError for the first column outside the table, else the first infinite value."""
+    outside, infinite = (cols < 0) | (cols >= n_columns), np.isinf(values)
+    if outside.any():
+        raise ValueError(
+            f"column {names.indices!r} must hold numbers 0 to {n_columns - 1}; got {cols[np.argmax(outside)]} in row "
+            f"{first + _row_of(outside, indptr)}. Pass a larger n_columns, or drop it."
+        )
+    if infinite.any():
+        raise ValueError(
+            f"column {names.values!r} must hold finite numbers; got {values[np.argmax(infinite)]} in row "
+            f"{first + _row_of(infinite, indptr)}. Use null or NaN if it means missing."
+        )
+
+
+def _row_of(marked: NDArray[np.bool_], indptr: NDArray[np.int64]) -> int:
+    """The row of the first marked entry."""
+    return int(np.searchsorted(indptr, np.argmax(marked), side="right")) - 1
 
 
 def long_frame_triplets(df: Any, row: str, col: str, value: str) -> tuple[NDArray[Any], ...]:

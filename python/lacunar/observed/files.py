@@ -52,8 +52,9 @@ def parquet_triplets(
         raise ImportError("reading Parquet needs pyarrow, which is not installed. Run: pip install pyarrow") from None
     found: list[list[NDArray[Any]]] = [[np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)]]
     for batch in dataset.dataset(path, format="parquet").to_batches(columns=list(columns), batch_size=batch_rows):
-        known = batch.filter(batch.column(2).is_valid())
-        found.append([known.column(k).to_numpy(zero_copy_only=False) for k in range(3)])
+        if batch.column(2).null_count:
+            batch = batch.filter(batch.column(2).is_valid())
+        found.append([batch.column(k).to_numpy(zero_copy_only=False) for k in range(3)])
     rows, cols, values = (np.concatenate(arrays) for arrays in zip(*(found[1:] or found), strict=True))
     return rows, cols, values
 

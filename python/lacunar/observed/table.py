@@ -13,17 +13,20 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lacunar import _core
-from lacunar.observed.arrow import naming
+from lacunar.observed.arrow import naming, record_batches
 from lacunar.observed.blocks import Piece, Precision, read_rows, write_rows
 from lacunar.observed.build import (
     Duplicates,
+    ListNames,
     dense_entries,
     frame_entries,
+    list_entries,
     long_frame_triplets,
     sparse_entries,
     triplet_entries,
 )
 from lacunar.observed.contract import (
+    MAX_COLUMNS,
     SparseMissing,
     check_duplicates_policy,
     check_entries,
@@ -345,8 +348,9 @@ class Observed:
         shape: tuple[int, int] | None = None,
         duplicates: Duplicates = "error",
         batch_rows: int = 1_000_000,
+        lists: tuple[str, str] | None = None,
     ) -> Observed:
-        """Observed entries of a Parquet file (or folder of files) of triplets.
+        """Observed entries of a Parquet file (or folder of files) of triplets, or of rows that are two lists.
 
         Parameters
         ----------
@@ -356,7 +360,10 @@ class Observed:
         shape : tuple of (n, d), optional
         duplicates : {"error", "last", "mean"}, default="error"
         batch_rows : int, default=1000000
-            Triplets read at a time.
+            Triplets, or rows of lists, read at a time.
+        lists : tuple of (indices, values), optional
+            Names of two columns that hold a list a row: numbers of columns from 0, in any order, each once, and values. A null
+            among the values is missing. In place of row, col and value.
 
         Raises
         ------
@@ -370,10 +377,30 @@ class Observed:
         """
         check_duplicates_policy(duplicates)
         with naming(path):
+            if lists is not None:
+                return cls._from_lists(path, lists, shape, batch_rows)
             rows, cols, values = parquet_triplets(path, (row, col, value), batch_rows)
             if shape is None:
                 refuse_mostly_empty(rows, row)
             return cls.from_triplets(rows, cols, values, shape=shape, duplicates=duplicates)
+
+    @classmethod
+    def _from_lists(
+        cls, path: str | os.PathLike[str], names: tuple[str, str], shape: tuple[int, int] | None, size: int
+    ) -> Observed:
+        """Rows that are a list of columns and one of values."""
+        width, first, parts = MAX_COLUMNS if shape is None else shape[1], 0, []
+        for batch in record_batches(path, size, names):
+            parts.append(cls._trusted(*list_entries(batch, ListNames(*names), width, first, None)))
+            first += batch.num_rows
+        whole = cls.vstack(parts) if parts else cls.from_dense(np.empty((0, 0)))
+        if shape is None:
+            width = int(whole.indices.max(initial=-1)) + 1
+        elif first != shape[0]:
+            raise ValueError(
+                f"shape must have as many rows as the file; got {shape[0]}, and the file has {first}. Leave it out."
+            )
+        return cls._trusted(whole.indptr, whole.indices, whole.values, (first, width))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Observed:
