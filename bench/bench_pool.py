@@ -1,17 +1,23 @@
 """The pool of `OnlineMatrixClassifier` beside simple online learners and batch completion, on streams of real data.
 
-`LACUNAR_DATA=FOLDER python bench/bench_pool.py [--orders 5] [--only votes ...]`: error and log loss over whole streams, every label predicted
-before it is learned, means over random orders (films: the one order of time); the best of the simple learners in hindsight beside it.
-`python bench/bench_pool.py --batch`: both fitted to the first half of a stream and asked about the second.
+`LACUNAR_DATA=FOLDER python bench/bench_pool.py [--orders 5] [--only votes ...]`: error, log loss and calibration error over whole streams, every
+label predicted before it is learned, means over random orders (films: the one order of time); the best of the simple learners in hindsight beside it.
+`--batch`: the pool and batch completion (implicit and river where they are installed) fitted to the first half of a stream and asked about the second.
+`--cold`: a fifth of the rows asked about with nothing learned of them but by what their side information says.
+`--million`: the million ratings of MovieLens-1M in a random order, and how long they take.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
+import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,6 +122,22 @@ def films(rng: np.random.Generator) -> Stream:
     return Stream(i, j, np.where(stars >= 4, 1, -1), users, kinds)
 
 
+def million_films(rng: np.random.Generator) -> Stream:
+    X = sp.coo_array(table("movielens1m").X)
+    order = rng.permutation(X.nnz)
+    return Stream(X.coords[0][order], X.coords[1][order], np.where(X.data[order] >= 4, 1, -1))
+
+
+def likes(rng: np.random.Generator) -> Stream:
+    """Generated: 300 people in six circles of friends and 100 things, the taste of a circle, of all and of one's own."""
+    circle, m, n = rng.integers(0, 6, 300), 300, 100
+    A = np.triu(rng.random((m, m)) < np.where(circle[:, None] == circle, 0.12, 0.01), 1).astype(float)
+    taste = 1.2 * rng.normal(size=(6, n))[circle] + 0.7 * rng.normal(size=n) + 0.5 * rng.normal(size=(m, n))
+    i, j = rng.integers(0, m, 8000), rng.integers(0, n, 8000)
+    G = sp.csr_array(A + A.T)
+    return Stream(i, j, np.where(rng.random(8000) < 1 / (1 + np.exp(-taste[i, j])), 1, -1), Graph(G))
+
+
 def jokes(rng: np.random.Generator) -> Stream:
     return of_table(table("jester").X, 0, rng)
 
@@ -131,9 +153,18 @@ STREAMS: dict[str, Callable[[np.random.Generator], Stream]] = {
     **{f"votes {name}, party and state": votes(name, True) for name in ("senate90", "senate106")},
     **{f"communities {name}": communities(name) for name in ("polbooks", "polblogs", "email_eu")},
     **{f"links {name}": links(name) for name in ("polbooks", "polblogs", "email_eu")},
+    "likes with friends": likes,
     "films in time": films,
     "jokes": jokes,
 }
+COLD = (
+    "votes senate90, party and state",
+    "votes senate106, party and state",
+    "films in time",
+    "likes with friends",
+    "links",
+    "communities",
+)
 
 
 def majority(keys: list[Any], y: list[int]) -> Iterator[float]:
@@ -206,8 +237,17 @@ def log_loss(p: Any, y: Any) -> float:
     return float(-np.log(np.clip(np.where(y > 0, p, 1 - p), 1e-15, 1)).mean())
 
 
+def calibration(p: Any, y: Any) -> float:
+    """Expected calibration error: |mean of p - share of positives| over ten bins of p, weighted by their sizes."""
+    bin_of = np.minimum((10 * p).astype(int), 9)
+    gap = np.bincount(bin_of, p - (y > 0), 10)
+    return float(np.abs(gap).sum() / len(y))
+
+
 def streams(names: list[str], orders: int) -> None:
-    print("| stream | pairs | pool: error, log loss, us a pair | best simple: error, log loss |\n|---|---|---|---|")
+    print(
+        "| stream | pairs | pool: error, log loss, calibration error, us a pair | best simple: error, log loss |\n|---|---|---|---|"
+    )
     for name in names:
         found, others = [], []
         for seed in range(1 if name == "films in time" else orders):
@@ -215,41 +255,177 @@ def streams(names: list[str], orders: int) -> None:
             start = time.process_time()
             score = OnlineMatrixClassifier(stream.rows, stream.cols).score_stream(*stream[:3])
             spent = 1e6 * (time.process_time() - start) / len(stream.y)
-            found.append((score.error, score.loss, spent))
+            found.append((score.error, score.loss, calibration(score.probabilities, stream.y), spent))
             others.append({key: (error(p, stream.y), log_loss(p, stream.y)) for key, p in simple(stream).items()})
         mean = {key: np.mean([each[key] for each in others], axis=0) for key in others[0]}
         best, sure = (min(mean, key=lambda key, k=k: mean[key][k]) for k in (0, 1))
-        pool = "{:.4f}, {:.4f}, {:.0f}".format(*np.mean(found, axis=0))
+        pool = "{:.4f}, {:.4f}, {:.4f}, {:.0f}".format(*np.mean(found, axis=0))
         print(
             f"| {name} | {len(stream.y)} | {pool} | {mean[best][0]:.4f} ({best}), {mean[sure][1]:.4f} ({sure}) |",
             flush=True,
         )
 
 
+def of_pool(stream: Stream, half: int) -> Any:
+    """What each of these learners makes of the second half: at least 0 for a positive label."""
+    i, j, y = stream[:3]
+    model = OnlineMatrixClassifier(stream.rows, stream.cols).fit((i[:half], j[:half]), y[:half])
+    return model.decision_function((i[half:], j[half:]))
+
+
+def of_imputer(stream: Stream, half: int) -> Any:
+    i, j, y = stream[:3]
+    X = np.full((i.max() + 1, j.max() + 1), np.nan)
+    X[i[:half], j[:half]] = y[:half]
+    return LowRankImputer(random_state=0).fit_transform(X)[i[half:], j[half:]]
+
+
+def of_als(stream: Stream, half: int) -> Any:
+    """Biases and factors by alternating ridge regressions on -1 and 1, rank and penalty by a tenth of the first half."""
+    i, j, y = (each[:half] for each in stream[:3])
+    hold, keep = np.arange(half) % 10 == 0, np.arange(half) % 10 > 0
+    shape = stream.i.max() + 1, stream.j.max() + 1
+
+    def wrong(choice: tuple[int, float]) -> float:
+        return error(0.5 + als(i[keep], j[keep], y[keep], shape, *choice)(i[hold], j[hold]), y[hold])
+
+    best = min(((rank, penalty) for rank in (1, 2, 5, 10) for penalty in (1.0, 4.0)), key=wrong)
+    return als(i, j, y, shape, *best)(stream.i[half:], stream.j[half:])
+
+
+def als(i: Any, j: Any, y: Any, shape: tuple[int, int], rank: int, penalty: float) -> Callable[[Any, Any], Any]:
+    rng, mean = np.random.default_rng(0), y.mean()
+    U, V = (0.3 * rng.normal(size=(size, rank + 2)) for size in shape)
+    U[:, 0], V[:, 1] = 1.0, 1.0  # bias of the column, bias of the row
+    for _ in range(15):
+        for index, of, A, B, fixed in ((i, j, U, V, 0), (j, i, V, U, 1)):
+            order = np.argsort(index, kind="stable")
+            free = np.arange(rank + 2) != fixed
+            for rows in np.split(order, np.flatnonzero(np.diff(index[order])) + 1):
+                F = B[of[rows]]
+                rest = y[rows] - mean - F[:, fixed]
+                A[index[rows[0]], free] = np.linalg.solve(
+                    F[:, free].T @ F[:, free] + penalty * np.eye(rank + 1), F[:, free].T @ rest
+                )
+    return lambda a, b: mean + (U[a] * V[b]).sum(axis=1)
+
+
+def of_implicit(package: ModuleType, stream: Stream, half: int) -> Any:
+    """Likes have preference 1, dislikes 0, both with confidence 20."""
+    i, j, y = stream[:3]
+    X = sp.csr_array((20.0 * y[:half], (i[:half], j[:half])), shape=(i.max() + 1, j.max() + 1))
+    model = package.cpu.als.AlternatingLeastSquares(factors=8, regularization=4.0, num_threads=1, random_state=0)
+    model.fit(sp.csr_matrix(X), show_progress=False)
+    return (model.user_factors[i[half:]] * model.item_factors[j[half:]]).sum(axis=1) - 0.5
+
+
+def of_river(package: ModuleType, stream: Stream, half: int) -> Any:
+    model = package.reco.BiasedMF(n_factors=5, l2_bias=0.02, l2_latent=0.02, seed=0)
+    for a, b, label in zip(*(each[:half].tolist() for each in stream[:3]), strict=True):
+        model.learn_one(a, b, label)
+    return np.array(
+        [model.predict_one(a, b) for a, b in zip(stream.i[half:].tolist(), stream.j[half:].tolist(), strict=True)]
+    )
+
+
+def installed(name: str) -> ModuleType | None:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
 def batch(names: list[str]) -> None:
-    print("| table | pool, one pass | `LowRankImputer` on -1 and 1 |\n|---|---|---|")
+    made: dict[str, Callable[[Stream, int], Any]] = {
+        "pool, one pass": of_pool,
+        "`LowRankImputer` on -1 and 1": of_imputer,
+        "ALS": of_als,
+    }
+    if (package := installed("implicit")) is not None:
+        importlib.import_module("implicit.cpu.als")
+        made["implicit, ALS"] = partial(of_implicit, package)
+    if (package := installed("river")) is not None:
+        importlib.import_module("river.reco")
+        made["river, BiasedMF, one pass"] = partial(of_river, package)
+    print("| stream | " + " | ".join(made) + " |\n" + "|---" * (1 + len(made)) + "|")
     for name in names:
-        i, j, y, *_ = STREAMS[name](np.random.default_rng(0))
-        half = len(y) // 2
-        pool = OnlineMatrixClassifier().fit((i[:half], j[:half]), y[:half])
-        X = np.full((i.max() + 1, j.max() + 1), np.nan)
-        X[i[:half], j[:half]] = y[:half]
-        filled = LowRankImputer(random_state=0).fit_transform(X)
-        wrong = np.mean((filled[i[half:], j[half:]] >= 0) != (y[half:] > 0))
-        print(f"| {name} | {1 - pool.score((i[half:], j[half:]), y[half:]):.4f} | {wrong:.4f} |", flush=True)
+        stream = STREAMS[name](np.random.default_rng(0))
+        half = len(stream.y) // 2
+        wrong = [np.mean((each(stream, half) >= 0) != (stream.y[half:] > 0)) for each in made.values()]
+        print(f"| {name} | " + " | ".join(f"{each:.4f}" for each in wrong) + " |", flush=True)
+
+
+def cold(names: list[str], orders: int) -> None:
+    """Nothing was learned of a fifth of the rows (in a network: vertices, on either side)."""
+    print(
+        "| stream | pool with sides: error, log loss | without | majority of the column | of group and column |\n"
+        + "|---" * 5
+        + "|"
+    )
+    for name in names:
+        found = []
+        for seed in range(orders):
+            rng = np.random.default_rng(seed)
+            stream = STREAMS[name](rng)
+            i, j, y = stream[:3]
+            hidden = rng.random(max(i.max(), j.max()) + 1) < 0.2
+            new = hidden[i] | hidden[j] if stream.graph is not None else hidden[i]
+            told, asked = (i[~new], j[~new]), (i[new], j[new])
+            made = []
+            for sides in ((stream.rows, stream.cols), (None, None)):
+                model = OnlineMatrixClassifier(*sides, unseen="prior" if sides == (None, None) else "grow").fit(
+                    told, y[~new]
+                )
+                p = model.predict_proba(asked)[:, 1]
+                made += [error(p, y[new]), log_loss(p, y[new])]
+            keys = [j] if stream.groups is None else [j, stream.groups[i] + 10**6 * j]
+            for key in keys:
+                votes_of = {k: y[~new][key[~new] == k].sum() for k in np.unique(key)}
+                usual = np.array([votes_of[k] or y[~new].sum() for k in key[new].tolist()])
+                made.append(np.mean((usual >= 0) != (y[new] > 0)))
+            found.append(made)
+        mean = np.mean(found, axis=0)
+        last = f"{mean[5]:.4f}" if len(mean) > 5 else ""
+        print(
+            f"| {name} | {mean[0]:.4f}, {mean[1]:.4f} | {mean[2]:.4f}, {mean[3]:.4f} | {mean[4]:.4f} | {last} |",
+            flush=True,
+        )
+
+
+def million() -> None:
+    stream = million_films(np.random.default_rng(0))
+    start = time.process_time()
+    score = OnlineMatrixClassifier().score_stream(*stream[:3])
+    spent, most = time.process_time() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(
+        f"pool: error {score.error:.4f}, log loss {score.loss:.4f}, {spent:.0f} CPU s, {most:.2f} GiB at most",
+        flush=True,
+    )
+    i, j, y = (each.tolist() for each in stream[:3])
+    for rank, rate in ((0, 0.1), (2, 0.1), (5, 0.1), (5, 0.05)):
+        p = np.array(list(gradient(i, j, y, rank, rate)))
+        print(
+            f"rank {rank}, rate {rate}: error {error(p, stream.y):.4f}, log loss {log_loss(p, stream.y):.4f}",
+            flush=True,
+        )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--orders", type=int, default=5)
     parser.add_argument("--only", nargs="*", default=[""])
-    parser.add_argument("--batch", action="store_true")
+    for other in ("batch", "cold", "million"):
+        parser.add_argument(f"--{other}", action="store_true")
     parser.add_argument("--quick", action="store_true", help="one order of the one stream that is drawn, not read")
     options = parser.parse_args()
     if options.quick:
         options.orders, options.only = 1, ["rank one"]
     names = [name for name in STREAMS if any(word in name for word in options.only)]
-    if options.batch:
+    if options.million:
+        million()
+    elif options.cold:
+        cold([name for name in names if any(word in name for word in COLD)], options.orders)
+    elif options.batch:
         batch([name for name in names if not any(word in name for word in ("communities", "links", "party"))])
     else:
         streams(names, options.orders)

@@ -75,7 +75,10 @@ def test_mixture_and_hedge_are_those_of_the_formulas():
     extra = np.where(RNG.random(300) < 0.8, y, -y)[:, None] * 1.5
     out, each = run(pool, i, j, y, extra)
     experts = each[:, :-2]
-    np.testing.assert_allclose(each[:, -2], twin.mixer(np.log(experts / (1 - experts)), y, 0.2), rtol=1e-9)
+    odds = np.log(experts / (1 - experts))
+    mixed, z = twin.mixer(odds, y, 0.2)
+    np.testing.assert_allclose(each[:, -2], mixed, rtol=1e-9)
+    np.testing.assert_allclose(each[:, -1], twin.correction(odds, z, y, 0.02, i, j), rtol=1e-9)
     expected, weights = twin.fixed_share(each, y)
     np.testing.assert_allclose(out, expected, rtol=1e-11)
     np.testing.assert_allclose(pool.weights(), weights, rtol=1e-9)

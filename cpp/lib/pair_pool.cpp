@@ -170,8 +170,8 @@ PairPool::PairPool(PoolRule rule, PoolSide rows, PoolSide cols)
   s_.mixers.assign(static_cast<std::size_t>(kMixers * kBuckets * mixer_stride()), 0);
   for (int k = 0; k < kMixers * kBuckets; ++k) {
     double* at = s_.mixers.data() + k * mixer_stride();
-    for (int e = 0; e < n_experts_; ++e) at[e] = 1.0 / n_experts_;
-    for (int e = 0; e < mixer_dim_; ++e) at[mixer_dim_ + e * mixer_dim_ + e] = rule_.mixer_variance;
+    for (int e = 0; e < n_experts_ && k < kBuckets; ++e) at[e] = 1.0 / n_experts_;
+    for (int e = 0; e < mixer_dim_; ++e) at[mixer_dim_ + e * mixer_dim_ + e] = k < kBuckets ? rule_.mixer_variance : rule_.correction_variance;
   }
   s_.next_refit = static_cast<double>(rule_.first_refit);
   for (const int side : {0, 1}) grow(side, {});
@@ -330,7 +330,7 @@ void PairPool::mix() {
   inputs_[static_cast<std::size_t>(d - 1)] = .3;
   for (int k = 0; k < kMixers; ++k) {
     const double* mean = mixer(k, k == 0 ? 0 : bucket_);
-    double z = 0, variance = 0;
+    double z = k == 0 ? 0 : mixed_[0], variance = 0;
     for (int a = 0; a < d; ++a) {
       const double x = inputs_[static_cast<std::size_t>(a)];
       double row = 0;
@@ -374,7 +374,6 @@ void PairPool::learn_mixers(double y) {
       const double g = gain_[static_cast<std::size_t>(a)];
       mean[a] += slope * g;
       for (int b = 0; b < d; ++b) mean[d + a * d + b] -= curvature * g * gain_[static_cast<std::size_t>(b)];
-      mean[d + a * d + a] += rule_.mixer_noise;
     }
   }
 }

@@ -39,7 +39,7 @@ PoolRule rule_of_pool(const py::dict& options) {
   rule.first_refit = options["first_refit"].cast<Offset>();
   rule.sweeps = options["sweeps"].cast<int>();
   rule.mixer_variance = options["mixer_variance"].cast<double>();
-  rule.mixer_noise = options["mixer_noise"].cast<double>();
+  rule.correction_variance = options["correction_variance"].cast<double>();
   rule.extra = options["extra"].cast<int>();
   rule.kin = options["kin"].cast<bool>();
   rule.same = options["same"].cast<bool>();

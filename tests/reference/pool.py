@@ -33,11 +33,28 @@ def biases(i, j, y, noise=0.0):
 
 
 def mixer(odds, y, variance):
-    """Logistic mixing of log-odds (n, E) with a constant of .3 beside them: P(y = 1) before each label."""
+    """Logistic mixing of log-odds (n, E) with a constant of .3 beside them: P(y = 1) before each label, and mean log-odds."""
     E = odds.shape[1]
-    mean, P, out = np.append(np.full(E, 1 / E), 0), variance * np.eye(E + 1), []
+    mean, P, out, z = np.append(np.full(E, 1 / E), 0), variance * np.eye(E + 1), [], []
     for x, label in zip(np.column_stack([odds, np.full(len(odds), 0.3)]), y, strict=True):
+        z.append(mean @ x)
         p, mean, P = moment_step(mean, P, x, label)
+        out.append(p)
+    return np.array(out), np.array(z)
+
+
+def correction(odds, z, y, variance, i, j):
+    """What is added to the mixer's log-odds z, learned apart for every pair of (observations of the row, of the column): 0, 1-3, 4-15, more."""
+    E, learned, rows, cols, out = odds.shape[1] + 1, {}, {}, {}, []
+    X = np.column_stack([odds, np.full(len(odds), 0.3)])
+    for x, before, label, r, c in zip(X, z, y, i, j, strict=True):
+        key = tuple(np.searchsorted([1, 4, 16], seen, side="right") for seen in (rows.get(r, 0), cols.get(c, 0)))
+        mean, P = learned.get(key, (np.zeros(E), variance * np.eye(E)))
+        # the mixer's own log-odds as one more input, whose weight of 1 is known
+        known = np.pad(P, (0, 1))
+        p, mean, P = moment_step(np.append(mean, 1), known, np.append(x, before), label)
+        learned[key] = mean[:-1], P[:-1, :-1]
+        rows[r], cols[c] = rows.get(r, 0) + 1, cols.get(c, 0) + 1
         out.append(p)
     return np.array(out)
 

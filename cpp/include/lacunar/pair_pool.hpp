@@ -27,9 +27,9 @@ struct PoolRule {
   double smoothing = 1;        // observations that the coarser count is worth
   double refit_growth = 1.25;  // of the stream from one refit to the next
   Offset first_refit = 32;
-  int sweeps = 6;
+  int sweeps = 8;
   double mixer_variance = .2;  // of the mixers' weights at the beginning
-  double mixer_noise = 0;
+  double correction_variance = .02;  // of what a mixer of its own adds where so much was seen of row and column
   int extra = 0;      // experts from outside
   bool same = false;  // rows and columns have one side information
   bool kin = false;   // rows and columns may be of one kind

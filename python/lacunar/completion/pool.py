@@ -50,7 +50,7 @@ _MIX = (0.6, 0.2, 0.2)  # info, const, own
 _MOST_VERTICES = 4000  # up to which the matrix exponentiated gradient takes part
 _COUNTS = ("n_seen", "n_updates", "n_mistakes")
 _RULE = {
-    "smoothing": 1.0, "refit_growth": 1.25, "first_refit": 32, "sweeps": 6, "mixer_variance": 0.2, "mixer_noise": 0.0,
+    "smoothing": 1.0, "refit_growth": 1.25, "first_refit": 32, "sweeps": 8, "mixer_variance": 0.2, "correction_variance": 0.02,
 }  # fmt: skip
 _MODEL = {
     "rank": 0, "row_bias": True, "col_bias": True, "features": False, "pair_features": 0, "bias": 1.0, "factor": 0.5,
@@ -69,7 +69,8 @@ def bilinear_experts(*, features: bool, same: bool, kin: bool) -> dict[str, dict
         "cautious rank 2": {"rank": 2, "factor": 1.0, "doubt": 0.3},
     }
     if features:
-        made |= {"features": {"features": True}, "features, rank 2": {"features": True, "rank": 2}}
+        recent = {"features": True, "feature": 3.0, "noise": 1e-3, "refit": False}
+        made |= {"features": {"features": True}, "features, rank 2": {"features": True, "rank": 2}, "recent features": recent}
     alone = {"row_bias": False, "col_bias": False}
     if same:
         made["alike"] = {"pair_features": _ALIKE, **alone}
