@@ -252,7 +252,7 @@ def but(at, value):
         ({"adjacency": but((2, 1), np.inf)}, "must be finite; got inf in row 2, column 1"),
         ({"adjacency": but((1, 2), -1.0)}, r"must be not negative; got -1\.0 in row 1, column 2"),
         ({"adjacency": but((0, 2), 1.0)}, "must be symmetric; got 1 in row 0, column 2 and 0 in row 2, column 0"),
-        ({"adjacency": np.ones((2, 3))}, r"must be square.*\(2, 3\)"),
+        ({"adjacency": np.ones((2, 4))}, r"must be square.*\(2, 4\)"),
         ({"adjacency": np.empty((0, 0))}, "must be square"),
         ({"adjacency": np.eye(3)}, "at least one edge"),
         ({"adjacency": "friends"}, "matrix of weights or a networkx graph"),
@@ -335,6 +335,10 @@ def test_a_graph_of_edges():
     frame = pd.DataFrame({"from": list("abcd"), "to": list("bcdb"), "weight": [1.0, 3.0, 1.0, 1.0]})
     for table in (frame, frame[["from", "to"]]):
         assert Graph(table).begin().ids == list("abcd")
+    numbers = [[0, 1, 1], [1, 2, 2], [2, 1, 1], [2, 3, 1]]
+    written = Graph([[0, 1, 0, 0], [1, 0, 3, 0], [0, 3, 0, 1], [0, 0, 1, 0]]).begin().factor()[0]
+    for table in (numbers, np.array(numbers), [tuple(edge) for edge in numbers]):
+        np.testing.assert_allclose(Graph(table).begin().factor()[0], written)
     assert Graph(edges, ids=list("cbad")).begin().ids == list("cbad")
     with pytest.raises(ValueError, match="edges must join known ids"):
         Graph(edges, ids=["a", "b"]).begin()

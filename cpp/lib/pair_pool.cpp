@@ -170,8 +170,10 @@ PairPool::PairPool(PoolRule rule, PoolSide rows, PoolSide cols)
   s_.mixers.assign(static_cast<std::size_t>(kMixers * kBuckets * mixer_stride()), 0);
   for (int k = 0; k < kMixers * kBuckets; ++k) {
     double* at = s_.mixers.data() + k * mixer_stride();
-    for (int e = 0; e < n_experts_ && k < kBuckets; ++e) at[e] = 1.0 / n_experts_;
-    for (int e = 0; e < mixer_dim_; ++e) at[mixer_dim_ + e * mixer_dim_ + e] = k < kBuckets ? rule_.mixer_variance : rule_.correction_variance;
+    const bool of_all = k < kBuckets;  // the others say what is added to it, 0 at first
+    for (int e = 0; e < n_experts_ && of_all; ++e) at[e] = 1.0 / n_experts_;
+    for (int e = 0; e < mixer_dim_; ++e)
+      at[mixer_dim_ + e * mixer_dim_ + e] = of_all ? rule_.mixer_variance : rule_.correction_variance;
   }
   s_.next_refit = static_cast<double>(rule_.first_refit);
   for (const int side : {0, 1}) grow(side, {});

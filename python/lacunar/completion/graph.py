@@ -63,9 +63,13 @@ def read_adjacency(adjacency: Any, ids: Sequence[Hashable] | None = None) -> tup
 
 
 def _edges(given: Any) -> list[tuple[Any, ...]] | None:
-    """(id, id) or (id, id, weight) of every edge: of a list of tuples, or of a frame of two or three columns that is no matrix."""
+    """(id, id) or (id, id, weight) of every edge: of tuples, or of an array or frame of two or three columns that is no matrix."""
     if isinstance(given, list | tuple) and given and all(isinstance(each, tuple) for each in given):
         return list(given)
+    if isinstance(given, list) and given and all(isinstance(each, list) and len(each) in (2, 3) for each in given):
+        return None if len(given) == len(given[0]) else [tuple(each) for each in given]
+    if isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] in (2, 3) and len(given) != given.shape[1]:
+        return [tuple(each) for each in given.tolist()]
     if hasattr(given, "__narwhals_dataframe__") or nw.dependencies.is_into_dataframe(given):
         frame = nw.from_native(given, eager_only=True)
         if frame.shape[1] in (2, 3) and frame.shape[0] != frame.shape[1]:
@@ -453,7 +457,7 @@ class Graph(SideInformation):
     ----------
     adjacency : array-like or sparse matrix of shape (n, n), pandas DataFrame, networkx graph, or edges
         Symmetric, weights of edges not negative. Loops are ignored. What a sparse matrix does not store is no edge. Edges: a list of
-        tuples (id, id) or (id, id, weight), or a frame of two or three such columns.
+        tuples (id, id) or (id, id, weight), or an array or frame of two or three such columns, which is not square.
     kind : {"auto", "pinv", "regularized", "pd", "spectral"}, default="auto"
         - "auto": what predicts best on networks: "spectral". The pool of `OnlineMatrixClassifier` also uses the graph itself, whatever
           the kind: votes of neighbours, and shared neighbours where both sides are one graph.

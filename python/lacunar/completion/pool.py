@@ -70,7 +70,11 @@ def bilinear_experts(*, features: bool, same: bool, kin: bool) -> dict[str, dict
     }
     if features:
         recent = {"features": True, "feature": 3.0, "noise": 1e-3, "refit": False}
-        made |= {"features": {"features": True}, "features, rank 2": {"features": True, "rank": 2}, "recent features": recent}
+        made |= {
+            "features": {"features": True},
+            "features, rank 2": {"features": True, "rank": 2},
+            "recent features": recent,
+        }
     alone = {"row_bias": False, "col_bias": False}
     if same:
         made["alike"] = {"pair_features": _ALIKE, **alone}
