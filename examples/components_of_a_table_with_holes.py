@@ -1,6 +1,6 @@
 """
-Components of a table with holes
-================================
+Components of a table with missing values
+=========================================
 
 Principal components of rows with four fifths of the entries missing: one fit, a stream of batches, two halves merged, and how many rows
 it takes beside PCA of mean-imputed rows.
@@ -28,7 +28,9 @@ print(f"{model.n_components_} components, {captured(model.components_):.3f} of t
 joint = model.diagnostics_["median_joint_count"]
 print(f"a pair of columns was seen together in {joint:.0f} rows (median)")
 error = np.sqrt(np.mean((model.impute(X) - whole)[np.isnan(X)] ** 2))
-print(f"holes filled with an error of {error:.2f}; noise alone 1, column means {whole.std(axis=0).mean():.2f}")
+print(
+    f"missing entries filled with an error of {error:.2f}; noise alone 1, column means {whole.std(axis=0).mean():.2f}"
+)
 
 # %%
 # Sums are kept, rows are not: batches here, another half on another machine, then both together.

@@ -1,6 +1,6 @@
 """
-What would more holes cost?
-===========================
+What would more missing values cost?
+====================================
 
 Before a survey drops questions: hide more and more of the answers that are there, and see what each learner loses. KARMA beside
 imputation and gradient boosting; bands are one standard error over three draws.

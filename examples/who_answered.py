@@ -1,6 +1,6 @@
 """
-When holes say something
-========================
+When being missing says something
+=================================
 
 People with high values answer less often. `KarmaClassifierCV` tries kernels with indicators, which compare who answered what, and
 says by leave-one-out whether that is worth it: it is where high values are hidden, and not where chance hides them.
