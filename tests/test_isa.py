@@ -45,6 +45,9 @@ rows, basis = Observed.from_dense(np.nan_to_num(X)), rng.normal(size=(37, 21))
 parts = np.empty((150, 21)), np.empty(150), np.empty((150, 231))
 _core.row_codes(rows.indptr, rows.indices, rows.values, basis, 0.5, None, *parts, 1)
 made |= dict(zip(("codes", "what is left", "inverses"), parts))
+for width in 1, 2, 3, 8, 11:
+    v = rng.normal(size=(37, width))
+    made[f"products {width}"] = _core.column_gram_product(rows.indptr, rows.indices, rows.values, v, 1)
 i, j = rng.integers(0, 20, size=(2, 200))
 side = Kernel(np.exp(-0.1 * np.abs(np.subtract.outer(np.arange(20), np.arange(20)))))
 made["MEG"] = OnlineMatrixClassifier(side, side).score_stream(i, j, np.where(i > j, 1, -1)).values

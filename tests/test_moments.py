@@ -150,7 +150,7 @@ def shifted_table(n=200, d=9, seed=0, spread=False, dtype=np.float64):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("width", [1, 3, 8, 11])
+@pytest.mark.parametrize("width", [1, 2, 3, 8, 11])
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_one_pass_is_two_products(dtype, width, n_threads):
     X = shifted_table(3000, dtype=dtype)

@@ -64,11 +64,59 @@ void dots(const T* a, Offset n, Offset depth, const double* b, Offset width, dou
     for (Offset j = 0; j < width; ++j) out[i * width + j] = dot(a + i * depth, b + j * depth, depth);
 }
 
+template <int width>
+struct VectorFor {
+#if defined(LACUNAR_VECTORS)
+  typedef double type __attribute__((vector_size(8 * width), aligned(8), may_alias));
+#endif
+};
+template <>
+struct VectorFor<1> {
+  typedef double type;
+};
+
+// One column of v or out, in the widest vectors that it fills.
+template <int lanes>
+struct Lanes {
+  static constexpr int width = lanes < kWidth ? lanes : kWidth, parts = lanes / width;
+  typename VectorFor<width>::type part[parts];
+  void add(double factor, const Lanes& x) {
+    for (int s = 0; s < parts; ++s) part[s] += factor * x.part[s];
+  }
+};
+
+// A row's products with v first, in several running sums so that none waits for the one before, and then what they add.
+template <class T, int lanes>
+void gram_rows_of(const Rows<T>& x, Offset first, Offset last, const double* v, double* out) {
+  constexpr int sums = Lanes<lanes>::parts < 4 ? 4 : 2;  // what the registers hold
+  const Lanes<lanes>* const columns = reinterpret_cast<const Lanes<lanes>*>(v);
+  Lanes<lanes>* const to = reinterpret_cast<Lanes<lanes>*>(out);
+  for (Offset i = first; i < last; ++i) {
+    const Offset end = x.offsets[i + 1];
+    Lanes<lanes> sum[sums] = {};
+    Offset p = x.offsets[i];
+    for (; p + sums <= end; p += sums)
+#pragma GCC unroll 4
+      for (int s = 0; s < sums; ++s) sum[s].add(static_cast<double>(x.values[p + s]), columns[x.indices[p + s]]);
+    for (; p < end; ++p) sum[0].add(static_cast<double>(x.values[p]), columns[x.indices[p]]);
+    for (int s = 1; s < sums; ++s) sum[0].add(1.0, sum[s]);
+    for (p = x.offsets[i]; p < end; ++p) to[x.indices[p]].add(static_cast<double>(x.values[p]), sum[0]);
+  }
+}
+
+template <class T>
+void gram_rows(const Rows<T>& x, Offset first, Offset last, const double* v, int lanes, double* out) {
+  if (lanes == 1) return gram_rows_of<T, 1>(x, first, last, v, out);
+  if (lanes == 2) return gram_rows_of<T, 2>(x, first, last, v, out);
+  if (lanes == 4) return gram_rows_of<T, 4>(x, first, last, v, out);
+  gram_rows_of<T, 8>(x, first, last, v, out);
+}
+
 }  // namespace
 
 void set_products(Kernels& to) {
-  to.f32.product = {kPanel, panels<float>, dots<float>};
-  to.f64.product = {kPanel, panels<double>, dots<double>};
+  to.f32.product = {kPanel, panels<float>, dots<float>, gram_rows<float>};
+  to.f64.product = {kPanel, panels<double>, dots<double>, gram_rows<double>};
 }
 
 }  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

@@ -1,10 +1,12 @@
 #include "lacunar/row_products.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <vector>
 
 #include "lacunar/kernels.hpp"
+#include "lacunar/lines.hpp"
 #include "lacunar/observed.hpp"
 #include "lacunar/parallel.hpp"
 #include "lacunar/row_parts.hpp"
@@ -12,55 +14,13 @@
 namespace lacunar {
 namespace {
 
-constexpr int kLargestBlock = 8;  // vectors whose running sums stay in registers
+constexpr int kMostLanes = 8;  // of a kernel
 constexpr Offset kMostParts = 16;
 constexpr Offset kEntriesAColumn = 16;           // of a part
 constexpr Offset kFewColumns = 2;                // of b, for which a panel would be mostly padding
 constexpr Offset kRowsATask = 96;                // share the panels of b: a multiple of every tile
 constexpr Offset kProductsForThreads = 1 << 20;  // that are worth waking threads for
 constexpr Offset kEntriesAtOnce = 1 << 20, kProductsAtOnce = 1 << 28;  // between two looks for an interrupt
-
-// W columns of v and out, whose rows lie `width` apart.
-template <int W, class T>
-void add_rows(const Rows<T>& rows, Offset begin, Offset end, const double* v, Offset width, double* out) {
-  for (Offset i = begin; i < end; ++i) {
-    const Offset from = rows.offsets[i], to = rows.offsets[i + 1];
-    double t[W] = {};
-    for (Offset p = from; p < to; ++p) {
-      const double x = static_cast<double>(rows.values[p]);
-      const double* column = v + rows.indices[p] * width;
-      for (int w = 0; w < W; ++w) t[w] += x * column[w];
-    }
-    for (Offset p = from; p < to; ++p) {
-      const double x = static_cast<double>(rows.values[p]);
-      double* sum = out + rows.indices[p] * width;
-      for (int w = 0; w < W; ++w) sum[w] += x * t[w];
-    }
-  }
-}
-
-template <class T>
-using AddRows = void (*)(const Rows<T>&, Offset, Offset, const double*, Offset, double*);
-
-template <class T>
-AddRows<T> add_rows_of(int block) {
-  static constexpr AddRows<T> table[kLargestBlock] = {add_rows<1, T>, add_rows<2, T>, add_rows<3, T>, add_rows<4, T>,
-                                                      add_rows<5, T>, add_rows<6, T>, add_rows<7, T>, add_rows<8, T>};
-  return table[block - 1];
-}
-
-template <class T>
-void add_part(const Rows<T>& rows, Offset begin, Offset end, const double* v, int width, double* out,
-              InterruptCheck& check) {
-  for (int first = 0; first < width; first += kLargestBlock) {
-    const int block = std::min(width - first, kLargestBlock);
-    for (Offset row = begin; row < end; check.look()) {
-      const Offset stop = row_behind(rows, row, end, kEntriesAtOnce);
-      add_rows_of<T>(block)(rows, row, stop, v + first, width, out + first);
-      row = stop;
-    }
-  }
-}
 
 // b (depth, width) as panels [panel][depth][columns], padded with zeros.
 std::vector<double> panels_of(const double* b, Offset depth, Offset width, Offset columns) {
@@ -97,15 +57,24 @@ template void row_product(const double*, Offset, Offset, const double*, Offset, 
 template <class T>
 void column_gram_product(const Rows<T>& rows, const double* v, int width, double* out, int n_threads) {
   assert(well_ordered(rows));
-  const Offset size = rows.n_cols * width;
   const Offset n_parts = part_count(rows, kEntriesAColumn, kMostParts);
-  std::vector<double> others(static_cast<std::size_t>((n_parts - 1) * size), 0.0);
-  std::fill(out, out + size, 0.0);
-  parallel_tasks(n_threads, n_parts, [&](Offset part, InterruptCheck& check) {
-    double* sums = part == 0 ? out : others.data() + (part - 1) * size;
-    add_part(rows, part_start(rows, part, n_parts), part_start(rows, part + 1, n_parts), v, width, sums, check);
-  });
-  add_parts(others.data(), n_parts, size, out);
+  for (int first = 0; first < width;) {  // as many vectors at a time as the lanes of a kernel
+    const int wide = std::min(width - first, kMostLanes), lanes = static_cast<int>(std::bit_ceil(unsigned(wide)));
+    const Offset size = rows.n_cols * lanes;
+    LineVector<double> block(static_cast<std::size_t>(size), 0.0), sums(static_cast<std::size_t>(n_parts * size), 0.0);
+    for (Offset j = 0; j < rows.n_cols; ++j) std::copy_n(v + j * width + first, wide, block.data() + j * lanes);
+    parallel_tasks(n_threads, n_parts, [&](Offset part, InterruptCheck& check) {
+      const Offset end = part_start(rows, part + 1, n_parts);
+      for (Offset row = part_start(rows, part, n_parts); row < end; check.look()) {
+        const Offset stop = row_behind(rows, row, end, kEntriesAtOnce);
+        kernels_of<T>().product.gram_rows(rows, row, stop, block.data(), lanes, sums.data() + part * size);
+        row = stop;
+      }
+    });
+    add_parts(sums.data() + size, n_parts, size, sums.data());
+    for (Offset j = 0; j < rows.n_cols; ++j) std::copy_n(sums.data() + j * lanes, wide, out + j * width + first);
+    first += wide;
+  }
 }
 
 template void column_gram_product(const Rows<float>&, const double*, int, double*, int);

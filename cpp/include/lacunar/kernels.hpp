@@ -144,6 +144,10 @@ struct ProductKernels {
   void (*panels)(const T* a, Offset n, Offset depth, const double* b, Offset width, double* out);
   // b by columns (width, depth), for few of them.
   void (*dots)(const T* a, Offset n, Offset depth, const double* b, Offset width, double* out);
+
+  // out += X^T X v over the rows [first, last) of X, missing values zero; v and out (n_cols, lanes) for 1, 2, 4 or 8
+  // lanes.
+  void (*gram_rows)(const Rows<T>& x, Offset first, Offset last, const double* v, int lanes, double* out);
 };
 
 // A row of a dense table, or a piece of a column, with NaN where missing.
