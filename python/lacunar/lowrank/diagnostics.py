@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lacunar._moments import Sums, expected_counts, joint_counts, kappa_of
 from lacunar.lowrank.moments import Spectrum
-from lacunar.lowrank.parts import Parts, count, in_parts
+from lacunar.lowrank.parts import Parts, by_blocks, count, in_parts
 from lacunar.observed import Observed
 
 _Floats = NDArray[np.float64]
@@ -47,6 +47,7 @@ def probe_rows(rows: Observed | Parts, rng: np.random.Generator) -> Probe:
     return Probe(joint[upper], np.outer(side, side)[upper], kappa_of(n, nn, m), paired, float(np.median(n)))
 
 
+@by_blocks
 def _joint_counts(rows: Observed, chosen: NDArray[np.int64]) -> tuple[_Floats]:
     """Rows with both of every two columns (chosen, chosen)."""
     place = np.full(rows.shape[1], -1)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
-from lacunar._codes import Codes, row_codes
+from lacunar._codes import LARGEST_CORE_RANK, Codes, row_codes
 from lacunar._threads import thread_count
-from lacunar.lowrank.parts import Parts, in_parts
+from lacunar.lowrank.parts import Parts, by_blocks, in_parts
 from lacunar.observed import Observed
 from lacunar.observed.door import check_sums
 
@@ -23,7 +23,7 @@ _LEAST_NOISE = 1e-12  # of sigma^2, in units of the mean square of an entry
 _SPARE, _PRODUCTS = 20, 5  # of the randomised start: directions beside those wanted, products with X^T X
 _SAME_RANK = 1e-12  # squared singular values below it, in units of the largest, are rounding
 _SURE, _RESCUE = 1e-12, 1e-8  # ridges of columns, in units of their mean diagonal: with covariances of codes, without
-_CHUNK = 2**22  # numbers of packed second moments held at once
+_CHUNK = 2**20  # numbers of packed second moments held at once
 
 
 class Factors(NamedTuple):
@@ -187,13 +187,18 @@ def _noise(size: float, left: float, freedom: float, counts: _Floats, basis: _Fl
     return max(sigma2, floor), max(tau, floor)
 
 
-class Table:
-    """A part of the rows, and their values by column for products."""
+class Table(NamedTuple):
+    """A part of the rows, and what each counts for."""
 
-    def __init__(self, rows: Observed, weight: _Floats | None = None) -> None:
-        self.rows, self.weight = rows, weight
-        self.by_column = rows.to_scipy().astype(np.float64).T.tocsr()
-        self.dense = rows.nnz > 0.1 * rows.shape[0] * rows.shape[1]
+    rows: Observed
+    weight: _Floats | None = None
+
+    def pieces(self, d: int) -> Iterator[Table]:
+        """Rows whose second moments of d codes are held at once."""
+        step = max(_CHUNK // (d * (d + 1) // 2), 1)
+        for start in range(0, self.rows.shape[0], step):
+            some = slice(start, start + step)
+            yield Table(self.rows[some], None if self.weight is None else self.weight[some])
 
 
 def sizes(parts: Parts, weight: _Floats | None = None) -> tuple[int, _Floats, float]:
@@ -202,11 +207,17 @@ def sizes(parts: Parts, weight: _Floats | None = None) -> tuple[int, _Floats, fl
     return int(n), counts, float(size)
 
 
-def _sizes(rows: Observed, weight: _Floats | None) -> tuple[int, _Floats, float]:
-    each = None if weight is None else np.repeat(weight, rows.row_counts)
-    counts = np.bincount(rows.indices, each, minlength=rows.shape[1]).astype(np.float64)
-    squares = np.square(rows.values, dtype=np.float64)
-    return rows.shape[0], counts, float(np.sum(squares if each is None else squares * each))
+def _sizes(rows: Observed, weight: _Floats | None) -> tuple[Any, ...]:
+    found: tuple[Any, ...] = _sizes_of((rows, np.ones(rows.shape[0]) if weight is None else weight))
+    return found
+
+
+@by_blocks
+def _sizes_of(weighted: tuple[Observed, _Floats]) -> tuple[int, _Floats, float]:
+    rows, weight = weighted
+    each = np.repeat(weight, rows.row_counts)
+    counts = np.asarray(np.bincount(rows.indices, each, minlength=rows.shape[1]), dtype=np.float64)
+    return rows.shape[0], counts, float(np.sum(np.square(rows.values, dtype=np.float64) * each))
 
 
 def _scaled(rows: Observed, weight: _Floats | None) -> Observed:
@@ -224,6 +235,30 @@ def em_sums(
     table: Table, basis: _Floats, mean: _Floats, sigma2: float, with_mean: bool, n_jobs: int | None
 ) -> tuple[Any, ...]:
     """Sums by column of E z z^T, packed, and of x z; rows that needed rescue."""
+    d = basis.shape[1]
+    if table.weight is None and d <= LARGEST_CORE_RANK:
+        return _core_sums(table.rows, basis, mean, sigma2, d + 1 if with_mean else d, n_jobs)
+    found = [_piece_sums(each, basis, mean, sigma2, with_mean, n_jobs) for each in table.pieces(d)]
+    return tuple(sum(each) for each in zip(*found, strict=True))
+
+
+def _core_sums(
+    rows: Observed, basis: _Floats, mean: _Floats, sigma2: float, free: int, n_jobs: int | None
+) -> tuple[_Floats, _Floats, int]:
+    """The sums for u = (z, 1) in one pass of the core; of the first `free` numbers of u."""
+    (D, d), (row, column) = basis.shape, np.tril_indices(basis.shape[1])
+    model = np.column_stack([basis[:, row] * basis[:, column], basis, mean])
+    pairs = (d + 1) * (d + 2) // 2
+    sums, moment = np.zeros((D, pairs + d + 1)), np.zeros(len(row))
+    data = (rows.indptr, rows.indices, rows.values, model, d, float(sigma2))
+    rescued = _core.factor_sums(*data, sums, moment, thread_count(n_jobs))
+    check_sums(sums, "sums")
+    return sums[:, : free * (free + 1) // 2], sums[:, pairs : pairs + free], rescued
+
+
+def _piece_sums(
+    table: Table, basis: _Floats, mean: _Floats, sigma2: float, with_mean: bool, n_jobs: int | None
+) -> tuple[Any, ...]:
     found = row_codes(_without(table.rows, mean), basis, sigma2, inverse=True, n_jobs=n_jobs)
     codes, covariance = found.code, sigma2 * found.inverse
     if with_mean:  # a direction more, whose code is 1 for certain
@@ -237,6 +272,13 @@ def als_sums(
 ) -> tuple[Any, ...]:
     """Sums by column of z z^T, packed, and of x z; rows that needed rescue; squares of entries, what is left of them, and its
     degrees of freedom (with `learns`, else zeros)."""
+    found = [_als_piece(each, basis, mean, ridge, with_mean, learns, n_jobs) for each in table.pieces(basis.shape[1])]
+    return tuple(sum(each) for each in zip(*found, strict=True))
+
+
+def _als_piece(
+    table: Table, basis: _Floats, mean: _Floats, ridge: float, with_mean: bool, learns: bool, n_jobs: int | None
+) -> tuple[Any, ...]:
     rows = _without(table.rows, mean)
     found = row_codes(rows, basis, ridge, left=True, inverse=learns, n_jobs=n_jobs)
     codes = and_one(found.code) if with_mean else found.code
@@ -265,31 +307,17 @@ def _without(rows: Observed, mean: _Floats) -> Observed:
 
 
 def column_sums(table: Table, code: _Floats, covariance: _Floats | None) -> tuple[_Floats, _Floats]:
-    """Sums by column of z z^T, packed (D, d (d + 1) / 2), and of x z (D, d): one product of matrices each."""
-    D, d = table.rows.shape[1], code.shape[1]
-    row, column = np.tril_indices(d)
-    packed = np.zeros((D, len(row)))
-    step = max(_CHUNK // max(len(row), D if table.dense else 1), 1)
-    for start in range(0, len(code), step):
-        part = code[start : start + step]
-        moments = part[:, row] * part[:, column]
-        if covariance is not None:
-            moments += covariance[start : start + step]
-        if table.weight is not None:
-            moments *= table.weight[start : start + step, None]
-        packed += _mask(table, start, min(start + step, len(code))) @ moments
-    return packed, table.by_column @ (code if table.weight is None else code * table.weight[:, None])
-
-
-def _mask(table: Table, start: int, stop: int) -> Any:
-    """Where entries of these rows are (D, rows), as ones."""
-    from scipy.sparse import csr_array
-
-    rows = table.rows
-    indptr = rows.indptr[start : stop + 1] - rows.indptr[start]
-    indices = rows.indices[rows.indptr[start] : rows.indptr[stop]]
-    mask = csr_array((np.ones(len(indices)), indices, indptr), shape=(stop - start, rows.shape[1])).T
-    return mask.toarray() if table.dense else mask.tocsr()
+    """Sums by column of z z^T, packed (D, d (d + 1) / 2), and of x z (D, d), of a piece of the rows."""
+    row, column = np.tril_indices(code.shape[1])
+    moments = code[:, row] * code[:, column]
+    if covariance is not None:
+        moments += covariance
+    if table.weight is not None:
+        moments *= table.weight[:, None]
+        code = code * table.weight[:, None]
+    entries = table.rows.to_scipy().T
+    seen = type(entries)((np.ones(entries.nnz), entries.indices, entries.indptr), shape=entries.shape)
+    return seen @ moments, entries @ code
 
 
 def solve_columns(packed: _Floats, products: _Floats, ridge: float) -> _Floats:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import wraps
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -16,6 +17,7 @@ from lacunar.observed.door import columns_of, validate_X
 
 _Floats = NDArray[np.float64]
 Step = Callable[..., Any]
+_ENTRIES = 2**20  # looked at at once by what is cheap
 
 
 class Parts(Protocol):
@@ -51,6 +53,31 @@ class Whole:
 def in_parts(rows: Observed | Parts) -> Parts:
     """Rows of this process as one part; parts as they are."""
     return Whole(rows) if isinstance(rows, Observed) else rows
+
+
+def row_blocks(rows: Observed) -> Iterator[slice]:
+    """Rows of about a million entries at a time: what is made of them on the way is small beside the table."""
+    start, n = 0, rows.shape[0]
+    while start < n:
+        found = int(np.searchsorted(rows.indptr, rows.indptr[start] + _ENTRIES, side="right")) - 1
+        stop = min(max(found, start + 1), n)
+        yield slice(start, stop)
+        start = stop
+
+
+def by_blocks(step: Step) -> Step:
+    """The same sums over rows, or over pairs (rows, labels), taken block by block."""
+
+    @wraps(step)
+    def total(part: Any, *given: Any) -> tuple[Any, ...]:
+        rows = part if isinstance(part, Observed) else part[0]
+        made: tuple[Any, ...] | None = None
+        for some in row_blocks(rows):
+            found = step(rows[some] if rows is part else tuple(each[some] for each in part), *given)
+            made = tuple(found) if made is None else tuple(a + b for a, b in zip(made, found, strict=True))
+        return tuple(step(part, *given)) if made is None else made
+
+    return total
 
 
 class Opened(NamedTuple):
@@ -91,6 +118,7 @@ def count(parts: Parts) -> Counts:
     return Counts(int(m), n, float(nn), int(paired), int(used))
 
 
+@by_blocks
 def _counts(rows: Observed) -> Counts:
     entries = rows.row_counts.astype(np.float64)
     n = np.bincount(rows.indices, minlength=rows.shape[1]).astype(np.float64)
@@ -104,6 +132,7 @@ def means_over(parts: Parts, n: _Floats) -> _Floats:
     return made
 
 
+@by_blocks
 def _column_totals(rows: Observed) -> tuple[_Floats]:
     return (_column_sums(rows, rows.values.astype(np.float64)),)
 
@@ -112,6 +141,7 @@ def _column_sums(rows: Observed, values: _Floats) -> _Floats:
     return np.asarray(np.bincount(rows.indices, values, minlength=rows.shape[1]), dtype=np.float64)
 
 
+@by_blocks
 def squares(rows: Observed) -> tuple[_Floats]:
     """Sums of squares (d,) of the entries of columns."""
     return (_column_sums(rows, rows.values.astype(np.float64) ** 2),)
@@ -119,12 +149,26 @@ def squares(rows: Observed) -> tuple[_Floats]:
 
 def centred(rows: Observed, shift: _Floats) -> Observed:
     """Rows minus the shift, on observed entries only, in float64."""
-    return rows.with_values(rows.values.astype(np.float64) - shift[rows.indices])
+    return _moved(rows, shift, None)
 
 
 def standardised(rows: Observed, shift: _Floats, scale: _Floats) -> Observed:
     """Rows minus the shift, divided by the scale, in float64."""
-    return rows.with_values((rows.values.astype(np.float64) - shift[rows.indices]) / scale[rows.indices])
+    return _moved(rows, shift, scale)
+
+
+def _moved(rows: Observed, shift: _Floats, scale: _Floats | None) -> Observed:
+    values, finite = np.empty(rows.nnz), True
+    for start in range(0, rows.nnz, _ENTRIES):
+        part = slice(start, start + _ENTRIES)
+        columns, made = rows.indices[part], values[part]
+        np.subtract(rows.values[part], shift[columns], out=made)
+        if scale is not None:
+            made /= scale[columns]
+        finite = finite and bool(np.isfinite(made).all())
+    if not finite:
+        return rows.with_values(values)  # which names the entry
+    return Observed._trusted(rows.indptr, rows.indices, values, rows.shape)
 
 
 def fit_columns_over(parts: Parts) -> ColumnScale:

@@ -19,7 +19,7 @@ from lacunar._products import row_product
 from lacunar.lowrank.base import Coding, SubspaceModel
 from lacunar.lowrank.em import Factors, Progress
 from lacunar.lowrank.labels import Alpha, fit_labels
-from lacunar.lowrank.parts import Parts, fit_columns_over, in_parts
+from lacunar.lowrank.parts import Parts, fit_columns_over, in_parts, row_blocks
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, scale_columns
 from lacunar.observed.door import check_numbers, check_partial_targets
@@ -293,10 +293,7 @@ class SubspaceRegression(RegressorMixin, SubspaceModel):  # type: ignore[misc]
 
 def standardised(rows: Observed, columns: ColumnScale, clip: float | None) -> Observed:
     """Rows with standardised columns, clipped."""
-    made = scale_columns(rows, columns)
-    if clip is None or not made.nnz or np.abs(made.values).max() <= clip:
-        return made
-    return made.with_values(np.clip(made.values, -clip, clip))
+    return scale_columns(rows, columns, clip)
 
 
 def code_labelled(
@@ -304,7 +301,8 @@ def code_labelled(
 ) -> tuple[_Floats, _Floats]:
     """Codes (n, d) of the rows less a mean, and labels (n, targets)."""
     rows, labels = part
-    return row_codes(_less(rows, mean), basis, ridge, n_jobs=n_jobs).code, labels
+    blocks = [row_codes(_less(rows[some], mean), basis, ridge, n_jobs=n_jobs).code for some in row_blocks(rows)]
+    return np.concatenate([np.zeros((0, basis.shape[1])), *blocks]), labels
 
 
 def _less(rows: Observed, mean: _Floats) -> Observed:
@@ -334,9 +332,9 @@ def residual_sums(
     """Sums of the residuals of label weights (d, targets), in bins between `edges` (targets, bins - 1). O(n d^3), some rows at a time."""
     rows, labels = part
     made = Residuals(*(np.zeros((len(edges), edges.shape[1] + 1)) for _ in range(3)))
-    rows, start = _less(rows, mean), 0
+    start = 0
     for some in rows.iter_batches(_CODED_ROWS):
-        found = row_codes(some, basis, ridge, inverse=bool(packed.any()), n_jobs=n_jobs)
+        found = row_codes(_less(some, mean), basis, ridge, inverse=bool(packed.any()), n_jobs=n_jobs)
         y = labels[start : start + len(some)]
         start += len(some)
         left = (y - shift - found.code @ weights) ** 2

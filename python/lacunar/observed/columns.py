@@ -57,8 +57,8 @@ def scaled_rows(estimator: Any, X: Any, columns: ColumnScale, *, sparse_missing:
     return Observed._trusted(*made)
 
 
-def scale_columns(X: Observed, columns: ColumnScale) -> Observed:
-    """The same rows standardised, without the columns that were never observed in fit. O(nnz)."""
+def scale_columns(X: Observed, columns: ColumnScale, clip: float | None = None) -> Observed:
+    """The same rows standardised, without the columns that were never observed in fit, then clipped to +-clip. O(nnz)."""
     indptr, indices, values, seen = X.indptr, X.indices, X.values, np.asarray(columns.seen, dtype=bool)
     if any(np.shape(part) != (X.shape[1],) for part in columns):  # of a model file, which may say anything
         raise ValueError(
@@ -72,4 +72,6 @@ def scale_columns(X: Observed, columns: ColumnScale) -> Observed:
     scaled, finite = _core.standardise(indptr, indices, values, mean, scale, X.shape[1])
     if not finite:
         return Observed(indptr, indices, scaled, X.shape)  # which names the entry that overflowed
+    if clip is not None:
+        np.clip(scaled, -clip, clip, out=scaled)
     return Observed._trusted(indptr, indices, scaled, X.shape)
