@@ -52,12 +52,20 @@ CASES = {  # name: what comes first, what is measured, what is said of it
     "the same, checksums known": (OPEN + "\nfor _ in f: pass", "n = sum(rows.nnz for rows, _ in f)", "f'{n} entries'"),
     "KARMA gamma=1": (OPEN, "model = KarmaOnlineClassifier(1, rho=1e-5).fit_batches(f, classes=[0, 1])", ACCURACY),
     "KARMA gamma=2": (OPEN, "model = KarmaOnlineClassifier(2, rho=1e-5).fit_batches(f, classes=[0, 1])", ACCURACY),
-    "POPCA closed": (OPEN, "model = POPCA(5, refine=0, solver='dense').fit_batches(f)", "model.explained_variance_.round(3)"),
+    "POPCA closed": (
+        OPEN,
+        "model = POPCA(5, refine=0, solver='dense').fit_batches(f)",
+        "model.explained_variance_.round(3)",
+    ),
     "EM, 1 step": (OPEN, "em(f, None, 1)", "'all passes'"),
     "EM, 3 steps": (OPEN, "em(f, None, 3)", "'the difference to one, halved, is a step'"),
 }
 IN_MEMORY = {
-    "EM, 1 step, in memory": (OPEN + "\nX, y = f.read(), f.labels()", "em(X, y, 1)", "f'data {(X.indices.nbytes + X.values.nbytes) >> 20} MiB'"),
+    "EM, 1 step, in memory": (
+        OPEN + "\nX, y = f.read(), f.labels()",
+        "em(X, y, 1)",
+        "f'data {(X.indices.nbytes + X.values.nbytes) >> 20} MiB'",
+    ),
     "EM, 3 steps, in memory": (OPEN + "\nX, y = f.read(), f.labels()", "em(X, y, 3)", "''"),
     "POPCA default, in memory": (OPEN + "\nX = f.read()", "POPCA(5, random_state=0).fit(X)", "''"),
     "POPCA default, file": (OPEN, "POPCA(5, random_state=0).fit(f)", "''"),
@@ -81,7 +89,10 @@ def batches(n, d, observed, seed=SEED):
         for k in range(RANK):
             values += factors[:, k][row] * basis[k][column]
         indptr = np.searchsorted(cells, np.arange(size + 1) * d)
-        yield Observed(indptr, column, values, (size, d)), ((factors[:, 0] > 0) ^ (rng.random(size) < 0.1)).astype(np.int8)
+        yield (
+            Observed(indptr, column, values, (size, d)),
+            ((factors[:, 0] > 0) ^ (rng.random(size) < 0.1)).astype(np.int8),
+        )
 
 
 def private(pid):
@@ -127,7 +138,10 @@ def main():
             start = time.perf_counter()
             file = write_batches(path, batches(n, options.columns, options.observed), precision=options.precision)
             each = os.path.getsize(path) / max(file.nnz, 1)
-            print(f"{file!r} made in {time.perf_counter() - start:.0f} s, {each:.3f} bytes an entry, error {file.error:.1e}", flush=True)
+            print(
+                f"{file!r} made in {time.perf_counter() - start:.0f} s, {each:.3f} bytes an entry, error {file.error:.1e}",
+                flush=True,
+            )
         cases = CASES | (IN_MEMORY if n * options.observed <= SMALL else {})
         print(f"{'':28s} {'open s':>7s} {'fit s':>8s} {'cpu s':>8s} {'MiB':>7s}")
         for name, case in cases.items():

@@ -3,14 +3,16 @@
 import copy
 import itertools
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
 from faulty import LEARNERS, OTHERS, Fault, calls_of, problem, quiet, state
 from sklearn.base import clone
 
-from lacunar import KarmaOnlineClassifier
+from lacunar import KarmaOnlineClassifier, Observed
 from lacunar.completion import Features, KernelFunction, OnlineMatrixClassifier
+from lacunar.lowrank import POPCA, SLRMRegressor
 
 X, Y = problem(n=60)
 RNG = np.random.default_rng(0)
@@ -116,3 +118,24 @@ def test_a_start_that_fails_is_none(name):
         with pytest.raises(MemoryError), Fault(number) as fault:
             fresh.ask()
         assert state(fresh) == before, fault.where
+
+
+@pytest.mark.parametrize(
+    ("model", "most"),
+    [(POPCA(3, random_state=0), 10), (SLRMRegressor(3, max_iter=2, random_state=0), 12)],
+    ids=["POPCA", "SLRMRegressor"],
+)
+def test_one_copy_of_the_entries(model, most):
+    """Bytes an entry beside the table in float64, at the peak of a fit."""
+    indices = np.tile(np.arange(200, dtype=np.int32), 40_000)
+    values = RNG.normal(size=indices.size) + np.repeat(RNG.normal(size=40_000), 200)
+    table = Observed(np.arange(0, indices.size + 1, 200), indices, values, (40_000, 200))
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        with quiet():
+            model.fit(table, values[::200])
+        peak = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    assert peak / table.nnz < most

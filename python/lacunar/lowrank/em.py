@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lacunar import _core
 from lacunar._codes import LARGEST_CORE_RANK, Codes, row_codes
 from lacunar._threads import thread_count
-from lacunar.lowrank.parts import Parts, by_blocks, in_parts
+from lacunar.lowrank.parts import Parts, by_blocks, in_parts, row_blocks
 from lacunar.observed import Observed
 from lacunar.observed.door import check_sums
 
@@ -195,9 +195,7 @@ class Table(NamedTuple):
 
     def pieces(self, d: int) -> Iterator[Table]:
         """Rows whose second moments of d codes are held at once."""
-        step = max(_CHUNK // (d * (d + 1) // 2), 1)
-        for start in range(0, self.rows.shape[0], step):
-            some = slice(start, start + step)
+        for some in row_blocks(self.rows, max(_CHUNK // (d * (d + 1) // 2), 1)):
             yield Table(self.rows[some], None if self.weight is None else self.weight[some])
 
 

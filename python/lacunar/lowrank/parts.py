@@ -17,7 +17,7 @@ from lacunar.observed.door import columns_of, validate_X
 
 _Floats = NDArray[np.float64]
 Step = Callable[..., Any]
-_ENTRIES = 2**20  # looked at at once by what is cheap
+_ENTRIES = 2**18  # looked at at once by what is cheap
 
 
 class Parts(Protocol):
@@ -55,12 +55,12 @@ def in_parts(rows: Observed | Parts) -> Parts:
     return Whole(rows) if isinstance(rows, Observed) else rows
 
 
-def row_blocks(rows: Observed) -> Iterator[slice]:
-    """Rows of about a million entries at a time: what is made of them on the way is small beside the table."""
+def row_blocks(rows: Observed, most: int | None = None) -> Iterator[slice]:
+    """At most so many rows, and a quarter of a million entries, at a time: what is made of them on the way is small beside the table."""
     start, n = 0, rows.shape[0]
     while start < n:
         found = int(np.searchsorted(rows.indptr, rows.indptr[start] + _ENTRIES, side="right")) - 1
-        stop = min(max(found, start + 1), n)
+        stop = min(max(found, start + 1), n if most is None else start + most, n)
         yield slice(start, stop)
         start = stop
 

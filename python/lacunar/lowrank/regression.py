@@ -332,12 +332,9 @@ def residual_sums(
     """Sums of the residuals of label weights (d, targets), in bins between `edges` (targets, bins - 1). O(n d^3), some rows at a time."""
     rows, labels = part
     made = Residuals(*(np.zeros((len(edges), edges.shape[1] + 1)) for _ in range(3)))
-    start = 0
-    for some in rows.iter_batches(_CODED_ROWS):
-        found = row_codes(_less(some, mean), basis, ridge, inverse=bool(packed.any()), n_jobs=n_jobs)
-        y = labels[start : start + len(some)]
-        start += len(some)
-        left = (y - shift - found.code @ weights) ** 2
+    for some in row_blocks(rows, _CODED_ROWS):
+        found = row_codes(_less(rows[some], mean), basis, ridge, inverse=bool(packed.any()), n_jobs=n_jobs)
+        left = (labels[some] - shift - found.code @ weights) ** 2
         spread = found.inverse @ packed if packed.any() else np.zeros_like(left)
         for t in range(len(edges)):
             known = ~np.isnan(left[:, t])
