@@ -3,15 +3,15 @@ A clinic that buys three tests a patient
 ========================================
 
 Twelve tests, four for each of three organs; those of one organ say nearly the same. Most values are missing on arrival, and three can be measured.
-`value_of_measuring` says by how much each would narrow the prediction, and is asked again after every purchase. The picture compares it with buying at random and
-with the tests that correlate most with the outcome, which are all of one organ.
+`MeasuringLoop` asks for the test that would narrow the prediction most (`value_of_measuring`), is told its result, and asks again while the budget lasts. The picture
+compares it with buying at random and with the tests that correlate most with the outcome, which are all of one organ.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 from lacunar.lowrank import GaussianRegressor
-from lacunar.uncertainty import MaskConformalRegressor, value_of_measuring
+from lacunar.uncertainty import MaskConformalRegressor, MeasuringLoop
 
 rng = np.random.default_rng(0)
 organs = rng.normal(size=(1100, 3))
@@ -25,18 +25,34 @@ size = np.abs([np.corrcoef(x[~np.isnan(x)], y[train][~np.isnan(x)])[0, 1] for x 
 values = {
     "at random": lambda rows: rng.random(rows.shape),
     "largest correlation first": lambda rows: np.tile(size, (len(rows), 1)),
-    "value_of_measuring": lambda rows: value_of_measuring(known, y[train], rows),
 }
-ax = plt.subplots(figsize=(5.6, 3.8), layout="constrained")[1]
-for (name, value), colour in zip(values.items(), ("#888888", "#d55e00", "#0b7a75"), strict=True):
-    rows, errors = arrived.copy(), []
-    for _ in range(4):
-        errors.append(np.mean((model.predict(rows) - y[test]) ** 2) / y.var())
-        missing = np.isnan(rows)
-        best = np.argmax(np.where(missing, value(rows), -1.0), axis=1)
-        rows[np.arange(len(rows)), best] = X[test, best]
+ax = plt.subplots(figsize=(7, 3.8), layout="constrained")[1]
+
+
+def draw(name, rows_after, colour):
+    errors = [np.mean((model.predict(rows) - y[test]) ** 2) / y.var() for rows in rows_after]
     print(f"{name:26s} error after 0 and 3 tests: {errors[0]:.2f}, {errors[-1]:.2f}")
     ax.plot(errors, "o-", color=colour, lw=2, label=name)
+
+
+for (name, value), colour in zip(values.items(), ("#888888", "#d55e00"), strict=True):
+    rows = [arrived.copy()]
+    for _ in range(3):
+        missing = np.isnan(rows[-1])
+        best = np.argmax(np.where(missing, value(rows[-1]), -1.0), axis=1)
+        rows.append(rows[-1].copy())
+        rows[-1][np.arange(len(best)), best] = X[test, best]
+    draw(name, rows, colour)
+
+# %%
+# The clinic: every patient has a budget of three tests. Results come when they come; a test that cannot be done is told as NaN.
+clinic, rows = MeasuringLoop(model, budget=3), [arrived.copy()]
+clinic.add(arrived)
+while requests := clinic.ask():
+    for request in requests:
+        clinic.tell(request, X[test[request.row], request.column])
+    rows.append(clinic.rows_.copy())
+draw("MeasuringLoop", rows, "#0b7a75")
 ax.set(xlabel="tests bought for each patient", ylabel="squared error over the variance", xticks=range(4))
 ax.spines[["top", "right"]].set_visible(False)
 ax.legend(frameon=False, fontsize=11)

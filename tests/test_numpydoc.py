@@ -48,6 +48,7 @@ RECORDS = {  # fields are explained as attributes, or by the summary: nobody but
     "lacunar.active.ActiveSubspace",
     "lacunar.active.Request",
     "lacunar.observed.Columns",
+    "lacunar.uncertainty.Measurement",
     "lacunar.uncertainty.MissingnessReport",
     "lacunar.observed.Summary",
     "lacunar.observed.Triplets",

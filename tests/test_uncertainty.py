@@ -8,12 +8,13 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
-from lacunar import Observed
+from lacunar import LacunarRegressor, Observed
 from lacunar.lowrank import GaussianRegressor, LowRankImputer, SLRMRegressor
 from lacunar.persistence import load_model, save_model
 from lacunar.uncertainty import (
     MaskConformalClassifier,
     MaskConformalRegressor,
+    MeasuringLoop,
     missingness_report,
     value_of_measuring,
 )
@@ -162,6 +163,69 @@ def test_the_value_of_measuring_over_samples():
     np.testing.assert_allclose(found, value_of_measuring(X, whole.astype(int), rows), rtol=1e-9)
     with pytest.raises(ValueError, match="n_bags"):
         value_of_measuring(X, y, rows, n_bags=0)
+
+
+def test_a_loop_buys_what_tells_most_within_the_budget():
+    X, y = world(400, shares=(0.2,))
+    full, _ = world(40, seed=3, shares=(0,))
+    arrived = np.where(np.random.default_rng(4).random(full.shape) < 0.7, np.nan, full)
+    model, cost = GaussianRegressor().fit(X, y), np.array([1.0, 2, 1, 1, 2, 1, 1, 3])
+    loop = MeasuringLoop(model, budget=4, cost=cost)
+    np.testing.assert_array_equal(loop.add(arrived[:25]), np.arange(25))
+    np.testing.assert_array_equal(loop.add(arrived[25:]), np.arange(25, 40))
+    loop.run(lambda row, column: full[row, column])
+    for i, row in enumerate(arrived):
+        known, left = row.copy(), 4.0
+        while True:
+            values = np.where(cost <= left, model.value_of_measuring(known[None], cost=cost)[0], 0.0)
+            if not values.any():
+                break
+            best = values.argmax()
+            known[best], left = full[i, best], left - cost[best]
+        np.testing.assert_array_equal(loop.rows_[i], known)
+        assert loop.spent_[i] == 4 - left
+    assert loop.ask() == []
+
+
+def test_a_loop_takes_answers_in_any_order_and_refusals():
+    X, y = world(300)
+    model = GaussianRegressor().fit(X, y)
+    loop = MeasuringLoop(model, budget=1)
+    loop.add(np.full((2, 8), np.nan))
+    first, second = loop.ask()
+    assert first.column == second.column == model.value_of_measuring(np.full((1, 8), np.nan)).argmax()
+    assert loop.ask() == []  # all is pending
+    with pytest.raises(ValueError, match=r"must be a number, or NaN .* row 1"):
+        loop.tell(second, np.inf)
+    loop.tell(second.row, np.nan)
+    again = loop.ask()[0]
+    assert (again.row, again.column == second.column, loop.spent_[1]) == (1, False, 0)
+    with pytest.raises(ValueError, match="waits for its value"):
+        loop.tell(second, 1.0)
+    loop.tell(again, 1.0)
+    loop.tell(first, 2.0)
+    assert loop.ask() == []
+    assert loop.rows_[0, first.column] == 2
+    assert MeasuringLoop(model, least_value=1e9).add([[np.nan] * 8]).tolist() == [0]
+    dear = MeasuringLoop(model, least_value=1e9)
+    dear.add([[np.nan] * 8])
+    assert dear.ask() == []
+    with pytest.raises(ValueError, match="has 2 features, but GaussianRegressor is expecting 8"):
+        dear.add([[1.0, 2.0]])
+    with pytest.raises(ValueError, match="cost must be 8 numbers above 0"):
+        MeasuringLoop(model, cost=[1.0, 0.0])
+    with pytest.raises(ValueError, match="budget must be above 0"):
+        MeasuringLoop(model, budget=0)
+
+
+def test_a_loop_serves_the_one_learner():
+    X, y = world(150)
+    model = LacunarRegressor(members=["gaussian"]).fit(X, y)
+    loop = MeasuringLoop(model, budget=2)
+    loop.add(X[:5])
+    missing = np.isnan(X[:5]).sum(axis=1)
+    loop.run(lambda row, column: 1.0)
+    np.testing.assert_array_equal(np.isnan(loop.rows_).sum(axis=1), np.maximum(missing - 2, 0))
 
 
 # New York, May to September 1973 (Chambers, Cleveland, Kleiner and Tukey, "Graphical Methods for Data Analysis", 1983): R's `airquality`, 0 for missing.

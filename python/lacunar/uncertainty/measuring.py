@@ -1,19 +1,20 @@
-"""`value_of_measuring`: what each missing entry of new rows would tell about the target, by a shrunk model of other rows."""
+"""`value_of_measuring`: what each missing entry of new rows would tell about the target, by a shrunk model of other rows; `MeasuringLoop`: buying by it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from numbers import Integral
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_consistent_length
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from lacunar._random import fixed_seed, generator
 from lacunar.encode import TableEncoder
 from lacunar.lowrank import GaussianRegressor
 from lacunar.observed import Observed
-from lacunar.observed.door import check_target
+from lacunar.observed.door import check_numbers, check_target, validate_X
 
 _Floats = NDArray[np.float64]
 
@@ -104,3 +105,192 @@ def _numbers(X: Any, rows: Any) -> tuple[_Floats, _Floats]:
         return encoder.transform(X), encoder.transform(rows)
     both = [part.to_dense() if isinstance(part, Observed) else np.asarray(part, dtype=np.float64) for part in (X, rows)]
     return both[0], both[1]
+
+
+class Measurement(NamedTuple):
+    """One entry to measure.
+
+    Attributes
+    ----------
+    row : int
+        Number of the row, as `MeasuringLoop.add` gave it.
+    column : int
+    cost : float
+    """
+
+    row: int
+    column: int
+    cost: float
+
+
+class MeasuringLoop:
+    """Buys missing entries of rows one after another, by what they would tell about the target, within a budget a row.
+
+    `ask` says which entry of every row to measure next, `tell` takes its value: rows come, wait and are answered in any order.
+
+    Parameters
+    ----------
+    model : fitted model with `value_of_measuring`
+        `GaussianRegressor`, `LacunarRegressor` or `LacunarClassifier`. It is not changed.
+    budget : float, default=3
+        Most that the entries of one row may cost together, > 0.
+    cost : array-like of shape (d,), default=None
+        Prices of the columns, > 0; None is 1 each. Entries are bought by value over price.
+    least_value : float, default=0
+        An entry whose value over price is not above it is never bought, >= 0.
+
+    Attributes
+    ----------
+    rows_ : ndarray of shape (m, d)
+        Rows with what has been measured.
+    spent_ : ndarray of shape (m,)
+        What was paid for each.
+    pending_ : dict of int to Measurement
+        What was asked for and not told yet, by row.
+
+    Raises
+    ------
+    ValueError
+        Prices or a budget that are not above 0, rows of other columns than the model's.
+
+    See Also
+    --------
+    value_of_measuring : The values alone, by a shrunk model of training rows.
+    lacunar.active.ActivePOPCA : Which attributes of new rows teach the covariance most, without a target.
+
+    Notes
+    -----
+    One call of `value_of_measuring` on the open rows a round. Buying the best entry, and asking again once it is known, is greedy: no plan of several entries
+    ahead.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.lowrank import GaussianRegressor
+    >>> from lacunar.uncertainty import MeasuringLoop
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 3))
+    >>> model = GaussianRegressor().fit(X, X @ [3.0, 2.0, 0.0])
+    >>> loop = MeasuringLoop(model, budget=2)
+    >>> loop.add([[np.nan, np.nan, np.nan]])
+    array([0])
+    >>> while requests := loop.ask():
+    ...     for request in requests:
+    ...         print("measure column", request.column)
+    ...         loop.tell(request, 1.0)
+    measure column 0
+    measure column 1
+    >>> loop.rows_
+    array([[ 1.,  1., nan]])
+    """
+
+    def __init__(self, model: Any, *, budget: float = 3, cost: Any = None, least_value: float = 0) -> None:
+        check_is_fitted(model)
+        d = int(model.n_features_in_)
+        price = np.ones(d) if cost is None else check_numbers(cost, "cost", ensure_2d=False).astype(np.float64)
+        if price.shape != (d,) or not (price > 0).all():
+            raise ValueError(
+                f"cost must be {d} numbers above 0, one a column; got shape {price.shape}, least {price.min(initial=np.inf):g}. Give every column a price."
+            )
+        if not budget > 0 or not least_value >= 0:
+            raise ValueError(
+                f"budget must be above 0 and least_value at least 0; got {budget!r} and {least_value!r}. Pass what a row may cost."
+            )
+        self.model, self.budget, self.cost, self.least_value = model, float(budget), price, float(least_value)
+        self.rows_, self.spent_ = np.empty((0, d)), np.empty(0)
+        self.pending_: dict[int, Measurement] = {}
+        self._refused = np.empty((0, d), dtype=bool)
+
+    def add(self, rows: Any) -> NDArray[np.intp]:
+        """Take in rows to measure.
+
+        Parameters
+        ----------
+        rows : array-like with NaN, shape (m, d)
+
+        Returns
+        -------
+        numbers : ndarray of int of shape (m,)
+            Of the rows, in `rows_`.
+        """
+        table = validate_X(self.model, rows, reset=False).to_dense().astype(np.float64)
+        first = len(self.rows_)
+        self.rows_ = np.vstack([self.rows_, table])
+        self.spent_ = np.append(self.spent_, np.zeros(len(table)))
+        self._refused = np.vstack([self._refused, np.zeros(table.shape, dtype=bool)])
+        return np.arange(first, len(self.rows_))
+
+    def ask(self) -> list[Measurement]:
+        """The best entry of every row that waits for no answer and can pay for one that is worth it.
+
+        Returns
+        -------
+        requests : list of Measurement
+            Empty when nothing is left to buy, or all of it is pending.
+        """
+        waiting = np.setdiff1d(np.arange(len(self.rows_)), list(self.pending_))
+        left = np.maximum(self.budget - self.spent_[waiting], 0) * (1 + 1e-12)
+        possible = np.isnan(self.rows_[waiting]) & ~self._refused[waiting] & (self.cost <= left[:, None])
+        open_rows = possible.any(axis=1)
+        if not open_rows.any():
+            return []
+        waiting, possible = waiting[open_rows], possible[open_rows]
+        values = np.where(possible, self.model.value_of_measuring(self.rows_[waiting], cost=self.cost), -np.inf)
+        best = values.argmax(axis=1)
+        worth = values[np.arange(len(best)), best] > self.least_value
+        made = [
+            Measurement(int(row), int(column), float(self.cost[column]))
+            for row, column in zip(waiting[worth], best[worth], strict=True)
+        ]
+        self.pending_.update({request.row: request for request in made})
+        return made
+
+    def tell(self, request: Measurement | int, value: float) -> None:
+        """Answer a request.
+
+        Parameters
+        ----------
+        request : Measurement or int
+            What `ask` gave, or its row.
+        value : float
+            NaN where it could not be measured: then it costs nothing and is not asked for again.
+
+        Raises
+        ------
+        ValueError
+            For a row that waits for no answer, another column than the one asked for, an infinite value; nothing has changed.
+        """
+        row = request.row if isinstance(request, Measurement) else int(request)
+        asked = self.pending_.get(row)
+        if asked is None or (isinstance(request, Measurement) and request != asked):
+            raise ValueError(
+                f"request must be one that waits for its value; got {request!r}. Call ask() for a new one."
+            )
+        told = float(value)
+        if np.isinf(told):
+            raise ValueError(
+                f"value must be a number, or NaN where it could not be measured; got {told} for row {row}, column {asked.column}. Pass NaN."
+            )
+        if np.isnan(told):
+            self._refused[row, asked.column] = True
+        else:
+            self.rows_[row, asked.column] = told
+            self.spent_[row] += asked.cost
+        del self.pending_[row]
+
+    def run(self, measure: Callable[[int, int], float]) -> Self:
+        """Ask and tell until nothing is left to buy.
+
+        Parameters
+        ----------
+        measure : callable
+            Takes the numbers of a row and a column, gives the value or NaN. What it raises ends the run; rows told before keep their values.
+
+        Returns
+        -------
+        self
+        """
+        while self.pending_ or self.ask():
+            for request in list(self.pending_.values()):
+                self.tell(request, measure(request.row, request.column))
+        return self
