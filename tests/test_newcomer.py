@@ -476,3 +476,79 @@ def test_the_separator_is_suggested_where_there_is_one_column(file):
 def test_the_reader_gives_back_what_the_file_says(file):
     read = read_table(file("a,b\n1,x\n2,\n"))
     assert read.frame["b"].isna().tolist() == [False, True]
+
+
+# -- habits of Python ---------------------------------------------------------------------------------------------------
+
+
+def test_impute_obeys_set_output():
+    from lacunar.lowrank import POPCA
+
+    frame = pd.DataFrame(
+        RNG.normal(size=(40, 2)) @ RNG.normal(size=(2, 4)), columns=list("abcd"), index=range(100, 140)
+    )
+    frame = frame.mask(RNG.random(frame.shape) < 0.2)
+    model = POPCA(2, random_state=0).fit(frame)
+    plain = model.impute(frame)
+    made = model.set_output(transform="pandas").impute(frame)
+    assert made.columns.tolist() == list("abcd")
+    assert made.index[0] == 100
+    np.testing.assert_array_equal(made.to_numpy(), plain)
+
+
+def test_a_pipeline_and_a_column_transformer_are_saved(tmp_path):
+    from sklearn.compose import ColumnTransformer
+    from sklearn.pipeline import make_pipeline
+
+    from lacunar.encode import TableEncoder
+    from lacunar.karma import KarmaClassifier
+    from lacunar.lowrank import LowRankImputer
+
+    X = FRAME.drop(columns="outcome")
+    columns = ColumnTransformer(
+        [("words", TableEncoder(), ["colour"]), ("numbers", LowRankImputer(1), ["size", "other"])], remainder="drop"
+    )
+    for model in (make_pipeline(TableEncoder(), KarmaClassifier()), make_pipeline(columns, KarmaClassifier())):
+        model.fit(X, LABEL)
+        lacunar.save_model(model, tmp_path / "m")
+        again = lacunar.load_model(tmp_path / "m")
+        assert again.predict(X).tolist() == model.predict(X).tolist()
+        np.testing.assert_array_equal(again[:-1].transform(X), model[:-1].transform(X))
+    lacunar.save_model(columns.fit(X), tmp_path / "c")
+    again = lacunar.load_model(tmp_path / "c")
+    assert again.get_feature_names_out().tolist() == columns.get_feature_names_out().tolist()
+
+
+def test_a_pipeline_of_foreign_steps_is_refused_with_its_name(tmp_path):
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from lacunar.karma import KarmaClassifier
+
+    with pytest.raises(TypeError, match="standardscaler"):
+        lacunar.save_model(make_pipeline(StandardScaler(), KarmaClassifier()), tmp_path / "m")
+
+
+def test_the_search_says_how_far_it_is(caplog):
+    X = FRAME[["size", "other"]]
+    lacunar.KarmaClassifierCV(verbose=1, random_state=0).fit(X, LABEL)
+    said = " ".join(record.getMessage() for record in caplog.records)
+    for part in ("first heat:", "second heat:", "fitted to all 60 rows"):
+        assert part in said
+
+
+def test_zeros_that_look_like_missing_entries_are_warned_of():
+    from scipy import sparse
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    from lacunar import Observed
+    from lacunar.karma import KarmaClassifier
+
+    texts = [f"word{k % 7} word{k % 5} other{k % 3} more{k % 11}" for k in range(40)]
+    onehot = np.eye(8)[np.arange(40) % 8]
+    for X in (TfidfVectorizer().fit_transform(texts), sparse.csr_array(np.column_stack([RNG.normal(size=40), onehot]))):
+        with pytest.warns(UserWarning, match="sparse_missing='nan'"):
+            KarmaClassifier().fit(X, np.arange(40) % 2)
+    ratings = sparse.random_array((40, 8), density=0.3, random_state=0, data_sampler=lambda size: RNG.normal(size=size))
+    KarmaClassifier().fit(ratings.tocsr(), np.arange(40) % 2)
+    assert isinstance(Observed.from_scipy(ratings.tocsr()), Observed)

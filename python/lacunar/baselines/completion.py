@@ -34,7 +34,7 @@ from lacunar.baselines.continuation import (
 )
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
-from lacunar.observed.door import check_partial_labels, check_partial_targets, validate_X
+from lacunar.observed.door import check_partial_labels, check_partial_targets, in_container, validate_X
 from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Array, Flag, Number, Rule, floats
 
 _Floats = NDArray[np.float64]
@@ -219,7 +219,7 @@ class _MatrixCompletion(BaseEstimator):  # type: ignore[misc]
         made: _Floats = row_product(self._codes(X)[1], self.label_components_, self.n_jobs) + self.bias_
         return made
 
-    def impute(self, X: Any) -> _Floats:
+    def impute(self, X: Any) -> Any:
         """Rows with missing entries completed against the learned row space; observed entries stay. O(nnz rank^2).
 
         Parameters
@@ -234,7 +234,7 @@ class _MatrixCompletion(BaseEstimator):  # type: ignore[misc]
         table, codes = self._codes(X)
         made: _Floats = row_product(codes, self.components_, self.n_jobs) * self.scale_ + self.mean_
         made[np.repeat(np.arange(table.shape[0]), table.row_counts), table.indices] = table.values
-        return made
+        return in_container(self, made, X)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

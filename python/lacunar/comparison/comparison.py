@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,12 +33,13 @@ if TYPE_CHECKING:
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 SIGNIFICANCE = 0.05
 FEW_SPLITS = 5  # below which intervals say little
-FIT_SHARE = 1 / 6  # of the whole time limit that one fit may take
+_OWN_SHARE = 0.7  # of the time left that the one learner may take
+_FIT_SHARE = 1 / 6  # of the whole time limit that one fit may take
 
 
 @dataclass(frozen=True)
 class Run:
-    """One learner on one split: what it predicted for the test rows, or why it did not."""
+    """One learner on one split: what it predicted for the test rows, or why it did not. Seconds are of the processor."""
 
     learner: int
     split: int
@@ -48,6 +49,7 @@ class Run:
     predict_seconds: float = 0.0
     unconverged: int = 0
     error: str = ""
+    wall_seconds: float = 0.0  # of all that, on a machine that may be busy
     late: bool = False  # stopped by the time limit
 
 
@@ -266,24 +268,24 @@ def one_run(
     """Fit and predict one learner on one split; whatever it raises becomes part of the result."""
     train, test = split
     rows: Any = problem.frame.iloc if learner.frames else problem.X
-    start = perf_counter()
+    begun, start = perf_counter(), process_time()
     # One thread: times are comparable, do not depend on a busy machine's spinning threads, and processes do not compete.
     with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
         warnings.simplefilter("always")
         try:
             with _at_most(seconds):
                 model = learner.make(seed).fit(rows[train], problem.y[train])
-                fitted = perf_counter()
+                fitted = process_time()
                 predicted = np.ravel(model.predict(rows[test]))
-                done = perf_counter()
+                done = process_time()
                 proba = _chances(model, rows[test], problem) if problem.task == "classification" else None
         except _Late:
-            return Run(k, s, fit_seconds=perf_counter() - start, late=True)
+            return Run(k, s, wall_seconds=perf_counter() - begun, late=True)
         except Exception as error:
             said = str(error).strip().splitlines()
             return Run(k, s, error=f"{type(error).__name__}: {cut(said[0], 200) if said else ''}")
     unconverged = any(issubclass(w.category, ConvergenceWarning) for w in caught)
-    return Run(k, s, predicted, proba, fitted - start, done - fitted, int(unconverged))
+    return Run(k, s, predicted, proba, fitted - start, done - fitted, int(unconverged), "", perf_counter() - begun)
 
 
 def _chances(model: Any, rows: Any, problem: Problem) -> NDArray[np.floating[Any]] | None:
@@ -356,7 +358,7 @@ def evaluate(
             comparison.runs.append(run)
             if run.late:
                 comparison.cuts[run.learner] = (
-                    f"stopped after {run.fit_seconds:.0f} s of one fit; --fit-limit allows more"
+                    f"stopped after {run.wall_seconds:.0f} s of one fit; --fit-limit allows more"
                 )
             if on_run is not None:
                 on_run(run)
@@ -371,7 +373,7 @@ class _Race:
     def __init__(self, comparison: Comparison, fit_limit: float | None, n_jobs: int, on_start: Any) -> None:
         self.of, self.n_jobs, self.on_start = comparison, n_jobs, on_start
         self.started, self.limit = perf_counter(), comparison.time_limit
-        self.fit_limit = fit_limit if fit_limit is not None or self.limit is None else max(FIT_SHARE * self.limit, 1.0)
+        self.fit_limit = fit_limit if fit_limit is not None or self.limit is None else max(_FIT_SHARE * self.limit, 1.0)
 
     def runs(self) -> Iterator[Run]:
         for s in range(len(self.of.splits)):
@@ -412,11 +414,13 @@ class _Race:
 
     def _seconds(self, k: int) -> float:
         """Of one run of learner k."""
-        took = [r.fit_seconds + r.predict_seconds for r in self.of.runs if r.learner == k]
+        took = [r.wall_seconds for r in self.of.runs if r.learner == k]
         return float(np.mean(took)) if took else 0.0
 
     def _a_split(self) -> float:
-        return sum(map(self._seconds, self._alive())) / (self.n_jobs if self.n_jobs > 0 else 1)
+        """Seconds that a split takes, of which processes share the sum but none the longest."""
+        each = [self._seconds(k) for k in self._alive()]
+        return max(sum(each) / (self.n_jobs if self.n_jobs > 0 else 1), max(each, default=0.0))
 
     def _another(self, s: int) -> bool:
         return self._a_split() <= self._left() and bool(self._alive())
@@ -433,8 +437,11 @@ class _Race:
         """Without the slowest, one repeat of all folds must fit into the time that is left."""
         splits = min(self.of.folds, len(self.of.splits)) - 1
         while len(alive := self._alive()) > 2 and self._a_split() * splits > self._left():
-            # The one learner keeps to a time of its own, and goes last.
-            slowest = max(alive, key=lambda k: (not self.of.learners[k].frames, self._seconds(k)))
+            # The one learner keeps to a time of its own, and leaves when even that is too much.
+            own = [
+                k for k in alive if self.of.learners[k].frames and self._seconds(k) * splits < _OWN_SHARE * self._left()
+            ]
+            slowest = max(set(alive) - set(own), key=self._seconds)
             needed = (perf_counter() - self.started) * (splits + 2)
             self.of.cuts[slowest] = (
                 f"too slow for the time limit, {counted(round(self._seconds(slowest)), 'second')} a fit; --time-limit {needed:.0f} keeps it"

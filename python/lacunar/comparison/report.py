@@ -7,7 +7,7 @@ import platform
 import re
 import shlex
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from html import escape
 from io import StringIO
 from pathlib import Path
@@ -415,8 +415,6 @@ def _versions() -> str:
         f"Python {platform.python_version()}"
     )
 
-
-_Part = Callable[[Comparison, list[Score]], str | None]
 
 PAGE = Template("""<!DOCTYPE html>
 <html lang="en">

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from lacunar.comparison.cells import UserError, visible
-from lacunar.comparison.comparison import FIT_SHARE, Comparison, Run, evaluate
+from lacunar.comparison.comparison import Comparison, Run, evaluate
 from lacunar.comparison.learners import Learner, learner_named, learners
 from lacunar.comparison.problem import Problem, load_problem
 from lacunar.comparison.words import caveats, cells, duration, headings, mark_of, summary
@@ -131,9 +131,7 @@ def run(
     n = len(problem.y)
     if n < 2 * folds:
         raise UserError(f"{problem.source}: {n} rows are too few for {folds} folds. Lower --folds, or bring more rows.")
-    own = (
-        None if time_limit is None else 0.8 * FIT_SHARE * time_limit
-    )  # the one learner then keeps within the limit of a fit
+    own = None if time_limit is None else time_limit / (2 * folds)  # a fit of the one learner keeps within it
     competitors = learners(problem.task, also, seconds=own)
     if only:
         wanted = {learner_named(problem.task, name).name for name in only} | set(also)

@@ -41,7 +41,7 @@ def caveats(comparison: Comparison, scores: list[Score]) -> list[str]:
     elif comparison.stopped:
         lines.append(
             f"Stopped after {done} of {asked} splits by the time limit of {comparison.time_limit:g} s. --time-limit allows more, "
-            "--repeats 1 asks for less."
+            "--folds and --repeats ask for less."
         )
     lines += [f"{s.learner.name} did not converge in {counted(s.unconverged, 'fit')}." for s in scores if s.unconverged]
     if comparison.problem.task == "classification":
@@ -73,7 +73,7 @@ def measured(comparison: Comparison) -> str:
         "imputation and parameters are learned on the training folds only, the list of categories on all rows. "
         "“Worse by” is the mean difference from the best over the same folds, ± half the 95 % interval with the corrected variance of "
         "Nadeau and Bengio (2003), not adjusted for the number of learners: an interval that reaches zero does not tell the two apart. "
-        "Times are means per split on this machine, with one thread."
+        "Times are means per split, in seconds of one processor of this machine."
     )
 
 

@@ -24,6 +24,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
+from lacunar._log import say
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._threads import one_blas_thread, thread_count
@@ -126,6 +127,7 @@ class Grid:
     trials: list[Trial] = field(default_factory=list)
     pairs: dict[tuple[int, str], tuple[Rows, PairSums]] = field(default_factory=dict)
     distances: dict[str, float] = field(default_factory=dict)
+    verbose: int = 0
 
     def scaled(self, entry: Entry, pairs: PairSums) -> dict[str, Any]:
         """Options of a kernel, a length in units of the rows' median distance in the first heat."""
@@ -524,6 +526,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         """
         trials = self.heats(data, order, grid, deadline)
         finalists = [each for each in trials[: self.average] if each.error <= _CLOSE * trials[0].error]
+        say(grid.verbose, "%d kernels are fitted to all %d rows", len(finalists), len(order))
         everything = data._replace(splits=None)
         if len(order) <= self.full_rows:
             marks = everything
@@ -558,8 +561,10 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
             The best of every kernel of the second heat, best first.
         """
         few = data.take(np.sort(order[: self.screen_rows]))
-        found = self._screen(few, grid, deadline)
-        return self._second_heat(data.take(np.sort(order[: self.race_rows])), grid, _starters(found, grid), deadline)
+        say(grid.verbose, "first heat: %d kernels on %d rows", len(grid.entries), min(self.screen_rows, len(order)))
+        starters = _starters(self._screen(few, grid, deadline), grid)
+        say(grid.verbose, "second heat: %d kernels on %d rows", len(starters), min(self.race_rows, len(order)))
+        return self._second_heat(data.take(np.sort(order[: self.race_rows])), grid, starters, deadline)
 
     def predict(self, Z: _Floats, complete: Complete | None = None) -> _Floats:
         """Mean of the kernels' values.

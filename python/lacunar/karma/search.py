@@ -173,7 +173,7 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"Cs must be one or more finite numbers > 0; got {self.Cs!r}. Leave it out for 1e-4 to 1e5."
             )
-        return Grid(entries + (radial_entries(PLAIN) if radial else []), Cs, zero)
+        return Grid(entries + (radial_entries(PLAIN) if radial else []), Cs, zero, verbose=int(self.verbose))
 
     def _report(self, grid: Grid, chosen: list[dict[str, Any]], unit: float) -> None:
         """The tables of all trials and of what was chosen, best first."""

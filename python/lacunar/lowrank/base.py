@@ -13,7 +13,7 @@ from lacunar._codes import Codes, row_codes
 from lacunar._products import row_product
 from lacunar.lowrank.parts import standardised
 from lacunar.observed import Observed
-from lacunar.observed.door import check_numbers, validate_X
+from lacunar.observed.door import check_numbers, in_container, validate_X
 
 _Floats = NDArray[np.float64]
 
@@ -97,7 +97,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             )
         return self._complete(codes, coding)
 
-    def impute(self, X: Any) -> _Floats:
+    def impute(self, X: Any) -> Any:
         """Rows with what is missing filled in from their codes; observed entries stay.
 
         Parameters
@@ -116,7 +116,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         if (unknown := self._unknown_columns()) is not None:
             made[:, unknown] = np.nan
         made[np.repeat(np.arange(rows.shape[0]), rows.row_counts), rows.indices] = rows.values
-        return made
+        return in_container(self, made, X)
 
     @property
     def _n_features_out(self) -> int:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
+from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
 from lacunar.observed.contract import FLOATS, check_sparse_missing, check_stored, refuse_sparse_format
@@ -53,18 +54,43 @@ def _refuse_file(X: Any) -> None:
 
 
 def warn_if_counts(X: Any) -> None:
-    """Warn when a sparse matrix looks like counts or one-hot columns: there absent means zero, not missing."""
-    data = X.tocoo().data if not hasattr(X, "data") or X.format in ("dok", "lil") else X.data
-    if data.size == 0 or data.size > 0.5 * np.prod(X.shape, dtype=float):
+    """Warn when a sparse matrix looks like counts, one-hot columns or TF-IDF weights: there absent means zero, not missing."""
+    X = X.tocsr()
+    if X.nnz == 0 or X.nnz > 0.5 * np.prod(X.shape, dtype=float):
         return
-    ones = data == 1
-    if 2 * np.count_nonzero(ones) > data.size and (data > 0).all() and (data == np.round(data)).all():
+    if _are_counts(X) or _are_weights(X):
         warnings.warn(
-            "X is sparse, stores no zero and looks like counts or one-hot columns, yet sparse_missing='absent' takes what "
+            "X is sparse, stores no zero and looks like counts, one-hot columns or TF-IDF weights, yet sparse_missing='absent' takes what "
             "is not stored as missing. Pass sparse_missing='nan' if it means zero.",
             UserWarning,
             stacklevel=4,
         )
+
+
+def _are_counts(X: Any) -> bool:
+    """Positive whole numbers, mostly ones, but for columns that nearly every row has: one continuous column beside one-hot ones."""
+    whole_columns = np.bincount(X.indices, minlength=X.shape[1]) > 0.9 * X.shape[0]
+    data = X.data[~whole_columns[X.indices]]
+    mostly_ones = 2 * np.count_nonzero(data == 1) > data.size
+    return bool(data.size and mostly_ones and (data > 0).all() and (data == np.round(data)).all())
+
+
+def _are_weights(X: Any) -> bool:
+    """Positive values whose rows have length 1, as TF-IDF and normalised counts have."""
+    filled = np.diff(X.indptr) > 0
+    if X.nnz < 2 * np.count_nonzero(filled) or not (X.data > 0).all():
+        return False
+    sums = (np.add.reduceat(np.abs(X.data.astype(float)) ** power, X.indptr[:-1][filled]) for power in (1, 2))
+    return any(np.allclose(total, 1, rtol=0, atol=1e-5) for total in sums)
+
+
+def in_container(estimator: Any, rows: NDArray[np.float64], X: Any) -> Any:
+    """Completed rows as the frame that `set_output` asks for, with the names of the columns of `fit`; the array itself otherwise."""
+    wish = _get_output_config("transform", estimator)["dense"]
+    if wish == "default":
+        return rows
+    names = getattr(estimator, "feature_names_in_", np.array([f"x{j}" for j in range(rows.shape[1])], dtype=object))
+    return ADAPTERS_MANAGER.adapters[wish].create_container(rows, X, columns=names)
 
 
 def validate_X(estimator: Any, X: Any, *, reset: bool, sparse_missing: SparseMissing = "absent") -> Observed:

@@ -18,6 +18,7 @@ from lacunar.observed import Observed
 from lacunar.observed.container import read_archive, write_archive
 from lacunar.persistence import registry
 from lacunar.persistence.codec import Decoder, Encoder
+from lacunar.persistence.composed import is_composed, parts_of
 
 __all__ = ["load_model", "save_model"]
 
@@ -30,7 +31,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    estimator : estimator of lacunar, fitted or not
+    estimator : estimator of lacunar, fitted or not, or scikit-learn's Pipeline or fitted ColumnTransformer of such
         Its parameters and the attributes ending in ``_`` are stored. Metadata requests are not.
     path : path-like
         Where to write. The file appears whole: a killed run leaves what was there before.
@@ -54,13 +55,13 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     >>> bool(np.array_equal(load_model(file).predict(X), model.predict(X)))
     True
     """
-    if registry.name_of(type(estimator), registry.CLASSES) is None:
+    if registry.name_of(type(estimator), registry.CLASSES) is None and not is_composed(estimator):
         raise TypeError(
-            f"estimator must be of a lacunar class; got {type(estimator).__name__}. "
+            f"estimator must be of a lacunar class, or a Pipeline or ColumnTransformer of such; got {type(estimator).__name__}. "
             f"Known: {', '.join(sorted(registry.CLASSES))}."
         )
     encoder = Encoder()
-    model = encoder.estimator(estimator, type(estimator).__name__)
+    model = encoder.encode(estimator, type(estimator).__name__)
     header = {
         "model_version": MODEL_VERSION,
         "lacunar": __version__,
@@ -106,9 +107,11 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         decoder = Decoder(arrays, header["model_version"])
         model = decoder.decode(header["model"])
         decoder.finish()
-        if registry.name_of(type(model), registry.CLASSES) is None:
+        parts = list(parts_of(model))
+        if not parts or any(registry.name_of(type(part), registry.CLASSES) is None for part in parts):
             raise ValueError("its content is no estimator")
-        _try_out(model)
+        for part in parts:
+            _try_out(part)
     except ValueError as error:
         raise ValueError(f"{shown!r} is not a sound model file: {error}. Fit and save the model again.") from None
     return model

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lacunar.observed import Observed
 from lacunar.observed.rules import check_fitted
-from lacunar.persistence import registry
+from lacunar.persistence import composed, registry
 from lacunar.persistence.v1 import of_version_1
 
 MAX_DEPTH = 40
@@ -80,6 +80,8 @@ class Encoder:
                 f.name: self.encode(getattr(value, f.name), f"{where}.{f.name}") for f in dataclasses.fields(value)
             }
             return {"t": "record", "class_name": record, "fields": fields}
+        if composed.is_composed(value):
+            return composed.encoded(value, where, self.encode)
         if registry.name_of(type(value), registry.CLASSES) is None:
             _unstorable(where, value, "its class is not one that a model file may name")
         # Side information takes frames and graphs; what it makes of them is plain.
@@ -122,7 +124,7 @@ class Decoder:
         self._kinds: dict[str, Callable[..., Any]] = {
             "float": self._float, "array": self._array, "scalar": self._scalar, "list": self._list,
             "tuple": self._tuple, "dict": self._dict, "observed": self._observed, "sparse": self._sparse, "type": self._type,
-            "record": self._record, "estimator": self._estimator,
+            "record": self._record, "estimator": self._estimator, "pipeline": self._pipeline, "columns": self._columns,
         }  # fmt: skip
 
     def decode(self, node: Any, depth: int = 0) -> Any:
@@ -191,6 +193,12 @@ class Decoder:
         matrix = sp.csr_array(parts, shape=tuple(shape))
         matrix.check_format(full_check=True)
         return matrix
+
+    def _pipeline(self, depth: int, steps: list[list[Any]]) -> Any:
+        return composed.pipeline(steps, lambda node: self.decode(node, depth))
+
+    def _columns(self, depth: int, **fields: Any) -> Any:
+        return composed.columns(**fields, decode=lambda node: self.decode(node, depth))
 
     def _record(self, depth: int, class_name: str, fields: dict[str, Any]) -> Any:
         cls = registry.class_of(class_name, registry.RECORDS)
