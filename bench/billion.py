@@ -54,7 +54,7 @@ CASES = {  # name: what comes first, what is measured, what is said of it
     "KARMA gamma=2": (OPEN, "model = KarmaOnlineClassifier(2, rho=1e-5).fit_batches(f, classes=[0, 1])", ACCURACY),
     "POPCA closed": (
         OPEN,
-        "model = POPCA(5, refine=0, solver='dense').fit_batches(f)",
+        "model = POPCA(5, refine=0, solver='dense').fit(f)",
         "model.explained_variance_.round(3)",
     ),
     "EM, 1 step": (OPEN, "em(f, None, 1)", "'all passes'"),

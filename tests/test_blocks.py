@@ -390,7 +390,9 @@ def low_rank(n=400, d=12):
     return Observed.from_dense(made), y
 
 
-@pytest.mark.parametrize("options", [{}, {"solver": "matrix-free", "weights": "kappa"}, {"refine": 0}])
+@pytest.mark.parametrize(
+    "options", [{}, {"solver": "matrix-free", "weights": "kappa"}, {"refine": 0}, {"center": False}]
+)
 def test_popca_of_a_file_is_that_of_its_rows(options, small, tmp_path):
     rows, _ = low_rank()
     rows.save(tmp_path / "t")
@@ -399,6 +401,14 @@ def test_popca_of_a_file_is_that_of_its_rows(options, small, tmp_path):
     np.testing.assert_allclose(
         parts.explained_variance_, whole.explained_variance_, rtol=1e-3 if "solver" in options else 1e-9
     )
+
+
+def test_popca_of_a_file_keeps_no_sums_to_go_on_from(tmp_path):
+    rows, _ = low_rank()
+    rows.save(tmp_path / "t")
+    model = POPCA(2, random_state=0).fit(rows).fit(ObservedFile(tmp_path / "t"))
+    with pytest.raises(ValueError, match="matrix-free or from a file"):
+        model.partial_fit(rows)
 
 
 @pytest.mark.parametrize("options", [{}, {"solver": "als"}, {"lam1": 1.0}])

@@ -305,7 +305,7 @@ def test_large_tables_are_refused_with_the_remedy():
 def test_a_fit_without_tables_is_not_silently_begun_again():
     rows, _ = spiked(1500, 1000, 20)
     model = POPCA(2, refine=0, random_state=0).fit(rows)
-    with pytest.raises(ValueError, match="fitted matrix-free without any"):
+    with pytest.raises(ValueError, match="fitted matrix-free or from a file"):
         model.partial_fit(rows)
     with pytest.raises(ValueError, match="fitted matrix-free"):
         model.merge(model)

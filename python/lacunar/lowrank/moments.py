@@ -105,12 +105,12 @@ def column_pair_sums(
     return pair_tables(rows, np.zeros(rows.shape[1]) if about is None else about, counts, cross, n_jobs)
 
 
-def pair_sums(rows: Observed, shift: _Floats, n_jobs: int | None = None) -> Sums:
-    """All sums over rows, minus the shift, that `lacunar._moments` makes covariances of."""
+def pair_sums(rows: Observed, shift: _Floats, n_jobs: int | None = None, cross: bool = True) -> Sums:
+    """All sums over rows, minus the shift, that `lacunar._moments` makes covariances of; A is empty without `cross`."""
     entries = rows.row_counts.astype(np.float64)
-    S, N, A = pair_tables(rows, shift, True, True, n_jobs)
+    S, N, A = pair_tables(rows, shift, True, cross, n_jobs)
     assert N is not None
-    assert A is not None
+    A = np.zeros((0, 0)) if A is None else A
     nn, paired = float(np.sum(entries * (entries - 1))), int(np.sum(entries > 1))
     return Sums(S, N.astype(np.float64), A, nn, paired, rows.shape[0])
 

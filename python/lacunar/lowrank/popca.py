@@ -49,6 +49,7 @@ from lacunar.observed import Observed, ObservedFile, rules
 from lacunar.observed.batches import one_pass, rows_of
 from lacunar.observed.door import adopt_columns
 from lacunar.observed.rules import COUNT, Number, Rule, Word, floats
+from lacunar.observed.stored import FileParts
 
 _Floats = NDArray[np.float64]
 _MOST_TRIED = 20  # components that "holdout" tries
@@ -285,14 +286,26 @@ class POPCA(SubspaceModel):
         if matrix_free(self._how, d, k, probe):
             model = self._without_table(parts.map(centred, shift), int(k), probe, rng)
         else:
-            self._keep(Sums(*parts.total(pair_sums, shift, self.n_jobs)), shift)
-            model = self._from_tables(k)
+            model = self._from_sums(parts, shift, k)
         if self._how.refine and refinable(model):
             table = parts.map(standardised, shift, self.scale_)
             model = refined(model, table, self._how.refine, centre=self._how.center, n_jobs=self.n_jobs)
         self._publish(model, shift)
         self.n_seen_per_feature_, self.n_samples_seen_ = counts.n, counts.m
         return self
+
+    def _from_sums(self, parts: Parts, shift: _Floats, k: Any) -> Model:
+        """The closed form from tables; of a file without cross sums, which take most of the time.
+
+        About the means of all rows, or about 0 where nothing is centred, they cancel: only a stream or a merge needs them.
+        """
+        goes_on = not isinstance(parts, FileParts)
+        sums = Sums(*parts.total(pair_sums, shift, self.n_jobs, goes_on))
+        self._keep(sums if goes_on else sums._replace(A=np.zeros_like(sums.S)), shift)
+        model = self._from_tables(k)
+        if not goes_on:
+            del self.state_
+        return model
 
     def _without_table(self, table: Parts, k: int, probe: Any, rng: np.random.Generator) -> Model:
         """The closed form of centred rows by products with them; sets the attributes that `_from_tables` sets."""
@@ -364,8 +377,8 @@ class POPCA(SubspaceModel):
         """
         if hasattr(self, "components_") and not hasattr(self, "state_"):
             raise ValueError(
-                "partial_fit continues from tables of sums, and this model was fitted matrix-free without any. Fit with "
-                "solver='dense', or start from a clone."
+                "partial_fit continues from tables of sums, and this model was fitted matrix-free or from a file, without them. Use "
+                "solver='dense' and rows in memory or fit_batches, or start from a clone."
             )
         self._add_sums(X, shift)
         return self._from_stream()
@@ -723,7 +736,7 @@ def check_alike(one: Any, other: Any) -> None:
         check_is_fitted(model, "components_")
         if not hasattr(model, "state_"):
             raise ValueError(
-                "merge needs models with tables of sums; got one fitted matrix-free. Use partial_fit or solver='dense'."
+                "merge needs models with tables of sums; got one fitted matrix-free or from a file. Use fit_batches or solver='dense'."
             )
         if model._how.robust is not None:
             raise ValueError(
