@@ -20,7 +20,6 @@ COLUMNS, RANK, MISSING, FRESH = 30, 5, 0.3, 5_000
 LEARNERS = {
     "default fit": lambda: KarmaClassifier(loss="squared", random_state=0),
     "search": lambda: KarmaClassifierCV(random_state=0),
-    "search, options='auto'": lambda: KarmaClassifierCV(options="auto", random_state=0),
     "HistGradientBoosting": lambda: HistGradientBoostingClassifier(random_state=0),
 }
 
