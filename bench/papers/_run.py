@@ -6,6 +6,7 @@ import ast
 import hashlib
 import inspect
 import json
+import re
 import sys
 import time
 import warnings
@@ -90,7 +91,8 @@ def _sources(item: Any, found: dict[str, str]) -> dict[str, str]:
         if other in names and (inspect.isfunction(value) or inspect.isclass(value)):
             _sources(value, found)
         elif other in names and not inspect.ismodule(value) and not callable(value):
-            found[f"{item.__module__}.{other}"] = repr(sorted(value) if isinstance(value, set) else value)
+            shown = repr(sorted(value) if isinstance(value, set) else value)
+            found[f"{item.__module__}.{other}"] = re.sub(r" at 0x[0-9a-f]+", "", shown)  # where functions are in memory
     return found
 
 

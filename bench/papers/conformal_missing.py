@@ -229,10 +229,11 @@ def run(run: Run) -> Report:
         for setting, at in settings.items() for method in methods for s in range(repeats[method])
     }  # fmt: skip
     cells = run.cells(cell, tasks)
-    rows, shares, least = {}, {}, 50 if run.quick else 300
+    rows, shares = {}, {}
     for setting in settings:
         for method in methods:
             mine = [cells[f"{setting}: {method} seed {s}"] for s in range(repeats[method])]
+            least = 50 if run.quick else max(300, 25 * len(mine))
             counts = by_count(mine, least if "Nested" not in method else least // 10)
             total = sum(sum(c["covered"]) for c in mine) / sum(sum(c["rows"]) for c in mine)
             ratio = np.mean([c["width"] for c in mine]) / np.mean([c["oracle"] for c in mine])
