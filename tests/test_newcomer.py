@@ -18,7 +18,8 @@ from sklearn.dummy import DummyClassifier
 
 import lacunar
 from lacunar.cli import main
-from lacunar.comparison import Learner, UserError, evaluate, load_problem, read_table
+from lacunar.comparison import Learner, UserError, evaluate, load_problem, print_table, read_table
+from lacunar.karma import KarmaClassifier
 from lacunar.persistence import load_model
 
 pytest.importorskip("rich")
@@ -384,24 +385,51 @@ def test_metrics_decide(table, capsys):
     assert "balanced-error" in capsys.readouterr().err
 
 
-def test_what_takes_too_long_is_cut_and_said(monkeypatch):
-
-    class Slow(DummyClassifier):
-        def fit(self, X, y):
-            time.sleep(0.3)
-            return super().fit(X, y)
-
+def test_what_takes_too_long_is_cut_and_said():
     problem = load_problem(FRAME)
-    quick, slow = (
+    quick, twin, slow = (
         Learner(name, False, "", lambda seed, kind=kind: kind())
-        for name, kind in (("quick", DummyClassifier), ("slow", Slow))
+        for name, kind in (("quick", DummyClassifier), ("twin", DummyClassifier), ("slow", Slow))
     )
-    twin = Learner("twin", False, "", lambda seed: DummyClassifier())
     comparison = evaluate(problem, [quick, twin, slow], folds=5, repeats=1, time_limit=1.0)
     assert "--time-limit" in next(s.cut for s in comparison.scores() if s.learner.name == "slow")
     if hasattr(signal, "setitimer"):
         comparison = evaluate(problem, [quick, slow], folds=5, repeats=1, fit_limit=0.05)
         assert "--fit-limit" in comparison.scores()[-1].cut
+
+
+class Slow(DummyClassifier):
+    def fit(self, X, y):
+        time.sleep(0.3)
+        return super().fit(X, y)
+
+
+class SlowAndGood(KarmaClassifier):
+    def fit(self, X, y):
+        time.sleep(0.3)
+        return super().fit(X, y)
+
+
+def test_a_good_learner_is_not_cut_for_being_slow():
+    problem = load_problem(FRAME)
+    learners = [
+        Learner(kind.__name__, False, "", lambda seed, kind=kind: kind())
+        for kind in (DummyClassifier, Slow, SlowAndGood)
+    ]
+    comparison = evaluate(problem, learners, folds=5, repeats=1, time_limit=1.5)
+    assert comparison.scores()[0].learner.name == "SlowAndGood"
+    assert comparison.stopped or len(comparison.split_scores(2)) == 5
+
+
+def test_a_cut_learner_that_was_ahead_is_named(capsys):
+    problem = load_problem(FRAME)
+    learners = [
+        Learner(kind.__name__, False, "", lambda seed, kind=kind: kind()) for kind in (DummyClassifier, KarmaClassifier)
+    ]
+    comparison = evaluate(problem, learners, folds=5, repeats=1)
+    comparison.cuts[1] = "too slow"
+    print_table(comparison)
+    assert "KarmaClassifier did better than DummyClassifier" in capsys.readouterr().out
 
 
 def test_ctrl_c_in_the_first_second_prints_no_traceback(table):
@@ -501,7 +529,6 @@ def test_a_pipeline_and_a_column_transformer_are_saved(tmp_path):
     from sklearn.pipeline import make_pipeline
 
     from lacunar.encode import TableEncoder
-    from lacunar.karma import KarmaClassifier
     from lacunar.lowrank import LowRankImputer
 
     X = FRAME.drop(columns="outcome")
@@ -523,8 +550,6 @@ def test_a_pipeline_of_foreign_steps_is_refused_with_its_name(tmp_path):
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    from lacunar.karma import KarmaClassifier
-
     with pytest.raises(TypeError, match="standardscaler"):
         lacunar.save_model(make_pipeline(StandardScaler(), KarmaClassifier()), tmp_path / "m")
 
@@ -542,7 +567,6 @@ def test_zeros_that_look_like_missing_entries_are_warned_of():
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     from lacunar import Observed
-    from lacunar.karma import KarmaClassifier
 
     texts = [f"word{k % 7} word{k % 5} other{k % 3} more{k % 11}" for k in range(40)]
     onehot = np.eye(8)[np.arange(40) % 8]

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 SIGNIFICANCE = 0.05
 FEW_SPLITS = 5  # below which intervals say little
-_OWN_SHARE = 0.7  # of the time left that the one learner may take
 _FIT_SHARE = 1 / 6  # of the whole time limit that one fit may take
 
 
@@ -434,15 +433,16 @@ class _Race:
         return min(self._left(), now + self._a_split() * (len(self.of.splits) - s - 1))
 
     def _drop_slow(self) -> None:
-        """Without the slowest, one repeat of all folds must fit into the time that is left."""
-        splits = min(self.of.folds, len(self.of.splits)) - 1
-        while len(alive := self._alive()) > 2 and self._a_split() * splits > self._left():
-            # The one learner keeps to a time of its own, and leaves when even that is too much.
-            own = [
-                k for k in alive if self.of.learners[k].frames and self._seconds(k) * splits < _OWN_SHARE * self._left()
-            ]
-            slowest = max(set(alive) - set(own), key=self._seconds)
+        """Without the slowest, one repeat of all folds must fit into the time that is left; the two best of the first split stay."""
+        splits, kept = min(self.of.folds, len(self.of.splits)) - 1, self._leaders()
+        while self._a_split() * splits > self._left() and (others := set(self._alive()) - kept):
+            slowest = max(others, key=self._seconds)
             needed = (perf_counter() - self.started) * (splits + 2)
             self.of.cuts[slowest] = (
                 f"too slow for the time limit, {counted(round(self._seconds(slowest)), 'second')} a fit; --time-limit {needed:.0f} keeps it"
             )
+
+    def _leaders(self) -> set[int]:
+        """The two that were best on the first split."""
+        scores = {k: self.of.metric.sign * found[0] for k in self._alive() if 0 in (found := self.of.split_scores(k))}
+        return set(sorted((k for k in scores if np.isfinite(scores[k])), key=scores.__getitem__)[:2])

@@ -43,12 +43,32 @@ def caveats(comparison: Comparison, scores: list[Score]) -> list[str]:
             f"Stopped after {done} of {asked} splits by the time limit of {comparison.time_limit:g} s. --time-limit allows more, "
             "--folds and --repeats ask for less."
         )
+    lines += _cut_early(comparison, scores)
     lines += [f"{s.learner.name} did not converge in {counted(s.unconverged, 'fit')}." for s in scores if s.unconverged]
     if comparison.problem.task == "classification":
         if not comparison.stratified:
             lines.append("The rarest class has fewer rows than there are folds, so the folds are not stratified.")
         lines += _never(comparison, scores)
     return lines
+
+
+def _cut_early(comparison: Comparison, scores: list[Score]) -> list[str]:
+    """Learners that were cut for the sake of time while they were ahead."""
+    finished = [s for s in scores if not s.failure and not s.cut]
+    if not finished:
+        return []
+    best = comparison.split_scores(comparison.best)
+    sign, ahead = comparison.metric.sign, []
+    for k in comparison.cuts:
+        done = comparison.split_scores(k)
+        common = [s for s in done if s in best]
+        if common and sign * sum(done[s] - best[s] for s in common) < 0:
+            ahead.append(comparison.learners[k].name)
+    if not ahead:
+        return []
+    return [
+        f"{listed(ahead)} did better than {finished[0].learner.name} on the same rows before time ran out. Raise --time-limit."
+    ]
 
 
 def _never(comparison: Comparison, scores: list[Score]) -> list[str]:
