@@ -131,8 +131,8 @@ def fit_popca(model: POPCA, X: Any, *, keep: bool = True) -> POPCA:
 
     Notes
     -----
-    Once, 24 d^2 bytes for the table from every shard, and from every sum of two; or 8 d bytes both ways some 40 times without a
-    table (times the width of the weights' division, one or two for columns seen alike). Then for k components, a step of refinement
+    Once, 24 d^2 bytes for the table from every shard, and from every sum of four; or 8 d bytes for each of eight or more vectors both
+    ways some 10 times without a table (times the width of the weights' division, one or two for columns seen alike). Then for k components, a step of refinement
     sends at most 4 d (k + 1) (k + 4) bytes both ways. Time as of `fit`, divided by the workers; the decomposition is made here.
 
     Examples
@@ -184,7 +184,7 @@ def fit_slrm(model: SLRMRegressor, X: Any, y: Any, *, keep: bool = True) -> SLRM
     Notes
     -----
     For D columns, d components and k = d + 1 (k = d with center=False), a step sends 8 D k bytes to every shard, and from every
-    shard, and from every sum of two, 8 D (k (k + 1) / 2 + k); the start sends 8 D (d + 20) bytes both ways, five times. Time as of
+    shard, and from every sum of four, 8 D (k (k + 1) / 2 + k); the start sends 8 D (d + 20) bytes both ways, five times. Time as of
     `fit`, divided by the workers.
 
     Examples

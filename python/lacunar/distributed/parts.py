@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import numpy as np
 from lacunar.observed import Observed
 
 Step = Callable[..., Any]
+_TOGETHER = 4  # sums that one task adds: a task costs milliseconds, a sum its memory
 
 
 def dask_module() -> Any:
@@ -163,7 +166,7 @@ class DaskParts:
     """What `fit_parts` of an estimator goes by.
 
     With `keep`, the parts that `map` makes are held by the workers that made them; otherwise they are made again from the
-    shards at every step. Sums are taken in pairs of neighbours, whichever finishes first, so that the bits are the same every time.
+    shards at every step. Sums are taken of four neighbours, whichever finishes first, so that the bits are the same every time.
     """
 
     def __init__(self, pieces: list[Any], *, keep: bool) -> None:
@@ -189,12 +192,12 @@ class DaskParts:
         return made
 
 
-def tree(tasks: list[Any], join: Callable[[Any, Any], Any]) -> Any:
-    """One task that joins all, neighbours first; a task left over moves up."""
+def tree(tasks: list[Any], join: Callable[..., Any]) -> Any:
+    """One task that joins all, four neighbours first; a task left over moves up."""
     delayed = dask_module().delayed(join)
     while len(tasks) > 1:
-        pairs = [tasks[k : k + 2] for k in range(0, len(tasks), 2)]
-        tasks = [delayed(*pair) if len(pair) == 2 else pair[0] for pair in pairs]
+        groups = [tasks[k : k + _TOGETHER] for k in range(0, len(tasks), _TOGETHER)]
+        tasks = [delayed(*group) if len(group) > 1 else group[0] for group in groups]
     return tasks[0]
 
 
@@ -212,5 +215,5 @@ def _aligned(given: Any) -> Any:
     return given
 
 
-def _added(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(a + b for a, b in zip(one, other, strict=True))
+def _added(*sums: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(reduce(add, each) for each in zip(*sums, strict=True))

@@ -132,7 +132,7 @@ class POPCA(SubspaceModel):
     -----
     Accuracy is governed by n p^2, the rows in which a pair is seen: below 3 nothing works for some ten columns, with more columns
     less is enough. O(sum of squared entries of a row + d^3) time and some 8 d^2 numbers with the covariance formed; without,
-    O(nnz) a product (some 40 in all), and memory of the rows in float64 and a few vectors. Gonen, Rosenbaum, Eldar, Shalev-Shwartz, "Subspace Learning with Partial Information", JMLR 2016.
+    O(nnz k) a product (some 10 in all), and memory of the rows in float64 and a few vectors. Gonen, Rosenbaum, Eldar, Shalev-Shwartz, "Subspace Learning with Partial Information", JMLR 2016.
 
     Examples
     --------
