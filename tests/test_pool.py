@@ -76,9 +76,16 @@ def test_mixture_and_hedge_are_those_of_the_formulas():
     out, each = run(pool, i, j, y, extra)
     experts = each[:, :-2]
     odds = np.log(experts / (1 - experts))
-    mixed, z = twin.mixer(odds, y, 0.2)
-    np.testing.assert_allclose(each[:, -2], mixed, rtol=1e-9)
-    np.testing.assert_allclose(each[:, -1], twin.correction(odds, z, y, 0.02, i, j), rtol=1e-9)
+    known = np.array(
+        [i[t] in i[:t] and j[t] in j[:t] for t in range(300)]
+    )  # pairs with a new row or column have mixers of their own
+    mixed, z = twin.mixer(odds[known], y[known], 0.2)
+    np.testing.assert_allclose(each[known, -2], mixed, rtol=1e-9)
+    before = np.zeros(300)
+    before[known] = z
+    corrected = twin.correction(odds, before, y, 0.02, i, j)
+    assert np.array_equal(np.isfinite(corrected), known)
+    np.testing.assert_allclose(each[known, -1], corrected[known], rtol=1e-9)
     expected, weights = twin.fixed_share(each, y)
     np.testing.assert_allclose(out, expected, rtol=1e-11)
     np.testing.assert_allclose(pool.weights(), weights, rtol=1e-9)
@@ -207,6 +214,20 @@ def test_new_ids_are_known_by_their_features():
     model.partial_fit(i, j, np.where((kind[i] + j) % 2, 1, -1))
     model.add_row("new", {"kind": "1"})
     assert model.predict([("new", column) for column in range(6)]).tolist() == [1, -1] * 3
+
+
+def test_new_rows_are_asked_about_by_their_group():
+    """What a group says of a column counts most for rows that were never seen, though for those that were others know better."""
+    rng = np.random.default_rng(0)
+    group, own = rng.integers(0, 2, 60), rng.normal(size=(60, 3))
+    bills = rng.normal(size=(3, 120))
+    vote = np.where((2 * group[:, None] - 1) * rng.choice([-2.0, 2.0], 120) + own @ bills > 0, 1, -1)
+    i, j = np.divmod(rng.permutation(60 * 120), 120)
+    old = i < 45
+    model = OnlineMatrixClassifier(Features({"group": group.astype(str)})).fit((i[old], j[old]), vote[i, j][old])
+    votes_of = np.array([vote[:45][group[:45] == g].sum(axis=0) for g in (0, 1)])
+    by_group = np.mean((votes_of[group[i[~old]], j[~old]] > 0) != (vote[i, j][~old] > 0))
+    assert 1 - model.score((i[~old], j[~old]), vote[i, j][~old]) < by_group + 0.02
 
 
 def test_it_finds_a_matrix_of_rank_one():

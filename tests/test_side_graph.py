@@ -13,6 +13,7 @@ from lacunar import _core
 from lacunar.completion import Graph, Mix
 from lacunar.completion import graph as graphs
 from lacunar.completion.graph import SparseInverse
+from lacunar.datasets import make_biclustered
 
 KINDS = ("pinv", "regularized", "pd")
 
@@ -324,6 +325,13 @@ def test_a_factor_that_fills_up_is_written_out():
     assert sparse.digest == written.digest
     V = rng.normal(size=(1010, 2))
     np.testing.assert_allclose(sparse.apply(V), written.apply(V), atol=1e-12)
+
+
+def test_spectral_of_cliques_whose_eigenvalues_agree():
+    """LAPACK's solver for some of the eigenvectors gave up here."""
+    graph = make_biclustered((80, 80), graph_noise=0.0, random_state=0).row_graph
+    Phi = Graph(graph).begin().factor()[0]
+    np.testing.assert_allclose(np.linalg.norm(Phi, axis=1), 1)
 
 
 def test_a_graph_of_edges():

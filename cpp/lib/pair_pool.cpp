@@ -204,22 +204,24 @@ double PairPool::rate(const double* counts, double prior) const {
 // Majorities: of all, of the column, of the row, by groups.
 void PairPool::count_experts(Index i, Index j) {
   const double none[2] = {0, 0};
-  const double* row = i < 0 ? none : s_.rows.data() + i * count_stride_[0];
-  const double* col = j < 0 ? none : s_.cols.data() + j * count_stride_[1];
+  const double* row = met_[0] < 0 ? none : s_.rows.data() + met_[0] * count_stride_[0];
+  const double* col = met_[1] < 0 ? none : s_.cols.data() + met_[1] * count_stride_[1];
   const double all = rate(s_.global.data(), .5), of_row = rate(row, all), of_col = rate(col, all);
   for (const double p : {all, of_col, of_row}) odds_.push_back(odds_of(p));
   group_experts(0, i, j, all);
   group_experts(1, i, j, all);
   for (const int side : {0, 1})
-    if (!sides_[side].indptr.empty()) odds_.push_back(odds_of(vote(side, i, j, side == 0 ? of_col : of_row)));
-  bucket_ = 4 * bucket_of(row[0] + row[1]) + bucket_of(col[0] + col[1]);
+    if (!sides_[side].indptr.empty()) odds_.push_back(odds_of(vote(side, side == 0 ? i : j, side == 0 ? of_col : of_row)));
+  const double n_row = row[0] + row[1], n_col = col[0] + col[1];
+  bucket_ = 4 * bucket_of(n_row) + bucket_of(n_col);
+  case_ = (n_row < 1) + 2 * (n_col < 1);
 }
 
 // What the column got from the row's groups (side 0), and the other way round; where nothing, the majority of all: the column's own
 // misleads where groups disagree.
 void PairPool::group_experts(int side, Index i, Index j, double prior) {
   const PoolSide& at = sides_[side];
-  const Index member = side == 0 ? i : j, place = side == 0 ? j : i;
+  const Index member = side == 0 ? i : j, place = met_[1 - side];
   const double* counts = place < 0 ? nullptr : (side == 0 ? s_.cols : s_.rows).data() + place * count_stride_[1 - side] + 2;
   Offset first = 0;
   for (std::size_t g = 0; g < at.levels.size(); ++g) {
@@ -230,16 +232,15 @@ void PairPool::group_experts(int side, Index i, Index j, double prior) {
 }
 
 // Neighbours of the row on the same column (side 0), and the other way round.
-double PairPool::vote(int side, Index i, Index j, double prior) const {
+double PairPool::vote(int side, Index member, double prior) const {
   const PoolSide& at = sides_[side];
-  const Index member = side == 0 ? i : j;
   double sums[2] = {0, 0};
   if (member >= 0 && member + 1 < static_cast<Index>(at.indptr.size())) {
     const Offset first = at.indptr[static_cast<std::size_t>(member)];
     const Offset end = std::min(at.indptr[static_cast<std::size_t>(member) + 1], first + kMostNeighbours);
     for (Offset k = first; k < end; ++k) {
       const Index other = at.near[static_cast<std::size_t>(k)];
-      const auto found = side == 0 ? cells_.of(other, j) : cells_.of(i, other);
+      const auto found = side == 0 ? cells_.of(other, met_[1]) : cells_.of(met_[0], other);
       sums[0] += at.weight[static_cast<std::size_t>(k)] * found.negative;
       sums[1] += at.weight[static_cast<std::size_t>(k)] * found.positive;
     }
@@ -293,58 +294,88 @@ void PairPool::pair_features(Index i, Index j, double* f) const {
 PairKnown PairPool::known(const Bilinear& model, Index i, Index j) const {
   const bool features = model.rule().features;
   if (model.rule().mirrored) return {a_, b_, nullptr, nullptr, f_of(model)};
-  return {i, j, features && i >= 0 ? sides_[0].phi.data() + static_cast<Offset>(i) * sides_[0].d : nullptr,
+  return {met_[0], met_[1], features && i >= 0 ? sides_[0].phi.data() + static_cast<Offset>(i) * sides_[0].d : nullptr,
           features && j >= 0 ? sides_[1].phi.data() + static_cast<Offset>(j) * sides_[1].d : nullptr, f_of(model)};
 }
 
-// The log-odds of every expert, and what mixers and hedge make of them.
-void PairPool::ask(Index i, Index j, const double* extra, Twins twins) {
+// The log-odds of every expert for a pair of which `met_` was seen.
+void PairPool::gather(Index i, Index j, const double* extra) {
   odds_.clear();
   count_experts(i, j);
-  pair_features(i, j, f_.data());
-  if (rule_.kin) {
-    a_ = kin_.of(0, i) >= 0 ? kin_.of(0, i) : kin_.of(1, twins.row);
-    b_ = kin_.of(1, j) >= 0 ? kin_.of(1, j) : kin_.of(0, twins.col);
-    kin_.features(a_, b_, links_.data());
-  }
   const std::size_t biases = odds_.size();
   for (auto& model : models_) {
     odds_.push_back(model.odds(known(model, i, j)));
     const bool of_kin = model.rule().mirrored || model.rule().linked;
     if (of_kin && (a_ < 0 || b_ < 0)) odds_.back() = odds_[biases];  // nothing is known of it
   }
-  const auto found = cells_.of(i, j);
+  const auto found = cells_.of(met_[0], met_[1]);
   const double counts[2] = {static_cast<double>(found.negative), static_cast<double>(found.positive)};
   odds_.push_back(odds_of(rate(counts, sigmoid(odds_.back()))));
-  odds_.insert(odds_.end(), extra, extra + rule_.extra);
+  for (int e = 0; e < rule_.extra; ++e) odds_.push_back(extra == nullptr ? std::nan("") : extra[e]);
   for (double& each : odds_) each = std::clamp(each, -kFarthest, kFarthest);  // NaN stays
+  for (std::size_t e = 0; e < odds_.size(); ++e) inputs_[e] = std::isnan(odds_[e]) ? 0 : odds_[e];
+  inputs_.back() = .3;
+}
+
+// The log-odds of every expert, and what mixers and hedge make of them.
+void PairPool::ask(Index i, Index j, const double* extra, Twins twins) {
+  met_[0] = i;
+  met_[1] = j;
+  pair_features(i, j, f_.data());
+  if (rule_.kin) {
+    a_ = kin_.of(0, i) >= 0 ? kin_.of(0, i) : kin_.of(1, twins.row);
+    b_ = kin_.of(1, j) >= 0 ? kin_.of(1, j) : kin_.of(0, twins.col);
+    kin_.features(a_, b_, links_.data());
+  }
+  gather(i, j, extra);
   mix();
 }
 
-void PairPool::mix() {
+// New rows and columns are few, and what they teach is wanted at the first of them: the mixer for such a case also learns from a pair
+// whose row, column or both count as never seen.
+void PairPool::rehearse(Index i, Index j, double y) {
+  const auto turn = static_cast<int>(s_.seen.size() % 4);
+  const auto none = [&](int side, Index v) {
+    const double* counts = (side == 0 ? s_.rows : s_.cols).data() + v * count_stride_[side];
+    return counts[0] + counts[1] < 1;
+  };
+  if (turn == 0 || none(0, i) || none(1, j)) return;
+  met_[0] = turn & 1 ? -1 : i;
+  met_[1] = turn & 2 ? -1 : j;
+  pair_features(i, j, f_.data());
+  if (rule_.kin) {
+    a_ = turn & 1 ? -1 : kin_.of(0, i);
+    b_ = turn & 2 ? -1 : kin_.of(1, j);
+    kin_.features(a_, b_, links_.data());
+  }
+  gather(i, j, nullptr);
+  weigh(0, mixer(0, case_));
+  learn_mixer(0, y);
+}
+
+// Log-odds of a mixer; the second adds to those of the first.
+void PairPool::weigh(int k, const double* mean) {
   const int d = mixer_dim_;
+  double z = k == 0 ? 0 : mixed_[0], variance = 0;
+  for (int a = 0; a < d; ++a) {
+    const double x = inputs_[static_cast<std::size_t>(a)];
+    double row = 0;
+    for (int b = 0; b < d; ++b) row += mean[d + a * d + b] * inputs_[static_cast<std::size_t>(b)];
+    z += mean[a] * x;
+    variance += row * x;
+  }
+  mixed_[k] = z;
+  spread_[k] = variance;
+}
+
+void PairPool::mix() {
   double top = -1e300, sum = 0, weight = 0;
-  for (int e = 0; e < n_experts_; ++e) {
-    const auto at = static_cast<std::size_t>(e);
-    chance_[at] = sigmoid(odds_[at]);
-    inputs_[at] = std::isnan(odds_[at]) ? 0 : odds_[at];
-  }
-  inputs_[static_cast<std::size_t>(d - 1)] = .3;
-  for (int k = 0; k < kMixers; ++k) {
-    const double* mean = mixer(k, k == 0 ? 0 : bucket_);
-    double z = k == 0 ? 0 : mixed_[0], variance = 0;
-    for (int a = 0; a < d; ++a) {
-      const double x = inputs_[static_cast<std::size_t>(a)];
-      double row = 0;
-      for (int b = 0; b < d; ++b) row += mean[d + a * d + b] * inputs_[static_cast<std::size_t>(b)];
-      z += mean[a] * x;
-      variance += row * x;
-    }
-    mixed_[k] = z;
-    spread_[k] = variance;
+  for (std::size_t e = 0; e < odds_.size(); ++e) chance_[e] = sigmoid(odds_[e]);
+  weigh(0, mixer(0, case_));
+  weigh(1, mixer(1, bucket_));
+  for (int k = 0; k < kMixers; ++k)
     chance_[static_cast<std::size_t>(n_experts_ + k)] =
-        sigmoid(std::clamp(z / std::sqrt(1 + kPi8 * variance), -kFarthest, kFarthest));
-  }
+        sigmoid(std::clamp(mixed_[k] / std::sqrt(1 + kPi8 * spread_[k]), -kFarthest, kFarthest));
   for (const double w : s_.log_weights) top = std::max(top, w);
   for (int e = 0; e < hedged(); ++e) {
     const auto at = static_cast<std::size_t>(e);
@@ -361,22 +392,20 @@ double PairPool::probability(Index i, Index j, const double* extra, Twins twins)
   return mixture_;
 }
 
-void PairPool::learn_mixers(double y) {
+void PairPool::learn_mixer(int k, double y) {
   const int d = mixer_dim_;
-  for (int k = 0; k < kMixers; ++k) {
-    double* mean = mixer(k, k == 0 ? 0 : bucket_);
-    const double kappa = 1 / std::sqrt(1 + kPi8 * spread_[k]), p = sigmoid(kappa * mixed_[k]);
-    const double slope = kappa * ((y > 0 ? 1 : 0) - p), curvature = kappa * kappa * std::max(p * (1 - p), 1e-4);
-    for (int a = 0; a < d; ++a) {
-      double row = 0;
-      for (int b = 0; b < d; ++b) row += mean[d + a * d + b] * inputs_[static_cast<std::size_t>(b)];
-      gain_[static_cast<std::size_t>(a)] = row;
-    }
-    for (int a = 0; a < d; ++a) {
-      const double g = gain_[static_cast<std::size_t>(a)];
-      mean[a] += slope * g;
-      for (int b = 0; b < d; ++b) mean[d + a * d + b] -= curvature * g * gain_[static_cast<std::size_t>(b)];
-    }
+  double* mean = mixer(k, k == 0 ? case_ : bucket_);
+  const double kappa = 1 / std::sqrt(1 + kPi8 * spread_[k]), p = sigmoid(kappa * mixed_[k]);
+  const double slope = kappa * ((y > 0 ? 1 : 0) - p), curvature = kappa * kappa * std::max(p * (1 - p), 1e-4);
+  for (int a = 0; a < d; ++a) {
+    double row = 0;
+    for (int b = 0; b < d; ++b) row += mean[d + a * d + b] * inputs_[static_cast<std::size_t>(b)];
+    gain_[static_cast<std::size_t>(a)] = row;
+  }
+  for (int a = 0; a < d; ++a) {
+    const double g = gain_[static_cast<std::size_t>(a)];
+    mean[a] += slope * g;
+    for (int b = 0; b < d; ++b) mean[d + a * d + b] -= curvature * g * gain_[static_cast<std::size_t>(b)];
   }
 }
 
@@ -436,7 +465,7 @@ void PairPool::learn_kin(Index i, Index j, double y) {
 
 void PairPool::learn(Index i, Index j, double y) {
   learn_hedge(y);
-  learn_mixers(y);
+  for (int k = 0; k < kMixers; ++k) learn_mixer(k, y);
   for (auto& model : models_)
     if (!model.rule().mirrored) model.learn(y);
   learn_counts(i, j, y);
@@ -512,6 +541,7 @@ void PairPool::run(Offset n, const Index* i, const Index* j, const double* y, co
                    double* each) {
   reserve(n);
   for (Offset t = 0; t < n; ++t) {
+    rehearse(i[t], j[t], y[t]);
     ask(i[t], j[t], extra + t * rule_.extra, {});
     out[t] = mixture_;
     if (each != nullptr) std::copy(chance_.begin(), chance_.end(), each + t * hedged());

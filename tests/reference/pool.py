@@ -49,12 +49,15 @@ def correction(odds, z, y, variance, i, j):
     X = np.column_stack([odds, np.full(len(odds), 0.3)])
     for x, before, label, r, c in zip(X, z, y, i, j, strict=True):
         key = tuple(np.searchsorted([1, 4, 16], seen, side="right") for seen in (rows.get(r, 0), cols.get(c, 0)))
+        rows[r], cols[c] = rows.get(r, 0) + 1, cols.get(c, 0) + 1
+        if 0 in key:  # the log-odds of pairs with a new row or column are of another mixer
+            out.append(np.nan)
+            continue
         mean, P = learned.get(key, (np.zeros(E), variance * np.eye(E)))
         # the mixer's own log-odds as one more input, whose weight of 1 is known
         known = np.pad(P, (0, 1))
         p, mean, P = moment_step(np.append(mean, 1), known, np.append(x, before), label)
         learned[key] = mean[:-1], P[:-1, :-1]
-        rows[r], cols[c] = rows.get(r, 0) + 1, cols.get(c, 0) + 1
         out.append(p)
     return np.array(out)
 

@@ -114,20 +114,23 @@ class PairPool {
   double rate(const double* counts, double prior) const;
   void count_experts(Index i, Index j);
   void group_experts(int side, Index i, Index j, double prior);
-  double vote(int side, Index i, Index j, double prior) const;
+  double vote(int side, Index member, double prior) const;
   void pair_features(Index i, Index j, double* f) const;
   PairKnown known(const Bilinear& model, Index i, Index j) const;
   PairKnown mirrored(const Bilinear& model) const { return {b_, a_, nullptr, nullptr, f_of(model)}; }
   const double* f_of(const Bilinear& model) const { return model.rule().linked ? links_.data() : f_.data(); }
   void learn_kin(Index i, Index j, double y);
   const PairHistory& history_of(const Bilinear& model);
+  void gather(Index i, Index j, const double* extra);
   void ask(Index i, Index j, const double* extra, Twins twins);
+  void rehearse(Index i, Index j, double y);
+  void weigh(int k, const double* mean);
   double* mixer(int k, int bucket) { return s_.mixers.data() + (k * kBuckets + bucket) * mixer_stride(); }
   Offset mixer_stride() const { return mixer_dim_ + static_cast<Offset>(mixer_dim_) * mixer_dim_; }
   void mix();
   void learn(Index i, Index j, double y);
   void learn_counts(Index i, Index j, double y);
-  void learn_mixers(double y);
+  void learn_mixer(int k, double y);
   void learn_hedge(double y);
   void reserve(Offset n);
   void make_room(const Bilinear& model, Offset n);
@@ -146,7 +149,8 @@ class PairPool {
   // of the pair asked last
   std::vector<double> odds_, chance_, inputs_, f_, gain_, links_;
   Index a_ = -1, b_ = -1;  // its common numbers
-  int bucket_ = 0;
+  Index met_[2] = {-1, -1};  // row and column, -1 where they count as never seen
+  int bucket_ = 0, case_ = 0;  // of the pair: how much was seen of row and column; whether one of them, or both, are new
   double mixed_[kMixers] = {}, spread_[kMixers] = {}, mixture_ = .5;
   RefitRoom room_;
   PairHistory both_;  // the history in common numbers, in both directions

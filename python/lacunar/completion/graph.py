@@ -337,7 +337,9 @@ def _leading(S: Any, k: int) -> tuple[Floats, Floats]:
     """The k largest eigenvalues, falling, and their vectors (n, k) of a symmetric csr_array."""
     n = S.shape[0]
     if n <= _FEW or k >= n - 1:
-        values, vectors = scipy.linalg.eigh(S.toarray(), subset_by_index=[n - k, n - 1])
+        values, vectors = (
+            each[..., n - k :] for each in np.linalg.eigh(S.toarray())
+        )  # LAPACK's choice of some fails on cliques
     else:
         start = np.cos(np.arange(n, dtype=np.float64))  # the same every time, and no eigenvector
         values, vectors = eigsh(S, k=k, which="LA", v0=start)

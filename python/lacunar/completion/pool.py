@@ -7,7 +7,6 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from lacunar import _core
@@ -218,8 +217,7 @@ def _log_odds(p: Floats) -> Floats:
 
 def _modes(K: Floats, room: int) -> Floats:
     """The leading directions (n, room) of a kernel: their products are its nearest of that rank."""
-    n = len(K)
-    values, vectors = scipy.linalg.eigh(K, subset_by_index=[max(n - room, 0), n - 1])
+    values, vectors = (each[..., max(len(K) - room, 0) :] for each in np.linalg.eigh(K))
     made: Floats = vectors * np.sqrt(np.maximum(values, 0.0))
     return made
 
