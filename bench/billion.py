@@ -129,20 +129,20 @@ def main():
     parser.add_argument("--precision", default="float16", choices=["lossless", "float16", "int8"])
     parser.add_argument("--only", default="", help="cases whose name holds this")
     parser.add_argument("--file", type=Path, help="where the table is kept; made if it is not there")
-    parser.add_argument("--quick", action="store_true", help="2,000 rows: shows that it runs, decides no bar")
+    parser.add_argument("--quick", action="store_true", help="2,000 x 100: shows that it runs, decides no bar")
     options = parser.parse_args()
-    n = 2_000 if options.quick else options.rows
+    n, d, observed = (2_000, 100, 20) if options.quick else (options.rows, options.columns, options.observed)
     with tempfile.TemporaryDirectory() as folder:
         path = options.file or Path(folder) / "rows.observed"
         if not path.exists():
             start = time.perf_counter()
-            file = write_batches(path, batches(n, options.columns, options.observed), precision=options.precision)
+            file = write_batches(path, batches(n, d, observed), precision=options.precision)
             each = os.path.getsize(path) / max(file.nnz, 1)
             print(
                 f"{file!r} made in {time.perf_counter() - start:.0f} s, {each:.3f} bytes an entry, error {file.error:.1e}",
                 flush=True,
             )
-        cases = CASES | (IN_MEMORY if n * options.observed <= SMALL else {})
+        cases = CASES | (IN_MEMORY if n * observed <= SMALL else {})
         print(f"{'':28s} {'open s':>7s} {'fit s':>8s} {'cpu s':>8s} {'MiB':>7s}")
         for name, case in cases.items():
             if options.only in name:

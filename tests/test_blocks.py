@@ -84,7 +84,8 @@ def test_every_kind_of_columns_is_read(shape, gap_bytes):
     rows = table(shape)
     data = slow.encode(*arrays(rows), rows.shape[1], gap_bytes=gap_bytes, kind=slow.DOUBLES)
     same(decoded(np.frombuffer(data, np.uint8).copy(), rows), arrays(rows))
-    assert len(encoded(rows)[0]) <= len(data), "the writer takes the shortest"
+    twice = 0 if gap_bytes else rows.shape[0] * -(-rows.shape[1] // 8)  # bits, which are slow to read, count twice
+    assert len(encoded(rows)[0]) <= len(data) + twice, "the writer takes the shortest"
 
 
 @pytest.mark.parametrize(

@@ -293,9 +293,11 @@ BlockHead plan_block(const Rows<T>& rows, Precision precision) {
   const BlockHead heads[] = {{n, entries, gaps.beyond_byte, lengths, 1, kind},
                              {n, entries, gaps.beyond_short, lengths, 2, kind},
                              {n, entries, 0, lengths, 0, kind}};
+  // Bits take some three times as long to read as gaps, and count twice.
   const auto size = [&](const BlockHead& head) {
     const Offset bytes = block_size(head, rows.n_cols);
-    return bytes < 0 ? std::numeric_limits<Offset>::max() : bytes;
+    if (bytes < 0) return std::numeric_limits<Offset>::max();
+    return head.gap_bytes == 0 ? bytes + gap_section(head, rows.n_cols) : bytes;
   };
   return *std::min_element(std::begin(heads), std::end(heads),
                            [&](const BlockHead& a, const BlockHead& b) { return size(a) < size(b); });
@@ -324,9 +326,11 @@ const char* read_head(const std::uint8_t* from, Offset size, Offset n_cols, Bloc
   if (from[26] > static_cast<std::uint8_t>(ValueKind::scaled)) return "its values are of an unknown kind";
   head.kind = static_cast<ValueKind>(from[26]);
   if (head.kind == ValueKind::doubles && std::is_same_v<T, float>) return "it holds float64 in a table of float32";
-  if (head.length_bytes != 1 && head.length_bytes != 2 && head.length_bytes != 4) return "its row lengths are of an unknown kind";
+  if (head.length_bytes != 1 && head.length_bytes != 2 && head.length_bytes != 4)
+    return "its row lengths are of an unknown kind";
   if (head.gap_bytes > 2) return "its columns are of an unknown kind";
-  if (std::any_of(from + 27, from + kHead, [](std::uint8_t byte) { return byte != 0; })) return "its head does not end in zeros";
+  if (std::any_of(from + 27, from + kHead, [](std::uint8_t byte) { return byte != 0; }))
+    return "its head does not end in zeros";
   if (head.n_rows < 0 || head.n_entries < 0 || head.n_escapes < 0 || head.n_escapes > head.n_entries)
     return "its numbers of rows, entries and escapes do not fit each other";
   if (block_size(head, n_cols) != size) return "its sections are not as long as its head says";

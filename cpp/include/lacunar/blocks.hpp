@@ -24,8 +24,9 @@ struct BlockHead {
   ValueKind kind;
 };
 
-// The shortest block of these rows. Values that float16 cannot hold, beyond 65504, stay exact under `halves`; columns
-// so many that their scales would take more than half a byte an entry are stored as halves under `bytes`.
+// The shortest block of these rows, but bits only where they take less than half of what gaps do. Values that float16
+// cannot hold, beyond 65504, stay exact under `halves`; columns so many that their scales would take more than half a
+// byte an entry are stored as halves under `bytes`.
 template <class T>
 BlockHead plan_block(const Rows<T>& rows, Precision precision);
 
