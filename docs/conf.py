@@ -31,7 +31,7 @@ html_math_renderer = "mathml"  # drawn by the browser itself: neither a script n
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
 templates_path = ["_templates"]
-exclude_patterns = ["_build", "gallery/*.ipynb", "**/*.zip", "sg_execution_times.rst"]
+exclude_patterns = ["_build", "gallery/*.ipynb", "**/*.zip", "**/sg_execution_times.rst"]
 suppress_warnings = [
     "config.cache",
     "myst.xref_missing",  # pages link to source files, which the site does not hold
@@ -97,7 +97,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"\.py$",
     "download_all_examples": False,
     "show_signature": False,
-    "min_reported_time": 1e9,
+    "write_computation_times": False,
 }
 
 html_theme = "pydata_sphinx_theme"
