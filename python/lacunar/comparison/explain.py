@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from time import perf_counter
+from time import process_time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import precision_recall_fscore_support
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lacunar._random import generator
 from lacunar.comparison.cells import cut, pandas_module
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _REPEATS, _ROWS = 3, 150
-_SECONDS = 6.0  # after which no more columns are looked at
+_SECONDS = 6.0  # of the processor, after which no more columns are looked at
 _REPORT_ROWS, _REPORT_COLUMNS = 400, 12
 
 _Predict = Callable[["pd.DataFrame"], NDArray[np.float64]]
 
 
+@threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]  # threads of small predictions wait for one another longer than they work
 def importance(comparison: Comparison) -> dict[str, Any]:
     """How much the loss of the best learner rises on held-out rows of the first split when a column's values, or its missing entries, change places.
 
@@ -37,10 +39,10 @@ def importance(comparison: Comparison) -> dict[str, Any]:
     losses = _fitted_losses(comparison, train)
     rows = test[:_ROWS]
     frame, y = problem.frame.iloc[rows].reset_index(drop=True), problem.y[rows]
-    before, until = float(losses(frame, y).mean()), perf_counter() + _SECONDS
+    before, until = float(losses(frame, y).mean()), process_time() + _SECONDS
     made: dict[str, list[Any]] = {name: [] for name in ("column", "value", "value_sd", "missing", "missing_sd")}
     for name in frame.columns:
-        if perf_counter() > until:
+        if process_time() > until:
             break
         for key, changed in (("value", _other_values), ("missing", _other_mask)):
             copies = [frame.assign(**{name: changed(frame[name], rng)}) for _ in range(_REPEATS)]

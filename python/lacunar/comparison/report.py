@@ -19,7 +19,7 @@ import scipy
 import sklearn
 
 from lacunar import __version__
-from lacunar.comparison.cells import cut, visible
+from lacunar.comparison.cells import counted, cut, visible
 from lacunar.comparison.comparison import Comparison, Score
 from lacunar.comparison.explain import importance, of_classes, of_missing
 from lacunar.comparison.reading import write_whole
@@ -255,7 +255,7 @@ def _columns(comparison: Comparison, scores: list[Score]) -> str | None:
     best = comparison.learners[comparison.best].name
     text = f"How much worse {best} gets on held-out rows when the values of a column change places between rows, and when its missing entries do."
     if len(made["column"]) < comparison.problem.frame.shape[1]:
-        text += f" The first {len(made['column'])} columns were looked at in the time there was."
+        text += f" Only the first {counted(len(made['column']), 'column')} could be looked at in the time there was."
     return _section("Which columns matter", text, _figure(figure, "Importance of columns", ", ".join(display.shown())))
 
 
