@@ -22,37 +22,31 @@ known = np.where(rng.random(X.shape) < 0.3, np.nan, X)[train]
 arrived = np.where(rng.random(X.shape) < 0.9, np.nan, X)[test]
 model = GaussianRegressor().fit(known, y[train])
 size = np.abs([np.corrcoef(x[~np.isnan(x)], y[train][~np.isnan(x)])[0, 1] for x in known.T])
-values = {
+rules = {
     "at random": lambda rows: rng.random(rows.shape),
     "largest correlation first": lambda rows: np.tile(size, (len(rows), 1)),
 }
-ax = plt.subplots(figsize=(7, 3.8), layout="constrained")[1]
-
-
-def draw(name, rows_after, colour):
-    errors = [np.mean((model.predict(rows) - y[test]) ** 2) / y.var() for rows in rows_after]
-    print(f"{name:26s} error after 0 and 3 tests: {errors[0]:.2f}, {errors[-1]:.2f}")
-    ax.plot(errors, "o-", color=colour, lw=2, label=name)
-
-
-for (name, value), colour in zip(values.items(), ("#888888", "#d55e00"), strict=True):
-    rows = [arrived.copy()]
+after = {name: [arrived.copy()] for name in (*rules, "MeasuringLoop")}
+for name, rule in rules.items():
     for _ in range(3):
-        missing = np.isnan(rows[-1])
-        best = np.argmax(np.where(missing, value(rows[-1]), -1.0), axis=1)
-        rows.append(rows[-1].copy())
-        rows[-1][np.arange(len(best)), best] = X[test, best]
-    draw(name, rows, colour)
+        rows = after[name][-1].copy()
+        best = np.argmax(np.where(np.isnan(rows), rule(rows), -1.0), axis=1)
+        rows[np.arange(800), best] = X[test, best]
+        after[name].append(rows)
 
 # %%
 # The clinic: every patient has a budget of three tests. Results come when they come; a test that cannot be done is told as NaN.
-clinic, rows = MeasuringLoop(model, budget=3), [arrived.copy()]
+clinic = MeasuringLoop(model, budget=3)
 clinic.add(arrived)
 while requests := clinic.ask():
     for request in requests:
         clinic.tell(request, X[test[request.row], request.column])
-    rows.append(clinic.rows_.copy())
-draw("MeasuringLoop", rows, "#0b7a75")
+    after["MeasuringLoop"].append(clinic.rows_.copy())
+ax = plt.subplots(figsize=(7, 3.8), layout="constrained")[1]
+for (name, tables), colour in zip(after.items(), ("#888888", "#d55e00", "#0b7a75"), strict=True):
+    errors = [np.mean((model.predict(rows) - y[test]) ** 2) / y.var() for rows in tables]
+    print(f"{name:26s} error after 0 and 3 tests: {errors[0]:.2f}, {errors[-1]:.2f}")
+    ax.plot(errors, "o-", color=colour, lw=2, label=name)
 ax.set(xlabel="tests bought for each patient", ylabel="squared error over the variance", xticks=range(4))
 ax.spines[["top", "right"]].set_visible(False)
 ax.legend(frameon=False, fontsize=11)
