@@ -214,7 +214,7 @@ void PairPool::count_experts(Index i, Index j) {
     if (!sides_[side].indptr.empty()) odds_.push_back(odds_of(vote(side, side == 0 ? i : j, side == 0 ? of_col : of_row)));
   const double n_row = row[0] + row[1], n_col = col[0] + col[1];
   bucket_ = 4 * bucket_of(n_row) + bucket_of(n_col);
-  case_ = (n_row < 1) + 2 * (n_col < 1);
+  case_ = (n_row < 1 && a_ < 0) + 2 * (n_col < 1 && b_ < 0);  // kin are known from the other side
 }
 
 // What the column got from the row's groups (side 0), and the other way round; where nothing, the majority of all: the column's own
