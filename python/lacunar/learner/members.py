@@ -22,7 +22,6 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
 )
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from lacunar._products import row_product
@@ -44,6 +43,7 @@ _STAGE = 40  # iterations of boosting between two looks at the loss out of fold
 _SMALL_LEAVES = 6
 _PILOT_FOLDS = 2  # on which usual and small trees compete
 _MANY_ROWS, _MANY_COLUMNS = 5000, 100  # beyond which small trees are not tried
+_MOST_FOR_NEWTON = 200  # coefficients of logistic regression, whose Hessian is factorised
 _MANY_CLASSES = 3  # beyond which boosting takes longer steps
 
 
@@ -411,6 +411,7 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
         "intercept_": floats("k"),
     }
     _PENALTIES = (0.01, 0.1, 1.0)
+    _WEAKER = (10.0, 100.0, 1e3, 1e4)  # tried as long as they help: numbers that add up need them
 
     def fit(self, lesson: Lesson) -> _Floats:
         assert lesson.codes is not None
@@ -418,11 +419,21 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
         missing = np.isnan(lesson.view.Z).mean(axis=0)
         self.flagged_ = (missing > 0.01) & (missing < 0.99)
         rows = self._rows(lesson.view)
-        tried = [(C, self._out_of_fold(rows, lesson, C)) for C in self._PENALTIES]
-        best, out = min(tried, key=lambda each: _log_loss(each[1], lesson))
+        best, out = self._best(rows, lesson)
         model = _logistic(best, rows, lesson.codes, lesson.weight)
         self.coef_, self.intercept_ = model.coef_, model.intercept_
         return out
+
+    def _best(self, rows: _Floats, lesson: Lesson) -> tuple[float, _Floats]:
+        """The penalty of least loss out of fold, and the values out of fold."""
+        tried = [(C, self._out_of_fold(rows, lesson, C)) for C in self._PENALTIES]
+        losses = [_log_loss(out, lesson) for _, out in tried]
+        for C in self._WEAKER:
+            if losses[-1] > min(losses):
+                break
+            tried.append((C, self._out_of_fold(rows, lesson, C)))
+            losses.append(_log_loss(tried[-1][1], lesson))
+        return tried[int(np.argmin(losses))]
 
     def _out_of_fold(self, rows: _Floats, lesson: Lesson, C: float) -> _Floats:
         assert lesson.codes is not None
@@ -470,9 +481,11 @@ class TableMember(BaseEstimator):  # type: ignore[misc]
 
 
 def _logistic(C: float, rows: _Floats, codes: _Ints, weight: _Floats | None) -> Any:
+    small = rows.shape[1] * len(np.unique(codes)) <= _MOST_FOR_NEWTON
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # near enough: the pool judges it
-        return LogisticRegression(C=C, max_iter=100, tol=1e-3).fit(rows, codes, sample_weight=weight)
+        warnings.simplefilter("ignore")  # not converged or nearly singular: the pool judges it
+        model = LogisticRegression(C=C, max_iter=100, tol=1e-3, solver="newton-cholesky" if small else "lbfgs")
+        return model.fit(rows, codes, sample_weight=weight)
 
 
 def _log_loss(logs: _Floats, lesson: Lesson) -> float:

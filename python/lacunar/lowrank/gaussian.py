@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import all_or_nothing
-from lacunar.lowrank.posterior import LowRankPosterior, fold_ridge
+from lacunar.lowrank.posterior import PENALTIES, LowRankPosterior, fold_ridge
 from lacunar.lowrank.regression import Residuals, fit_variances
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
@@ -30,7 +30,6 @@ _SLOWEST = 0.9  # rate at which EM may be taken to shrink the distance to its li
 _STAGES = (2000, 10_000)  # rows of the first stages of EM
 _LAST_STEPS = 8  # on all rows, where there are more than that
 _PATTERN_NUMBERS = 2**22  # numbers of inverses held at once
-_PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0)
 _FOLDS = 5
 _EDGES = 48  # of bins of variances
 _LEAST_VARIANCE = 1e-12  # in units of the target's
@@ -252,7 +251,7 @@ class GaussianRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 left[known, t] = 0.0
                 continue
             folds = np.array_split(rng.permutation(len(known)), min(_FOLDS, len(known)))
-            fit = fold_ridge(completed[known], y, folds, None, _PENALTIES)
+            fit = fold_ridge(completed[known], y, folds, None, PENALTIES)
             self.coef_[:, t], self.intercept_[t] = fit.coef[:, 0], fit.intercept[0]
             left[known, t] = (y - fit.oof)[:, 0] ** 2
         spread = self._hidden_spread(Z)

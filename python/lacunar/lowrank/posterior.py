@@ -46,7 +46,7 @@ _BOUNDS = (
 )  # of the logit of the height, centre, and log variance of a masking function
 _MASKED_ITER = 24  # of self-masking, which starts from entries missing at random
 _CHUNK = 2**15  # rows completed at once
-_PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0)
+PENALTIES = (1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)  # the least for columns that add up to the target
 _FREE = 1e-8  # penalty of the intercept
 _LEAST_WEIGHT = 1e-12  # of a row, in units of the mean, so that its residual can be unscaled
 _MASK_SHARE = 0.005  # a column's mask tells something if both of its values are more frequent than this
@@ -437,7 +437,7 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
     self_masking : "auto" or bool, default="auto"
         Whether a posterior with self-masking is tried. "auto" does from 1,000 rows with 5 % of the entries missing, if the mask lowers the error by
         half a percent.
-    penalties : tuple of float, default=(0.1, 1, 10, 100, 1000)
+    penalties : tuple of float, default=(1e-4, 1e-3, 0.01, 0.1, 1, 10, 100, 1000)
         Ridge penalties of standardised features to choose from.
     random_state : int, RandomState or None, default=None
     n_jobs : int, default=None
@@ -473,7 +473,7 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         self,
         *,
         self_masking: Literal["auto"] | bool = "auto",
-        penalties: tuple[float, ...] = _PENALTIES,
+        penalties: tuple[float, ...] = PENALTIES,
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
@@ -611,7 +611,7 @@ def fold_ridge(
     root = np.sqrt(each)[:, None]
     rows = root * np.column_stack([made, np.ones(n)])
     targets = root * Y
-    tried = [_out_of_fold(rows, targets, folds, penalty) for penalty in penalties]
+    tried = _out_of_fold(rows, targets, folds, penalties)
     errors = [float(np.mean(left**2)) for left in tried]
     best = int(np.argmin(errors))
     coef = _ridge(rows.T @ rows, penalties[best])(rows.T @ targets)
@@ -635,19 +635,19 @@ def _ridge(gram: _Floats, penalty: float) -> Callable[[_Floats], _Floats]:
     return solve
 
 
-def _out_of_fold(rows: _Floats, targets: _Floats, folds: Sequence[NDArray[Any]], penalty: float) -> _Floats:
-    """Residuals (n, q) of every row, predicted without its fold."""
+def _out_of_fold(rows: _Floats, targets: _Floats, folds: Sequence[NDArray[Any]], penalties: Sequence[float]) -> _Floats:
+    """Residuals (penalties, n, q) of every row, predicted without its fold."""
     gram, product = rows.T @ rows, rows.T @ targets
-    left = np.empty_like(targets)
-    whole = None
+    left = np.empty((len(penalties), *targets.shape))
+    whole = [_ridge(gram, penalty) for penalty in penalties] if min(map(len, folds)) < rows.shape[1] else []
     for fold in folds:
         own = rows[fold]
         if len(fold) >= rows.shape[1]:
-            coef = _ridge(gram - own.T @ own, penalty)(product - own.T @ targets[fold])
-            left[fold] = targets[fold] - own @ coef
+            others, of_others = gram - own.T @ own, product - own.T @ targets[fold]
+            for each, penalty in zip(left, penalties, strict=True):
+                each[fold] = targets[fold] - own @ _ridge(others, penalty)(of_others)
             continue
-        whole = whole or _ridge(gram, penalty)
-        residual = targets[fold] - own @ whole(product)
-        hat = own @ whole(own.T)
-        left[fold] = np.linalg.solve(np.eye(len(fold)) * (1 + 1e-12) - hat, residual)
+        for each, solve in zip(left, whole, strict=True):
+            residual = targets[fold] - own @ solve(product)
+            each[fold] = np.linalg.solve(np.eye(len(fold)) * (1 + 1e-12) - own @ solve(own.T), residual)
     return left
