@@ -79,12 +79,23 @@ def test_functions_are_no_plain_data(tmp_path):
         save_model(Mix(KernelFunction(lambda x, t: float(x == t))), tmp_path / "side.lacunar")
 
 
-def test_a_forged_sparse_matrix_is_refused(tmp_path):
+def outside_its_shape():
     sound = sp.csr_array(RING)
     broken = sp.csr_array((sound.data, sound.indices.copy(), sound.indptr), shape=(6, 6))
-    broken.indices[3] = 77  # after every check: only a file could bring it
-    descriptor = Graph(sound, kind="pinv")
-    descriptor._plain_params = lambda: {"adjacency": broken}
-    save_model(Mix(descriptor), tmp_path / "side.lacunar")
+    broken.indices[3] = 77  # after SciPy's own check
+    return broken
+
+
+def test_a_forged_sparse_matrix_is_refused(tmp_path, monkeypatch):
+    with monkeypatch.context() as unchecked:
+        unchecked.setattr(Graph, "plain", lambda self: self)
+        save_model(Graph(outside_its_shape(), kind="pinv"), tmp_path / "side.lacunar")
     with pytest.raises(ValueError, match="not a sound model file"):
         load_model(tmp_path / "side.lacunar")
+
+
+@pytest.mark.parametrize(("make", "name"), [(Graph, "adjacency"), (Kernel, "K"), (Features, "X")])
+def test_numbers_outside_a_sparse_matrix_are_named(make, name):
+    """SciPy adds, transposes and fills such matrices out of bounds."""
+    with pytest.raises(ValueError, match=f"indices of {name} must be columns 0 to 5; got 77 in row 1"):
+        make(outside_its_shape()).plain()

@@ -23,6 +23,7 @@ from lacunar.completion.side import (
     plain_ids,
     shown,
 )
+from lacunar.observed.contract import check_positions
 from lacunar.observed.rules import check_parts, floats
 
 # A column is float64 with NaN for missing values, or object with None for them: then it holds categories.
@@ -32,6 +33,7 @@ Columns = dict[str, NDArray[Any]]
 def read_table(X: Any) -> Columns:
     """The columns of an array (n,) or (n, d), a sparse matrix, a mapping of sequences or a data frame."""
     if sp.issparse(X):
+        check_positions(X, "X")
         return _of_array(X.toarray())  # what is not stored is a zero here: features, not observations
     if isinstance(X, Mapping):
         columns = {str(name): _column(str(name), values) for name, values in X.items()}

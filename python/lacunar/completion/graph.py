@@ -33,6 +33,7 @@ from lacunar.completion.side import (
     rounding,
     shown,
 )
+from lacunar.observed.contract import check_positions
 
 # A trailing block of the factor this full and this large is inverted densely, by LAPACK: 3x faster where fill is heavy.
 _FULL, _LARGE = 0.8, 500
@@ -119,6 +120,8 @@ def _of_networkx(graph: Any) -> tuple[Any, list[Hashable] | None]:
 
 def check_adjacency(adjacency: Any) -> Any:
     """Square, finite, not negative, symmetric up to rounding; loops are dropped (D - A does not see them)."""
+    if sp.issparse(adjacency):
+        check_positions(adjacency, "adjacency")
     try:
         A = sp.csr_array(adjacency, dtype=np.float64, copy=True)
     except (TypeError, ValueError) as error:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from lacunar import _core
+from lacunar.observed.contract import check_positions
 from lacunar.observed.rules import Instance, Number, check_parts
 
 Floats = NDArray[np.float64]
@@ -200,6 +201,7 @@ def _as_square(K: Any) -> Floats:
                 f"a sparse K may have at most {DENSE_LIMIT} ids; got shape {K.shape}. Use Graph (its inverse is what is "
                 "sparse) or Features."
             )
+        check_positions(K, "K")
         K = K.toarray()
     try:
         dense = np.array(K, dtype=np.float64)

@@ -181,32 +181,39 @@ def check_sparse(X: Any, sparse_missing: str, dtype: DTypeLike | None = None) ->
 
 def check_stored(X: Any) -> None:
     """Sound offsets and numbers, every cell once: SciPy converts (and sums) without looking at either."""
+    check_positions(X, "X")
     if X.format in ("csr", "csc", "bsr"):
-        n_lines, n_numbers = X.shape if X.format != "csc" else X.shape[::-1]
-        lengths = np.diff(X.indptr)
-        if X.indptr[0] != 0 or (lengths < 0).any() or X.indptr[-1] > X.indices.size:
-            line = int(np.argmin(lengths)) if lengths.size else 0
-            raise ValueError(
-                f"indptr of X must start at 0, never fall and stay within the {X.indices.size} entries; it breaks that "
-                f"near {'column' if X.format == 'csc' else 'row'} {line}. Rebuild the matrix from its triplets."
-            )
-        stored = np.asarray(X.indices[: X.indptr[-1]])
-        outside = np.flatnonzero((stored < 0) | (stored >= n_numbers))
-        if outside.size:
-            k = int(outside[0])
-            line = int(np.searchsorted(X.indptr, k, side="right")) - 1
-            inside, number = ("column", "row") if X.format == "csc" else ("row", "column")
-            raise ValueError(
-                f"indices of X must be {number}s 0 to {n_numbers - 1}; got {stored[k]} in {inside} {line}. "
-                "Drop that entry or pass a wider shape."
-            )
-        lines = np.repeat(np.arange(n_lines), lengths)
+        lines, stored = np.repeat(np.arange(len(X.indptr) - 1), np.diff(X.indptr)), X.indices[: X.indptr[-1]]
         if not _ascends(lines, stored):
             check_no_duplicates(
                 sp.coo_array((stored, (lines, stored) if X.format != "csc" else (stored, lines)), X.shape)
             )
     elif X.format == "coo":
         check_no_duplicates(X)
+
+
+def check_positions(X: Any, name: str) -> None:
+    """Offsets and numbers of a sparse matrix within its shape; SciPy writes out of bounds where they are not."""
+    if X.format not in ("csr", "csc", "bsr"):
+        return  # the others are checked when they are made, or hold no numbers
+    n_numbers = X.shape[0 if X.format == "csc" else 1] // (X.blocksize[1] if X.format == "bsr" else 1)
+    lengths = np.diff(X.indptr)
+    if X.indptr[0] != 0 or (lengths < 0).any() or X.indptr[-1] > X.indices.size:
+        line = int(np.argmin(lengths)) if lengths.size else 0
+        raise ValueError(
+            f"indptr of {name} must start at 0, never fall and stay within the {X.indices.size} entries; it breaks that "
+            f"near {'column' if X.format == 'csc' else 'row'} {line}. Rebuild the matrix from its triplets."
+        )
+    stored = np.asarray(X.indices[: X.indptr[-1]])
+    outside = np.flatnonzero((stored < 0) | (stored >= n_numbers))
+    if outside.size:
+        k = int(outside[0])
+        line = int(np.searchsorted(X.indptr, k, side="right")) - 1
+        inside, number = ("column", "row") if X.format == "csc" else ("row", "column")
+        raise ValueError(
+            f"indices of {name} must be {number}s 0 to {n_numbers - 1}; got {stored[k]} in {inside} {line}. "
+            "Drop that entry or pass a wider shape."
+        )
 
 
 def _ascends(lines: NDArray[Any], numbers: NDArray[Any]) -> bool:
