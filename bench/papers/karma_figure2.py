@@ -110,7 +110,7 @@ def run(run: Run) -> Report:
             Verdict(
                 "square loss of karma, 0-imputation, mcb and mc1 by p: a picture, of which the text says nothing",
                 "Section 5.1.1, Figure 2",
-                f"{seen}; mc-1 is below karma in {best} of {len(between)}: holes at random in a matrix of low rank are its own model",
+                f"{seen}; mc-1 is below karma in {best} of {len(between)}: entries missing at random in a matrix of low rank are its own model",
                 "no claim to compare with",
             ),
         ],
