@@ -142,7 +142,7 @@ def _kind_of(path: Path, ending: str) -> str:
 def _read_text(path: Path, source: str, how: How) -> Table:
     encoding, notes = _encoding(path, source, how.encoding)
     with path.open(encoding=encoding, newline="") as file:
-        head = file.read(2**18)
+        head = file.read(2**18) + file.readline()  # whole lines: a header of many columns is longer
     if "\0" in head:
         raise UserError(
             f"{source}: this is not text. Known are CSV and other text, JSON lines, Excel, Parquet, ARFF, NPZ and svmlight."
