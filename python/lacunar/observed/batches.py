@@ -234,10 +234,14 @@ class Lists(NamedTuple):
 
     Null among the values is missing, a null list is an empty one.
 
-    Attributes
+    Parameters
     ----------
     n_columns : int
-    indices, values : str
+        Columns of the table that the lists describe.
+    indices : str, default="indices"
+        The column with lists of numbers of columns, from 0.
+    values : str, default="values"
+        The column with lists of values.
     """
 
     n_columns: int
