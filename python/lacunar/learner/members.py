@@ -317,7 +317,7 @@ def _model(lesson: Lesson, leaves: int) -> Any:
     return make(
         learning_rate=0.06 if lesson.n_classes <= _MANY_CLASSES else 0.1,
         max_leaf_nodes=leaves,
-        min_samples_leaf=int(np.clip(lesson.n / 40, 4, 20)),
+        min_samples_leaf=5 if lesson.n < _MANY_ROWS else 20,  # few: rows of one person or place stand together
         l2_regularization=1.0,
         max_features=0.7,
         max_bins=_bins(lesson),
@@ -334,9 +334,10 @@ def _small_trees_are_cheap(lesson: Lesson) -> bool:
 
 
 def _bins(lesson: Lesson) -> int:
-    """Half the time of 255 and no worse; a category needs a bin a level."""
+    """Few for few rows, which more would overfit, and for many, where they take half the time; a category needs a bin a level."""
     levels = int(np.nanmax(lesson.view.T[:, lesson.categorical], initial=0)) + 1
-    return max(63 if lesson.n < 5000 else 127, min(levels, 255))
+    wished = int(np.clip(lesson.n / 3, 63, 255)) if lesson.n < _MANY_ROWS else 127
+    return max(wished, min(levels, 255))
 
 
 def _spread(chances: _Floats, seen: NDArray[Any], lesson: Lesson) -> _Floats:
