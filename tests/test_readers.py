@@ -295,3 +295,17 @@ def test_a_model_whose_parts_do_not_fit_is_refused(tmp_path, width):
     save_model(model, tmp_path / "forged")
     with pytest.raises(ValueError, match="not a sound model file"):
         load_model(tmp_path / "forged")
+
+
+@pytest.mark.parametrize("digits", [300, 5001])
+def test_whole_numbers_of_many_digits_are_read_or_refused(digits, tmp_path):
+    """pandas raised an error of its own at 4,300 of them. Found by fuzzing."""
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "a,b,y\n" + "\n".join(f"{'1' * digits if k == 3 else k},x{k % 3} 1,{k % 2}" for k in range(12)) + "\n"
+    )
+    if digits == 300:
+        assert read_table(str(path)).frame["a"].astype(float).max() == float("1" * digits)
+    else:
+        with pytest.raises(UserError):
+            load_problem(str(path))

@@ -35,6 +35,7 @@ _DATES = {
 _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
 _DATE = re.compile(r"\d{1,4}[./ -](\d{1,2}|[A-Za-z]{3,9})[./ ,-]+\d{1,4}.*|[A-Za-z]{3,9} \d{1,2},? \d{4}.*")
 _SHOWN = 40  # characters of a cell or name in a message
+_LONGEST = 400  # digits, beyond which pandas refuses a whole number that is infinite as a float
 
 
 class UserError(ValueError):
@@ -230,6 +231,7 @@ def _as_numbers(
     read = {
         cell: (text.replace(thousands, "") if thousands else text).replace(decimal, ".") for cell, text in plain.items()
     }
+    read = {cell: text if len(text) < _LONGEST else str(float(text)) for cell, text in read.items()}
     made = pd.to_numeric(column.map(lambda cell: read.get(cell, None if isinstance(cell, str) else cell)))
     pairs = (("decimal mark", decimal if decimal != "." else ""), ("thousands separated by", thousands))
     written = [f"{what} {mark!r}" for what, mark in pairs if mark and any(mark in text for text in plain.values())]
