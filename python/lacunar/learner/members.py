@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from scipy.linalg import LinAlgWarning
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import (
     ExtraTreesClassifier,
@@ -22,6 +23,7 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
 )
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from lacunar._products import row_product
@@ -484,7 +486,8 @@ class TableMember(BaseEstimator):  # type: ignore[misc]
 def _logistic(C: float, rows: _Floats, codes: _Ints, weight: _Floats | None) -> Any:
     small = rows.shape[1] * len(np.unique(codes)) <= _MOST_FOR_NEWTON
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # not converged or nearly singular: the pool judges it
+        for kind in (ConvergenceWarning, LinAlgWarning):
+            warnings.simplefilter("ignore", kind)  # not converged, or nearly singular: the pool judges it
         model = LogisticRegression(C=C, max_iter=100, tol=1e-3, solver="newton-cholesky" if small else "lbfgs")
         return model.fit(rows, codes, sample_weight=weight)
 
