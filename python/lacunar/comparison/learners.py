@@ -105,7 +105,7 @@ _LIBRARIES = {  # name -> module, class without its ending, options that silence
     "XGBoost": ("xgboost", "XGB", {"verbosity": 0, "n_jobs": 1}),
     "CatBoost": ("catboost", "CatBoost", {"verbose": 0, "thread_count": 1, "allow_writing_files": False}),
 }
-_ALSO = {  # at the shell -> class without "Classifier" or "Regressor", its parameters, what it does
+ALSO = {  # at the shell -> class without "Classifier" or "Regressor", its parameters, what it does
     "mc-1": ("MatrixCompletion", {"intercept": "column"}, "labels and columns completed as one matrix of low rank, with a column of ones"),
     "mc-b": ("MatrixCompletion", {"intercept": "bias"}, "labels and columns completed as one matrix of low rank, with a bias"),
     "geom": ("Geom", {}, "support vectors, every row's margin in its own columns; two classes only"),
@@ -115,7 +115,7 @@ _ALSO = {  # at the shell -> class without "Classifier" or "Regressor", its para
 def _baseline(task: str, name: str) -> Learner:
     if name == "geom" and task == "regression":
         raise UserError("--also geom: it tells two classes apart, and the task is regression. Leave it out.", 2)
-    stem, options, about = _ALSO[name]
+    stem, options, about = ALSO[name]
     return Learner(name, False, about, _ours("baselines", stem + _ending(task), **options))
 
 
@@ -165,7 +165,7 @@ def learners(task: str, also: Sequence[str] = (), *, seconds: float | None = Non
 def learner_named(task: str, name: str) -> Learner:
     """The learner of this name: as the table of scores prints it, in any case, or short as at the shell. Raises UserError."""
     wanted = SHORT.get(name.lower(), name).lower()
-    if wanted in _ALSO:
+    if wanted in ALSO:
         return _baseline(task, wanted)
     known = {learner.name.lower(): learner for learner in learners(task)}
     if wanted not in known:
@@ -173,7 +173,7 @@ def learner_named(task: str, name: str) -> Learner:
         hint = f"Did you mean {known[close[0]].name!r}? " if close else ""
         names = ", ".join(repr(learner.name) for learner in [*known.values()])
         raise UserError(
-            f"--learner {name!r}: no learner of this name is here. {hint}There are {names}, {', '.join(map(repr, _ALSO))}.",
+            f"--learner {name!r}: no learner of this name is here. {hint}There are {names}, {', '.join(map(repr, ALSO))}.",
             2,
         )
     return known[wanted]

@@ -71,7 +71,7 @@ _SECOND = {"classification": ("auc", "log-loss"), "regression": ("r2", "r2")}  #
 
 
 def _balanced(y: NDArray[Any], predicted: NDArray[Any]) -> float:
-    return float(np.mean([np.mean(predicted[y == label] == label) for label in np.unique(y)]))
+    return float(metrics.recall_score(y, predicted, labels=np.unique(y), average="macro"))
 
 
 def chosen(task: str, wish: str | None, n_classes: int) -> tuple[Metric, Metric]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from lacunar.comparison.cells import UserError, counted, cut, listed, pandas_module
-from lacunar.comparison.learners import Learner, learner_named
+from lacunar.comparison.learners import ALSO, Learner, learner_named
 from lacunar.comparison.problem import Problem, as_frame, as_text
 from lacunar.encode import TableEncoder
 
@@ -52,7 +52,7 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def of(cls, learner: Learner, problem: Problem, seed: int = 0) -> TableModel:
         """A learner fitted to all rows of a problem."""
-        if learner.ours or learner.name in ("mc-1", "mc-b", "geom"):
+        if learner.ours or learner.name in ALSO:
             return cls(learner.make(seed)).fit(problem, frames=learner.frames)
         model = cls()
         model._columns_of(problem)
