@@ -12,8 +12,6 @@ from scipy.special import expit, log_softmax, softmax
 
 _Floats = NDArray[np.float64]
 
-_STEPS, _SETTLED = 50, 1e-10  # of Newton's method with Fisher's information; what a step gains when they end
-
 
 def scaled(values: _Floats, calibration: _Floats) -> _Floats:
     """e^a F + b, shape (n, outputs)."""
@@ -26,14 +24,17 @@ def _all_classes(logits: _Floats) -> _Floats:
     return logits if logits.shape[1] > 1 else np.column_stack([np.zeros(len(logits)), logits])
 
 
-def fit_calibration(values: _Floats, codes: NDArray[np.intp], weight: _Floats) -> _Floats:
+def fit_calibration(
+    values: _Floats, codes: NDArray[np.intp], weight: _Floats, usual: float | None = None, *, shifted: bool = True
+) -> _Floats:
     """(a, b) as one array (1 + outputs,) from values (n, outputs) of rows that took no part in them.
 
-    The priors are normal of variance 1: a around the log of half the number of classes (at least 1), to which values that are least squares
-    of the codes +-1 lead, and b around 0.
+    The priors are normal of variance 1: a around the `usual` one, by default the log of half the number of classes (at least 1), to which
+    values that are least squares of the codes +-1 lead, and b around 0. Not `shifted`, b is 0, where probabilities must prefer the classes
+    that values prefer.
     """
     outputs, rows = values.shape[1], np.arange(len(codes))
-    start = np.r_[usual_slope(outputs), np.zeros(outputs)]
+    start = np.r_[usual_slope(outputs) if usual is None else usual, np.zeros(outputs)]
 
     def loss(calibration: _Floats) -> tuple[float, _Floats]:
         logs, off = log_softmax(_all_classes(scaled(values, calibration)), axis=1), calibration - start
@@ -43,7 +44,7 @@ def fit_calibration(values: _Floats, codes: NDArray[np.intp], weight: _Floats) -
         slope = (slope * weight[:, None])[:, -outputs:]
         return float(total), np.r_[np.exp(calibration[0]) * np.sum(slope * values), slope.sum(axis=0)] + off
 
-    bounds = [(start[0] - 5.0, start[0] + 5.0)] + [(-20.0, 20.0)] * outputs
+    bounds = [(start[0] - 5.0, start[0] + 5.0)] + [(-20.0, 20.0) if shifted else (0.0, 0.0)] * outputs
     return np.asarray(
         minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-16, "gtol": 1e-9}).x,
         dtype=np.float64,
@@ -54,31 +55,6 @@ def probabilities(values: _Floats, calibration: _Floats) -> _Floats:
     """Probabilities (n, k) of the classes from values (n, outputs), with a and b."""
     shares: _Floats = softmax(_all_classes(scaled(values, calibration)), axis=1)
     return shares
-
-
-def fit_slope(values: _Floats, codes: NDArray[np.intp], weight: _Floats, usual: float) -> _Floats:
-    """`fit_calibration` with b = 0, where probabilities must prefer the classes that values prefer; the prior of a is around the `usual` one."""
-    rows = np.arange(len(codes))
-
-    def loss(a: float) -> tuple[float, float, float]:
-        """The loss, its derivative, and Fisher's information."""
-        logits = _all_classes(np.exp(a) * values)
-        logs = log_softmax(logits, axis=1)
-        shares, own = np.exp(logs), np.take_along_axis(logits, codes[:, None], axis=1)[:, 0]
-        mean = (shares * logits).sum(axis=1)
-        spread = (shares * logits**2).sum(axis=1) - mean**2
-        total = -float(weight @ logs[rows, codes]) + (a - usual) ** 2 / 2
-        return total, float(weight @ (mean - own)) + a - usual, float(weight @ spread) + 1
-
-    a, (least, slope, curvature) = usual, loss(usual)
-    for _ in range(_STEPS):
-        step = float(np.clip(slope / curvature, -1.0, 1.0))
-        if abs(step * slope) < _SETTLED:
-            break
-        while (tried := loss(a - step))[0] > least:
-            step /= 2
-        a, (least, slope, curvature) = a - step, tried
-    return np.append([a], np.zeros(values.shape[1]))
 
 
 def logistic_probabilities(values: _Floats) -> _Floats:

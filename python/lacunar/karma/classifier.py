@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from lacunar._snapshot import all_or_nothing
 from lacunar.karma.base import KarmaBatch, KarmaLabels, class_weights, weighted_rows
-from lacunar.karma.calibrate import fit_slope, usual_slope
+from lacunar.karma.calibrate import fit_calibration
 from lacunar.karma.scoring import drawn_order
 from lacunar.karma.solvers import cross_values, one_vs_rest, ridge_left_out, solve_classes
 from lacunar.observed import Observed
@@ -247,7 +247,7 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         else:
             values = self._solve_dual(rows, codes, upper, index, held)
         if held is not None and values is not None:
-            self.calibration_ = fit_slope(values, codes[held], upper[held], usual_slope(values.shape[1]))
+            self.calibration_ = fit_calibration(values, codes[held], upper[held], shifted=False)
         return self
 
     def _left_out(self, codes: NDArray[np.intp]) -> NDArray[np.intp]:

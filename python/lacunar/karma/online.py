@@ -28,7 +28,7 @@ from lacunar.karma.base import (
     row_weights,
     weighted_rows,
 )
-from lacunar.karma.calibrate import fit_slope, usual_slope
+from lacunar.karma.calibrate import fit_calibration
 from lacunar.karma.solvers import one_vs_rest
 from lacunar.karma.steps import loss_values
 from lacunar.karma.support import OnlineModel
@@ -616,8 +616,8 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
 
     def _calibration(self) -> _Floats:
         values, codes, weight = self.recent_[:, :-2], self.recent_[:, -2], self.recent_[:, -1]
-        usual = 0.0 if self.loss == "logistic" else usual_slope(values.shape[1])
-        return fit_slope(values, codes.astype(np.intp), weight, usual)
+        usual = 0.0 if self.loss == "logistic" else None
+        return fit_calibration(values, codes.astype(np.intp), weight, usual, shifted=False)
 
     def _check_loaded(self) -> None:
         super()._check_loaded()
