@@ -1,6 +1,5 @@
 """What the compiled core refuses, so that no file, view or thread makes it touch memory that is not its own."""
 
-import mmap
 import threading
 import time
 
@@ -388,28 +387,6 @@ def test_places_of_a_factor_are_rows():
     lower = offsets([0, 0, 0]), ints([]), np.ones(0)
     with pytest.raises(ValueError, match="place must hold numbers from 0 to 1"):
         _core.factor_solve(*lower, np.ones(2), ints([0, 2]), np.ones((2, 1)))
-
-
-def test_eigenvalues_of_more_rows_than_lapack_can_count():
-    n = 32767
-    try:  # addresses only: nothing of it is ever touched
-        no_reserve = getattr(mmap, "MAP_NORESERVE", 0x4000)  # named since Python 3.13; the number is Linux's
-        space = mmap.mmap(-1, 8 * n * n, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | no_reserve)
-    except (AttributeError, OSError):
-        pytest.skip("this system gives no 8 GB of addresses without memory")
-    A = np.frombuffer(space, dtype=np.float64).reshape((n, n), order="F")
-    with pytest.raises(ValueError, match=r"at most 32766 rows.*got 32767"):
-        _linalg.symmetric_eigen(A, np.empty(n))
-
-
-def test_products_in_loops_check_their_shapes():
-    F = np.asfortranarray
-    with pytest.raises(ValueError, match="must be square"):
-        _linalg.symmetric_eigen(F(np.eye(3)), np.empty(2))
-    with pytest.raises(ValueError, match="fit one another"):
-        _linalg.squared_row_sums(F(np.eye(3)), F(np.ones((3, 2))), np.empty((2, 2)), np.empty((1, 3)))
-    with pytest.raises(ValueError, match="fit one another"):
-        _linalg.squared_row_sums(F(np.eye(3)), F(np.ones((3, 2))), np.empty((2, 3)), np.empty((0, 3)))
 
 
 @pytest.mark.parametrize(

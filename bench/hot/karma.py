@@ -7,7 +7,7 @@ import numpy as np
 from hot import case
 from hot.data import dense_and_mask, low_rank
 from lacunar.karma import KarmaFeatures
-from lacunar.karma.solvers import OnlineModel, PrimalModel, loo_path, solve_crammer_singer, solve_dual, solve_ridge
+from lacunar.karma.solvers import OnlineModel, PrimalModel, solve_crammer_singer, solve_dual
 from lacunar.kernels import KernelForm, karma_kernel
 
 SOME = 50  # rows of a large answer that are checked
@@ -221,16 +221,3 @@ def features(n, d, observed=10):
         same_gram(raw_gram(rows), (found[:SOME] @ found.T).toarray())
 
     return partial(model.transform, rows), check
-
-
-@case("LOO path", small={"n": 120}, large={"n": 1500}, counted=False)
-def loo(n, C=1.0):
-    rows, y, _, _ = low_rank(n, 60, 5, 20, dtype=np.float64)
-    gram = karma_kernel(rows)
-
-    def check(path):
-        rest = np.arange(1, n)
-        without = solve_ridge(gram[np.ix_(rest, rest)], y[rest, None], C)
-        np.testing.assert_allclose(path.predictions[1, 0], gram[0, rest] @ without, rtol=1e-6)
-
-    return partial(loo_path, gram, y[:, None], [C / 10, C, 10 * C]), check

@@ -3,10 +3,6 @@
 import numpy as np
 from numpy.typing import NDArray
 
-def squared_row_sums(
-    Q: NDArray[np.float64], D: NDArray[np.float64], out: NDArray[np.float64], block: NDArray[np.float64]
-) -> None: ...
-def symmetric_eigen(A: NDArray[np.float64], values: NDArray[np.float64]) -> None: ...
 def block_lanczos(
     upper: NDArray[np.float64],
     lower: NDArray[np.float64],

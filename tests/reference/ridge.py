@@ -1,4 +1,4 @@
-"""Kernel ridge regression from its definition: one linear system a fit, n fits for leave-one-out."""
+"""Kernel ridge regression from its definition: one linear system a fit."""
 
 import numpy as np
 
@@ -10,8 +10,3 @@ def ridge_coef(K, Y, C, weight=None):
     coef = np.zeros_like(Y, dtype=float)
     coef[on] = np.linalg.solve(K[np.ix_(on, on)] + np.diag(1 / (2 * C * w[on])), Y[on])
     return coef
-
-
-def leave_one_out(K, Y, C, weight=None):
-    w = np.ones(len(K)) if weight is None else np.asarray(weight, dtype=float)
-    return np.stack([K[i] @ ridge_coef(K, Y, C, np.where(np.arange(len(K)) == i, 0, w)) for i in range(len(K))])

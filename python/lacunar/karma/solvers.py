@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -13,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
 from sklearn.exceptions import ConvergenceWarning
 
-from lacunar import _linalg
 from lacunar._dual import DualResult, solve_crammer_singer, solve_dual
 from lacunar._threads import one_blas_thread
 from lacunar.karma.support import OnlineModel
@@ -23,11 +21,9 @@ from lacunar.kernels import KernelForm
 __all__ = [
     "AscentResult",
     "DualResult",
-    "LooPath",
     "OnlineModel",
     "PrimalModel",
     "average_states",
-    "loo_path",
     "solve_crammer_singer",
     "solve_dual",
     "solve_ridge",
@@ -38,7 +34,6 @@ _Floats = NDArray[np.float64]
 # off by 1e-4 at C = 10, by 1e-2 at C = 1000.
 _FLOAT32_LIMIT = 1e4
 _SMALL = 2048  # rows up to which threads of BLAS save 50 ms at most, and cost seconds on a busy machine
-_BLOCK_ROWS = 256  # rows of Q squared at a time by the leave-one-out diagonals
 # Below this many rows the Gram is solved, exactly, in a fraction of a second whatever the table would cost.
 _FEW_ROWS = 3000
 # Nanoseconds, one core (docs/karma-solvers.md): a visit of a row to the weight table and each float it reads there; a pair
@@ -131,116 +126,6 @@ def _solve(
         ) from error
     solution = cho_solve(factor, target.astype(system.dtype, copy=False), check_finite=False)
     return _scale_rows(np.asarray(solution, dtype=np.float64), root), factor[0]
-
-
-@dataclass(frozen=True)
-class LooPath:
-    """Exact leave-one-out predictions of kernel ridge regression for several C.
-
-    Attributes
-    ----------
-    Cs : ndarray of shape (g,)
-        The values of C, as asked for.
-    predictions : ndarray of shape (g, n, k)
-        `predictions[c, i]` is f(x_i) learned with `Cs[c]` from all rows but i.
-    errors : ndarray of shape (g, n, k)
-        `predictions - Y`.
-    eigenvalues, basis, projected : ndarrays of shape (n,), (n, n), (n, k)
-        W^(1/2) K W^(1/2) = basis diag(eigenvalues) basis^T, and basis^T W^(1/2) Y.
-    root : ndarray of shape (n,) or None
-        Square roots of the sample weights.
-    """
-
-    Cs: _Floats
-    predictions: _Floats
-    errors: _Floats
-    eigenvalues: _Floats
-    basis: _Floats
-    projected: _Floats
-    root: _Floats | None
-
-    def coef(self, C: float) -> _Floats:
-        """Coefficients (n, k) fitted on all rows with any C > 0: what `solve_ridge` returns, for 2 n^2 k flops."""
-        shrunk = self.projected / (self.eigenvalues + 1 / (2 * C))[:, None]
-        return _scale_rows(self.basis @ shrunk, self.root)
-
-
-def loo_path(gram: _Floats, Y: _Floats, Cs: Sequence[float] | _Floats, weight: ArrayLike | None = None) -> LooPath:
-    """Exact leave-one-out predictions for every C, from one eigendecomposition.
-
-    With G = W^(1/2) K W^(1/2) + I/(2C) and G beta = W^(1/2) Y, leaving row i out changes its prediction to
-    y_i - beta_i / (sqrt(w_i) (G^-1)_ii) [1]_. A row of weight 0 takes part in no fit: its prediction is the plain one.
-
-    Parameters
-    ----------
-    gram : ndarray of shape (n, n), float64
-        Kernel values, symmetric positive semi-definite. Left untouched.
-    Y : ndarray of shape (n, k)
-        Targets, one column an output.
-    Cs : sequence of g floats
-        Values of C, > 0: weights of the summed squared loss.
-    weight : array-like of shape (n,), default=None
-        Sample weights, >= 0. Leaving out a row leaves out its whole weight.
-
-    Returns
-    -------
-    path : LooPath
-        Predictions, errors, and the coefficients of any C by `path.coef(C)`.
-
-    Notes
-    -----
-    About 9 n^3 flops once, then 2 n^2 (k + 1) a value of C; one copy of the Gram.
-
-    References
-    ----------
-    .. [1] Rifkin, Lippert, "Notes on Regularized Least Squares", MIT CSAIL TR-2007-025, Section 3.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lacunar.karma.solvers import loo_path
-    >>> loo_path(np.ones((2, 2)), np.array([[3.0], [6.0]]), Cs=[0.5]).predictions
-    array([[[3. ],
-            [1.5]]])
-    """
-    Cs = np.asarray(Cs, dtype=np.float64)
-    root = _weight_root(len(gram), weight)
-    target = _scale_rows(Y, root)
-    eigenvalues, basis = _eigen(np.asarray_chkfinite(_weighted_copy(gram, root), dtype=np.float64))
-    np.maximum(eigenvalues, 0, out=eigenvalues)  # rounding below zero would outweigh 1/(2C) at large C
-    projected = basis.T @ target
-    inverse = 1 / (eigenvalues[:, None] + 1 / (2 * Cs))  # (n, g)
-    shrunk = projected[:, None, :] * inverse[:, :, None]  # (n, g, k)
-    beta = (basis @ shrunk.reshape(len(Y), -1)).reshape(shrunk.shape).transpose(1, 0, 2)
-    step = beta / _inverse_diagonals(basis, inverse)[:, :, None]
-    predictions = _leave_out(gram, Y, beta, step, root)
-    return LooPath(Cs, predictions, predictions - Y, eigenvalues, basis, projected, root)
-
-
-def _eigen(system: _Floats) -> tuple[_Floats, _Floats]:
-    """Eigenvalues and eigenvectors of a C-contiguous symmetric matrix, which is overwritten."""
-    basis, values = system.T, np.empty(len(system))
-    _linalg.symmetric_eigen(basis, values)
-    return values, basis
-
-
-def _leave_out(gram: _Floats, Y: _Floats, beta: _Floats, step: _Floats, root: _Floats | None) -> _Floats:
-    """Leave-one-out predictions (g, n, k) from beta and beta_i / (G^-1)_ii."""
-    if root is None:
-        return Y - step
-    absent = root == 0
-    predictions = Y - step / np.where(absent, 1, root)[:, None]
-    predictions[:, absent] = gram[absent] @ (beta * root[:, None])
-    return predictions
-
-
-def _inverse_diagonals(basis: _Floats, inverse: _Floats) -> _Floats:
-    """Diagonals of basis diag(inverse[:, c]) basis^T for every column c of inverse: (g, n)."""
-    n, g = inverse.shape
-    out = np.empty((g, n))
-    block = np.empty((min(_BLOCK_ROWS, n), n), order="F")
-    _linalg.squared_row_sums(np.asfortranarray(basis), np.asfortranarray(inverse), out, block)
-    return out
 
 
 def _weight_root(n: int, weight: ArrayLike | None) -> _Floats | None:
