@@ -24,7 +24,9 @@ from lacunar.karma.table import AscentResult, PrimalModel, has_map
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
+from lacunar.observed.door import ScoresFiles
 from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Instance, Number, Rule, Table, Word, floats, whole
+from lacunar.observed.stored import over_files
 
 _Floats = NDArray[np.float64]
 Engine = PrimalModel | OnlineModel
@@ -339,15 +341,16 @@ def _gives_probabilities(estimator: Any) -> bool:
     return not fitted or len(estimator.classes_) == 1 or estimator.loss == "logistic" or estimator._calibrated()
 
 
-class KarmaLabels(ClassifierMixin):  # type: ignore[misc]
+class KarmaLabels(ScoresFiles, ClassifierMixin):  # type: ignore[misc]
     """Labels and probabilities from values: what the batch and the online classifier answer."""
 
+    @over_files
     def decision_function(self, X: Any) -> _Floats:
         """Values of the classes; for two classes one value, positive for `classes_[1]`.
 
         Parameters
         ----------
-        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+        X : array-like with NaN, frame, sparse matrix, Observed or ObservedFile, shape (m, d)
 
         Returns
         -------
@@ -356,12 +359,13 @@ class KarmaLabels(ClassifierMixin):  # type: ignore[misc]
         values: _Floats = self._evaluate(X)
         return values[:, 0] if values.shape[1] == 1 else values
 
+    @over_files
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of every row.
 
         Parameters
         ----------
-        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+        X : array-like with NaN, frame, sparse matrix, Observed or ObservedFile, shape (m, d)
 
         Returns
         -------
@@ -378,6 +382,7 @@ class KarmaLabels(ClassifierMixin):  # type: ignore[misc]
         raise NotImplementedError
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    @over_files
     def predict_proba(self, X: Any) -> _Floats:
         """Probabilities of the classes: softmax(e^a F) of the values F, a fitted to rows that were left out.
 
@@ -386,7 +391,7 @@ class KarmaLabels(ClassifierMixin):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+        X : array-like with NaN, frame, sparse matrix, Observed or ObservedFile, shape (m, d)
 
         Returns
         -------
@@ -399,15 +404,16 @@ class KarmaLabels(ClassifierMixin):  # type: ignore[misc]
         return probabilities(values, self._calibration()) if self._calibrated() else logistic_probabilities(values)
 
 
-class KarmaNumbers(RegressorMixin):  # type: ignore[misc]
+class KarmaNumbers(ScoresFiles, RegressorMixin):  # type: ignore[misc]
     """Numbers from values: what the batch and the online regressor answer."""
 
+    @over_files
     def predict(self, X: Any) -> _Floats:
         """Predicted targets.
 
         Parameters
         ----------
-        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+        X : array-like with NaN, frame, sparse matrix, Observed or ObservedFile, shape (m, d)
 
         Returns
         -------

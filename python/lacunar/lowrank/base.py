@@ -14,6 +14,7 @@ from lacunar._products import row_product
 from lacunar.lowrank.parts import standardised
 from lacunar.observed import Observed
 from lacunar.observed.door import check_numbers, in_container, validate_X
+from lacunar.observed.stored import over_files
 
 _Floats = NDArray[np.float64]
 
@@ -60,12 +61,13 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def _complete(self, codes: _Floats, coding: Coding) -> _Floats:
         return self._in_units(row_product(codes * coding.unit, coding.components, self.n_jobs))
 
+    @over_files
     def transform(self, X: Any) -> Any:
         """Codes of rows: ridge regression of the observed entries on `components_`.
 
         Parameters
         ----------
-        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, D)
+        X : array-like with NaN, frame, sparse matrix, Observed or ObservedFile, shape (m, D)
             Rows.
 
         Returns
@@ -102,7 +104,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
         Parameters
         ----------
-        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, D)
+        X : array-like with NaN, frame, sparse matrix, Observed or ObservedFile, shape (m, D)
             Rows.
 
         Returns
@@ -111,12 +113,16 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             NaN stays in a column without any observed entry in `fit` that the model leaves out (`unseen="drop"` of `POPCA`).
         """
         check_is_fitted(self)
+        return in_container(self, self._filled(X), X)
+
+    @over_files
+    def _filled(self, X: Any) -> _Floats:
         rows, coding = self._check_rows(X), self._coding()
         made = self._complete(self._coded(rows, coding).code * coding.size / coding.unit, coding)
         if (unknown := self._unknown_columns()) is not None:
             made[:, unknown] = np.nan
         made[np.repeat(np.arange(rows.shape[0]), rows.row_counts), rows.indices] = rows.values
-        return in_container(self, made, X)
+        return made
 
     @property
     def _n_features_out(self) -> int:

@@ -49,7 +49,7 @@ from lacunar.observed import Observed, ObservedFile, rules
 from lacunar.observed.batches import one_pass, rows_of
 from lacunar.observed.door import adopt_columns
 from lacunar.observed.rules import COUNT, Number, Rule, Word, floats
-from lacunar.observed.stored import FileParts
+from lacunar.observed.stored import FileParts, over_files
 
 _Floats = NDArray[np.float64]
 _MOST_TRIED = 20  # components that "holdout" tries
@@ -542,12 +542,13 @@ class POPCA(SubspaceModel):
     def _unknown_columns(self) -> NDArray[np.bool_]:
         return np.equal(self.n_seen_per_feature_, 0)
 
+    @over_files
     def transform(self, X: Any, *, return_std: bool = False) -> Any:
         """Codes of rows from their observed entries: posterior means, or least squares where `codes="ls"`.
 
         Parameters
         ----------
-        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+        X : array-like with NaN, frame, sparse matrix, Observed or ObservedFile, shape (m, d)
         return_std : bool, default=False
             Return posterior standard deviations (m, k), too.
 
@@ -573,7 +574,7 @@ class POPCA(SubspaceModel):
 
         Parameters
         ----------
-        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+        X : array-like with NaN, frame, sparse matrix, Observed or ObservedFile, shape (m, d)
             Rows.
         y : object
             Ignored.
@@ -583,13 +584,19 @@ class POPCA(SubspaceModel):
         score : float
         """
         check_is_fitted(self)
+        squares, hidden = (float(each.sum()) for each in self._hidden(X, generator(fixed_seed(self.random_state))))
+        if not hidden:
+            raise ValueError("X must have entries to hide a tenth of; none of those observed was. Score more rows.")
+        return -float(np.sqrt(squares / hidden))
+
+    @over_files
+    def _hidden(self, X: Any, rng: np.random.Generator) -> tuple[_Floats, NDArray[np.intp]]:
+        """Sums of the squared errors at hidden entries, and their number, of every row (m,)."""
         table = self._standardised(self._check_rows(X))
-        hidden = generator(fixed_seed(self.random_state)).random(table.nnz) < _HIDDEN
-        if not hidden.any():
-            raise ValueError(
-                f"X must have entries to hide a tenth of; got {table.nnz} observed entries. Score more rows."
-            )
-        return -float(np.sqrt(np.mean(hidden_errors(self._model(), table, hide(table, hidden), hidden, self.n_jobs))))
+        hidden = rng.random(table.nnz) < _HIDDEN
+        errors = hidden_errors(self._model(), table, hide(table, hidden), hidden, self.n_jobs)
+        n, row = table.shape[0], np.repeat(np.arange(table.shape[0]), table.row_counts)[hidden]
+        return np.bincount(row, errors, n).astype(np.float64), np.bincount(row, minlength=n)
 
     def get_covariance(self) -> _Floats:
         """Model covariance (d, d) of raw columns: components' variances plus noise. Positive definite; O(d^2 k).

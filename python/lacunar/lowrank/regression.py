@@ -22,8 +22,9 @@ from lacunar.lowrank.labels import Alpha, fit_labels
 from lacunar.lowrank.parts import Parts, fit_columns_over, in_parts, row_blocks
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, scale_columns
-from lacunar.observed.door import check_numbers, check_partial_targets
+from lacunar.observed.door import ScoresFiles, check_numbers, check_partial_targets
 from lacunar.observed.rules import COLUMNS, COUNT, Array, Flag, Number, OneOrMany, Rule, floats
+from lacunar.observed.stored import over_files
 
 _Floats = NDArray[np.float64]
 Labelled = tuple[Observed, _Floats]  # rows, and labels (n, targets), NaN where unknown
@@ -69,7 +70,7 @@ class Subspace(NamedTuple):
         return self._replace(basis=u * signs * s, weights=weights)
 
 
-class SubspaceRegression(RegressorMixin, SubspaceModel):  # type: ignore[misc]
+class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: ignore[misc]
     """Rows are coded in a subspace by ridge regression on their observed entries; y is linear in the code."""
 
     _held: ClassVar[dict[str, Rule]] = {
@@ -244,12 +245,13 @@ class SubspaceRegression(RegressorMixin, SubspaceModel):  # type: ignore[misc]
     def _coding(self) -> Coding:
         return Coding(self.components_, self._basis(), self.ridge_, self.sizes_)
 
+    @over_files
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predicted labels; without a known label in `fit`, an error.
 
         Parameters
         ----------
-        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, D)
+        X : array-like with NaN, frame, sparse matrix, Observed or ObservedFile, shape (m, D)
         return_std : bool, default=False
             Whether to return standard deviations too: what the missing entries leave open, and the noise of the label.
 

@@ -25,6 +25,7 @@ from lacunar.observed import Observed
 from lacunar.observed.batches import RowBatches
 from lacunar.observed.door import check_numbers
 from lacunar.observed.rules import COUNT, Array, Flag, Number, Parts, Rule, Word, check_parts, floats
+from lacunar.observed.stored import over_files
 
 _Floats = NDArray[np.float64]
 Forget = float | Literal["window", "auto"]
@@ -528,6 +529,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
     def _in_units(self, rows: _Floats) -> _Floats:
         return rows
 
+    @over_files
     def score_samples(self, X: Any) -> _Floats:
         """Relative residual |x - U a|^2 / |x|^2 of every row on its observed entries; 0 for an empty row.
 
@@ -535,7 +537,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
 
         Parameters
         ----------
-        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, D)
+        X : array-like with NaN, frame, sparse matrix, Observed or ObservedFile, shape (m, D)
             Rows.
 
         Returns

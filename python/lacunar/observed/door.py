@@ -49,7 +49,7 @@ def as_observed(
 def _refuse_file(X: Any) -> None:
     if isinstance(X, ObservedFile):
         raise TypeError(
-            f"X must be a table in memory; got {X!r}. Take its batches one by one (`for rows in X.batches()`), or X.read()."
+            f"X must be a table in memory here; got {X!r}. Take its batches one by one (`for rows in X.batches()`), or X.read()."
         )
 
 
@@ -82,6 +82,35 @@ def _are_weights(X: Any) -> bool:
         return False
     sums = (np.add.reduceat(np.abs(X.data.astype(float)) ** power, X.indptr[:-1][filled]) for power in (1, 2))
     return any(np.allclose(total, 1, rtol=0, atol=1e-5) for total in sums)
+
+
+class ScoresFiles:
+    """`score` of scikit-learn's mixins on a file of rows, too, which holds its own labels and weights."""
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Accuracy of the predicted labels, or the coefficient of determination R^2 of predicted numbers.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix, Observed or ObservedFile, shape (m, d)
+            Rows.
+        y : array-like of shape (m,) or (m, targets)
+            Their labels. None for a file takes the labels in it, and its weights if there are any.
+        sample_weight : array-like of shape (m,), default=None
+            Weights of the rows; None weighs them alike.
+
+        Returns
+        -------
+        score : float
+        """
+        if y is None and isinstance(X, ObservedFile):
+            if not X.has_labels:
+                raise ValueError(
+                    f"y must be the labels of the rows where a file has none; got None and {X!r}. Pass them."
+                )
+            y, sample_weight = X.labels(), X.weights() if sample_weight is None else sample_weight
+        made: float = super().score(X, y, sample_weight)  # type: ignore[misc]
+        return made
 
 
 def in_container(estimator: Any, rows: NDArray[np.float64], X: Any) -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -27,7 +29,8 @@ class ObservedFile:
     while one is learned from.
 
     Iterating gives batches as `fit_batches` of every estimator takes them, a block each: rows, or (rows, labels), or (rows, labels,
-    weights), whatever the file holds.
+    weights), whatever the file holds. `predict`, `predict_proba`, `decision_function`, `transform`, `impute` and `score` of the estimators
+    that learn from it take the file itself, and hold a block and the array that they return; `score` takes labels and weights from the file.
 
     Parameters
     ----------
@@ -125,7 +128,7 @@ class ObservedFile:
         pieces = _told(self._file, self._pieces(start), verbose) if verbose else self._pieces(start)
         return map(self._batch, pieces)
 
-    def _pieces(self, start: int = 0) -> Iterator[Piece]:
+    def _pieces(self, start: int = 0) -> Generator[Piece, None, None]:
         self._file.check_unchanged()
         ends = np.cumsum(self._file.table["rows"].astype(np.int64))
         first = int(np.searchsorted(ends, start, side="right"))
@@ -217,6 +220,40 @@ def _add(total: Any, more: Any) -> Any:
     """The sum, in the array of the first."""
     total += more
     return total
+
+
+def over_files(method: Step) -> Step:
+    """A method of an estimator that answers rows, made to answer an `ObservedFile`, too: block by block, in one array a result."""
+
+    @wraps(method)
+    def answer(self: Any, X: Any, *given: Any, **options: Any) -> Any:
+        if isinstance(X, ObservedFile):
+            return _collected(X, lambda rows: method(self, rows, *given, **options))
+        return method(self, X, *given, **options)
+
+    return answer
+
+
+def _collected(file: ObservedFile, step: Step) -> Any:
+    """What step(rows) gives for every block, an array with an entry a row or a tuple of such, joined by row."""
+    n, start = len(file), 0
+    made: list[NDArray[Any]] = []
+    if n == 0:
+        return step(file.read())
+    with closing(file._pieces()) as pieces:
+        for piece in pieces:
+            stop = start + piece.n_rows
+            try:
+                found = step(file._rows(piece))
+            except Exception as error:
+                error.add_note(f"Rows of this message count from row {start} of {file!r}.")
+                raise
+            arrays = [np.asarray(each) for each in (found if isinstance(found, tuple) else (found,))]
+            made = made or [np.empty((n, *each.shape[1:]), each.dtype) for each in arrays]
+            for joined, part in zip(made, arrays, strict=True):
+                joined[start:stop] = part
+            start = stop
+    return tuple(made) if isinstance(found, tuple) else made[0]
 
 
 def _told(file: BlockFile, pieces: Iterator[Piece], verbose: int) -> Iterator[Piece]:
