@@ -104,5 +104,4 @@ def _divided(S: _Floats, counts: _Floats, factor: _Floats | float, pseudo_count:
     """S / ((counts + pseudo) factor), 0 where nothing was seen."""
     divisor = (counts + pseudo_count * (1 - np.eye(len(S)))) * factor
     usable = (counts > 0) & (np.asarray(factor) > _TINY)
-    made: _Floats = np.divide(S, divisor, out=np.zeros_like(S), where=usable)
-    return made
+    return np.divide(S, divisor, out=np.zeros_like(S), where=usable)

@@ -108,8 +108,7 @@ class ActiveSubspace:
         centred = rows.with_values(rows.values - self.mean_[rows.indices])
         strength = np.sqrt(np.maximum(self.explained_variance_ - self.noise_variance_, 1e-12))
         ridge = max(self.noise_variance_, 1e-9 * float(np.mean(strength**2)))
-        codes: Floats = row_codes(centred, np.ascontiguousarray(self.components_.T * strength), ridge).code * strength
-        return codes
+        return row_codes(centred, np.ascontiguousarray(self.components_.T * strength), ridge).code * strength
 
     def inverse_transform(self, X: ArrayLike) -> Floats:
         """Complete rows (n, d) of codes (n, k).
@@ -123,8 +122,7 @@ class ActiveSubspace:
         -------
         rows : ndarray of shape (n, d)
         """
-        made: Floats = row_product(np.asarray(X, dtype=np.float64), self.components_) + self.mean_
-        return made
+        return row_product(np.asarray(X, dtype=np.float64), self.components_) + self.mean_
 
 
 class Acquisition(BaseEstimator):  # type: ignore[misc]
@@ -449,8 +447,7 @@ class Cells:
 
 def means(tables: dict[str, Floats]) -> Floats:
     """Mean (d,) of each attribute over the rows that have it; 0 where none has."""
-    mean: Floats = np.diag(tables["A"]) / np.maximum(np.diag(tables["N"]), 1)
-    return mean
+    return np.diag(tables["A"]) / np.maximum(np.diag(tables["N"]), 1)
 
 
 def second_moment(tables: dict[str, Floats], pseudo_count: float = 0.0) -> Floats:
@@ -481,5 +478,4 @@ def subspace_of(C: Floats, mean: Floats, basis: Floats, n_seen: int, weights: Fl
 
 def leading(C: Floats, k: int) -> Floats:
     """Eigenvectors (d, k) of the algebraically largest eigenvalues, largest first."""
-    vectors: Floats = np.linalg.eigh(C)[1][:, : -k - 1 : -1]
-    return vectors
+    return np.linalg.eigh(C)[1][:, : -k - 1 : -1]

@@ -216,8 +216,7 @@ class _MatrixCompletion(BaseEstimator):  # type: ignore[misc]
 
     def _values(self, X: Any) -> _Floats:
         """Values (n, m) of the labels of unseen rows."""
-        made: _Floats = row_product(self._codes(X)[1], self.label_components_, self.n_jobs) + self.bias_
-        return made
+        return row_product(self._codes(X)[1], self.label_components_, self.n_jobs) + self.bias_
 
     def impute(self, X: Any) -> Any:
         """Rows with missing entries completed against the learned row space; observed entries stay. O(nnz rank^2).
@@ -440,8 +439,7 @@ class MatrixCompletionClassifier(ClassifierMixin, _MatrixCompletion):  # type: i
         labels : ndarray of shape (m,)
         """
         values = self._values(X)
-        labels: NDArray[Any] = self.classes_[self._decide(values)]
-        return labels
+        return self.classes_[self._decide(values)]
 
 
 class MatrixCompletionRegressor(RegressorMixin, _MatrixCompletion):  # type: ignore[misc]

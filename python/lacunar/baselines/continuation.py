@@ -293,8 +293,7 @@ class Solution(NamedTuple):
 def values_of(stacked: Stacked, solution: Solution) -> _Floats:
     """Values (n, m) of the labels, bias included."""
     d, m = stacked.rows.shape[1], stacked.labels.shape[1]
-    made: _Floats = solution.matrix.left @ solution.matrix.right[d : d + m].T + solution.bias
-    return made
+    return solution.matrix.left @ solution.matrix.right[d : d + m].T + solution.bias
 
 
 def make_threshold(

@@ -277,8 +277,7 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = scaled_rows(self, X, columns, sparse_missing=self.sparse_missing)
         if not len(self.support_):
             return np.zeros(rows.shape[0])
-        values: _Floats = row_product(self._kernel(rows, self.support_rows_), self.dual_coef_, self.n_jobs)
-        return values
+        return row_product(self._kernel(rows, self.support_rows_), self.dual_coef_, self.n_jobs)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of every row.
@@ -292,8 +291,7 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels : ndarray of shape (m,)
         """
         positive = self.decision_function(X) > 0
-        labels: NDArray[Any] = self.classes_[np.where(positive, len(self.classes_) - 1, 0)]
-        return labels
+        return self.classes_[np.where(positive, len(self.classes_) - 1, 0)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

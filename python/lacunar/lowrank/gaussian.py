@@ -525,5 +525,4 @@ def greedy_values(covariance: _Floats, d: int, each: _Floats, price: _Floats, n:
         bought[at, best], done[at, best] = gains[at, best], True
         column = C[at, :, best]
         C -= column[:, :, None] * column[:, None, :] / np.maximum(C[at, best, best], 1e-12)[:, None, None]
-    values: _Floats = np.where(done, bought, gains) if d else bought
-    return values
+    return np.where(done, bought, gains) if d else bought

@@ -276,8 +276,7 @@ def _inverse_counts(expected: Expected, pseudo_count: float) -> tuple[_Floats, _
 
 
 def _relative(a: _Floats, b: _Floats, c: float) -> _Floats:
-    made: _Floats = np.sqrt(np.outer(a**2 + c, b**2 + c)) / (np.outer(a, b) + c)
-    return made
+    return np.sqrt(np.outer(a**2 + c, b**2 + c)) / (np.outer(a, b) + c)
 
 
 class Spectrum(NamedTuple):
@@ -294,8 +293,7 @@ def signed(vectors: _Floats) -> _Floats:
     """The entry of largest modulus of every row made positive."""
     at = np.argmax(np.abs(vectors), axis=1)
     sign = np.where(vectors[np.arange(len(vectors)), at] < 0, -1.0, 1.0)
-    made: _Floats = vectors * sign[:, None]
-    return made
+    return vectors * sign[:, None]
 
 
 def dense_spectrum(C: _Floats, k: int) -> Spectrum:

@@ -181,10 +181,7 @@ def fit_columns_over(parts: Parts) -> ColumnScale:
 
 
 def _column_moments(X: Observed) -> tuple[_Floats, _Floats, _Floats]:
-    made: tuple[_Floats, _Floats, _Floats] = _core.column_moments(
-        X.indptr, X.indices, X.values, np.ones(X.shape[0]), X.shape[1]
-    )
-    return made
+    return _core.column_moments(X.indptr, X.indices, X.values, np.ones(X.shape[0]), X.shape[1])
 
 
 def _weighted_means(moments: tuple[_Floats, _Floats, _Floats]) -> tuple[_Floats, _Floats]:

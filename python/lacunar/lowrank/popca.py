@@ -608,8 +608,7 @@ class POPCA(SubspaceModel):
         check_is_fitted(self)
         model = self._model()
         basis = model.basis()
-        made: _Floats = (basis @ basis.T + model.noise * np.eye(len(basis))) * np.outer(self.scale_, self.scale_)
-        return made
+        return (basis @ basis.T + model.noise * np.eye(len(basis))) * np.outer(self.scale_, self.scale_)
 
     def get_precision(self) -> _Floats:
         """Inverse (d, d) of `get_covariance()`, by the k x k identity of Woodbury.
@@ -622,14 +621,12 @@ class POPCA(SubspaceModel):
         model = self._model()
         basis, noise = model.basis(), model.noise
         inner = np.linalg.solve(basis.T @ basis + noise * np.eye(basis.shape[1]), basis.T)
-        made: _Floats = (np.eye(len(basis)) - basis @ inner) / noise / np.outer(self.scale_, self.scale_)
-        return made
+        return (np.eye(len(basis)) - basis @ inner) / noise / np.outer(self.scale_, self.scale_)
 
 
 def scale_of(variance: _Floats) -> _Floats:
     """Standard deviations (d,) of columns of these variances; 1 for a constant one."""
-    made: _Floats = np.sqrt(np.where(variance > 1e-14 * max(float(variance.max()), 1e-300), variance, 1.0))
-    return made
+    return np.sqrt(np.where(variance > 1e-14 * max(float(variance.max()), 1e-300), variance, 1.0))
 
 
 def model_of(spectrum: Spectrum, k: int, n: NDArray[Any]) -> Model:
@@ -809,5 +806,4 @@ def _lengths(rows: Observed, z: _Floats) -> _Floats:
     np.maximum.at(largest, index, np.abs(z))
     unit = np.where(largest > 0, largest, 1.0)
     squares = np.bincount(index, (z / unit[index]) ** 2, minlength=rows.shape[0])
-    made: _Floats = unit * np.sqrt(squares / np.maximum(rows.row_counts, 1))
-    return made
+    return unit * np.sqrt(squares / np.maximum(rows.row_counts, 1))

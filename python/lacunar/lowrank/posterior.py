@@ -67,8 +67,7 @@ class Masking(NamedTuple):
 
     def tempered(self, sigma2: float) -> _Floats:
         """Weight (p,) of a missing entry as an observation of its centre, in units of an observed entry's."""
-        weight: _Floats = sigma2 / (sigma2 + self.variance)
-        return weight
+        return sigma2 / (sigma2 + self.variance)
 
 
 class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
@@ -250,8 +249,7 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
         if masking is not None:
             pull = np.where(masking.own, masking.tempered(self.noise_variance_), 0.0)
             made += pull * (masking.center - made)
-        completed: _Floats = np.where(np.isnan(Z), made, Z)
-        return completed
+        return np.where(np.isnan(Z), made, Z)
 
     def _coded(self, Z: _Floats, *, inverse: bool) -> Codes:
         model, masking = self.factors(), self._masking()

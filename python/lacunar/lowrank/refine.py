@@ -35,8 +35,7 @@ class Model(NamedTuple):
 
     def basis(self) -> _Floats:
         """Components times the standard deviation of their codes (d, k)."""
-        made: _Floats = self.components.T * np.sqrt(np.maximum(self.values - self.noise, 0.0))
-        return made
+        return self.components.T * np.sqrt(np.maximum(self.values - self.noise, 0.0))
 
 
 def tail_noise(values: _Floats, trace: float, d: int) -> float:
@@ -170,8 +169,7 @@ def _unpacked(packed: _Floats, k: int) -> _Floats:
 
 def _packed(full: _Floats) -> _Floats:
     """Lower triangles by rows (n, k (k + 1) / 2) of symmetric matrices (n, k, k)."""
-    made: _Floats = full[:, *np.tril_indices(full.shape[1])]
-    return made
+    return full[:, *np.tril_indices(full.shape[1])]
 
 
 def _on_axes(basis: _Floats, spread: _Floats, mean: _Floats, noise: float, moment: _Floats, n_seen: int) -> _State:

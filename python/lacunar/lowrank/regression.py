@@ -226,14 +226,12 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
 
     def _weights(self) -> _Floats:
         """Label weights (d, targets) of codes in that basis."""
-        weights: _Floats = self.coef_.reshape(len(self.sizes_), -1) * self.sizes_[:, None]
-        return weights
+        return self.coef_.reshape(len(self.sizes_), -1) * self.sizes_[:, None]
 
     def _spread(self, inverse: _Floats) -> _Floats:
         """Variance (n, targets) of w z that the missing entries leave: sigma^2 w M^-1 w."""
         assert self.sigma2_ is not None
-        made: _Floats = self.sigma2_ * row_product(inverse, packed_squares(self._weights()), self.n_jobs)
-        return made
+        return self.sigma2_ * row_product(inverse, packed_squares(self._weights()), self.n_jobs)
 
     @property
     def feature_coef_(self) -> _Floats:
@@ -315,8 +313,7 @@ def packed_squares(weights: _Floats) -> _Floats:
     """w w^T of every target, so that a packed symmetric matrix M times it is w M w: (d (d + 1) / 2, targets)."""
     row, column = np.tril_indices(len(weights))
     twice = np.where(row == column, 1.0, 2.0)
-    made: _Floats = twice[:, None] * weights[row] * weights[column]
-    return made
+    return twice[:, None] * weights[row] * weights[column]
 
 
 class Residuals(NamedTuple):

@@ -286,8 +286,7 @@ class PerColumnRls(Tracker):
         return _core.rls_pass(*entries, self.options, self.state(), prediction, residual)
 
     def basis(self) -> _Floats:
-        made: _Floats = self.v @ self.t
-        return made
+        return self.v @ self.t
 
     def label_sums(self) -> tuple[_Floats, _Floats, float]:
         """Discounted sums over labelled rows of a a^T and y a, and their number."""
@@ -368,8 +367,7 @@ class Grouse(Tracker):
         return _core.grouse_pass(*entries, self.options, self.state(), prediction, residual)
 
     def basis(self) -> _Floats:
-        made: _Floats = self.v @ self.t
-        return made
+        return self.v @ self.t
 
 
 class SubspaceTracker(RowBatches, SubspaceModel):
@@ -549,8 +547,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         found = self._coded(rows, self._coding(), left=True)
         index = np.repeat(np.arange(rows.shape[0]), rows.row_counts)
         size = np.bincount(index, np.square(rows.values, dtype=np.float64), minlength=rows.shape[0]).astype(np.float64)
-        relative: _Floats = np.divide(found.left, size, out=np.zeros_like(size), where=size > 0)
-        return relative
+        return np.divide(found.left, size, out=np.zeros_like(size), where=size > 0)
 
 
 class PETRELS(SubspaceTracker):
