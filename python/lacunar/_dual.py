@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
+from lacunar._log import say
 
 _Floats: TypeAlias = NDArray[np.float64]
 _Slice: TypeAlias = Callable[[int], tuple[int, float, float, float, bool]]
@@ -189,8 +190,7 @@ def _in_slices(run: _Slice, coef: _Floats, tol: float, max_iter: int, verbose: i
     while not stalled:
         done, primal, dual, gap, stalled = run(min(slice_steps, max_iter * n - steps))
         steps += done
-        if verbose:
-            print(f"[dual] pass {steps / n:.1f}: primal {primal:.6g}, relative gap {gap:.2e}")
+        say(verbose, "[dual] pass %.1f: primal %.6g, relative gap %.2e", steps / n, primal, gap)
         if gap <= tol or steps >= max_iter * n:
             break
     return DualResult(np.ascontiguousarray(coef), gap, primal, dual, max(-(-steps // n), 1), gap <= tol)

@@ -314,35 +314,12 @@ class KernelForm:
             )
 
     @classmethod
-    def fit(
-        cls,
-        reference: Observed,
-        *,
-        gamma: float = 2.0,
-        count_scale: CountScale = "mean",
-        constant: float = 0.0,
-        indicators: float = 0.0,
-        normalize: Normalize = None,
-        degree: int = 1,
-        coef0: float = 1.0,
-        weight: _Floats | None = None,
-    ) -> KernelForm:
+    def fit(cls, reference: Observed, *, weight: _Floats | None = None, **options: Any) -> KernelForm:
         """Settle the count scale and the trace on the rows the kernel refers to (the training rows). O(nnz).
 
-        `weight` (n,) is how often each row counts; None is once.
+        `weight` (n,) is how often each row counts; None is once. `options` are those of `settle`.
         """
-        return cls.settle(
-            row_squares(reference),
-            reference.row_counts,
-            weight,
-            gamma=gamma,
-            count_scale=count_scale,
-            constant=constant,
-            indicators=indicators,
-            normalize=normalize,
-            degree=degree,
-            coef0=coef0,
-        )
+        return cls.settle(row_squares(reference), reference.row_counts, weight, **options)
 
     @classmethod
     def settle(
@@ -359,7 +336,7 @@ class KernelForm:
         degree: int = 1,
         coef0: float = 1.0,
     ) -> KernelForm:
-        """As `fit`, from the sum of squares and the number of the observed entries of every row, shapes (n,)."""
+        """Constants from the sum of squares and the number of the observed entries of every row, shapes (n,)."""
         divisor = 1.0 if count_scale == "raw" else count_scale
         if divisor == "mean":
             divisor = max(_mean(sizes, weight, 0.0), 0.0) + (constant != 0) or 1.0

@@ -4,7 +4,8 @@
 does not fit in memory, `container` the file of models, `door` every check of public input, `rules` those of what a model file says.
 """
 
-from lacunar.observed.batches import Lists, Triplets, read_batches, read_svmlight
+from lacunar.observed.batches import Triplets, read_batches, read_svmlight
+from lacunar.observed.build import Lists
 from lacunar.observed.stored import ObservedFile, write_batches
 from lacunar.observed.table import Columns, Observed, Summary
 

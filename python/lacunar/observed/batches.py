@@ -12,7 +12,7 @@ from numpy.typing import DTypeLike, NDArray
 from lacunar._snapshot import going_back
 from lacunar.observed.arrow import arrow_columns, as_table, naming, record_batches, values_of
 from lacunar.observed.blocks import is_block_file
-from lacunar.observed.build import ListNames, column_entries, list_entries
+from lacunar.observed.build import Lists, column_entries, list_entries
 from lacunar.observed.files import svmlight_pieces
 from lacunar.observed.stored import ObservedFile
 from lacunar.observed.table import Observed
@@ -153,7 +153,7 @@ def _of_lists(batches: Iterable[Any], lists: Lists, target: str | None, dtype: D
     first = 0
     for batch in batches:
         if batch.num_rows:
-            made = list_entries(batch, ListNames(lists.indices, lists.values), lists.n_columns, first, dtype)
+            made = list_entries(batch, lists, first, dtype)
             yield Observed._trusted(*made), None if target is None else values_of(batch.column(target))
             first += batch.num_rows
 
@@ -227,26 +227,6 @@ class Triplets(NamedTuple):
     col: str = "col"
     value: str = "value"
     n_rows: int | None = None
-
-
-class Lists(NamedTuple):
-    """Names of the columns that hold, for every row, a list of numbers of columns and a list of their values.
-
-    Null among the values is missing, a null list is an empty one.
-
-    Parameters
-    ----------
-    n_columns : int
-        Columns of the table that the lists describe.
-    indices : str, default="indices"
-        The column with lists of numbers of columns, from 0.
-    values : str, default="values"
-        The column with lists of values.
-    """
-
-    n_columns: int
-    indices: str = "indices"
-    values: str = "values"
 
 
 class Entries(NamedTuple):

@@ -107,14 +107,27 @@ def column_entries(columns: list[Cells], n_rows: int, dtype: DTypeLike | None, n
     return *found, shape
 
 
-class ListNames(NamedTuple):
-    """Columns of lists: those of numbers of columns, and of values."""
+class Lists(NamedTuple):
+    """Names of the columns that hold, for every row, a list of numbers of columns and a list of their values.
 
-    indices: str
-    values: str
+    Null among the values is missing, a null list is an empty one.
+
+    Parameters
+    ----------
+    n_columns : int
+        Columns of the table that the lists describe.
+    indices : str, default="indices"
+        The column with lists of numbers of columns, from 0.
+    values : str, default="values"
+        The column with lists of values.
+    """
+
+    n_columns: int
+    indices: str = "indices"
+    values: str = "values"
 
 
-def list_entries(batch: Any, names: ListNames, n_columns: int, first: int, dtype: DTypeLike | None) -> Entries:
+def list_entries(batch: Any, names: Lists, first: int, dtype: DTypeLike | None) -> Entries:
     """Rows of a record batch that hold a list of columns and one of values; `first` is the number of the first row."""
     counts, numbers = lists_of(batch.column(names.indices), names.indices)
     others, flat = lists_of(batch.column(names.values), names.values)
@@ -136,30 +149,28 @@ def list_entries(batch: Any, names: ListNames, n_columns: int, first: int, dtype
         raise TypeError(f"column {names.indices!r} must hold lists of integers; it holds {cols.dtype}. Convert them.")
     narrow = np.require(cols, np.int32, ["C", "A"])
     wide = np.can_cast(cols.dtype, np.int32) or np.array_equal(narrow, cols)
-    if wide and _core.find_fault(indptr, narrow, values, n_columns) is None:
-        return indptr, narrow, values, (len(counts), n_columns)
-    _refuse_list(cols, values, indptr, names, n_columns, first)
+    if wide and _core.find_fault(indptr, narrow, values, names.n_columns) is None:
+        return indptr, narrow, values, (len(counts), names.n_columns)
+    _refuse_list(cols, values, indptr, names, first)
     rows = np.repeat(np.arange(len(counts)), counts)
-    found = _core.triplet_entries(rows, cols.astype(np.int64), values, len(counts), n_columns, 1)
+    found = _core.triplet_entries(rows, cols.astype(np.int64), values, len(counts), names.n_columns, 1)
     assert found is not None, "what it refuses was refused"
     made, single, sorted_values, repeated = found
     if repeated:
-        _, row, entry = _core.find_fault(made, single, sorted_values, n_columns) or ("", 0, 0)
+        _, row, entry = _core.find_fault(made, single, sorted_values, names.n_columns) or ("", 0, 0)
         raise ValueError(
             f"column {names.indices!r} must hold every column once in a row; row {first + row} has column {single[entry]} twice. "
             "Keep one of its values."
         )
-    return made, single, sorted_values, (len(counts), n_columns)
+    return made, single, sorted_values, (len(counts), names.n_columns)
 
 
-def _refuse_list(
-    cols: NDArray[Any], values: NDArray[Any], indptr: NDArray[np.int64], names: ListNames, n_columns: int, first: int
-) -> None:
+def _refuse_list(cols: NDArray[Any], values: NDArray[Any], indptr: NDArray[np.int64], names: Lists, first: int) -> None:
     """ValueError for the first column outside the table, else the first infinite value."""
-    outside, infinite = (cols < 0) | (cols >= n_columns), np.isinf(values)
+    outside, infinite = (cols < 0) | (cols >= names.n_columns), np.isinf(values)
     if outside.any():
         raise ValueError(
-            f"column {names.indices!r} must hold numbers 0 to {n_columns - 1}; got {cols[np.argmax(outside)]} in row "
+            f"column {names.indices!r} must hold numbers 0 to {names.n_columns - 1}; got {cols[np.argmax(outside)]} in row "
             f"{first + _row_of(outside, indptr)}. Pass a larger n_columns, or drop it."
         )
     if infinite.any():

@@ -17,7 +17,7 @@ from lacunar.observed.arrow import naming, record_batches
 from lacunar.observed.blocks import Piece, Precision, read_rows, write_rows
 from lacunar.observed.build import (
     Duplicates,
-    ListNames,
+    Lists,
     dense_entries,
     frame_entries,
     list_entries,
@@ -391,7 +391,7 @@ class Observed:
         """Rows that are a list of columns and one of values."""
         width, first, parts = MAX_COLUMNS if shape is None else shape[1], 0, []
         for batch in record_batches(path, size, names):
-            parts.append(cls._trusted(*list_entries(batch, ListNames(*names), width, first, None)))
+            parts.append(cls._trusted(*list_entries(batch, Lists(width, *names), first, None)))
             first += batch.num_rows
         whole = cls.vstack(parts) if parts else cls.from_dense(np.empty((0, 0)))
         if shape is None:
