@@ -12,7 +12,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.tree import DecisionTreeClassifier
 
 from lacunar.cli import main
-from lacunar.comparison import Learner, UserError, evaluate, learners, load_problem, print_table, write_report
+from lacunar.comparison import Learner, UserError, compare, evaluate, learners, load_problem, print_table, write_report
 from lacunar.comparison.comparison import half_width
 from lacunar.plotting import CoverageDisplay, MissingnessDisplay
 
@@ -262,3 +262,16 @@ def test_the_command_says_hostile_names_harmlessly(hostile, tmp_path, capsys):
     assert main(["predict", str(tmp_path / "m"), str(place), "--output", str(tmp_path / "p.csv")]) == 0
     with (tmp_path / "p.csv").open(encoding="utf-8", newline="") as file:
         assert next(csv.reader(file)) == [names[-1].strip()]  # a file keeps every character
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_verbose_names_every_learner(n_jobs, monkeypatch, capsys):
+    progress = pytest.importorskip("rich.progress")
+    said = []
+    monkeypatch.setattr(progress.Progress, "update", lambda bar, task, **fields: said.append(fields))
+    names = ["KARMA gamma=2", "no columns"]
+    compare(learner=names, folds=2, repeats=1, n_jobs=n_jobs, verbose=True)
+    told = {fields["description"] for fields in said}
+    assert {f"{name} done, fold {s} of 2" for name in names for s in (1, 2)} <= told
+    assert max(fields.get("completed", 0) for fields in said) == 4
+    assert "rows" in capsys.readouterr().err

@@ -34,6 +34,7 @@ _INKS = {
     "#52606d": "quiet",
     "#6b7785": "quiet",
     "#d9dee4": "rule",
+    "#ffffff": "paper",
 }  # follow the page, light or dark
 _RATES = 15  # columns in the table of missing entries
 
@@ -427,7 +428,7 @@ PAGE = Template("""<!DOCTYPE html>
 :root { color-scheme: light dark; --ink: #1f2933; --quiet: #566270; --rule: #e0e5ea; --ours: #0b7a75; --paper: #fdfcfa; --warn: #7a3324;
   --mark: #c8553d; --soft: #f6f2ea; }
 @media (prefers-color-scheme: dark) { :root { --ink: #e8ecef; --quiet: #aab4bf; --rule: #3a444f; --ours: #5cc8be; --paper: #14191e;
-  --warn: #f0b3a2; --mark: #e07a5f; --soft: #1d242b; } }
+  --warn: #f0b3a2; --mark: #e07a5f; --soft: #1d242b; } figure image { filter: brightness(.6); } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink); font: 16px/1.6 system-ui, -apple-system, "Segoe UI",
   "DejaVu Sans", sans-serif; font-variant-numeric: tabular-nums; }

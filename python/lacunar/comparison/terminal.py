@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -156,17 +157,25 @@ def progress(competitors: list[Learner], n_splits: int, quiet: bool) -> Iterator
     columns = [
         BarColumn(bar_width=24), TextColumn("{task.description}", markup=False), TimeElapsedColumn(), TextColumn("{task.fields[left]}", markup=False)
     ]  # fmt: skip
+    finished: Counter[int] = Counter()  # runs of every split
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=len(competitors) * n_splits, left="")
 
         def start(k: int, s: int, left: float | None) -> None:
             limit = "at most " if s == 0 else "about "
             bar.update(
-                task, completed=s * len(competitors) + k, left="" if left is None else f"{limit}{duration(left)} left",
+                task, left="" if left is None else f"{limit}{duration(left)} left",
                 description=f"{visible(competitors[k].name)}, fold {s + 1} of {n_splits}",
             )  # fmt: skip
 
-        yield start, None
+        def done(run: Run) -> None:
+            finished[run.split] += 1
+            bar.update(
+                task, completed=run.split * len(competitors) + finished[run.split],
+                description=f"{visible(competitors[run.learner].name)} done, fold {run.split + 1} of {n_splits}",
+            )  # fmt: skip
+
+        yield start, done
 
 
 def print_table(comparison: Comparison) -> None:
