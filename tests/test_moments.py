@@ -185,6 +185,36 @@ def test_the_operator_is_the_table_that_it_replaces(weights, p, pseudo, center, 
     np.testing.assert_allclose(scaled, C / np.outer(scale, scale), rtol=1e-9 if exact else 3e-4, atol=1e-9)
 
 
+@pytest.mark.parametrize("k", [2, 10])
+def test_eigenpairs_by_products_are_those_of_the_matrix(k):
+    """Eigenvalues that fall slowly, so that the basis is full and restarted several times."""
+    d = 400
+    rng = np.random.default_rng(k)
+    X = rng.normal(size=(600, d)) * np.linspace(1.3, 1.0, d) ** 2
+    X[rng.random(X.shape) < 0.3] = np.nan
+    rows = Observed.from_dense(X)
+    C = implicit_covariance(rows, weights="kappa", p=None, center=False, pseudo_count=0.0, n_jobs=None)
+    calls = []
+
+    class Counted:
+        rest, diagonal = C.rest, C.diagonal
+
+        def times(self, block):
+            calls.append(block.shape[1])
+            return C.times(block)
+
+    found = moments.free_spectrum(Counted(), k, np.random.default_rng(0))
+    full = C.times(np.eye(d))
+    values = np.linalg.eigvalsh(full)[::-1]
+    assert sum(calls) > 2 * max(48, 2 * k + 4 * calls[0])  # vectors beyond two whole bases: there were restarts
+    np.testing.assert_allclose(found.values, values[:k], rtol=1e-3)
+    left = np.linalg.norm(full @ found.vectors.T - found.vectors.T * found.values, axis=0)
+    assert (left <= 1.01e-3 * found.values).all()
+    np.testing.assert_allclose(found.vectors @ found.vectors.T, np.eye(k), atol=1e-10)
+    assert found.trace == pytest.approx(values.sum())
+    assert values[-1] - 1e-9 <= found.smallest <= 0.8 * values[-1]  # a Ritz value, and only a rough one
+
+
 def test_expected_counts_are_unbiased_over_all_masks():
     m, counts = 5, (3, 2)
     masks = [

@@ -32,6 +32,7 @@ _TOL = 1e-3  # of eigenvalues without a table, far below their statistical error
 _ROUGH = 0.1  # of the smallest eigenvalue, which only gauges noise
 _LOW_ROUNDS = 8  # that the smallest one may ask for
 _MOST_ROUNDS = 1000
+_LEAST_BASIS = 48  # vectors before a restart
 _DEPENDENT = 1e-12  # of the largest eigenvalue: shorter directions are rounding
 
 
@@ -309,35 +310,46 @@ def free_spectrum(C: Implicit, k: int, rng: np.random.Generator) -> Spectrum:
 
     Block Lanczos with thick restarts (Zhou and Saad, "Block Krylov-Schur method for large symmetric eigenvalue problems", 2008):
     a pass over the rows costs little more for eight vectors than for one. Its basis takes 8 d (2 k + 4 b) bytes for blocks of b;
-    nothing of size (d, d) is made.
+    nothing of size (d, d) is made. SciPy's eigsh and lobpcg take more passes.
     """
     d = len(C.rest)
     check_sums(C.diagonal, "covariances")
     if not C.diagonal.any():  # nothing to start from
         return Spectrum(np.zeros(k), np.eye(k, d), 0.0, 0.0, -1)
     b = min(d, -(-(k + 2) // 8) * 8)
-    basis, inner = np.empty((d, 0)), np.empty((0, 0))  # Q (d, m) and Q' C Q
+    basis, inner, values, turn = np.empty((d, 0)), np.empty((0, 0)), np.empty(0), np.empty((0, 0))
     block = np.linalg.qr(rng.normal(size=(d, b)))[0]
     for round_ in range(_MOST_ROUNDS):
-        start = basis.shape[1]
-        basis = np.hstack([basis, block])
-        image = C.times(block)
-        across = basis.T @ image
-        inner = np.block([[inner, across[:start]], [across[:start].T, (across[start:] + across[start:].T) / 2]])
-        values, turn = np.linalg.eigh(inner)
-        for _ in range(2):
-            image -= basis @ (basis.T @ image)
-        left, lengths, right = np.linalg.svd(image, full_matrices=False)
-        new = lengths > _DEPENDENT * np.abs(values).max()
-        new[max(d - basis.shape[1], 0) :] = False
-        missed = np.linalg.norm((lengths[:, None] * right) @ turn[start:], axis=0)  # |C q - value q| of every Ritz pair
-        good = missed <= _TOL * np.abs(values)
-        low = missed[0] <= _ROUGH * np.abs(values[0]) or round_ >= _LOW_ROUNDS
-        if not new.any() or (good[-k:].all() and low):
-            break
-        block = left[:, new]
-        if basis.shape[1] + b > max(2 * k + 4 * b, 48):
+        if basis.shape[1] + b > max(2 * k + 4 * b, _LEAST_BASIS):  # a thick restart
             kept = np.r_[:1, len(values) - k - b : len(values)]
             basis, inner = basis @ turn[:, kept], np.diag(values[kept])
+        image = C.times(block)
+        basis, inner = _with_block(basis, inner, block, image)
+        values, turn = np.linalg.eigh(inner)
+        block, missed = _left_over(image, basis, values, turn[-block.shape[1] :])
+        low = missed[0] <= _ROUGH * np.abs(values[0]) or round_ >= _LOW_ROUNDS
+        if not block.shape[1] or (low and np.all(missed[-k:] <= _TOL * np.abs(values[-k:]))):
+            break
     top = np.ascontiguousarray((basis @ turn[:, ::-1][:, :k]).T)
     return Spectrum(values[::-1][:k].copy(), signed(top), float(C.diagonal.sum()), float(values[0]), -1)
+
+
+def _with_block(basis: _Floats, inner: _Floats, block: _Floats, image: _Floats) -> tuple[_Floats, _Floats]:
+    """The basis Q (d, m) with a block more, and Q' C Q with the products of its image C block."""
+    start, basis = basis.shape[1], np.hstack([basis, block])
+    across = basis.T @ image
+    own = (across[start:] + across[start:].T) / 2
+    return basis, np.block([[inner, across[:start]], [across[:start].T, own]])
+
+
+def _left_over(image: _Floats, basis: _Floats, values: _Floats, last: _Floats) -> tuple[_Floats, _Floats]:
+    """Orthonormal directions (d, v) of the image outside the basis, and |C q - value q| (m,) of every Ritz pair.
+
+    `last` (b, m) are the Ritz vectors in the coordinates of the block whose image it is.
+    """
+    for _ in range(2):
+        image = image - basis @ (basis.T @ image)
+    left, lengths, right = np.linalg.svd(image, full_matrices=False)
+    new = lengths > _DEPENDENT * np.abs(values).max()
+    new[max(basis.shape[0] - basis.shape[1], 0) :] = False
+    return left[:, new], np.linalg.norm((lengths[:, None] * right) @ last, axis=0)
