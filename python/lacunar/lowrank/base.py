@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lacunar._codes import Codes, row_codes
 from lacunar._products import row_product
-from lacunar.lowrank.parts import standardised
+from lacunar.lowrank.parts import centred
 from lacunar.observed import Observed
 from lacunar.observed.door import check_numbers, in_container, validate_X
 from lacunar.observed.stored import over_files
@@ -45,7 +45,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return validate_X(self, X, reset=reset, sparse_missing=self.sparse_missing)
 
     def _standardised(self, rows: Observed) -> Observed:
-        return standardised(rows, self.mean_, self.scale_)
+        return centred(rows, self.mean_, self.scale_)
 
     def _in_units(self, rows: _Floats) -> _Floats:
         """Standardised complete rows (m, D) in the units of the data."""

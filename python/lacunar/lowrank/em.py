@@ -97,11 +97,11 @@ def fit_em(
     parts = in_parts(rows)
     n, counts, size = sizes(parts, weight)
     model = start or _start(parts.map(_scaled, weight), d, rng, n, counts, size, n_jobs)
-    tables, seen, singular = parts.map(Table, weight), max(float(counts.sum()), 1.0), 0
+    tables, seen, singular = parts.map(to_sum, weight, n_jobs), max(float(counts.sum()), 1.0), 0
     floor = max(_LEAST_NOISE * size / seen, _TINY)
     for step in range(1, max_iter + 1):
         old = np.column_stack([model.basis, model.mean]) if mean else model.basis
-        packed, products, rescued = tables.total(em_sums, model.basis, model.mean, model.sigma2, mean, n_jobs)
+        packed, products, rescued = tables.total(em_sums, model.basis, model.mean, model.sigma2, mean)
         singular += int(rescued)
         made = solve_columns(packed, products, _SURE)
         # E|x - V z|^2 = |x|^2 - 2 sum_j v_j b_j + sum_j v_j G_j v_j, and v_j solves G_j v_j = b_j
@@ -155,10 +155,11 @@ def fit_als(
     parts = in_parts(rows)
     n, counts, _ = sizes(parts)
     basis, _ = first_basis(parts, d, rng, n_jobs=n_jobs)
-    tables, sigma2, tau, singular, means = parts.map(Table), 1.0, 1.0, 0, np.zeros(len(counts))
+    tables, means = parts.map(to_sum, None, n_jobs), np.zeros(len(counts))
+    sigma2, tau, singular = 1.0, 1.0, 0
     weight = 0.1 * float(counts.sum()) / max(n * len(counts), 1) if ridge is None else ridge
     for step in range(1, max_iter + 1):
-        sums = tables.total(als_sums, basis, means, weight, mean, ridge is None, n_jobs)
+        sums = tables.total(als_sums, basis, means, weight, mean, ridge is None)
         packed, products, rescued, size, left, freedom = sums
         singular += int(rescued)
         if ridge is None:
@@ -188,15 +189,20 @@ def _noise(size: float, left: float, freedom: float, counts: _Floats, basis: _Fl
 
 
 class Table(NamedTuple):
-    """A part of the rows, and what each counts for."""
+    """A part of the rows, what each counts for, and threads to sum them with."""
 
     rows: Observed
     weight: _Floats | None = None
+    threads: int = 1
 
     def pieces(self, d: int) -> Iterator[Table]:
         """Rows whose second moments of d codes are held at once."""
         for some in row_blocks(self.rows, max(_CHUNK // (d * (d + 1) // 2), 1)):
-            yield Table(self.rows[some], None if self.weight is None else self.weight[some])
+            yield self._replace(rows=self.rows[some], weight=None if self.weight is None else self.weight[some])
+
+
+def to_sum(rows: Observed, weight: _Floats | None, n_jobs: int | None) -> Table:
+    return Table(rows, weight, thread_count(n_jobs))
 
 
 def sizes(parts: Parts, weight: _Floats | None = None) -> tuple[int, _Floats, float]:
@@ -229,35 +235,33 @@ def gram_product(rows: Observed, V: _Floats, n_jobs: int | None) -> tuple[_Float
     return (_core.column_gram_product(rows.indptr, rows.indices, rows.values, block, thread_count(n_jobs)),)
 
 
-def em_sums(
-    table: Table, basis: _Floats, mean: _Floats, sigma2: float, with_mean: bool, n_jobs: int | None
-) -> tuple[Any, ...]:
+def em_sums(table: Table, basis: _Floats, mean: _Floats, sigma2: float, with_mean: bool) -> tuple[Any, ...]:
     """Sums by column of E z z^T, packed, and of x z; rows that needed rescue."""
     d = basis.shape[1]
     if table.weight is None and d <= LARGEST_CORE_RANK:
-        return _core_sums(table.rows, basis, mean, sigma2, d + 1 if with_mean else d, n_jobs)
-    found = [_piece_sums(each, basis, mean, sigma2, with_mean, n_jobs) for each in table.pieces(d)]
+        row, column = np.tril_indices(d)
+        model = np.column_stack([basis[:, row] * basis[:, column], basis, mean])
+        sums, _, rescued = factor_sums(table, model, d, float(sigma2))
+        free, pairs = d + with_mean, (d + 1) * (d + 2) // 2
+        return sums[:, : free * (free + 1) // 2], sums[:, pairs : pairs + free], rescued
+    found = [_piece_sums(each, basis, mean, sigma2, with_mean) for each in table.pieces(d)]
     return tuple(sum(each) for each in zip(*found, strict=True))
 
 
-def _core_sums(
-    rows: Observed, basis: _Floats, mean: _Floats, sigma2: float, free: int, n_jobs: int | None
-) -> tuple[_Floats, _Floats, int]:
-    """The sums for u = (z, 1) in one pass of the core; of the first `free` numbers of u."""
-    (D, d), (row, column) = basis.shape, np.tril_indices(basis.shape[1])
-    model = np.column_stack([basis[:, row] * basis[:, column], basis, mean])
-    pairs = (d + 1) * (d + 2) // 2
-    sums, moment = np.zeros((D, pairs + d + 1)), np.zeros(len(row))
-    data = (rows.indptr, rows.indices, rows.values, model, d, float(sigma2))
-    rescued = _core.factor_sums(*data, sums, moment, thread_count(n_jobs))
+def factor_sums(table: Table, model: _Floats, k: int, noise: float) -> tuple[_Floats, _Floats, int]:
+    """Sums by column of E u u^T, packed, and of x E u, u = (z, 1), over rows; sum of E z z^T, packed; rows that needed rescue.
+
+    `model` (D, k (k + 1) / 2 + k + 1) has, of each column, v v^T, packed, v and the mean. One pass of the core.
+    """
+    sums, moment = np.zeros((len(model), (k + 1) * (k + 2) // 2 + k + 1)), np.zeros(k * (k + 1) // 2)
+    data = (table.rows.indptr, table.rows.indices, table.rows.values, model, k, noise)
+    rescued = _core.factor_sums(*data, sums, moment, table.threads)
     check_sums(sums, "sums")
-    return sums[:, : free * (free + 1) // 2], sums[:, pairs : pairs + free], rescued
+    return sums, moment, rescued
 
 
-def _piece_sums(
-    table: Table, basis: _Floats, mean: _Floats, sigma2: float, with_mean: bool, n_jobs: int | None
-) -> tuple[Any, ...]:
-    found = row_codes(_without(table.rows, mean), basis, sigma2, inverse=True, n_jobs=n_jobs)
+def _piece_sums(table: Table, basis: _Floats, mean: _Floats, sigma2: float, with_mean: bool) -> tuple[Any, ...]:
+    found = row_codes(less(table.rows, mean), basis, sigma2, inverse=True, n_jobs=table.threads)
     codes, covariance = found.code, sigma2 * found.inverse
     if with_mean:  # a direction more, whose code is 1 for certain
         codes = and_one(codes)
@@ -266,19 +270,19 @@ def _piece_sums(
 
 
 def als_sums(
-    table: Table, basis: _Floats, mean: _Floats, ridge: float, with_mean: bool, learns: bool, n_jobs: int | None
+    table: Table, basis: _Floats, mean: _Floats, ridge: float, with_mean: bool, learns: bool
 ) -> tuple[Any, ...]:
     """Sums by column of z z^T, packed, and of x z; rows that needed rescue; squares of entries, what is left of them, and its
     degrees of freedom (with `learns`, else zeros)."""
-    found = [_als_piece(each, basis, mean, ridge, with_mean, learns, n_jobs) for each in table.pieces(basis.shape[1])]
+    found = [_als_piece(each, basis, mean, ridge, with_mean, learns) for each in table.pieces(basis.shape[1])]
     return tuple(sum(each) for each in zip(*found, strict=True))
 
 
 def _als_piece(
-    table: Table, basis: _Floats, mean: _Floats, ridge: float, with_mean: bool, learns: bool, n_jobs: int | None
+    table: Table, basis: _Floats, mean: _Floats, ridge: float, with_mean: bool, learns: bool
 ) -> tuple[Any, ...]:
-    rows = _without(table.rows, mean)
-    found = row_codes(rows, basis, ridge, left=True, inverse=learns, n_jobs=n_jobs)
+    rows = less(table.rows, mean)
+    found = row_codes(rows, basis, ridge, left=True, inverse=learns, n_jobs=table.threads)
     codes = and_one(found.code) if with_mean else found.code
     size = float(np.sum(np.square(rows.values, dtype=np.float64)))
     freedom = _freedom(found, rows, ridge) if learns else 0.0
@@ -297,7 +301,7 @@ def and_one(codes: _Floats) -> _Floats:
     return np.column_stack([codes, np.ones(len(codes))])
 
 
-def _without(rows: Observed, mean: _Floats) -> Observed:
+def less(rows: Observed, mean: _Floats) -> Observed:
     """Rows less a mean; what overflows is met in the codes."""
     if not mean.any():
         return rows
@@ -318,13 +322,19 @@ def column_sums(table: Table, code: _Floats, covariance: _Floats | None) -> tupl
     return seen @ moments, entries @ code
 
 
+def unpacked(packed: _Floats, k: int) -> _Floats:
+    """Symmetric matrices (n, k, k) of lower triangles by rows (n, k (k + 1) / 2)."""
+    row, column = np.tril_indices(k)
+    full = np.empty((len(packed), k, k))
+    full[:, row, column] = packed
+    full[:, column, row] = packed
+    return full
+
+
 def solve_columns(packed: _Floats, products: _Floats, ridge: float) -> _Floats:
     """v_j = G_j^-1 b_j (D, d), with a ridge in units of the mean diagonal of G_j; columns that no row saw stay 0."""
     d = products.shape[1]
-    row, column = np.tril_indices(d)
-    grams = np.empty((len(packed), d, d))
-    grams[:, row, column] = packed
-    grams[:, column, row] = packed
+    grams = unpacked(packed, d)
     mean = np.einsum("jkk->j", grams) / d
     seen = mean > 0
     made = np.zeros_like(products)

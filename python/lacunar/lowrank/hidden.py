@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar._codes import row_codes
-from lacunar.lowrank.em import fit_em
+from lacunar.lowrank.em import fit_em, less
 from lacunar.observed import Observed
 
 _Floats = NDArray[np.float64]
@@ -62,8 +62,7 @@ def choose_rank(rows: Observed, *, rng: np.random.Generator, **options: Any) -> 
     squares: dict[int, _Floats] = {}
     for rank in _ranks(min(largest_rank(rows), _MOST)):
         model = fit_em(rest, rank, rng=rng, mean=True, **options)
-        centred = rest.with_values(rest.values - model.mean[rest.indices])
-        codes = row_codes(centred, model.basis, model.sigma2, n_jobs=options.get("n_jobs")).code
+        codes = row_codes(less(rest, model.mean), model.basis, model.sigma2, n_jobs=options.get("n_jobs")).code
         squares[rank] = squared_errors(codes, model.basis, rows, hidden, model.mean)
         if np.argmin([each.mean() for each in squares.values()]) < len(squares) - _PATIENCE:
             break

@@ -21,7 +21,7 @@ _ENTRIES = 2**18  # looked at at once by what is cheap
 
 
 class Parts(Protocol):
-    """Steps are functions of a module. They are called with a part and the further arguments, and change neither."""
+    """Steps can be pickled: functions of a module, or what operator makes. They are called with a part and the further arguments, and change neither."""
 
     def map(self, step: Step, *given: Any) -> Parts:
         """The parts that step(part, *given) returns, which stay where they are."""
@@ -94,14 +94,6 @@ def opened(part: tuple[Any, Any], checker: Any) -> Opened:
     return Opened(rows, columns_of(checker))
 
 
-def found_columns(part: Opened) -> tuple[int, Any]:
-    return part.columns
-
-
-def checked_rows(part: Opened) -> Observed:
-    return part.rows
-
-
 class Counts(NamedTuple):
     """Numbers of rows and entries."""
 
@@ -147,17 +139,8 @@ def squares(rows: Observed) -> tuple[_Floats]:
     return (_column_sums(rows, rows.values.astype(np.float64) ** 2),)
 
 
-def centred(rows: Observed, shift: _Floats) -> Observed:
-    """Rows minus the shift, on observed entries only, in float64."""
-    return _moved(rows, shift, None)
-
-
-def standardised(rows: Observed, shift: _Floats, scale: _Floats) -> Observed:
-    """Rows minus the shift, divided by the scale, in float64."""
-    return _moved(rows, shift, scale)
-
-
-def _moved(rows: Observed, shift: _Floats, scale: _Floats | None) -> Observed:
+def centred(rows: Observed, shift: _Floats, scale: _Floats | None = None) -> Observed:
+    """Rows minus the shift, divided by the scale, on observed entries only, in float64."""
     values, finite = np.empty(rows.nnz), True
     for start in range(0, rows.nnz, _ENTRIES):
         part = slice(start, start + _ENTRIES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable
 from numbers import Integral, Real
+from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
@@ -33,17 +34,7 @@ from lacunar.lowrank.moments import (
     implicit_covariance,
     pair_sums,
 )
-from lacunar.lowrank.parts import (
-    Parts,
-    Whole,
-    centred,
-    checked_rows,
-    count,
-    found_columns,
-    means_over,
-    opened,
-    standardised,
-)
+from lacunar.lowrank.parts import Parts, Whole, centred, count, means_over, opened
 from lacunar.lowrank.refine import Model, hidden_errors, refinable, refined, tail_noise
 from lacunar.observed import Observed, ObservedFile, rules
 from lacunar.observed.batches import one_pass, rows_of
@@ -269,8 +260,8 @@ class POPCA(SubspaceModel):
                 f"{self._how.robust!r} and {self.n_components!r}. Change them, or use fit."
             )
         checked = parts.map(opened, clone(self))
-        check_options(self._how, adopt_columns(self, checked.each(found_columns)))
-        return self._fit_over(checked.map(checked_rows))
+        check_options(self._how, adopt_columns(self, checked.each(attrgetter("columns"))))
+        return self._fit_over(checked.map(attrgetter("rows")))
 
     def _fit_over(self, parts: Parts) -> POPCA:
         rng, counts = generator(fixed_seed(self.random_state)), count(parts)
@@ -288,7 +279,7 @@ class POPCA(SubspaceModel):
         else:
             model = self._from_sums(parts, shift, k)
         if self._how.refine and refinable(model):
-            table = parts.map(standardised, shift, self.scale_)
+            table = parts.map(centred, shift, self.scale_)
             model = refined(model, table, self._how.refine, centre=self._how.center, n_jobs=self.n_jobs)
         self._publish(model, shift)
         self.n_seen_per_feature_, self.n_samples_seen_ = counts.n, counts.m
@@ -339,7 +330,7 @@ class POPCA(SubspaceModel):
             C = covariance_of(pair_sums(seen, mean, self.n_jobs), **self._moment())
             scale = scale_of(np.diag(C)) if self._how.standardize else np.ones(d)
             spectrum = dense_spectrum(C / np.outer(scale, scale), d)
-        tables = [standardised(each, mean, scale) for each in (rows, seen)]
+        tables = [centred(each, mean, scale) for each in (rows, seen)]
         n = np.bincount(seen.indices, minlength=d)
         models = [model_of(spectrum, k, n) for k in range(1, most + 1)]
         errors = [hidden_errors(model, tables[0], tables[1], hidden, self.n_jobs) for model in models]

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from lacunar._codes import Codes, row_codes
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
-from lacunar.lowrank.em import Factors, Table, and_one, column_sums, fit_em, longer
+from lacunar.lowrank.em import Factors, Table, and_one, column_sums, fit_em, less, longer, unpacked
 from lacunar.observed import Observed
 from lacunar.observed.rules import COUNT, Array, Instance, Number, Optional, Rule, Word, floats
 
@@ -28,33 +28,24 @@ Kind = Literal["codes", "codes and mask", "completed and mask"]
 
 _RELAX = 1.8  # length of a step of EM, in units of the step
 _FEW_ROWS = 1500  # on which the first two thirds of the steps are made
-_LARGEST_RANK, _RANK_SHARE, _ALL_BUT_ONE = (
-    40,
-    0.8,
-    12,
-)  # of columns; up to 12 columns the rank is one less than the columns
+_LARGEST_RANK, _RANK_SHARE = 40, 0.8  # the share is of the columns
+_ALL_BUT_ONE = 12  # columns up to which the rank is one less than the columns
 _ROWS_A_RANK = 4  # rows for each component at least
 _LEAST_SIDES = 30  # observed and missing entries that a column needs for a masking function of its own
 _QUANTILES = 64  # that stand for the observed entries of a column
 _MASK_STEPS = 5  # of L-BFGS, in every step of EM
 _LEAST_NOISE = 1e-12  # of sigma^2
 _LEAST_PIVOT = 1e-9  # ridge of a column's normal equations, in units of a row
-_BOUNDS = (
-    (-8.0, 8.0),
-    (-6.0, 6.0),
-    (-3.0, 5.0),
-)  # of the logit of the height, centre, and log variance of a masking function
+# Of the logit of the height, centre, and log variance of a masking function.
+_BOUNDS = ((-8.0, 8.0), (-6.0, 6.0), (-3.0, 5.0))
 _MASKED_ITER = 24  # of self-masking, which starts from entries missing at random
 _CHUNK = 2**15  # rows completed at once
 PENALTIES = (1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)  # the least for columns that add up to the target
 _FREE = 1e-8  # penalty of the intercept
 _LEAST_WEIGHT = 1e-12  # of a row, in units of the mean, so that its residual can be unscaled
 _MASK_SHARE = 0.005  # a column's mask tells something if both of its values are more frequent than this
-_MASK_ROWS, _MASK_ENTRIES, _MASK_GAIN = (
-    1000,
-    0.05,
-    0.995,
-)  # when self-masking is tried: rows, share missing, error with masks over without
+# When self-masking is tried: rows, share missing, error with masks over that without.
+_MASK_ROWS, _MASK_ENTRIES, _MASK_GAIN = 1000, 0.05, 0.995
 
 
 class Masking(NamedTuple):
@@ -228,11 +219,7 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
     def features(self, Z: _Floats) -> tuple[_Floats, _Floats]:
         """Posterior means (n, k) of the codes and, over the noise variance, their covariances (n, k, k)."""
         found = self._coded(Z, inverse=True)
-        row, column = np.tril_indices(found.code.shape[1])
-        inverse = np.empty((len(Z), found.code.shape[1], found.code.shape[1]))
-        inverse[:, row, column] = found.inverse
-        inverse[:, column, row] = found.inverse
-        return found.code, inverse
+        return found.code, unpacked(found.inverse, found.code.shape[1])
 
     def complete(self, Z: _Floats) -> _Floats:
         """Rows (n, p) with posterior means for what is missing."""
@@ -254,13 +241,9 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
     def _coded(self, Z: _Floats, *, inverse: bool) -> Codes:
         model, masking = self.factors(), self._masking()
         if masking is None:
-            table, values = table_of(Z), None
-            values = table.values - model.mean[table.indices]
-            basis = model.basis
+            basis, rows = model.basis, less(table_of(Z), model.mean)
         else:
-            table = masked_table_of(Z, masking.own)
-            basis, values = masked_system(table, model, masking)
-        rows = Observed._trusted(table.indptr, table.indices, values, table.shape)
+            basis, rows = masked_system(masked_table_of(Z, masking.own), model, masking)
         return row_codes(rows, basis, self.noise_variance_, inverse=inverse, n_jobs=self.n_jobs)
 
 
@@ -281,14 +264,14 @@ def masked_table_of(Z: _Floats, own: _Bools) -> Observed:
     return table_of(both)
 
 
-def masked_system(table: Observed, model: Factors, masking: Masking) -> tuple[_Floats, _Floats]:
-    """Basis (2 p, k) and values (nnz,) that make missing entries observations of their centre, of less weight."""
+def masked_system(table: Observed, model: Factors, masking: Masking) -> tuple[_Floats, Observed]:
+    """Basis (2 p, k) and rows (n, 2 p) in which missing entries are observations of their centre, of less weight."""
     root = np.sqrt(masking.tempered(model.sigma2))
     basis = np.concatenate([model.basis, root[:, None] * model.basis])
     shift = np.concatenate([-model.mean, root * (masking.center - model.mean)])
     p = len(root)
     values = np.where(table.indices < p, table.values, 0.0) + shift[table.indices]
-    return basis, values
+    return basis, Observed._trusted(table.indptr, table.indices, values, table.shape)
 
 
 # -- self-masking ---------------------------------------------------------------------------------------------------
@@ -307,14 +290,13 @@ def fit_self_masking(
     facts = _column_facts(Z, weight, masking.own)
     p, d = Z.shape[1], model.basis.shape[1]
     for _ in range(steps):
-        basis, values = masked_system(table.rows, model, masking)
-        rows = Observed._trusted(table.rows.indptr, table.rows.indices, values, table.rows.shape)
+        basis, rows = masked_system(table.rows, model, masking)
         found = row_codes(rows, basis, model.sigma2, inverse=True, n_jobs=n_jobs)
         codes = and_one(found.code)
         covariance = np.zeros((len(codes), codes.shape[1] * (codes.shape[1] + 1) // 2))
         covariance[:, : found.inverse.shape[1]] = model.sigma2 * found.inverse
         packed, products = column_sums(table, codes, covariance)
-        seen, hidden = _unpacked(packed[:p], d + 1), _unpacked(packed[p:], d + 1)
+        seen, hidden = unpacked(packed[:p], d + 1), unpacked(packed[p:], d + 1)
         pull = masking.tempered(model.sigma2)
         old = np.column_stack([model.basis, model.mean])
         made = _columns(seen, products[:p], hidden, pull, masking.center, old)
@@ -345,14 +327,6 @@ def _column_facts(Z: _Floats, weight: _Floats | None, own: _Bools) -> _Facts:
     quantiles = np.array([np.quantile(Z[~missing[:, j], j], levels) for j in np.flatnonzero(own)])
     squares = each @ np.where(missing, 0.0, Z) ** 2
     return _Facts(each @ ~missing, each @ missing, squares, quantiles.reshape(-1, _QUANTILES))
-
-
-def _unpacked(packed: _Floats, d: int) -> _Floats:
-    row, column = np.tril_indices(d)
-    made = np.empty((len(packed), d, d))
-    made[:, row, column] = packed
-    made[:, column, row] = packed
-    return made
 
 
 def _columns(

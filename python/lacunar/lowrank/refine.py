@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar import _core
 from lacunar._codes import Codes, row_codes
-from lacunar._threads import thread_count
+from lacunar.lowrank.em import factor_sums, to_sum, unpacked
 from lacunar.lowrank.hidden import squared_errors
 from lacunar.lowrank.moments import signed
 from lacunar.lowrank.parts import Counts, Parts, count, in_parts, squares
@@ -89,8 +88,9 @@ def refined(model: Model, rows: Observed | Parts, steps: int, *, centre: bool, n
     prior = np.sum(basis**2, axis=0) / max(int(seen.sum()), 1)
     state = _State(basis, np.zeros((d, k * (k + 1) // 2)), model.mean, model.noise, prior)
     size = float(np.sum(parts.total(squares)[0]))
+    tables = parts.map(to_sum, None, n_jobs)
     for _ in range(steps):
-        axes, state = _axes(state), _step(state, parts, counts, size, centre=centre, n_jobs=n_jobs)
+        axes, state = _axes(state), _step(state, tables, counts, size, centre=centre)
         if 1 - np.sum((axes.T @ _axes(state)) ** 2) / k < _SETTLED:
             break
     values = np.sum(state.basis**2, axis=0) + state.noise
@@ -102,19 +102,19 @@ def _axes(state: _State) -> _Floats:
     return made
 
 
-def _step(state: _State, parts: Parts, counts: Counts, size: float, *, centre: bool, n_jobs: int | None) -> _State:
+def _step(state: _State, tables: Parts, counts: Counts, size: float, *, centre: bool) -> _State:
     d, k = state.basis.shape
     seen, nnz = counts.n > 0, max(float(counts.n.sum()), 1.0)
-    grams, products, moment = _expectations(state, parts, counts.used, n_jobs)
+    grams, products, moment = _expectations(state, tables, counts.used)
     free = k + 1 if centre else k  # the mean is a direction more, whose code is 1 for certain
     ridge = np.zeros(free)
     ridge[:k] = state.noise / state.prior
     made, spread, left = np.empty((d, free)), np.empty_like(state.spread), size
     for some in _blocks(d, k):
-        full = _unpacked(grams[some], k + 1)[:, :free, :free]
+        full = unpacked(grams[some], k + 1)[:, :free, :free]
         made[some], inverse, explained = _column_posteriors(full, products[some, :free], ridge, k)
         spread[some] = _packed(np.where(seen[some, None, None], state.noise * inverse, 0.0))
-        left -= explained - float(np.sum(_unpacked(spread[some], k) * full[:, :k, :k]))
+        left -= explained - float(np.sum(unpacked(spread[some], k) * full[:, :k, :k]))
     noise = max(left / nnz, _LEAST * size / nnz, 1e-300)
     mean = made[:, k] if centre else state.mean
     return _on_axes(made[:, :k], spread, mean, noise, moment, int(seen.sum()))
@@ -137,7 +137,7 @@ def _blocks(d: int, k: int) -> list[slice]:
     return [slice(start, min(start + step, d)) for start in range(0, d, step)]
 
 
-def _expectations(state: _State, parts: Parts, used: int, n_jobs: int | None) -> tuple[_Floats, _Floats, _Floats]:
+def _expectations(state: _State, tables: Parts, used: int) -> tuple[_Floats, _Floats, _Floats]:
     """Sums by column of E u u^T, packed, and x E u (d, k + 1), u = (z, 1), and the mean of E z z^T (k, k)."""
     d, k = state.basis.shape
     row, column = np.tril_indices(k)
@@ -146,25 +146,8 @@ def _expectations(state: _State, parts: Parts, used: int, n_jobs: int | None) ->
         model[some, : len(row)] = state.basis[some][:, row] * state.basis[some][:, column] + state.spread[some]
     model[:, len(row) : -1], model[:, -1] = state.basis, state.mean
     pairs = (k + 1) * (k + 2) // 2
-    sums, moment = parts.total(_factor_sums, model, k, state.noise, n_jobs)
-    return sums[:, :pairs], sums[:, pairs:], _unpacked(moment[None], k)[0] / max(used, 1)
-
-
-def _factor_sums(rows: Observed, model: _Floats, k: int, noise: float, n_jobs: int | None) -> tuple[_Floats, _Floats]:
-    """The sums that `_expectations` unpacks, over the rows of a part."""
-    sums, moment = np.zeros((rows.shape[1], (k + 1) * (k + 2) // 2 + k + 1)), np.zeros(k * (k + 1) // 2)
-    data = (rows.indptr, rows.indices, rows.values, model, k, noise)
-    _core.factor_sums(*data, sums, moment, thread_count(n_jobs))
-    return sums, moment
-
-
-def _unpacked(packed: _Floats, k: int) -> _Floats:
-    """Symmetric matrices (n, k, k) of lower triangles by rows (n, k (k + 1) / 2)."""
-    row, column = np.tril_indices(k)
-    full = np.empty((len(packed), k, k))
-    full[:, row, column] = packed
-    full[:, column, row] = packed
-    return full
+    sums, moment, _ = tables.total(factor_sums, model, k, state.noise)
+    return sums[:, :pairs], sums[:, pairs:], unpacked(moment[None], k)[0] / max(used, 1)
 
 
 def _packed(full: _Floats) -> _Floats:
@@ -181,7 +164,7 @@ def _on_axes(basis: _Floats, spread: _Floats, mean: _Floats, noise: float, momen
     turn = root @ right.T
     k = len(turn)
     for some in _blocks(len(basis), k):
-        spread[some] = _packed(turn.T @ _unpacked(spread[some], k) @ turn)
+        spread[some] = _packed(turn.T @ unpacked(spread[some], k) @ turn)
     basis = left * size
     diagonal = np.cumsum(np.arange(1, k + 1)) - 1
     prior = (np.sum(basis**2, axis=0) + spread[:, diagonal].sum(axis=0)) / max(n_seen, 1)

@@ -17,7 +17,7 @@ from lacunar._codes import row_codes
 from lacunar._log import say
 from lacunar._products import row_product
 from lacunar.lowrank.base import Coding, SubspaceModel
-from lacunar.lowrank.em import Factors, Progress
+from lacunar.lowrank.em import Factors, Progress, less
 from lacunar.lowrank.labels import Alpha, fit_labels
 from lacunar.lowrank.parts import Parts, fit_columns_over, in_parts, row_blocks
 from lacunar.observed import Observed
@@ -31,10 +31,8 @@ Labelled = tuple[Observed, _Floats]  # rows, and labels (n, targets), NaN where 
 
 _COMPONENTS = 10  # of n_components=None
 _SAME_RANK = 1e-10  # as in the core
-_SPREADS, _LEAST_SPREAD = (
-    48,
-    1e-5,
-)  # edges of bins of variances that missing entries leave; the lowest, in units of the largest
+_SPREADS = 48  # edges of bins of variances that missing entries leave
+_LEAST_SPREAD = 1e-5  # the lowest, in units of the largest
 _CODED_ROWS = 2**14  # whose covariances are held at once
 _REWEIGHTED, _PRIOR_ROWS = 20, 2.0  # steps of the fit of variances, and rows that its prior is worth
 
@@ -180,7 +178,7 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         return columns, None if self._printed or not self.standardize else self.clip
 
     def _standardised(self, rows: Observed) -> Observed:
-        return standardised(rows, *self._columns())
+        return scale_columns(rows, *self._columns())
 
     # -- the fitted model -------------------------------------------------------------------------------------------
 
@@ -291,22 +289,13 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
 # -- steps over parts of the rows ---------------------------------------------------------------------------------
 
 
-def standardised(rows: Observed, columns: ColumnScale, clip: float | None) -> Observed:
-    """Rows with standardised columns, clipped."""
-    return scale_columns(rows, columns, clip)
-
-
 def code_labelled(
     part: Labelled, mean: _Floats, basis: _Floats, ridge: float, n_jobs: int | None
 ) -> tuple[_Floats, _Floats]:
     """Codes (n, d) of the rows less a mean, and labels (n, targets)."""
     rows, labels = part
-    blocks = [row_codes(_less(rows[some], mean), basis, ridge, n_jobs=n_jobs).code for some in row_blocks(rows)]
+    blocks = [row_codes(less(rows[some], mean), basis, ridge, n_jobs=n_jobs).code for some in row_blocks(rows)]
     return np.concatenate([np.zeros((0, basis.shape[1])), *blocks]), labels
-
-
-def _less(rows: Observed, mean: _Floats) -> Observed:
-    return rows.with_values(rows.values - mean[rows.indices]) if mean.any() else rows
 
 
 def packed_squares(weights: _Floats) -> _Floats:
@@ -332,7 +321,7 @@ def residual_sums(
     rows, labels = part
     made = Residuals(*(np.zeros((len(edges), edges.shape[1] + 1)) for _ in range(3)))
     for some in row_blocks(rows, _CODED_ROWS):
-        found = row_codes(_less(rows[some], mean), basis, ridge, inverse=bool(packed.any()), n_jobs=n_jobs)
+        found = row_codes(less(rows[some], mean), basis, ridge, inverse=bool(packed.any()), n_jobs=n_jobs)
         left = (labels[some] - shift - found.code @ weights) ** 2
         spread = found.inverse @ packed if packed.any() else np.zeros_like(left)
         for t in range(len(edges)):

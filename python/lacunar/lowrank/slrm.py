@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from numbers import Integral, Real
+from operator import attrgetter, itemgetter
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -14,9 +15,9 @@ from lacunar._random import generator
 from lacunar._snapshot import all_or_nothing
 from lacunar.lowrank.em import fit_als, fit_em
 from lacunar.lowrank.parts import Parts, Whole
-from lacunar.lowrank.regression import Labelled, Subspace, SubspaceRegression, standardised
+from lacunar.lowrank.regression import Labelled, Subspace, SubspaceRegression
 from lacunar.observed import Observed, ObservedFile
-from lacunar.observed.columns import ColumnScale
+from lacunar.observed.columns import ColumnScale, scale_columns
 from lacunar.observed.door import adopt_columns, agree_targets, columns_of
 
 _Floats = NDArray[np.float64]
@@ -227,10 +228,10 @@ class SLRMRegressor(SubspaceRegression):
 
     def _fit_parts(self, parts: Parts) -> SLRMRegressor:
         tables = parts.map(_opened, clone(self))
-        columns, targets = zip(*tables.each(_facts), strict=True)
+        columns, targets = zip(*tables.each(attrgetter("columns", "targets")), strict=True)
         self._check_rank(adopt_columns(self, list(columns)))
         self.one_target_ = agree_targets(list(targets))
-        self._fit_columns(tables.map(_rows_of))
+        self._fit_columns(tables.map(attrgetter("rows")))
         self._fit_label_means(*tables.total(_label_totals))
         table = tables.map(_ready, *self._columns(), self.label_mean_)
         del tables  # the rows as they came are not needed again
@@ -241,7 +242,7 @@ class SLRMRegressor(SubspaceRegression):
         """EM or ALS over parts of rows and labels; with finite lam1 the labels are columns of weight 1 / sqrt(lam1)."""
         joint = np.isfinite(float(self.lam1))
         weight = 1 / np.sqrt(float(self.lam1)) if joint else 0.0
-        tables = parts.map(append_labels, weight) if joint else parts.map(_rows_of)
+        tables = parts.map(append_labels, weight) if joint else parts.map(itemgetter(0))
         options: dict[str, Any] = {
             "rng": generator(self.random_state),
             "max_iter": self.max_iter,
@@ -285,7 +286,7 @@ class _Opened(NamedTuple):
 
     rows: Observed
     labels: _Floats
-    one_target: bool
+    targets: tuple[int, bool]  # how many, and whether y was a vector
     columns: tuple[int, Any]
 
 
@@ -295,16 +296,7 @@ def _opened(part: tuple[Any, Any], checker: SLRMRegressor) -> _Opened:
     checker = clone(checker)
     rows = checker._check_rows(table, reset=True)
     labels, one = checker._check_labels(y, rows)
-    return _Opened(rows, labels, one, columns_of(checker))
-
-
-def _facts(part: _Opened) -> tuple[tuple[int, Any], tuple[int, bool]]:
-    """What must agree with the other parts: columns, targets."""
-    return part.columns, (part.labels.shape[1], part.one_target)
-
-
-def _rows_of(part: _Opened | Labelled) -> Observed:
-    return part[0]
+    return _Opened(rows, labels, (labels.shape[1], one), columns_of(checker))
 
 
 def _label_totals(part: _Opened) -> tuple[_Floats, _Floats]:
@@ -314,4 +306,4 @@ def _label_totals(part: _Opened) -> tuple[_Floats, _Floats]:
 
 def _ready(part: _Opened, columns: ColumnScale, clip: float | None, label_mean: _Floats) -> Labelled:
     """Standardised rows and centred labels."""
-    return standardised(part.rows, columns, clip), part.labels - label_mean
+    return scale_columns(part.rows, columns, clip), part.labels - label_mean
