@@ -152,7 +152,7 @@ def inductive(arguments):
             updates = set()
             for name, known in (("grown", (None, None)), ("known", (points, pillars))):
                 sides = [KernelFunction("gaussian", points=p, ids=p) for p in known]
-                model = OnlineMatrixClassifier(*sides, step=0.3, prior=0.01, calibrate=False, experts=None)
+                model = OnlineMatrixClassifier(*sides, step=0.3, calibrate=False, experts=None)
                 seconds = 0.0
                 for chunk in np.array_split(np.arange(n * n), n):
                     part = [rows[k] for k in chunk], [cols[k] for k in chunk], y[chunk]

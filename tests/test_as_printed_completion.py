@@ -88,7 +88,7 @@ def test_growing_ids_take_the_numbers_of_algorithm_2():
     values = known.score_stream(i, j, y).values
     y_bar, _, _ = twin.printed(M, N, trials, 12.0, 0.5, 0.8, np.zeros(60))
     np.testing.assert_allclose(values, y_bar, rtol=1e-8, atol=1e-8)
-    grown = paper_learner(gamma=0.5, step="theory", horizon=100, d=12.0, n_ids=(5, 5), options="paper", random_state=0)
+    grown = paper_learner(gamma=0.5, step="theory", horizon=(100, 5, 5), d=12.0, options="paper", random_state=0)
     eye, step = np.eye(5), np.sqrt(12 * np.log(10) / 200)
     y_bar, _, _ = twin.printed(eye, eye, trials, 12.0, 0.5, step, np.zeros(60))
     np.testing.assert_allclose(grown.score_stream(i, j, y).values, y_bar, rtol=1e-8, atol=1e-8)
@@ -98,10 +98,10 @@ def test_growing_ids_take_the_numbers_of_algorithm_2():
     ("options", "match"),
     [
         ({"step": 1.5}, "step must be at most 1.*options='paper'"),
-        ({"options": "paper", "step": 1.5, "d": 4.0}, "n_ids must be given for d=4.0"),
+        ({"options": "paper", "step": 1.5, "d": 4.0}, "horizon must be .trials, rows, columns. for d=4.0"),
         ({"options": "paper", "step": "theory", "conservative": True}, "blocks must be"),
         ({"options": "paper", "experts": "auto"}, "experts must be None as printed"),
-        ({"n_ids": (0, 3)}, "n_ids must be"),
+        ({"horizon": (9, 0, 3)}, "horizon must be a number of trials or"),
     ],
 )
 def test_what_does_not_go_together(options, match):
@@ -110,12 +110,12 @@ def test_what_does_not_go_together(options, match):
 
 
 def test_a_model_file_keeps_the_word(tmp_path):
-    model = paper_learner(step=1.49, d=4.0, n_ids=(2, 2), options="paper", random_state=0).learn_one
+    model = paper_learner(step=1.49, d=4.0, horizon=(9, 2, 2), options="paper", random_state=0).learn_one
     learner = model.__self__
     for pair in ((0, 0, 1), (0, 1, -1)):
         model(*pair)
     save_model(learner, tmp_path / "m.lacunar")
     again = load_model(tmp_path / "m.lacunar")
-    assert again.get_params()["n_ids"] == (2, 2)
+    assert again.get_params()["horizon"] == (9, 2, 2)
     assert again.decision_one(1, 1) == learner.decision_one(1, 1)
     assert again.predict_one(1, 1) == learner.predict_one(1, 1)

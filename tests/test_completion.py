@@ -46,11 +46,11 @@ FORMS = {
     },
     "mixed": {"rows": Mix(Kernel(gram(M, 0)))},
     "conservative": {**sides(), "conservative": True, "step": 0.3},
-    "randomized": {**sides(), "randomized": True, "random_state": 0},
+    "randomized": {**sides(), "options": "paper", "step": 0.3, "d": 4.0, "random_state": 0},
     "auto": {**sides(), "experts": "auto"},
     "list": {"experts": [paper_learner(**sides()), paper_learner(gamma=0.5, step=0.2)]},
     "uncalibrated": {**sides(), "calibrate": False},
-    "prior": {"prior": 0.2, "gamma": 0.5, "unseen": "prior"},
+    "margin": {"gamma": 0.5},
 }
 every = pytest.mark.parametrize("options", FORMS.values(), ids=FORMS)
 ALL = [(i, j) for i in range(M) for j in range(N)]
@@ -127,7 +127,7 @@ def test_the_stream_may_be_cut_anywhere(options):
 @every
 def test_a_prediction_is_the_sign_of_its_value_and_changes_nothing(options):
     i, j, y = stream(120)
-    model = paper_learner(**{**options, "calibrate": False, "randomized": False}).partial_fit(i, j, y)
+    model = paper_learner(**{**options, "calibrate": False, "options": None}).partial_fit(i, j, y)
     before = pickle.dumps(model)
     predicted = [model.predict_one(*pair) for pair in ALL]
     assert pickle.dumps(model) == before
@@ -184,11 +184,11 @@ def test_unseen_policies():
     refusing = clone(model).set_params(unseen="raise").partial_fit(["a"], ["x"], [1])
     with pytest.raises(ValueError, match=r"cols must be ids known.*'y' at position 1.*unseen='grow'"):
         refusing.predict([("a", "x"), ("a", "y")])
-    prior = clone(model).set_params(unseen="prior", prior=-0.25).partial_fit(["a"], ["x"], [1])
-    assert prior.decision_function([("a", "x"), ("new", "x"), ("a", "y")])[1:].tolist() == [-0.25, -0.25]
-    assert prior.predict_one("new", "x") == -1
-    prior.learn_one("new", "x", 1)
-    assert prior.decision_one("new", "x") > -0.25
+    prior = clone(model).set_params(unseen="prior").partial_fit(["a"], ["x"], [1])
+    assert prior.decision_function([("a", "x"), ("new", "x"), ("a", "y")])[1:].tolist() == [0, 0]
+    assert prior.predict_one("new", "x") == 1
+    prior.learn_one("new", "x", -1)
+    assert prior.decision_one("new", "x") != 0
 
 
 def test_new_ids_bring_their_features():
@@ -277,7 +277,7 @@ def test_contradictions_cancel():
 
 def test_randomised_draws_belong_to_the_trial():
     i, j, y = stream()
-    model = paper_learner(randomized=True, random_state=3).partial_fit(i, j, y)
+    model = paper_learner(options="paper", step=0.3, d=4.0, horizon=(200, M, N), random_state=3).partial_fit(i, j, y)
     assert model.predict_one(0, 0) == model.predict_one(0, 0) == model.predict([(0, 0)])[0]
     shares = []
     for pair in ((0, 0), (0, 1)):

@@ -157,7 +157,6 @@ SIGNS = np.random.default_rng(1).choice([-1, 1], 150)
         {"step": 1.0, "step_scale": 1e300},
         {"step_scale": 1e6},
         {"gamma": 1e-300},
-        {"prior": 1e300},
         {"experts": "auto", "step_scale": 1e5},
         {"rows": KernelFunction(lambda a, b: 1e308 * (a == b) + (1e308 * a if a > 10 else 0.0))},
     ],

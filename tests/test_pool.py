@@ -252,11 +252,6 @@ def test_it_finds_a_matrix_of_rank_one():
     assert model.score((i[500:], j[500:]), signs[i, j][500:]) >= 0.8
 
 
-def test_options_that_are_not_for_a_pool():
-    with pytest.raises(ValueError, match="randomized must be False for the pool"):
-        OnlineMatrixClassifier(randomized=True).fit([(0, 0)], [1])
-
-
 @pytest.mark.parametrize(
     "damage",
     [

@@ -39,7 +39,6 @@ def learners(data):
         "no side information": {},
         "step_scale=.5": given | {"step_scale": 0.5},
         "step_scale=2": given | {"step_scale": 2.0},
-        "paper": paper | {"randomized": True, "random_state": 0},
         "paper, sign": paper,
     }
 

@@ -59,7 +59,6 @@ def cell(n: int, beta: float, seed: int) -> dict[str, float | None]:
         horizon=n * n,
         blocks=(data.row_clusters, data.column_clusters),
         calibrate=False,
-        tol=1e-6,
         experts=None,
     )
     with warnings.catch_warnings():
@@ -73,7 +72,7 @@ def cell(n: int, beta: float, seed: int) -> dict[str, float | None]:
     }
     if n <= DEFAULT_UP_TO:
         free = OnlineMatrixClassifier(
-            Graph(data.row_graph, "pinv"), Graph(data.column_graph, "pinv"), calibrate=False, tol=1e-6, experts=None
+            Graph(data.row_graph, "pinv"), Graph(data.column_graph, "pinv"), calibrate=False, experts=None
         )
         found["default"] = free.score_stream(i, j, y).error
     return found

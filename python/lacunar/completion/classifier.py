@@ -15,7 +15,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from lacunar._log import say
 from lacunar._random import generator
 from lacunar._snapshot import all_or_nothing
 from lacunar._stream import StreamScore
@@ -60,17 +59,14 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         "theory": sqrt(D log N / (2 horizon)) of Theorem 1, or gamma when conservative.
     step_scale : float, default=1.0
     d : {"neutral", "theory"} or float >= 1, default="neutral"
-        Quasi-dimension D, the scale of the first weights. "neutral": the first prediction is `prior`. "theory": the bound of Theorem 3 for `blocks`.
-    prior : float in (-1, inf), default=0.0
-        y_bar before anything is learned, for d="neutral"; the answer for unknown ids under unseen="prior".
+        Quasi-dimension D, the scale of the first weights. "neutral": the first y_bar is 0. "theory": the bound of Theorem 3 for `blocks`.
     conservative : bool, default=False
         Learn at mistakes only (y y_bar <= 0): for labels without noise.
-    horizon : int, default=None
-        Trials planned; needed by "fixed" and "theory" steps.
+    horizon : int or (int, int, int), default=None
+        Trials planned, needed by "fixed" and "theory" steps; or trials and, as Algorithm 2 wants them, the most rows m and columns n that
+        may come: the N = m + n of `d` and of these steps, which otherwise are the ids that the side information knows at the beginning.
     blocks : int, (int, int) or (row_classes, col_classes), default=None
         Blocks k x l of the matrix, or the class of every row and column; needed by "theory" (d="theory": the classes).
-    randomized : bool, default=False
-        Predict sign(y_bar - Y), Y uniform in (-gamma, gamma), as Theorem 1 has it. sign(y_bar) is right more often.
     thresholds : "auto", float or ascending floats, default=None
         Labels are ratings: one question "rating >= threshold" each. Classes are then 0..L, the number of thresholds reached; with
         "auto" the ratings themselves, those of the first batch (or `classes`), each but the lowest a threshold.
@@ -82,19 +78,13 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Fit P(y = 1) as a logistic curve in y_bar, online. False: streams run up to three times faster. A pool needs no curve.
     unseen : {"grow", "raise", "prior"}, default="grow"
         Cold start: what predictions about ids without observations or side information do. "grow": use what the side
-        information says of them, an error where it says nothing; "raise": ValueError; "prior": the prior.
+        information says of them, an error where it says nothing; "raise": ValueError; "prior": y_bar = 0, or the pool's prior.
     options : {"paper"}, default=None
         "paper" is Algorithm 1 (2 where ids come) as printed: `step` a number or "theory", uncapped; `d` a number or "theory"; sign(y_bar - Y)
-        with Y uniform, or 0 when conservative. Exact ties: updates at y y_bar < gamma as printed, but at y y_bar <= 0 when conservative:
+        with Y uniform in (-gamma, gamma), which is right less often than sign(y_bar), or 0 when conservative. Exact ties: updates at y y_bar < gamma as printed, but at y y_bar <= 0 when conservative:
         the proof of (6) needs one at every mistake, and sign(0) counts as +1. docs/as-printed.md lists what else differs.
-    n_ids : (int, int), default=None
-        Rows m and columns n at most, as Algorithm 2 wants them: the N = m + n of `d` and of "fixed" and "theory" steps. None: those that
-        the side information knows at the beginning.
-    tol : float, default=1e-10
-        Relative error of y_bar + 1.
-    verbose : int, default=0
     random_state : int, RandomState or None, default=None
-        For randomized=True.
+        For the draws Y of options="paper".
 
     Attributes
     ----------
@@ -136,19 +126,14 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         "step": [StrOptions({"anytime", "fixed", "theory"}), Interval(Real, 0, None, closed="neither")],
         "step_scale": [Interval(Real, 0, None, closed="neither")],
         "d": [StrOptions({"neutral", "theory"}), Interval(Real, 1, None, closed="left")],
-        "prior": [Interval(Real, -1, None, closed="neither")],
         "conservative": ["boolean"],
-        "horizon": [Interval(Integral, 1, None, closed="left"), None],
+        "horizon": [Interval(Integral, 1, None, closed="left"), tuple, None],
         "blocks": [Interval(Integral, 1, None, closed="left"), tuple, None],
-        "randomized": ["boolean"],
         "thresholds": [StrOptions({"auto"}), Real, "array-like", None],
         "experts": [StrOptions({"pool", "auto"}), list, None],
         "calibrate": ["boolean"],
         "unseen": [StrOptions({"grow", "raise", "prior"})],
         "options": [StrOptions({"paper"}), None],
-        "n_ids": [tuple, None],
-        "tol": [Interval(Real, 0, 1e-2, closed="neither")],
-        "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
 
@@ -161,19 +146,14 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         step: Any = "anytime",
         step_scale: float = 1.0,
         d: Any = "neutral",
-        prior: float = 0.0,
         conservative: bool = False,
-        horizon: int | None = None,
+        horizon: int | tuple[int, int, int] | None = None,
         blocks: Any = None,
-        randomized: bool = False,
         thresholds: Any = None,
         experts: Any = "pool",
         calibrate: bool = True,
         unseen: str = "grow",
         options: str | None = None,
-        n_ids: tuple[int, int] | None = None,
-        tol: float = 1e-10,
-        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         self.rows = rows
@@ -182,19 +162,14 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.step = step
         self.step_scale = step_scale
         self.d = d
-        self.prior = prior
         self.conservative = conservative
         self.horizon = horizon
         self.blocks = blocks
-        self.randomized = randomized
         self.thresholds = thresholds
         self.experts = experts
         self.calibrate = calibrate
         self.unseen = unseen
         self.options = options
-        self.n_ids = n_ids
-        self.tol = tol
-        self.verbose = verbose
         self.random_state = random_state
 
     # -- learning -----------------------------------------------------------------------------------------------------
@@ -410,8 +385,6 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         signs, coding = read_y(y, len(rows), known, coding.thresholds, classes)
         stream = (rows, cols), signs, self.calibrate, self._signs
         trials = self._adopted(model, coding, lambda: model.learn(*stream, values=values or self._draws))
-        if self.verbose:
-            say(self.verbose, "%d pairs: %d mistakes, %d updates", model.n_seen, model.n_mistakes, model.n_updates)
         return trials, signs
 
     def _at_work(self, y: Any, classes: Any) -> tuple[Model, Coding]:
@@ -545,7 +518,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def predict_one(self, row: Hashable, col: Hashable) -> Any:
         """The label predicted for one pair: the sign of `decision_one`.
 
-        With randomized=True the draw belongs to the trial: asking again gives the same answer until something is learned. With
+        As printed the draw belongs to the trial: asking again gives the same answer until something is learned. With
         calibrate=False and no experts the value is not computed, only on which side of 0 it lies: a third to a fifth of the work.
 
         Parameters
@@ -659,7 +632,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     @property
     def _draws(self) -> bool:
         """Whether predictions are against a random threshold: as printed, unless updates are conservative."""
-        return not self.conservative if self.options == "paper" else self.randomized
+        return self.options == "paper" and not self.conservative
 
     # -- counts -----------------------------------------------------------------------------------------------------
 
@@ -712,7 +685,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         n_tasks = 1 if thresholds is None else len(thresholds)
         classes = np.array([-1, 1]) if thresholds is None else np.arange(n_tasks + 1)
         coding = Coding(classes if levels is None else levels, thresholds is not None, thresholds)
-        model = PoolModel(self, n_tasks) if self._pooled else Model(self._experts(), n_tasks, tol=self.tol)
+        model = PoolModel(self, n_tasks) if self._pooled else Model(self._experts(), n_tasks)
         return model, coding
 
     @property

@@ -145,32 +145,29 @@ class Member:
         rows: IdTable,
         cols: IdTable,
         tuning: Tuning,
-        *,
-        prior: float,
-        tol: float,
         sides: tuple[SideState, SideState] | None = None,
     ) -> None:
-        self.rows, self.cols, self.tuning, self.prior = rows, cols, tuning, prior
-        self.engine = Engine(*(sides or (rows.side, cols.side)), tuning.log_scale, tol=tol)
+        self.rows, self.cols, self.tuning = rows, cols, tuning
+        self.engine = Engine(*(sides or (rows.side, cols.side)), tuning.log_scale)
 
     def score(self, i: int, j: int) -> float:
-        """y_bar of one pair; the prior for a pair without a vertex."""
+        """y_bar of one pair; 0 for a pair without a vertex."""
         if UNKNOWN in (i, j):
-            return self.prior
+            return 0.0
         self.engine.grow()
         return float(self.engine.score(i, j))
 
     def sign(self, i: int, j: int) -> int:
         """Sign of `score`, 0 counting as +1."""
         if UNKNOWN in (i, j):
-            return 1 if self.prior >= 0 else -1
+            return 1
         self.engine.grow()
         return self.engine.decide(i, j, 1.0, 0.0)[0]
 
     def scores(self, i: Vertices, j: Vertices) -> Floats:
         """y_bar of pairs (n,)."""
         self.engine.grow()
-        made = np.full(len(i), self.prior)
+        made = np.zeros(len(i))
         known = (i != UNKNOWN) & (j != UNKNOWN)
         if known.any():
             made[known] = self.engine.scores(np.ascontiguousarray(i[known]), np.ascontiguousarray(j[known]))
@@ -230,7 +227,7 @@ class Model:
     one member after the other.
     """
 
-    def __init__(self, experts: Sequence[Any], n_tasks: int, *, tol: float) -> None:
+    def __init__(self, experts: Sequence[Any], n_tasks: int) -> None:
         tables: dict[tuple[int, str], IdTable] = {}
         for each in experts:
             for name, described in (("rows", each.rows), ("cols", each.cols)):
@@ -240,8 +237,7 @@ class Model:
         tunings = [tune(each, rows.side, cols.side) for each, (rows, cols) in zip(experts, sides, strict=True)]
         self._begin(list(tables.values()), n_tasks)
         self.members = [
-            [Member(*sides[e], tunings[e], prior=float(each.prior), tol=tol) for e, each in enumerate(experts)]
-            for _ in range(n_tasks)
+            [Member(*tables, tuning) for tables, tuning in zip(sides, tunings, strict=True)] for _ in range(n_tasks)
         ]
         self.gammas = np.array([each.gamma for each in tunings])
         self.hedges = [Hedge(len(experts)) for _ in range(n_tasks)]

@@ -248,20 +248,11 @@ class PoolModel(Model):
         self._same = alike and min(each.d for each in self.known) > 0
         self._graph = self._same and self.known[0].adjacency is not None
         self._kin = self._same or (rows.alike and cols.alike and rows.base == cols.base)
-        if options.randomized:
-            raise ValueError(
-                "randomized must be False for the pool; got True. Pass experts=None for the learner of the paper."
-            )
         tuning = tune(options, rows.side, cols.side)
         states = _mixed(rows.side), _mixed(cols.side)
         few = rows.side.size + cols.side.size <= _MOST_VERTICES
         taking_part = few and (self._graph or any(each.is_kernel for each in self.known))
-        self.members = [
-            [Member(rows, cols, tuning, prior=float(options.prior), tol=options.tol, sides=states)]
-            if taking_part
-            else []
-            for _ in range(n_tasks)
-        ]
+        self.members = [[Member(rows, cols, tuning, states)] if taking_part else [] for _ in range(n_tasks)]
         self.gammas = np.array([tuning.gamma])
         self.curves = [OnlineLogistic(tuning.gamma) for _ in range(n_tasks)]
         self._make_pools(n_tasks)

@@ -48,20 +48,21 @@ def tune(options: Any, rows: SideState, cols: SideState) -> Tuning:
     step = "theory" if paper and options.step in ("anytime", "fixed") else options.step
     d = "theory" if paper and options.d == "neutral" else options.d
     check_together(options, step, d)
-    size = sum(options.n_ids) if options.n_ids else rows.size + cols.size
+    n_trials, *ids = options.horizon if isinstance(options.horizon, tuple) else (options.horizon,)
+    size = sum(ids) if ids else rows.size + cols.size
     blocks = _blocks(options.blocks)
     gamma = 1.0 / math.sqrt(min(blocks)) if options.gamma == "theory" else float(options.gamma)
     quasi_dimension = _quasi_dimension(d, options.blocks, rows, cols)
     if quasi_dimension is not None:
         if size == 0:
             raise ValueError(
-                f"n_ids must be given for d={d!r} where ids are not known at the beginning; got None. Pass the most rows and "
-                "columns that may come, or use d='neutral' with prior=."
+                f"horizon must be (trials, rows, columns) for d={d!r} where ids are not known at the beginning; got {options.horizon!r}. "
+                "Pass the most rows and columns that may come, or use d='neutral'."
             )
         log_scale = math.log(quasi_dimension / size)
     else:
-        log_scale = math.log1p(options.prior) - math.log(_mean_square(rows, cols))
-    schedule, number = _steps(options, step, gamma, quasi_dimension or float(size), size)
+        log_scale = -math.log(_mean_square(rows, cols))
+    schedule, number = _steps(options, step, gamma, quasi_dimension or float(size), size, n_trials)
     return Tuning(gamma, log_scale, schedule, number, bool(options.conservative), paper and not options.conservative)
 
 
@@ -74,10 +75,11 @@ def check_together(options: Any, step: Any, d: Any) -> None:
         raise ValueError(
             f"step must be at most 1, where the defaults were measured; got {step}. Pass options='paper' for a larger one."
         )
-    if options.n_ids is not None and not (
-        len(options.n_ids) == 2 and all(_is_count(n) and n >= 1 for n in options.n_ids)
-    ):
-        raise ValueError(f"n_ids must be (rows, columns), two whole numbers of at least 1; got {options.n_ids!r}.")
+    plan = options.horizon
+    if isinstance(plan, tuple) and not (len(plan) == 3 and all(_is_count(n) and n >= 1 for n in plan)):
+        raise ValueError(
+            f"horizon must be a number of trials or (trials, rows, columns), whole numbers of at least 1; got {plan!r}."
+        )
     blocks = options.blocks
     if isinstance(blocks, tuple) and not (len(blocks) == 2 and all(_is_part(part) for part in blocks)):
         raise ValueError(f"blocks must be (k, l) or (row_classes, col_classes); got {blocks!r}.")
@@ -87,8 +89,6 @@ def check_together(options: Any, step: Any, d: Any) -> None:
         raise ValueError(
             f"blocks must be (row_classes, col_classes) for d='theory', the class of every row and column; got {blocks!r}."
         )
-    if d != "neutral" and options.prior != 0:
-        raise ValueError(f"prior must be 0 unless d='neutral': d settles the first score; got prior={options.prior!r}.")
 
 
 def _blocks(blocks: Any) -> tuple[int, int]:
@@ -128,7 +128,9 @@ def _mean_square(rows: SideState, cols: SideState) -> float:
     return (means[0] + means[1]) / 2
 
 
-def _steps(options: Any, step: Any, gamma: float, quasi_dimension: float, size: int) -> tuple[str, float]:
+def _steps(
+    options: Any, step: Any, gamma: float, quasi_dimension: float, size: int, n_trials: Any
+) -> tuple[str, float]:
     """Schedule and its number; but as printed, the theory's step is cut to 1, where its proof has long stopped to hold."""
     if step == "anytime":
         return "anytime", float(options.step_scale)
@@ -138,16 +140,16 @@ def _steps(options: Any, step: Any, gamma: float, quasi_dimension: float, size: 
         return "constant", gamma
     if size == 0:
         raise ValueError(
-            f"n_ids must be given for step={step!r} where ids are not known at the beginning; got None. Pass the most rows "
-            "and columns that may come, or use step='anytime' or a number."
+            f"horizon must be (trials, rows, columns) for step={step!r} where ids are not known at the beginning; got "
+            f"{options.horizon!r}. Pass the most rows and columns that may come, or use step='anytime' or a number."
         )
     scale = 1.0 if step == "theory" else float(options.step_scale)
-    number = scale * math.sqrt(max(quasi_dimension, 1.0) * math.log(max(size, 3)) / (2.0 * options.horizon))
+    number = scale * math.sqrt(max(quasi_dimension, 1.0) * math.log(max(size, 3)) / (2.0 * n_trials))
     if options.options == "paper":
         return "constant", number
     if number > 1:
         warnings.warn(
-            f"the step for horizon={options.horizon} would be {number:.3g}; cut to 1. Theorem 1 says nothing for so few "
+            f"the step for horizon={n_trials} would be {number:.3g}; cut to 1. Theorem 1 says nothing for so few "
             "trials: use step='anytime'.",
             UserWarning,
             stacklevel=2,

@@ -139,7 +139,10 @@ def _pairs(params: Values, state: Values) -> Stored:
             tables.append({**rest, "side": _side(table["side"], table["base"])})
         fresh = [table["fresh"] for table in learned["tables"]]
         state = {**state, "state_": {**learned, "tables": tables, "fresh": fresh}}
-    return "lacunar.OnlineMatrixClassifier", params, state
+    if params.get("n_ids"):
+        params["horizon"] = (params["horizon"] or 1, *params["n_ids"])
+    gone = ("n_ids", "prior", "randomized", "tol", "verbose")
+    return "lacunar.OnlineMatrixClassifier", {name: v for name, v in params.items() if name not in gone}, state
 
 
 def _side(saved: Values, n_begun: int) -> Values:
