@@ -121,7 +121,6 @@ MODELS = {
     "regressor, online": KarmaOnlineRegressor(2.5, loss="absolute", random_state=0),
     "classifier CV": KarmaClassifierCV(gammas=(1, 2), Cs=(1.0, 10.0), cv=3, random_state=0),
     "classifier CV, auto": KarmaClassifierCV(options=None),
-    "classifier CV, logistic": KarmaClassifierCV(gammas=(2,), Cs=(1.0,), refit_loss="logistic", random_state=0),
     "classifier CV, average": KarmaClassifierCV(gammas=(1, 2), Cs=(1.0, 10.0), cv=3, average=2, random_state=0),
     "regressor CV": KarmaRegressorCV(gammas=(1, 2), cv=3, random_state=0),
     "regressor CV, auto": KarmaRegressorCV(options=None),

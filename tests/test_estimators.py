@@ -63,7 +63,6 @@ ESTIMATORS = [
     KarmaOnlineRegressor(2.5, loss="absolute", max_iter=20, random_state=0),
     KarmaClassifierCV(),
     KarmaClassifierCV(cv=3, random_state=0, average=2),
-    KarmaClassifierCV(gammas=(2,), Cs=(1.0,), refit_loss="logistic", random_state=0),
     KarmaRegressorCV(),
     KarmaRegressorCV(cv="holdout", random_state=0),
     KarmaClassifierCV(options=None),

@@ -115,8 +115,6 @@ def test_search_on_a_subsample_fits_all_rows():
     search = KarmaClassifierCV(max_search_rows=30, random_state=0).fit(X, y > 0)
     assert search.race_.rows_.shape == X.shape
     assert set(search.cv_results_["n_rows"]) == {30, 80}
-    again = KarmaClassifierCV(max_search_rows=30, random_state=0, refit_loss="hinge", average=2).fit(X, y > 0)
-    assert [model.n_rows_seen_ for model in again.estimators_] == [80, 80]
 
 
 def test_verbose_search_says_where_it_is(caplog):
@@ -131,8 +129,6 @@ def test_probabilities(classes):
     codes = np.digitize(y, np.quantile(y, np.arange(1, classes) / classes))
     models = [
         KarmaClassifier(loss="logistic"),
-        KarmaClassifierCV(gammas=(2,), Cs=(0.1, 1.0), refit_loss="logistic", random_state=0),
-        KarmaClassifierCV(gammas=(2,), Cs=(0.1, 1.0), refit_loss="hinge", random_state=0),
         KarmaClassifierCV(),
         KarmaClassifierCV(options=None),
         CalibratedClassifierCV(KarmaClassifier(), cv=3),

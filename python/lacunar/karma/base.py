@@ -150,12 +150,6 @@ class KarmaBase(BaseEstimator):  # type: ignore[misc]
         """Values (m, outputs) at standardised rows."""
         return self._live_engine().decide(rows, n_threads=thread_count(self.n_jobs))
 
-    def _n_outputs(self) -> int:
-        """One for two classes, else one a class; for numbers one a target."""
-        if hasattr(self, "classes_"):
-            return len(self.classes_) if len(self.classes_) > 2 else 1
-        return int(np.size(self.intercept_))
-
     def _check_loaded(self) -> None:
         """Stored rows and engines of as many outputs as there are classes, or targets."""
         if "kernel_" not in vars(self):
@@ -338,11 +332,11 @@ def label_of(values: _Floats, classes: NDArray[Any]) -> NDArray[Any]:
 def _gives_probabilities(estimator: Any) -> bool:
     """Always, but for models stored by older versions that had none."""
     fitted = "classes_" in vars(estimator)
-    return not fitted or len(estimator.classes_) == 1 or estimator.loss == "logistic" or estimator._calibrated()
+    return not fitted or len(estimator.classes_) == 1 or estimator._calibrated() or estimator._logistic()
 
 
 class KarmaLabels(ScoresFiles, ClassifierMixin):  # type: ignore[misc]
-    """Labels and probabilities from values: what the batch and the online classifier answer."""
+    """Labels and probabilities from the values of `_evaluate`: what every classifier here answers."""
 
     @over_files
     def decision_function(self, X: Any) -> _Floats:
@@ -373,18 +367,34 @@ class KarmaLabels(ScoresFiles, ClassifierMixin):  # type: ignore[misc]
         """
         return label_of(self.decision_function(X), self.classes_)
 
+    def _n_outputs(self) -> int:
+        """Values of a row: one for two classes, else one a class."""
+        return len(self.classes_) if len(self.classes_) > 2 else 1
+
     def _calibrated(self) -> bool:
         """Whether there is what `_calibration` needs."""
-        raise NotImplementedError
+        return "calibration_" in vars(self)
 
     def _calibration(self) -> _Floats:
-        """a and b = 0 (1 + outputs,)."""
-        raise NotImplementedError
+        """a and b (1 + outputs,)."""
+        calibration: _Floats = self.calibration_
+        return calibration
+
+    def _logistic(self) -> bool:
+        """Whether the values are logits by the loss."""
+        return bool(self.loss == "logistic")
+
+    def _check_loaded(self) -> None:
+        super()._check_loaded()
+        if "calibration_" in vars(self) and len(self.calibration_) != self._n_outputs() + 1:
+            raise ValueError(
+                f"calibration_ must have {self._n_outputs() + 1} numbers; got {len(self.calibration_)}. Fit again"
+            )
 
     @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
     @over_files
     def predict_proba(self, X: Any) -> _Floats:
-        """Probabilities of the classes: softmax(e^a F) of the values F, a fitted to rows that were left out.
+        """Probabilities of the classes: softmax(e^a F + b) of the values F, a and b (0 but in a search) fitted to rows that were left out.
 
         A batch learner with `loss="logistic"` gives those of the loss: 1 / (1 + e^-F); for more than two classes one against the rest, divided by
         their sum.
@@ -405,7 +415,11 @@ class KarmaLabels(ScoresFiles, ClassifierMixin):  # type: ignore[misc]
 
 
 class KarmaNumbers(ScoresFiles, RegressorMixin):  # type: ignore[misc]
-    """Numbers from values: what the batch and the online regressor answer."""
+    """Numbers from the values of `_evaluate`: what every regressor here answers."""
+
+    def _n_outputs(self) -> int:
+        """Values of a row: one a target."""
+        return int(np.size(self.intercept_))
 
     @over_files
     def predict(self, X: Any) -> _Floats:

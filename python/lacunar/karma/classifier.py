@@ -303,15 +303,3 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
     def _keep(self, rows: Observed, coef: _Floats, index: NDArray[np.intp], codes: NDArray[np.intp]) -> None:
         self._keep_rows(rows, coef, index)
         self.n_support_ = np.bincount(codes[np.any(coef != 0, axis=1)], minlength=len(self.classes_))
-
-    def _calibrated(self) -> bool:
-        return "calibration_" in vars(self)
-
-    def _calibration(self) -> _Floats:
-        return self.calibration_
-
-    def _check_loaded(self) -> None:
-        super()._check_loaded()
-        outputs = self._n_outputs() if "classes_" in vars(self) else 0
-        if "calibration_" in vars(self) and len(self.calibration_) != outputs + 1:
-            raise ValueError(f"calibration_ must have {outputs + 1} numbers; got {len(self.calibration_)}. Fit again")

@@ -8,17 +8,16 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_context
+from sklearn.base import BaseEstimator, _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar._log import say
 from lacunar._snapshot import all_or_nothing
-from lacunar.karma.base import KarmaBatch, class_weights, label_of, weighted_rows
+from lacunar.karma.base import KarmaBatch, KarmaLabels, KarmaNumbers, class_weights, weighted_rows
 from lacunar.karma.calibrate import fit_calibration, probabilities, scaled
-from lacunar.karma.classifier import LOSSES, KarmaClassifier
+from lacunar.karma.classifier import KarmaClassifier
 from lacunar.karma.expand import check_expansion, expand
 from lacunar.karma.race import (
     CS,
@@ -35,7 +34,7 @@ from lacunar.karma.race import (
     results_table,
 )
 from lacunar.karma.regressor import KarmaRegressor
-from lacunar.karma.scoring import Split, choose_C, drawn_order, make_splits
+from lacunar.karma.scoring import Split, drawn_order, make_splits
 from lacunar.karma.solvers import one_vs_rest
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
@@ -60,7 +59,6 @@ _EXACT = 5000  # rows to which the winners are fitted over the whole Gram
 _MANY = 20_000  # rows above which a weight table is fitted, and no Gram
 _HELD_OUT = 0.02  # share of many rows, _MOST_HELD_OUT at most, that decides between two tables
 _MOST_HELD_OUT = 20_000
-_LOSS_CS = 10.0 ** np.arange(-3, 4)  # of refit_loss, whose models are fitted anew for each
 
 
 class Learned(NamedTuple):
@@ -71,15 +69,15 @@ class Learned(NamedTuple):
 
 
 class KarmaSearch(BaseEstimator):  # type: ignore[misc]
-    """A race of kernels and C; the winners are in `race_`, or, refitted with another loss or to many rows, in `estimators_`."""
+    """A race of kernels and C; the winners are in `race_`, or, of many rows, one of them is in `estimators_`."""
 
     columns_: list[Any]
     expansions_: dict[Any, dict[str, Any]]
-    _refit_best: Any
     _model: Any
     _fitted: Any
     _values_of: Any
     _loss_of: Any
+    _n_outputs: Any
 
     _held: ClassVar[dict[str, Rule]] = {
         **{name: Number(finite=False) for name in ("best_score_", "zero_imputation_score_")},
@@ -124,9 +122,8 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
         loss_weight: _Floats,
         splits: list[Split] | None,
         codes: Any = None,
-        refit: str | None = None,
     ) -> Learned:
-        """Race and report; the winners are fitted to all rows by the race, or as models: many rows, another loss."""
+        """Race and report; the race fits the winners to all rows, or, of many rows, the best one is fitted as a model."""
         for name in ("race_", "estimators_", "expansions_", "columns_", "calibration_"):
             self.__dict__.pop(name, None)
         many = len(weight) > _MANY
@@ -138,25 +135,17 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
         )
         race.set_params(screen_rows=min(race.screen_rows, race.race_rows))
         tables = [PLAIN, *race.fit_expansions(rows, order, ("gaussian", "levels") if auto else ())]
-        grid = self._grid(tables, radial=auto and refit is None, many=many)
+        grid = self._grid(tables, radial=auto, many=many)
         unit = float(np.sqrt(np.average(np.square(targets).mean(axis=1), weights=weight))) or 1.0
         data = Data(Rows(rows, None), targets / unit, loss_weight, splits)
         self.n_iter_ = 1
-        if many and refit is None:
+        if many:
             return self._fit_many(X, y, targets, weight, order, grid, race.heats(data, order, grid), unit)
-        if refit is None:
-            values = race.run(data, order, grid, None)
-            race.coef_, race.offset_ = race.coef_ * unit, race.offset_ * unit
-            self.columns_, self.race_ = list(scale), race
-            self._report(grid, race.chosen_, unit)
-            return Learned(values * unit, np.arange(len(weight)))
-        self.columns_, self.expansions_ = list(scale), race.expansions_
-        trials = race.heats(data, order, grid)[: int(self.average)]
-        found: Learned = self._refit_best(X, y, weight, codes, trials)
-        self.n_iter_ = max(model.n_iter_ for model in self.estimators_)
-        chosen = [{**described(trial), "C": model.C} for trial, model in zip(trials, self.estimators_, strict=True)]
-        self._report(grid, chosen, unit)
-        return found
+        values = race.run(data, order, grid, None)
+        race.coef_, race.offset_ = race.coef_ * unit, race.offset_ * unit
+        self.columns_, self.race_ = list(scale), race
+        self._report(grid, race.chosen_, unit)
+        return Learned(values * unit, np.arange(len(weight)))
 
     def _grid(self, tables: list[str], *, radial: bool, many: bool) -> Grid:
         """Kernels on these tables; for many rows only those of small weight tables."""
@@ -221,16 +210,14 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
         return Learned(values, held)
 
     def _model_params(self, trial: Trial) -> dict[str, Any]:
-        """Parameters of a refitted model."""
+        """Parameters of a model of one kernel on the table itself."""
         names = ("count_scale", "standardize", "sparse_missing", "random_state", "n_jobs")
         shared = {name: getattr(self, name) for name in names}
-        if trial.entry.table != PLAIN:  # columns are standardised before they are expanded, and not after
-            shared["standardize"] = False
         kernel = {name: trial.entry.options[name] for name in ("gamma", "normalize", "degree")}
         return {**kernel, "indicators": bool(trial.entry.options["indicators"]), "C": trial.C, **shared}
 
     def _table_of(self, X: Observed, kind: str | None) -> Observed:
-        """The table a model on `kind` reads."""
+        """The table a model reads: an expanded one in files of version 0.1.0."""
         if kind is None:
             return X
         return expand(scale_columns(X, ColumnScale(*self.columns_)), self.expansions_[kind])
@@ -240,20 +227,11 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
         d: Any = getattr(self, "n_features_in_", None)
         if "columns_" in vars(self) and len(self.columns_):
             check_parts(dict(zip(COLUMNS, self.columns_, strict=True)), COLUMNS, "columns_", {"d": d})
-        outputs = self._n_outputs()
         race = vars(self).get("race_")
-        if race is not None and (race.rows_.shape[1] != d or len(race.offset_) != outputs):
+        if race is not None and (race.rows_.shape[1] != d or len(race.offset_) != self._n_outputs()):
             raise ValueError("race_ must be of the columns and targets of the search; it is not. Fit again")
-        if "calibration_" in vars(self) and len(self.calibration_) != outputs + 1:
-            raise ValueError(f"calibration_ must have {outputs + 1} numbers; got {len(self.calibration_)}. Fit again")
         if "estimators_" in vars(self):
             self._check_models(d)
-
-    def _n_outputs(self) -> int:
-        """Values of a row: one for two classes, else one a class; for numbers one a target."""
-        if "classes_" in vars(self):
-            return len(self.classes_) if len(self.classes_) > 2 else 1
-        return int(np.size(getattr(self, "intercept_", 0.0)))
 
     def _check_models(self, d: Any) -> None:
         widths = dict[str | None, int]({None: 1})
@@ -269,7 +247,7 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
                     f"estimators_ must be of the columns and classes of the search; {model!r} is not. Fit again"
                 )
 
-    def _values(self, X: Any) -> _Floats:
+    def _evaluate(self, X: Any) -> _Floats:
         """Values (m, outputs) at rows X: of the race, or means over `estimators_`."""
         check_is_fitted(self)
         if "race_" in vars(self):
@@ -295,12 +273,7 @@ def _imputes_zero(entry: Entry) -> bool:
     return linear and entry.table == PLAIN and not options["indicators"]
 
 
-def _gives_probabilities(search: KarmaClassifierCV) -> bool:
-    """Always, but after a fit by an older version that had none."""
-    return "classes_" not in vars(search) or "calibration_" in vars(search) or search.refit_loss == "logistic"
-
-
-class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
+class KarmaClassifierCV(KarmaLabels, KarmaSearch):
     """Kernel classifier whose kernels and C are chosen by exact leave-one-out, with probabilities.
 
     Kernels race: all of them on 400 rows, the better ones on `max_search_rows` with a line search in C, and of those the `average` best
@@ -312,7 +285,7 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
     gammas : sequence of float, default=(1, 2, 3, 4)
         Values of gamma; 1 (imputation by the column mean) is always tried too.
     Cs : sequence of float, default=None
-        Values of C, along which the line search goes. None is half decades from 1e-4 to 1e5 (for `refit_loss` decades from 1e-3 to 1e3).
+        Values of C, along which the line search goes. None is half decades from 1e-4 to 1e5.
     indicators : sequence of bool, default=(False, True)
         Kernels without and with the observed-indicator part.
     normalize : sequence of {"trace", "cosine", None}, default=("trace", "cosine")
@@ -325,10 +298,6 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
         centred.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes by label; "balanced" gives all classes the same total weight.
-    tol : float, default=1e-3
-        Relative duality gap at which the iterative losses of `refit_loss` stop.
-    max_iter : int, default=1000
-        Their most passes over the rows.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
     n_jobs : int, default=None
@@ -346,9 +315,6 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
         "auto" adds to the kernels of KARMA their squares for gamma 1 and 2; all of these on columns that are expanded, missing entries stay
         missing: a Gaussian of every column's values, and one indicator a level where a column has at most 8; and Gaussian and
         Laplace kernels of rows filled by column means, beside their masks. None is KARMA's kernels alone.
-    refit_loss : {"squared", "hinge", "squared_hinge", "logistic", "crammer_singer"} or None, default=None
-        Loss of the final model; C is then chosen anew on 5 folds, by log loss for "logistic" and by the error for the others.
-        None is "squared".
     random_state : int, RandomState or None, default=None
         Draws the rows of "holdout", folds and the subsample, and orders those of "primal". None is a fixed draw.
     verbose : int, default=0
@@ -361,7 +327,7 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
     race_ : KernelRace
         The averaged kernels, fitted to all rows; but
     estimators_ : list of KarmaClassifier
-        instead of it with `refit_loss`, or above 20,000 rows.
+        instead of it above 20,000 rows.
     chosen_ : list of dict
         Kernels and their C, best first.
     best_params_ : dict
@@ -377,7 +343,7 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
     calibration_ : ndarray of shape (2,) or (k + 1,)
         a and b of `predict_proba`.
     n_iter_ : int
-        Iterations of the final models, the largest; 1 in closed form.
+        Iterations of the final model; 1 in closed form.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (d,)
         Only when X has column names.
@@ -410,10 +376,7 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **KarmaSearch._parameter_constraints,
-        "refit_loss": [StrOptions(set(LOSSES)), None],
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
@@ -430,9 +393,6 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
         max_search_rows: int = 1000,
         average: int = 4,
         options: Literal["auto"] | None = "auto",
-        refit_loss: Literal["squared", "hinge", "squared_hinge", "logistic", "crammer_singer"] | None = None,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
         sparse_missing: Literal["absent", "nan"] = "absent",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -449,9 +409,6 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
         self.max_search_rows = max_search_rows
         self.average = average
         self.options = options
-        self.refit_loss = refit_loss
-        self.tol = tol
-        self.max_iter = max_iter
         self.sparse_missing = sparse_missing
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -482,32 +439,11 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
         # A row of weight 0 may have a label of its own: it is given any code and takes part in nothing.
         every = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
         splits = make_splits(self.cv, labels, every, index, self.random_state)
-        targets, refit = one_vs_rest(codes, len(self.classes_)), self._other_loss()
-        found = self._search(some, target, targets, weight, weight * balance, splits, codes, refit)
-        if len(self.classes_) > 1 and refit != "logistic":
+        targets = one_vs_rest(codes, len(self.classes_))
+        found = self._search(some, target, targets, weight, weight * balance, splits, codes)
+        if len(self.classes_) > 1:
             self.calibration_ = fit_calibration(found.values, codes[found.rows], (weight * balance)[found.rows])
         return self
-
-    def _other_loss(self) -> str | None:
-        """The loss of the models that are refitted; none for one class, and none where the race has fitted them."""
-        return None if self.refit_loss == "squared" or len(self.classes_) == 1 else self.refit_loss
-
-    def _refit_best(
-        self, X: Observed, y: NDArray[Any], weight: _Floats, codes: NDArray[np.intp], trials: list[Trial]
-    ) -> Learned:
-        """Models with another loss and with the kernels of the race, each with a C of its own."""
-        tables = {kind: self._table_of(X, kind) for kind in {each["expand"] for each in map(described, trials)}}
-        each = weight * class_weights(self.class_weight, self.classes_, codes, weight)
-        Cs = np.sort(np.asarray(_LOSS_CS if self.Cs is None else self.Cs, dtype=np.float64))
-        self.estimators_, values = [], []
-        for trial in trials:
-            model, rows = self._model(trial), tables[described(trial)["expand"]]
-            model.C, left_out, kept = choose_C(
-                model, rows, codes, each, Cs, int(self.max_search_rows), self.random_state
-            )
-            self.estimators_.append(self._fitted(model, rows, y, weight))
-            values.append(left_out)
-        return Learned(np.mean(values, axis=0), kept)
 
     def _loss_of(self, values: _Floats, targets: _Floats, y: NDArray[Any], weight: _Floats) -> float:
         """Log loss of the probabilities that values give after their calibration, two numbers on thousands of rows."""
@@ -516,21 +452,23 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
         return -float(weight @ np.log(np.maximum(shares[np.arange(len(codes)), codes], 1e-12)))
 
     def _model(self, trial: Trial) -> KarmaClassifier:
-        loss: Any = self._other_loss() or "squared"
-        options = {name: getattr(self, name) for name in ("class_weight", "tol", "max_iter")}
-        return KarmaClassifier(loss=loss, **options, **self._model_params(trial))
+        return KarmaClassifier(class_weight=self.class_weight, **self._model_params(trial))
 
     def _fitted(self, model: KarmaClassifier, X: Observed, y: NDArray[Any], weight: _Floats) -> KarmaClassifier:
-        return model._fit(X, y, weight, calibrated=False)  # the mean of the models' values is calibrated
+        return model._fit(X, y, weight, calibrated=False)  # the search calibrates its values
 
     def _values_of(self, model: Any, X: Observed) -> _Floats:
         values: _Floats = model.decision_function(X).reshape(X.shape[0], -1)
         return values
 
+    def _logistic(self) -> bool:
+        models = vars(self).get("estimators_", [])
+        return bool(models) and models[0].loss == "logistic"  # in files of version 0.1.0
+
     def decision_function(self, X: Any) -> _Floats:
         """Logits of the classes, e^a F + b of `predict_proba`; for two classes one value, positive for `classes_[1]`.
 
-        Without `calibration_` (one class, `refit_loss="logistic"`, files of older versions) the mean values F of the models.
+        Without `calibration_` (one class, files of older versions) the mean values F of the models.
 
         Parameters
         ----------
@@ -540,51 +478,13 @@ class KarmaClassifierCV(ClassifierMixin, KarmaSearch):  # type: ignore[misc]
         -------
         values : ndarray of shape (m,) or (m, k)
         """
-        values = self._values(X)
+        values = self._evaluate(X)
         if "calibration_" in vars(self):
             values = scaled(values, self.calibration_)
         return values[:, 0] if values.shape[1] == 1 else values
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Label of every row.
 
-        Parameters
-        ----------
-        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
-
-        Returns
-        -------
-        labels : ndarray of shape (m,)
-        """
-        return label_of(self.decision_function(X), self.classes_)
-
-    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> _Floats:
-        """Probabilities of the classes: softmax(e^a F + b) of the values F.
-
-        a and b are fitted to leave-one-out values (above 5,000 rows those of landmarks, above 20,000 of held-out rows; with `refit_loss`
-        of 5 folds); with `refit_loss="logistic"` the mean over `estimators_` of their probabilities.
-
-        Parameters
-        ----------
-        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
-
-        Returns
-        -------
-        probabilities : ndarray of shape (m, k)
-        """
-        check_is_fitted(self)
-        if "calibration_" in vars(self):
-            return probabilities(self._values(X), self.calibration_)
-        table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
-        if len(self.classes_) == 1:
-            return np.ones((table.shape[0], 1))
-        models = zip(self.estimators_, self.chosen_, strict=True)
-        made: _Floats = np.mean([m.predict_proba(self._table_of(table, each["expand"])) for m, each in models], axis=0)
-        return made
-
-
-class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
+class KarmaRegressorCV(KarmaNumbers, KarmaSearch):
     """Kernel regressor whose kernels and C are chosen by exact leave-one-out.
 
     Kernels race: all of them on 400 rows, the better ones on `max_search_rows` with a line search in C, and of those the `average` best
@@ -744,26 +644,5 @@ class KarmaRegressorCV(RegressorMixin, KarmaSearch):  # type: ignore[misc]
         return fitted
 
     def _values_of(self, model: Any, X: Observed) -> _Floats:
-        values: _Floats = model.predict(X).reshape(X.shape[0], -1) - getattr(self, "intercept_", 0.0)
+        values: _Floats = model.predict(X).reshape(X.shape[0], -1) - self.intercept_
         return values
-
-    def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predicted targets.
-
-        Parameters
-        ----------
-        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
-
-        Returns
-        -------
-        y : ndarray of shape (m,) or (m, t)
-        """
-        values = self._values(X)
-        intercept = self.intercept_ if "intercept_" in vars(self) else 0.0 * self.estimators_[0].intercept_
-        made: NDArray[np.float64] = (values[:, 0] if np.ndim(intercept) == 0 else values) + intercept
-        return made
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags

@@ -243,7 +243,15 @@ def _columns(state: Values) -> Values:
 
 
 def _karma_search(name: str) -> Callable[[Values, Values], Stored]:
-    return lambda params, state: (name, _kernel(params), state)
+    """A search, without the loss of its final models, which are in the file; the intercept was theirs alone."""
+
+    def change(params: Values, state: Values) -> Stored:
+        params = {key: value for key, value in _kernel(params).items() if key not in ("refit_loss", "tol", "max_iter")}
+        if name == "lacunar.KarmaRegressorCV" and "estimators_" in state:
+            state = {"intercept_": state["estimators_"][0].intercept_} | state
+        return name, params, state
+
+    return change
 
 
 def _karma_features(params: Values, state: Values) -> Stored:
