@@ -45,7 +45,7 @@ OPTIONS = {
     "about 0": ({"center": False, "refine": 3}, 1e-8),
     "standardised": ({"standardize": True}, 1e-8),
     "kappa": ({"weights": "kappa", "refine": 0}, 1e-10),
-    "known": ({"weights": "known", "p": 0.5, "refine": 2}, 1e-8),
+    "known": ({"weights": 0.5, "refine": 2}, 1e-8),
     "share of variance": ({"n_components": 0.8}, 1e-8),
     "all": ({"n_components": None, "refine": 0}, 1e-8),
     "matrix-free": ({"solver": "matrix-free", "refine": 0}, 1e-10),

@@ -25,7 +25,7 @@ def overlap(left, right):
 def test_algorithm_1_as_printed():
     X, _, _ = table()
     C, components = algorithm1(X, 0.5, 2)
-    made = POPCA(2, center=False, weights="known", p=0.5, refine=0, pseudo_count=0).fit(X)
+    made = POPCA(2, center=False, weights=0.5, refine=0, pseudo_count=0).fit(X)
     np.testing.assert_allclose(made._covariance(), C, rtol=1e-12)
     np.testing.assert_allclose(np.abs(np.sum(made.components_ * components, axis=1)), 1, rtol=1e-10)
 
@@ -36,8 +36,8 @@ def test_one_word_gives_algorithm_1(p):
     C, components = algorithm1(X, np.mean(~np.isnan(X)) if p is None else p, 2)
     given = {"standardize": True, "robust": "rows", "center": True, "whiten": False}
     for made in (
-        POPCA(2, p=p, options="paper", **given).fit(X),
-        POPCA(2, p=p, options="paper", standardize=True).partial_fit(X[:100]).partial_fit(X[100:]),
+        POPCA(2, weights=p or "auto", options="paper", **given).fit(X),
+        POPCA(2, weights=p or "auto", options="paper", standardize=True).partial_fit(X[:100]).partial_fit(X[100:]),
     ):
         np.testing.assert_allclose(made._covariance(), C, rtol=1e-10)
         np.testing.assert_allclose(np.abs(np.sum(made.components_ * components, axis=1)), 1, rtol=1e-9)
@@ -171,8 +171,10 @@ def test_says_what_is_wrong():
     X, _, _ = table()
     with pytest.raises(ValueError, match="Lower n_components"):
         POPCA(9).fit(X)
-    with pytest.raises(ValueError, match="weights='known'"):
-        POPCA(2, weights="known").fit(X)
+    with pytest.raises(ValueError, match=r"weights must be .* shape \(8,\); got \(3,\)"):
+        POPCA(2, weights=[0.5, 0.5, 0.5]).fit(X)
+    with pytest.raises(ValueError, match="weights must be above 0 and at most 1 in every column"):
+        POPCA(2, weights=[0.5] * 7 + [0.0]).fit(X)
     empty = X.copy()
     empty[:, 3] = np.nan
     with pytest.raises(ValueError, match="first is column 3"):
@@ -210,7 +212,7 @@ def test_corollary_3_holds_and_by_hand():
         many /= np.maximum(np.linalg.norm(many, axis=1, keepdims=True), 1)
         C = many.T @ many / len(many)
         X[rng.random(X.shape) >= r / d] = np.nan
-        found = POPCA(k, p=r / d, options="paper").fit(X).components_
+        found = POPCA(k, weights=r / d, options="paper").fit(X).components_
         lost.append(np.linalg.eigvalsh(C)[-k:].sum() - np.trace(found @ C @ found.T))
     assert 0 < np.mean(lost) <= popca_error_bound(d, k, r, m)
     assert popca_error_bound(d, k, r, m) == pytest.approx(d / r * np.sqrt(k / m))
@@ -421,7 +423,7 @@ def test_a_failed_batch_leaves_everything():
     "other",
     [
         {"weights": "kappa"},
-        {"weights": "known", "p": 0.6},
+        {"weights": 0.6},
         {"standardize": True},
         {"center": False},
         {"robust": "rows"},
@@ -436,14 +438,14 @@ def test_unlike_models_do_not_merge(other):
     unchanged(model, before)
 
 
-def test_merging_compares_p_and_names():
+def test_merging_compares_rates_and_names():
     import pandas as pd
 
     X = small_table()
-    one, other = (POPCA(2, weights="known", p=p).fit(X) for p in (0.6, [0.61] * 6))
-    with pytest.raises(ValueError, match="same p"):
+    one, other = (POPCA(2, weights=p).fit(X) for p in (0.6, [0.61] * 6))
+    with pytest.raises(ValueError, match="same weights"):
         one.merge(other)
-    assert one.merge(POPCA(2, weights="known", p=0.6).fit(X)).n_samples_seen_ == 400
+    assert one.merge(POPCA(2, weights=0.6).fit(X)).n_samples_seen_ == 400
     left, right = (POPCA(2).fit(pd.DataFrame(X, columns=list(names))) for names in ("abcdef", "abcdeg"))
     with pytest.raises(ValueError, match="other names"):
         left.merge(right)

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -50,7 +50,15 @@ _LARGEST_TABLE = 8000  # columns up to which tables are formed unless solver="de
 _TABLES = 8  # of (d, d) doubles, that forming and decomposing a covariance holds at its peak
 _TO_SD = 1.4826  # of a median absolute deviation, for normal data
 # Algorithm 1 as printed: second moments by equation (4), nothing added.
-_PRINTED = {"center": False, "standardize": False, "robust": None, "codes": "ls", "pseudo_count": 0, "refine": 0}
+_PRINTED = {
+    "center": False,
+    "standardize": False,
+    "robust": None,
+    "codes": "ls",
+    "pseudo_count": 0,
+    "refine": 0,
+    "weights": "global",
+}
 
 
 class POPCA(SubspaceModel):
@@ -63,13 +71,11 @@ class POPCA(SubspaceModel):
         imputing hidden entries (at most 20), None min(n, d).
     center : bool, default=True
         Centre by the means of observed entries. False takes the second moment, as the paper does.
-    weights : {"auto", "pairwise", "kappa", "feature", "global", "known"}, default="auto"
+    weights : {"auto", "pairwise", "kappa", "feature", "global"}, float or array-like of shape (d,), default="auto"
         What sums over pairs are divided by: counts of rows with both ("pairwise"), or the counts expected of columns that are
         observed independently: from rates of columns, corrected for rows that differ in rate ("kappa"), from rates of columns
-        ("feature"), from one rate ("global") or from `p` ("known"). "auto" is "pairwise", and "kappa" where no (d, d) table is
-        formed, as joint counts are not known there.
-    p : float or array-like of shape (d,), default=None
-        Probabilities that an entry is observed, for weights="known".
+        ("feature"), from one rate ("global") or from given probabilities that an entry is observed, one or one a column. "auto" is
+        "pairwise", and "kappa" where no (d, d) table is formed, as joint counts are not known there.
     pseudo_count : float, default=2
         Rows without evidence added to the counts of pairs.
     refine : int, default=10
@@ -91,7 +97,7 @@ class POPCA(SubspaceModel):
         What to do about columns without an observed entry; dropped ones have components 0 and stay missing in `impute`.
     options : {"paper"}, default=None
         "paper" is Algorithm 1 as printed: it sets `center=False`, `pseudo_count=0`, `refine=0`, `standardize=False`, `robust=None`,
-        `codes="ls"`, and `weights="known"` where `p` = r / d is given, else "global", which measures it.
+        `codes="ls"`, and `weights="global"` unless they are probabilities such as r / d.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
@@ -158,8 +164,11 @@ class POPCA(SubspaceModel):
             None,
         ],
         "center": ["boolean"],
-        "weights": [StrOptions({"auto", "pairwise", "kappa", "feature", "global", "known"})],
-        "p": [Interval(Real, 0, 1, closed="right"), "array-like", None],
+        "weights": [
+            StrOptions({"auto", "pairwise", "kappa", "feature", "global"}),
+            Interval(Real, 0, 1, closed="right"),
+            "array-like",
+        ],
         "pseudo_count": [Interval(Real, 0, None, closed="left")],
         "refine": [Interval(Integral, 0, None, closed="left")],
         "standardize": ["boolean"],
@@ -179,8 +188,7 @@ class POPCA(SubspaceModel):
         n_components: int | float | Literal["holdout"] | None = None,
         *,
         center: bool = True,
-        weights: Literal["auto", "pairwise", "kappa", "feature", "global", "known"] = "auto",
-        p: Any = None,
+        weights: Literal["auto", "pairwise", "kappa", "feature", "global"] | float | ArrayLike = "auto",
         pseudo_count: float = 2,
         refine: int = 10,
         standardize: bool = False,
@@ -197,7 +205,6 @@ class POPCA(SubspaceModel):
         self.n_components = n_components
         self.center = center
         self.weights = weights
-        self.p = p
         self.pseudo_count = pseudo_count
         self.refine = refine
         self.standardize = standardize
@@ -463,7 +470,7 @@ class POPCA(SubspaceModel):
         Raises
         ------
         ValueError
-            Other columns, or other `center`, `weights`, `p` or `standardize`; `robust` rows; a model without tables. The model is as
+            Other columns, or other `center`, `weights` or `standardize`; `robust` rows; a model without tables. The model is as
             it was.
         """
         check_alike(self, other)
@@ -513,11 +520,13 @@ class POPCA(SubspaceModel):
 
     @property
     def _how(self) -> Any:
-        """The parameters, or where `options="paper"` those that Algorithm 1 has."""
-        if self.options is None:
-            return self
-        weights = "global" if self.p is None else "known"
-        return SimpleNamespace(**{**self.get_params(deep=False), **_PRINTED, "weights": weights})
+        """The parameters, or where `options="paper"` those that Algorithm 1 has; given weights are "known", with rates p."""
+        made = SimpleNamespace(p=None, **vars(self))
+        if self.options == "paper":
+            vars(made).update(_PRINTED)
+        if not isinstance(self.weights, str):
+            made.weights, made.p = "known", self.weights
+        return made
 
     def _model(self) -> Model:
         return Model(np.zeros(len(self.mean_)), self.components_, self.explained_variance_, self.noise_variance_)
@@ -685,16 +694,14 @@ def check_options(model: Any, d: int) -> None:
     k, how = model.n_components, model.robust
     if isinstance(k, Integral) and int(k) > d:
         raise ValueError(f"n_components must be at most the number of columns, {d}; got {k}. Lower n_components.")
-    if (model.weights == "known") != (model.p is not None):
-        raise ValueError(
-            f"p goes with weights='known' and only with it; got weights={model.weights!r}, p={model.p!r}. Pass both or none."
-        )
     if model.p is not None and np.shape(model.p) not in ((), (d,)):
         raise ValueError(
-            f"p must be a number or have shape ({d},); got {np.shape(model.p)}. Pass one for every column."
+            f"weights must be a word, a number or have shape ({d},); got {np.shape(model.p)}. Pass one for every column."
         )
     if model.p is not None and not (np.greater(model.p, 0).all() and np.less_equal(model.p, 1).all()):
-        raise ValueError("p must be above 0 and at most 1 in every column; got others. Drop columns never observed.")
+        raise ValueError(
+            "weights must be above 0 and at most 1 in every column; got others. Drop columns never observed."
+        )
     if isinstance(how, tuple) and not (len(how) == 2 and how[0] == "winsor" and how[1] > 0):
         raise ValueError(f"robust must be None, 'rows' or ('winsor', c) with c > 0; got {how!r}. Pass ('winsor', 3).")
     free = isinstance(k, Integral | str) and k != d and model.weights != "pairwise"
@@ -747,7 +754,7 @@ def check_alike(one: Any, other: Any) -> None:
         mine, theirs = getattr(one._how, name), getattr(other._how, name)
         if not np.array_equal(np.asarray(mine, dtype=object), np.asarray(theirs, dtype=object)):
             raise ValueError(
-                f"merge needs models of the same {name}; got {mine!r} and {theirs!r}. Fit both alike, or set_params."
+                f"merge needs models of the same {'weights' if name == 'p' else name}; got {mine!r} and {theirs!r}. Fit both alike, or set_params."
             )
 
 

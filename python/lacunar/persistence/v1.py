@@ -106,6 +106,9 @@ def _sampler(name: str) -> Callable[[Values, Values], Stored]:
 
 
 def _popca(params: Values, state: Values) -> Stored:
+    rates = params.pop("p", None)  # of weights="known"
+    if rates is not None:
+        params["weights"] = rates
     if "tables_" in state:
         state["state_"] = {"shift": state.pop("shift_"), **state.pop("tables_")}
     return "lacunar.POPCA", _renamed(params, "scale", "standardize"), state
