@@ -3,15 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from lacunar.plotting.style import OURS, PEERS, Inks, axes_for, inks, quiet
 
 
-class ScoresDisplay:
+class Bars:
+    """A row for every name, the first at the top, over a light grid: what displays of scores and coefficients share.
+
+    A display gives its names by `_names`, draws by `_draw`, and names its x-axis by `_label`; `_shape` are the width of a new figure and the
+    heights of a row and of what is beside the rows.
+    """
+
+    _shape = (6.4, 0.42, 0.9)
+
+    def shown(self) -> list[str]:
+        """Read the names from the top.
+
+        Returns
+        -------
+        names : list of str
+        """
+        return self._names()
+
+    def _names(self) -> list[str]:
+        raise NotImplementedError
+
+    def _label(self) -> str:
+        raise NotImplementedError
+
+    def _draw(self, ax: Any, words: Inks, kw: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def plot(self, ax: Any = None, **bar_kw: Any) -> Self:
+        """Draw a bar for every name.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; default a new figure.
+        **bar_kw : dict
+            For matplotlib's `barh` (of `ScoresDisplay`, `plot`).
+
+        Returns
+        -------
+        display : Self
+            This one, with `ax_` and `figure_`.
+        """
+        names, (width, row, beside) = self.shown(), self._shape
+        ax = axes_for(ax, (width, row * len(names) + beside))
+        quiet(ax)
+        words = inks(ax)
+        ax.set_axisbelow(True)
+        ax.grid(axis="x", color=words.rule, linewidth=0.8)
+        ax.set_yticks(np.arange(len(names)), names, fontsize=10, color=words.ink)
+        ax.set_ylim(len(names) - 0.5, -0.5)
+        self._draw(ax, words, bar_kw)
+        ax.set_xlabel(self._label(), color=words.quiet, fontsize=10)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+def _largest(sizes: NDArray[np.float64], n: int) -> NDArray[np.intp]:
+    return np.argsort(-sizes, kind="stable")[:n]
+
+
+class ScoresDisplay(Bars):
     """Scores with error bars, best at the top.
 
     Parameters
@@ -36,6 +96,8 @@ class ScoresDisplay:
     >>> display = ScoresDisplay(["a", "b"], [0.1, 0.2], [0.01, 0.02], [True, False], "error rate").plot()
     """
 
+    _shape = (8.2, 0.42, 0.7)
+
     def __init__(
         self, names: Sequence[str], means: ArrayLike, errors: ArrayLike, ours: Sequence[bool], measure: str
     ) -> None:
@@ -45,35 +107,21 @@ class ScoresDisplay:
         self.ours = ours
         self.measure = measure
 
-    def plot(self, ax: Any = None, **line_kw: Any) -> ScoresDisplay:
-        """Draw a point and an error bar for every learner.
+    def _names(self) -> list[str]:
+        return list(self.names)
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; default a new figure.
-        **line_kw : dict
-            For matplotlib's `plot` of the bars.
+    def _label(self) -> str:
+        return f"{self.measure} (lower is better), ± one standard error"
 
-        Returns
-        -------
-        display : ScoresDisplay
-            This one, with `ax_` and `figure_`.
-        """
-        ax = axes_for(ax, (8.2, 0.42 * len(self.names) + 0.7))
-        words = _named_rows(ax, self.names)
+    def _draw(self, ax: Any, words: Inks, kw: dict[str, Any]) -> None:
         for y, (mean, error, ours) in enumerate(zip(self.means, self.errors, self.ours, strict=True)):
-            colour = OURS if ours else PEERS
-            drawn = {"color": colour, "linewidth": 2.2, "solid_capstyle": "round"} | line_kw
+            drawn = {"color": OURS if ours else PEERS, "linewidth": 2.2, "solid_capstyle": "round"} | kw
             ax.plot([mean - error, mean + error], [y, y], **drawn)
             marker = "o" if ours else "s"
             ax.plot(mean, y, marker, color=drawn["color"], markersize=8, markeredgecolor=ax.get_facecolor())
-        ax.set_xlabel(f"{self.measure} (lower is better), ± one standard error", color=words.quiet, fontsize=10)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
-class CoefficientDisplay:
+class CoefficientDisplay(Bars):
     """Coefficients in the columns of the table, the largest at the top.
 
     Parameters
@@ -107,6 +155,8 @@ class CoefficientDisplay:
     >>> CoefficientDisplay(["age", "dose"], [0.1, -2.0]).shown()
     ['dose', 'age']
     """
+
+    _shape = (6.4, 0.3, 0.9)
 
     def __init__(self, names: Sequence[str], coef: ArrayLike, *, n_shown: int = 20) -> None:
         self.names = [str(name) for name in names]
@@ -169,46 +219,24 @@ class CoefficientDisplay:
             names = list(getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(len(coef))]))
         return cls(names, coef, n_shown=n_shown).plot(ax, **bar_kw)
 
-    def _order(self) -> Any:
-        return np.argsort(-np.abs(self.coef), kind="stable")[: self.n_shown]
+    def _order(self) -> NDArray[np.intp]:
+        return _largest(np.abs(self.coef), self.n_shown)
 
-    def shown(self) -> list[str]:
-        """Read the names from the top.
-
-        Returns
-        -------
-        names : list of str
-            At most `n_shown`.
-        """
+    def _names(self) -> list[str]:
         return [self.names[j] for j in self._order()]
 
-    def plot(self, ax: Any = None, **bar_kw: Any) -> CoefficientDisplay:
-        """Draw the bars, positive ones in green, negative ones in grey.
+    def _label(self) -> str:
+        return "coefficient, in units of the column"
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; default a new figure.
-        **bar_kw : dict
-            For matplotlib's `barh`.
-
-        Returns
-        -------
-        display : CoefficientDisplay
-            This one, with `ax_`, `figure_` and `bars_`.
-        """
-        order = self._order()
-        ax = axes_for(ax, (6.4, 0.3 * len(order) + 0.9))
-        words, values = _named_rows(ax, self.shown()), self.coef[order]
-        drawn = {"color": [OURS if v > 0 else PEERS for v in values], "height": 0.66} | bar_kw
-        self.bars_ = ax.barh(np.arange(len(order)), values, **drawn)
+    def _draw(self, ax: Any, words: Inks, kw: dict[str, Any]) -> None:
+        """Positive ones in green, negative ones in grey."""
+        values = self.coef[self._order()]
+        drawn = {"color": [OURS if v > 0 else PEERS for v in values], "height": 0.66} | kw
+        self.bars_ = ax.barh(np.arange(len(values)), values, **drawn)
         ax.axvline(0, color=words.quiet, linewidth=0.8)
-        ax.set_xlabel("coefficient, in units of the column", color=words.quiet, fontsize=10)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
-class ImportanceDisplay:
+class ImportanceDisplay(Bars):
     """What columns matter to a learner: that their values are these, and that they are missing, two bars a column.
 
     Parameters
@@ -234,6 +262,8 @@ class ImportanceDisplay:
     >>> ImportanceDisplay(table).shown()
     ['dose', 'age']
     """
+
+    _shape = (6.4, 0.42, 1.2)
 
     def __init__(self, importance: Mapping[str, Any], *, n_shown: int = 20) -> None:
         self.importance = importance
@@ -268,53 +298,30 @@ class ImportanceDisplay:
         """
         return cls(estimator.importance(X, y, n_repeats=n_repeats), n_shown=n_shown).plot(ax, **bar_kw)
 
-    def _order(self) -> Any:
-        largest = np.maximum(np.asarray(self.importance["value"]), np.asarray(self.importance["missing"]))
-        return np.argsort(-largest, kind="stable")[: self.n_shown]
+    def _order(self) -> NDArray[np.intp]:
+        return _largest(np.maximum(self.importance["value"], self.importance["missing"]), self.n_shown)
 
-    def shown(self) -> list[str]:
-        """Read the columns from the top.
-
-        Returns
-        -------
-        names : list of str
-            At most `n_shown`.
-        """
+    def _names(self) -> list[str]:
         return [str(self.importance["column"][j]) for j in self._order()]
 
-    def plot(self, ax: Any = None, **bar_kw: Any) -> ImportanceDisplay:
-        """Draw the bars: values in green, missing entries in grey, one standard deviation over permutations as a line.
+    def _label(self) -> str:
+        return "loss gained by permuting, on the rows given"
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; default a new figure.
-        **bar_kw : dict
-            For matplotlib's `barh`.
-
-        Returns
-        -------
-        display : ImportanceDisplay
-            This one, with `ax_` and `figure_`.
-        """
+    def _draw(self, ax: Any, words: Inks, kw: dict[str, Any]) -> None:
+        """Values in green, missing entries in grey, one standard deviation over permutations as a line."""
         order = self._order()
-        ax = axes_for(ax, (6.4, 0.42 * len(order) + 1.2))
-        words = _named_rows(ax, self.shown())
         for name, shift, colour, label in (
             ("value", -0.18, OURS, "its value"),
             ("missing", 0.18, PEERS, "that it is missing"),
         ):
             sizes, spread = (np.asarray(self.importance[key], dtype=float)[order] for key in (name, f"{name}_sd"))
-            drawn = {"color": colour, "height": 0.34, "label": label, "xerr": spread, "ecolor": words.quiet} | bar_kw
+            drawn = {"color": colour, "height": 0.34, "label": label, "xerr": spread, "ecolor": words.quiet} | kw
             ax.barh(np.arange(len(order)) + shift, sizes, **drawn)
         ax.axvline(0, color=words.quiet, linewidth=0.8)
         ax.legend(frameon=False, fontsize=10, labelcolor=words.ink)
-        ax.set_xlabel("loss gained by permuting, on the rows given", color=words.quiet, fontsize=10)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
-class PoolDisplay:
+class PoolDisplay(Bars):
     """Members of the one learner: the weight of each in the pool, its own score beside its name.
 
     Parameters
@@ -361,47 +368,13 @@ class PoolDisplay:
         """
         return cls(estimator.report_).plot(ax, **bar_kw)
 
-    def shown(self) -> list[str]:
-        """Read names and scores from the top.
-
-        Returns
-        -------
-        names : list of str
-            One a member.
-        """
+    def _names(self) -> list[str]:
         pairs = zip(self.report["member"], self.report["score"], strict=True)
         return [f"{name}, {score:.3f}" for name, score in pairs]
 
-    def plot(self, ax: Any = None, **bar_kw: Any) -> PoolDisplay:
-        """Draw a bar for every member.
+    def _label(self) -> str:
+        return "weight in the pool; beside the name its score out of fold"
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, optional
-            Where to draw; default a new figure.
-        **bar_kw : dict
-            For matplotlib's `barh`.
-
-        Returns
-        -------
-        display : PoolDisplay
-            This one, with `ax_` and `figure_`.
-        """
+    def _draw(self, ax: Any, words: Inks, kw: dict[str, Any]) -> None:
         weights = np.asarray(self.report["weight"], dtype=float)
-        ax = axes_for(ax, (6.4, 0.42 * len(weights) + 0.9))
-        words = _named_rows(ax, self.shown())
-        ax.barh(np.arange(len(weights)), weights, **({"color": OURS, "height": 0.66} | bar_kw))
-        ax.set_xlabel("weight in the pool; beside the name its score out of fold", color=words.quiet, fontsize=10)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
-
-
-def _named_rows(ax: Any, names: Sequence[str]) -> Inks:
-    """A row for every name, the first at the top, over a light grid; the colours of words."""
-    quiet(ax)
-    words = inks(ax)
-    ax.set_axisbelow(True)
-    ax.grid(axis="x", color=words.rule, linewidth=0.8)
-    ax.set_yticks(np.arange(len(names)), list(names), fontsize=10, color=words.ink)
-    ax.set_ylim(len(names) - 0.5, -0.5)
-    return words
+        ax.barh(np.arange(len(weights)), weights, **({"color": OURS, "height": 0.66} | kw))
