@@ -43,9 +43,9 @@ class IdTable:
         self.name, self.described = name, described
         self.side: SideState = described.begin()
         self.alike = isinstance(described, Identity)
-        known = self.side.ids if self.side.ids is not None else range(self.side.size)
-        self.number: dict[Hashable, int] = {each: k for k, each in enumerate(known)}
         self.base, self.spare, self.fresh = self.side.size, UNKNOWN, set[int]()
+        known = self.side.ids if self.side.ids is not None else range(self.base)
+        self.number: dict[Hashable, int] = {each: k for k, each in enumerate(known)}
 
     @property
     def n_learned(self) -> int:

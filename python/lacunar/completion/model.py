@@ -434,44 +434,51 @@ class Model:
             **({"tables": [table.snapshot() for table in self.tables]} if ids else {}),
             "fresh": [np.array(sorted(table.fresh), np.int64) for table in self.tables],
             "engines": [[member.engine.snapshot() for member in task] for task in self.members],
-            "hedges": [{"losses": hedge.losses.copy(), "variance": hedge.variance} for hedge in self.hedges],
             "curves": [list(curve.values) for curve in self.curves],
-            "n_seen": self.n_seen,
-            "n_updates": self.n_updates,
-            "n_mistakes": self.n_mistakes,
+            **self._mixture(ids),
+            **{name: getattr(self, name) for name in _COUNTS},
         }
+
+    def _mixture(self, ids: bool) -> dict[str, Any]:
+        """Of a snapshot, what weighs the experts."""
+        return {"hedges": [{"losses": hedge.losses.copy(), "variance": hedge.variance} for hedge in self.hedges]}
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Go back to a snapshot; one with ids is for a model that was just made. ValueError where it is not of these options."""
         self._check_sizes(snapshot)
         if "tables" in snapshot:
-            for table, kept in zip(self.tables, snapshot["tables"], strict=True):
-                table.restore(kept)
+            self._restore_ids(snapshot)
         for table, fresh in zip(self.tables, snapshot["fresh"], strict=True):
             whole("fresh", distinct=True, high=table.side.size - 1).check(fresh, "fresh vertices", {})
             table.fresh = set(fresh.tolist())
         for task, engines in zip(self.members, snapshot["engines"], strict=True):
             for member, engine in zip(task, engines, strict=True):
                 member.engine.restore(engine)
-        for hedge, kept in zip(self.hedges, snapshot["hedges"], strict=True):
-            hedge.losses, hedge.variance = np.array(kept["losses"], dtype=np.float64), float(kept["variance"])
         for curve, values in zip(self.curves, snapshot["curves"], strict=True):
             curve.values = [float(v) for v in values]
+        self._restore_mixture(snapshot)
         self.n_seen, self.n_updates, self.n_mistakes = (int(snapshot[name]) for name in _COUNTS)
 
+    def _restore_ids(self, snapshot: Mapping[str, Any]) -> None:
+        for table, kept in zip(self.tables, snapshot["tables"], strict=True):
+            table.restore(kept)
+
+    def _restore_mixture(self, snapshot: Mapping[str, Any]) -> None:
+        for hedge, kept in zip(self.hedges, snapshot["hedges"], strict=True):
+            losses, variance = np.array(kept["losses"], dtype=np.float64), float(kept["variance"])
+            if losses.shape != self.gammas.shape or not np.isfinite([*losses, variance]).all():
+                raise ValueError(f"weights must be finite, of {len(self.gammas)} experts; they are not")
+            hedge.losses, hedge.variance = losses, variance
+
     def _check_sizes(self, snapshot: Mapping[str, Any]) -> None:
-        n_tasks, n_experts = len(self.members), len(self.gammas)
-        if [len(task) for task in snapshot["engines"]] != [n_experts] * n_tasks:
-            raise ValueError(f"it is not of {n_tasks} thresholds and {n_experts} experts")
-        losses = [np.asarray(kept["losses"], dtype=np.float64) for kept in snapshot["hedges"]]
-        numbers = [np.asarray([kept["variance"] for kept in snapshot["hedges"]], dtype=np.float64)]
-        curves = [np.asarray(values, dtype=np.float64) for values in snapshot["curves"]]
-        shapes = [[each.shape for each in parts] for parts in (losses, curves, numbers)]
-        if shapes != [[(n_experts,)] * n_tasks, [(5,)] * n_tasks, [(n_tasks,)]]:
-            raise ValueError(f"weights and curves must be of {n_tasks} tasks; they are not. Take the snapshot again.")
-        finite = all(np.isfinite(each).all() for each in (*losses, *curves, *numbers))
-        if not finite or min(int(snapshot[name]) for name in _COUNTS) < 0:
-            raise ValueError("weights, curves and counts must be finite; they are not. Take the snapshot again.")
+        experts = [len(task) for task in self.members]
+        if [len(task) for task in snapshot["engines"]] != experts:
+            raise ValueError(f"it is not of {len(experts)} thresholds and {experts[0]} experts")
+        curves = np.array(snapshot["curves"], dtype=np.float64)
+        if curves.shape != (len(experts), 5) or not np.isfinite(curves).all():
+            raise ValueError("curves must be five finite numbers for every threshold; they are not")
+        if min(int(snapshot[name]) for name in _COUNTS) < 0:
+            raise ValueError("counts must not be negative; they are")
 
 
 class WithReserve:

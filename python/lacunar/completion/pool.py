@@ -47,7 +47,6 @@ _SLICE = 4096  # trials between two looks for Ctrl-C; the cuts change no bit
 _ALIKE = 8  # of a pair: the edge, common neighbours, degrees, products of features
 _MIX = (0.6, 0.2, 0.2)  # info, const, own
 _MOST_VERTICES = 4000  # up to which the matrix exponentiated gradient takes part
-_COUNTS = ("n_seen", "n_updates", "n_mistakes")
 _RULE = {
     "smoothing": 1.0, "refit_growth": 1.25, "first_refit": 32, "sweeps": 8, "mixer_variance": 0.2, "correction_variance": 0.02,
 }  # fmt: skip
@@ -120,31 +119,36 @@ class _Leaf:
         """Whether there is a kernel of which features and groups say little."""
         return self.adjacency is None and self.state.kind != "factor"
 
-    def _raw(self, first: int) -> Floats:
-        return self.state.factor()[0][first:] if self.turn.size else np.zeros((self.state.size - first, 0))
+    @property
+    def d(self) -> int:
+        """Features of a vertex."""
+        return self.turn.shape[1] if self.fixed is None else self.fixed.shape[1]
 
-    def features(self, first: int) -> Floats:
+    def raw(self, first: int, n: int) -> Floats:
+        """Places in the factor (n, d) of the vertices from `first` on."""
+        return self.state.factor()[0][first:] if self.turn.size else np.zeros((n, 0))
+
+    def features(self, raw: Floats, first: int) -> Floats:
         """Of the vertices from `first` on."""
-        made: Floats = self._raw(first) @ self.turn if self.fixed is None else self.fixed[first:]
+        made: Floats = raw @ self.turn if self.fixed is None else self.fixed[first:]
         return made
 
-    def groups(self, first: int) -> NDArray[np.int32]:
+    def groups(self, raw: Floats) -> NDArray[np.int32]:
         """Levels of every category, -1 for none."""
-        raw = self._raw(first)
         made = np.full((len(raw), len(self.blocks)), -1, np.int32)
         for k, (start, width) in enumerate(self.blocks):
             block = raw[:, start : start + width]
             made[:, k] = np.where(block.any(axis=1), block.argmax(axis=1), -1)
         return made
 
-    def compared(self) -> Floats:
-        """Standardised features (size, D) in rows of length 1, whose products say how alike two vertices are."""
-        raw = self._raw(0)
-        if not 0 < raw.size <= _MOST_NUMBERS:
-            return np.zeros((len(raw), 0))
-        made: Floats = (raw - raw.mean(axis=0)) / np.maximum(raw.std(axis=0), 1e-3)
-        made /= np.maximum(np.linalg.norm(made, axis=1), 1e-12)[:, None]
-        return made
+
+def _compared(raw: Floats) -> Floats:
+    """Standardised features (size, D) in rows of length 1, whose products say how alike two vertices are."""
+    if not 0 < raw.size <= _MOST_NUMBERS:
+        return np.zeros((len(raw), 0))
+    made: Floats = (raw - raw.mean(axis=0)) / np.maximum(raw.std(axis=0), 1e-3)
+    made /= np.maximum(np.linalg.norm(made, axis=1), 1e-12)[:, None]
+    return made
 
 
 class Known:
@@ -157,19 +161,20 @@ class Known:
         self.names = [name for leaf in self._leaves for name in leaf.names]
         self.adjacency = next((leaf.adjacency for leaf in self._leaves if leaf.adjacency is not None), None)
         self.is_kernel = any(leaf.is_kernel for leaf in self._leaves)
-        self.d = sum(leaf.features(0).shape[1] for leaf in self._leaves)
+        self.d = sum(leaf.d for leaf in self._leaves)
 
     def plain(self, first: int = 0) -> dict[str, Any]:
         """For the core: what is known of the vertices from `first` on."""
         size = self._state.size - first
         widths = [width for leaf in self._leaves for _, width in leaf.blocks]
-        compared = np.hstack([leaf.compared() for leaf in self._leaves]) if first == 0 else np.zeros((0, 0))
+        raws = [(leaf, leaf.raw(first, size)) for leaf in self._leaves]
+        compared = np.zeros((0, 0)) if first else np.hstack([_compared(raw) for _, raw in raws])
         made = {
             "size": size,
             "d": self.d,
-            "phi": np.hstack([leaf.features(first) for leaf in self._leaves]).reshape(size, self.d),
+            "phi": np.hstack([leaf.features(raw, first) for leaf, raw in raws]).reshape(size, self.d),
             "levels": widths,
-            "groups": np.hstack([leaf.groups(first) for leaf in self._leaves]).reshape(size, len(widths)),
+            "groups": np.hstack([leaf.groups(raw) for leaf, raw in raws]).reshape(size, len(widths)),
             "wide": compared.shape[1],
             "compared": compared,
         }
@@ -241,8 +246,8 @@ class PoolModel(Model):
         self._begin(tables, n_tasks)
         rows, cols = tables
         self.known = [
-            Known(rows.described, rows.side, _room(cols.side.size)),
-            Known(cols.described, cols.side, _room(rows.side.size)),
+            Known(rows.described, rows.side, _room(cols.base)),
+            Known(cols.described, cols.side, _room(rows.base)),
         ]
         alike = rows.side.digest == cols.side.digest
         self._same = alike and min(each.d for each in self.known) > 0
@@ -250,7 +255,7 @@ class PoolModel(Model):
         self._kin = self._same or (rows.alike and cols.alike and rows.base == cols.base)
         tuning = tune(options, rows.side, cols.side)
         states = _mixed(rows.side), _mixed(cols.side)
-        few = rows.side.size + cols.side.size <= _MOST_VERTICES
+        few = rows.base + cols.base <= _MOST_VERTICES
         taking_part = few and (self._graph or any(each.is_kernel for each in self.known))
         self.members = [[Member(rows, cols, tuning, states)] if taking_part else [] for _ in range(n_tasks)]
         self.gammas = np.array([tuning.gamma])
@@ -269,7 +274,7 @@ class PoolModel(Model):
         }
         told = [each.plain() for each in self.known]
         self.pools = [_core.PairPool(options, *told) for _ in range(n_tasks)]
-        self._sizes = [table.side.size for table in self.tables]
+        self._sizes = [each["size"] for each in told]
         self._named = [len(table.number) for table in self.tables]
         self._twins(self.tables[0].number)
         groups = [
@@ -300,19 +305,19 @@ class PoolModel(Model):
 
     def _grow(self) -> None:
         """Takes in the vertices that the side information has gained."""
-        rows, cols = self.tables
-        if self._sizes == [rows.side.size, cols.side.size] and self._named == [len(rows.number), len(cols.number)]:
+        sizes, named = [table.side.size for table in self.tables], [len(table.number) for table in self.tables]
+        if (sizes, named) == (self._sizes, self._named):
             return
-        for side, (table, known) in enumerate(zip(self.tables, self.known, strict=True)):
-            if table.side.size > self._sizes[side]:
+        for side, known in enumerate(self.known):
+            if sizes[side] > self._sizes[side]:
                 for pool in self.pools:  # each from its own size: growing may have failed half-way
-                    if pool.size(side) < table.side.size:
+                    if pool.size(side) < sizes[side]:
                         pool.grow(side, known.plain(pool.size(side)))
-                self._sizes[side] = table.side.size
+                self._sizes[side] = sizes[side]
         for side, table in enumerate(self.tables):  # a vertex may get its name late
-            if len(table.number) != self._named[side]:
-                self._twins(islice(reversed(table.number), max(len(table.number) - self._named[side], 0)))
-                self._named[side] = len(table.number)
+            if named[side] != self._named[side]:
+                self._twins(islice(reversed(table.number), max(named[side] - self._named[side], 0)))
+                self._named[side] = named[side]
 
     def _twins(self, names: Iterable[Hashable]) -> None:
         """Ids that are rows and columns, among `names`."""
@@ -475,46 +480,25 @@ class PoolModel(Model):
 
     @in_turn
     def snapshot(self, *, ids: bool = False) -> dict[str, Any]:
-        """What learning changes, as plain data. With `ids`, all that was learned."""
+        """As that of `Model`."""
         self._grow()
-        return {
-            **({"tables": [table.snapshot() for table in self.tables]} if ids else {}),
-            "engines": [[member.engine.snapshot() for member in task] for task in self.members],
-            "curves": [list(curve.values) for curve in self.curves],
-            **({"known": [each.snapshot() for each in self.known]} if ids else {}),
-            "fresh": [np.array(sorted(table.fresh), np.int64) for table in self.tables],
-            "pools": [pool.state(ids) for pool in self.pools],
-            **{name: getattr(self, name) for name in _COUNTS},
-        }
+        return super().snapshot(ids=ids)
 
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Go back to a snapshot; one with ids is for a model that was just made. ValueError where it is not of these options."""
-        if "tables" in snapshot:
-            self._restore_ids(snapshot)
-        for table, fresh in zip(self.tables, snapshot["fresh"], strict=True):
-            whole("fresh", distinct=True, high=table.side.size - 1).check(fresh, "fresh vertices", {})
-            table.fresh = set(fresh.tolist())
-        for task, engines in zip(self.members, snapshot["engines"], strict=True):
-            for member, engine in zip(task, engines, strict=True):
-                member.engine.restore(engine)
-        for curve, values in zip(self.curves, snapshot["curves"], strict=True):
-            curve.values = [float(v) for v in values]
-            if len(curve.values) != 5 or not np.isfinite(curve.values).all():
-                raise ValueError("curves must be five finite numbers; they are not. Take the snapshot again.")
+    def _mixture(self, ids: bool) -> dict[str, Any]:
+        known = {"known": [each.snapshot() for each in self.known]} if ids else {}
+        return {**known, "pools": [pool.state(ids) for pool in self.pools]}
+
+    def _restore_ids(self, snapshot: Mapping[str, Any]) -> None:
+        super()._restore_ids(snapshot)
+        for known, kept in zip(self.known, snapshot["known"], strict=True):
+            known.restore(kept)
+        self._make_pools(len(self.pools))
+
+    def _restore_mixture(self, snapshot: Mapping[str, Any]) -> None:
         for pool, kept in zip(self.pools, snapshot["pools"], strict=True):
             if "tables" in snapshot:
                 self._check_pool(pool, kept)
             pool.set_state(kept)
-        self.n_seen, self.n_updates, self.n_mistakes = (int(snapshot[name]) for name in _COUNTS)
-
-    def _restore_ids(self, snapshot: Mapping[str, Any]) -> None:
-        for table, kept in zip(self.tables, snapshot["tables"], strict=True):
-            table.restore(kept)
-        for known, kept in zip(self.known, snapshot["known"], strict=True):
-            known.restore(kept)
-        self._make_pools(len(self.pools))
-        if min(int(snapshot[name]) for name in _COUNTS) < 0:
-            raise ValueError("counts must not be negative; they are. Take the snapshot again.")
 
     def _check_pool(self, pool: Any, kept: Any) -> None:
         """Every array of a state that comes out of a file."""
