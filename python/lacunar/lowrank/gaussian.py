@@ -177,17 +177,8 @@ class GaussianRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         scale = np.nanstd(labels, axis=0)
         self.label_scale_ = np.where(scale > 1e-12 * np.abs(self.label_mean_), scale, 1.0)
         Z, Y = scale_columns(table, columns).to_dense(), (labels - self.label_mean_) / self.label_scale_
-        for name in (
-            "covariance_",
-            "location_",
-            "posterior_",
-            "coef_",
-            "intercept_",
-            "label_variance_",
-            "spread_scale_",
-        ):
-            if name in vars(self):
-                delattr(self, name)
+        for name in ("covariance_", "posterior_", "coef_", "intercept_", "label_variance_", "spread_scale_"):
+            self.__dict__.pop(name, None)
         if self.n_components is None and Z.shape[1] <= LARGEST_FULL:
             self._fit_full(np.column_stack([Z, Y]), before)
         else:
@@ -225,12 +216,8 @@ class GaussianRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if "covariance_" not in before or len(before["location_"]) != p or len(before["mean_"]) != len(self.mean_):
             return Gaussian(np.zeros(p), np.eye(p))
         ratio = np.concatenate([before["scale_"] / self.scale_, before["label_scale_"] / self.label_scale_])
-        moved = np.concatenate(
-            [
-                (before["mean_"] - self.mean_) / self.scale_,
-                (before["label_mean_"] - self.label_mean_) / self.label_scale_,
-            ]
-        )
+        columns = (before["mean_"] - self.mean_) / self.scale_
+        moved = np.concatenate([columns, (before["label_mean_"] - self.label_mean_) / self.label_scale_])
         return Gaussian(before["location_"] * ratio + moved, before["covariance_"] * ratio * ratio[:, None])
 
     # -- low rank -----------------------------------------------------------------------------------------------------
@@ -303,7 +290,7 @@ class GaussianRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Means and variances (m, targets) of the standardised targets."""
         targets = len(self.label_mean_)
         mean, variance = np.empty((len(Z), targets)), np.empty((len(Z), targets))
-        for group in self._groups(Z):
+        for group in self._groups(Z, Gaussian(self.location_, self.covariance_)):
             last = slice(group.covariance.shape[1] - targets, None)
             mean[group.rows] = group.mean[:, last]
             variance[group.rows] = np.einsum("njj->nj", group.covariance)[group.own][:, last]
@@ -314,9 +301,9 @@ class GaussianRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         variance = self.spread_scale_ * self._hidden_spread(Z) if with_variance else np.zeros_like(mean)
         return mean, variance + self.label_variance_
 
-    def _groups(self, Z: _Floats) -> Iterator[Group]:
-        unknown = np.full((len(Z), len(self.label_mean_)), np.nan)
-        return conditionals(np.column_stack([Z, unknown]), Gaussian(self.location_, self.covariance_))
+    def _groups(self, Z: _Floats, model: Gaussian) -> Iterator[Group]:
+        """Rows with unknown targets, by what they lack."""
+        return conditionals(np.column_stack([Z, np.full((len(Z), len(self.label_mean_)), np.nan)]), model)
 
     def value_of_measuring(self, X: Any, *, target: int | None = None, cost: Any = None, n: int = 1) -> _Floats:
         """Expected fall of the variance of the target if a missing entry were measured.
@@ -353,28 +340,22 @@ class GaussianRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         each = np.full(targets, 1 / targets) if target is None else np.eye(targets)[int(target)]
         if target is not None or targets == 1:
             each = each * self.label_scale_**2
-        if "covariance_" not in vars(self):
-            covariance, mean = self._low_rank_joint()
-        else:
-            covariance, mean = self.covariance_, self.location_
-        unknown = np.full((len(Z), targets), np.nan)
+        covariance = self.covariance_ if "covariance_" in vars(self) else self._low_rank_covariance()
         made = np.zeros_like(Z)
-        for group in conditionals(np.column_stack([Z, unknown]), Gaussian(mean, covariance)):
+        for group in self._groups(Z, Gaussian(self.location_, covariance)):
             d = group.columns.shape[1] - targets
             values = greedy_values(group.covariance, d, each, price[group.columns[:, :d]], int(n))
             made[group.rows[:, None], group.columns[group.own][:, :d]] = values[group.own]
         return made
 
-    def _low_rank_joint(self) -> tuple[_Floats, _Floats]:
-        """Covariance and mean (d + targets) that the low rank and the regression stand for."""
+    def _low_rank_covariance(self) -> _Floats:
+        """Covariance (d + targets, d + targets) that the low rank and the regression stand for."""
         model = self.posterior_
         own = model.components_.T @ model.components_ + model.noise_variance_ * np.eye(len(model.mean_))
         root = np.sqrt(self.spread_scale_)  # of what missing entries leave: the share that is an error
         shared = own @ self.coef_ * root
-        within = self.coef_.T @ own @ self.coef_ * np.outer(root, root) + np.diag(
-            np.maximum(self.label_variance_, 1e-9)
-        )
-        return np.block([[own, shared], [shared.T, within]]), self.location_
+        within = self.coef_.T @ own @ self.coef_ * np.outer(root, root)
+        return np.block([[own, shared], [shared.T, within + np.diag(np.maximum(self.label_variance_, 1e-9))]])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -401,22 +382,22 @@ class Gaussian(NamedTuple):
     covariance: _Floats  # (p, p)
 
 
-class Group(NamedTuple):
-    """Rows that lack as many columns, and of every pattern of missing columns the conditional covariance."""
+class Pattern(NamedTuple):
+    """Rows that lack the same columns, or some such patterns of as many columns."""
 
     rows: NDArray[np.int64]  # (n,)
     own: NDArray[np.int64]  # (n,): pattern of each row
     columns: NDArray[np.int64]  # (patterns, m): what is missing
-    mean: _Floats  # (n, m): conditional expectation of it
-    covariance: NDArray[Any]  # (patterns, m, m)
 
 
-class Pattern(NamedTuple):
-    """Rows that lack the same columns, or some such patterns of as many columns."""
+class Group(NamedTuple):
+    """A `Pattern`, and the conditional covariance of every pattern in it."""
 
     rows: NDArray[np.int64]
     own: NDArray[np.int64]
     columns: NDArray[np.int64]
+    mean: _Floats  # (n, m): conditional expectation of it
+    covariance: NDArray[Any]  # (patterns, m, m)
 
 
 def patterns_of(missing: _Bools) -> list[Pattern]:

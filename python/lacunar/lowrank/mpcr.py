@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from lacunar._codes import LARGEST_CORE_RANK, row_codes
+from lacunar._codes import row_codes
 from lacunar._log import say
 from lacunar._random import generator
 from lacunar._snapshot import all_or_nothing
@@ -319,15 +319,7 @@ class SMPCRRegressor(SubspaceRegression):
         else:
             refuse_extra(U0=U0, w0=w0)
         rows, labels = self._begin(X, y)
-        if labels.shape[1] != 1:
-            raise ValueError(
-                f"SMPCRRegressor takes one target; y has {labels.shape[1]}. Use MPCRRegressor or SLRMRegressor."
-            )
-        if self.n_components_ > LARGEST_CORE_RANK:
-            raise ValueError(
-                f"n_components must be at most {LARGEST_CORE_RANK} for SMPCRRegressor; got {self.n_components_}. Use fewer, or "
-                "MPCRRegressor."
-            )
+        self._check_streamed(labels, "MPCRRegressor or SLRMRegressor")
         rng = generator(self.random_state)
         if self._printed:
             found = self._fit_printed(rows, labels[:, 0], *given_start(U0, w0, rows.shape[1], self.n_components_), rng)

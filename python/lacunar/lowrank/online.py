@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
 
-from lacunar._codes import LARGEST_CORE_RANK, row_codes
+from lacunar._codes import row_codes
 from lacunar._log import say
 from lacunar._random import generator
 from lacunar._snapshot import all_or_nothing
@@ -34,14 +34,14 @@ from lacunar.observed import Observed
 from lacunar.observed.batches import labelled, one_pass
 
 _Floats = NDArray[np.float64]
+_Pairs = tuple[Observed, _Floats]  # rows and their labels (n,)
 
 GAMMA = 1e-3  # of (6), what section 6 sets
 LAM1 = 10.0  # lambda_1 must be finite; the paper prints no value
 PENALTY = 1e-3  # lambda_2 and lambda_3, which must be positive; the paper prints no value
 _HELD = 0.25  # share of the rows that `options="paper"` validates on where `fit` gets none
-_RIDGE = (
-    1e-3  # on codes of a stream: where a shared correlation starts to learn it, and what those of single columns keep
-)
+# On codes of a stream: where a shared correlation starts to learn it, and what those of single columns keep.
+_RIDGE = 1e-3
 
 
 def _streams(estimator: SLRMOnlineRegressor) -> bool:
@@ -241,7 +241,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
         elif (X_val is None) != (y_val is None):
             raise ValueError("X_val and y_val must be given together; got one of them. Pass both, or none.")
         rows, labels = self._begin(X, y)
-        self._refuse_for_streams(labels)
+        self._check_streamed(labels, "SLRMRegressor")
         if self._printed:
             held = None
             if X_val is not None:
@@ -277,7 +277,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
             tracker: Any = self._tracker_class.of(self.state_)
         else:
             rows, labels = self._begin(X, y)
-            self._refuse_for_streams(labels)
+            self._check_streamed(labels, "SLRMRegressor")
             tracker = self._start_stream(rows, generator(self.random_state))
         with tracker.undone(rows):
             self._follow(tracker, rows, labels[:, 0], None)
@@ -322,26 +322,10 @@ class SLRMOnlineRegressor(SubspaceRegression):
             return (PENALTY, PENALTY) if self._printed else (0.0, 0.0)
         return 2 * float(self.alpha) * self.l1_ratio, float(self.alpha) * (1 - self.l1_ratio)
 
-    def _refuse_for_streams(self, labels: _Floats) -> None:
-        if labels.shape[1] != 1:
-            raise ValueError(
-                f"SLRMOnlineRegressor takes one target; y has {labels.shape[1]}. Use SLRMRegressor, or one model a target."
-            )
-        if self.n_components_ > LARGEST_CORE_RANK:
-            raise ValueError(
-                f"n_components must be at most {LARGEST_CORE_RANK} for SLRMOnlineRegressor; got {self.n_components_}. Use fewer, or "
-                "SLRMRegressor."
-            )
-
     # -- Algorithm 1 ------------------------------------------------------------------------------------------------
 
     def _fit_paper(
-        self,
-        rows: Observed,
-        labels: _Floats,
-        held: tuple[Observed, _Floats] | None,
-        U: _Floats | None,
-        w: _Floats | None,
+        self, rows: Observed, labels: _Floats, held: _Pairs | None, U: _Floats | None, w: _Floats | None
     ) -> None:
         """Steps 1 to 14 from U and w."""
         self._refuse_unprinted(correlation=("shared",), forget=("window", 1))
@@ -357,9 +341,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
         found = self._descend(learned, held, U, w)
         self._adopt(found, Whole((rows, labels)), 0.0, 0.0)
 
-    def _descend(
-        self, learned: tuple[Observed, _Floats], held: tuple[Observed, _Floats], U: _Floats, w: _Floats
-    ) -> Subspace:
+    def _descend(self, learned: _Pairs, held: _Pairs, U: _Floats, w: _Floats) -> Subspace:
         """Steps 3 to 13: the iterate with the least validation error, and the last one without rows to validate on."""
         (rows, y), known = learned, np.flatnonzero(~np.isnan(held[1]))
         held_rows, held_labels = held[0][known], held[1][known]
@@ -420,16 +402,10 @@ class SLRMOnlineRegressor(SubspaceRegression):
     def _start_stream(self, rows: Observed, rng: np.random.Generator) -> PerColumnRls | SharedRls:
         """A tracker from the singular vectors of the first rows."""
         basis, _ = first_basis(rows, self.n_components_, rng)
-        options: dict[str, Any] = {
-            "lam1": self._lam1(),
-            "ridge": _RIDGE,
-            **forgetting(self.forget),
-        }
-        return (
-            SharedRls(basis, automatic=True, **options)
-            if self.correlation == "shared"
-            else PerColumnRls(basis, **options)
-        )
+        options: dict[str, Any] = {"lam1": self._lam1(), "ridge": _RIDGE, **forgetting(self.forget)}
+        if self.correlation == "shared":
+            return SharedRls(basis, automatic=True, **options)
+        return PerColumnRls(basis, **options)
 
     def _follow(self, tracker: PerColumnRls | SharedRls, rows: Observed, labels: _Floats, order: Any) -> None:
         predictions, _ = tracker.run(rows, np.ascontiguousarray(labels), order)

@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from lacunar._codes import row_codes
+from lacunar._codes import LARGEST_CORE_RANK, row_codes
 from lacunar._log import say
 from lacunar._products import row_product
 from lacunar.lowrank.base import Coding, SubspaceModel
@@ -144,6 +144,16 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
             )
         self.n_components_ = rank
         return rank
+
+    def _check_streamed(self, labels: _Floats, instead: str) -> None:
+        """One target, and a rank that the core follows; `instead` are estimators without these limits."""
+        name = type(self).__name__
+        if labels.shape[1] != 1:
+            raise ValueError(f"{name} takes one target; y has {labels.shape[1]}. Use {instead}, or one model a target.")
+        if self.n_components_ > LARGEST_CORE_RANK:
+            raise ValueError(
+                f"n_components must be at most {LARGEST_CORE_RANK} for {name}; got {self.n_components_}. Use fewer, or {instead}."
+            )
 
     def _check_loaded(self) -> None:
         """One target where there was one."""
