@@ -421,10 +421,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
         """The tracker's subspace and weights; `refit` regresses on the codes of the rows at hand, which old sums are not."""
         self.state_ = tracker.state()
         found = None if refit else stream_weights(tracker, *self._penalties())
-        if isinstance(tracker, SharedRls):
-            ridge, sigma2 = tracker.ridge(), tracker.sigma2()
-        else:
-            ridge, sigma2 = float(tracker.options["ridge"]), None
+        ridge, sigma2 = tracker.ridge(), tracker.sigma2()
         tau = sigma2 / ridge if sigma2 is not None and ridge > 0 else 1.0
         mean, weights = np.zeros(len(tracker.v)), None if found is None else found[:, None]
         subspace = Subspace(tracker.v, mean, ridge, sigma2, tau, weights, 1, True, tracker.n_singular).rotated()

@@ -63,7 +63,7 @@ _FORGETTING: dict[str, Rule] = {
 class Tracker:
     """The arrays of a tracker, which a pass over rows changes in place. A pass that fails leaves them as they were."""
 
-    by_column: ClassVar[tuple[str, ...]] = ("v",)
+    by_column: ClassVar[tuple[str, ...]] = ("v",)  # arrays of which only what some columns have is copied
     whole: ClassVar[tuple[str, ...]] = ("clock",)
     rules: ClassVar[dict[str, Rule]] = {"v": _doubles("D", "d"), "clock": _doubles(_core.RLS_CLOCK)}
     option_rules: ClassVar[dict[str, Rule]] = {"ridge": Number(low=0)}
@@ -127,10 +127,13 @@ class Tracker:
         """A basis (D, d) of the subspace, not orthonormal in general."""
         return self.v
 
-    @property
-    def n_steps(self) -> int:
-        """Rows with an observed entry so far."""
-        return int(self.clock[0])
+    def ridge(self) -> float:
+        """The ridge on codes."""
+        return float(self.options["ridge"])
+
+    def sigma2(self) -> float | None:
+        """Variance of an entry's noise, or None where it is not learned or too little was seen."""
+        return None
 
     @property
     def n_singular(self) -> int:
@@ -139,13 +142,16 @@ class Tracker:
 
     def state(self) -> dict[str, Any]:
         """Arrays and options: `of` goes on bit for bit."""
-        return {name: getattr(self, name) for name in (*self.by_column, *self.whole, "options")}
+        return {name: getattr(self, name) for name in (*self.rules, "options")}
 
     @classmethod
     def of(cls, state: dict[str, Any]) -> Tracker:
         """The tracker whose `state` this is, on the same arrays where they can be written to."""
+        if set(state) != {*cls.rules, "options"}:
+            raise ValueError(
+                f"the state must be that of {cls.__name__}; got {sorted(map(str, state))[:20]}. Fit again."
+            )
         made = cls.__new__(cls)
-        cls._refuse_foreign(state)
         for name, value in state.items():
             shared = isinstance(value, dict) or value.flags.writeable
             setattr(made, name, value if shared else value.copy())
@@ -156,23 +162,6 @@ class Tracker:
         """A state out of a file, of a basis of this shape: every part against every other. ValueError where they do not fit."""
         D, d = shape
         check_parts(state, {**cls.rules, "options": Parts(cls.option_rules)}, "state_", {"D": D, "d": d})
-
-    @classmethod
-    def _refuse_foreign(cls, state: dict[str, Any]) -> None:
-        """Refuse a state, which may come out of a file, whose arrays do not fit each other: the core trusts their sizes."""
-        arrays = {*cls.by_column, *cls.whole}
-        sound = set(state) == arrays | {"options"} and isinstance(state["options"], dict)
-        if not sound or any(np.asarray(state[name]).dtype.kind not in "fi" for name in arrays):
-            raise ValueError(
-                f"the state must be that of {cls.__name__}; got {sorted(map(str, state))[:20]}. Fit again."
-            )
-        if len({np.shape(state[name])[:1] for name in cls.by_column}) > 1 or np.ndim(state["v"]) != 2:
-            raise ValueError(
-                f"the state of {cls.__name__} must have one row a column in {', '.join(cls.by_column)}. Fit again."
-            )
-        slot = np.asarray(state.get("slot", -1))
-        if "slot" in state and not (slot.min(initial=-1) >= -1 and slot.max(initial=-1) < len(state["pool"])):
-            raise ValueError(f"the state of {cls.__name__} must have its slots inside the pool. Fit again.")
 
 
 class Touched:
@@ -194,7 +183,7 @@ class PerColumnRls(Tracker):
     """PETRELS, and SLRM's Algorithms 1 and 2: an inverse correlation (d, d) for every column that was ever observed."""
 
     by_column = ("v", "slot", "discount")
-    whole = ("clock", "t", "t_inverse", "w", "codes", "labelled", "labels", "pool")
+    whole = ("clock", "t", "t_inverse", "w", "codes", "labelled", "labels")
     rules: ClassVar[dict[str, Rule]] = {
         **Tracker.rules,
         **dict.fromkeys(("t", "t_inverse", "codes"), _doubles("d", "d")),
@@ -267,18 +256,12 @@ class PerColumnRls(Tracker):
     def copies(self, columns: Any) -> list[NDArray[Any]]:
         slots = self.slot[columns]
         used = slots[slots >= 0]
-        parts = [getattr(self, name)[columns].copy() for name in self.by_column]
-        rest = [getattr(self, name).copy() for name in self.whole[:-1]]
-        return [*parts, *rest, used, self.pool[used], self.pool]
+        return [*super().copies(columns), used, self.pool[used], self.pool]
 
     def put_back(self, columns: Any, saved: list[NDArray[Any]]) -> None:
-        parts = iter(saved)
-        for name in self.by_column:
-            getattr(self, name)[columns] = next(parts)
-        for name in self.whole[:-1]:
-            getattr(self, name)[...] = next(parts)
+        super().put_back(columns, saved[:-3])
         # A pass that saw new columns moved to a longer pool, and the slots of those columns are -1 again.
-        used, kept, self.pool = parts
+        used, kept, self.pool = saved[-3:]
         self.pool[used] = kept
 
     def _pass(self, rows: Observed, label: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
@@ -334,9 +317,9 @@ class SharedRls(Tracker):
         return _core.shared_pass(*entries, self.options, self.state(), prediction, residual)
 
     def ridge(self) -> float:
-        """The ridge on codes: sigma^2 / tau of the running sums, when it is automatic and they mean something."""
+        """sigma^2 / tau of the running sums, when it is automatic and they mean something."""
         if not self.options["automatic"] or self.sigma2() is None:
-            return float(self.options["ridge"])
+            return super().ridge()
         return _core.shared_ridge(self.sums, self.v.shape[1], float(self.options["ridge"]))
 
     def label_sums(self) -> tuple[_Floats, _Floats, float]:
@@ -344,7 +327,6 @@ class SharedRls(Tracker):
         return self.codes, self.labelled, float(self.sums[1])
 
     def sigma2(self) -> float | None:
-        """Variance of an entry's noise, or None before enough was seen."""
         left, freedom, looks = self.sums[3], self.sums[4], self.sums[2]
         return float(left / freedom) if looks >= 1 and freedom > 0 else None
 
@@ -397,9 +379,6 @@ class SubspaceTracker(RowBatches, SubspaceModel):
 
     def _start(self, basis: _Floats) -> Tracker:
         raise NotImplementedError
-
-    def _ridge(self, tracker: Tracker) -> float:
-        return float(tracker.options["ridge"])
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
@@ -518,8 +497,8 @@ class SubspaceTracker(RowBatches, SubspaceModel):
 
     def _coding(self) -> Coding:
         check_is_fitted(self, "state_")
-        components, ridge = self.components_, self._ridge(self._tracker())
-        return Coding(components, components.T, ridge)
+        components = self.components_
+        return Coding(components, components.T, self._tracker().ridge())
 
     def _standardised(self, rows: Observed) -> Observed:
         return rows  # columns of a stream are taken as they come
@@ -670,9 +649,6 @@ class PETRELS(SubspaceTracker):
             return SharedRls(basis, delta=self.delta, ridge=first, automatic=automatic, **keep)
         ridge = 1e-3 if self.ridge == "auto" else float(self.ridge)
         return PerColumnRls(basis, precision=self.precision, delta=self.delta, ridge=ridge, **keep)
-
-    def _ridge(self, tracker: Tracker) -> float:
-        return tracker.ridge() if isinstance(tracker, SharedRls) else float(tracker.options["ridge"])
 
 
 class GROUSE(SubspaceTracker):
