@@ -98,7 +98,7 @@ def compare(clients, rows, numbers, files, repeats):
 
 def averages(client, rows, labels, test, n):
     """Held-out error of KARMA by shards and passes."""
-    model = KarmaOnlineClassifier(solver="primal", rho=1 / n)
+    model = KarmaOnlineClassifier(rho=1 / n)
     for k in (1, 4, 16):
         for rounds in (1, 2, 4):
             with client.as_current():

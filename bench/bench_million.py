@@ -57,7 +57,7 @@ def main():
     n = 10_000 if options.quick else options.rows
     X, y = problem(n + HELD_OUT)
     train, test = X[:n], X[n:]
-    model = KarmaOnlineClassifier(solver="primal", rho=RHO, random_state=0)
+    model = KarmaOnlineClassifier(rho=RHO, random_state=0)
     own, own_error = timed(model, train, y[:n], test, y[n:], repeats=3)
     print(f"{n} rows: KARMA, one pass {own:8.2f} s, error {own_error:.4f}", flush=True)
     dense, dense_test = train.to_dense(), test.to_dense()

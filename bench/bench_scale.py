@@ -50,7 +50,7 @@ def csr(X):
 
 
 def karma(gamma):
-    return lambda path, _: KarmaOnlineClassifier(gamma=gamma, solver="primal", random_state=0).fit_batches(
+    return lambda path, _: KarmaOnlineClassifier(gamma=gamma, random_state=0).fit_batches(
         ObservedFile(path), classes=[0, 1]
     )
 

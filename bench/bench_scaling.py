@@ -109,14 +109,14 @@ FITS = {
         {"n": (750, 1_500, 3_000, 6_000), "o": (10, 20, 40, 80)},
     ),
     "KarmaOnlineClassifier, primal": Fit(
-        streams(lambda s: KarmaOnlineClassifier(solver="primal", rho=1e-5), words, classes=[0, 1]),
+        streams(lambda s: KarmaOnlineClassifier(rho=1e-5), words, classes=[0, 1]),
         "n o min(D, 16 (o + 1))",
         lambda s: s.n * (s.o + 1) * min(s.D, 16 * (s.o + 1)),
         Size(40_000, 400, 30, 0),
         {"n": (20_000, 40_000, 80_000, 160_000), "o": (10, 20, 40, 80), "D": (200, 400, 800, 1_600)},
     ),
     "KarmaOnlineClassifier, support": Fit(
-        streams(lambda s: KarmaOnlineClassifier(solver="support", rho=1e-5, budget=s.k), words, classes=[0, 1]),
+        streams(lambda s: KarmaOnlineClassifier(rho=1e-5, budget=s.k), words, classes=[0, 1]),
         "n o stored",
         lambda s: s.n * s.o * s.k,
         Size(40_000, 200, 30, 800),

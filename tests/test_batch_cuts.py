@@ -111,8 +111,8 @@ MODELS = {
         for name, options in {
             "primal": {"gamma": 3},
             "support": {"gamma": 2.5},
-            "support, cosine": {"solver": "support", "normalize": "cosine"},
-            "budget": {"budget": 30, "budget_policy": "project"},
+            "support, cosine": {"budget": 10**6, "normalize": "cosine"},
+            "budget": {"budget": 30},
             "paper": {"options": "paper", "rho": 1.0},
         }.items()
     },

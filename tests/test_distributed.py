@@ -61,7 +61,7 @@ def test_one_shard_is_one_machine():
         for options, near in (({"options": "paper", "rho": 1.0}, 1e-9), ({"rho": 1e-3}, 1e-4)):  # float64, float32
             if loss == "squared" and near == 1e-9:
                 options = {**options, "rho": 100.0}  # steps without a cap
-            alone = KarmaOnlineClassifier(loss=loss, solver="primal", **options)
+            alone = KarmaOnlineClassifier(loss=loss, **options)
             shard = fit_karma(alone, [X], [y], classes=["down", "up"], first_rows=500)
             alone.partial_fit(X[:500], y[:500], classes=["down", "up"]).partial_fit(X[500:], y[500:])
             np.testing.assert_allclose(shard.decision_function(X), alone.decision_function(X), atol=near)
@@ -74,7 +74,7 @@ def test_shards_average_and_rounds_help():
     X, y, number = problem(6000)
     train, test = slice(0, 5000), slice(5000, None)
     model = KarmaOnlineClassifier(rho=1e-3)
-    one = KarmaOnlineClassifier(rho=1e-3, solver="primal").partial_fit(X[train], y[train], classes=["down", "up"])
+    one = KarmaOnlineClassifier(rho=1e-3).partial_fit(X[train], y[train], classes=["down", "up"])
     many = fit_karma(model, cut(X[train]), cut(y[train]), classes=["down", "up"])
     assert many.n_rows_seen_ == 5000
     assert np.mean(many.predict(X[test]) != y[test]) <= np.mean(one.predict(X[test]) != y[test]) + 0.02
@@ -85,7 +85,7 @@ def test_shards_average_and_rounds_help():
         for r in (1, 4)
     ]
     assert errors[1] < errors[0] < 0.5
-    with pytest.raises(ValueError, match="solver must be 'primal' over shards; got 'support'"):
+    with pytest.raises(ValueError, match="must keep a weight table over shards.*gamma=2.5"):
         fit_karma(KarmaOnlineClassifier(2.5), cut(X), cut(y), classes=["down", "up"])
 
 
@@ -170,11 +170,11 @@ def test_folders_of_parquet_files(tmp_path):
 
 def test_states_that_began_apart_do_not_average():
     X, y, _ = problem(300)
-    models = [KarmaOnlineClassifier(solver="primal").partial_fit(part, label, classes=["down", "up"])
+    models = [KarmaOnlineClassifier().partial_fit(part, label, classes=["down", "up"])
               for part, label in zip(cut(X, 2), cut(y, 2), strict=True)]  # fmt: skip
     with pytest.raises(ValueError, match="must be of models that began alike; form of state 1"):
         average_states([model.state_ for model in models])
-    online = KarmaOnlineClassifier(solver="support").partial_fit(X, y, classes=["down", "up"])
+    online = KarmaOnlineClassifier(budget=10**6).partial_fit(X, y, classes=["down", "up"])
     with pytest.raises(ValueError, match="must be of Algorithm 1 on the weight table"):
         average_states([online.state_])
     with pytest.raises(ValueError, match="at least one state"):

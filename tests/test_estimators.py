@@ -55,7 +55,7 @@ ESTIMATORS = [
     KarmaRegressor(),
     KarmaRegressor(gamma=3, indicators=True, normalize=None),
     KarmaClassifier(solver="primal", random_state=0),
-    KarmaOnlineClassifier(solver="primal", max_iter=2, random_state=0),
+    KarmaOnlineClassifier(max_iter=2, random_state=0),
     KarmaOnlineClassifier(2.5, loss="logistic", random_state=0),
     KarmaOnlineClassifier(options="paper"),
     KarmaRegressor(solver="primal", random_state=0),

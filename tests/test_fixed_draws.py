@@ -24,7 +24,7 @@ DRAWN = {
     "subsample": KarmaClassifierCV(max_search_rows=40),
     "holdout": KarmaRegressorCV(cv="holdout"),
     "table": KarmaRegressor(solver="primal"),
-    "stored rows": KarmaOnlineClassifier(solver="support"),
+    "stored rows": KarmaOnlineClassifier(budget=10**6),
     "slrm cells": SLRMRegressorCV([1, 2], over="cells", cv=3),
     "mc-1": MatrixCompletionClassifier(mu_min=1e-2),
     "mc-b": MatrixCompletionRegressor("bias", mu_min=1e-2),

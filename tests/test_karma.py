@@ -296,7 +296,7 @@ def test_paper_alone_has_the_papers_loss_rho_and_solver():
     with pytest.raises(
         ValueError, match=r"1 / \(rho t\) with rho=0\.00025 and no cap, overflows at row 107 of the batch"
     ):
-        KarmaOnlineRegressor(options="paper", solver="support", rho=2.5e-4).fit(np.tile(X, (10, 1)), np.tile(y, 10))
+        KarmaOnlineRegressor(options="paper", budget=10**6, rho=2.5e-4).fit(np.tile(X, (10, 1)), np.tile(y, 10))
 
 
 @pytest.mark.parametrize("model", EVERY)

@@ -20,7 +20,7 @@ MODELS = [
     KarmaOnlineClassifier(),
     KarmaOnlineClassifier(2.5, loss="logistic"),
     KarmaOnlineRegressor(loss="absolute"),
-    KarmaOnlineRegressor(solver="support"),
+    KarmaOnlineRegressor(budget=10**6),
 ]
 
 

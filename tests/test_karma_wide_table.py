@@ -151,7 +151,7 @@ def test_ascent_forgets_what_was_pending():
 
 def test_models_are_kept_with_what_is_pending(tmp_path):
     rows, y = problem()
-    model = KarmaOnlineClassifier(solver="primal", random_state=0).fit(rows, y[:, 0])
+    model = KarmaOnlineClassifier(random_state=0).fit(rows, y[:, 0])
     save_model(model, tmp_path / "model")
     again = load_model(tmp_path / "model")
     expected = model.partial_fit(rows[:50], y[:50, 0]).decision_function(rows)

@@ -115,7 +115,7 @@ def test_large_rows_to_answer(name):
 
 
 OPTIONS = {
-    "constant step": lambda: KarmaOnlineClassifier(loss="squared_hinge", solver="primal", max_iter=3, eta=1e300),
+    "constant step": lambda: KarmaOnlineClassifier(loss="squared_hinge", max_iter=3, eta=1e300),
     "constant step, rows": lambda: KarmaOnlineClassifier(2.5, eta=1e300),
     "constant step, numbers": lambda: KarmaOnlineRegressor(2.5, eta=1e300),
     "gamma 50": lambda: KarmaClassifier(50, loss="hinge", count_scale="raw", normalize=None),

@@ -129,10 +129,10 @@ def in_order(node, arrays):
 
 
 STREAMS = {
-    "karma-primal": (lambda: KarmaOnlineClassifier(2, solver="primal", random_state=0), (X, Y)),
-    "karma-online": (lambda: KarmaOnlineClassifier(2.5, solver="support", random_state=0), (X, Y)),
+    "karma-primal": (lambda: KarmaOnlineClassifier(2, random_state=0), (X, Y)),
+    "karma-online": (lambda: KarmaOnlineClassifier(2.5, budget=10**6, random_state=0), (X, Y)),
     "karma-regressor": (
-        lambda: KarmaOnlineRegressor(2, solver="primal", loss="absolute", random_state=0),
+        lambda: KarmaOnlineRegressor(2, loss="absolute", random_state=0),
         (X, Y * 1.0),
     ),
     "popca": (lambda: POPCA(2, refine=0, random_state=0), (X,)),

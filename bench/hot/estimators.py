@@ -72,12 +72,12 @@ def ascent(n, d):
 @fits("fit, KarmaOnlineClassifier primal", small={"n": 400, "d": 60}, large=LARGE)
 @fits(
     "fit, KarmaOnlineClassifier support",
-    small={"n": 300, "d": 60, "solver": "support"},
-    large={"n": 5000, "d": 200, "solver": "support"},
+    small={"n": 300, "d": 60, "budget": 10**6},
+    large={"n": 5000, "d": 200, "budget": 10**6},
 )
-def one_pass(n, d, solver="primal"):
+def one_pass(n, d, budget=None):
     rows, y, _, _ = low_rank(n, d, 5, 30)
-    return learned(partial(KarmaOnlineClassifier, solver=solver, random_state=0), rows, y, 0.75)
+    return learned(partial(KarmaOnlineClassifier, budget=budget, random_state=0), rows, y, 0.75)
 
 
 @fits("fit, KarmaRegressor", small={"n": 200}, large={"n": 3000})

@@ -216,7 +216,7 @@ def fit_karma(model: Any, X: Any, y: Any, *, classes: Any = None, rounds: int = 
     Parameters
     ----------
     model : KarmaOnlineClassifier or KarmaOnlineRegressor
-        gamma 1, 2 or 3, and solver "auto" or "primal". Set `rho` to 1 / (C N) for N rows in all. It is not changed.
+        gamma 1, 2 or 3, and no budget. Set `rho` to 1 / (C N) for N rows in all. It is not changed.
     X : dask array (n, d), dask dataframe, path of a folder of Parquet files, or iterable of tables or delayed tables
     y : None, str, dask array or series, or iterable with as many pieces
         A str names the column that holds the labels.
@@ -235,7 +235,7 @@ def fit_karma(model: Any, X: Any, y: Any, *, classes: Any = None, rounds: int = 
     Raises
     ------
     ValueError
-        A solver without a table; as `partial_fit` and `average_states`.
+        A model without a weight table; as `partial_fit` and `average_states`.
 
     Examples
     --------
@@ -269,7 +269,7 @@ def _begin(model: Any, shard: tuple[Any, Any], classes: Any, first_rows: int) ->
     begun.partial_fit(_rows(table, 0, first_rows), labels[:first_rows], **options)
     if begun.solver_ != "primal":
         raise ValueError(
-            f"solver must be 'primal' over shards; got {begun.solver_!r}, whose stored rows do not average. Use gamma 1, 2 or 3."
+            f"model must keep a weight table over shards, since stored rows do not average; got {model!r}. Use gamma 1, 2 or 3, and no budget."
         )
     return begun
 

@@ -54,9 +54,7 @@ class KarmaOnline(KarmaBase):
         "rho": [Interval(Real, 0, None, closed="neither"), None],
         "eta": [StrOptions({"theory"}), Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "solver": [StrOptions({"auto", "primal", "support"})],
         "budget": [Interval(Integral, 1, None, closed="left"), None],
-        "budget_policy": [StrOptions({"remove", "project"})],
         "options": [StrOptions({"paper"}), None],
     }
     _held: ClassVar[dict[str, Rule]] = {**KarmaBase._held, "solver_": Word(("primal", "support"))}
@@ -70,14 +68,7 @@ class KarmaOnline(KarmaBase):
 
     def _choose_solver(self) -> str:
         """The weight table where the kernel has one and no budget asks for rows, else stored rows."""
-        if self.solver == "auto":
-            return "primal" if has_map(self.kernel_) and self.budget is None else "support"
-        if self.solver == "primal" and not has_map(self.kernel_):
-            raise ValueError(
-                f"solver='primal' must have gamma 1, 2 or 3, whose features fit in a table; got gamma={self.gamma:g}. Use "
-                "solver='support' or gamma=3."
-            )
-        return str(self.solver)
+        return "primal" if has_map(self.kernel_) and self.budget is None else "support"
 
     def _engine_for(self, solver: str, n_outputs: int, rho: float, **options: Any) -> Engine:
         """An engine that has learned nothing."""
@@ -94,8 +85,7 @@ class KarmaOnline(KarmaBase):
         }
         if solver == "primal":
             return PrimalModel(self.kernel_, len(self.mean_), n_outputs, memory_limit=_MEMORY, **shared)
-        bound: dict[str, Any] = {"budget": self.budget, "budget_policy": self.budget_policy}
-        return OnlineModel(self.kernel_, len(self.mean_), n_outputs, **bound, **shared)
+        return OnlineModel(self.kernel_, len(self.mean_), n_outputs, budget=self.budget, **shared)
 
     def _forget(self) -> None:
         """Drop what was learned before, also by another solver."""
@@ -345,14 +335,10 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         Step t: 1/(rho t), capped by the curvature of the squared losses; or a constant.
     max_iter : int, default=1
         Passes of `fit` over the rows.
-    solver : {"auto", "primal", "support"}, default="auto"
-        "primal" keeps one weight table (gamma 1, 2 or 3), "support" the rows that had a slope. "auto" is "primal" where it can be
-        and no budget is given. `solver_` says which.
     budget : int, default=None
-        Most rows that "support" stores; those of least |coef| sqrt(k(x, x)) leave. What they were worth adds up in
-        state_["clock"][3], which bounds the change of f(x) / sqrt(k(x, x)).
-    budget_policy : {"remove", "project"}, default="remove"
-        Drop such rows, or spread them over the rows that stay.
+        None keeps one weight table for gamma 1, 2 or 3, and for other gamma every row that had a slope. A number asks for rows, at most so many:
+        those of least |coef| sqrt(k(x, x)) leave. What they were worth adds up in state_["clock"][3], which bounds the change of
+        f(x) / sqrt(k(x, x)).
     count_scale : "mean", "raw" or float, default="mean"
         Number by which counts of common columns are divided: the mean number of observed entries of a row of `fit` or of the first batch, 1, or a
         number > 0.
@@ -382,8 +368,8 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
     ----------
     classes_ : ndarray of shape (k,)
         Labels, sorted.
-    solver_ : str
-        "primal" or "support".
+    solver_ : {"primal", "support"}
+        Whether there is a weight table, or rows are stored.
     state_ : dict
         The weights, from which `partial_fit` goes on.
     recent_ : ndarray of shape (r, outputs + 2)
@@ -449,9 +435,7 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         rho: float | None = None,
         eta: float | Literal["theory"] = "theory",
         max_iter: int = 1,
-        solver: Literal["auto", "primal", "support"] = "auto",
         budget: int | None = None,
-        budget_policy: Literal["remove", "project"] = "remove",
         count_scale: float | Literal["mean", "raw"] = "mean",
         indicators: bool = False,
         normalize: Literal["trace", "cosine"] | None = "trace",
@@ -468,9 +452,7 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         self.rho = rho
         self.eta = eta
         self.max_iter = max_iter
-        self.solver = solver
         self.budget = budget
-        self.budget_policy = budget_policy
         self.count_scale = count_scale
         self.indicators = indicators
         self.normalize = normalize
@@ -653,13 +635,9 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         Step t: 1/(rho t), capped by the curvature of the squared loss; or a constant.
     max_iter : int, default=1
         Passes of `fit` over the rows.
-    solver : {"auto", "primal", "support"}, default="auto"
-        "primal" keeps one weight table (gamma 1, 2 or 3), "support" the rows that had a slope. "auto" is "primal" where it can be
-        and no budget is given. `solver_` says which.
     budget : int, default=None
-        Most rows that "support" stores; those of least |coef| sqrt(k(x, x)) leave.
-    budget_policy : {"remove", "project"}, default="remove"
-        Drop such rows, or spread them over the rows that stay.
+        None keeps one weight table for gamma 1, 2 or 3, and for other gamma every row that had a slope. A number asks for rows, at most so many:
+        those of least |coef| sqrt(k(x, x)) leave.
     count_scale : "mean", "raw" or float, default="mean"
         Number by which counts of common columns are divided: the mean number of observed entries of a row of `fit` or of the first batch, 1, or a
         number > 0.
@@ -686,8 +664,8 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
     ----------
     intercept_ : float or ndarray of shape (t,)
         Weighted mean of y in `fit` or the first batch, taken off before the steps and added to predictions.
-    solver_ : str
-        "primal" or "support".
+    solver_ : {"primal", "support"}
+        Whether there is a weight table, or rows are stored.
     state_ : dict
         The weights, from which `partial_fit` goes on.
     n_rows_seen_ : int
@@ -751,9 +729,7 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         rho: float | None = None,
         eta: float | Literal["theory"] = "theory",
         max_iter: int = 1,
-        solver: Literal["auto", "primal", "support"] = "auto",
         budget: int | None = None,
-        budget_policy: Literal["remove", "project"] = "remove",
         count_scale: float | Literal["mean", "raw"] = "mean",
         indicators: bool = False,
         normalize: Literal["trace", "cosine"] | None = "trace",
@@ -770,9 +746,7 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         self.rho = rho
         self.eta = eta
         self.max_iter = max_iter
-        self.solver = solver
         self.budget = budget
-        self.budget_policy = budget_policy
         self.count_scale = count_scale
         self.indicators = indicators
         self.normalize = normalize

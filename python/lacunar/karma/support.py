@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from lacunar.karma.steps import STEP_RULE, AlgorithmOne, diverged, keeps_slopes
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.door import refuse_range
-from lacunar.observed.rules import Instance, Number, Rule, Table, Word, check_parts, floats
+from lacunar.observed.rules import Instance, Number, Rule, Table, check_parts, floats
 
 _Floats = NDArray[np.float64]
 _ARRAYS = ("rows", "first", "second", "clock")
@@ -20,7 +20,6 @@ _STATE: dict[str, Rule] = {
     **STEP_RULE,
     "form": Instance(KernelForm),
     "budget": Number(whole=True, low=1, optional=True),
-    "budget_policy": Word(("remove", "project")),
     "block": Number(whole=True, low=1),
     "first": floats("rows", "n_outputs", dtype=np.float64),
     "second": floats("rows", "n_outputs", dtype=np.float64),
@@ -123,9 +122,8 @@ class OnlineModel(AlgorithmOne):
     then followed row by row; sums run in order of arrival, so that every block size makes the same decisions to the bit.
     O(stored rows) kernel values a row.
 
-    With a `budget`, the stored rows of least |coef| sqrt(k(x, x)) leave after every block. `budget_policy="remove"` drops them, and
-    no value f(x) moves by more than what `lost` grows by times sqrt(k(x, x)); "project" first spreads them over the rows
-    that stay, by least squares in the feature space, which can only lose less. O(budget^3) a block.
+    With a `budget`, the stored rows of least |coef| sqrt(k(x, x)) leave after every block: no value f(x) moves by more than what
+    `lost` grows by times sqrt(k(x, x)).
     """
 
     def __init__(
@@ -135,12 +133,11 @@ class OnlineModel(AlgorithmOne):
         n_outputs: int,
         *,
         budget: int | None = None,
-        budget_policy: Literal["remove", "project"] = "remove",
         block: int = 1024,
         **options: Any,
     ) -> None:
         super().__init__(form, n_features, n_outputs, **options)
-        self.budget, self.budget_policy, self.block = budget, budget_policy, block
+        self.budget, self.block = budget, block
         rows = Observed(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, self.dtype), (0, n_features))
         nothing = np.zeros((0, n_outputs))
         self._kept = _Kept(Support.of(rows, nothing, nothing, form), np.array([0.0, 1.0, 0.0, 0.0]))
@@ -276,19 +273,8 @@ class OnlineModel(AlgorithmOne):
         size = np.abs(self.coef()).max(axis=1) * np.sqrt(self.form.diagonal(rows))
         kept = np.sort(np.argsort(-size, kind="stable")[: self.budget])
         gone = np.setdiff1d(np.arange(len(size)), kept)
-        stay, left = first[kept], second[kept]
-        if self.budget_policy == "project":
-            share = self._shares(rows[kept], rows[gone])
-            stay, left = stay + share @ first[gone], left + share @ second[gone]
         clock[3] += size[gone].sum()
-        self._kept = _Kept(Support.of(rows[kept], stay, left, self.form), clock)
-
-    def _shares(self, stay: Observed, leave: Observed) -> _Floats:
-        """Coefficients (stay, leave) of the rows that leave on those that stay, by least squares in the feature space."""
-        gram = self.form.gram(stay, dtype=np.float64)
-        across = self.form.gram(stay, leave, dtype=np.float64)
-        ridge = 1e-6 * float(np.trace(gram)) / len(gram) * np.eye(len(gram))
-        return np.asarray(np.linalg.solve(gram + ridge, across))
+        self._kept = _Kept(Support.of(rows[kept], first[kept], second[kept], self.form), clock)
 
     def coef(self, iterate: str | None = None) -> _Floats:
         """Coefficients (stored rows, outputs) of v_(T+1), of the mean of v_1 to v_T, or of that with weights t."""
@@ -307,7 +293,7 @@ class OnlineModel(AlgorithmOne):
 
     def snapshot(self) -> dict[str, Any]:
         """Everything, as arrays and plain values; `restore` goes on bit for bit."""
-        names = ("loss", "rho", "eta", "eta0", "power_t", "epsilon", "iterate", "budget", "budget_policy", "block")
+        names = ("loss", "rho", "eta", "eta0", "power_t", "epsilon", "iterate", "budget", "block")
         own = {name: getattr(self, name) for name in (*names, *_ARRAYS, "form", "n_features", "n_outputs")}
         return {**own, "dtype": self.dtype.name}
 

@@ -548,7 +548,7 @@ def average_states(states: Sequence[dict[str, Any]], common: int = 0) -> dict[st
         if "hash_bits" not in state or state["second"] is None:
             raise ValueError(
                 f"states must be of Algorithm 1 on the weight table; state {number} is not. Fit "
-                "KarmaOnlineClassifier or KarmaOnlineRegressor with solver='primal'."
+                "KarmaOnlineClassifier or KarmaOnlineRegressor with gamma 1, 2 or 3 and no budget."
             )
         other = next((name for name in _SAME if state[name] != first[name]), None)
         if other is not None:

@@ -211,15 +211,14 @@ _KARMA = (
 
 def _online(params: Values, state: Values) -> Values:
     """Parameters of Algorithm 1. rho held C; a step other than that of theory is the constant one."""
-    found = {"max_iter": params["passes"] or 1, "budget": params["max_support"], "budget_policy": params["budget"]}
+    found = {"max_iter": params["passes"] or 1, "budget": params["max_support"]}
     rho = params["rho"]
     if rho is None and params["C"] != 1:
         rho = state["state_"]["rho"] if "state_" in state else 1e-4 / params["C"]
-    solver = {"online": "support", "gram": "auto"}.get(params["solver"], params["solver"])
     eta = params["eta0"] if params["eta"] == "constant" else "theory"
     if "class_weight" in params:
         found["class_weight"] = params["class_weight"] if isinstance(params["class_weight"], dict) else None
-    return found | {"rho": rho, "solver": solver, "eta": eta}
+    return found | {"rho": rho, "eta": eta}
 
 
 def _engine(state: Values) -> Values:
@@ -228,7 +227,7 @@ def _engine(state: Values) -> Values:
         return state
     parts = dict(state["state_"])
     if "max_support" in parts:
-        parts["budget"], parts["budget_policy"] = parts.pop("max_support"), parts["budget"]
+        parts["budget"] = parts.pop("max_support")
     solver = "support" if state["solver_"] == "online" else state["solver_"]
     return state | {"solver_": solver, "state_": parts}
 
