@@ -119,12 +119,7 @@ def of_missing(comparison: Comparison) -> tuple[list[str], list[list[str]]] | No
             report = missingness_report(problem.frame.iloc[rows][columns], y, deltas=(0.0,))
     except ValueError:
         return None
-    heading = [
-        "column",
-        "missing",
-        "foreseen by other columns (AUC)",
-        *([_shift_of(problem)] if y is not None else []),
-    ]
+    heading = ["column", "missing", "foreseen by other columns (AUC)", *([_shift_of(problem)] if y is not None else [])]
     lines = []
     for j, name in enumerate(columns):
         line = [str(name), f"{share[name]:.0%}", _with_p(report.auc[j], report.auc_p_value[j], "{:.2f}")]

@@ -20,10 +20,7 @@ from lacunar.completion.many import (
     features_decomposed,
     kernels_decomposed,
 )
-from lacunar.completion.side import (
-    Floats,
-    SideState,
-)
+from lacunar.completion.side import Floats, SideState
 from lacunar.observed.rules import Flag, Number, Rule, check_parts, floats, whole
 
 Indices = NDArray[np.int32]

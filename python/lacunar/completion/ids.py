@@ -8,11 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar.completion.side import (
-    Identity,
-    SideInformation,
-    SideState,
-)
+from lacunar.completion.side import Identity, SideInformation, SideState
 from lacunar.observed.rules import Instance, Items, Number, Rule, check_parts, whole
 
 Vertices = NDArray[np.int64]

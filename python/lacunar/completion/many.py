@@ -11,10 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lacunar import _core
-from lacunar.completion.side import (
-    Floats,
-    SideState,
-)
+from lacunar.completion.side import Floats, SideState
 
 Indices = NDArray[np.int32]
 Cells = dict[str, Any]  # `Engine.cells`

@@ -14,11 +14,7 @@ from numpy.typing import NDArray
 from lacunar._snapshot import going_back
 from lacunar.completion.engine import Engine
 from lacunar.completion.ids import UNKNOWN, IdTable, Vertices
-from lacunar.completion.side import (
-    Floats,
-    SideState,
-    joined,
-)
+from lacunar.completion.side import Floats, SideState, joined
 from lacunar.completion.tuning import Tuning, tune
 from lacunar.observed.rules import whole
 
@@ -141,11 +137,7 @@ class Member:
     """An engine on two tables of ids, which it may share with other members."""
 
     def __init__(
-        self,
-        rows: IdTable,
-        cols: IdTable,
-        tuning: Tuning,
-        sides: tuple[SideState, SideState] | None = None,
+        self, rows: IdTable, cols: IdTable, tuning: Tuning, sides: tuple[SideState, SideState] | None = None
     ) -> None:
         self.rows, self.cols, self.tuning = rows, cols, tuning
         self.engine = Engine(*(sides or (rows.side, cols.side)), tuning.log_scale)

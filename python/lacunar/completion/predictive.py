@@ -10,10 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from lacunar._random import generator
-from lacunar.completion.side import (
-    SideInformation,
-    SideState,
-)
+from lacunar.completion.side import SideInformation, SideState
 
 Floats = NDArray[np.float64]
 

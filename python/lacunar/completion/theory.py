@@ -12,12 +12,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 
 from lacunar.completion.graph import GraphState, components, laplacian, read_adjacency, written_kernel
-from lacunar.completion.side import (
-    DENSE_LIMIT,
-    Floats,
-    SideInformation,
-    SideState,
-)
+from lacunar.completion.side import DENSE_LIMIT, Floats, SideInformation, SideState
 
 _TOL = 1e-10
 _LOOK = 25  # steps between two looks at the bounds

@@ -9,10 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar.completion.side import (
-    Floats,
-    SideState,
-)
+from lacunar.completion.side import Floats, SideState
 from lacunar.completion.theory import quasi_dimension_bound
 
 
