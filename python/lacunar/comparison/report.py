@@ -99,11 +99,8 @@ def page(comparison: Comparison) -> str:
 
 def _scores(comparison: Comparison, scores: list[Score]) -> str:
     head = "".join(f'<th scope="col">{shown(name) or "remark"}</th>' for name in headings(comparison))
-    caption = f"Scores of {len(scores)} learners, best first"
-    body = "".join(_row(comparison, score) for score in scores)
-    return _scroll(
-        f"<table><caption>{shown(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>",
-        caption,
+    return _bordered(
+        f"Scores of {len(scores)} learners, best first", head, "".join(_row(comparison, score) for score in scores)
     )
 
 
@@ -123,10 +120,12 @@ def _table(caption: str, table: Table) -> str:
         f'<tr><th scope="row" class="name">{shown(cut(first))}</th>{"".join(f"<td>{shown(cell)}</td>" for cell in rest)}</tr>'
         for first, *rest in table[1]
     )
-    return _scroll(
-        f"<table><caption>{shown(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>",
-        caption,
-    )
+    return _bordered(caption, head, body)
+
+
+def _bordered(caption: str, head: str, body: str) -> str:
+    table = f"<table><caption>{shown(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return _scroll(table, caption)
 
 
 def _scroll(inside: str, label: str) -> str:
@@ -189,13 +188,12 @@ def _rates(comparison: Comparison, scores: list[Score]) -> str:
     frame = comparison.problem.frame
     share = frame.isna().mean()
     names = [cut(visible(str(name)), 16) for name in frame.columns]
-    top, below = _figure_of(4.4).subplots(2, 1, height_ratios=[1, 3], sharex=True)
+    top, below = _axes(4.4, 2, height_ratios=[1, 3], sharex=True)
     display = MissingnessDisplay.from_table(frame, names if len(names) <= _NAMED else None, ax=below)
     top.bar(np.arange(len(names)) + 0.5, 100 * share.to_numpy(), width=0.8, color="#9aa5b1")
     top.set_ylabel("% missing", color="#52606d")
-    top.tick_params(colors="#52606d", labelsize=9, length=0, labelbottom=False)
-    for side in ("top", "right", "left"):
-        top.spines[side].set_visible(False)
+    _quiet(top, grid=False)
+    top.tick_params(labelbottom=False)
     most = share.sort_values(ascending=False, kind="stable")[:_RATES]
     rows = [[str(name), f"{part:.1%}", f"{int(frame[name].isna().sum()):,}"] for name, part in most.items() if part > 0]
     text = "Above, the share missing of every column of the file; below, its rows: dark is observed, light is missing, rows with the same pattern together."
@@ -210,16 +208,11 @@ def _missing(comparison: Comparison, scores: list[Score]) -> str | None:
     table = of_missing(comparison)
     if table is None:
         return None
+    last = " The last column: how much higher the target is where the entry is missing than the observed columns let expect, in standard deviations."
     text = (
-        "AUC near 0.5: which entries are missing looks like chance; towards 1: the other columns foresee it. The last column: how much "
-        "higher the target is where the entry is missing than the observed columns let expect, in standard deviations. * is p < 0.05, "
-        "corrected for the number of columns. A column with a * tells something by being missing: do not fill it in before learning."
+        "AUC near 0.5: which entries are missing looks like chance; towards 1: the other columns foresee it."
+        f"{last if len(table[0]) > 3 else ''} * is p < 0.05, corrected for the number of columns. A column with a * tells something by being missing: do not fill it in before learning."
     )
-    if len(table[0]) < 4:
-        text = text.replace(
-            " The last column: how much higher the target is where the entry is missing than the observed columns let expect, in standard deviations.",
-            "",
-        )
     return _section("What being missing says", text, _table("Columns with missing entries", table))
 
 
@@ -276,15 +269,8 @@ def _calibration(comparison: Comparison, scores: list[Score]) -> str | None:
         top = proba.argmax(axis=1)
         sure, right = proba.max(axis=1).clip(0, 1), (np.array(comparison.problem.classes)[top] == y).astype(int)
         found, said = calibration_curve(right, sure, n_bins=8, strategy="quantile")
-        ax.plot(
-            said,
-            found,
-            marker="o",
-            markersize=4,
-            linewidth=2,
-            label=score.learner.name,
-            color=_colour(score, len(rows)),
-        )
+        look = {"marker": "o", "markersize": 4, "linewidth": 2, "color": _colour(score, len(rows))}
+        ax.plot(said, found, label=score.learner.name, **look)
         rows.append([score.learner.name, f"{sure.mean():.0%}", f"{right.mean():.0%}"])
     if not rows:
         return None
@@ -330,17 +316,13 @@ def _next(comparison: Comparison) -> str:
 # -- pictures -----------------------------------------------------------------------------------------------------------
 
 
-def _figure_of(height: float) -> Any:
+def _axes(height: float, *rows: int, **how: Any) -> Any:
+    """Axes of a figure without a window, which needs no closing."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
         raise ImportError("pictures need matplotlib, which is not installed: pip install 'lacunar[cli]'") from None
-    return Figure(figsize=(6.4, height), layout="constrained")
-
-
-def _axes(height: float) -> Any:
-    """Axes of a figure without a window, which needs no closing."""
-    return _figure_of(height).subplots()
+    return Figure(figsize=(6.4, height), layout="constrained").subplots(*rows, **how)
 
 
 def _colour(score: Score, number: int) -> str:
@@ -348,12 +330,12 @@ def _colour(score: Score, number: int) -> str:
     return ours[number % 3] if score.learner.ours else others[number % 5]
 
 
-def _quiet(ax: Any) -> None:
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
+def _quiet(ax: Any, grid: bool = True) -> None:
+    ax.spines[["top", "right"] if grid else ["top", "right", "left"]].set_visible(False)
     ax.tick_params(colors="#52606d", labelsize=9, length=0)
-    ax.grid(axis="y", color="#d9dee4", linewidth=0.8)
-    ax.set_axisbelow(True)
+    if grid:
+        ax.grid(axis="y", color="#d9dee4", linewidth=0.8)
+        ax.set_axisbelow(True)
 
 
 def _legend_below(ax: Any) -> None:
@@ -361,15 +343,8 @@ def _legend_below(ax: Any) -> None:
     handles, labels = ax.get_legend_handles_labels()
     if ax.get_legend() is not None:
         ax.get_legend().remove()
-    ax.figure.legend(
-        handles,
-        labels,
-        loc="outside lower center",
-        ncols=min(len(labels), 3),
-        frameon=False,
-        fontsize=9,
-        labelcolor="#1f2933",
-    )
+    look = {"frameon": False, "fontsize": 9, "labelcolor": "#1f2933"}
+    ax.figure.legend(handles, labels, loc="outside lower center", ncols=min(len(labels), 3), **look)
 
 
 def _labelled(ax: Any, places: Sequence[float], words: Sequence[str]) -> None:
@@ -398,16 +373,13 @@ def svg_of(figure: Any, title: str, description: str) -> str:
         svg = svg.replace(f"fill: {colour}", f"fill: var(--{name})").replace(
             f"stroke: {colour}", f"stroke: var(--{name})"
         )
-    svg = _with_ink(svg)
+    svg = svg.replace(
+        "<svg ", '<svg style="fill: var(--ink)" ', 1
+    )  # glyphs that name no colour are black, which a dark page swallows
     said = f"<title>{shown(title)}</title><desc>{shown(description)}</desc>"
     return re.sub(
         r"<svg([^>]*)>", lambda found: f'<svg role="img" aria-label="{shown(title)}"{found[1]}>{said}', svg, count=1
     )
-
-
-def _with_ink(svg: str) -> str:
-    """Glyphs that name no colour are black, which a dark page swallows."""
-    return svg.replace("<svg ", '<svg style="fill: var(--ink)" ', 1)
 
 
 def _versions() -> str:

@@ -55,10 +55,8 @@ class Bars:
         """
         names, (width, row, beside) = self.shown(), self._shape
         ax = axes_for(ax, (width, row * len(names) + beside))
-        quiet(ax)
+        quiet(ax, grid="x")
         words = inks(ax)
-        ax.set_axisbelow(True)
-        ax.grid(axis="x", color=words.rule, linewidth=0.8)
         ax.set_yticks(np.arange(len(names)), names, fontsize=10, color=words.ink)
         ax.set_ylim(len(names) - 0.5, -0.5)
         self._draw(ax, words, bar_kw)

@@ -66,13 +66,16 @@ def axes_for(ax: Any, size: tuple[float, float]) -> Any:
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
-def quiet(ax: Any) -> None:
-    """No frame, light ticks."""
+def quiet(ax: Any, grid: str | None = None) -> None:
+    """No frame, light ticks, a light grid behind along one axis where it is named."""
     words = inks(ax)
     for side in ("top", "right", "left"):
         ax.spines[side].set_visible(False)
     ax.spines["bottom"].set_color(words.rule)
     ax.tick_params(colors=words.quiet, labelsize=9, length=0)
+    if grid is not None:
+        ax.grid(axis=grid, color=words.rule, linewidth=0.8)
+        ax.set_axisbelow(True)
 
 
 class Curves:
@@ -123,10 +126,8 @@ class Curves:
 
     def _legend(self, ax: Any) -> None:
         """Labels, a light grid, and a legend beside the axes where there is something to name."""
-        quiet(ax)
+        quiet(ax, grid="y")
         words, (xlabel, ylabel) = inks(ax), self._labels()
-        ax.grid(axis="y", color=words.rule, linewidth=0.8)
-        ax.set_axisbelow(True)
         ax.set_xlabel(xlabel, color=words.quiet, fontsize=10)
         ax.set_ylabel(ylabel, color=words.quiet, fontsize=10)
         if self.lines_:
