@@ -264,7 +264,7 @@ def test_paper_is_algorithm_1_to_the_letter(loss, solver, seed, gamma):
     rho = float(2 * np.diag(karma_kernel(constant[0], gamma=gamma, count_scale="raw")).max())
     options = {
         "options": "paper",
-        "solver": solver,
+        "budget": 10**6 if solver == "support" else None,
         "standardize": False,
         "rho": rho,
         "loss": loss,
