@@ -146,7 +146,7 @@ def fit_popca(model: POPCA, X: Any, *, keep: bool = True) -> POPCA:
     >>> np.round(fit_popca(POPCA(1), [X[:200], X[200:]]).components_, 1)
     array([[0.4, 0.4, 0.4, 0.4, 0.4, 0.4]])
     """
-    fitted: POPCA = clone(model).fit_parts(DaskParts(shards(X), keep=keep))
+    fitted: POPCA = clone(model).fit_parts(DaskParts.of(X, keep=keep))
     return fitted
 
 
@@ -202,7 +202,7 @@ def fit_slrm(model: SLRMRegressor, X: Any, y: Any, *, keep: bool = True) -> SLRM
     >>> bool(np.allclose(over.predict(X[200:]), model.fit(X[:200], y[:200]).predict(X[200:])))
     True
     """
-    fitted: SLRMRegressor = clone(model).fit_parts(DaskParts(shards(X, y), keep=keep))
+    fitted: SLRMRegressor = clone(model).fit_parts(DaskParts.of(X, y, keep=keep))
     return fitted
 
 

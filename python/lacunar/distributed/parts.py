@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
-from operator import add
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from lacunar.observed import Observed
 
 Step = Callable[..., Any]
-_TOGETHER = 4  # sums that one task adds: a task costs milliseconds, a sum its memory
+_TOGETHER = 4  # sums that one task adds, a power of two: a task costs milliseconds, a sum its memory
+_LARGE = 2**18  # bytes of arguments that are sent to a worker once, by a task of their own
 
 
 def dask_module() -> Any:
@@ -58,19 +59,30 @@ def shards(X: Any, y: Any = None) -> list[Any]:
     2
     """
     delayed = dask_module().delayed
+    return [delayed(step)(*given) for step, given in _recipes(X, y)]
+
+
+class Recipe(NamedTuple):
+    """What makes the pair of a shard: step(*given)."""
+
+    step: Step
+    given: tuple[Any, ...]
+
+
+def _recipes(X: Any, y: Any) -> list[Recipe]:
     if hasattr(X, "shape") and not hasattr(X, "to_delayed"):
         raise ValueError(f"X must come in pieces; got one {type(X).__name__}. Wrap it in a list, or cut it.")
     pieces = _pieces(X)
     if not pieces:
         raise ValueError("X must have at least one shard; got none. Check the folder or the iterable.")
     if y is None or isinstance(y, str):
-        return [delayed(_read)(piece, y, number) for number, piece in enumerate(pieces)]
+        return [Recipe(_read, (piece, y, number)) for number, piece in enumerate(pieces)]
     labels = _pieces(y)
     if len(labels) != len(pieces):
         raise ValueError(
             f"y must come in as many pieces as X; got {len(labels)} and {len(pieces)}. Rechunk one like the other."
         )
-    return [delayed(_pair)(*pair, number) for number, pair in enumerate(zip(pieces, labels, strict=True))]
+    return [Recipe(_pair, (*pair, number)) for number, pair in enumerate(zip(pieces, labels, strict=True))]
 
 
 def _pieces(X: Any) -> list[Any]:
@@ -162,47 +174,114 @@ def numbered(step: Step, number: int, *given: Any) -> Any:
         raise kind(f"shard {number}: {error}") from error
 
 
+class Group(NamedTuple):
+    """Neighbouring shards that one task goes through."""
+
+    first: int  # number of the first shard
+    parts: Any  # recipes, or the Delayed list of what workers keep
+
+
 class DaskParts:
     """What `fit_parts` of an estimator goes by.
 
     With `keep`, the parts that `map` makes are held by the workers that made them; otherwise they are made again from the
-    shards at every step. Sums are taken of four neighbours, whichever finishes first, so that the bits are the same every time.
+    shards at every step. A task costs milliseconds, so one goes through as many shards as leave every thread a task, and adds
+    up its sums; shards that are Dask's go alone. Sums are those of a binary tree over the shards, whoever adds and whichever
+    finishes first, so that the bits are the same every time and for any number of workers.
     """
 
-    def __init__(self, pieces: list[Any], *, keep: bool) -> None:
-        self.pieces, self.keep = pieces, keep
+    def __init__(
+        self, groups: list[Group], steps: tuple[tuple[Step, tuple[Any, ...]], ...] = (), *, keep: bool
+    ) -> None:
+        self._groups, self._steps, self._keep = groups, steps, keep
 
-    def _tasks(self, step: Step, given: tuple[Any, ...]) -> list[Any]:
-        delayed = dask_module().delayed
-        sent = delayed(given, traverse=False)  # once, not with every task
-        return [delayed(_run)(step, number, piece, sent) for number, piece in enumerate(self.pieces)]
+    @classmethod
+    def of(cls, X: Any, y: Any = None, *, keep: bool) -> DaskParts:
+        """Parts (rows, labels) of what `shards` takes."""
+        recipes = _recipes(X, y)
+        lazy = any(dask_module().is_dask_collection(each) for recipe in recipes for each in recipe.given)
+        size = 1 if lazy else group_size(len(recipes), _lanes())
+        groups = [Group(first, recipes[first : first + size]) for first in range(0, len(recipes), size)]
+        return cls(groups, keep=keep)
 
-    def map(self, step: Step, *given: Any) -> DaskParts:
-        """Parts made by step(part, *given)."""
-        made = self._tasks(step, given)
-        return DaskParts(list(dask_module().persist(*made)) if self.keep else made, keep=self.keep)
+    def _tasks(self, run: Callable[..., Any], step: Step, given: tuple[Any, ...]) -> list[Any]:
+        delayed, steps = dask_module().delayed, (*self._steps, (step, given))
+        size = sum(each.nbytes for _, more in steps for each in more if isinstance(each, np.ndarray))
+        sent = (
+            delayed(steps, traverse=False) if size * len(self._groups) > _LARGE else steps
+        )  # once, or with every task
+        return [delayed(run)(group.first, group.parts, sent) for group in self._groups]
+
+    def map(self, step: Step, *given: Any, keep: bool = True) -> DaskParts:
+        """Parts made by step(part, *given); without `keep` made anew whenever they are looked at, for steps that cost nothing."""
+        if not (self._keep and keep):
+            return DaskParts(self._groups, (*self._steps, (step, given)), keep=self._keep)
+        made = dask_module().persist(*self._tasks(_made, step, given))
+        groups = [group._replace(parts=parts) for group, parts in zip(self._groups, made, strict=True)]
+        return DaskParts(groups, keep=True)
 
     def each(self, step: Step, *given: Any) -> list[Any]:
         """What step(part, *given) makes of every part."""
-        return list(dask_module().compute(*self._tasks(step, given)))
+        return [one for group in dask_module().compute(*self._tasks(_made, step, given)) for one in group]
 
     def total(self, step: Step, *given: Any) -> tuple[Any, ...]:
         """Sums over the parts of the tuples that step(part, *given) makes."""
-        made: tuple[Any, ...] = dask_module().compute(tree(self._tasks(step, given), _added))[0]
+        tasks, add_up = self._tasks(_total, step, given), dask_module().delayed(added)
+        while len(tasks) > 1:
+            tasks = [add_up(tasks[k : k + _TOGETHER]) for k in range(0, len(tasks), _TOGETHER)]
+        made: tuple[Any, ...] = dask_module().compute(tasks[0])[0]
         return made
 
 
-def tree(tasks: list[Any], join: Callable[..., Any]) -> Any:
-    """One task that joins all, four neighbours first; a task left over moves up."""
-    delayed = dask_module().delayed(join)
-    while len(tasks) > 1:
-        groups = [tasks[k : k + _TOGETHER] for k in range(0, len(tasks), _TOGETHER)]
-        tasks = [delayed(*group) if len(group) > 1 else group[0] for group in groups]
-    return tasks[0]
+def group_size(n_shards: int, lanes: int) -> int:
+    """The most shards, a power of two, that a task may go through without keeping so many threads busy a quarter longer."""
+    size = found = 1
+    while size < n_shards:
+        size *= 2
+        longest = min(-(-n_shards // size // lanes) * size, n_shards)
+        found = size if longest * lanes <= 1.25 * n_shards else found
+    return found
 
 
-def _run(step: Step, number: int, part: Any, given: tuple[Any, ...]) -> Any:
-    return numbered(step, number, _aligned(part), *(_aligned(each) for each in given))
+def _lanes() -> int:
+    """Threads of the cluster that will compute, or of this machine where none was started."""
+    try:
+        client: Any = import_module("distributed").get_client()
+    except (ImportError, ValueError):  # ValueError: no client
+        return int(import_module("dask.system").CPU_COUNT)
+    return max(sum(map(int, client.nthreads().values())), 1)
+
+
+def _parts(first: int, parts: list[Any], steps: tuple[tuple[Step, tuple[Any, ...]], ...]) -> Iterator[Any]:
+    for number, part in enumerate(parts, first):
+        if isinstance(part, Recipe):
+            part = part.step(*part.given)
+        for step, given in steps:
+            part = numbered(step, number, _aligned(part), *(_aligned(each) for each in given))
+        yield part
+
+
+def _made(*given: Any) -> list[Any]:
+    return list(_parts(*given))
+
+
+def _total(*given: Any) -> tuple[Any, ...]:
+    return added(_parts(*given))
+
+
+def added(sums: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Sums of the members of tuples: neighbours first, then neighbours of those; what has none moves up."""
+    held: list[tuple[int, tuple[Any, ...]]] = []  # 2^level tuples each
+    for made in sums:
+        level = 0
+        while held and held[-1][0] == level:
+            made, level = _plus(held.pop()[1], made), level + 1
+        held.append((level, made))
+    return reduce(lambda right, left: _plus(left, right), (each for _, each in reversed(held)))
+
+
+def _plus(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(a + b for a, b in zip(left, right, strict=True))
 
 
 def _aligned(given: Any) -> Any:
@@ -213,7 +292,3 @@ def _aligned(given: Any) -> Any:
         made = [_aligned(each) for each in given]
         return type(given)(*made) if hasattr(given, "_fields") else tuple(made)
     return given
-
-
-def _added(*sums: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(reduce(add, each) for each in zip(*sums, strict=True))

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lacunar import _core
 from lacunar._moments import Sums, expected_counts, joint_counts, kappa_of
 from lacunar.lowrank.moments import Spectrum
-from lacunar.lowrank.parts import Parts, by_blocks, count, in_parts
+from lacunar.lowrank.parts import Counts, Parts, by_blocks
 from lacunar.observed import Observed
 
 _Floats = NDArray[np.float64]
@@ -36,10 +37,9 @@ class Probe(NamedTuple):
         return bool(gap <= _DEPENDENT**2 * np.sum(self.expected**2))
 
 
-def probe_rows(rows: Observed | Parts, rng: np.random.Generator) -> Probe:
+def probe_rows(parts: Parts, counts: Counts, rng: np.random.Generator) -> Probe:
     """The pairs of 64 random columns. O(nnz)."""
-    parts = in_parts(rows)
-    m, n, nn, paired, _ = count(parts)
+    m, n, nn, paired, *_ = counts
     chosen = np.sort(rng.choice(len(n), size=min(_PROBED, len(n)), replace=False))
     joint = parts.total(_joint_counts, chosen)[0]
     side = expected_counts("kappa", n, nn, m).pair[chosen]
@@ -50,19 +50,14 @@ def probe_rows(rows: Observed | Parts, rng: np.random.Generator) -> Probe:
 @by_blocks
 def _joint_counts(rows: Observed, chosen: NDArray[np.int64]) -> tuple[_Floats]:
     """Rows with both of every two columns (chosen, chosen)."""
-    place = np.full(rows.shape[1], -1)
+    place = np.full(rows.shape[1], -1, np.int32)
     place[chosen] = np.arange(len(chosen))
-    at = np.flatnonzero(place[rows.indices] >= 0)
-    row = np.searchsorted(rows.indptr, at, side="right") - 1
-    made = np.zeros((len(chosen), len(chosen)))
-    index, each = np.unique(row, return_inverse=True)
-    step = 2**16  # rows of zeros and ones at once
-    for start in range(0, len(index), step):
-        part = (each >= start) & (each < start + step)
-        ones = np.zeros((min(step, len(index) - start), len(chosen)))
-        ones[each[part] - start, place[rows.indices[at[part]]]] = 1.0
-        made += ones.T @ ones
-    return (made,)
+    column = place[rows.indices]
+    kept = column >= 0
+    indptr = np.concatenate([[0], np.cumsum(kept)])[rows.indptr].astype(np.int64)
+    made = np.zeros((len(chosen), len(chosen)), np.int64)
+    _core.column_pair_counts(indptr, column[kept], rows.values[kept], made, len(chosen), 1)
+    return (made.astype(np.float64),)
 
 
 def probe_tables(sums: Sums) -> Probe:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lacunar import _core
 from lacunar._codes import LARGEST_CORE_RANK, Codes, row_codes
 from lacunar._threads import thread_count
-from lacunar.lowrank.parts import Parts, by_blocks, in_parts, row_blocks
+from lacunar.lowrank.parts import Parts, column_totals, in_parts, row_blocks
 from lacunar.observed import Observed
 from lacunar.observed.door import check_sums
 
@@ -96,8 +96,8 @@ def fit_em(
     """
     parts = in_parts(rows)
     n, counts, size = sizes(parts, weight)
-    model = start or _start(parts.map(_scaled, weight), d, rng, n, counts, size, n_jobs)
-    tables, seen, singular = parts.map(to_sum, weight, n_jobs), max(float(counts.sum()), 1.0), 0
+    model = start or _start(parts.map(_scaled, weight, keep=weight is not None), d, rng, n, counts, size, n_jobs)
+    tables, seen, singular = parts.map(to_sum, weight, n_jobs, keep=False), max(float(counts.sum()), 1.0), 0
     floor = max(_LEAST_NOISE * size / seen, _TINY)
     for step in range(1, max_iter + 1):
         old = np.column_stack([model.basis, model.mean]) if mean else model.basis
@@ -155,7 +155,7 @@ def fit_als(
     parts = in_parts(rows)
     n, counts, _ = sizes(parts)
     basis, _ = first_basis(parts, d, rng, n_jobs=n_jobs)
-    tables, means = parts.map(to_sum, None, n_jobs), np.zeros(len(counts))
+    tables, means = parts.map(to_sum, None, n_jobs, keep=False), np.zeros(len(counts))
     sigma2, tau, singular = 1.0, 1.0, 0
     weight = 0.1 * float(counts.sum()) / max(n * len(counts), 1) if ridge is None else ridge
     for step in range(1, max_iter + 1):
@@ -211,17 +211,9 @@ def sizes(parts: Parts, weight: _Floats | None = None) -> tuple[int, _Floats, fl
     return int(n), counts, float(size)
 
 
-def _sizes(rows: Observed, weight: _Floats | None) -> tuple[Any, ...]:
-    found: tuple[Any, ...] = _sizes_of((rows, np.ones(rows.shape[0]) if weight is None else weight))
-    return found
-
-
-@by_blocks
-def _sizes_of(weighted: tuple[Observed, _Floats]) -> tuple[int, _Floats, float]:
-    rows, weight = weighted
-    each = np.repeat(weight, rows.row_counts)
-    counts = np.asarray(np.bincount(rows.indices, each, minlength=rows.shape[1]), dtype=np.float64)
-    return rows.shape[0], counts, float(np.sum(np.square(rows.values, dtype=np.float64) * each))
+def _sizes(rows: Observed, weight: _Floats | None) -> tuple[int, _Floats, float]:
+    counts, _, squares = column_totals(rows, weight)
+    return rows.shape[0], counts, float(squares.sum())
 
 
 def _scaled(rows: Observed, weight: _Floats | None) -> Observed:

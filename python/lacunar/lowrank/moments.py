@@ -15,7 +15,7 @@ from lacunar import _core, _moments
 from lacunar._moments import Expected, Sums, expected_counts, moved, own_freedom
 from lacunar._threads import thread_count
 from lacunar.lowrank.em import gram_product
-from lacunar.lowrank.parts import Parts, Whole, count, in_parts, means_over, squares
+from lacunar.lowrank.parts import Parts, Whole, count, in_parts
 from lacunar.observed import Observed
 from lacunar.observed.door import SparseMissing, as_observed, check_sums
 
@@ -38,7 +38,7 @@ _DEPENDENT = 1e-12  # of the largest eigenvalue: shorter directions are rounding
 
 def column_means(rows: Observed) -> _Floats:
     """Mean (d,) of the observed entries of each column, 0 where there is none. O(nnz)."""
-    return means_over(Whole(rows), np.bincount(rows.indices, minlength=rows.shape[1]).astype(np.float64))
+    return count(Whole(rows)).means
 
 
 class PairSums(NamedTuple):
@@ -241,8 +241,8 @@ def implicit_covariance(
     magnitude (to 2e-3). O(nnz) to make.
     """
     parts = in_parts(rows)
-    m, n, nn, _, _ = count(parts)
-    d, q = len(n), parts.total(squares)[0]
+    m, n, nn, *_, q = count(parts)
+    d = len(n)
     how = "kappa" if weights == "auto" else weights
     expected = expected_counts(how, n, nn, m, p)
     usable = n > (1 if center else 0)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from functools import wraps
 from typing import Any, NamedTuple, Protocol
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from lacunar import _core
-from lacunar.observed import Observed
+from lacunar.observed import Observed, ObservedFile
 from lacunar.observed.columns import ColumnScale, column_scale
 from lacunar.observed.door import columns_of, validate_X
 
@@ -23,8 +24,8 @@ _ENTRIES = 2**18  # looked at at once by what is cheap
 class Parts(Protocol):
     """Steps can be pickled: functions of a module, or what operator makes. They are called with a part and the further arguments, and change neither."""
 
-    def map(self, step: Step, *given: Any) -> Parts:
-        """The parts that step(part, *given) returns, which stay where they are."""
+    def map(self, step: Step, *given: Any, keep: bool = True) -> Parts:
+        """The parts that step(part, *given) returns, which stay where they are; not `keep`: made anew every time, as they cost nothing."""
 
     def each(self, step: Step, *given: Any) -> list[Any]:
         """What step(part, *given) returns for every part, in order; it is sent here, so it should be small."""
@@ -39,7 +40,7 @@ class Whole:
     def __init__(self, part: Any) -> None:
         self.part = part
 
-    def map(self, step: Step, *given: Any) -> Whole:
+    def map(self, step: Step, *given: Any, keep: bool = True) -> Whole:
         return Whole(step(self.part, *given))
 
     def each(self, step: Step, *given: Any) -> list[Any]:
@@ -48,6 +49,41 @@ class Whole:
     def total(self, step: Step, *given: Any) -> tuple[Any, ...]:
         made: tuple[Any, ...] = step(self.part, *given)
         return made
+
+
+class FileParts:
+    """The blocks of a file, with their labels. What `map` makes of them is made anew in every pass."""
+
+    def __init__(self, file: ObservedFile, steps: tuple[tuple[Step, tuple[Any, ...]], ...] = ()) -> None:
+        self._file, self._steps = file, steps
+
+    def map(self, step: Step, *given: Any, keep: bool = True) -> FileParts:
+        return FileParts(self._file, (*self._steps, (step, given)))
+
+    def each(self, step: Step, *given: Any) -> list[Any]:
+        return list(self._made(step, given))
+
+    def total(self, step: Step, *given: Any) -> tuple[Any, ...]:
+        return added(self._made(step, given))
+
+    def _made(self, *last: Any) -> Iterator[Any]:
+        with closing(self._file.pairs()) as pairs:
+            for part in pairs:
+                for step, given in (*self._steps, last):
+                    part = step(part, *given)
+                yield part
+
+
+def added(found: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+    """Sums, in order, of the arrays and numbers in tuples."""
+    sums: list[Any] = []
+    for each in found:
+        if not sums:
+            sums = [np.array(first) if isinstance(first, np.ndarray) else first for first in each]
+            continue
+        for k, more in enumerate(each):
+            sums[k] += more  # in the array of the first
+    return tuple(sums)
 
 
 def in_parts(rows: Observed | Parts) -> Parts:
@@ -71,11 +107,8 @@ def by_blocks(step: Step) -> Step:
     @wraps(step)
     def total(part: Any, *given: Any) -> tuple[Any, ...]:
         rows = part if isinstance(part, Observed) else part[0]
-        made: tuple[Any, ...] | None = None
-        for some in row_blocks(rows):
-            found = step(rows[some] if rows is part else tuple(each[some] for each in part), *given)
-            made = tuple(found) if made is None else tuple(a + b for a, b in zip(made, found, strict=True))
-        return tuple(step(part, *given)) if made is None else made
+        blocks = (rows[some] if rows is part else tuple(each[some] for each in part) for some in row_blocks(rows))
+        return added(step(block, *given) for block in blocks) or tuple(step(part, *given))
 
     return total
 
@@ -95,48 +128,40 @@ def opened(part: tuple[Any, Any], checker: Any) -> Opened:
 
 
 class Counts(NamedTuple):
-    """Numbers of rows and entries."""
+    """Numbers of rows and entries, and sums by column."""
 
     m: int  # rows
     n: _Floats  # (d,): entries of columns
     nn: float  # sum over rows of n_a (n_a - 1), n_a entries of the row
     paired: int  # rows with two entries or more
     used: int  # rows with an entry
+    total: _Floats  # (d,): sums of entries
+    squares: _Floats  # (d,): sums of their squares
+
+    @property
+    def means(self) -> _Floats:
+        """Mean (d,) of the observed entries of each column, 0 where there is none."""
+        made: _Floats = self.total / np.maximum(self.n, 1)
+        return made
 
 
 def count(parts: Parts) -> Counts:
     """The numbers of all rows. O(nnz)."""
-    m, n, nn, paired, used = parts.total(_counts)
-    return Counts(int(m), n, float(nn), int(paired), int(used))
+    m, n, nn, paired, used, *sums = parts.total(_counts)
+    return Counts(int(m), n, float(nn), int(paired), int(used), *sums)
 
 
-@by_blocks
 def _counts(rows: Observed) -> Counts:
     entries = rows.row_counts.astype(np.float64)
-    n = np.bincount(rows.indices, minlength=rows.shape[1]).astype(np.float64)
-    nn = float(np.sum(entries * (entries - 1)))
-    return Counts(rows.shape[0], n, nn, int(np.sum(entries > 1)), int(np.sum(entries > 0)))
+    nn, paired, used = float(np.sum(entries * (entries - 1))), int(np.sum(entries > 1)), int(np.sum(entries > 0))
+    n, *sums = column_totals(rows)
+    return Counts(rows.shape[0], n, nn, paired, used, *sums)
 
 
-def means_over(parts: Parts, n: _Floats) -> _Floats:
-    """Mean (d,) of the observed entries of each column, 0 where there is none. O(nnz)."""
-    made: _Floats = parts.total(_column_totals)[0] / np.maximum(n, 1)
-    return made
-
-
-@by_blocks
-def _column_totals(rows: Observed) -> tuple[_Floats]:
-    return (_column_sums(rows, rows.values.astype(np.float64)),)
-
-
-def _column_sums(rows: Observed, values: _Floats) -> _Floats:
-    return np.asarray(np.bincount(rows.indices, values, minlength=rows.shape[1]), dtype=np.float64)
-
-
-@by_blocks
-def squares(rows: Observed) -> tuple[_Floats]:
-    """Sums of squares (d,) of the entries of columns."""
-    return (_column_sums(rows, rows.values.astype(np.float64) ** 2),)
+def column_totals(rows: Observed, weight: _Floats | None = None) -> tuple[_Floats, _Floats, _Floats]:
+    """Number, sum and sum of squares (d,) of the entries of columns, by the weights (n,) of rows."""
+    n, mean, variance = _column_moments(rows, weight)
+    return n, n * mean, n * (variance + mean**2)
 
 
 def centred(rows: Observed, shift: _Floats, scale: _Floats | None = None) -> Observed:
@@ -163,8 +188,9 @@ def fit_columns_over(parts: Parts) -> ColumnScale:
     return column_scale(counts, center, spread / np.maximum(counts, 1))
 
 
-def _column_moments(X: Observed) -> tuple[_Floats, _Floats, _Floats]:
-    return _core.column_moments(X.indptr, X.indices, X.values, np.ones(X.shape[0]), X.shape[1])
+def _column_moments(X: Observed, weight: _Floats | None = None) -> tuple[_Floats, _Floats, _Floats]:
+    each = np.ones(X.shape[0]) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+    return _core.column_moments(X.indptr, X.indices, X.values, each, X.shape[1])
 
 
 def _weighted_means(moments: tuple[_Floats, _Floats, _Floats]) -> tuple[_Floats, _Floats]:

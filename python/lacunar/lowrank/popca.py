@@ -34,13 +34,13 @@ from lacunar.lowrank.moments import (
     implicit_covariance,
     pair_sums,
 )
-from lacunar.lowrank.parts import Parts, Whole, centred, count, means_over, opened
+from lacunar.lowrank.parts import Counts, FileParts, Parts, Whole, centred, count, opened
 from lacunar.lowrank.refine import Model, hidden_errors, refinable, refined, tail_noise
 from lacunar.observed import Observed, ObservedFile, rules
 from lacunar.observed.batches import one_pass, rows_of
 from lacunar.observed.door import adopt_columns
 from lacunar.observed.rules import COUNT, Number, Rule, Word, floats
-from lacunar.observed.stored import FileParts, over_files
+from lacunar.observed.stored import over_files
 
 _Floats = NDArray[np.float64]
 _MOST_TRIED = 20  # components that "holdout" tries
@@ -234,7 +234,7 @@ class POPCA(SubspaceModel):
         self
         """
         if isinstance(X, ObservedFile):
-            return self._fit_parts(X.parts())
+            return self._fit_parts(FileParts(X), goes_on=False)
         rows = self._check_rows(X, reset=True)
         check_options(self._how, rows.shape[1])
         return self._fit_over(Whole(rows if self._how.robust is None else tamed(rows, self._how.robust)))
@@ -260,7 +260,7 @@ class POPCA(SubspaceModel):
         """
         return self._fit_parts(parts)
 
-    def _fit_parts(self, parts: Parts) -> POPCA:
+    def _fit_parts(self, parts: Parts, *, goes_on: bool = True) -> POPCA:
         if self._how.robust is not None or self.n_components == "holdout":
             raise ValueError(
                 "rows in parts are known by sums, so robust must be None and n_components no 'holdout'; got "
@@ -268,23 +268,28 @@ class POPCA(SubspaceModel):
             )
         checked = parts.map(opened, clone(self))
         check_options(self._how, adopt_columns(self, checked.each(attrgetter("columns"))))
-        return self._fit_over(checked.map(attrgetter("rows")))
+        return self._fit_over(checked.map(attrgetter("rows"), keep=False), goes_on=goes_on)
 
-    def _fit_over(self, parts: Parts) -> POPCA:
+    def _fit_over(self, parts: Parts, *, goes_on: bool = True) -> POPCA:
+        """The fit of checked rows; if it `goes_on`, with the sums that a stream or a merge needs, where tables are formed."""
         rng, counts = generator(fixed_seed(self.random_state)), count(parts)
         check_seen(counts.n, self.unseen)
         d = len(counts.n)
-        probe = probe_rows(parts, rng) if probed(self._how, d) else None
+        probe = probe_rows(parts, counts, rng) if probed(self._how, d) else None
         for name in ("state_", "holdout_errors_"):
             self.__dict__.pop(name, None)
-        shift = means_over(parts, counts.n) if self._how.center else np.zeros(d)
+        shift = counts.means if self._how.center else np.zeros(d)
         k: Any = self.n_components
         if k == "holdout" and isinstance(parts, Whole):
             k = self._held_out(parts.part, probe, rng)
         if matrix_free(self._how, d, k, probe):
-            model = self._without_table(parts.map(centred, shift), int(k), probe, rng)
+            model = self._without_table(parts.map(centred, shift), counts, int(k), probe, rng)
         else:
-            model = self._from_sums(parts, shift, k)
+            # Cross sums take most of the time. About the means of all rows, or about 0 where nothing is centred, they cancel.
+            sums = Sums(*parts.total(pair_sums, shift, self.n_jobs, goes_on))
+            model = self._from_tables(sums if goes_on else sums._replace(A=np.zeros_like(sums.S)), shift, k)
+            if goes_on:
+                self._keep(sums, shift)
         if self._how.refine and refinable(model):
             table = parts.map(centred, shift, self.scale_)
             model = refined(model, table, self._how.refine, centre=self._how.center, n_jobs=self.n_jobs)
@@ -292,20 +297,7 @@ class POPCA(SubspaceModel):
         self.n_seen_per_feature_, self.n_samples_seen_ = counts.n, counts.m
         return self
 
-    def _from_sums(self, parts: Parts, shift: _Floats, k: Any) -> Model:
-        """The closed form from tables; of a file without cross sums, which take most of the time.
-
-        About the means of all rows, or about 0 where nothing is centred, they cancel: only a stream or a merge needs them.
-        """
-        goes_on = not isinstance(parts, FileParts)
-        sums = Sums(*parts.total(pair_sums, shift, self.n_jobs, goes_on))
-        self._keep(sums if goes_on else sums._replace(A=np.zeros_like(sums.S)), shift)
-        model = self._from_tables(k)
-        if not goes_on:
-            del self.state_
-        return model
-
-    def _without_table(self, table: Parts, k: int, probe: Any, rng: np.random.Generator) -> Model:
+    def _without_table(self, table: Parts, counts: Counts, k: int, probe: Any, rng: np.random.Generator) -> Model:
         """The closed form of centred rows by products with them; sets the attributes that `_from_tables` sets."""
         C = self._implicit(table)
         self.scale_ = scale_of(C.diagonal) if self._how.standardize else np.ones(len(C.rest))
@@ -313,7 +305,7 @@ class POPCA(SubspaceModel):
         warn_dependent(probe)
         self._describe(probe, spectrum, expected=True)
         self.solver_ = "matrix-free"
-        return model_of(spectrum, k, count(table).n)
+        return model_of(spectrum, k, counts.n)
 
     def _implicit(self, table: Observed | Parts) -> Implicit:
         return implicit_covariance(table, n_jobs=self.n_jobs, **self._moment())
@@ -481,22 +473,21 @@ class POPCA(SubspaceModel):
     def _from_stream(self) -> POPCA:
         sums, shift = self._kept()
         n = np.diag(sums.N).copy()
-        model = self._from_tables(self.n_components)
+        model = self._from_tables(sums, shift, self.n_components)
         mean = shift + np.diag(sums.A) / np.maximum(n, 1) if self._how.center else np.zeros(len(n))
         self._publish(model, mean)
         self.n_seen_per_feature_, self.n_samples_seen_ = n, sums.m
         warn_unseen(n)
         return self
 
-    def _covariance(self) -> _Floats:
-        """The covariance (d, d) that the tables give; the second moment where not centred."""
-        sums, shift = self._kept()
+    def _covariance(self, sums: Sums, shift: _Floats) -> _Floats:
+        """The covariance (d, d) that sums about a shift give; the second moment where not centred."""
         about_zero = not self._how.center and shift.any()
         return covariance_of(moved(sums, -shift) if about_zero else sums, **self._moment())
 
-    def _from_tables(self, n_components: Any) -> Model:
+    def _from_tables(self, sums: Sums, shift: _Floats, n_components: Any) -> Model:
         """The closed form in standardised columns; sets `scale_`, `solver_`, `diagnostics_`, `total_variance_`."""
-        C, sums = self._covariance(), self._kept()[0]
+        C = self._covariance(sums, shift)
         d = len(C)
         self.scale_ = scale_of(np.diag(C)) if self._how.standardize else np.ones(d)
         C = C / np.outer(self.scale_, self.scale_)

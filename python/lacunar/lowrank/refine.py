@@ -11,7 +11,7 @@ from lacunar._codes import Codes, row_codes
 from lacunar.lowrank.em import factor_sums, to_sum, unpacked
 from lacunar.lowrank.hidden import squared_errors
 from lacunar.lowrank.moments import signed
-from lacunar.lowrank.parts import Counts, Parts, count, in_parts, squares
+from lacunar.lowrank.parts import Counts, Parts, count, in_parts
 from lacunar.observed import Observed
 
 _Floats = NDArray[np.float64]
@@ -87,8 +87,7 @@ def refined(model: Model, rows: Observed | Parts, steps: int, *, centre: bool, n
     d, k = basis.shape
     prior = np.sum(basis**2, axis=0) / max(int(seen.sum()), 1)
     state = _State(basis, np.zeros((d, k * (k + 1) // 2)), model.mean, model.noise, prior)
-    size = float(np.sum(parts.total(squares)[0]))
-    tables = parts.map(to_sum, None, n_jobs)
+    size, tables = float(counts.squares.sum()), parts.map(to_sum, None, n_jobs, keep=False)
     for _ in range(steps):
         axes, state = _axes(state), _step(state, tables, counts, size, centre=centre)
         if 1 - np.sum((axes.T @ _axes(state)) ** 2) / k < _SETTLED:

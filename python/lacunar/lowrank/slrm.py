@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from lacunar._random import generator
 from lacunar._snapshot import all_or_nothing
 from lacunar.lowrank.em import fit_als, fit_em
-from lacunar.lowrank.parts import Parts, Whole
+from lacunar.lowrank.parts import FileParts, Parts, Whole
 from lacunar.lowrank.regression import Labelled, Subspace, SubspaceRegression
 from lacunar.observed import Observed, ObservedFile
 from lacunar.observed.columns import ColumnScale, scale_columns
@@ -201,7 +201,7 @@ class SLRMRegressor(SubspaceRegression):
                 f"labels of an ObservedFile must be in the file, and y None; got {X!r} {'with' if X.has_labels else 'without'} labels and "
                 f"y of type {type(y).__name__}. Write both with lacunar.observed.write_batches."
             )
-        return self._fit_parts(X.parts())
+        return self._fit_parts(FileParts(X))
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
@@ -211,9 +211,9 @@ class SLRMRegressor(SubspaceRegression):
         Parameters
         ----------
         parts : object with methods map, each and total
-            Of pairs (X, y) as in `fit`. `map(step, *given)` returns parts made by `step(part, *given)`, `each` the list of what it
-            returns for every part, `total` the sums of the tuples it returns. `lacunar.distributed.fit_slrm` passes parts that
-            are Dask's.
+            Of pairs (X, y) as in `fit`. `map(step, *given)` returns parts made by `step(part, *given)`, with `keep=False` where they
+            cost nothing and need not be stored; `each` the list of what it returns for every part, `total` the sums of the tuples
+            it returns. `lacunar.distributed.fit_slrm` passes parts that are Dask's.
 
         Returns
         -------
@@ -231,7 +231,7 @@ class SLRMRegressor(SubspaceRegression):
         columns, targets = zip(*tables.each(attrgetter("columns", "targets")), strict=True)
         self._check_rank(adopt_columns(self, list(columns)))
         self.one_target_ = agree_targets(list(targets))
-        self._fit_columns(tables.map(attrgetter("rows")))
+        self._fit_columns(tables.map(attrgetter("rows"), keep=False))
         self._fit_label_means(*tables.total(_label_totals))
         table = tables.map(_ready, *self._columns(), self.label_mean_)
         del tables  # the rows as they came are not needed again
@@ -242,7 +242,7 @@ class SLRMRegressor(SubspaceRegression):
         """EM or ALS over parts of rows and labels; with finite lam1 the labels are columns of weight 1 / sqrt(lam1)."""
         joint = np.isfinite(float(self.lam1))
         weight = 1 / np.sqrt(float(self.lam1)) if joint else 0.0
-        tables = parts.map(append_labels, weight) if joint else parts.map(itemgetter(0))
+        tables = parts.map(append_labels, weight) if joint else parts.map(itemgetter(0), keep=False)
         options: dict[str, Any] = {
             "rng": generator(self.random_state),
             "max_iter": self.max_iter,

@@ -128,6 +128,16 @@ class ObservedFile:
         pieces = _told(self._file, self._pieces(start), verbose) if verbose else self._pieces(start)
         return map(self._batch, pieces)
 
+    def pairs(self) -> Generator[tuple[Observed, NDArray[Any] | None], None, None]:
+        """Rows and labels, None where there are none, a block at a time; the thread that reads ends with the iterator.
+
+        Returns
+        -------
+        pairs : iterator of (Observed, labels)
+        """
+        for piece in self._pieces():
+            yield self._rows(piece), piece.labels
+
     def _pieces(self, start: int = 0) -> Generator[Piece, None, None]:
         self._file.check_unchanged()
         ends = np.cumsum(self._file.table["rows"].astype(np.int64))
@@ -170,56 +180,6 @@ class ObservedFile:
         weights : ndarray or None
         """
         return np.concatenate(self._file.more()[1]) if self.has_weights and len(self) else None
-
-    def parts(self) -> FileParts:
-        """The rows as `fit_parts` of estimators takes them: every sum over rows reads the file once.
-
-        Returns
-        -------
-        parts : object with methods map, each and total
-            Of pairs (rows, labels), a block each.
-        """
-        return FileParts(self)
-
-
-class FileParts:
-    """The blocks of a file as parts. What `map` makes of them is made anew in every pass; sums are in the order of the file."""
-
-    def __init__(self, file: ObservedFile, steps: tuple[tuple[Step, tuple[Any, ...]], ...] = ()) -> None:
-        self._file, self._steps = file, steps
-
-    def map(self, step: Step, *given: Any) -> FileParts:
-        """Parts made by step(part, *given)."""
-        return FileParts(self._file, (*self._steps, (step, given)))
-
-    def each(self, step: Step, *given: Any) -> list[Any]:
-        """What step(part, *given) makes of every part."""
-        return [step(part, *given) for part in self._made()]
-
-    def total(self, step: Step, *given: Any) -> tuple[Any, ...]:
-        """Sums over the parts of the tuples that step(part, *given) makes."""
-        sums: list[Any] = []
-        for part in self._made():
-            found = step(part, *given)
-            sums = [_add(a, b) for a, b in zip(sums, found, strict=True)] if sums else [_own(each) for each in found]
-        return tuple(sums)
-
-    def _made(self) -> Iterator[Any]:
-        for piece in self._file._pieces():
-            part: Any = (self._file._rows(piece), piece.labels)
-            for step, given in self._steps:
-                part = step(part, *given)
-            yield part
-
-
-def _own(value: Any) -> Any:
-    return np.array(value) if isinstance(value, np.ndarray) else value
-
-
-def _add(total: Any, more: Any) -> Any:
-    """The sum, in the array of the first."""
-    total += more
-    return total
 
 
 def over_files(method: Step) -> Step:
