@@ -85,7 +85,7 @@ def test_shards_average_and_rounds_help():
         for r in (1, 4)
     ]
     assert errors[1] < errors[0] < 0.5
-    with pytest.raises(ValueError, match="must keep a weight table over shards.*gamma=2.5"):
+    with pytest.raises(ValueError, match=r"must keep a weight table over shards.*gamma=2.5"):
         fit_karma(KarmaOnlineClassifier(2.5), cut(X), cut(y), classes=["down", "up"])
 
 

@@ -24,7 +24,7 @@ from lacunar._threads import one_blas_thread
 from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.importance import importance
 from lacunar.learner.members import MEMBERS, Lesson, Rest
-from lacunar.learner.spread import TargetCodes
+from lacunar.learner.targets import TargetCodes
 from lacunar.learner.views import TableViews, View
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed

@@ -18,10 +18,11 @@ from lacunar._snapshot import all_or_nothing
 from lacunar.learner.base import LacunarBase, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.members import Lesson
-from lacunar.learner.spread import TargetCodes, check_level, conformal
+from lacunar.learner.targets import TargetCodes
 from lacunar.learner.views import View
 from lacunar.observed.door import SparseMissing, check_partial_labels, check_target
 from lacunar.observed.rules import Instance, Optional, Rule, floats
+from lacunar.uncertainty.spread import check_level, conformal
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intp]

@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._snapshot import all_or_nothing
 from lacunar.learner.base import LacunarBase, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
-from lacunar.learner.spread import Spread, TargetCodes, check_level
+from lacunar.learner.targets import TargetCodes
 from lacunar.learner.views import View
 from lacunar.observed.door import SparseMissing, check_partial_targets, check_target
 from lacunar.observed.rules import Array, Flag, Instance, Items, Optional, Rule, floats
+from lacunar.uncertainty.spread import Spread, check_level
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intp]

@@ -45,7 +45,8 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.LacunarRegressor": ("lacunar.learner", "LacunarRegressor"),
     "lacunar.learner.TableViews": ("lacunar.learner.views", "TableViews"),
     "lacunar.learner.Ensemble": ("lacunar.learner.ensemble", "Ensemble"),
-    **{f"lacunar.learner.{name}": ("lacunar.learner.spread", name) for name in ("TargetCodes", "Spread")},
+    "lacunar.learner.TargetCodes": ("lacunar.learner.targets", "TargetCodes"),
+    "lacunar.learner.Spread": ("lacunar.uncertainty.spread", "Spread"),
     "lacunar.learner.Trees": ("lacunar.learner.trees", "Trees"),
     **{
         f"lacunar.learner.{name}": ("lacunar.learner.members", name)

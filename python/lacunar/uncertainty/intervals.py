@@ -4,45 +4,29 @@ from __future__ import annotations
 
 import inspect
 from copy import deepcopy
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, _fit_context, clone
-from sklearn.linear_model import GammaRegressor
+from sklearn.base import RegressorMixin, _fit_context, clone
 from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import all_or_nothing
 from lacunar.lowrank import GaussianRegressor
 from lacunar.observed.door import check_target
-from lacunar.observed.rules import Array, Rule, floats, whole
-from lacunar.uncertainty.masks import (
-    encoder_of,
-    missing_of,
-    near_quantiles,
-    numbers_of,
-    opened,
-    quantile,
-    random_masks,
-    with_hidden,
-)
+from lacunar.observed.rules import Instance, Number, Optional, Rule, whole
+from lacunar.uncertainty.masks import MaskConformal, count_missing, encoder_of, numbers_of, opened, with_copies
+from lacunar.uncertainty.spread import Spread, check_level, quantile
 
 _Floats = NDArray[np.float64]
 
-_COPIES = 3  # of every row, with more entries hidden
-_LEAST_SQUARE, _RIDGE, _STEPS = (
-    1e-4,
-    0.02,
-    300,
-)  # of the regression of squared residuals: least, in units of their mean; penalty; iterations
-_WIDEST = 6.0  # log of a variance over the mean square
+_LEAST_STD = 1e-150  # whose square is above 0
 
 
-class MaskConformalRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class MaskConformalRegressor(RegressorMixin, MaskConformal):  # type: ignore[misc]
     """Prediction intervals around any regressor that takes missing values, for the mask in hand.
 
     Ordinary conformal intervals hold on average over masks: asked for 90 %, they give complete rows 97 % and rows that lack nine
@@ -84,10 +68,11 @@ class MaskConformalRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         Numbers of missing entries.
     score_copied_ : ndarray of bool of shape (N,)
     score_fold_ : ndarray of int of shape (N,)
-    scale_coef_, scale_center_, scale_unit_ : ndarrays of shape (4,)
-        The regression of squared residuals on log variance, number missing, prediction and squared prediction; absent where the estimator's own
+    spread_ : Spread or None
+        The regression of squared residuals on log variance, number missing, prediction and squared prediction; None where the estimator's own
         standard deviation is the scale.
-    scale_intercept_, scale_square_, scale_mean_, scale_spread_ : float
+    prediction_mean_, prediction_scale_ : float
+        Mean and standard deviation of predictions out of fold, in which `spread_` takes them.
     n_features_in_ : int
 
     Notes
@@ -114,22 +99,16 @@ class MaskConformalRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **MaskConformal._parameter_constraints,
         "estimator": [HasMethods(["fit", "predict"]), None],
-        "level": [Interval(Real, 0, 1, closed="neither")],
-        "masks": [StrOptions({"natural", "any"})],
         "method": [StrOptions({"refit", "cv+"})],
-        "cv": [Interval(Integral, 2, None, closed="left")],
-        "random_state": ["random_state"],
     }
-
     _held: ClassVar[dict[str, Rule]] = {
-        "scores_": floats("N", low=0),
-        "score_missing_": floats("N", low=0),
-        "score_copied_": Array("b", ("N",)),
+        **MaskConformal._held,
         "score_fold_": whole("N"),
-        "scale_coef_": floats(4),
-        "scale_center_": floats(4),
-        "scale_unit_": floats(4, low=1e-9),
+        "spread_": Optional(Instance(Spread)),
+        "prediction_mean_": Number(),
+        "prediction_scale_": Number(low=0, above=True),
     }
 
     def __init__(
@@ -179,10 +158,7 @@ class MaskConformalRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
         self.gaussian_ = (
             None if own else GaussianRegressor(warm_start=True).fit(numbers_of(rows, self.encoder_), target)
         )
-        tables = [rows]
-        if learned:
-            shape = (len(target), rows.shape[1])
-            tables += [with_hidden(rows, random_masks(shape, rng)) for _ in range(_COPIES)]
+        tables = with_copies(rows, rng) if learned else [rows]
         made = np.empty((len(tables), len(target))), np.empty((len(tables), len(target)))
         self.estimators_, self.gaussians_ = [], []
         for k in range(self.cv):
@@ -197,8 +173,23 @@ class MaskConformalRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             if self.method == "cv+":
                 self.estimators_.append(one)
                 self.gaussians_ += [gaussian] if gaussian is not None else []
-        self._fit_scores(tables, target, fold, *made, learned)
+        self._count_missing(tables)
+        self.score_fold_ = np.tile(fold, len(tables)).astype(np.int64)
+        residuals = np.abs(target - made[0]).ravel()
+        self.prediction_mean_, self.prediction_scale_ = float(made[0].mean()), float(made[0].std() + 1e-9)
+        self.spread_ = Spread() if learned else None
+        if self.spread_ is None:
+            self.scores_ = residuals / made[1].ravel()
+        else:
+            told = self._standard(*(each.ravel() for each in made))
+            self.scores_ = self.spread_.learned_scores(
+                told[0], residuals, told[1], self.score_missing_, self.score_fold_
+            )
         return self
+
+    def _standard(self, mean: _Floats, std: _Floats) -> tuple[_Floats, _Floats]:
+        """Predictions in their own standard deviations, and variances, as `spread_` takes them."""
+        return (mean - self.prediction_mean_) / self.prediction_scale_, np.maximum(std, _LEAST_STD) ** 2
 
     def _told(self, rows: Any, model: Any, gaussian: GaussianRegressor | None) -> tuple[_Floats, _Floats]:
         """Predictions and standard deviations (n,)."""
@@ -206,61 +197,6 @@ class MaskConformalRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             mean, std = model.predict(rows, return_std=True)
             return mean, np.maximum(std, np.finfo(np.float64).tiny)
         return model.predict(rows), gaussian.predict(numbers_of(rows, self.encoder_), return_std=True)[1]
-
-    def _fit_scores(
-        self, tables: list[Any], target: _Floats, fold: NDArray[Any], mean: _Floats, std: _Floats, learned: bool
-    ) -> None:
-        missing = np.concatenate([missing_of(table).sum(axis=1) for table in tables]).astype(np.float64)
-        left = np.abs(target - mean).ravel()
-        self.score_missing_, self.score_fold_ = missing, np.tile(fold, len(tables)).astype(np.int64)
-        self.score_copied_ = np.arange(len(left)) >= len(target)
-        for name in ("coef", "center", "unit", "intercept", "square", "mean", "spread"):
-            if f"scale_{name}_" in vars(self):
-                delattr(self, f"scale_{name}_")
-        if not learned:
-            self.scores_ = left / std.ravel()
-            return
-        scale = np.empty(len(left))
-        for k in range(self.cv):
-            inside = self.score_fold_ != k
-            self._fit_scale(mean.ravel()[inside], std.ravel()[inside], missing[inside], left[inside])
-            scale[~inside] = self._scale(mean.ravel()[~inside], std.ravel()[~inside], missing[~inside])
-        self._fit_scale(mean.ravel(), std.ravel(), missing, left)
-        self.scores_ = left / scale
-
-    def _fit_scale(self, mean: _Floats, std: _Floats, missing: _Floats, left: _Floats) -> None:
-        self.scale_mean_, self.scale_spread_ = float(mean.mean()), float(mean.std() + 1e-9)
-        told = self._scale_features(mean, std, missing)
-        self.scale_center_, self.scale_unit_ = told.mean(axis=0), told.std(axis=0) + 1e-9
-        self.scale_square_ = max(float(np.mean(left**2)), np.finfo(np.float64).tiny)
-        squares = np.maximum(left**2 / self.scale_square_, _LEAST_SQUARE)
-        fit = GammaRegressor(alpha=_RIDGE, max_iter=_STEPS).fit((told - self.scale_center_) / self.scale_unit_, squares)
-        self.scale_coef_, self.scale_intercept_ = fit.coef_, float(fit.intercept_)
-
-    def _scale_features(self, mean: _Floats, std: _Floats, missing: _Floats) -> _Floats:
-        away = (mean - self.scale_mean_) / self.scale_spread_
-        return np.column_stack([2 * np.log(std), missing, away, away**2])
-
-    def _scale(self, mean: _Floats, std: _Floats, missing: _Floats) -> _Floats:
-        told = (self._scale_features(mean, std, missing) - self.scale_center_) / self.scale_unit_
-        log = np.clip(told @ self.scale_coef_ + self.scale_intercept_, -_WIDEST, _WIDEST)
-        made: _Floats = np.sqrt(np.exp(log) * self.scale_square_)
-        return made
-
-    def predict(self, X: Any) -> _Floats:
-        """Predictions of the estimator fitted to all rows.
-
-        Parameters
-        ----------
-        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
-
-        Returns
-        -------
-        y : ndarray of shape (m,)
-        """
-        check_is_fitted(self, "estimator_")
-        made: _Floats = self.estimator_.predict(opened(self, X, reset=False))
-        return made
 
     def predict_interval(self, X: Any, level: float | None = None) -> _Floats:
         """Lower and upper ends of the intervals.
@@ -277,22 +213,16 @@ class MaskConformalRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             Infinite where training rows are too few for the level.
         """
         check_is_fitted(self, "estimator_")
-        asked = float(self.level if level is None else level)
-        if not 0 < asked < 1:
-            raise ValueError(
-                f"level must be between 0 and 1; got {level!r}. Pass 0.9 for intervals that miss one row in ten."
-            )
+        asked = check_level(self.level if level is None else level)
         rows = opened(self, X, reset=False)
         if self.method == "cv+":
             return self._around_folds(rows, asked)
         mean, std = self._told(rows, self.estimator_, self.gaussian_)
-        if "scale_coef_" in vars(self):
-            missing = missing_of(rows).sum(axis=1).astype(np.float64)
-            scores = (self.scores_, self.score_missing_, self.score_copied_)
-            many = near_quantiles(*scores, missing, rows.shape[1], asked, self.masks == "any")
-            wide = many * self._scale(mean, std, missing)
-        else:
+        if self.spread_ is None:
             wide = quantile(self.scores_, asked) * std
+        else:
+            sigma = self.spread_.sigma(*self._standard(mean, std), count_missing(rows))
+            wide = self._near_quantiles(rows, asked) * sigma
         return np.column_stack([mean - wide, mean + wide])
 
     def _around_folds(self, rows: Any, level: float) -> _Floats:
@@ -308,9 +238,3 @@ class MaskConformalRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):
             ends[0][:, own], ends[1][:, own] = wide - mean[:, None], mean[:, None] + wide
         low, high = (np.partition(each, k - 1, axis=1)[:, k - 1] for each in ends)
         return np.column_stack([-low, high])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        return tags

@@ -1,21 +1,25 @@
-"""Tables of any estimator, their masks, more of them, and quantiles of scores that depend on how much is missing."""
+"""What conformal wrappers share: tables of any estimator, their masks, more of them, and scores by how much is missing."""
 
 from __future__ import annotations
 
-from typing import Any
+from numbers import Integral, Real
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import _check_feature_names, _check_n_features
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
 
 from lacunar.encode import TableEncoder
 from lacunar.observed.door import validate_X
+from lacunar.observed.rules import Array, Rule, floats
+from lacunar.uncertainty.spread import near_quantiles
 
 _Floats = NDArray[np.float64]
 _Bools = NDArray[np.bool_]
 
-_WIDTH = 0.1  # of the kernel over numbers missing, in units of the number of columns
-_ENOUGH = 100.0  # rows near a number of missing entries, at which copies are not needed
+_COPIES = 3  # of every row, with more entries hidden
 _LARGEST_SHARE = 0.9  # of the entries that a copy hides
 
 
@@ -34,16 +38,23 @@ def missing_of(rows: Any) -> _Bools:
     return mask
 
 
+def count_missing(rows: Any) -> _Floats:
+    """Numbers of missing entries (n,)."""
+    return np.asarray(missing_of(rows).sum(axis=1), dtype=np.float64)
+
+
 def with_hidden(rows: Any, hidden: _Bools) -> Any:
     """The rows with more entries missing."""
     return rows.mask(hidden) if hasattr(rows, "mask") else np.where(hidden, np.nan, rows)
 
 
-def random_masks(shape: tuple[int, int], rng: np.random.Generator) -> _Bools:
-    """Masks whose rows hide shares drawn between 0 and 0.9."""
-    share = rng.uniform(0, _LARGEST_SHARE, (shape[0], 1))
-    mask: _Bools = rng.random(shape) < share
-    return mask
+def with_copies(rows: Any, rng: np.random.Generator) -> list[Any]:
+    """The rows, and copies of them that hide shares of their entries drawn between 0 and 0.9."""
+    made = [rows]
+    for _ in range(_COPIES):
+        share = rng.uniform(0, _LARGEST_SHARE, (len(rows), 1))
+        made.append(with_hidden(rows, rng.random(rows.shape) < share))
+    return made
 
 
 def encoder_of(rows: Any) -> TableEncoder | None:
@@ -55,28 +66,48 @@ def numbers_of(rows: Any, encoder: TableEncoder | None) -> Any:
     return rows if encoder is None else encoder.transform(rows)
 
 
-def quantile(scores: _Floats, level: float) -> float:
-    """The ceil(level (n + 1))-th smallest of n scores; infinite where there are too few."""
-    k = int(np.ceil(level * (len(scores) + 1) - 1e-9))
-    return np.inf if k > len(scores) else float(np.partition(scores, k - 1)[k - 1])
+class MaskConformal(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """A fitted estimator, and scores out of fold of rows and copies with how many entries each of them lacks."""
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "level": [Interval(Real, 0, 1, closed="neither")],
+        "masks": [StrOptions({"natural", "any"})],
+        "cv": [Interval(Integral, 2, None, closed="left")],
+        "random_state": ["random_state"],
+    }
+    _held: ClassVar[dict[str, Rule]] = {
+        "scores_": floats("N", low=0),
+        "score_missing_": floats("N", low=0),
+        "score_copied_": Array("b", ("N",)),
+    }
 
-def near_quantiles(
-    scores: _Floats, missing: _Floats, copied: _Bools, at: _Floats, n_columns: int, level: float, copies_count: bool
-) -> _Floats:
-    """Quantiles of scores (n,) at numbers of missing entries `at` (m,), of weight exp(-|difference| / (columns / 10)).
+    def _count_missing(self, tables: list[Any]) -> None:
+        """How many entries every row of the tables lacks; all but the first are copies."""
+        self.score_missing_ = np.concatenate([count_missing(table) for table in tables])
+        self.score_copied_ = np.arange(self.score_missing_.size) >= len(tables[0])
 
-    Copies with hidden entries weigh what rows as they came leave free, max(0, 1 - rows near / 100); as much as rows if they count.
-    """
-    order = np.argsort(scores, kind="stable")
-    scores, missing, copied = scores[order], missing[order], copied[order]
-    values, own = np.unique(at, return_inverse=True)
-    made = np.empty(len(values))
-    for k, value in enumerate(values):
-        weight = np.exp(-np.abs(missing - value) / (_WIDTH * n_columns))
-        if not copies_count:
-            weight[copied] *= max(0.0, 1 - float(weight[~copied].sum()) / _ENOUGH)
-        below = np.cumsum(weight) / (weight.sum() + 1)
-        first = int(np.searchsorted(below, level - 1e-12))
-        made[k] = scores[first] if first < len(scores) else np.inf
-    return made[own.ravel()]
+    def _near_quantiles(self, rows: Any, level: float) -> _Floats:
+        """Quantiles of the scores of training rows that lack about as many entries (m,)."""
+        scores, copies_count = (self.scores_, self.score_missing_, self.score_copied_), self.masks == "any"
+        return near_quantiles(*scores, count_missing(rows), rows.shape[1], level, copies_count)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predictions of the estimator fitted to all rows.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+
+        Returns
+        -------
+        y : ndarray of shape (m,)
+        """
+        check_is_fitted(self, "estimator_")
+        made: NDArray[Any] = self.estimator_.predict(opened(self, X, reset=False))
+        return made
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        return tags

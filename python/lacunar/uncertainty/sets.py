@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
+from sklearn.base import ClassifierMixin, _fit_context, clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
@@ -18,15 +17,14 @@ from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import all_or_nothing
 from lacunar.karma import KarmaClassifier
 from lacunar.observed.door import check_target
-from lacunar.observed.rules import Array, Rule, floats
-from lacunar.uncertainty.masks import missing_of, near_quantiles, opened, random_masks, with_hidden
+from lacunar.observed.rules import Rule, floats
+from lacunar.uncertainty.masks import MaskConformal, opened, with_copies
+from lacunar.uncertainty.spread import check_level
 
 _Floats = NDArray[np.float64]
 
-_COPIES = 3  # of every row, with more entries hidden
 
-
-class MaskConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class MaskConformalClassifier(ClassifierMixin, MaskConformal):  # type: ignore[misc]
     """Sets of classes around any classifier with probabilities that takes missing values.
 
     A set holds the classes whose probability is at least 1 - q, q a quantile of 1 - p(class of the row) out of fold over rows that lack about as many
@@ -80,18 +78,10 @@ class MaskConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **MaskConformal._parameter_constraints,
         "estimator": [HasMethods(["fit", "predict_proba"]), None],
-        "level": [Interval(Real, 0, 1, closed="neither")],
-        "masks": [StrOptions({"natural", "any"})],
-        "cv": [Interval(Integral, 2, None, closed="left")],
-        "random_state": ["random_state"],
     }
-
-    _held: ClassVar[dict[str, Rule]] = {
-        "scores_": floats("N", high=1),
-        "score_missing_": floats("N", low=0),
-        "score_copied_": Array("b", ("N",)),
-    }
+    _held: ClassVar[dict[str, Rule]] = {**MaskConformal._held, "scores_": floats("N", high=1)}
 
     def __init__(
         self,
@@ -133,8 +123,7 @@ class MaskConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
         rng = generator(fixed_seed(self.random_state))
         model = KarmaClassifier() if self.estimator is None else self.estimator
         self.estimator_ = clone(model).fit(rows, target)
-        shape = (len(target), rows.shape[1])
-        tables = [rows] + [with_hidden(rows, random_masks(shape, rng)) for _ in range(_COPIES)]
+        tables = with_copies(rows, rng)
         scores = np.empty((len(tables), len(target)))
         splits = self._folds(code, rng)
         for outside in splits:
@@ -147,8 +136,7 @@ class MaskConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
                 own = made[np.arange(len(outside)), np.where(known, at, 0)]
                 scores[t, outside] = 1 - np.where(known, own, 0.0)
         self.scores_ = scores.ravel()
-        self.score_missing_ = np.concatenate([missing_of(table).sum(axis=1) for table in tables]).astype(np.float64)
-        self.score_copied_ = np.arange(self.scores_.size) >= len(target)
+        self._count_missing(tables)
         return self
 
     def _folds(self, code: NDArray[Any], rng: np.random.Generator) -> list[NDArray[Any]]:
@@ -157,21 +145,6 @@ class MaskConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
             split = StratifiedKFold(self.cv, shuffle=True, random_state=int(rng.integers(2**31)))
             return [outside for _, outside in split.split(code, code)]
         return np.array_split(rng.permutation(len(code)), min(self.cv, len(code)))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Classes predicted by the estimator fitted to all rows.
-
-        Parameters
-        ----------
-        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
-
-        Returns
-        -------
-        y : ndarray of shape (m,)
-        """
-        check_is_fitted(self, "estimator_")
-        made: NDArray[Any] = self.estimator_.predict(opened(self, X, reset=False))
-        return made
 
     def predict_proba(self, X: Any) -> _Floats:
         """Probabilities of the estimator fitted to all rows.
@@ -203,22 +176,9 @@ class MaskConformalClassifier(MetaEstimatorMixin, ClassifierMixin, BaseEstimator
             Columns in the order of `classes_`.
         """
         check_is_fitted(self, "estimator_")
-        asked = float(self.level if level is None else level)
-        if not 0 < asked < 1:
-            raise ValueError(
-                f"level must be between 0 and 1; got {level!r}. Pass 0.9 for sets that miss one row in ten."
-            )
+        asked = check_level(self.level if level is None else level)
         rows = opened(self, X, reset=False)
         made = self.estimator_.predict_proba(rows)
-        missing = missing_of(rows).sum(axis=1).astype(np.float64)
-        scores = (self.scores_, self.score_missing_, self.score_copied_)
-        least = 1 - near_quantiles(*scores, missing, rows.shape[1], asked, self.masks == "any")
-        sets: NDArray[np.bool_] = made >= least[:, None]
+        sets: NDArray[np.bool_] = made >= 1 - self._near_quantiles(rows, asked)[:, None]
         sets[np.arange(len(made)), np.argmax(made, axis=1)] = True
         return sets
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        return tags
