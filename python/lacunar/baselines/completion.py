@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_context
+from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -34,7 +34,7 @@ from lacunar.baselines.continuation import (
 )
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
-from lacunar.observed.door import check_partial_labels, check_partial_targets, in_container, validate_X
+from lacunar.observed.door import TakesMissing, check_partial_labels, check_partial_targets, in_container, validate_X
 from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Array, Flag, Number, Rule, floats
 
 _Floats = NDArray[np.float64]
@@ -45,7 +45,7 @@ _FEWEST = 4  # known labels below which none is hidden
 _PATIENCE = 3  # values of mu in a row with a larger error than before, after which smaller ones are not tried
 
 
-class _MatrixCompletion(BaseEstimator):  # type: ignore[misc]
+class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
     """A stacked matrix of features and labels, completed with a small nuclear norm."""
 
     _held: ClassVar[dict[str, Rule]] = {
@@ -234,12 +234,6 @@ class _MatrixCompletion(BaseEstimator):  # type: ignore[misc]
         made: _Floats = row_product(codes, self.components_, self.n_jobs) * self.scale_ + self.mean_
         made[np.repeat(np.arange(table.shape[0]), table.row_counts), table.indices] = table.values
         return in_container(self, made, X)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        return tags
 
 
 class MatrixCompletionClassifier(ClassifierMixin, _MatrixCompletion):  # type: ignore[misc]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
@@ -22,7 +22,7 @@ from lacunar._snapshot import all_or_nothing
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
-from lacunar.observed.door import validate_X_y
+from lacunar.observed.door import TakesMissing, validate_X_y
 from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Rule, Table, floats, whole
 
 _Floats = NDArray[np.float64]
@@ -30,7 +30,7 @@ _Floats = NDArray[np.float64]
 _SETTLED = 1e-6  # change of every s below which further rounds repeat the last
 
 
-class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class GeomClassifier(ClassifierMixin, TakesMissing):  # type: ignore[misc]
     """Max-margin classifier on rows with absent features, by Chechik, Heitz, Elidan, Abbeel and Koller.
 
     The margin of row i is y_i w.x_i / ||w^(i)||, where w^(i) is w on the columns that the row has. With s_i = ||w^(i)|| / ||w||
@@ -295,8 +295,6 @@ class GeomClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
         tags.classifier_tags.multi_class = False
         return tags
 

@@ -14,7 +14,6 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.utils import Bunch
 
 from lacunar._random import generator
-from lacunar.datasets.checks import check_count, check_number, check_rate
 
 Floats = NDArray[np.floating[Any]]
 Bools = NDArray[np.bool_]
@@ -556,3 +555,40 @@ def _visible(entries: Entries, seen: Bools, member: Bools) -> Bools:
     for shown, columns in zip(seen.T, member, strict=True):
         found = found | (shown[entries.rows] & columns[entries.columns])
     return found
+
+
+# -- arguments, with one wording of errors -----------------------------------------------------------------------
+
+
+def check_rate(name: str, value: Any, *, low: float = 0.0, high: float = 1.0, closed: str = "both") -> float:
+    """A number in the interval; `closed` is "both", "left", "right" or "neither"."""
+    brackets = ("[" if closed in {"both", "left"} else "(") + f"{low:g}, {high:g}"
+    brackets += "]" if closed in {"both", "right"} else ")"
+    number = check_number(name, value, f"a number in {brackets}")
+    above = number >= low if closed in {"both", "left"} else number > low
+    below = number <= high if closed in {"both", "right"} else number < high
+    if not (above and below):
+        raise ValueError(f"{name} must lie in {brackets}; got {value!r}.")
+    return number
+
+
+def check_count(name: str, value: Any, *, least: int = 1, most: int | None = None) -> int:
+    """An integer between `least` and `most`, both allowed."""
+    wish = f"an integer of at least {least}" + (f" and at most {most}" if most is not None else "")
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        raise TypeError(f"{name} must be {wish}; got {value!r}.")
+    if value < least or (most is not None and value > most):
+        raise ValueError(f"{name} must be {wish}; got {value!r}.")
+    return int(value)
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
+    return str(value)
+
+
+def check_number(name: str, value: Any, wish: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+        raise TypeError(f"{name} must be {wish}; got {value!r}.")
+    return float(value)

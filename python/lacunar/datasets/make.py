@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
 from lacunar._random import generator
-from lacunar.datasets.checks import check_choice, check_count, check_number, check_rate
-from lacunar.datasets.hide import hide_blocks, hide_mcar
+from lacunar.datasets.hide import check_choice, check_count, check_number, check_rate, hide_blocks, hide_mcar
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar._codes import Codes, row_codes
 from lacunar._products import row_product
 from lacunar.lowrank.parts import centred
 from lacunar.observed import Observed
-from lacunar.observed.door import check_numbers, in_container, validate_X
+from lacunar.observed.door import TakesMissing, check_numbers, in_container, validate_X
 from lacunar.observed.stored import over_files
 
 _Floats = NDArray[np.float64]
@@ -29,7 +29,7 @@ class Coding(NamedTuple):
     unit: _Floats | float = 1.0  # (k,): of the codes that users get
 
 
-class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesMissing):  # type: ignore[misc]
     """Base of estimators that say by `_coding` how rows are coded, in columns standardised by `mean_` and `scale_`."""
 
     components_: Any
@@ -127,9 +127,3 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        return tags

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
@@ -19,7 +19,7 @@ from lacunar.lowrank.posterior import PENALTIES, LowRankPosterior, fold_ridge
 from lacunar.lowrank.regression import Residuals, fit_variances
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
-from lacunar.observed.door import check_numbers, check_partial_targets, validate_X
+from lacunar.observed.door import TakesMissing, check_numbers, check_partial_targets, validate_X
 from lacunar.observed.rules import COLUMNS, COUNT, Flag, Instance, Rule, floats
 
 _Floats = NDArray[np.float64]
@@ -35,7 +35,7 @@ _EDGES = 48  # of bins of variances
 _LEAST_VARIANCE = 1e-12  # in units of the target's
 
 
-class GaussianRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class GaussianRegressor(RegressorMixin, TakesMissing):  # type: ignore[misc]
     """Linear regression by the joint Gaussian of columns and targets, learned by EM from rows with missing entries.
 
     A row's target is predicted by its conditional expectation given the entries that the row shows, and `return_std` is the conditional standard deviation:
@@ -359,8 +359,6 @@ class GaussianRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
         return tags

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, _fit_context
+from sklearn.base import OneToOneFeatureMixin, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,13 +20,13 @@ from lacunar.lowrank.hidden import choose_rank, largest_rank
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
-from lacunar.observed.door import validate_X
+from lacunar.observed.door import TakesMissing, validate_X
 from lacunar.observed.rules import COLUMNS, COUNT, Array, Instance, Number, Rule, floats
 
 _Floats = NDArray[np.float64]
 
 
-class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # type: ignore[misc]
     """Complete rows from what they show, by probabilistic PCA on the observed entries.
 
     Parameters
@@ -185,9 +185,3 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         """Rows with the observed entries as they came."""
         made[np.repeat(np.arange(table.shape[0]), table.row_counts), table.indices] = table.values
         return made
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        return tags

@@ -425,7 +425,8 @@ class POPCA(SubspaceModel):
         rows = self._check_rows(X, reset=first)
         d = rows.shape[1]
         check_options(self._how, d)
-        check_stream(self._how.solver, d)
+        if self._how.solver == "auto" and d > _LARGEST_TABLE:
+            refuse_tables(d, "partial_fit and merge")
         if self._how.robust is not None or self.n_components == "holdout" or self._how.solver == "matrix-free":
             raise ValueError(
                 "partial_fit keeps sums, not rows, so robust must be None, n_components a number and solver not 'matrix-free'; "
@@ -672,12 +673,6 @@ def refuse_tables(d: int, what: str) -> None:
         f"{what} need tables of {d} x {d} numbers, {size:.0f} GiB in all; beyond {_LARGEST_TABLE} columns they must be asked "
         "for. Use fit with an integer n_components (or 'holdout') and weights='auto', or solver='dense' if they fit in memory."
     )
-
-
-def check_stream(solver: str, d: int) -> None:
-    """Refuse tables too large for a stream, which cannot go without."""
-    if solver == "auto" and d > _LARGEST_TABLE:
-        refuse_tables(d, "partial_fit and merge")
 
 
 def check_options(model: Any, d: int) -> None:

@@ -506,10 +506,8 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         return made + self.intercept_
 
     def _kinds(self) -> list[Kind]:
-        masks: list[Kind] = (
-            ["codes and mask", "completed and mask"] if self.mask_columns_.any() else ["completed and mask"]
-        )
-        return ["codes", *masks]
+        every: list[Kind] = ["codes", "codes and mask", "completed and mask"]
+        return every if self.mask_columns_.any() else ["codes", "completed and mask"]
 
     def _tried(
         self, Z: _Floats, Y: _Floats, folds: Sequence[NDArray[Any]], posterior: LowRankPosterior, weight: _Floats | None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar._codes import Codes, row_codes
+from lacunar._codes import row_codes
 from lacunar.lowrank.em import factor_sums, to_sum, unpacked
 from lacunar.lowrank.hidden import squared_errors
 from lacunar.lowrank.moments import signed
@@ -43,16 +43,12 @@ def tail_noise(values: _Floats, trace: float, d: int) -> float:
     return max(rest, _LEAST_NOISE * trace / max(d, 1), 1e-300)
 
 
-def posterior(model: Model, rows: Observed, *, inverse: bool = False, n_jobs: int | None = None) -> Codes:
-    """Codes of unit variance: z = sqrt(values - noise) times them is (V_o'V_o + s2 diag(1 / (l - s2)))^-1 V_o'(x_o - mean_o)."""
-    return row_codes(rows, model.basis(), model.noise, inverse=inverse, n_jobs=n_jobs)
-
-
 def hidden_errors(
     model: Model, rows: Observed, seen: Observed, hidden: NDArray[np.bool_], n_jobs: int | None
 ) -> _Floats:
     """Squared errors of the posterior mean at hidden entries of `rows`, coded from `seen`; both about the model's mean."""
-    return squared_errors(posterior(model, seen, n_jobs=n_jobs).code, model.basis(), rows, hidden)
+    basis = model.basis()
+    return squared_errors(row_codes(seen, basis, model.noise, n_jobs=n_jobs).code, basis, rows, hidden)
 
 
 class _State(NamedTuple):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
+from sklearn.base import BaseEstimator
 from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
@@ -120,6 +121,16 @@ def in_container(estimator: Any, rows: NDArray[np.float64], X: Any) -> Any:
         return rows
     names = getattr(estimator, "feature_names_in_", np.array([f"x{j}" for j in range(rows.shape[1])], dtype=object))
     return ADAPTERS_MANAGER.adapters[wish].create_container(rows, X, columns=names)
+
+
+class TakesMissing(BaseEstimator):  # type: ignore[misc]
+    """An estimator whose X may be sparse, and may have missing entries."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        return tags
 
 
 def validate_X(estimator: Any, X: Any, *, reset: bool, sparse_missing: SparseMissing = "absent") -> Observed:
