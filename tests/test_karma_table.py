@@ -2,8 +2,10 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -53,6 +55,67 @@ def test_the_features_are_those_of_the_kernel(name):
     model.ascend(rows, gram @ beta, upper, tol=1e-12, max_iter=1, rng=rng)
     coef = model.ascend(rows, gram @ beta, upper, tol=1e-9, max_iter=3, rng=rng).coef
     np.testing.assert_allclose(model.decide(rows), gram @ coef, rtol=1e-9, atol=1e-9 * np.abs(gram @ coef).max())
+
+
+def uneven(outputs, n=700, d=300):
+    """Rows of very different lengths, so that dense and sparse ones take turns."""
+    rng = np.random.default_rng(5)
+    X = np.where(rng.random((n, d)) < rng.choice([0.02, 0.07, 0.5, 0.9], size=(n, 1)), rng.normal(size=(n, d)), np.nan)
+    return Observed.from_dense(X), rng.choice([-1.0, 1.0], size=(n, outputs))
+
+
+def tables_of(model):
+    return [table for table in (model.first, model.second, model.clock) if table is not None]
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("hash_bits", [0, 12])
+def test_threads_that_share_single_rows_change_no_bit(outputs, loss, hash_bits):
+    rows, y = uneven(outputs)
+    form, options = KernelForm.fit(rows, **FORMS["trace"]), {"loss": loss, "dtype": np.float32, "hash_bits": hash_bits}
+    alone = fitted(form, rows.shape[1], outputs, **options)
+    before = alone.partial_fit(rows, y)
+    for n_threads in (2, 3, 64):
+        time.sleep(0.01)  # past the rest that a busy core asks for
+        team = fitted(form, rows.shape[1], outputs, **options)
+        np.testing.assert_array_equal(team.partial_fit(rows, y, n_threads=n_threads), before)
+        for got, expected in zip(tables_of(team), tables_of(alone), strict=True):
+            np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_threads_that_share_an_ascent_change_no_bit(outputs):
+    rows, y = uneven(outputs)
+    form = KernelForm.fit(rows, **FORMS["trace"])
+
+    def ascended(n_threads):
+        model, rng = fitted(form, rows.shape[1], outputs), np.random.default_rng(0)
+        result = model.ascend(rows, y, np.ones(len(y)), tol=1e-3, max_iter=5, rng=rng, n_threads=n_threads)
+        return model.first, result.coef, result.gap
+
+    for n_threads in (2, 5):
+        for got, expected in zip(ascended(n_threads), ascended(1), strict=True):
+            np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no timer that sends signals")
+def test_an_interrupted_team_has_learned_whole_rows():
+    rows, y = uneven(1, n=4000)
+    form, order = KernelForm.fit(rows, **FORMS["trace"]), np.tile(np.arange(4000), 30)
+    team, alone = (fitted(form, rows.shape[1], dtype=np.float32) for _ in range(2))
+    old = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.15)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            team.partial_fit(rows, y, n_threads=2, order=order)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    assert 0 < team.t < len(order)
+    alone.partial_fit(rows, y, order=order[: team.t])
+    for got, expected in zip(tables_of(team), tables_of(alone), strict=True):
+        np.testing.assert_array_equal(got, expected)
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -58,12 +58,18 @@ template <class T>
 constexpr AddPart<T> kAddParts[] = {add_part<T, 1>, add_part<T, 2>, add_part<T, 3>, add_part<T, 4>,
                                     add_part<T, 5>, add_part<T, 6>, add_part<T, 7>, add_part<T, 8>};
 
-// Calls visit(first, vectors) for parts of a row, as many and as even as kMost vectors at most make them.
+// A row falls into parts of at most kMost vectors, as few and as even as can be.
+template <class T>
+Offset parts(Offset width) {
+  return (width / kWidth<T> + kMost - 1) / kMost;
+}
+
+// Calls visit(first, vectors) for the parts [begin, end) of a row.
 template <class T, class Visit>
-void in_parts(Offset width, Visit visit) {
-  const Offset vectors = width / kWidth<T>, parts = (vectors + kMost - 1) / kMost;
-  for (Offset part = 0; part < parts; ++part) {
-    const Offset first = part * vectors / parts, last = (part + 1) * vectors / parts;
+void in_parts(Offset width, Offset begin, Offset end, Visit visit) {
+  const Offset vectors = width / kWidth<T>, n_parts = parts<T>(width);
+  for (Offset part = begin; part < end; ++part) {
+    const Offset first = part * vectors / n_parts, last = (part + 1) * vectors / n_parts;
     visit(first * kWidth<T>, last - first);
   }
 }
@@ -72,16 +78,25 @@ void in_parts(Offset width, Visit visit) {
 template <class T>
 double dot_rows(const T* table, Offset stride, const Index* ids, int count, const T* x, Offset width) {
   double sum = 0;
-  in_parts<T>(width, [&](Offset from, Offset vectors) {
+  in_parts<T>(width, 0, parts<T>(width), [&](Offset from, Offset vectors) {
     sum += kDotParts<T>[vectors - 1](table + from, stride, ids, count, x + from);
   });
   return sum;
 }
 
-// Rows of table += c x.
 template <class T>
-void add_rows(T* table, Offset stride, const Index* ids, int count, const T* x, Offset width, T c) {
-  in_parts<T>(width, [&](Offset from, Offset vectors) {
+void dot_some(const T* table, Offset stride, const Index* ids, int count, const T* x, Offset width, Offset begin,
+              Offset end, double* sums) {
+  in_parts<T>(width, begin, end, [&](Offset from, Offset vectors) {
+    *sums++ = kDotParts<T>[vectors - 1](table + from, stride, ids, count, x + from);
+  });
+}
+
+// Parts of rows of table += c x.
+template <class T>
+void add_rows(T* table, Offset stride, const Index* ids, int count, const T* x, Offset width, Offset begin, Offset end,
+              T c) {
+  in_parts<T>(width, begin, end, [&](Offset from, Offset vectors) {
     kAddParts<T>[vectors - 1](table + from, stride, ids, count, x + from, c);
   });
 }
@@ -95,8 +110,8 @@ void add_scaled(const T* __restrict row, double c, double* __restrict out, Offse
 }  // namespace
 
 void set_primal(Kernels& to) {
-  to.f32.primal = {dot_rows<float>, add_rows<float>};
-  to.f64.primal = {dot_rows<double>, add_rows<double>};
+  to.f32.primal = {parts<float>, dot_rows<float>, dot_some<float>, add_rows<float>};
+  to.f64.primal = {parts<double>, dot_rows<double>, dot_some<double>, add_rows<double>};
   to.f32.add_scaled = add_scaled<float>;
   to.f64.add_scaled = add_scaled<double>;
 }

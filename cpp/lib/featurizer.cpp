@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "lacunar/kernels.hpp"
 #include "lacunar/prefetch.hpp"
@@ -24,12 +25,21 @@ std::uint64_t mixed(std::uint64_t x) {
 
 template <class T>
 Featurizer<T>::Featurizer(const FeatureMap& map, const Rows<T>& rows, const double* row_scale)
-    : map_(map), data_(rows), row_scale_(row_scale), width_(map.width()) {}
+    : map_(map),
+      data_(rows),
+      row_scale_(row_scale),
+      width_(map.width()),
+      parts_(kernels_of<T>().primal.parts(map.width())) {}
 
 // Decided by the row alone: its value must not depend on the rows that come with it.
 template <class T>
 bool Featurizer<T>::is_sparse(Offset entries) const {
   return map_.hash_bits > 0 || entries * kGatherShare < width_;
+}
+
+template <class T>
+Offset Featurizer<T>::entries(Offset seen) const {
+  return (seen + (map_.constant != 0)) * (map_.indicator != 0 ? 2 : 1);
 }
 
 template <class T>
@@ -141,14 +151,36 @@ double Featurizer<T>::dot(const T* table, Offset outputs, Offset output) const {
 }
 
 template <class T>
+void Featurizer<T>::dot_parts(const T* table, Offset outputs, Offset output, Offset begin, Offset end,
+                              double* sums) const {
+  for (int g = 0; g < map_.gamma; ++g)
+    kernels_of<T>().primal.dot_some(table + output * width_, outputs * width_, ids_.data() + groups_[g].first,
+                                    static_cast<int>(groups_[g].count), dense_.data(), width_, begin, end,
+                                    sums + g * parts_ + begin);
+}
+
+template <class T>
+double Featurizer<T>::dot_of(const double* sums) const {
+  double total = 0;
+  for (int g = 0; g < map_.gamma; ++g)
+    if (groups_[g].count > 0)
+      total += map_.weight[g] * std::accumulate(sums + g * parts_, sums + (g + 1) * parts_, 0.0);
+  return total;
+}
+
+template <class T>
+void Featurizer<T>::add_parts(T* table, Offset outputs, Offset output, Offset begin, Offset end, double c) const {
+  kernels_of<T>().primal.add_rows(table + output * width_, outputs * width_, ids_.data(), static_cast<int>(ids_.size()),
+                                  dense_.data(), width_, begin, end, static_cast<T>(c));
+}
+
+template <class T>
 void Featurizer<T>::add(T* table, Offset outputs, Offset output, double c) const {
   const Offset slice = map_.hash_bits > 0 ? map_.table_size() : width_;
   T* mine = table + output * slice;
   const T step = static_cast<T>(c);
   const Offset stride = outputs * width_;
-  if (!sparse_)
-    return kernels_of<T>().primal.add_rows(mine, stride, ids_.data(), static_cast<int>(ids_.size()), dense_.data(),
-                                           width_, step);
+  if (!sparse_) return add_parts(table, outputs, output, 0, parts_, c);
   const std::size_t entries = places_.size();
   for (std::size_t i = 0; i < ids_.size(); ++i) {
     if (map_.hash_bits > 0) {

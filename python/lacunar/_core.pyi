@@ -254,6 +254,7 @@ def primal_descend(
     second: NDArray[Any] | None,
     clock: NDArray[np.float64],
     decisions: NDArray[np.float64],
+    n_threads: int,
 ) -> int: ...
 def primal_ascend(
     indptr: NDArray[np.int64],
@@ -268,6 +269,7 @@ def primal_ascend(
     idle: NDArray[np.int32],
     sweep: int,
     gap: NDArray[np.float64],
+    n_threads: int,
 ) -> int: ...
 def primal_decide(
     indptr: NDArray[np.int64],

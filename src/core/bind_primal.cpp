@@ -55,7 +55,8 @@ struct Call {
 template <class T>
 Offset primal_descend_of(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
                          const py::dict& form, const py::dict& lesson, const py::dict& rule, Array<T>& first,
-                         std::optional<Array<T>>& second, Array<double>& clock, Array<double>& decisions) {
+                         std::optional<Array<T>>& second, Array<double>& clock, Array<double>& decisions,
+                         int n_threads) {
   const FeatureMap map = map_of(form);
   const LessonArrays<T, double> given(lesson);
   const auto learned = given.over(rows_of(indptr, indices, values, map.n_cols));
@@ -66,13 +67,13 @@ Offset primal_descend_of(const Array<Offset>& indptr, const Array<Index>& indice
   T* tables[2] = {table_of(first, map, learned.outputs), second ? table_of(*second, map, learned.outputs) : nullptr};
   double *times = clock.mutable_data(), *f = decisions.mutable_data();
   const py::gil_scoped_release nogil;
-  return primal_descend(map, learned, steps, tables[0], tables[1], times, f);
+  return primal_descend(map, learned, steps, tables[0], tables[1], times, f, n_threads);
 }
 
 template <class T>
 Offset ascend(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values, const py::dict& form,
               const py::dict& lesson, const std::string& loss, double epsilon, Array<T>& table, Array<double>& beta,
-              Array<Index>& idle, Offset sweep, Array<double>& gap) {
+              Array<Index>& idle, Offset sweep, Array<double>& gap, int n_threads) {
   const FeatureMap map = map_of(form);
   const LessonArrays<T, double> given(lesson);
   const auto learned = given.over(rows_of(indptr, indices, values, map.n_cols));
@@ -85,7 +86,7 @@ Offset ascend(const Array<Offset>& indptr, const Array<Index>& indices, const Ar
   T* weights = table_of(table, map, learned.outputs);
   const Ascent ascent{beta.mutable_data(), idle.mutable_data(), sweep, gap.mutable_data()};
   const py::gil_scoped_release nogil;
-  return primal_ascend(map, learned, ascent, kind, epsilon, weights);
+  return primal_ascend(map, learned, ascent, kind, epsilon, weights, n_threads);
 }
 
 template <class T>
@@ -143,10 +144,10 @@ void bind_primal_of(py::module_& m) {
   const auto exact = [](const char* name) { return arg(name).noconvert(); };
   m.def("primal_descend", &primal_descend_of<T>, exact("indptr"), exact("indices"), exact("values"), arg("form"),
         arg("lesson"), arg("rule"), exact("first"), exact("second").none(true), exact("clock"), exact("decisions"),
-        "Algorithm 1 through the weight table; the row at which a value is not finite, or -1.");
+        arg("n_threads"), "Algorithm 1 through the weight table; the row at which a value is not finite, or -1.");
   m.def("primal_ascend", &ascend<T>, exact("indptr"), exact("indices"), exact("values"), arg("form"), arg("lesson"),
         arg("loss"), arg("epsilon"), exact("table"), exact("beta"), exact("idle"), arg("sweep"), exact("gap"),
-        "One sweep of dual coordinate ascent.");
+        arg("n_threads"), "One sweep of dual coordinate ascent.");
   m.def("primal_decide", &primal_decide_of<T>, exact("indptr"), exact("indices"), exact("values"), arg("form"),
         exact("row_scale").none(true), exact("table"), exact("decisions"), arg("n_threads"), arg("blocked"),
         "Values of a weight table, row by row or by blocks of rows.");

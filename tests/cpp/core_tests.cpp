@@ -2,11 +2,13 @@
 // sanitizers.
 #include <cmath>
 #include <cstdio>
+#include <thread>
 #include <vector>
 
 #include "lacunar/karma_gram.hpp"
 #include "lacunar/losses.hpp"
 #include "lacunar/observed.hpp"
+#include "lacunar/rounds.hpp"
 #include "lacunar/small_dense.hpp"
 
 namespace {
@@ -124,6 +126,31 @@ void factors_solve_and_invert() {
   }
 }
 
+// Shares read what was written before their round, and are done when it returns, whether helpers sleep between or not.
+void rounds_are_in_step() {
+  constexpr int kMembers = 3, kRounds = 10000;
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    long given = 0, got[kMembers] = {}, expected = 0, shared = 0;
+    {
+      Rounds rounds(kMembers, [&](int member) { got[member] += given; });
+      for (int round = 0; round < kRounds; ++round) {
+        if (round % 2500 == 2499) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        if (!rounds.ready()) {
+          std::this_thread::sleep_for(std::chrono::microseconds(20));
+          continue;
+        }
+        given = round;
+        rounds.run([&] { got[0] += given; });
+        expected += round;
+        ++shared;
+      }
+      for (int member = 0; member < rounds.size(); ++member) expect(got[member] == expected, "every member's rounds");
+    }
+    std::printf("%ld of %d rounds were shared\n", shared, kRounds);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // past the rest that a busy core asks for
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -132,6 +159,7 @@ int main() {
   every_path_has_the_same_gram();
   losses_survive_large_values();
   factors_solve_and_invert();
+  rounds_are_in_step();
   if (failures == 0) std::puts("all core tests passed");
   return failures == 0 ? 0 : 1;
 }

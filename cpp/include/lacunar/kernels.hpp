@@ -90,11 +90,18 @@ constexpr Offset kSweep = 256;
 using ClassSweep = void (*)(const float* row, const double* change, Offset classes, Offset stride,
                             const ClassRows& rows, double* gains, Offset count);
 
-// Whole rows of a weight table against a dense row x (width, a multiple of 16).
+// Rows of a weight table against a dense row x (width, a multiple of 16), which falls into parts. A product is the sum
+// of those of its parts, one after the other.
 template <class T>
 struct PrimalKernels {
+  Offset (*parts)(Offset width);
   double (*dot_rows)(const T* table, Offset stride, const Index* ids, int count, const T* x, Offset width);
-  void (*add_rows)(T* table, Offset stride, const Index* ids, int count, const T* x, Offset width, T c);
+  // Products of the parts [begin, end): sums (end - begin).
+  void (*dot_some)(const T* table, Offset stride, const Index* ids, int count, const T* x, Offset width, Offset begin,
+                   Offset end, double* sums);
+  // The parts [begin, end) of the rows += c x.
+  void (*add_rows)(T* table, Offset stride, const Index* ids, int count, const T* x, Offset width, Offset begin,
+                   Offset end, T c);
 };
 
 // out += c row, for a kernel row in either precision.

@@ -23,15 +23,17 @@ namespace lacunar {
 class Team {
  public:
   explicit Team(int size) { threads_.reserve(static_cast<std::size_t>(size)); }
-  ~Team() {
-    for (std::thread& thread : threads_) thread.join();
-  }
+  ~Team() { join(); }
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
   template <class Run>
   void start(Run&& run) {
     threads_.emplace_back(std::forward<Run>(run));
+  }
+  void join() {
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
   }
 
  private:

@@ -45,6 +45,16 @@ class Featurizer {
   void add(T* table, Offset outputs, Offset output, double c) const;
   Offset operations() const;  // of one of these, about
 
+  // The same by parts of a dense row, so that threads can share it: sums (gamma, parts) of which everyone fills in
+  // some, f from all of them, and the addition to some.
+  Offset entries(Offset seen) const;  // of x~, of a row with so many
+  Offset entries_of(Offset row) const { return entries(data_.offsets[row + 1] - data_.offsets[row]); }
+  bool is_dense(Offset entries) const { return !is_sparse(entries); }
+  Offset parts() const { return parts_; }
+  void dot_parts(const T* table, Offset outputs, Offset output, Offset begin, Offset end, double* sums) const;
+  double dot_of(const double* sums) const;
+  void add_parts(T* table, Offset outputs, Offset output, Offset begin, Offset end, double c) const;
+
  private:
   struct Group {
     Offset first, count;
@@ -56,7 +66,7 @@ class Featurizer {
   const FeatureMap& map_;
   const Rows<T>& data_;
   const double* row_scale_;  // (n_rows), or null
-  Offset width_;
+  Offset width_, parts_;
   bool sparse_ = true;         // the row's entries are few enough to gather
   std::vector<T> dense_;       // (width), zero but for the entries of a dense row; empty before the first
   std::vector<Index> places_;  // of the entries in x~
@@ -69,9 +79,10 @@ class Featurizer {
 
 // Algorithm 1: values (n_rows, outputs) before every row's own step. Tables (rows, outputs, width); second may be null,
 // as may the curvature where the loss is not quadratic. Returns the row at which a value stopped being finite, or -1.
+// The same for any number of threads.
 template <class T>
 Offset primal_descend(const FeatureMap& map, const Lesson<T, double>& lesson, const StepRule& rule, T* first, T* second,
-                      double* clock, double* values);
+                      double* clock, double* values, int n_threads);
 
 // What dual coordinate ascent keeps of its rows; (n_rows) or (n_rows, outputs) where not said.
 struct Ascent {
@@ -84,7 +95,7 @@ struct Ascent {
 // One sweep; weight and curvature of the lesson are needed. As primal_descend.
 template <class T>
 Offset primal_ascend(const FeatureMap& map, const Lesson<T, double>& lesson, const Ascent& ascent, PointLoss loss,
-                     double epsilon, T* table);
+                     double epsilon, T* table, int n_threads);
 
 // values (n_rows, outputs) of a table; the same for any number of threads.
 template <class T>

@@ -360,7 +360,7 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
     random_state : int, RandomState or None, default=None
         Order of the rows in `fit`. None is a fixed one.
     n_jobs : int, default=None
-        Threads of the kernel. None is 1, -1 all processors.
+        Threads of learning and of the kernel; no result depends on them. None is 1, -1 all processors.
     verbose : int, default=0
         Whether passes and batches are reported.
 
@@ -656,7 +656,7 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
     random_state : int, RandomState or None, default=None
         Order of the rows in `fit`. None is a fixed one.
     n_jobs : int, default=None
-        Threads of the kernel. None is 1, -1 all processors.
+        Threads of learning and of the kernel; no result depends on them. None is 1, -1 all processors.
     verbose : int, default=0
         Whether passes and batches are reported.
 

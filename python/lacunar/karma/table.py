@@ -172,7 +172,7 @@ class PrimalModel(AlgorithmOne):
     ) -> _Floats:
         """`partial_fit` without the way back.
 
-        Threads have work on wide tables only; bits do not depend on them.
+        Bits do not depend on threads, which share the rows of blocks on wide tables, and single rows on others.
         """
         order = np.arange(rows.shape[0]) if order is None else order
         data = rows.astype(self.dtype)
@@ -181,13 +181,19 @@ class PrimalModel(AlgorithmOne):
         if self.pending is not None:
             bad = self._descend_by_blocks(data, targets, weight, order, decisions, n_threads)
         else:
-            bad = self._descend(data, targets, weight, order, decisions)
+            bad = self._descend(data, targets, weight, order, decisions, n_threads)
         if bad >= 0:
             raise diverged(bad, self.eta, self.eta0, self.rho)
         return decisions
 
     def _descend(
-        self, data: Observed, targets: _Floats, weight: _Floats | None, order: NDArray[np.int64], decisions: _Floats
+        self,
+        data: Observed,
+        targets: _Floats,
+        weight: _Floats | None,
+        order: NDArray[np.int64],
+        decisions: _Floats,
+        n_threads: int,
     ) -> int:
         """Steps for these rows; -1, or the row that diverged. Writes the values before every row's own step."""
         lesson = self.lesson(data, targets, weight, self.map.row_scale(data))
@@ -200,6 +206,7 @@ class PrimalModel(AlgorithmOne):
                 second=self.second,
                 clock=self.clock,
                 decisions=decisions,
+                n_threads=n_threads,
             )
             if bad >= 0:
                 return bad
@@ -411,7 +418,7 @@ class PrimalModel(AlgorithmOne):
             for start in range(0, len(order), _SLICE):
                 ordered = lesson | {"order": order[start : start + _SLICE]}
                 state: dict[str, Any] = {"table": self.first, "beta": beta, "idle": idle, "sweep": sweep, "gap": met}
-                bad = _core.primal_ascend(**arrays, lesson=ordered, **state)
+                bad = _core.primal_ascend(**arrays, lesson=ordered, **state, n_threads=n_threads)
                 if bad >= 0:
                     raise overflowed(int(bad))
             if progress is not None:

@@ -1,0 +1,146 @@
+#include "lacunar/primal_team.hpp"
+
+#include <algorithm>
+
+namespace lacunar {
+namespace {
+
+constexpr Offset kAhead = 8;        // rows of data that helpers prefetch ahead
+constexpr Offset kLeast = 1 << 14;  // entries of the table that a row must meet for a round: 1.5 us of work
+constexpr Offset kGathering = 14;   // entries swept in the time of one that is gathered
+
+template <class T>
+Offset longest_of(const Lesson<T, double>& lesson) {
+  const Offset* starts = lesson.rows.offsets;
+  return *std::max_element(lesson.order, lesson.order + lesson.n_order, [&](Offset one, Offset other) {
+    return starts[one + 1] - starts[one] < starts[other + 1] - starts[other];
+  });
+}
+
+}  // namespace
+
+template <class T>
+PrimalTeam<T>::PrimalTeam(const FeatureMap& map, const Lesson<T, double>& lesson, T* first, T* second, int n_threads)
+    : map_(map), lesson_(lesson), first_(first), second_(second) {
+  features_.emplace_back(map, lesson.rows, lesson.scale);
+  const int members = members_worth(n_threads);
+  if (members == 1) return;
+  for (int member = 1; member < members; ++member) features_.emplace_back(map, lesson.rows, lesson.scale);
+  for (auto& features : features_) features.load(longest_of(lesson));  // takes all the memory that it will ever need
+  added_.reserve(static_cast<std::size_t>(lesson.outputs));
+  sums_.resize(static_cast<std::size_t>(lesson.outputs * map.gamma * features_.front().parts()));
+  rounds_.emplace(members, [this](int member) { share(member); });
+}
+
+template <class T>
+PrimalTeam<T>::~PrimalTeam() {
+  finish();
+}
+
+// As many as have work in rows of the mean length, in a call that is longer than starting them.
+template <class T>
+int PrimalTeam<T>::members_worth(int n_threads) const {
+  const Rows<T>& rows = lesson_.rows;
+  if (n_threads < 2 || lesson_.n_order == 0) return 1;
+  const Offset mean = features_.front().entries(rows.n_observed() / rows.n_rows), work = work_of(mean);
+  const Offset most = std::min({Offset{n_threads}, units_of(cut_of(mean)), 2 * work / kLeast});
+  return threads_worth(static_cast<int>(most), static_cast<double>(work) * static_cast<double>(lesson_.n_order));
+}
+
+// Entries of the table that a row with so many meets, in the time of those that are swept.
+template <class T>
+Offset PrimalTeam<T>::work_of(Offset entries) const {
+  const Offset seen = map_.indicator != 0 ? entries / 2 : entries;
+  const Offset rows = 1 + (map_.gamma > 1 ? seen : 0) + (map_.gamma > 2 ? seen * (seen - 1) / 2 : 0);
+  return rows * lesson_.outputs * (features_.front().is_dense(entries) ? map_.width() : entries * kGathering);
+}
+
+template <class T>
+auto PrimalTeam<T>::cut_of(Offset entries) const -> Cut {
+  if (work_of(entries) < kLeast) return Cut::none;
+  if (features_.front().is_dense(entries)) return Cut::by_part;
+  return lesson_.outputs > 1 ? Cut::by_output : Cut::none;
+}
+
+// Of the units of every row, member m has [m units / members, (m + 1) units / members).
+template <class T>
+Offset PrimalTeam<T>::units_of(Cut cut) const {
+  if (cut == Cut::none) return 1;
+  return lesson_.outputs * (cut == Cut::by_part ? features_.front().parts() : 1);
+}
+
+template <class T>
+void PrimalTeam<T>::values(Offset place, double* f) {
+  const Offset row = lesson_.order[place], outputs = lesson_.outputs;
+  const Cut cut = rounds_ && rounds_->ready() ? cut_of(features_.front().entries_of(row)) : Cut::none;
+  if (cut != cut_) finish();  // the parts of the tables change hands
+  cut_ = cut;
+  auto& features = features_.front();
+  if (cut == Cut::none) {
+    features.load(row);
+    for (Offset k = 0; k < outputs; ++k) f[k] = features.dot(first_, outputs, k);
+    return;
+  }
+  place_ = place;
+  rounds_->run([this] { share(0); });
+  added_.clear();
+  const Offset sums = cut == Cut::by_part ? map_.gamma * features.parts() : 1;
+  for (Offset k = 0; k < outputs; ++k)
+    f[k] = cut == Cut::by_part ? features.dot_of(sums_.data() + k * sums) : sums_[static_cast<std::size_t>(k)];
+}
+
+template <class T>
+void PrimalTeam<T>::add(Offset output, double c, double d) {
+  const Addition addition{output, c, d};
+  if (cut_ == Cut::none)
+    add_now(addition);
+  else
+    added_.push_back(addition);
+}
+
+template <class T>
+void PrimalTeam<T>::add_now(const Addition& addition) {
+  features_.front().add(first_, lesson_.outputs, addition.output, addition.c);
+  if (addition.d != 0) features_.front().add(second_, lesson_.outputs, addition.output, addition.d);
+}
+
+// Alone: helpers may not be there, and have nothing to do but to wait.
+template <class T>
+void PrimalTeam<T>::finish() {
+  for (const Addition& addition : added_) add_now(addition);
+  added_.clear();
+}
+
+template <class T>
+void PrimalTeam<T>::share(int member) {
+  auto& features = features_[static_cast<std::size_t>(member)];
+  const Offset outputs = lesson_.outputs, units = units_of(cut_), each = units / outputs, members = rounds_->size();
+  const Offset mine = member * units / members, others = (member + 1) * units / members;
+  const auto begin = [&](Offset k) { return std::clamp(mine - k * each, Offset{0}, each); };
+  const auto end = [&](Offset k) { return std::clamp(others - k * each, Offset{0}, each); };
+  const auto add = [&](T* table, Offset k, double c) {
+    if (cut_ == Cut::by_part)
+      features.add_parts(table, outputs, k, begin(k), end(k), c);
+    else
+      features.add(table, outputs, k, c);
+  };
+  for (const Addition& addition : added_) {
+    if (begin(addition.output) == end(addition.output)) continue;
+    add(first_, addition.output, addition.c);
+    if (addition.d != 0) add(second_, addition.output, addition.d);
+  }
+  if (place_ + kAhead < lesson_.n_order) features.prefetch(lesson_.order[place_ + kAhead]);
+  features.load(lesson_.order[place_]);
+  for (Offset k = 0; k < outputs; ++k) {
+    if (begin(k) == end(k)) continue;
+    if (cut_ == Cut::by_part)
+      features.dot_parts(first_, outputs, k, begin(k), end(k), sums_.data() + k * map_.gamma * features.parts());
+    else
+      sums_[static_cast<std::size_t>(k)] = features.dot(first_, outputs, k);
+  }
+}
+
+template class PrimalTeam<float>;
+template class PrimalTeam<double>;
+
+}  // namespace lacunar
