@@ -92,8 +92,23 @@ class KarmaOnline(KarmaBase):
         for name in ("state_", "_engine", "n_iter_", "n_rows_seen_", "recent_"):
             self.__dict__.pop(name, None)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """`max_iter` passes over the rows; an interrupt leaves the model of the last full block."""
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit in `max_iter` passes over the rows.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+        y : array-like of shape (n,), for numbers also (n, t)
+            Labels, numbers or strings; or targets.
+        sample_weight : array-like of shape (n,), default=None
+            Factors of the loss, >= 0; rows of weight 0 take no part.
+
+        Returns
+        -------
+        self
+            After an error the model is as before the call; an interrupt keeps the last full block.
+        """
         with going_back(self) as point:
             table, target = self._read(X, y, reset=True)
             table, target, weight, _ = weighted_rows(sample_weight, table, target)
@@ -464,25 +479,6 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit in `max_iter` passes over the rows.
-
-        Parameters
-        ----------
-        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
-        y : array-like of shape (n,)
-            Labels: numbers or strings.
-        sample_weight : array-like of shape (n,), default=None
-            Factors of the loss, >= 0; rows of weight 0 take no part.
-
-        Returns
-        -------
-        self
-            After an error the model is as before the call; an interrupt keeps the last full block.
-        """
-        return self._fit(X, y, sample_weight)
-
     def partial_fit(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
@@ -756,25 +752,6 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
-
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit in `max_iter` passes over the rows.
-
-        Parameters
-        ----------
-        X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
-        y : array-like of shape (n,) or (n, t)
-            Targets.
-        sample_weight : array-like of shape (n,), default=None
-            Factors of the loss, >= 0; rows of weight 0 take no part.
-
-        Returns
-        -------
-        self
-            After an error the model is as before the call; an interrupt keeps the last full block.
-        """
-        return self._fit(X, y, sample_weight)
 
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Go on with Algorithm 1 on a batch of rows, once each and in order.

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, _num_samples
+from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
 
 from lacunar._log import say
 from lacunar._random import fixed_seed, generator
@@ -110,6 +110,7 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
         "usual_share_": Number(low=0, high=1),
         "seed_": Number(whole=True, low=0),
     }
+    opened_: Any
     members: Any
     cv: Any
     time_limit: float | None
@@ -207,9 +208,34 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
                 stacklevel=4,
             )
 
-    def _importance(self, X: Any, loss: Callable[[View], float], n_repeats: int, random_state: Any) -> dict[str, Any]:
-        """Columns of a table: name, and mean and standard deviation of how much the loss rises."""
-        view = self.views_.transform(X)
+    def importance(self, X: Any, y: Any, *, n_repeats: int = 5, random_state: Any = None) -> dict[str, Any]:
+        """How much worse predictions get when a column's values, or which of them are missing, are those of other rows.
+
+        Parameters
+        ----------
+        X : array, frame or sparse matrix of shape (m, d)
+            Rows that the model has not seen say most.
+        y : array-like of shape (m,) or (m, targets)
+            Labels or numbers.
+        n_repeats : int, default=5
+            Permutations of every column.
+        random_state : int, RandomState or None, default=None
+            Draws them; None is seed 0.
+
+        Returns
+        -------
+        table : dict of columns
+            "column"; "value" and "value_sd", mean and standard deviation of the rise of the loss when observed values are permuted among the rows
+            that have one; "missing" and "missing_sd", the same when the column is missing in as many other rows, and filled by the low-rank model
+            where it was missing. The loss of labels is the log loss, that of numbers the squared error in units of the targets' variance.
+            `lacunar.plotting.ImportanceDisplay` draws it.
+
+        Notes
+        -----
+        2 d n_repeats predictions of all rows. Columns that say the same share their importance (Breiman 2001, section 10).
+        """
+        check_is_fitted(self)
+        loss, view = self._loss(y), self.views_.transform(X)
         complete = None if self.posterior_ is None else self.posterior_.complete
         rng = generator(fixed_seed(random_state))
         made = importance(self.views_, view, lambda v: loss(self._with_always_seen(v)), complete, n_repeats, rng)
@@ -222,12 +248,36 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
             "missing_sd": made["missing"].std(axis=0),
         }
 
+    def _loss(self, y: Any) -> Callable[[View], float]:
+        """The mean loss of predictions from views of the rows whose labels or numbers are y."""
+        raise NotImplementedError
+
     def _opened(self, view: View, Y: _Floats) -> TargetCodes | None:
         """How much of the targets a row leaves open, where there is a low-rank model to say so."""
         return None if self.posterior_ is None else TargetCodes().fit(self.posterior_, view.Z, Y)
 
-    def _gains(self, X: Any, opened: Sequence[TargetCodes | None], cost: Any) -> _Floats:
-        """What measuring the missing entries would tell, (m, columns of the table), over cost."""
+    def value_of_measuring(self, X: Any, *, cost: Any = None) -> _Floats:
+        """Expected fall of the variance of the target if a missing entry were measured, under the low-rank Gaussian.
+
+        Parameters
+        ----------
+        X : array, frame or sparse matrix of shape (m, d)
+            Rows with entries to measure.
+        cost : array-like of shape (d,), default=None
+            Prices of the columns, above 0: values are divided by them.
+
+        Returns
+        -------
+        value : ndarray of shape (m, d)
+            0 where the entry is known. Of numbers in shares of the target's variance, summed over targets; of labels the variances of the classes'
+            indicators +1 and -1, summed over classes.
+
+        Notes
+        -----
+        Cov(x_j, y | row)^2 / Var(x_j | row), exact under the model; of a category the level that tells most. Several entries at once, and averages over
+        resampled rows: `lacunar.uncertainty.value_of_measuring`.
+        """
+        check_is_fitted(self)
         price = np.ones(self.n_features_in_) if cost is None else check_numbers(cost, "cost", ensure_2d=False)
         if price.shape != (self.n_features_in_,) or not (price > 0).all():
             raise ValueError(
@@ -236,7 +286,7 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
             )
         view, of_column = self.views_.transform(X), self.views_.source_[self.views_.places_]
         made = np.zeros((len(view.Z), self.n_features_in_))
-        for each in opened:
+        for each in self.opened_ if isinstance(self.opened_, list) else [self.opened_]:
             if each is not None and self.posterior_ is not None:
                 gains, of_group = each.gains(self.posterior_, view.Z), np.zeros_like(made)
                 for place, column in enumerate(of_column):  # of the levels of a category the one that tells most

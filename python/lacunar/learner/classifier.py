@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -349,28 +350,6 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
 
         return self._in_batches(X, within).astype(bool)
 
-    def value_of_measuring(self, X: Any, *, cost: Any = None) -> _Floats:
-        """Expected fall of the variance of the classes' indicators if a missing entry were measured, under the low-rank Gaussian.
-
-        Parameters
-        ----------
-        X : array, frame or sparse matrix of shape (m, d)
-            Rows with entries to measure.
-        cost : array-like of shape (d,), default=None
-            Prices of the columns, above 0: values are divided by them.
-
-        Returns
-        -------
-        value : ndarray of shape (m, d)
-            Of indicators +1 and -1, summed over classes; 0 where the entry is known.
-
-        Notes
-        -----
-        As `LacunarRegressor.value_of_measuring`, of the indicators.
-        """
-        check_is_fitted(self)
-        return self._gains(X, [self.opened_], cost)
-
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """`scoring` of the predictions.
 
@@ -390,39 +369,14 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
         extra = {} if sample_weight is None else {"sample_weight": sample_weight}
         return float(get_scorer(self.scoring)(self, X, y, **extra))
 
-    def importance(self, X: Any, y: Any, *, n_repeats: int = 5, random_state: Any = None) -> dict[str, Any]:
-        """How much worse predictions get when a column's values, or which of them are missing, are those of other rows.
-
-        Parameters
-        ----------
-        X : array, frame or sparse matrix of shape (m, d)
-            Rows that the model has not seen say most.
-        y : array-like of shape (m,)
-            Labels.
-        n_repeats : int, default=5
-            Permutations of every column.
-        random_state : int, RandomState or None, default=None
-            Draws them; None is seed 0.
-
-        Returns
-        -------
-        table : dict of columns
-            "column"; "value" and "value_sd", mean and standard deviation of the rise of the log loss when observed values
-            are permuted among the rows that have one; "missing" and "missing_sd", the same when it is missing in as many other rows, and
-            filled by the low-rank model where it was missing. `lacunar.plotting.ImportanceDisplay` draws it.
-
-        Notes
-        -----
-        2 d n_repeats predictions of all rows. Columns that say the same share their importance (Breiman 2001, section 10).
-        """
-        check_is_fitted(self)
+    def _loss(self, y: Any) -> Callable[[View], float]:
         codes = self._codes(y)
 
         def loss(view: View) -> float:
             logs = self.ensemble_.predict(view, self.posterior_, self.n_jobs)
             return -float(logs[np.arange(len(codes)), codes].mean())
 
-        return self._importance(X, loss, n_repeats, random_state)
+        return loss
 
     def _codes(self, y: Any) -> _Ints:
         labels = check_target(y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -254,29 +255,6 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
         intervals = np.stack([values - width, values + width], axis=2)
         return intervals[:, 0] if self.flat_ else intervals
 
-    def value_of_measuring(self, X: Any, *, cost: Any = None) -> _Floats:
-        """Expected fall of the variance of the target if a missing entry were measured, under the low-rank Gaussian.
-
-        Parameters
-        ----------
-        X : array, frame or sparse matrix of shape (m, d)
-            Rows with entries to measure.
-        cost : array-like of shape (d,), default=None
-            Prices of the columns, above 0: values are divided by them.
-
-        Returns
-        -------
-        value : ndarray of shape (m, d)
-            In shares of the target's variance, summed over targets; 0 where the entry is known.
-
-        Notes
-        -----
-        Cov(x_j, y | row)^2 / Var(x_j | row), exact under the model; of a category the level that tells most. Several entries at once, and averages over
-        resampled rows: `lacunar.uncertainty.value_of_measuring`.
-        """
-        check_is_fitted(self)
-        return self._gains(X, self.opened_, cost)
-
     def _widths(self, view: View, level: float | None) -> _Floats:
         """Standard deviations (m, targets), or half lengths of the intervals of a level."""
         missing, made = _n_missing(view), np.empty((len(view.Z), len(self.target_mean_)))
@@ -306,38 +284,9 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
             made[:, targets] = each.predict(view, self.posterior_, self.n_jobs)
         return made * self.target_scale_ + self.target_mean_
 
-    def importance(self, X: Any, y: Any, *, n_repeats: int = 5, random_state: Any = None) -> dict[str, Any]:
-        """How much worse predictions get when a column's values, or which of them are missing, are those of other rows.
-
-        Parameters
-        ----------
-        X : array, frame or sparse matrix of shape (m, d)
-            Rows that the model has not seen say most.
-        y : array-like of shape (m,) or (m, targets)
-            Numbers.
-        n_repeats : int, default=5
-            Permutations of every column.
-        random_state : int, RandomState or None, default=None
-            Draws them; None is seed 0.
-
-        Returns
-        -------
-        table : dict of columns
-            "column"; "value" and "value_sd", mean and standard deviation of the rise of the squared error, in units of the targets' variance, when observed values
-            are permuted among the rows that have one; "missing" and "missing_sd", the same when it is missing in as many other rows, and
-            filled by the low-rank model where it was missing. `lacunar.plotting.ImportanceDisplay` draws it.
-
-        Notes
-        -----
-        2 d n_repeats predictions of all rows. Columns that say the same share their importance (Breiman 2001, section 10).
-        """
-        check_is_fitted(self)
+    def _loss(self, y: Any) -> Callable[[View], float]:
         target = check_target(y, y_numeric=True, multi_output=True).reshape(-1, len(self.target_mean_))
-
-        def loss(view: View) -> float:
-            return float((((self._values(view) - target) / self.target_scale_) ** 2).mean())
-
-        return self._importance(X, loss, n_repeats, random_state)
+        return lambda view: float((((self._values(view) - target) / self.target_scale_) ** 2).mean())
 
     def _try(self, view: View) -> None:
         targets = np.sort(np.concatenate(self.targets_))
