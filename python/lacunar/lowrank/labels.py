@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ CodesAndLabels = tuple[_Floats, _Floats]  # (n, d) and (n, targets), NaN where u
 
 _RIDGES = np.logspace(-6, 4, 21)  # of alpha="auto", in units of the mean square of a code
 _TIED = 1e-9  # relative difference of leave-one-out errors that is rounding: of two rows all ridges are as good
-_CHUNK = 2**16  # rows whose leave-one-out errors are held at once
+_CHUNK = 2**12  # rows whose leave-one-out errors are held at once, for 21 ridges
 
 
 class LabelFit(NamedTuple):
@@ -97,13 +98,17 @@ def _errors(
     codes, y = part
     made = np.zeros(shrunk.shape[:2])
     for t in np.flatnonzero(count > 1):
-        known = np.flatnonzero(~np.isnan(y[:, t]))
-        for start in range(0, len(known), _CHUNK):
-            rows = known[start : start + _CHUNK]
+        for rows in _known(y[:, t]):
             z = (codes[rows] - code[t]) @ axes[t]
             left = (y[rows, t] - label[t])[:, None] - z @ weights[t].T
             made[t] += np.sum((left / (1 - 1 / count[t] - z**2 @ shrunk[t].T)) ** 2, axis=0)
     return (made,)
+
+
+def _known(y: _Floats) -> Iterator[NDArray[np.intp]]:
+    """Rows with a label, some at a time."""
+    known = np.flatnonzero(~np.isnan(y))
+    return (known[start : start + _CHUNK] for start in range(0, len(known), _CHUNK))
 
 
 def _first(part: CodesAndLabels) -> tuple[_Floats, _Floats, _Floats]:
@@ -116,9 +121,10 @@ def _second(part: CodesAndLabels, code: _Floats, label: _Floats) -> tuple[_Float
     codes, y = part
     second, product = np.zeros((*code.shape, code.shape[1])), np.zeros_like(code)
     for t in range(len(label)):
-        known = ~np.isnan(y[:, t])
-        away = codes[known] - code[t]
-        second[t], product[t] = away.T @ away, (y[known, t] - label[t]) @ away
+        for rows in _known(y[:, t]):
+            away = codes[rows] - code[t]
+            second[t] += away.T @ away
+            product[t] += (y[rows, t] - label[t]) @ away
     return second, product
 
 

@@ -304,8 +304,10 @@ def code_labelled(
 ) -> tuple[_Floats, _Floats]:
     """Codes (n, d) of the rows less a mean, and labels (n, targets)."""
     rows, labels = part
-    blocks = [row_codes(less(rows[some], mean), basis, ridge, n_jobs=n_jobs).code for some in row_blocks(rows)]
-    return np.concatenate([np.zeros((0, basis.shape[1])), *blocks]), labels
+    codes = np.empty((rows.shape[0], basis.shape[1]))
+    for some in row_blocks(rows):
+        codes[some] = row_codes(less(rows[some], mean), basis, ridge, n_jobs=n_jobs).code
+    return codes, labels
 
 
 def packed_squares(weights: _Floats) -> _Floats:
