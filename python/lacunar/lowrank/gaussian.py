@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import all_or_nothing
-from lacunar.lowrank.posterior import PENALTIES, LowRankPosterior, fold_ridge
+from lacunar.lowrank.posterior import LowRankPosterior, fold_ridge
 from lacunar.lowrank.regression import Residuals, fit_variances
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
@@ -238,7 +238,7 @@ class GaussianRegressor(RegressorMixin, TakesMissing):  # type: ignore[misc]
                 left[known, t] = 0.0
                 continue
             folds = np.array_split(rng.permutation(len(known)), min(_FOLDS, len(known)))
-            fit = fold_ridge(completed[known], y, folds, None, PENALTIES)
+            fit = fold_ridge(completed[known], y, folds)
             self.coef_[:, t], self.intercept_[t] = fit.coef[:, 0], fit.intercept[0]
             left[known, t] = (y - fit.oof)[:, 0] ** 2
         spread = self._hidden_spread(Z)

@@ -409,10 +409,6 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
     self_masking : "auto" or bool, default="auto"
         Whether a posterior with self-masking is tried. "auto" does from 1,000 rows with 5 % of the entries missing, if the mask lowers the error by
         half a percent.
-    penalties : tuple of float, default=(1e-4, 1e-3, 0.01, 0.1, 1, 10, 100, 1000)
-        Ridge penalties of standardised features to choose from.
-    random_state : int, RandomState or None, default=None
-    n_jobs : int, default=None
 
     Attributes
     ----------
@@ -441,18 +437,8 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         "posterior_": Optional(Instance(LowRankPosterior)),
     }
 
-    def __init__(
-        self,
-        *,
-        self_masking: Literal["auto"] | bool = "auto",
-        penalties: tuple[float, ...] = PENALTIES,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
+    def __init__(self, *, self_masking: Literal["auto"] | bool = "auto") -> None:
         self.self_masking = self_masking
-        self.penalties = penalties
-        self.random_state = random_state
-        self.n_jobs = n_jobs
 
     def fit(
         self,
@@ -486,10 +472,8 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         self.errors_: dict[str, float] = {}
         tried = self._tried(Z, Y, folds, posterior, weight)
         if self._wants_masking(missing, tried):
-            masked = LowRankPosterior(
-                self_masking=True, max_iter=_MASKED_ITER, random_state=self.random_state, n_jobs=self.n_jobs
-            )
-            self.posterior_ = masked.fit(Z, weight, start=posterior)
+            masked = LowRankPosterior(self_masking=True, max_iter=_MASKED_ITER).fit(Z, weight, start=posterior)
+            self.posterior_ = masked
             tried += self._tried(Z, Y, folds, masked, weight)
         best = min(tried, key=lambda each: each.error)
         if best.posterior is posterior:
@@ -500,10 +484,8 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
 
     def predict(self, Z: _Floats, posterior: LowRankPosterior) -> _Floats:
         """Predictions (m, q) of rows (m, p) from the posterior given to `fit`, or the one with self-masking learned there."""
-        made: _Floats = row_product(
-            self._features(Z, self.posterior_ or posterior, self.kind_), self.coef_, self.n_jobs
-        )
-        return made + self.intercept_
+        features = self._features(Z, self.posterior_ or posterior, self.kind_)
+        return row_product(features, self.coef_) + self.intercept_
 
     def _kinds(self) -> list[Kind]:
         every: list[Kind] = ["codes", "codes and mask", "completed and mask"]
@@ -515,7 +497,7 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         codes = posterior.codes(Z)
         made = []
         for kind in self._kinds():
-            fit = fold_ridge(self._features(Z, posterior, kind, codes), Y, folds, weight, self.penalties)
+            fit = fold_ridge(self._features(Z, posterior, kind, codes), Y, folds, weight)
             name = f"{kind}, self-masking" if posterior.self_masking else kind
             self.errors_[name] = fit.error
             made.append(_Tried(kind, posterior, fit))
@@ -559,8 +541,8 @@ def fold_ridge(
     features: _Floats,
     Y: _Floats,
     folds: Sequence[NDArray[Any]],
-    weight: _Floats | None,
-    penalties: Sequence[float],
+    weight: _Floats | None = None,
+    penalties: Sequence[float] = PENALTIES,
 ) -> RidgeFit:
     """Ridge on standardised features (n, f) with the penalty of the least squared error out of fold.
 
