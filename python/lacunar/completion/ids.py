@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any, NoReturn
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,40 +48,33 @@ class IdTable:
         """Ids that count for the size N of the problem: those of the side information and those learned since."""
         return len(self.number) - len(self.fresh)
 
-    def look(self, ids: list[Hashable]) -> Vertices:
-        """Vertices of ids, -1 for those without one; nothing grows."""
-        get = self.number.get
-        return np.fromiter((get(each, UNKNOWN) for each in ids), np.int64, len(ids))
+    def places(self, ids: list[Hashable], policy: str) -> Vertices:
+        """Vertices of ids. "learn": every unseen id gets its own; "grow": for predictions, unseen ids take one where the side information
+        gives it; else -1 for those without one, or under "raise" an error."""
+        found = np.fromiter((self.number.get(each, UNKNOWN) for each in ids), np.int64, len(ids))
+        for k in np.flatnonzero(found == UNKNOWN):  # an id may come twice
+            found[k] = self._place_unseen(ids[k], policy, int(k))
+        return found
 
-    def ask(self, ids: list[Hashable]) -> Vertices:
-        """Vertices for predictions: unseen ids take one where the side information gives it."""
-        return self._each(ids, self.ask_one)
-
-    def ask_one(self, name: Hashable) -> int:
-        """`ask` for one id."""
+    def place(self, name: Hashable, policy: str) -> int:
+        """`places` of one id."""
         found = self.number.get(name, UNKNOWN)
+        return found if found != UNKNOWN else self._place_unseen(name, policy, 0)
+
+    def _place_unseen(self, name: Hashable, policy: str, position: int) -> int:
+        if policy == "raise":
+            raise ValueError(
+                f"{self.name} must be ids known to the model; got {name!r} at position {position}. Learn it first, or set "
+                "unseen='grow' or unseen='prior'."
+            )
+        if policy == "prior":
+            return UNKNOWN
+        found = self.number.get(name, UNKNOWN)  # it may have come a moment ago
         if found != UNKNOWN:
             return found
-        return self._spare() if self.alike and self.side.grows else self._take(name)
-
-    def take(self, ids: list[Hashable]) -> Vertices:
-        """Vertices for learning: every unseen id gets its own."""
-        return self._each(ids, self.take_one)
-
-    def take_one(self, name: Hashable) -> int:
-        """`take` for one id."""
-        found = self.number.get(name, UNKNOWN)
-        return found if found != UNKNOWN else self._take(name)
-
-    def look_one(self, name: Hashable) -> int:
-        """`look` for one id."""
-        return self.number.get(name, UNKNOWN)
-
-    def _each(self, ids: list[Hashable], one: Callable[[Hashable], int]) -> Vertices:
-        found = self.look(ids)
-        for k in np.flatnonzero(found == UNKNOWN):  # an id may come twice
-            found[k] = one(ids[k])
-        return found
+        if policy == "grow" and self.alike and self.side.grows:
+            return self._spare()
+        return self._take(name)
 
     def add(self, name: Hashable, value: Any) -> int:
         """A vertex for an unseen id with what the side information wants of it: a point, a row of features."""
@@ -106,14 +99,6 @@ class IdTable:
     def learned(self, vertices: Iterable[int]) -> None:
         """These vertices have observations now."""
         self.fresh.difference_update(vertices)
-
-    def unknown(self, ids: list[Hashable], vertices: Vertices) -> NoReturn:
-        """Refuses the first id without a vertex."""
-        k = int(np.flatnonzero(vertices == UNKNOWN)[0])
-        raise ValueError(
-            f"{self.name} must be ids known to the model; got {ids[k]!r} at position {k}. Learn it first, or set "
-            "unseen='grow' or unseen='prior'."
-        )
 
     def _spare(self) -> int:
         if self.spare == UNKNOWN:

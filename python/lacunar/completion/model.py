@@ -256,25 +256,11 @@ class Model:
 
     def _vertices(self, pairs: Pairs, policy: str) -> Places:
         """Places by table: "learn", or what `unseen` says of predictions."""
-        found = {}
-        for table in self.tables:
-            ids = pairs[0] if table.name == "rows" else pairs[1]
-            look = {"learn": table.take, "grow": table.ask}.get(policy, table.look)
-            found[id(table)] = vertices = look(ids)
-            if policy == "raise" and (vertices == UNKNOWN).any():
-                table.unknown(ids, vertices)
-        return found
+        return {id(table): table.places(pairs[table.name == "cols"], policy) for table in self.tables}
 
     def _vertices_one(self, pair: tuple[Hashable, Hashable], policy: str) -> dict[int, int]:
         """`_vertices` of one pair."""
-        found = {}
-        for table in self.tables:
-            name = pair[table.name == "cols"]
-            look = {"learn": table.take_one, "grow": table.ask_one}.get(policy, table.look_one)
-            found[id(table)] = vertex = look(name)
-            if policy == "raise" and vertex == UNKNOWN:
-                table.unknown([name], np.array([vertex]))
-        return found
+        return {id(table): table.place(pair[table.name == "cols"], policy) for table in self.tables}
 
     # -- scores -------------------------------------------------------------------------------------------------------
 
