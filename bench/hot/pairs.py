@@ -71,8 +71,8 @@ def good_enough(m, score):
 @case("MEG step, graph", small={"side": "graph", "n": 40, "m": 300}, large={"side": "graph", "n": 200, "m": 3000})
 @case(
     "MEG stream, look-ahead",
-    small={"side": "kernel", "n": 160, "m": 400},
-    large={"side": "kernel", "n": 400, "m": 3000},
+    small={"side": "kernel", "n": 126, "m": 8000},
+    large={"side": "kernel", "n": 200, "m": 24000},
     counted=False,
 )
 @case(
