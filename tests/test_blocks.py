@@ -49,7 +49,9 @@ def arrays(rows):
 
 
 def decoded(data, rows):
-    return _core.decode_block(data, rows.shape[1], rows.shape[0], rows.nnz, rows.dtype == np.float32)
+    made = tuple(np.full_like(each, 77) for each in arrays(rows))
+    _core.decode_block(data, rows.shape[1], *made)
+    return made
 
 
 def same(found, expected):
@@ -356,6 +358,21 @@ def test_checksums_are_compared_once(small, tmp_path, monkeypatch):
 
 
 zlib_crc32 = zlib.crc32
+
+
+def test_memory_of_blocks_is_used_again_unless_it_is_held(small, tmp_path):
+    rows = table("short gaps")
+    rows.save(tmp_path / "t")
+    file = ObservedFile(tmp_path / "t")
+    walk, places = iter(file), set()
+    kept = [each for number, each in enumerate(walk) if number % 3 == 0 or places.add(each.values.ctypes.data)]
+    start = 0
+    for number, each in enumerate(file):
+        if number % 3 == 0:
+            assert kept[number // 3] == each == rows[start : start + len(each)]
+        start += len(each)
+    assert start == len(rows)
+    assert len(places) < len(list(file)) - len(kept), "some came to the place of others"
 
 
 def test_a_file_written_anew_is_not_mixed_with_the_old_one(small, tmp_path):

@@ -34,18 +34,19 @@ py::tuple encoded(const Array<Offset>& indptr, const Array<Index>& indices, cons
 }
 
 template <class T>
-py::tuple decoded_as(const Bytes& data, Offset n_cols, Offset n_rows, Offset n_entries) {
+void decoded(const Bytes& data, Offset n_cols, Array<Offset> indptr, Array<Index> indices, Array<T> values) {
+  int_of(n_cols, "n_cols");
+  expect_size(indices, values.size(), "indices");
+  if (indptr.size() == 0 || indptr.size() - 1 > data.size() || values.size() > data.size())
+    throw py::value_error("it is shorter than its numbers of rows and entries");
   if (reinterpret_cast<std::uintptr_t>(data.data()) % 8 != 0)
     throw std::invalid_argument("a block must begin at a multiple of eight bytes");
   BlockHead head{};
   if (const char* fault = read_head<T>(data.data(), data.size(), n_cols, head)) throw py::value_error(fault);
-  if (head.n_rows != n_rows || head.n_entries != n_entries)
+  if (head.n_rows != indptr.size() - 1 || head.n_entries != values.size())
     throw py::value_error("its head tells other numbers of rows and entries than the table of blocks");
-  Array<Offset> offsets(n_rows + 1);
-  Array<Index> columns(n_entries);
-  Array<T> values(n_entries);
-  Offset* to_offsets = offsets.mutable_data();
-  Index* to_columns = columns.mutable_data();
+  Offset* to_offsets = indptr.mutable_data();
+  Index* to_columns = indices.mutable_data();
   T* to_values = values.mutable_data();
   const std::uint8_t* from = data.data();
   BlockFault fault;
@@ -54,15 +55,6 @@ py::tuple decoded_as(const Bytes& data, Offset n_cols, Offset n_rows, Offset n_e
     fault = decode_block(from, head, n_cols, to_offsets, to_columns, to_values);
   }
   if (fault.what) throw py::value_error("its row " + std::to_string(fault.row) + " " + fault.what);
-  return py::make_tuple(offsets, columns, values);
-}
-
-py::tuple decoded(const Bytes& data, Offset n_cols, Offset n_rows, Offset n_entries, bool single) {
-  int_of(n_cols, "n_cols");
-  if (n_rows < 0 || n_entries < 0 || n_rows > data.size() || n_entries > data.size())
-    throw py::value_error("it is shorter than its numbers of rows and entries");
-  return single ? decoded_as<float>(data, n_cols, n_rows, n_entries)
-                : decoded_as<double>(data, n_cols, n_rows, n_entries);
 }
 
 }  // namespace
@@ -75,8 +67,12 @@ void bind_blocks(py::module_& m) {
   };
   encode(&encoded<float>, "(bytes, sum of squares, of what was lost): rows as a block of a file.");
   encode(&encoded<double>, "");
-  m.def("decode_block", &decoded, arg("data").noconvert(), arg("n_cols"), arg("n_rows"), arg("n_entries"),
-        arg("single"), "(indptr, indices, values) of a block, all of it checked; ValueError says what is wrong.");
+  const auto decode = [&](auto* function, const char* text) {
+    m.def("decode_block", function, arg("data").noconvert(), arg("n_cols"), arg("indptr").noconvert(),
+          arg("indices").noconvert(), arg("values").noconvert(), text);
+  };
+  decode(&decoded<float>, "A block, all of it checked, written to arrays of its size; ValueError says what is wrong.");
+  decode(&decoded<double>, "");
 }
 
 }  // namespace lacunar::bind

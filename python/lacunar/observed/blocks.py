@@ -36,6 +36,7 @@ _TABLE = np.dtype(
 _KEYS = {"shape", "dtype", "precision", "error", "labels", "weights", "n_blocks"}
 _MAX_HEADER = 2**16
 _ENTRIES, _ROWS = 2**20, 2**18  # of a block, but at least a row
+_KEPT = 6  # decoded blocks whose memory is used again: two ahead, one on its way, one learned from, two to spare
 _T = TypeVar("_T")
 _LABEL_KINDS = "biufU"
 _PATIENCE = 0.05  # seconds between two looks of a thread whether it is still wanted
@@ -235,10 +236,10 @@ class BlockFile:
 
     def blocks(self, first: int = 0) -> Iterator[Piece]:
         """Blocks from number `first` on, in order, through one private buffer."""
-        buffer = np.empty(int(self.table["size"].max(initial=0)), np.uint8)
+        buffer, room = np.empty(int(self.table["size"].max(initial=0)), np.uint8), _Room(self.table, self.header.dtype)
         with self._sound(self.stream) as stream:
             for number in range(first, len(self.table)):
-                yield self._sound(self._block, stream, number, buffer)
+                yield self._sound(self._block, stream, number, buffer, room)
 
     def more(self) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
         """Labels and weights of every block; rows are not read."""
@@ -254,7 +255,7 @@ class BlockFile:
                     held.extend([] if each is None else [each])
         return found
 
-    def _block(self, stream: BinaryIO, number: int, buffer: NDArray[np.uint8]) -> Piece:
+    def _block(self, stream: BinaryIO, number: int, buffer: NDArray[np.uint8], room: _Room) -> Piece:
         entry = self.table[number]
         size, rest = int(entry["size"]), int(entry["labels"] + entry["weights"])
         view = buffer[:size]
@@ -265,9 +266,9 @@ class BlockFile:
         if not known[number] and zlib.crc32(data.data) != entry["crc32"]:
             raise UnsoundError(f"block {number} does not match its checksum")
         known[number] = True
-        sizes = (self.header.shape[1], int(entry["rows"]), int(entry["entries"]))
+        rows = room.arrays(int(entry["rows"]), int(entry["entries"]))
         try:
-            rows = _core.decode_block(data, *sizes, self.header.dtype == np.float32)
+            _core.decode_block(data, self.header.shape[1], *rows)
         except ValueError as error:
             raise UnsoundError(f"block {number}: {error}") from None
         return Piece(*rows, *self._with_rows(view[size - rest :], number))
@@ -285,6 +286,31 @@ class BlockFile:
         if weights is not None and (weights.dtype != np.float64 or weights.ndim != 1):
             raise UnsoundError(f"weights of block {number} are {weights.dtype} of {weights.ndim} dimensions")
         return labels, weights
+
+
+class _Room:
+    """Arrays for decoded blocks. Those that nobody holds any more are used again, as memory that is new costs a fault a page."""
+
+    def __init__(self, table: NDArray[Any], dtype: np.dtype[Any]) -> None:
+        self._rows, self._entries = (int(table[name].max(initial=0)) for name in ("rows", "entries"))
+        self._dtype, self._held = dtype, list[list[NDArray[Any]]]()
+
+    def arrays(self, rows: int, entries: int) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
+        """indptr, indices and values of a block of this size, to be written."""
+        if self._entries > 2 * _ENTRIES:  # of one row
+            return np.empty(rows + 1, np.int64), np.empty(entries, np.int32), np.empty(entries, self._dtype)
+        # A reference in the list, one of the loop and one of the call; views of an array hold it.
+        free = next((each for each in self._held if all(sys.getrefcount(array) == 3 for array in each)), None)
+        if free is None:
+            kinds: list[tuple[int, Any]] = [
+                (self._rows + 1, np.int64),
+                (self._entries, np.int32),
+                (self._entries, self._dtype),
+            ]
+            free = [np.empty(size, kind) for size, kind in kinds]
+            self._held = [*self._held[1 - _KEPT :], free]
+        indptr, indices, values = free
+        return indptr[: rows + 1], indices[:entries], values[:entries]
 
 
 def read_rows(path: str | os.PathLike[str]) -> tuple[Any, ...]:
