@@ -121,6 +121,11 @@ def test_what_is_missing_is_told():
     assert _core.isa_of(**without) == "base, then lacks movbe"
 
 
+@pytest.mark.skipif(platform.machine() in ("x86_64", "AMD64"), reason="there are more instruction sets here")
+def test_where_one_instruction_set_is_built_nothing_is_missing():
+    assert _core.build_info()["instruction set found"] == "base"
+
+
 def test_show_config_tells_what_was_found_and_what_is_used(capsys):
     from lacunar import show_config
 

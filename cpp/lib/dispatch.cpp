@@ -80,10 +80,10 @@ Offer offer_of(const Processor& processor) {
   return {Isa::v4_popcount, ""};
 }
 
-// By the instructions themselves: __builtin_cpu_supports asks the compiler's runtime, and others than libgcc answer 0.
-Processor this_processor() {
-  Processor found;
 #if defined(LACUNAR_HAS_V4)
+// By the instructions themselves: __builtin_cpu_supports asks the compiler's runtime, and others than libgcc answer 0.
+Offer offer_here() {
+  Processor found;
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid(1, &a, &b, &c, &d)) found.leaf1_ecx = c;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) found.leaf7_ebx = b, found.leaf7_ecx = c;
@@ -92,12 +92,14 @@ Processor this_processor() {
     __asm__(".byte 0x0f, 0x01, 0xd0" : "=a"(a), "=d"(d) : "c"(0));
     found.xcr0 = std::uint64_t{d} << 32 | a;
   }
-#endif
-  return found;
+  return offer_of(found);
 }
+#else
+Offer offer_here() { return {Isa::base, ""}; }  // the only one built, so nothing is missing for another
+#endif
 
 struct Choice {
-  Offer offer = offer_of(this_processor());
+  Offer offer = offer_here();
   Isa isa = offer.isa;
   std::string complaint;
 
