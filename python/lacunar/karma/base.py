@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.metaestimators import available_if
@@ -24,7 +24,7 @@ from lacunar.karma.table import AscentResult, PrimalModel, has_map
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
-from lacunar.observed.door import ScoresFiles
+from lacunar.observed.door import ScoresFiles, TakesMissing
 from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Instance, Number, Rule, Table, Word, floats, whole
 from lacunar.observed.stored import over_files
 
@@ -84,7 +84,7 @@ def class_weights(class_weight: Any, classes: NDArray[Any], codes: NDArray[np.in
     return each[codes]
 
 
-class KarmaBase(BaseEstimator):  # type: ignore[misc]
+class KarmaBase(TakesMissing):
     """Columns and kernel settled on training rows, and values at new rows: by an engine in `state_`, or by stored rows."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -163,12 +163,6 @@ class KarmaBase(BaseEstimator):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_engine"}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        return tags
 
 
 class KarmaBatch(KarmaBase):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
+from sklearn.base import TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
@@ -18,7 +18,7 @@ from lacunar._snapshot import all_or_nothing
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
-from lacunar.observed.door import validate_X
+from lacunar.observed.door import TakesMissing, validate_X
 from lacunar.observed.rules import COLUMNS, Instance, Number, Rule, Table, Word, floats
 
 _PROBES = 500  # rows that the error is estimated on
@@ -27,7 +27,7 @@ _RANK = 1e-12  # eigenvalues of the landmarks' kernel below this share of the la
 _ENTRIES = 2**17  # entries whose temporaries are held at once
 
 
-class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
     """Features of partially observed rows whose inner products are KARMA's kernel, for any linear learner.
 
     Parameters
@@ -286,12 +286,6 @@ class KarmaFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.method_ == "nystroem":
             return int(self.whitening_.shape[1])
         return self._n_exact()
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        return tags
 
 
 def widths(form: KernelForm, n_columns: int) -> tuple[int, int]:

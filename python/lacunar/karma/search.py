@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, _fit_context
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -39,7 +39,7 @@ from lacunar.karma.solvers import one_vs_rest
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
-from lacunar.observed.door import validate_X, validate_X_y
+from lacunar.observed.door import TakesMissing, validate_X, validate_X_y
 from lacunar.observed.rules import (
     COLUMNS,
     COUNT,
@@ -68,7 +68,7 @@ class Learned(NamedTuple):
     rows: NDArray[np.intp]
 
 
-class KarmaSearch(BaseEstimator):  # type: ignore[misc]
+class KarmaSearch(TakesMissing):
     """A race of kernels and C; the winners are in `race_`, or, of many rows, one of them is in `estimators_`."""
 
     columns_: list[Any]
@@ -258,12 +258,6 @@ class KarmaSearch(BaseEstimator):  # type: ignore[misc]
         models = zip(self.estimators_, self.chosen_, strict=True)
         values: _Floats = np.mean([self._values_of(model, tables[each["expand"]]) for model, each in models], axis=0)
         return values
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        return tags
 
 
 def _imputes_zero(entry: Entry) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
@@ -42,6 +42,7 @@ class AlgorithmOne:
     """What `PrimalModel` and `OnlineModel` share: the kernel, the loss and the steps, and the way back from a failed call."""
 
     clock: _Floats  # steps taken, scale, reach (and what a budget lost): see step_clock.hpp
+    steps: Callable[..., _Floats]  # `partial_fit` without the way back, for callers that use `undone` themselves
 
     def __init__(
         self,
@@ -91,16 +92,8 @@ class AlgorithmOne:
             "base": None,
         }
 
-    def partial_fit(
-        self,
-        rows: Observed,
-        targets: _Floats,
-        weight: _Floats | None = None,
-        *,
-        n_threads: int = 1,
-        order: NDArray[np.int64] | None = None,
-    ) -> _Floats:
-        """One step for every row, in order; the values (n, outputs) of the rows before their own steps.
+    def partial_fit(self, rows: Observed, targets: _Floats, weight: _Floats | None = None, **options: Any) -> _Floats:
+        """One step for every row, in order; the values (n, outputs) of the rows before their own steps. Options are those of `steps`.
 
         Raises
         ------
@@ -110,19 +103,7 @@ class AlgorithmOne:
             The kernel of these rows cannot be held in the model's precision.
         """
         with self.undone(rows):
-            return self.steps(rows, targets, weight, n_threads=n_threads, order=order)
-
-    def steps(
-        self,
-        rows: Observed,
-        targets: _Floats,
-        weight: _Floats | None = None,
-        *,
-        n_threads: int = 1,
-        order: NDArray[np.int64] | None = None,
-    ) -> _Floats:
-        """`partial_fit` without the way back, for callers that use `undone` themselves."""
-        raise NotImplementedError
+            return self.steps(rows, targets, weight, **options)
 
     @contextmanager
     def undone(self, rows: Observed) -> Iterator[None]:

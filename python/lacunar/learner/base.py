@@ -12,7 +12,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
@@ -29,7 +28,7 @@ from lacunar.learner.views import TableViews, View
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
 from lacunar.observed.contract import refuse_sparse_format
-from lacunar.observed.door import check_numbers
+from lacunar.observed.door import TakesMissing, check_numbers
 from lacunar.observed.rules import Array, Instance, Number, Optional, Rule
 
 _Floats = NDArray[np.float64]
@@ -90,7 +89,7 @@ class Target(NamedTuple):
         return Target(codes, self.Y[places], self.n_classes, weight)
 
 
-class LacunarBase(BaseEstimator):  # type: ignore[misc]
+class LacunarBase(TakesMissing):
     """Table to views to members to pool."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -411,7 +410,6 @@ class LacunarBase(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = tags.input_tags.sparse = True
         tags.input_tags.string = True
         return tags
 

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, MetaEstimatorMixin
+from sklearn.base import MetaEstimatorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
 
 from lacunar.encode import TableEncoder
-from lacunar.observed.door import validate_X
+from lacunar.observed.door import TakesMissing, validate_X
 from lacunar.observed.rules import Array, Rule, floats
 from lacunar.uncertainty.spread import near_quantiles
 
@@ -66,7 +66,7 @@ def numbers_of(rows: Any, encoder: TableEncoder | None) -> Any:
     return rows if encoder is None else encoder.transform(rows)
 
 
-class MaskConformal(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+class MaskConformal(MetaEstimatorMixin, TakesMissing):  # type: ignore[misc]
     """A fitted estimator, and scores out of fold of rows and copies with how many entries each of them lacks."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -105,9 +105,3 @@ class MaskConformal(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "estimator_")
         made: NDArray[Any] = self.estimator_.predict(opened(self, X, reset=False))
         return made
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        return tags
