@@ -28,10 +28,10 @@ from lacunar.completion.side import (
     check_positive,
     check_weight,
     digest_of,
-    index_names,
     plain_ids,
     rounding,
     shown,
+    square_names,
 )
 from lacunar.observed.contract import check_positions
 
@@ -55,12 +55,7 @@ def read_adjacency(adjacency: Any, ids: Sequence[Hashable] | None = None) -> tup
     edges = _edges(adjacency)
     if edges is not None:
         return _of_edges(edges, ids)
-    names = index_names(adjacency)
-    if names is not None and names != list(adjacency.columns):
-        raise ValueError(
-            "the columns of adjacency must be its index, in the same order; they differ. Use A.loc[A.index]."
-        )
-    return check_adjacency(adjacency), names
+    return check_adjacency(adjacency), square_names(adjacency, "adjacency")
 
 
 def _edges(given: Any) -> list[tuple[Any, ...]] | None:
@@ -100,9 +95,13 @@ def _of_edges(edges: list[tuple[Any, ...]], ids: Sequence[Hashable] | None) -> t
             raise ValueError(f"edges must join known ids; got {shown(edges[k])} at position {k}. Add its ends to ids.")
     row, column = np.array([[number[u], number[v]] for u, v in ends], dtype=np.int64).T
     weight = np.array([edge[2] if len(edge) == 3 else 1.0 for edge in edges], dtype=np.float64)
-    both = (np.concatenate([row, column]), np.concatenate([column, row]))
-    A = sp.coo_array((np.concatenate([weight, weight]), both), shape=(len(names), len(names)))
-    return check_adjacency(A), names
+    return _both_ways(row, column, weight, len(names)), names
+
+
+def _both_ways(row: NDArray[np.int64], column: NDArray[np.int64], weight: Floats, n: int) -> Any:
+    """The adjacency (n, n) of undirected edges."""
+    ends = np.concatenate([row, column]), np.concatenate([column, row])
+    return check_adjacency(sp.coo_array((np.concatenate([weight, weight]), ends), shape=(n, n)))
 
 
 def _of_networkx(graph: Any) -> tuple[Any, list[Hashable] | None]:
@@ -113,9 +112,7 @@ def _of_networkx(graph: Any) -> tuple[Any, list[Hashable] | None]:
     number = {node: k for k, node in enumerate(nodes)}
     edges = [(number[u], number[v], weight) for u, v, weight in graph.edges(data="weight", default=1.0)]
     row, column, weight = np.array(edges, dtype=np.float64).reshape(-1, 3).T
-    ends = (np.concatenate([row, column]).astype(np.int64), np.concatenate([column, row]).astype(np.int64))
-    A = sp.coo_array((np.concatenate([weight, weight]), ends), shape=(len(nodes), len(nodes)))
-    return check_adjacency(A), plain_ids(nodes)
+    return _both_ways(row.astype(np.int64), column.astype(np.int64), weight, len(nodes)), plain_ids(nodes)
 
 
 def check_adjacency(adjacency: Any) -> Any:

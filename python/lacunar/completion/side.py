@@ -266,6 +266,16 @@ def index_names(table: Any) -> list[Hashable] | None:
     return plain_ids(list(index))
 
 
+def square_names(matrix: Any, what: str) -> list[Hashable] | None:
+    """`index_names` of a frame whose columns are its index."""
+    names = index_names(matrix)
+    if names is not None and names != list(matrix.columns):
+        raise ValueError(
+            f"the columns of {what} must be its index, in the same order; they differ. Use {what}.loc[{what}.index]."
+        )
+    return names
+
+
 def check_weight(value: Any, name: str, *, low: float = 0.0, high: float = 1.0) -> float:
     """A finite number in [low, high]."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
@@ -582,9 +592,7 @@ class Kernel(SideInformation):
 
     def begin(self) -> SideState:
         """The state an engine reads, of kind "dense"."""
-        names = index_names(self.K)
-        if names is not None and names != list(self.K.columns):
-            raise ValueError("the columns of K must be its index, in the same order; they differ. Use K.loc[K.index].")
+        names = square_names(self.K, "K")
         dense = check_kernel(self.K)
         ids = check_ids(self.ids if self.ids is not None else names, len(dense), "K")
         kernel = inverse_of(dense) if self.precision else dense
