@@ -1,11 +1,12 @@
 """Fits of a table that memory does not hold: a file of rows, read block by block.
 
-    OMP_NUM_THREADS=1 python bench/billion.py [--rows N] [--columns D] [--observed O] [--precision P] [--only WORD] [--file PATH] [--quick]
+    OMP_NUM_THREADS=1 python bench/billion.py [--rows N] [--columns D] [--observed O] [--precision P] [--only WORDS] [--file PATH] [--done FILE] [--quick]
 
 Makes rows of rank 4 plus noise, with labels, in a file (10,000,000 x 1,000 with 100 observed by default: a billion entries), then fits
 each model in a process of its own: KARMA of gamma 1 and 2, the closed form of POPCA from its tables, and steps of EM, with a step in memory
 beside it where the table is small enough. Seconds are of the clock and of the processor, opening included; memory is the peak of what no file
-backs (RssAnon of Linux, looked at every millisecond from outside) above that before the file was opened.
+backs (RssAnon of Linux, looked at every millisecond from outside) above that before the file was opened. With --file the table stays, and
+with --done a run that was broken off goes on with the case after the last one finished.
 """
 
 import argparse
@@ -127,7 +128,8 @@ def main():
     parser.add_argument("--columns", type=int, default=1000)
     parser.add_argument("--observed", type=float, default=100, help="columns of a row, on average")
     parser.add_argument("--precision", default="float16", choices=["lossless", "float16", "int8"])
-    parser.add_argument("--only", default="", help="cases whose name holds this")
+    parser.add_argument("--only", default="", help="cases whose name holds one of these, separated by semicolons")
+    parser.add_argument("--done", type=Path, help="lines of finished cases; those in it are not run again")
     parser.add_argument("--file", type=Path, help="where the table is kept; made if it is not there")
     parser.add_argument("--quick", action="store_true", help="2,000 x 100: shows that it runs, decides no bar")
     options = parser.parse_args()
@@ -144,10 +146,16 @@ def main():
             )
         cases = CASES | (IN_MEMORY if n * observed <= SMALL else {})
         print(f"{'':28s} {'open s':>7s} {'fit s':>8s} {'cpu s':>8s} {'MiB':>7s}")
+        done = options.done.read_text().splitlines() if options.done and options.done.exists() else []
         for name, case in cases.items():
-            if options.only in name:
+            line = next((each for each in done if each.startswith(f"{name:28s}")), None)
+            if line is None and any(word in name for word in options.only.split(";")):
                 opened, seconds, processor, mib, what = measured(path, *case)
-                print(f"{name:28s} {opened:7.2f} {seconds:8.2f} {processor:8.2f} {mib:7.0f}  {what}", flush=True)
+                line = f"{name:28s} {opened:7.2f} {seconds:8.2f} {processor:8.2f} {mib:7.0f}  {what}"
+                if options.done:
+                    options.done.open("a").write(line + "\n")
+            if line is not None:
+                print(line, flush=True)
 
 
 if __name__ == "__main__":
