@@ -98,30 +98,10 @@ def counted(n: int, what: str) -> str:
 def read_cells(
     frame: pd.DataFrame, source: str, dates: str | None = None, decimal: str | None = None, *, numbers: bool = True
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Columns of text as what they hold, and notes on what was read or taken as missing.
+    """Columns of text as what they hold (numbers, datetime64, text without blanks around it, None where missing), and notes on that.
 
-    Parameters
-    ----------
-    frame : DataFrame of shape (n, d)
-    source : str
-        Of the frame, in messages.
-    dates : {"dmy", "mdy"}, optional
-        The order of days and months where cells leave it open.
-    decimal : str, optional
-        The decimal mark where cells leave it open.
-    numbers : bool, default=True
-        Whether text of digits is numbers.
-
-    Returns
-    -------
-    frame : DataFrame
-        Numbers as float64 or int64, dates as datetime64, text without blanks around it, None where missing.
-    notes : list of str
-
-    Raises
-    ------
-    UserError
-        A comma may be a decimal mark or separate thousands, or a date may be of two days.
+    `source` names the frame in messages; `dates` ("dmy", "mdy") and `decimal` say what cells leave open, else UserError; without
+    `numbers` text of digits stays text.
     """
     pd = pandas_module()
     notes: list[str] = []
@@ -142,12 +122,8 @@ def read_cells(
 
 
 def _is_text(dtype: Any) -> bool:
-    return str(getattr(dtype, "kind", "O")) not in "iufbMmc" and str(dtype) not in (
-        "bool",
-        "boolean",
-        "Int64",
-        "Float64",
-    )
+    known = ("bool", "boolean", "Int64", "Float64")
+    return str(getattr(dtype, "kind", "O")) not in "iufbMmc" and str(dtype) not in known
 
 
 def _tidy(column: pd.Series[Any]) -> pd.Series[Any]:

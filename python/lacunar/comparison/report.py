@@ -28,6 +28,7 @@ from lacunar.plotting import CoverageDisplay, ImportanceDisplay, MissingnessDisp
 
 _SHOWN = 5  # learners in pictures with a line for each
 _NAMED = 30  # columns up to which the picture of missing entries names them
+# Colours that follow the page, light or dark.
 _INKS = {
     "#1f2933": "ink",
     "#000000": "ink",
@@ -35,7 +36,7 @@ _INKS = {
     "#6b7785": "quiet",
     "#d9dee4": "rule",
     "#ffffff": "paper",
-}  # follow the page, light or dark
+}
 _RATES = 15  # columns in the table of missing entries
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]

@@ -104,13 +104,8 @@ def headings(comparison: Comparison) -> list[str]:
 
 def cells(comparison: Comparison, score: Score) -> list[str]:
     """The numbers of one learner as text, in the order of `headings`, without its name and mark."""
-    second = (
-        ""
-        if np.isnan(score.second)
-        else f"{score.second:.4g}"
-        if comparison.second.name == "RMSE"
-        else f"{score.second:.3f}"
-    )
+    form = ".4g" if comparison.second.name == "RMSE" else ".3f"
+    second = "" if np.isnan(score.second) else f"{score.second:{form}}"
     worse = number(comparison, score.difference)
     if worse and not np.isnan(score.half_width):
         worse += f" ± {number(comparison, score.half_width)}"

@@ -14,13 +14,8 @@ from lacunar.observed import Observed
 
 OURS, PEERS, MISSING, SEEN = "#0b7a75", "#9aa5b1", "#f3efe6", "#33566b"
 _STRONG = ("#0b7a75", "#56b4a9")
-_LINES = (
-    "#d55e00",
-    "#0072b2",
-    "#cc79a7",
-    "#e69f00",
-    "#7f7f7f",
-)  # Okabe and Ito's colours, distinct for colour-blind readers too
+# Okabe and Ito's colours, distinct for colour-blind readers too.
+_LINES = ("#d55e00", "#0072b2", "#cc79a7", "#e69f00", "#7f7f7f")
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))  # and dashes, for prints without colour
 
 
