@@ -55,7 +55,7 @@ def test_sizes_are_checked():
     with pytest.raises(ValueError, match="weight has 2 elements, not 3"):
         _core.column_moments(*arrays, np.ones(2), 2)
     with pytest.raises(ValueError, match="center has 1 elements, not 2"):
-        _core.standardise(*arrays, np.ones(1), np.ones(2), 2)
+        _core.standardise(*arrays, np.ones(1), np.ones(2), 2, np.empty(len(arrays[2])))
 
 
 class Fitted(BaseEstimator):

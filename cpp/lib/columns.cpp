@@ -42,15 +42,15 @@ void column_moments(const Rows<T>& rows, const double* weight, double* total, do
   divide(variance, total, rows.n_cols);
 }
 
-template <class T>
-bool standardise(const Rows<T>& rows, const double* center, const double* scale, T* out) {
+template <class T, class Out>
+bool standardise(const Rows<T>& rows, const double* center, const double* scale, Out* out) {
   assert(well_ordered(rows));
   bool finite = true;
   InterruptCheck check;
   for (Offset i = 0; i < rows.n_rows; ++i, check.after(2 * (rows.offsets[i] - rows.offsets[i - 1])))
     for (Offset p = rows.offsets[i]; p < rows.offsets[i + 1]; ++p) {
       const Index j = rows.indices[p];
-      out[p] = static_cast<T>((static_cast<double>(rows.values[p]) - center[j]) / scale[j]);
+      out[p] = static_cast<Out>((static_cast<double>(rows.values[p]) - center[j]) / scale[j]);
       finite &= std::isfinite(out[p]);
     }
   return finite;
@@ -59,6 +59,7 @@ bool standardise(const Rows<T>& rows, const double* center, const double* scale,
 template void column_moments(const Rows<float>&, const double*, double*, double*, double*);
 template void column_moments(const Rows<double>&, const double*, double*, double*, double*);
 template bool standardise(const Rows<float>&, const double*, const double*, float*);
+template bool standardise(const Rows<float>&, const double*, const double*, double*);
 template bool standardise(const Rows<double>&, const double*, const double*, double*);
 
 }  // namespace lacunar

@@ -136,7 +136,8 @@ def standardise(
     center: NDArray[np.float64],
     scale: NDArray[np.float64],
     n_cols: int,
-) -> tuple[_Float, bool]: ...
+    out: NDArray[Any],
+) -> bool: ...
 def column_view(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], n_cols: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]: ...

@@ -11,8 +11,8 @@ namespace lacunar {
 template <class T>
 void column_moments(const Rows<T>& rows, const double* weight, double* total, double* mean, double* variance);
 
-// out[p] = (value - center) / scale of the entry's column, rounded once to T. False where a result is not finite.
-template <class T>
-bool standardise(const Rows<T>& rows, const double* center, const double* scale, T* out);
+// out[p] = (value - center) / scale of the entry's column, rounded once to Out. False where a result is not finite.
+template <class T, class Out>
+bool standardise(const Rows<T>& rows, const double* center, const double* scale, Out* out);
 
 }  // namespace lacunar

@@ -166,15 +166,9 @@ def column_totals(rows: Observed, weight: _Floats | None = None) -> tuple[_Float
 
 def centred(rows: Observed, shift: _Floats, scale: _Floats | None = None) -> Observed:
     """Rows minus the shift, divided by the scale, on observed entries only, in float64."""
-    values, finite = np.empty(rows.nnz), True
-    for start in range(0, rows.nnz, _ENTRIES):
-        part = slice(start, start + _ENTRIES)
-        columns, made = rows.indices[part], values[part]
-        np.subtract(rows.values[part], shift[columns], out=made)
-        if scale is not None:
-            made /= scale[columns]
-        finite = finite and bool(np.isfinite(made).all())
-    if not finite:
+    values, d = np.empty(rows.nnz), rows.shape[1]
+    about = np.ascontiguousarray(shift), np.ones(d) if scale is None else np.ascontiguousarray(scale)
+    if not _core.standardise(rows.indptr, rows.indices, rows.values, *about, d, values):
         return rows.with_values(values)  # which names the entry
     return Observed._trusted(rows.indptr, rows.indices, values, rows.shape)
 
