@@ -48,6 +48,21 @@ def test_same_bits_for_any_stripe_and_threads(stripe, n_threads):
         np.testing.assert_array_equal(mine, theirs)
 
 
+@pytest.mark.parametrize("n_threads", [2, 3, 7])
+@pytest.mark.parametrize("cross", [False, True])
+def test_same_bits_where_threads_cut_one_stripe(n_threads, cross):
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((30_000, 60)) < np.linspace(0.9, 0.02, 60), rng.normal(size=(30_000, 60)), np.nan)
+    X[:, 7] = np.nan
+
+    def made(n_threads):
+        out = np.zeros((60, 60)), np.zeros((60, 60), np.int64), np.zeros((60, 60)) if cross else None
+        return sums(X, np.linspace(-1, 1, 60), 1000, n_threads, out)
+
+    for mine, theirs in zip(made(n_threads), made(1), strict=True):
+        assert (mine is None) if theirs is None else np.array_equal(mine, theirs)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_threads", [1, 4])
 def test_same_bits_by_column(dtype, n_threads):

@@ -21,14 +21,14 @@ Offset longest_of(const Lesson<T, double>& lesson) {
 
 template <class T>
 PrimalTeam<T>::PrimalTeam(const FeatureMap& map, const Lesson<T, double>& lesson, T* first, T* second, int n_threads)
-    : map_(map), lesson_(lesson), first_(first), second_(second) {
-  features_.emplace_back(map, lesson.rows, lesson.scale);
+    : map_(map), lesson_(lesson), first_(first), second_(second), own_(map, lesson.rows, lesson.scale) {
   const int members = members_worth(n_threads);
   if (members == 1) return;
-  for (int member = 1; member < members; ++member) features_.emplace_back(map, lesson.rows, lesson.scale);
-  for (auto& features : features_) features.load(longest_of(lesson));  // takes all the memory that it will ever need
+  own_.load(longest_of(lesson));  // takes all the memory that it will ever need
+  for (int member = 1; member < members; ++member)
+    others_.emplace_back(map, lesson.rows, lesson.scale).load(longest_of(lesson));
   added_.reserve(static_cast<std::size_t>(lesson.outputs));
-  sums_.resize(static_cast<std::size_t>(lesson.outputs * map.gamma * features_.front().parts()));
+  sums_.resize(static_cast<std::size_t>(lesson.outputs * map.gamma * own_.parts()));
   rounds_.emplace(members, [this](int member) { share(member); });
 }
 
@@ -42,7 +42,7 @@ template <class T>
 int PrimalTeam<T>::members_worth(int n_threads) const {
   const Rows<T>& rows = lesson_.rows;
   if (n_threads < 2 || lesson_.n_order == 0) return 1;
-  const Offset mean = features_.front().entries(rows.n_observed() / rows.n_rows), work = work_of(mean);
+  const Offset mean = own_.entries(rows.n_observed() / rows.n_rows), work = work_of(mean);
   const Offset most = std::min({Offset{n_threads}, units_of(cut_of(mean)), 2 * work / kLeast});
   return threads_worth(static_cast<int>(most), static_cast<double>(work) * static_cast<double>(lesson_.n_order));
 }
@@ -52,13 +52,13 @@ template <class T>
 Offset PrimalTeam<T>::work_of(Offset entries) const {
   const Offset seen = map_.indicator != 0 ? entries / 2 : entries;
   const Offset rows = 1 + (map_.gamma > 1 ? seen : 0) + (map_.gamma > 2 ? seen * (seen - 1) / 2 : 0);
-  return rows * lesson_.outputs * (features_.front().is_dense(entries) ? map_.width() : entries * kGathering);
+  return rows * lesson_.outputs * (own_.is_dense(entries) ? map_.width() : entries * kGathering);
 }
 
 template <class T>
 auto PrimalTeam<T>::cut_of(Offset entries) const -> Cut {
   if (work_of(entries) < kLeast) return Cut::none;
-  if (features_.front().is_dense(entries)) return Cut::by_part;
+  if (own_.is_dense(entries)) return Cut::by_part;
   return lesson_.outputs > 1 ? Cut::by_output : Cut::none;
 }
 
@@ -66,42 +66,22 @@ auto PrimalTeam<T>::cut_of(Offset entries) const -> Cut {
 template <class T>
 Offset PrimalTeam<T>::units_of(Cut cut) const {
   if (cut == Cut::none) return 1;
-  return lesson_.outputs * (cut == Cut::by_part ? features_.front().parts() : 1);
+  return lesson_.outputs * (cut == Cut::by_part ? own_.parts() : 1);
 }
 
 template <class T>
-void PrimalTeam<T>::values(Offset place, double* f) {
-  const Offset row = lesson_.order[place], outputs = lesson_.outputs;
-  const Cut cut = rounds_ && rounds_->ready() ? cut_of(features_.front().entries_of(row)) : Cut::none;
+void PrimalTeam<T>::values_by_all(Offset place, double* f) {
+  const Offset row = lesson_.order[place];
+  const Cut cut = rounds_->ready() ? cut_of(own_.entries_of(row)) : Cut::none;
   if (cut != cut_) finish();  // the parts of the tables change hands
   cut_ = cut;
-  auto& features = features_.front();
-  if (cut == Cut::none) {
-    features.load(row);
-    for (Offset k = 0; k < outputs; ++k) f[k] = features.dot(first_, outputs, k);
-    return;
-  }
+  if (cut == Cut::none) return values_alone(row, f);
   place_ = place;
   rounds_->run([this] { share(0); });
   added_.clear();
-  const Offset sums = cut == Cut::by_part ? map_.gamma * features.parts() : 1;
-  for (Offset k = 0; k < outputs; ++k)
-    f[k] = cut == Cut::by_part ? features.dot_of(sums_.data() + k * sums) : sums_[static_cast<std::size_t>(k)];
-}
-
-template <class T>
-void PrimalTeam<T>::add(Offset output, double c, double d) {
-  const Addition addition{output, c, d};
-  if (cut_ == Cut::none)
-    add_now(addition);
-  else
-    added_.push_back(addition);
-}
-
-template <class T>
-void PrimalTeam<T>::add_now(const Addition& addition) {
-  features_.front().add(first_, lesson_.outputs, addition.output, addition.c);
-  if (addition.d != 0) features_.front().add(second_, lesson_.outputs, addition.output, addition.d);
+  const Offset sums = cut == Cut::by_part ? map_.gamma * own_.parts() : 1;
+  for (Offset k = 0; k < lesson_.outputs; ++k)
+    f[k] = cut == Cut::by_part ? own_.dot_of(sums_.data() + k * sums) : sums_[static_cast<std::size_t>(k)];
 }
 
 // Alone: helpers may not be there, and have nothing to do but to wait.
@@ -113,7 +93,7 @@ void PrimalTeam<T>::finish() {
 
 template <class T>
 void PrimalTeam<T>::share(int member) {
-  auto& features = features_[static_cast<std::size_t>(member)];
+  auto& features = member == 0 ? own_ : others_[static_cast<std::size_t>(member - 1)];
   const Offset outputs = lesson_.outputs, units = units_of(cut_), each = units / outputs, members = rounds_->size();
   const Offset mine = member * units / members, others = (member + 1) * units / members;
   const auto begin = [&](Offset k) { return std::clamp(mine - k * each, Offset{0}, each); };

@@ -13,8 +13,8 @@ struct PairTables {
 };
 
 // A task owns `stripe` rows of the tables, which should stay in cache, and reads every row: no atomics, no private
-// tables, and each sum is in the order of the rows for any stripe and number of threads. O(sum of squared entries of a
-// row).
+// tables, and each sum is in the order of the rows for any stripe and number of threads. Where that is one task, there
+// are as many of about equal work as threads have enough to do. O(sum of squared entries of a row).
 template <class T>
 void column_pair_sums(const Rows<T>& rows, const double* shift, Offset stripe, const PairTables& out, int n_threads);
 
