@@ -1,5 +1,6 @@
 // Two ways over the pairs of rows, block by block: dense register tiles, and sparse rows against blocks of columns.
 #include <algorithm>
+#include <memory>
 
 #include "lacunar/karma_gram.hpp"
 #include "lacunar/lines.hpp"
@@ -10,28 +11,36 @@ namespace lacunar {
 namespace {
 
 constexpr Offset kBlock = 192;                // rows and columns of a block: a multiple of every tile
+constexpr double kFilling = 8;                // products of vectors in the time of a new cell of a panel
 constexpr Offset kPieceOperations = 1 << 28;  // of a block, between two looks for an interrupt: tens of milliseconds
 
-// Rows of a table as zero-filled panels [panel][d][width], and their masks as words [panel][words][width].
+// Rows of a table as zero-filled panels [panel][d][width], and their masks as words [panel][words][width]. A task has
+// the panels of a block to itself.
 template <class T>
 struct Panels {
-  std::vector<T> values;
-  std::vector<std::uint32_t> bits;
+  std::unique_ptr<T[]> values;
+  std::unique_ptr<std::uint32_t[]> bits;
 
-  Panels(const Rows<T>& rows, Offset width, Offset words) {
-    const Offset padded = (rows.n_rows + kBlock - 1) / kBlock * kBlock;
-    values.resize(static_cast<std::size_t>(padded * rows.n_cols));
-    bits.resize(static_cast<std::size_t>(padded * words));
-    InterruptCheck check;
-    for (Offset i = 0; i < rows.n_rows; ++i) {
-      const Offset panel = i / width, lane = i % width;
-      check.after(8 * (rows.offsets[i + 1] - rows.offsets[i]));
-      for (Offset p = rows.offsets[i]; p < rows.offsets[i + 1]; ++p) {
-        const Offset k = rows.indices[p];
-        values[static_cast<std::size_t>((panel * rows.n_cols + k) * width + lane)] = rows.values[p];
-        bits[static_cast<std::size_t>((panel * words + k / 32) * width + lane)] |= 1u << (k % 32);
+  Panels(const Rows<T>& rows, Offset width, Offset words, int n_threads) {
+    const Offset blocks = (rows.n_rows + kBlock - 1) / kBlock, d = rows.n_cols;
+    values = std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(blocks * kBlock * d));
+    bits = std::make_unique_for_overwrite<std::uint32_t[]>(static_cast<std::size_t>(blocks * kBlock * words));
+    const double operations = kFilling * static_cast<double>(blocks * kBlock) * static_cast<double>(d);
+    parallel_tasks(threads_worth(n_threads, operations), blocks, [&](Offset block, InterruptCheck& check) {
+      const Offset first = block * kBlock, last = std::min(first + kBlock, rows.n_rows);
+      std::fill_n(values.get() + first * d, kBlock * d, T{0});
+      std::fill_n(bits.get() + first * words, kBlock * words, 0u);
+      check.after(kBlock * d);
+      for (Offset i = first; i < last; ++i) {
+        const Offset panel = i / width, lane = i % width;
+        check.after(8 * (rows.offsets[i + 1] - rows.offsets[i]));
+        for (Offset p = rows.offsets[i]; p < rows.offsets[i + 1]; ++p) {
+          const Offset k = rows.indices[p];
+          values[static_cast<std::size_t>((panel * d + k) * width + lane)] = rows.values[p];
+          bits[static_cast<std::size_t>((panel * words + k / 32) * width + lane)] |= 1u << (k % 32);
+        }
       }
-    }
+    });
   }
 };
 
@@ -68,7 +77,7 @@ template <class T>
 void gram_dense(const GramTask<T>& task, int n_threads) {
   const auto& gram = kernels_of<T>().gram;
   const Offset d = task.x.n_cols, words = (d + 31) / 32, n_x = task.x.n_rows, n_y = task.y.n_rows;
-  const Panels<T> a(task.x, gram.tile_rows, words), b(task.y, gram.tile_cols, words);
+  const Panels<T> a(task.x, gram.tile_rows, words, n_threads), b(task.y, gram.tile_cols, words, n_threads);
   const auto pairs = block_pairs(n_x, n_y, task.symmetric);
   const Offset height = std::min(kBlock, up(n_x, gram.tile_rows)), width = std::min(kBlock, up(n_y, gram.tile_cols));
   // Columns between two looks for an interrupt: fewer than a block for rows of tens of thousands.
@@ -78,8 +87,8 @@ void gram_dense(const GramTask<T>& task, int n_threads) {
     const auto [i, j] = pairs[static_cast<std::size_t>(at)];
     const Offset rows = std::min(kBlock, n_x - i), cols = std::min(kBlock, n_y - j), whole = up(cols, gram.tile_cols);
     for (Offset c = 0; c < whole; c += piece, check.look())
-      gram.dense_block(a.values.data() + i * d, b.values.data() + (j + c) * d, a.bits.data() + i * words,
-                       b.bits.data() + (j + c) * words, d, words, up(rows, gram.tile_rows), std::min(piece, whole - c),
+      gram.dense_block(a.values.get() + i * d, b.values.get() + (j + c) * d, a.bits.get() + i * words,
+                       b.bits.get() + (j + c) * words, d, words, up(rows, gram.tile_rows), std::min(piece, whole - c),
                        space.s.data() + c, space.n.data() + c, width);
     space.sink.put(space.s.data(), space.n.data(), width, i, rows, j, cols);
   };

@@ -1,6 +1,8 @@
 // Sums over the pairs of observed entries of a row: what covariances of partially observed rows are made of.
 #pragma once
 
+#include <vector>
+
 #include "lacunar/types.hpp"
 
 namespace lacunar {
@@ -17,6 +19,11 @@ struct PairTables {
 // are as many of about equal work as threads have enough to do. O(sum of squared entries of a row).
 template <class T>
 void column_pair_sums(const Rows<T>& rows, const double* shift, Offset stripe, const PairTables& out, int n_threads);
+
+// Where stripes of `height` rows of the tables start, and the end. Where one would do, every thread that has enough to
+// do gets one of about the same work: the first rows of a triangle are the longest.
+template <class T>
+std::vector<Offset> stripe_starts(const Rows<T>& rows, Offset height, const PairTables& out, int n_threads);
 
 // The entries of columns, borrowed: entry e of column j, offsets[j] <= e < offsets[j + 1], is entry positions[e] of the
 // rows and lies in row rows[e]; rows of a column ascend.
