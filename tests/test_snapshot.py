@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from faulty import Fault
 
-from lacunar import _log
+from lacunar import OnlineMatrixClassifier, _log
 from lacunar._snapshot import all_or_nothing, going_back
 
 
@@ -123,3 +123,16 @@ def test_verbose_goes_where_logging_goes(caplog, capsys):
         _log.say(1, "pass %d", 1)
     assert caplog.messages == ["pass 1"]
     assert "pass" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("experts", ["pool", None])
+def test_a_stream_of_pairs_says_how_far_it_is(caplog, monkeypatch, experts):
+    monkeypatch.setattr(_log, "_PAUSE", 0.0)
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 20, size=(5000, 2)), rng.integers(0, 2, size=5000)
+    with caplog.at_level(logging.INFO, logger="lacunar"):
+        OnlineMatrixClassifier(experts=experts).fit(X, y)
+        assert not caplog.messages
+        OnlineMatrixClassifier(experts=experts, verbose=1).fit(X, y)
+    assert caplog.messages[-1].startswith("5000 of 5000 pairs")
+    assert len(caplog.messages) > 1

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
+import time
+from collections.abc import Iterator
 from typing import Any
 
 logger = logging.getLogger("lacunar")
+_PAUSE = 1.0  # seconds between two lines of progress
 
 
 class _Stderr(logging.StreamHandler[Any]):
@@ -29,3 +32,14 @@ def say(verbose: int, message: str, *args: object) -> None:
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.INFO)
     logger.info(message, *args)
+
+
+def in_slices(n: int, size: int, verbose: int, what: str) -> Iterator[slice]:
+    """Slices of `size` of n pieces of work, between which Python sees Ctrl-C; about once a second says how many are done."""
+    begun = said = time.perf_counter()
+    for first in range(0, n, size):
+        yield slice(first, first + size)
+        done, now = min(first + size, n), time.perf_counter()
+        if now - said >= _PAUSE:
+            said, left = now, (now - begun) * (n - done) / done
+            say(verbose, "%d of %d %s, %.0f s left", done, n, what, left)

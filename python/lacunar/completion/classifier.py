@@ -83,6 +83,8 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         "paper" is Algorithm 1 (2 where ids come) as printed: `step` a number or "theory", uncapped; `d` a number or "theory"; sign(y_bar - Y)
         with Y uniform in (-gamma, gamma), which is right less often than sign(y_bar), or 0 when conservative. Exact ties: updates at y y_bar < gamma as printed, but at y y_bar <= 0 when conservative:
         the proof of (6) needs one at every mistake, and sign(0) counts as +1. docs/as-printed.md lists what else differs.
+    verbose : int, default=0
+        1 says about once a second how many pairs of a stream are learned.
     random_state : int, RandomState or None, default=None
         For the draws Y of options="paper".
 
@@ -134,6 +136,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         "calibrate": ["boolean"],
         "unseen": [StrOptions({"grow", "raise", "prior"})],
         "options": [StrOptions({"paper"}), None],
+        "verbose": ["verbose"],
         "random_state": ["random_state"],
     }
 
@@ -154,6 +157,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         calibrate: bool = True,
         unseen: str = "grow",
         options: str | None = None,
+        verbose: int = 0,
         random_state: Any = None,
     ) -> None:
         self.rows = rows
@@ -170,6 +174,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self.calibrate = calibrate
         self.unseen = unseen
         self.options = options
+        self.verbose = verbose
         self.random_state = random_state
 
     # -- learning -----------------------------------------------------------------------------------------------------
@@ -384,7 +389,9 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         known = coding if coding.settled or model.n_seen else None
         signs, coding = read_y(y, len(rows), known, coding.thresholds, classes)
         stream = (rows, cols), signs, self.calibrate, self._signs
-        trials = self._adopted(model, coding, lambda: model.learn(*stream, values=values or self._draws))
+        trials = self._adopted(
+            model, coding, lambda: model.learn(*stream, values=values or self._draws, verbose=self.verbose)
+        )
         return trials, signs
 
     def _at_work(self, y: Any, classes: Any) -> tuple[Model, Coding]:

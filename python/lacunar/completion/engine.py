@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lacunar import _core, _linalg
+from lacunar._log import in_slices
 from lacunar.completion.many import (
     FEW_PAIRS,
     MOST_VERTICES,
@@ -124,6 +125,7 @@ class Engine:
         strict: bool = False,
         values: bool = False,
         ahead: bool = True,
+        verbose: int = 0,
     ) -> tuple[Floats, NDArray[np.bool_]]:
         """Trials in order: predict, then update where y y_bar <= gamma (0 when conservative; < when strict).
 
@@ -140,11 +142,10 @@ class Engine:
         self._core.expect_pairs(at_i, at_j)
         if values and ahead and pays(self, at_i, at_j):
             out, updated = LookAhead(self, at_i, at_j).run(labels, each, margin, strict)
-        else:  # by slices, between which Python sees Ctrl-C; the cuts change no bit
-            for first in range(0, len(at_i), _SLICE):
-                part = slice(first, first + _SLICE)
+        else:  # by slices, whose cuts change no bit
+            for part in in_slices(len(at_i), _SLICE, verbose, "pairs"):
                 trials, made = (at_i[part], at_j[part], labels[part], each[part]), (out[part], updated[part])
-                self.run_in_core(*trials, margin, strict, values, *made, first=first)
+                self.run_in_core(*trials, margin, strict, values, *made, first=part.start)
         return (_y_bar(out) if values else out), updated.view(np.bool_)
 
     def run_in_core(self, *trials_and_rule: Any, first: int = 0) -> None:

@@ -181,14 +181,16 @@ class Member:
         return True
 
     def run(
-        self, i: Vertices, j: Vertices, y: Floats, n_seen: int, *, values: bool, ahead: bool = True
+        self, i: Vertices, j: Vertices, y: Floats, n_seen: int, *, values: bool, ahead: bool = True, verbose: int = 0
     ) -> tuple[Floats, NDArray[np.bool_]]:
         """A whole stream in order: scores (or signs) before each update, and whether there was one."""
         steps = self.steps(n_seen, i, j)
         self.engine.grow()
         tuning = self.tuning
         rule = {"conservative": tuning.conservative, "strict": tuning.strict}
-        out, updated = self.engine.run(i, j, y, steps, tuning.gamma, **rule, values=values, ahead=ahead)
+        out, updated = self.engine.run(
+            i, j, y, steps, tuning.gamma, **rule, values=values, ahead=ahead, verbose=verbose
+        )
         return out, updated
 
 
@@ -342,21 +344,25 @@ class Model:
             table.add(each, value)
 
     @in_turn
-    def learn(self, pairs: Pairs, y: Floats, calibrate: bool, predicted: Predicted, *, values: bool) -> Trials:
+    def learn(
+        self, pairs: Pairs, y: Floats, calibrate: bool, predicted: Predicted, *, values: bool, verbose: int = 0
+    ) -> Trials:
         """A stream with labels y (n, L), in order. After an exception no trial was learned; new ids are known, as if asked about."""
         at = self._vertices(pairs, "learn")
         values = values or calibrate or len(self.gammas) > 1  # else signs are enough, and cheaper
         with going_back(WithReserve(self)):
-            scores, updated = self._run_members(at, y, values)
+            scores, updated = self._run_members(at, y, values, verbose)
             return self._commit(at, scores, y, updated, calibrate, predicted)
 
-    def _run_members(self, at: Places, y: Floats, values: bool) -> tuple[list[Floats], NDArray[np.bool_]]:
+    def _run_members(self, at: Places, y: Floats, values: bool, verbose: int) -> tuple[list[Floats], NDArray[np.bool_]]:
         """Scores (n, E) of every task, and where any member updated."""
         updated = np.zeros(len(y), dtype=bool)
         scores = []
         for k, task in enumerate(self.members):
             labels = np.ascontiguousarray(y[:, k])
-            runs = [m.run(at[id(m.rows)], at[id(m.cols)], labels, self.n_seen, values=values) for m in task]
+            runs = [
+                m.run(at[id(m.rows)], at[id(m.cols)], labels, self.n_seen, values=values, verbose=verbose) for m in task
+            ]
             scores.append(np.stack([out for out, _ in runs], axis=1))
             for _, changed in runs:
                 updated |= changed

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
+from lacunar._log import in_slices
 from lacunar._snapshot import going_back
 from lacunar.completion.features import FeatureState
 from lacunar.completion.graph import Graph, diffusion_features, read_adjacency
@@ -435,25 +436,26 @@ class PoolModel(Model):
         return float(odds[0, 0])
 
     @in_turn
-    def learn(self, pairs: Pairs, y: Floats, calibrate: bool, predicted: Predicted, *, values: bool) -> Trials:
+    def learn(
+        self, pairs: Pairs, y: Floats, calibrate: bool, predicted: Predicted, *, values: bool, verbose: int = 0
+    ) -> Trials:
         """A stream with labels y (n, L), in order. After an exception no trial was learned; new ids are known, as if asked about."""
         at = self._vertices(pairs, "learn")
         i, j = self._at(at)
         with going_back(WithReserve(self)):
-            scores = self._run(i, j, y)
+            scores = self._run(i, j, y, verbose)
             wrong = (predicted(scores, self.n_seen) != y).any(axis=1)
             self._count(at, len(y), len(y), int(wrong.sum()))
             return Trials(scores, self.probabilities(scores), np.ones(len(y), dtype=bool), wrong)
 
-    def _run(self, i: NDArray[np.int32], j: NDArray[np.int32], y: Floats) -> Floats:
+    def _run(self, i: NDArray[np.int32], j: NDArray[np.int32], y: Floats, verbose: int) -> Floats:
         """Scores (n, L) before each label."""
         made: list[Floats] = []
         for k, pool in enumerate(self.pools):
             labels, out = np.ascontiguousarray(y[:, k]), np.empty(len(y))
             extra = self._of_lower(made, len(y))
             self._odds_of_members(k, i, j, labels, extra)
-            for first in range(0, len(y), _SLICE):
-                part = slice(first, first + _SLICE)
+            for part in in_slices(len(y), _SLICE, verbose, "pairs"):
                 pool.run(i[part], j[part], labels[part], extra[part], out[part], None)
             made.append(2 * out - 1)
         return np.stack(made, axis=1)

@@ -144,7 +144,12 @@ def _pairs(params: Values, state: Values) -> Stored:
         state = {**state, "state_": {**learned, "tables": tables, "fresh": fresh}}
     if params.get("n_ids"):
         params["horizon"] = (params["horizon"] or 1, *params["n_ids"])
-    gone = ("n_ids", "prior", "randomized", "tol", "verbose")
+    if params.get("prior") or params.get("randomized"):
+        raise ValueError(
+            f"prior must be 0 and randomized False in a stored OnlineMatrixClassifier; got prior={params.get('prior')!r}, "
+            f"randomized={params.get('randomized')!r}. Today's has neither: fit again."
+        )
+    gone = ("n_ids", "prior", "randomized", "tol")
     return "lacunar.OnlineMatrixClassifier", {name: v for name, v in params.items() if name not in gone}, state
 
 
