@@ -333,6 +333,20 @@ def test_large_gamma_is_exact_where_it_fits():
     assert karma_kernel(X, gamma=5, count_scale="raw")[0, 1] == 50 * sum(50**k for k in range(5))
 
 
+@pytest.mark.parametrize("first", [0, 25_000])
+def test_columns_of_many_entries_are_listed_by_several_threads(first):
+    """With the first half of the columns empty, too: threads have ranges of columns."""
+    rng = np.random.default_rng(0)
+    columns = np.sort(first + rng.permuted(np.tile(np.arange(250), (4000, 1)), axis=1)[:, :60] * 100, axis=1)
+    indptr = np.arange(4001) * 60
+    Y = Observed(indptr, columns.astype(np.int32).ravel(), rng.normal(size=240_000), (4000, 50_000))
+    X = Y[:20]
+    one = karma_kernel(X, Y, method="inverted")
+    np.testing.assert_allclose(one, karma_kernel(X, Y, method="spmm"), rtol=1e-12, atol=1e-12)
+    for n_jobs in (2, 3):
+        np.testing.assert_array_equal(karma_kernel(X, Y, method="inverted", n_jobs=n_jobs), one)
+
+
 @pytest.mark.parametrize("normalize", [None, "cosine"])
 @pytest.mark.parametrize("n_jobs", [1, 3])
 def test_sparse_output(n_jobs, normalize):

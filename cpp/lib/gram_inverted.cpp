@@ -1,5 +1,6 @@
 // The third way over the pairs: an inverted index, which touches only pairs that share a column.
 #include <algorithm>
+#include <memory>
 
 #include "lacunar/karma_gram.hpp"
 #include "lacunar/parallel.hpp"
@@ -8,31 +9,43 @@ namespace lacunar {
 
 namespace {
 
-constexpr Offset grain = 16;  // rows of a task
+constexpr Offset grain = 16;        // rows of a task
+constexpr double kInverting = 256;  // products in the time of an entry that goes to its column
 
-// The columns of a table: entry p of column k is row[p], value[p].
+// The columns of a table: entry p of column k is row[p], value[p]. A task has the columns of a range to itself.
 template <class T>
 struct Inverted {
   std::vector<Offset> offsets;
-  std::vector<Index> row;
-  std::vector<T> value;
+  std::unique_ptr<Index[]> row;
+  std::unique_ptr<T[]> value;
 
-  explicit Inverted(const Rows<T>& y)
+  Inverted(const Rows<T>& y, int n_threads)
       : offsets(static_cast<std::size_t>(y.n_cols + 2)),
-        row(static_cast<std::size_t>(y.n_observed())),
-        value(row.size()) {
-    for (Offset p = 0; p < y.n_observed(); ++p) ++offsets[static_cast<std::size_t>(y.indices[p]) + 2];
+        row(std::make_unique_for_overwrite<Index[]>(static_cast<std::size_t>(y.n_observed()))),
+        value(std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(y.n_observed()))) {
+    const int threads = threads_worth(n_threads, kInverting * static_cast<double>(y.n_observed()));
+    const Offset n_ranges = std::min<Offset>(threads, std::max<Offset>(y.n_cols, 1));
+    const auto for_each_entry = [&](const auto& take) {
+      parallel_tasks(threads, n_ranges, [&](Offset range, InterruptCheck& check) {
+        const Offset first = range * y.n_cols / n_ranges, last = (range + 1) * y.n_cols / n_ranges;
+        for (Offset i = 0; i < y.n_rows; ++i) {
+          const Index *at = y.indices + y.offsets[i], *const end = y.indices + y.offsets[i + 1];
+          check.after(8 * (end - at) / n_ranges);
+          if (first > 0) at = std::lower_bound(at, end, first);
+          for (; at < end && *at < last; ++at) take(i, at - y.indices);
+        }
+      });
+    };
+    for_each_entry([&](Offset, Offset p) { ++offsets[static_cast<std::size_t>(y.indices[p]) + 2]; });
     for (std::size_t k = 1; k < offsets.size(); ++k) offsets[k] += offsets[k - 1];
-    InterruptCheck check;
-    for (Offset i = 0; i < y.n_rows; ++i, check.after(8 * (y.offsets[i] - y.offsets[i - 1])))
-      for (Offset p = y.offsets[i]; p < y.offsets[i + 1]; ++p) {
-        const auto slot = static_cast<std::size_t>(offsets[static_cast<std::size_t>(y.indices[p]) + 1]++);
-        row[slot] = static_cast<Index>(i);
-        value[slot] = y.values[p];
-      }
+    for_each_entry([&](Offset i, Offset p) {
+      const auto slot = static_cast<std::size_t>(offsets[static_cast<std::size_t>(y.indices[p]) + 1]++);
+      row[slot] = static_cast<Index>(i);
+      value[slot] = y.values[p];
+    });
   }
 
-  ByColumn<T> columns() const { return {offsets.data(), row.data(), value.data()}; }
+  ByColumn<T> columns() const { return {offsets.data(), row.get(), value.get()}; }
 };
 
 template <class T>
@@ -82,7 +95,7 @@ void write_line(const GramTask<T>& task, InvertedRow<T>& w, std::size_t n_touche
 // Symmetry is not used: computing a pair again is cheaper than mirroring it.
 template <class T>
 void gram_inverted(const GramTask<T>& task, int n_threads) {
-  const Inverted<T> y(task.y);
+  const Inverted<T> y(task.y, n_threads);
   const auto work = [&](InvertedRow<T>& row, Offset at, InterruptCheck& check) {
     for (Offset i = at * grain; i < std::min((at + 1) * grain, task.x.n_rows); ++i) {
       const std::size_t n_touched = row.gather(task, y, i);
@@ -99,7 +112,7 @@ void gram_inverted(const GramTask<T>& task, int n_threads) {
 // Every task keeps its own rows, so that order and bits do not depend on the threads.
 template <class T>
 SparseGram<T> gram_sparse(const GramTask<T>& task, int n_threads) {
-  const Inverted<T> y(task.y);
+  const Inverted<T> y(task.y, n_threads);
   const Offset n_x = task.x.n_rows, n_tasks = (n_x + grain - 1) / grain;
   SparseGram<T> out;
   out.offsets.assign(static_cast<std::size_t>(n_x) + 1, 0);
