@@ -1,6 +1,6 @@
 """What a second thread brings: one and two threads in turn on the same data, and the ratio of their times.
 
-    OMP_NUM_THREADS=1 python bench/bench_cores.py [--only WORD] [--repeats N]
+    OMP_NUM_THREADS=1 python bench/bench_cores.py [--only WORD] [--repeats N] [--quick]
 
 Best and median of the ratios of neighbouring runs, and whether results are the same to the last bit. Other processes must leave both cores
 alone: the load of the machine is printed before and after.
@@ -73,21 +73,21 @@ def gram(n, d, observed):
 
 
 CASES = {
-    "learn 1000 columns, 100 observed": lambda: learned(20_000, 1000, 100),
-    "learn 1000 columns, 100 observed, batches of 1000": lambda: learned(20_000, 1000, 100, calls=20),
-    "learn 200 columns, 30 observed": lambda: learned(200_000, 200, 30),
-    "learn 200 columns, 30 observed, batches of 100": lambda: learned(20_000, 200, 30, calls=200),
-    "learn 300 columns, 100 observed, 10 classes": lambda: learned(5_000, 300, 100, classes=10),
-    "learn 1000 columns, 30 observed, 4 classes": lambda: learned(5_000, 1000, 30, classes=4),
-    "ascend 200 columns, 60 observed, 10 classes": lambda: ascended(3_000, 200, 60, 10),
-    "predict 1000 columns, 100 observed": lambda: predicted(20_000, 1000, 100),
-    "Gram 1000 columns, 100 observed": lambda: gram(3_000, 1000, 100),
-    "Gram 200 columns, 30 observed": lambda: gram(3_000, 200, 30),
-    "POPCA 200 columns, 30 observed, refine=0": lambda: subspace(200_000, 200, 30, refine=0),
-    "POPCA 1000 columns, 100 observed, refine=0": lambda: subspace(20_000, 1000, 100, refine=0),
-    "POPCA 200 columns, 30 observed": lambda: subspace(100_000, 200, 30),
-    "EM 1000 columns, 100 observed": lambda: expected(20_000, 1000, 100),
-    "EM 200 columns, 30 observed": lambda: expected(100_000, 200, 30),
+    "learn 1000 columns, 100 observed": lambda n=20_000: learned(n, 1000, 100),
+    "learn 1000 columns, 100 observed, batches of 1000": lambda n=20_000: learned(n, 1000, 100, calls=20),
+    "learn 200 columns, 30 observed": lambda n=200_000: learned(n, 200, 30),
+    "learn 200 columns, 30 observed, batches of 100": lambda n=20_000: learned(n, 200, 30, calls=200),
+    "learn 300 columns, 100 observed, 10 classes": lambda n=5_000: learned(n, 300, 100, classes=10),
+    "learn 1000 columns, 30 observed, 4 classes": lambda n=5_000: learned(n, 1000, 30, classes=4),
+    "ascend 200 columns, 60 observed, 10 classes": lambda n=3_000: ascended(n, 200, 60, 10),
+    "predict 1000 columns, 100 observed": lambda n=20_000: predicted(n, 1000, 100),
+    "Gram 1000 columns, 100 observed": lambda n=3_000: gram(n, 1000, 100),
+    "Gram 200 columns, 30 observed": lambda n=3_000: gram(n, 200, 30),
+    "POPCA 200 columns, 30 observed, refine=0": lambda n=200_000: subspace(n, 200, 30, refine=0),
+    "POPCA 1000 columns, 100 observed, refine=0": lambda n=20_000: subspace(n, 1000, 100, refine=0),
+    "POPCA 200 columns, 30 observed": lambda n=100_000: subspace(n, 200, 30),
+    "EM 1000 columns, 100 observed": lambda n=20_000: expected(n, 1000, 100),
+    "EM 200 columns, 30 observed": lambda n=100_000: expected(n, 200, 30),
 }
 
 
@@ -101,14 +101,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="")
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--quick", action="store_true", help="400 rows, once: whether it runs")
     asked = parser.parse_args()
     print("load", os.getloadavg())
     for name, make in CASES.items():
         if asked.only not in name:
             continue
-        run, ones, ratios, same = make(), [], [], True
+        run, ones, ratios, same = make(400) if asked.quick else make(), [], [], True
         expected = run(1)
-        for _ in range(asked.repeats):
+        for _ in range(1 if asked.quick else asked.repeats):
             (one, _), (two, found) = timed(run, 1), timed(run, 2)
             ones.append(one)
             ratios.append(one / two)
