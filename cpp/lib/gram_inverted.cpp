@@ -23,25 +23,23 @@ struct Inverted {
       : offsets(static_cast<std::size_t>(y.n_cols + 2)),
         row(std::make_unique_for_overwrite<Index[]>(static_cast<std::size_t>(y.n_observed()))),
         value(std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(y.n_observed()))) {
+    for (Offset p = 0; p < y.n_observed(); ++p) ++offsets[static_cast<std::size_t>(y.indices[p]) + 2];
+    for (std::size_t k = 1; k < offsets.size(); ++k) offsets[k] += offsets[k - 1];
     const int threads = threads_worth(n_threads, kInverting * static_cast<double>(y.n_observed()));
     const Offset n_ranges = std::min<Offset>(threads, std::max<Offset>(y.n_cols, 1));
-    const auto for_each_entry = [&](const auto& take) {
-      parallel_tasks(threads, n_ranges, [&](Offset range, InterruptCheck& check) {
-        const Offset first = range * y.n_cols / n_ranges, last = (range + 1) * y.n_cols / n_ranges;
-        for (Offset i = 0; i < y.n_rows; ++i) {
-          const Index *at = y.indices + y.offsets[i], *const end = y.indices + y.offsets[i + 1];
-          check.after(8 * (end - at) / n_ranges);
-          if (first > 0) at = std::lower_bound(at, end, first);
-          for (; at < end && *at < last; ++at) take(i, at - y.indices);
+    parallel_tasks(threads, n_ranges, [&](Offset range, InterruptCheck& check) {
+      const Offset first = range * y.n_cols / n_ranges, last = (range + 1) * y.n_cols / n_ranges;
+      for (Offset i = 0; i < y.n_rows; ++i) {
+        const Index *at = y.indices + y.offsets[i], *end = y.indices + y.offsets[i + 1];
+        if (first > 0) at = std::lower_bound(at, end, first);
+        if (last < y.n_cols) end = std::lower_bound(at, end, last);
+        for (; at < end; ++at) {
+          const auto slot = static_cast<std::size_t>(offsets[static_cast<std::size_t>(*at) + 1]++);
+          row[slot] = static_cast<Index>(i);
+          value[slot] = y.values[at - y.indices];
         }
-      });
-    };
-    for_each_entry([&](Offset, Offset p) { ++offsets[static_cast<std::size_t>(y.indices[p]) + 2]; });
-    for (std::size_t k = 1; k < offsets.size(); ++k) offsets[k] += offsets[k - 1];
-    for_each_entry([&](Offset i, Offset p) {
-      const auto slot = static_cast<std::size_t>(offsets[static_cast<std::size_t>(y.indices[p]) + 1]++);
-      row[slot] = static_cast<Index>(i);
-      value[slot] = y.values[p];
+        check.after(8 * (y.offsets[i + 1] - y.offsets[i]));
+      }
     });
   }
 
