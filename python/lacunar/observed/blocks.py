@@ -288,6 +288,14 @@ class BlockFile:
         return labels, weights
 
 
+def _references(arrays: list[NDArray[Any]]) -> list[int]:
+    return [sys.getrefcount(each) for each in arrays]  # views of an array hold it
+
+
+# Of an array that only its list holds, counted by the same function, as interpreters differ: 3.14 borrows what it loads.
+(_UNHELD,) = _references([np.empty(0)])
+
+
 class _Room:
     """Arrays for decoded blocks. Those that nobody holds any more are used again, as memory that is new costs a fault a page."""
 
@@ -299,8 +307,7 @@ class _Room:
         """indptr, indices and values of a block of this size, to be written."""
         if self._entries > 2 * _ENTRIES:  # of one row
             return np.empty(rows + 1, np.int64), np.empty(entries, np.int32), np.empty(entries, self._dtype)
-        # A reference in the list, one of the loop and one of the call; views of an array hold it.
-        free = next((each for each in self._held if all(sys.getrefcount(array) == 3 for array in each)), None)
+        free = next((each for each in self._held if _references(each) == 3 * [_UNHELD]), None)
         if free is None:
             kinds: list[tuple[int, Any]] = [
                 (self._rows + 1, np.int64),
