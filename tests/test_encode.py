@@ -1,4 +1,4 @@
-"""TableEncoder: categories as columns, holes as holes, the same from every kind of table."""
+"""TableEncoder: categories as columns, missing cells as missing, the same from every kind of table."""
 
 import datetime
 
