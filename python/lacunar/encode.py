@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, date, datetime
 from numbers import Integral, Number
 from typing import Any, ClassVar, Literal
@@ -220,7 +221,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(
                     f"X must have rows and columns; got a frame of shape {frame.shape}. Check how it was made."
                 )
-            return _frame_columns(frame)
+            return columns_of_frame(frame)
         kind = "f" if sp.issparse(X) else np.asarray(X).dtype.kind
         if kind == "M":  # objects of a finer unit than microseconds would be integers
             X = np.asarray(X).astype("datetime64[us]").astype(object)
@@ -230,9 +231,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             X,
             reset=reset,
             dtype=np.float64 if numeric else object,
-            ensure_all_finite=False,  # `_column` says where an infinity is
+            ensure_all_finite=False,  # `column_of` says where an infinity is
         )
-        return [(j, _column(column, j)) for j, column in enumerate(table.T)]
+        return [(j, column_of(column, j)) for j, column in enumerate(table.T)]
 
     def _learned(self, column: _Column, name: Any) -> tuple[str, NDArray[np.object_] | None]:
         """The kind of a column, and its categories."""
@@ -271,7 +272,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if kind in ("date", "datetime"):
             return _date_numbers(_as_dates(column, name), with_hour=kind == "datetime")
         assert known is not None
-        codes = self._codes(_as_labels(column), known, name)
+        codes = self._codes(as_labels(column), known, name)
         if self.categories == "ordinal":
             return np.where(codes < 0, np.nan, codes)[:, None]
         shown = np.arange(len(known) - len(self._shown(known)), len(known))
@@ -303,7 +304,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _frame_columns(frame: Any) -> list[tuple[Any, _Column]]:
+def columns_of_frame(frame: Any) -> list[tuple[Any, _Column]]:
     """Names and values; columns of numbers are taken together, as there may be thousands."""
     numeric = [k for k, dtype in enumerate(frame.schema.values()) if dtype.is_numeric() or dtype == nw.Boolean]
     block = (
@@ -311,32 +312,38 @@ def _frame_columns(frame: Any) -> list[tuple[Any, _Column]]:
     )  # by number: a frame may name its columns by numbers
     places = {k: j for j, k in enumerate(numeric)} if block.dtype.kind in "biuf" else {}
     return [
-        (name, _column(block[:, places[k]], name) if k in places else _frame_column(frame[:, k], name))
+        (name, column_of(block[:, places[k]], name) if k in places else _column_of_series(frame[:, k], name))
         for k, name in enumerate(frame.columns)
     ]
 
 
-def _frame_column(series: Any, name: Any) -> _Column:
+def _column_of_series(series: Any, name: Any) -> _Column:
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
-        return _column(series.cast(nw.Float64).to_numpy(), name)
+        return column_of(series.cast(nw.Float64).to_numpy(), name)
     if series.dtype in (nw.Date, nw.Datetime):
         if getattr(series.dtype, "time_zone", None) is not None:
             series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
         dates: _Column = series.cast(nw.Datetime("us")).to_numpy().astype("datetime64[us]")
         return dates
-    return _column(np.array([*series.to_list(), None], dtype=object)[:-1], name)  # never two-dimensional
+    return column_of(objects(series.to_list()), name)
 
 
-def _column(values: NDArray[Any], name: Any) -> _Column:
+def objects(values: Iterable[Any]) -> NDArray[np.object_]:
+    """A list as an array of objects (n,), which is one-dimensional also for a list of lists."""
+    return np.array([*values, None], dtype=object)[:-1]
+
+
+def column_of(values: NDArray[Any], name: Any) -> _Column:
     """Numbers as float64 with NaN, dates as datetime64[us] with NaT; anything else as text, "" where missing."""
     if values.dtype.kind in "UST":
         return values.astype(str).astype(object)
     if values.dtype.kind == "O":
+        _refuse_containers(values, name)
         seen = [v for v in values if not is_missing(v)]
         if seen and all(isinstance(v, date) for v in seen):
             return np.array(["NaT" if is_missing(v) else _plain_date(v) for v in values], dtype="datetime64[us]")
         if not all(isinstance(v, Number) for v in seen):
-            return np.array(["" if is_missing(v) else str(v) for v in values], dtype=object)
+            return np.array(["" if is_missing(v) else str(_whole(v)) for v in values], dtype=object)
         values = np.array([np.nan if is_missing(v) else v for v in values], dtype=np.float64)
     numbers: _Floats = values.astype(np.float64)
     infinite = np.flatnonzero(np.isinf(numbers))
@@ -346,6 +353,19 @@ def _column(values: NDArray[Any], name: Any) -> _Column:
             "Replace infinities by a number, or by NaN if they mean missing."
         )
     return numbers
+
+
+def _refuse_containers(values: NDArray[np.object_], name: Any) -> None:
+    for row, value in enumerate(values):
+        if isinstance(value, list | tuple | dict | set | np.ndarray):
+            raise TypeError(
+                f"column {name!r} must hold numbers, text or dates; got {value!r} in row {row}. Make columns of it, or leave it out."
+            )
+
+
+def _whole(value: Any) -> Any:
+    """Whole numbers without a point: 2.0 among text is the category 2."""
+    return int(value) if isinstance(value, float | np.floating) and value.is_integer() else value
 
 
 def _plain_date(value: date) -> date:
@@ -374,7 +394,7 @@ def _as_dates(column: _Column, name: Any) -> NDArray[np.datetime64]:
         return column
     if column.dtype == np.float64 and np.isnan(column).all():
         return np.full(len(column), "NaT", dtype="datetime64[us]")
-    labels = _as_labels(column)
+    labels = as_labels(column)
     dates = _dates_of_text(labels)
     if dates is None:
         row = next(
@@ -406,7 +426,7 @@ def _as_numbers(column: _Column, name: Any) -> _Floats:
     if column.dtype == np.float64:
         return column
     numbers = np.full(len(column), np.nan)
-    for row, text in enumerate(_as_labels(column).tolist()):
+    for row, text in enumerate(as_labels(column).tolist()):
         try:
             numbers[row] = float(text or "nan")
         except ValueError:
@@ -416,12 +436,10 @@ def _as_numbers(column: _Column, name: Any) -> _Floats:
     return numbers
 
 
-def _as_labels(column: _Column) -> NDArray[np.object_]:
+def as_labels(column: _Column) -> NDArray[np.object_]:
     """A column as text, "" where missing; a batch of a column of categories may hold numbers only."""
     if column.dtype.kind == "M":
         return np.where(np.isnat(column), "", column.astype(str)).astype(object)
     if column.dtype != np.float64:
         return column
-    return np.array(
-        ["" if np.isnan(v) else str(int(v)) if v == int(v) else str(v) for v in column.tolist()], dtype=object
-    )
+    return np.array(["" if np.isnan(v) else str(_whole(v)) for v in column.tolist()], dtype=object)

@@ -23,25 +23,37 @@ from lacunar.completion.side import (
     plain_ids,
     shown,
 )
+from lacunar.encode import as_labels, column_of, columns_of_frame, objects
 from lacunar.observed.contract import check_positions
 from lacunar.observed.rules import check_parts, floats
 
-# A column is float64 with NaN for missing values, or object with None for them: then it holds categories.
-Columns = dict[str, NDArray[Any]]
+Column = NDArray[Any]  # numbers (float64, NaN where missing) or names of categories (objects, "" where missing)
+Columns = dict[str, Column]
+_CATEGORIES = (nw.String, nw.Categorical, nw.Enum)
 
 
 def read_table(X: Any) -> Columns:
     """The columns of an array (n,) or (n, d), a sparse matrix, a mapping of sequences or a data frame."""
     if sp.issparse(X):
         check_positions(X, "X")
-        return _of_array(X.toarray())  # what is not stored is a zero here: features, not observations
+        X = X.toarray()  # what is not stored is a zero here: features, not observations
     if isinstance(X, Mapping):
-        columns = {str(name): _column(str(name), values) for name, values in X.items()}
-        _check_lengths(columns)
-        return _checked(columns)
-    if hasattr(X, "__narwhals_dataframe__") or nw.dependencies.is_into_dataframe(X):
-        return _of_frame(nw.from_native(X, eager_only=True))
-    return _of_array(X)
+        columns = {str(name): _column(name, values) for name, values in X.items()}
+        sizes = {name: len(values) for name, values in columns.items()}
+        if len(set(sizes.values())) > 1:
+            raise ValueError(f"every column of X must have a value for every id; got lengths {sizes}.")
+    elif hasattr(X, "__narwhals_dataframe__") or nw.dependencies.is_into_dataframe(X):
+        columns = _of_frame(nw.from_native(X, eager_only=True))
+    else:
+        columns = _of_array(np.asarray(X))
+    if not columns:
+        raise ValueError("X must have at least one feature; got none.")
+    for name, values in columns.items():
+        if values.dtype.kind == "M":
+            raise TypeError(
+                f"column {name!r} must hold numbers, booleans or categories; it holds dates. Convert or drop it."
+            )
+    return columns
 
 
 def read_row(values: Any, names: Sequence[str]) -> Columns:
@@ -53,88 +65,37 @@ def read_row(values: Any, names: Sequence[str]) -> Columns:
         unknown = sorted(set(given) - set(names))
         if unknown:
             raise ValueError(f"features must be of the columns known at the beginning; got {unknown[0]!r}. Drop it.")
-        return _checked({name: _column(name, [given.get(name)]) for name in names})
+        return {name: _column(name, [given.get(name)]) for name in names}
     row = [values] if np.isscalar(values) else list(np.ravel(np.asarray(values, dtype=object)))
     if len(row) != len(names):
         raise ValueError(f"a row must have {len(names)} features, as at the beginning; got {len(row)}.")
-    return _checked({name: _column(name, [value]) for name, value in zip(names, row, strict=True)})
+    return {name: _column(name, [value]) for name, value in zip(names, row, strict=True)}
 
 
-def _of_array(X: Any) -> Columns:
-    array = np.asarray(X)
+def _of_array(array: NDArray[Any]) -> Columns:
     if array.dtype.kind not in "fiubOUS":
         raise TypeError(f"X must be numbers or categories; got dtype {array.dtype}. Convert it first.")
-    if array.ndim == 1:
-        array = array[:, None]
-    if array.ndim != 2 or array.shape[1] == 0:
-        raise ValueError(f"X must have a row for every id and at least one feature; got shape {np.shape(X)}.")
-    return _checked({str(k): _column(str(k), array[:, k]) for k in range(array.shape[1])})
+    table = array[:, None] if array.ndim == 1 else array
+    if table.ndim != 2 or table.shape[1] == 0:
+        raise ValueError(f"X must have a row for every id and at least one feature; got shape {array.shape}.")
+    return {str(k): column_of(column, str(k)) for k, column in enumerate(table.T)}
 
 
 def _of_frame(frame: Any) -> Columns:
-    columns = {}
     for name, dtype in frame.schema.items():
-        series = frame.get_column(name)  # a name may be a number
-        if dtype.is_numeric() or dtype == nw.Boolean:
-            columns[name] = _column(name, [np.nan if v is None else v for v in series.to_list()])
-        elif dtype in (nw.String, nw.Categorical, nw.Enum, nw.Object):
-            columns[name] = _column(name, series.to_list(), categories=True)
-        else:
+        if not dtype.is_numeric() and dtype not in (nw.Boolean, nw.Object, *_CATEGORIES):
             raise TypeError(
                 f"column {name!r} must hold numbers, booleans or categories; it is {dtype}. Convert or drop it."
             )
-    return _checked(columns)
+    kinds = frame.schema.values()
+    return {
+        name: as_labels(column) if kind in _CATEGORIES else column
+        for (name, column), kind in zip(columns_of_frame(frame), kinds, strict=True)
+    }
 
 
-def _column(name: str, values: Any, *, categories: bool = False) -> NDArray[Any]:
-    """Float64 with NaN where everything is a number or missing, else objects with None for missing values."""
-    if not categories and isinstance(values, np.ndarray) and values.dtype.kind in "fiub":
-        return values.astype(np.float64)
-    items = [_item(v) for v in (values.tolist() if isinstance(values, np.ndarray) else list(values))]
-    if not categories and all(v is None or isinstance(v, int | float) for v in items):
-        return np.array([np.nan if v is None else v for v in items], dtype=np.float64)
-    if all(v is None for v in items):
-        return np.full(len(items), np.nan)
-    column = np.empty(len(items), dtype=object)
-    for row, value in enumerate(items):
-        if value is not None and not isinstance(value, str | int | float):
-            raise TypeError(f"feature {name!r} must hold numbers or strings; got {shown(value)} in row {row}.")
-        column[row] = category(value)
-    return column
-
-
-def category(value: str | float | None) -> str | None:
-    """The name of a category, None for a missing value: its text, of a whole number without the point."""
-    if value is None or value != value:
-        return None
-    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
-
-
-def _item(value: Any) -> Any:
-    """Python's own value; None for NaN and for pandas' NA and NaT."""
-    value = value.item() if isinstance(value, np.generic) else value
-    missing = (
-        value is None or type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
-    )
-    return None if missing else value
-
-
-def _check_lengths(columns: Columns) -> None:
-    sizes = {name: len(values) for name, values in columns.items()}
-    if len(set(sizes.values())) > 1:
-        raise ValueError(f"every column of X must have a value for every id; got lengths {sizes}.")
-
-
-def _checked(columns: Columns) -> Columns:
-    if not columns:
-        raise ValueError("X must have at least one feature; got none.")
-    for name, values in columns.items():
-        if values.dtype != object and np.isinf(values).any():
-            row = int(np.argmax(np.isinf(values)))
-            raise ValueError(
-                f"features must be finite; got {values[row]} in row {row}, column {name!r}. Replace it, by NaN if it is missing."
-            )
-    return columns
+def _column(name: Any, values: Any) -> Column:
+    return column_of(values if isinstance(values, np.ndarray) else objects(values), name)
 
 
 class FeatureTable:
@@ -188,7 +149,7 @@ class FeatureTable:
 
 def _fit(name: str, values: NDArray[Any], standardize: bool) -> dict[str, Any]:
     if values.dtype == object:
-        levels = sorted({v for v in values if v is not None})
+        levels = sorted(set(values) - {""})
         return {"name": name, "levels": levels, "center": 0.0, "scale": 1.0}
     seen = values[~np.isnan(values)]
     center, scale = 0.0, 1.0
@@ -207,12 +168,8 @@ def _encode(column: Mapping[str, Any], values: NDArray[Any]) -> Floats:
             raise ValueError(f"feature {name!r} must be a number, as at the beginning; got {shown(values[0])}.")
         scaled = (values - column["center"]) / column["scale"]
         return np.where(np.isnan(values), 0.0, scaled)[:, None]
-    place = {level: k for k, level in enumerate(levels)}
-    block = np.zeros((len(values), len(levels)))
-    for row, value in enumerate(values.tolist()):
-        level = category(value)
-        if level in place:  # a category that was not there at the beginning counts as missing
-            block[row, place[level]] = 1.0
+    # A category that was not there at the beginning counts as missing.
+    block: Floats = np.equal.outer(as_labels(values), np.array(levels, dtype=object)).astype(np.float64)
     return block
 
 
@@ -255,7 +212,7 @@ class Features(SideInformation):
     ----------
     X : array-like of shape (n,) or (n, d), sparse matrix, mapping of columns, or data frame
         Rows are ids. Columns of numbers are standardised; of 0 and 1 or booleans, taken as they are; of strings
-        or categories, one-hot. Missing values (NaN, None, null) give zeros in all places of their column: they make no two ids alike.
+        or categories, one-hot. Missing values (NaN, None, null, empty text) give zeros in all places of their column: they make no two ids alike.
         In a sparse matrix what is not stored is zero.
     ids : sequence of n hashable ids, optional
         Default: the index of a pandas DataFrame, else 0 to n - 1.
