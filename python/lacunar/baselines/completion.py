@@ -232,7 +232,7 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         """
         table, codes = self._codes(X)
         made: _Floats = row_product(codes, self.components_, self.n_jobs) * self.scale_ + self.mean_
-        made[np.repeat(np.arange(table.shape[0]), table.row_counts), table.indices] = table.values
+        made[table.row_numbers, table.indices] = table.values
         return in_container(self, made, X)
 
 

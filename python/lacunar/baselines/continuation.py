@@ -118,7 +118,7 @@ class Factored(NamedTuple):
     def at(self, rows: Observed) -> _Floats:
         """Values (nnz,) at the observed cells: entry by entry where few are, else a few whole rows at a time."""
         made, right = np.empty(rows.nnz), self.right[: rows.shape[1]]
-        line = np.repeat(np.arange(rows.shape[0]), rows.row_counts)
+        line = rows.row_numbers
         if rows.nnz * _SPARSER < rows.shape[0] * rows.shape[1]:
             for start in range(0, rows.nnz, _ENTRIES):
                 part = slice(start, start + _ENTRIES)

@@ -77,9 +77,8 @@ def _of_tables(source: Observed | ObservedFile) -> Iterator[list[Column]]:
     """Columns of rows, columns and values, a block at a time."""
     first = 0
     for rows, _ in read_batches(source):
-        numbers = np.repeat(np.arange(first, first + rows.shape[0]), rows.row_counts)
+        yield [first + rows.row_numbers, rows.indices, rows.values]
         first += rows.shape[0]
-        yield [numbers, rows.indices, rows.values]
 
 
 def _of_lines(batches: Iterable[Any], time: str | None) -> Iterator[list[Column]]:
@@ -176,7 +175,7 @@ def table_pairs(
     array([1., 0.])
     """
     seen = as_observed(table, sparse_missing=sparse_missing, warn_counts=False)
-    rows, cols, values = np.repeat(np.arange(seen.shape[0]), seen.row_counts), seen.indices, seen.values
+    rows, cols, values = seen.row_numbers, seen.indices, seen.values
     if shuffle:
         order = generator(random_state).permutation(len(values))
         rows, cols, values = rows[order], cols[order], values[order]

@@ -310,7 +310,7 @@ def n_entries(form: KernelForm, X: Observed) -> int:
 def _channels(form: KernelForm, X: Observed) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
     """By row: seen columns and their offsets, channels and values (sorted, so that features come out sorted)."""
     n, d = X.shape
-    row = np.repeat(np.arange(n), X.row_counts)
+    row = X.row_numbers
     columns, values = X.indices.astype(np.int64), X.values.astype(np.float64)
     if form.constant:
         row, columns = np.concatenate([row, np.arange(n)]), np.concatenate([columns, np.full(n, d)])

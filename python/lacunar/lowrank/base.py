@@ -121,7 +121,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesMiss
         made = self._complete(self._coded(rows, coding).code * coding.size / coding.unit, coding)
         if (unknown := self._unknown_columns()) is not None:
             made[:, unknown] = np.nan
-        made[np.repeat(np.arange(rows.shape[0]), rows.row_counts), rows.indices] = rows.values
+        made[rows.row_numbers, rows.indices] = rows.values
         return made
 
     @property

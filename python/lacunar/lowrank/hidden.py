@@ -28,7 +28,7 @@ def squared_errors(
     codes: _Floats, basis: _Floats, rows: Observed, hidden: NDArray[np.bool_], mean: _Floats | float = 0.0
 ) -> _Floats:
     """Squared errors of mean + basis z at the hidden entries of `rows`, for codes z (n, k) of what was not hidden."""
-    at = np.repeat(np.arange(rows.shape[0]), rows.row_counts)[hidden]
+    at = rows.row_numbers[hidden]
     columns = rows.indices[hidden]
     shift = np.broadcast_to(mean, rows.shape[1])[columns]
     guess = np.einsum("ek,ek->e", codes[at], basis[columns]) + shift

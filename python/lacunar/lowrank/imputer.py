@@ -171,17 +171,14 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # t
         """
         check_is_fitted(self)
         table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
-        rows = scale_columns(table, ColumnScale(self.mean_, self.scale_, self.observed_columns_))
         if self.self_masking:
             columns = ColumnScale(self.mean_ - self.scale_ * self.posterior_.mean_, self.scale_, self.observed_columns_)
-            completed = self.posterior_.complete(scale_columns(table, columns).to_dense())
-            return self._kept(completed * columns.scale + columns.mean, table)
-        codes = row_codes(rows, self.components_.T, self.noise_variance_, n_jobs=self.n_jobs).code
-        made: _Floats = row_product(codes, self.components_, self.n_jobs) * self.scale_ + self.mean_
-        return self._kept(made, table)
-
-    @staticmethod
-    def _kept(made: _Floats, table: Observed) -> _Floats:
-        """Rows with the observed entries as they came."""
-        made[np.repeat(np.arange(table.shape[0]), table.row_counts), table.indices] = table.values
+            made: _Floats = self.posterior_.complete(scale_columns(table, columns).to_dense())
+        else:
+            columns = ColumnScale(self.mean_, self.scale_, self.observed_columns_)
+            rows = scale_columns(table, columns)
+            codes = row_codes(rows, self.components_.T, self.noise_variance_, n_jobs=self.n_jobs).code
+            made = row_product(codes, self.components_, self.n_jobs)
+        made = made * columns.scale + columns.mean
+        made[table.row_numbers, table.indices] = table.values
         return made

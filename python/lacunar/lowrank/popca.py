@@ -587,7 +587,7 @@ class POPCA(SubspaceModel):
         table = self._standardised(self._check_rows(X))
         hidden = rng.random(table.nnz) < _HIDDEN
         errors = hidden_errors(self._model(), table, hide(table, hidden), hidden, self.n_jobs)
-        n, row = table.shape[0], np.repeat(np.arange(table.shape[0]), table.row_counts)[hidden]
+        n, row = table.shape[0], table.row_numbers[hidden]
         return np.bincount(row, errors, n).astype(np.float64), np.bincount(row, minlength=n)
 
     def get_covariance(self) -> _Floats:
@@ -772,14 +772,13 @@ def tamed(rows: Observed, how: object) -> Observed:
     else:
         size = _lengths(rows, z)
         usual = np.median(size[rows.row_counts > 0]) if rows.nnz else 1.0
-        index = np.repeat(np.arange(rows.shape[0]), rows.row_counts)
-        z /= np.maximum(1.0, size / (usual or 1.0))[index]
+        z /= np.maximum(1.0, size / (usual or 1.0))[rows.row_numbers]
     return rows.with_values(z * spread[rows.indices] + middle[rows.indices])
 
 
 def _lengths(rows: Observed, z: _Floats) -> _Floats:
     """Root mean square (n,) of the observed entries z of every row, by its largest: squares of 1e200 would overflow."""
-    index = np.repeat(np.arange(rows.shape[0]), rows.row_counts)
+    index = rows.row_numbers
     if len(far := np.flatnonzero(~np.isfinite(z))):
         row, column = int(index[far[0]]), int(rows.indices[far[0]])
         raise ValueError(

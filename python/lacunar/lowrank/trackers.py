@@ -524,8 +524,8 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         check_is_fitted(self)
         rows = self._check_rows(X)
         found = self._coded(rows, self._coding(), left=True)
-        index = np.repeat(np.arange(rows.shape[0]), rows.row_counts)
-        size = np.bincount(index, np.square(rows.values, dtype=np.float64), minlength=rows.shape[0]).astype(np.float64)
+        squares = np.square(rows.values, dtype=np.float64)
+        size = np.bincount(rows.row_numbers, squares, minlength=rows.shape[0]).astype(np.float64)
         return np.divide(found.left, size, out=np.zeros_like(size), where=size > 0)
 
 

@@ -445,6 +445,11 @@ class Observed:
         """Observed entries of each row, shape (n,)."""
         return np.diff(self.indptr)
 
+    @property
+    def row_numbers(self) -> NDArray[np.int64]:
+        """Row of each observed entry, shape (nnz,)."""
+        return np.repeat(np.arange(self.shape[0]), self.row_counts)
+
     @cached_property
     def _columns(self) -> Columns:
         arrays = _core.column_view(self.indptr, self.indices, self.shape[1])
@@ -625,7 +630,7 @@ class Observed:
         array : ndarray of shape (n, d)
         """
         dense = np.full(self.shape, np.nan, dtype=self.dtype)
-        dense[np.repeat(np.arange(self.shape[0]), self.row_counts), self.indices] = self.values
+        dense[self.row_numbers, self.indices] = self.values
         return dense
 
     def save(self, path: str | os.PathLike[str], *, precision: Precision = "lossless") -> None:

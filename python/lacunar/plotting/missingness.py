@@ -144,7 +144,7 @@ def _row_order(table: Observed) -> NDArray[np.intp]:
     if n * d > _PATTERNS:
         return np.argsort(-table.row_counts, kind="stable")
     seen = np.zeros((n, d), bool)
-    seen[np.repeat(np.arange(n), table.row_counts), table.indices] = True
+    seen[table.row_numbers, table.indices] = True
     keys = [seen[:, j] for j in np.argsort(-seen.mean(axis=0), kind="stable")] if n else []
     return np.lexsort([*keys, table.row_counts])[::-1]
 
