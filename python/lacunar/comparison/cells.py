@@ -10,16 +10,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MISSING = frozenset({"", "na", "nan", "n/a", "#n/a", "null", "none", "?", "."})  # in any case
-_MARKS = [
-    (".", ""),
-    (",", ""),
-    (".", ","),
-    (",", "."),
-    (".", " "),
-    (",", " "),
-    (".", "'"),
-    (",", "'"),
-]  # decimal, thousands
+# Decimal mark, and what separates thousands.
+_MARKS = [(".", ""), (",", ""), (".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'")]
 _BLANKS = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "'", "\u2212": "-"})
 _WORDS = 5  # different words that a column of numbers or dates may hold, and are missing then
 _LEVELS = 10  # different numbers at least, for it

@@ -204,6 +204,12 @@ class Comparison:
             len(values), sum(r.unconverged for r in mine), mark=mark,
         )  # fmt: skip
 
+    def mark_of(self, score: Score) -> str:
+        """Why a learner was cut, or how it compares with the best: the last column of the table at the shell and in the report."""
+        best = "lowest" if self.metric.lower else "highest"
+        marks = {"best": best, "tied": "not distinguishable", "open": "too few splits to tell"}
+        return score.cut or marks.get(score.mark, "")
+
     @property
     def best(self) -> int:
         """Number of the best learner. Raises UserError where none finished."""
@@ -212,7 +218,7 @@ class Comparison:
             raise UserError(
                 "no learner finished, so there is no best one. Raise --time-limit, or look at the failures in the table."
             )
-        return next(k for k, learner in enumerate(self.learners) if learner is first.learner)
+        return self.learners.index(first.learner)
 
     @cached_property
     def best_model_(self) -> TableModel:
@@ -232,7 +238,7 @@ class Comparison:
                 {
                     "learner": s.learner.name, self.metric.name: s.mean, "worse by": s.difference, "±": s.half_width,
                     self.second.name: s.second, "fit seconds": s.fit_seconds, "predict seconds": s.predict_seconds, "splits": s.splits,
-                    "remark": s.failure or s.cut or {"best": "best", "tied": "as good, as far as can be told", "open": "too few splits to tell"}.get(s.mark, ""),
+                    "remark": s.failure or self.mark_of(s),
                 }
                 for s in self.scores()
             ]

@@ -15,7 +15,6 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from lacunar._random import generator
 from lacunar.comparison.cells import cut, pandas_module
 from lacunar.comparison.comparison import Comparison
-from lacunar.comparison.problem import Problem
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 _REPEATS, _ROWS = 3, 150
 _SECONDS = 6.0  # of the processor, after which no more columns are looked at
 _REPORT_ROWS, _REPORT_COLUMNS = 400, 12
-
-_Predict = Callable[["pd.DataFrame"], NDArray[np.float64]]
 
 
 @threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]  # threads of small predictions wait for one another longer than they work
@@ -119,7 +116,8 @@ def of_missing(comparison: Comparison) -> tuple[list[str], list[list[str]]] | No
             report = missingness_report(problem.frame.iloc[rows][columns], y, deltas=(0.0,))
     except ValueError:
         return None
-    heading = ["column", "missing", "foreseen by other columns (AUC)", *([_shift_of(problem)] if y is not None else [])]
+    shift = f"share of {cut(problem.classes[1], 16)} where missing" if problem.classes else "target where missing"
+    heading = ["column", "missing", "foreseen by other columns (AUC)", *([shift] if y is not None else [])]
     lines = []
     for j, name in enumerate(columns):
         line = [str(name), f"{share[name]:.0%}", _with_p(report.auc[j], report.auc_p_value[j], "{:.2f}")]
@@ -129,20 +127,16 @@ def of_missing(comparison: Comparison) -> tuple[list[str], list[list[str]]] | No
     return heading, lines
 
 
-def _shift_of(problem: Problem) -> str:
-    return f"share of {cut(problem.classes[1], 16)} where missing" if problem.classes else "target where missing"
-
-
 def _with_p(value: float, p: float, form: str) -> str:
     return "" if not np.isfinite(value) else form.format(value) + (" *" if p < 0.05 else "")
 
 
-def of_classes(comparison: Comparison, most: int = 30) -> tuple[list[str], list[list[str]]] | None:
+def of_classes(comparison: Comparison) -> tuple[list[str], list[list[str]]] | None:
     """Heading and rows: for every class how many rows it has, and how many of them and of the rows predicted so are right."""
     if comparison.problem.task != "classification":
         return None
     y, predicted, _ = comparison.held_out(comparison.best)
-    classes = sorted(comparison.problem.classes, key=lambda label: -int(np.sum(comparison.problem.y == label)))[:most]
+    classes = sorted(comparison.problem.classes, key=lambda label: -int(np.sum(comparison.problem.y == label)))
     precision, recall, _, _ = precision_recall_fscore_support(y, predicted, labels=classes, zero_division=np.nan)
     rows = [
         [label, f"{int(np.sum(comparison.problem.y == label)):,}", _share(recall[k]), _share(precision[k])]

@@ -53,10 +53,14 @@ def _auc(y: NDArray[Any], proba: _Floats, classes: list[str]) -> float:
     return float(np.mean([metrics.roc_auc_score(flags[:, k], proba[:, k]) for k in told])) if told else np.nan
 
 
+def _balanced_error(y: NDArray[Any], predicted: NDArray[Any]) -> float:
+    return 1 - float(metrics.recall_score(y, predicted, labels=np.unique(y), average="macro"))
+
+
 METRICS: dict[str, dict[str, Metric]] = {
     "classification": {
         "error": Metric("error rate", True, _of_labels(lambda y, p: np.mean(y != p))),
-        "balanced-error": Metric("balanced error", True, _of_labels(lambda y, p: 1 - _balanced(y, p))),
+        "balanced-error": Metric("balanced error", True, _of_labels(_balanced_error)),
         "log-loss": Metric("log loss", True, _of_chances(_log_loss)),
         "brier": Metric("Brier score", True, _of_chances(_brier)),
         "auc": Metric("AUC", False, _of_chances(_auc)),
@@ -68,10 +72,6 @@ METRICS: dict[str, dict[str, Metric]] = {
     },
 }
 _SECOND = {"classification": ("auc", "log-loss"), "regression": ("r2", "r2")}  # of two classes, of more
-
-
-def _balanced(y: NDArray[Any], predicted: NDArray[Any]) -> float:
-    return float(metrics.recall_score(y, predicted, labels=np.unique(y), average="macro"))
 
 
 def chosen(task: str, wish: str | None, n_classes: int) -> tuple[Metric, Metric]:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from lacunar.comparison.cells import UserError, counted, cut, listed, pandas_module
 from lacunar.comparison.learners import ALSO, Learner, learner_named
-from lacunar.comparison.problem import Problem, as_frame, as_text
+from lacunar.comparison.problem import Problem, as_frame, as_text, values_of
 from lacunar.encode import TableEncoder
 
 if TYPE_CHECKING:
@@ -100,7 +100,8 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
     def _ask(self, verb: str, X: Any, *more: Any) -> Any:
         model = self.fitted()
         if not hasattr(model, verb):
-            raise UserError(f"{self._name()} has no {verb}. Fit a model with --learner lacunar, which has.")
+            name = getattr(self, "learner_", None) or type(self.estimator).__name__
+            raise UserError(f"{name} has no {verb}. Fit a model with --learner lacunar, which has.")
         frame, notes = fitted_columns(X, "the table", self.encoder_)
         for note in notes:
             warnings.warn(note, UserWarning, stacklevel=3)
@@ -110,9 +111,6 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
             )
         except ValueError as error:
             raise UserError(f"the table: {error}") from None
-
-    def _name(self) -> str:
-        return getattr(self, "learner_", None) or type(self.estimator).__name__
 
     def _check_loaded(self) -> None:
         """Refuse a model file whose parts do not fit together."""
@@ -174,19 +172,13 @@ def fitted_columns(data: Any, source: str, encoder: TableEncoder) -> tuple[pd.Da
         if name not in frame or kind == "dropped":
             columns[name] = np.full(len(frame), np.nan)
         elif known is not None:
-            columns[name] = _categories(frame[name])
+            columns[name] = np.array(as_text(values_of(frame[name])), dtype=object)
             new = sorted(set(columns[name]) - {"", *known})
             if new:
                 notes.append(f"{cut(name)}: unseen categories taken as missing: {listed(new, 5)}")
         else:
             columns[name] = _readable(frame[name], kind, notes)
     return pd.DataFrame(columns, columns=[*wanted]), notes
-
-
-def _categories(column: pd.Series[Any]) -> NDArray[np.object_]:
-    if column.dtype.kind in "iuf":
-        return np.array(as_text(column.to_numpy(np.float64, na_value=np.nan)), dtype=object)
-    return np.array(["" if lost else str(cell) for cell, lost in zip(column, column.isna(), strict=True)], dtype=object)
 
 
 def _readable(column: pd.Series[Any], kind: str, notes: list[str]) -> Any:

@@ -98,7 +98,7 @@ def load_problem(
     notes.append(f"Target: {cut(name)} ({why}).")
     left_out = named_columns(drop, names, table.source, "--drop")
     kept = named_columns(use, names, table.source, "--use")
-    frame, y = table.frame.drop(columns=list({name, *left_out})), _values(table.frame[name])
+    frame, y = table.frame.drop(columns=list({name, *left_out})), values_of(table.frame[name])
     frame, y = _labelled(frame, y, name, table.source, notes)
     _refuse_infinity(y, name, table.source)
     guessed, reason = guess_task(y)
@@ -190,7 +190,7 @@ def _known(wish: str, names: list[str], source: str, option: str) -> str:
     return wish
 
 
-def _values(column: pd.Series[Any]) -> NDArray[Any]:
+def values_of(column: pd.Series[Any]) -> NDArray[Any]:
     """Values (n,): numbers (float64, NaN where missing), or text (objects, "" where missing)."""
     if column.dtype.kind in "iuf":
         return np.asarray(column.to_numpy(np.float64, na_value=np.nan))

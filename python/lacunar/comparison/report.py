@@ -23,7 +23,7 @@ from lacunar.comparison.cells import counted, cut, visible
 from lacunar.comparison.comparison import Comparison, Score
 from lacunar.comparison.explain import importance, of_classes, of_missing
 from lacunar.comparison.reading import write_whole
-from lacunar.comparison.words import caveats, cells, headings, mark_of, measured, number, summary
+from lacunar.comparison.words import caveats, cells, headings, measured, number, summary
 from lacunar.plotting import CoverageDisplay, ImportanceDisplay, MissingnessDisplay, ScoresDisplay
 
 _SHOWN = 5  # learners in pictures with a line for each
@@ -112,7 +112,7 @@ def _row(comparison: Comparison, score: Score) -> str:
         return f'<tr class="failed">{name}<td colspan="{width}">failed: {shown(score.failure)}</td></tr>'
     numbers = "".join(f"<td>{shown(cell)}</td>" for cell in cells(comparison, score))
     kind = f"{score.mark} {'ours' if score.learner.ours else ''}".strip()
-    return f'<tr class="{kind}">{name}{numbers}<td class="mark">{shown(mark_of(comparison, score))}</td></tr>'
+    return f'<tr class="{kind}">{name}{numbers}<td class="mark">{shown(comparison.mark_of(score))}</td></tr>'
 
 
 def _table(caption: str, table: Table) -> str:
@@ -221,8 +221,8 @@ def _by_missing(comparison: Comparison, scores: list[Score]) -> str | None:
     gone = comparison.problem.frame.isna().sum(axis=1).to_numpy()
     if np.ptp(gone) == 0:
         return None
-    d, place = comparison.problem.frame.shape[1], {id(learner): k for k, learner in enumerate(comparison.learners)}
-    losses = {s.learner.name: comparison.row_losses(place[id(s.learner)]) for s in scores[:_SHOWN]}
+    d = comparison.problem.frame.shape[1]
+    losses = {s.learner.name: comparison.row_losses(comparison.learners.index(s.learner)) for s in scores[:_SHOWN]}
     measure = "error rate" if comparison.problem.task == "classification" else "RMSE"
     display = CoverageDisplay(1 - gone / d, losses, measure, strong=[s.learner.name for s in scores if s.learner.ours])
     display.plot(_axes(3.8))
@@ -259,12 +259,11 @@ def _calibration(comparison: Comparison, scores: list[Score]) -> str | None:
 
     if comparison.problem.task != "classification":
         return None
-    place = {id(learner): k for k, learner in enumerate(comparison.learners)}
     ax = _axes(4.2)
     rows: list[list[str]] = []
     ax.plot([0, 1], [0, 1], color="#52606d", linewidth=0.8, linestyle="--")
     for score in scores[:_SHOWN]:
-        y, _, proba = comparison.held_out(place[id(score.learner)])
+        y, _, proba = comparison.held_out(comparison.learners.index(score.learner))
         if proba is None:
             continue
         top = proba.argmax(axis=1)

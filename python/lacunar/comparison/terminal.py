@@ -12,7 +12,7 @@ from lacunar.comparison.cells import UserError, visible
 from lacunar.comparison.comparison import Comparison, Run, evaluate
 from lacunar.comparison.learners import Learner, learner_named, learners
 from lacunar.comparison.problem import Problem, load_problem
-from lacunar.comparison.words import caveats, cells, duration, headings, mark_of, summary
+from lacunar.comparison.words import caveats, cells, duration, headings, summary
 
 TIME_LIMIT = 120.0  # seconds
 _Start = Callable[[int, int, float | None], None]
@@ -200,7 +200,7 @@ def print_table(comparison: Comparison) -> None:
             continue
         sign = {"best": "* ", "tied": "= ", "open": "? "}.get(score.mark, "")
         style = "bold" if score.mark == "best" else ""
-        table.add_row(learner, *cells(comparison, score), Text(sign + mark_of(comparison, score)), style=style)
+        table.add_row(learner, *cells(comparison, score), Text(sign + comparison.mark_of(score)), style=style)
     console.print(table)
     console.print()
     for line in [summary(comparison, scores), *caveats(comparison, scores)]:

@@ -112,14 +112,6 @@ def cells(comparison: Comparison, score: Score) -> list[str]:
     return [number(comparison, score.mean), worse, second, seconds(score.fit_seconds), seconds(score.predict_seconds)]
 
 
-def mark_of(comparison: Comparison, score: Score) -> str:
-    """What the last column says."""
-    best = "lowest" if comparison.metric.lower else "highest"
-    return score.cut or {"best": best, "tied": "not distinguishable", "open": "too few splits to tell"}.get(
-        score.mark, ""
-    )
-
-
 def seconds(value: float) -> str:
     """A time a person reads at a glance."""
     return "" if np.isnan(value) else f"{1000 * value:.0f} ms" if value < 0.9995 else f"{value:.1f} s"
