@@ -34,7 +34,14 @@ from lacunar.baselines.continuation import (
 )
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
-from lacunar.observed.door import TakesMissing, check_partial_labels, check_partial_targets, in_container, validate_X
+from lacunar.observed.door import (
+    TakesMissing,
+    check_partial_labels,
+    check_partial_targets,
+    in_container,
+    require_y,
+    validate_X,
+)
 from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Array, Flag, Number, Rule, floats
 
 _Floats = NDArray[np.float64]
@@ -116,10 +123,7 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
 
     def _table(self, X: Any, y: Any) -> Observed:
         """Rows of `fit`."""
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass NaN for unlabelled rows."
-            )
+        require_y(self, y, "Pass NaN for unlabelled rows.")
         return validate_X(self, X, reset=True, sparse_missing=self.sparse_missing)
 
     def _complete(self, table: Observed, labels: _Floats, hide: NDArray[np.bool_] | None, score: Score) -> _Floats:
@@ -607,7 +611,6 @@ class MatrixCompletionRegressor(RegressorMixin, _MatrixCompletion):  # type: ign
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
-        tags.target_tags.single_output = True
         return tags
 
 

@@ -32,7 +32,7 @@ from lacunar.completion.model import Model, Pairs, Trials
 from lacunar.completion.pool import PoolModel
 from lacunar.completion.side import SideInformation
 from lacunar.observed.batches import labelled, one_pass
-from lacunar.observed.door import read_id, read_ids, read_labels, read_pairs
+from lacunar.observed.door import read_id, read_ids, read_labels, read_pairs, require_y
 
 Floats = NDArray[np.float64]
 LEARNED = ("_engine", "state_", "classes_", "settled_", "seed_")
@@ -203,8 +203,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         pairs = read_pairs(X)
         if not pairs[0]:
             raise ValueError("X must hold at least one pair; got none (0 samples). Pass observations.")
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        require_y(self, y, "Pass one label a pair.")
         for name in LEARNED:
             self.__dict__.pop(name, None)
         self._learn(*pairs, y, None, values=False)
@@ -511,7 +510,8 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         ValueError
             An id without a vertex, where `unseen` or the side information gives it none.
         """
-        return self._shaped(self._decide_one(row, col))
+        scores = self._decide_one(row, col)
+        return float(scores[0]) if len(scores) == 1 else scores
 
     def _decide_one(self, row: Hashable, col: Hashable) -> Floats:
         """y_bar of every task, (L,); the experts' scores are kept for the `learn_one` that may follow."""
@@ -616,10 +616,6 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             return model.ranking(pairs, "prior")
 
     # -- from scores to predictions ----------------------------------------------------------------------------------
-
-    def _shaped(self, scores: Floats) -> Any:
-        """Scores (L,) as a number where there is one task."""
-        return float(scores[0]) if len(scores) == 1 else scores
 
     def _signs(self, scores: Floats, first: int) -> Floats:
         """Predicted signs of scores (n, L) answered as trials first, first + 1, ...; a score of 0 is positive."""

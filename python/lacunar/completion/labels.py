@@ -137,19 +137,10 @@ def class_probabilities(reached: Floats) -> Floats:
     return made
 
 
-def log_losses(probability: Floats, y: Floats) -> Floats:
-    """-log P(y), shape (n,), of labels +-1; a probability of 0 costs what 1e-15 costs."""
-    right = np.where(y > 0, probability, 1.0 - probability)
-    made: Floats = -np.log(np.maximum(right, 1e-15))
-    return made
-
-
 def mean_log_loss(reached: Floats, signs: Floats) -> float:
-    """Mean of -log P(class) of labels as signs (n, L); 0 for no trial."""
+    """Mean of -log P(class) of labels as signs (n, L), where 0 costs what 1e-15 costs; 0 for no trial."""
     if not len(signs):
         return 0.0
-    if signs.shape[1] == 1:
-        return float(log_losses(reached[:, 0], signs[:, 0]).mean())
     each = class_probabilities(reached)[np.arange(len(signs)), (signs > 0).sum(axis=1)]
     return float(-np.log(np.maximum(each, 1e-15)).mean())
 

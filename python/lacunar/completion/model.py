@@ -88,11 +88,6 @@ class OnlineLogistic:
         self.gamma = gamma
         self.values = [START_SLOPE, 0.0, PRIOR[0], 0.0, PRIOR[1]]
 
-    def probability(self, y_bar: float) -> float:
-        """P(y = 1) for one score."""
-        slope, offset = self.values[:2]
-        return _sigmoid(slope * self._unit(y_bar) + offset)
-
     def probabilities(self, y_bar: Floats) -> Floats:
         """P(y = 1) for scores (n,)."""
         slope, offset = self.values[:2]
@@ -103,7 +98,7 @@ class OnlineLogistic:
     def learn(self, y_bar: float, y: float) -> float:
         """The probability before the step, after which (y_bar, y = +-1) is learned."""
         a, b, haa, hab, hbb = self.values
-        u = self._unit(y_bar)
+        u = min(max(y_bar / self.gamma, -CLIP), CLIP)
         p = _sigmoid(a * u + b)
         keep, w = 0.5 ** (1.0 / HALF_LIFE), max(p * (1.0 - p), 1e-3)
         # The prior is not discounted: the curvature cannot fade away while only one label comes.
@@ -121,9 +116,6 @@ class OnlineLogistic:
         """`learn` one after the other: probabilities (n,) before each step."""
         pairs = zip(y_bar.tolist(), y.tolist(), strict=True)
         return np.array([self.learn(score, label) for score, label in pairs])
-
-    def _unit(self, y_bar: float) -> float:
-        return min(max(y_bar / self.gamma, -CLIP), CLIP)
 
 
 def _sigmoid(x: float) -> float:

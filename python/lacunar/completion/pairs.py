@@ -179,14 +179,10 @@ def table_pairs(
     if shuffle:
         order = generator(random_state).permutation(len(values))
         rows, cols, values = rows[order], cols[order], values[order]
-    return (_names(getattr(table, "index", None), rows), _names(_column_names(table), cols)), values
-
-
-def _column_names(table: Any) -> Any:
-    """Of a pandas or polars frame, or an Arrow table; None for what has none."""
-    if isinstance(table, Observed):
-        return None
-    return getattr(table, "column_names", getattr(table, "columns", None))
+    # Of a pandas or polars frame, or an Arrow table. `columns` of an Observed are its entries by column.
+    plain = isinstance(table, Observed)
+    column_names = None if plain else getattr(table, "column_names", getattr(table, "columns", None))
+    return (_names(getattr(table, "index", None), rows), _names(column_names, cols)), values
 
 
 def _names(names: Any, numbers: NDArray[Any]) -> NDArray[Any]:

@@ -276,12 +276,12 @@ def square_names(matrix: Any, what: str) -> list[Hashable] | None:
     return names
 
 
-def check_weight(value: Any, name: str, *, low: float = 0.0, high: float = 1.0) -> float:
-    """A finite number in [low, high]."""
+def check_weight(value: Any, name: str, *, high: float = 1.0) -> float:
+    """A finite number in [0, high]."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise TypeError(f"{name} must be a number; got {type(value).__name__} {shown(value)}.")
-    if not low <= value <= high:
-        wish = f"from {low:g} to {high:g}" if np.isfinite(high) else f"finite and at least {low:g}"
+    if not 0 <= value <= high:
+        wish = f"from 0 to {high:g}" if np.isfinite(high) else "finite and at least 0"
         raise ValueError(f"{name} must be {wish}; got {value}.")
     if not np.isfinite(value):
         raise ValueError(f"{name} must be finite; got {value}.")

@@ -78,7 +78,9 @@ def check_together(options: Any, step: Any, d: Any) -> None:
             f"horizon must be a number of trials or (trials, rows, columns), whole numbers of at least 1; got {plan!r}."
         )
     blocks = options.blocks
-    if isinstance(blocks, tuple) and not (len(blocks) == 2 and all(_is_part(part) for part in blocks)):
+    if isinstance(blocks, tuple) and not (
+        len(blocks) == 2 and all(part >= 1 if _is_count(part) else np.ndim(part) == 1 for part in blocks)
+    ):
         raise ValueError(f"blocks must be (k, l) or (row_classes, col_classes); got {blocks!r}.")
     if blocks is None and options.gamma == "theory":
         raise ValueError("blocks must be given for gamma='theory'; got None. Pass the number k of blocks, or (k, l).")
@@ -94,10 +96,6 @@ def _blocks(blocks: Any) -> tuple[int, int]:
         blocks = (blocks, blocks)
     k, m = (1 if part is None else part if _is_count(part) else len(np.unique(part)) for part in blocks)
     return (int(k), int(m))
-
-
-def _is_part(part: Any) -> bool:
-    return part >= 1 if _is_count(part) else np.ndim(part) == 1
 
 
 def _is_count(part: Any) -> bool:

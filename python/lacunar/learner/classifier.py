@@ -21,7 +21,7 @@ from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.members import Lesson
 from lacunar.learner.targets import TargetCodes
 from lacunar.learner.views import View
-from lacunar.observed.door import SparseMissing, check_partial_labels, check_target
+from lacunar.observed.door import SparseMissing, check_partial_labels, check_target, require_y
 from lacunar.observed.rules import Instance, Optional, Rule, floats
 from lacunar.uncertainty.spread import check_level, conformal
 
@@ -177,10 +177,7 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
         self : LacunarClassifier
         """
         deadline = self._deadline()
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass one label a row."
-            )
+        require_y(self, y, "Pass one label a row.")
         table = Table.of(X)
         labels, known = check_partial_labels(y)
         check_consistent_length(table.X, labels)

@@ -16,7 +16,7 @@ from lacunar.learner.base import LacunarBase, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.targets import TargetCodes
 from lacunar.learner.views import View
-from lacunar.observed.door import SparseMissing, check_partial_targets, check_target
+from lacunar.observed.door import SparseMissing, check_partial_targets, check_target, require_y
 from lacunar.observed.rules import Array, Flag, Instance, Items, Optional, Rule, floats
 from lacunar.uncertainty.spread import Spread, check_level
 
@@ -155,10 +155,7 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
         self : LacunarRegressor
         """
         deadline = self._deadline()
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass one number a row."
-            )
+        require_y(self, y, "Pass one number a row.")
         table, given = Table.of(X), check_partial_targets(y, flatten=True)
         check_consistent_length(table.X, given)
         self.flat_ = given.ndim == 1

@@ -19,7 +19,7 @@ from lacunar.lowrank.posterior import LowRankPosterior, fold_ridge
 from lacunar.lowrank.regression import Residuals, fit_variances
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
-from lacunar.observed.door import TakesMissing, check_numbers, check_partial_targets, validate_X
+from lacunar.observed.door import TakesMissing, check_numbers, check_partial_targets, require_y, validate_X
 from lacunar.observed.rules import COLUMNS, COUNT, Flag, Instance, Rule, floats
 
 _Floats = NDArray[np.float64]
@@ -186,10 +186,7 @@ class GaussianRegressor(RegressorMixin, TakesMissing):  # type: ignore[misc]
         return self
 
     def _checked(self, y: Any, table: Observed) -> _Floats:
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass NaN for unlabelled rows."
-            )
+        require_y(self, y, "Pass NaN for unlabelled rows.")
         labels = check_partial_targets(y)
         check_consistent_length(table, labels)
         self.one_target_ = labels.ndim == 1
@@ -360,7 +357,6 @@ class GaussianRegressor(RegressorMixin, TakesMissing):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
-        tags.target_tags.single_output = True
         return tags
 
 

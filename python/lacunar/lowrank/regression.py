@@ -22,7 +22,7 @@ from lacunar.lowrank.labels import Alpha, fit_labels
 from lacunar.lowrank.parts import Parts, fit_columns_over, in_parts, row_blocks
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, scale_columns
-from lacunar.observed.door import ScoresFiles, check_numbers, check_partial_targets
+from lacunar.observed.door import ScoresFiles, check_numbers, check_partial_targets, require_y
 from lacunar.observed.rules import COLUMNS, COUNT, Array, Flag, Number, OneOrMany, Rule, floats
 from lacunar.observed.stored import over_files
 
@@ -126,10 +126,7 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
 
     def _check_labels(self, y: Any, rows: Observed) -> tuple[_Floats, bool]:
         """Labels (n, targets), NaN where unknown, and whether there was one column."""
-        if y is None:
-            raise ValueError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None. Pass NaN for unlabelled rows."
-            )
+        require_y(self, y, "Pass NaN for unlabelled rows.")
         labels = check_partial_targets(y, all_unknown=True, flatten=not get_tags(self).target_tags.multi_output)
         check_consistent_length(rows, labels)
         return labels.reshape(len(labels), -1), labels.ndim == 1
@@ -292,7 +289,6 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
-        tags.target_tags.single_output = True
         return tags
 
 

@@ -217,14 +217,17 @@ def validate_X_y(
     multi_output: bool = False,
 ) -> tuple[Observed, NDArray[Any]]:
     """X as in `validate_X` and y of the same length without missing values."""
-    if y is None:
-        raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None. Pass one label for every row."
-        )
+    require_y(estimator, y, "Pass one label for every row.")
     table = validate_X(estimator, X, reset=reset, sparse_missing=sparse_missing)
     target = check_target(y, y_numeric=y_numeric, multi_output=multi_output)
     check_consistent_length(table, target)
     return table, target
+
+
+def require_y(estimator: Any, y: Any, remedy: str) -> None:
+    """Refuses None, in the words that scikit-learn's checks look for."""
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None. {remedy}")
 
 
 def check_target(y: Any, *, y_numeric: bool = False, multi_output: bool = False) -> NDArray[Any]:
