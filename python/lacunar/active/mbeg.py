@@ -122,7 +122,7 @@ class MBEG(Acquisition):
         self.costs = costs
         self.random_state = random_state
 
-    def _how(self, name: str) -> Any:
+    def _effective(self, name: str) -> Any:
         """A parameter, as printed or as it is."""
         return _PRINTED[name] if self.options == "paper" else getattr(self, name)
 
@@ -131,7 +131,7 @@ class MBEG(Acquisition):
             raise ValueError(
                 f"n_observed must be even: MBEG draws pairs; got {self.n_observed}. Use {self.n_observed - 1}, or ActivePOPCA for any."
             )
-        if "theory" in (self._how("eta"), self._how("alpha")) and self.horizon is None:
+        if "theory" in (self._effective("eta"), self._effective("alpha")) and self.horizon is None:
             raise ValueError("horizon must be the number of rows planned for 'theory'; got None. Pass horizon=m.")
         if self.options == "paper" and self.costs is not None:
             raise ValueError("costs must be None as printed; got others. Leave out options='paper'.")
@@ -144,12 +144,12 @@ class MBEG(Acquisition):
         self.share_ = self._share()
         self.W_ = np.eye(d) * (k / d)
         # Literal: log W plus the steps since; lazy: the plain sum of the estimates.
-        self.potential_ = np.zeros((d, d)) if self._how("lazy") else np.eye(d) * np.log(k / d)
+        self.potential_ = np.zeros((d, d)) if self._effective("lazy") else np.eye(d) * np.log(k / d)
         self.W_sum_, self.renewed_at_ = np.zeros((d, d)), 0
 
     def _share(self) -> float:
-        if self._how("alpha") != "theory":
-            return float(self._how("alpha"))
+        if self._effective("alpha") != "theory":
+            return float(self._effective("alpha"))
         wanted = self._theory(self.horizon) * self.n_features**2
         if wanted > 0.5:
             d, r = self.n_features, self.n_observed
@@ -169,14 +169,14 @@ class MBEG(Acquisition):
 
     def _step(self) -> float:
         """eta for the rows told so far."""
-        if self._how("eta") == "theory":
+        if self._effective("eta") == "theory":
             return self._theory(self.horizon)
-        if self._how("eta") == "anytime":
+        if self._effective("eta") == "anytime":
             return _ANYTIME * self._theory(max(self.n_told_, 1))
-        return float(self._how("eta"))
+        return float(self._effective("eta"))
 
     def _rows_in_force(self) -> int:
-        return self.renewed_at_ + self.refresh - self.n_told_ if self._how("lazy") else 1
+        return self.renewed_at_ + self.refresh - self.n_told_ if self._effective("lazy") else 1
 
     def _laws(self) -> tuple[Floats, Floats]:
         """Strong and weak law (d,) of an attribute: diag(W) / k and uniform, tilted by 1 / sqrt(cost)."""
@@ -195,7 +195,7 @@ class MBEG(Acquisition):
         strong, weak = self._laws()
         s = np.where(rng.random((n, h)) < self.share_, _drawn_by(weak, rng, (n, h)), _drawn_by(strong, rng, (n, h)))
         q = _drawn_by(weak, rng, (n, h))
-        if self._how("pairs") == "all":
+        if self._effective("pairs") == "all":
             mixed = (1 - self.share_) * strong + self.share_ * weak
             drawn = np.concatenate([s, q], axis=1)
             one, two = (drawn[:, side] for side in np.triu_indices(self.n_observed, 1))
@@ -209,12 +209,16 @@ class MBEG(Acquisition):
     def _learn(self, drawn: Ints, probability: Floats, values: Floats) -> None:
         """Equation (8), averaged over the pairs of a row, or the sum over all pairs by what is expected: O(r^2) a row."""
         r = drawn.shape[1]
-        one, two = np.triu_indices(r, 1) if self._how("pairs") == "all" else (np.arange(0, r, 2), np.arange(1, r, 2))
+        one, two = (
+            np.triu_indices(r, 1) if self._effective("pairs") == "all" else (np.arange(0, r, 2), np.arange(1, r, 2))
+        )
         products = values[:, one] * values[:, two]
         told = ~np.isnan(products)
-        share = (len(one) if self._how("pairs") == "all" else 0.5) / np.maximum(told.sum(axis=1, keepdims=True), 1)
+        share = (len(one) if self._effective("pairs") == "all" else 0.5) / np.maximum(
+            told.sum(axis=1, keepdims=True), 1
+        )
         part = np.where(told, products, 0.0) * share / probability
-        if not self._how("lazy"):
+        if not self._effective("lazy"):
             self.n_told_ += 1  # the step of row i is that of i rows
             part = part * self._step()
             self.n_told_ -= 1
@@ -225,25 +229,25 @@ class MBEG(Acquisition):
         return [*super()._sums(), self.potential_]
 
     def _told(self) -> None:
-        if self._rows_in_force() <= 0 or not self._how("lazy"):
+        if self._rows_in_force() <= 0 or not self._effective("lazy"):
             self._renew()
 
     def _renew(self) -> None:
         """Equation (6), in logarithms throughout: O(d^3)."""
         self.W_sum_ = self.W_sum_ + (self.n_told_ - self.renewed_at_) * self.W_
         self.renewed_at_ = self.n_told_
-        logs, V = np.linalg.eigh(self._step() * self.potential_ if self._how("lazy") else self.potential_)
+        logs, V = np.linalg.eigh(self._step() * self.potential_ if self._effective("lazy") else self.potential_)
         logs = project_logs(logs, self.n_components)
         self.W_ = (V * np.exp(logs)) @ V.T
-        if not self._how("lazy"):
+        if not self._effective("lazy"):
             self.potential_ = (V * logs) @ V.T
 
     def _found(self) -> ActiveSubspace:
         k, C = self.n_components, second_moment(self.state_)
         average = (self.W_sum_ + (self.n_told_ - self.renewed_at_) * self.W_) / self.n_told_
-        if self._how("output") == "erm":
+        if self._effective("output") == "erm":
             basis = leading(C, k)
-        elif self._how("output") == "sampled":
+        elif self._effective("output") == "sampled":
             lam, V = np.linalg.eigh(average)
             terms = decompose(np.clip(lam, 0, 1) * (k / np.clip(lam, 0, 1).sum()), k)
             chosen = generator_at(self.output_rng_).choice(len(terms), p=[beta for beta, _ in terms])

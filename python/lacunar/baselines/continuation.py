@@ -134,11 +134,6 @@ class Factored(NamedTuple):
         """Sum of products of the entries. O((n + D) r^2)."""
         return float(np.sum((self.left.T @ other.left) * (self.right.T @ other.right)))
 
-    def distance(self, other: Factored) -> float:
-        """Frobenius norm of the difference, to rounding of the norms themselves. O((n + D) r^2)."""
-        here, there = cores(self, other)
-        return float(np.linalg.norm(here - there))
-
     def beyond(self, before: Factored, share: float) -> Factored:
         """self + share (self - before); its `sizes` are those of self."""
         left = np.hstack([(1 + share) * self.left, -share * before.left])
@@ -393,7 +388,7 @@ def _change(before: Iterate, after: Iterate) -> float:
     squared = float(np.sum(before.matrix.sizes**2)) + float(np.sum(after.matrix.sizes**2))
     moved = float(np.sqrt(max(squared - 2 * before.matrix.inner(after.matrix), 0.0)))
     if moved < _RESOLVED * size:
-        moved = before.matrix.distance(after.matrix)
+        moved = float(np.linalg.norm(np.subtract(*cores(before.matrix, after.matrix))))
     shift, bias = (float(np.abs(b).max(initial=0.0)) for b in (after.bias - before.bias, before.bias))
     return max(moved / size, shift / max(bias, 1.0))
 

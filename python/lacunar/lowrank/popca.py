@@ -236,8 +236,8 @@ class POPCA(SubspaceModel):
         if isinstance(X, ObservedFile):
             return self._fit_parts(FileParts(X), goes_on=False)
         rows = self._check_rows(X, reset=True)
-        check_options(self._how, rows.shape[1])
-        return self._fit_over(Whole(rows if self._how.robust is None else tamed(rows, self._how.robust)))
+        check_options(self._effective, rows.shape[1])
+        return self._fit_over(Whole(rows if self._effective.robust is None else tamed(rows, self._effective.robust)))
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit_parts(self, parts: Any) -> POPCA:
@@ -261,13 +261,13 @@ class POPCA(SubspaceModel):
         return self._fit_parts(parts)
 
     def _fit_parts(self, parts: Parts, *, goes_on: bool = True) -> POPCA:
-        if self._how.robust is not None or self.n_components == "holdout":
+        if self._effective.robust is not None or self.n_components == "holdout":
             raise ValueError(
                 "rows in parts are known by sums, so robust must be None and n_components no 'holdout'; got "
-                f"{self._how.robust!r} and {self.n_components!r}. Change them, or use fit."
+                f"{self._effective.robust!r} and {self.n_components!r}. Change them, or use fit."
             )
         checked = parts.map(opened, clone(self))
-        check_options(self._how, adopt_columns(self, checked.each(attrgetter("columns"))))
+        check_options(self._effective, adopt_columns(self, checked.each(attrgetter("columns"))))
         return self._fit_over(checked.map(attrgetter("rows"), keep=False), goes_on=goes_on)
 
     def _fit_over(self, parts: Parts, *, goes_on: bool = True) -> POPCA:
@@ -275,14 +275,16 @@ class POPCA(SubspaceModel):
         rng, counts = generator(fixed_seed(self.random_state)), count(parts)
         check_seen(counts.n, self.unseen)
         d = len(counts.n)
-        probe = probe_rows(parts, counts, rng) if probed(self._how, d) else None
+        solver = self._effective.solver
+        may_be_free = solver == "matrix-free" or (solver == "auto" and d >= _LARGE)  # of tables, see `matrix_free`
+        probe = probe_rows(parts, counts, rng) if may_be_free else None
         for name in ("state_", "holdout_errors_"):
             self.__dict__.pop(name, None)
-        shift = counts.means if self._how.center else np.zeros(d)
+        shift = counts.means if self._effective.center else np.zeros(d)
         k: Any = self.n_components
         if k == "holdout" and isinstance(parts, Whole):
             k = self._held_out(parts.part, probe, rng)
-        if matrix_free(self._how, d, k, probe):
+        if matrix_free(self._effective, d, k, probe):
             model = self._without_table(parts.map(centred, shift), counts, int(k), probe, rng)
         else:
             # Cross sums take most of the time. About the means of all rows, or about 0 where nothing is centred, they cancel.
@@ -290,9 +292,9 @@ class POPCA(SubspaceModel):
             model = self._from_tables(sums if goes_on else sums._replace(A=np.zeros_like(sums.S)), shift, k)
             if goes_on:
                 self._keep(sums, shift)
-        if self._how.refine and refinable(model):
+        if self._effective.refine and refinable(model):
             table = parts.map(centred, shift, self.scale_)
-            model = refined(model, table, self._how.refine, centre=self._how.center, n_jobs=self.n_jobs)
+            model = refined(model, table, self._effective.refine, centre=self._effective.center, n_jobs=self.n_jobs)
         self._publish(model, shift)
         self.n_seen_per_feature_, self.n_samples_seen_ = counts.n, counts.m
         return self
@@ -300,7 +302,7 @@ class POPCA(SubspaceModel):
     def _without_table(self, table: Parts, counts: Counts, k: int, probe: Any, rng: np.random.Generator) -> Model:
         """The closed form of centred rows by products with them; sets the attributes that `_from_tables` sets."""
         C = self._implicit(table)
-        self.scale_ = scale_of(C.diagonal) if self._how.standardize else np.ones(len(C.rest))
+        self.scale_ = scale_of(C.diagonal) if self._effective.standardize else np.ones(len(C.rest))
         spectrum = free_spectrum(C.divided(self.scale_), k, rng)
         warn_dependent(probe)
         self._describe(probe, spectrum, expected=True)
@@ -312,7 +314,7 @@ class POPCA(SubspaceModel):
 
     def _moment(self) -> dict[str, Any]:
         """How second moments are taken."""
-        return {name: getattr(self._how, name) for name in ("center", "weights", "p", "pseudo_count")}
+        return {name: getattr(self._effective, name) for name in ("center", "weights", "p", "pseudo_count")}
 
     def _held_out(self, rows: Observed, probe: Any, rng: np.random.Generator) -> int:
         """The fewest components within a standard error of the best at imputing a tenth of the entries."""
@@ -320,14 +322,14 @@ class POPCA(SubspaceModel):
         most = max(min(_MOST_TRIED, d - 1), 1)
         hidden = rng.random(rows.nnz) < _HIDDEN
         seen = hide(rows, hidden)
-        mean = column_means(seen) if self._how.center else np.zeros(d)
-        if matrix_free(self._how, d, most, probe):
+        mean = column_means(seen) if self._effective.center else np.zeros(d)
+        if matrix_free(self._effective, d, most, probe):
             implicit = self._implicit(centred(seen, mean))
-            scale = scale_of(implicit.diagonal) if self._how.standardize else np.ones(d)
+            scale = scale_of(implicit.diagonal) if self._effective.standardize else np.ones(d)
             spectrum = free_spectrum(implicit.divided(scale), most, rng)
         else:
             C = covariance_of(pair_sums(seen, mean, self.n_jobs), **self._moment())
-            scale = scale_of(np.diag(C)) if self._how.standardize else np.ones(d)
+            scale = scale_of(np.diag(C)) if self._effective.standardize else np.ones(d)
             spectrum = dense_spectrum(C / np.outer(scale, scale), d)
         tables = [centred(each, mean, scale) for each in (rows, seen)]
         n = np.bincount(seen.indices, minlength=d)
@@ -424,17 +426,21 @@ class POPCA(SubspaceModel):
         first = not hasattr(self, "state_")
         rows = self._check_rows(X, reset=first)
         d = rows.shape[1]
-        check_options(self._how, d)
-        if self._how.solver == "auto" and d > _LARGEST_TABLE:
+        check_options(self._effective, d)
+        if self._effective.solver == "auto" and d > _LARGEST_TABLE:
             refuse_tables(d, "partial_fit and merge")
-        if self._how.robust is not None or self.n_components == "holdout" or self._how.solver == "matrix-free":
+        if (
+            self._effective.robust is not None
+            or self.n_components == "holdout"
+            or self._effective.solver == "matrix-free"
+        ):
             raise ValueError(
                 "partial_fit keeps sums, not rows, so robust must be None, n_components a number and solver not 'matrix-free'; "
-                f"got {self._how.robust!r}, {self.n_components!r} and {self._how.solver!r}. Change them, or use fit."
+                f"got {self._effective.robust!r}, {self.n_components!r} and {self._effective.solver!r}. Change them, or use fit."
             )
         about = check_shift(shift, d)
         if first:
-            about = about if about is not None else column_means(rows) if self._how.center else np.zeros(d)
+            about = about if about is not None else column_means(rows) if self._effective.center else np.zeros(d)
             self._keep(pair_sums(rows, about, self.n_jobs), about)
         else:
             sums, about = self._kept()
@@ -475,7 +481,7 @@ class POPCA(SubspaceModel):
         sums, shift = self._kept()
         n = np.diag(sums.N).copy()
         model = self._from_tables(sums, shift, self.n_components)
-        mean = shift + np.diag(sums.A) / np.maximum(n, 1) if self._how.center else np.zeros(len(n))
+        mean = shift + np.diag(sums.A) / np.maximum(n, 1) if self._effective.center else np.zeros(len(n))
         self._publish(model, mean)
         self.n_seen_per_feature_, self.n_samples_seen_ = n, sums.m
         warn_unseen(n)
@@ -483,18 +489,18 @@ class POPCA(SubspaceModel):
 
     def _covariance(self, sums: Sums, shift: _Floats) -> _Floats:
         """The covariance (d, d) that sums about a shift give; the second moment where not centred."""
-        about_zero = not self._how.center and shift.any()
+        about_zero = not self._effective.center and shift.any()
         return covariance_of(moved(sums, -shift) if about_zero else sums, **self._moment())
 
     def _from_tables(self, sums: Sums, shift: _Floats, n_components: Any) -> Model:
         """The closed form in standardised columns; sets `scale_`, `solver_`, `diagnostics_`, `total_variance_`."""
         C = self._covariance(sums, shift)
         d = len(C)
-        self.scale_ = scale_of(np.diag(C)) if self._how.standardize else np.ones(d)
+        self.scale_ = scale_of(np.diag(C)) if self._effective.standardize else np.ones(d)
         C = C / np.outer(self.scale_, self.scale_)
         k = number_of_components(n_components, C, sums.m)
         spectrum = dense_spectrum(C, k)
-        self._describe(probe_tables(sums), spectrum, expected=self._how.weights not in ("auto", "pairwise"))
+        self._describe(probe_tables(sums), spectrum, expected=self._effective.weights not in ("auto", "pairwise"))
         self.solver_ = "dense"
         return model_of(spectrum, k, np.diag(sums.N))
 
@@ -511,9 +517,9 @@ class POPCA(SubspaceModel):
         self.n_components_ = len(model.values)
 
     @property
-    def _how(self) -> Any:
+    def _effective(self) -> Any:
         """The parameters, or where `options="paper"` those that Algorithm 1 has; given weights are "known", with rates p."""
-        made = SimpleNamespace(p=None, **vars(self))
+        made = SimpleNamespace(p=None, **self.get_params(deep=False))
         if self.options == "paper":
             vars(made).update(_PRINTED)
         if not isinstance(self.weights, str):
@@ -526,7 +532,7 @@ class POPCA(SubspaceModel):
     def _coding(self, codes: Literal["ridge", "ls"] | None = None) -> Coding:
         model = self._model()
         unit = np.sqrt(np.maximum(model.values, 1e-300)) if self.whiten else np.ones(len(model.values))
-        if (codes or self._how.codes) == "ls":
+        if (codes or self._effective.codes) == "ls":
             return Coding(model.components, model.components.T, 0.0, unit=unit)
         size = np.sqrt(np.maximum(model.values - model.noise, 0.0))
         return Coding(model.components, model.basis(), model.noise, size, unit)
@@ -556,7 +562,7 @@ class POPCA(SubspaceModel):
         found = self._coded(self._check_rows(X), prior, inverse=True)
         diagonal = np.cumsum(np.arange(1, len(self.components_) + 1)) - 1
         std = np.sqrt(prior.ridge * found.inverse[:, diagonal]) * prior.size / prior.unit
-        Z = found.code * prior.size / prior.unit if self._how.codes == "ridge" else super().transform(X)
+        Z = found.code * prior.size / prior.unit if self._effective.codes == "ridge" else super().transform(X)
         return Z, std
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -640,7 +646,7 @@ def number_of_components(n_components: Any, C: _Floats, m: int) -> int:
     return min(int(np.searchsorted(share, float(n_components)) + 1), d)
 
 
-def matrix_free(model: Any, d: int, n_components: Any, probe: Probe | None) -> bool:
+def matrix_free(params: Any, d: int, n_components: Any, probe: Probe | None) -> bool:
     """Whether a POPCA goes without (d, d) tables: from 1,000 columns, where weights are of expected counts or may be.
 
     "auto" weights are, where columns are seen independently of each other (`probe`), or tables would be too large.
@@ -650,20 +656,15 @@ def matrix_free(model: Any, d: int, n_components: Any, probe: Probe | None) -> b
     ValueError
         When tables are needed and too large, and were not asked for by solver="dense".
     """
-    if model.solver != "auto":
-        return bool(model.solver == "matrix-free")
-    possible = isinstance(n_components, Integral) and n_components < d and model.weights != "pairwise"
+    if params.solver != "auto":
+        return bool(params.solver == "matrix-free")
+    possible = isinstance(n_components, Integral) and n_components < d and params.weights != "pairwise"
     if d > _LARGEST_TABLE and not possible:
-        refuse_tables(d, f"n_components={n_components!r} and weights={model.weights!r}")
+        refuse_tables(d, f"n_components={n_components!r} and weights={params.weights!r}")
     if not possible or d < _LARGE:
         return False
-    chosen = model.weights != "auto" or d > _LARGEST_TABLE
+    chosen = params.weights != "auto" or d > _LARGEST_TABLE
     return chosen or (probe is not None and probe.independent())
-
-
-def probed(model: Any, d: int) -> bool:
-    """Whether `matrix_free` may need a probe of joint counts."""
-    return bool(model.solver == "matrix-free" or (model.solver == "auto" and d >= _LARGE))
 
 
 def refuse_tables(d: int, what: str) -> None:
@@ -675,26 +676,28 @@ def refuse_tables(d: int, what: str) -> None:
     )
 
 
-def check_options(model: Any, d: int) -> None:
+def check_options(params: Any, d: int) -> None:
     """Refuse options of a POPCA for d columns that do not go together."""
-    k, how = model.n_components, model.robust
+    k, robust = params.n_components, params.robust
     if isinstance(k, Integral) and int(k) > d:
         raise ValueError(f"n_components must be at most the number of columns, {d}; got {k}. Lower n_components.")
-    if model.p is not None and np.shape(model.p) not in ((), (d,)):
+    if params.p is not None and np.shape(params.p) not in ((), (d,)):
         raise ValueError(
-            f"weights must be a word, a number or have shape ({d},); got {np.shape(model.p)}. Pass one for every column."
+            f"weights must be a word, a number or have shape ({d},); got {np.shape(params.p)}. Pass one for every column."
         )
-    if model.p is not None and not (np.greater(model.p, 0).all() and np.less_equal(model.p, 1).all()):
+    if params.p is not None and not (np.greater(params.p, 0).all() and np.less_equal(params.p, 1).all()):
         raise ValueError(
             "weights must be above 0 and at most 1 in every column; got others. Drop columns never observed."
         )
-    if isinstance(how, tuple) and not (len(how) == 2 and how[0] == "winsor" and how[1] > 0):
-        raise ValueError(f"robust must be None, 'rows' or ('winsor', c) with c > 0; got {how!r}. Pass ('winsor', 3).")
-    free = isinstance(k, Integral | str) and k != d and model.weights != "pairwise"
-    if model.solver == "matrix-free" and not free:
+    if isinstance(robust, tuple) and not (len(robust) == 2 and robust[0] == "winsor" and robust[1] > 0):
+        raise ValueError(
+            f"robust must be None, 'rows' or ('winsor', c) with c > 0; got {robust!r}. Pass ('winsor', 3)."
+        )
+    free = isinstance(k, Integral | str) and k != d and params.weights != "pairwise"
+    if params.solver == "matrix-free" and not free:
         raise ValueError(
             "solver='matrix-free' needs an integer n_components below the number of columns, or 'holdout', and weights other "
-            f"than 'pairwise'; got {k!r} and {model.weights!r}. Use solver='dense'."
+            f"than 'pairwise'; got {k!r} and {params.weights!r}. Use solver='dense'."
         )
 
 
@@ -726,9 +729,9 @@ def check_alike(one: Any, other: Any) -> None:
             raise ValueError(
                 "merge needs models with tables of sums; got one fitted matrix-free or from a file. Use fit_batches or solver='dense'."
             )
-        if model._how.robust is not None:
+        if model._effective.robust is not None:
             raise ValueError(
-                f"merge adds sums of rows as they came; got robust={model._how.robust!r}, which changes rows by all rows of its own "
+                f"merge adds sums of rows as they came; got robust={model._effective.robust!r}, which changes rows by all rows of its own "
                 "model. Fit on all rows at once, or with robust=None."
             )
     if one.n_features_in_ != other.n_features_in_ or not _same_names(one, other):
@@ -737,7 +740,7 @@ def check_alike(one: Any, other: Any) -> None:
             "Fit both on the same columns in the same order."
         )
     for name in ("center", "weights", "p", "standardize"):
-        mine, theirs = getattr(one._how, name), getattr(other._how, name)
+        mine, theirs = getattr(one._effective, name), getattr(other._effective, name)
         if not np.array_equal(np.asarray(mine, dtype=object), np.asarray(theirs, dtype=object)):
             raise ValueError(
                 f"merge needs models of the same {'weights' if name == 'p' else name}; got {mine!r} and {theirs!r}. Fit both alike, or set_params."

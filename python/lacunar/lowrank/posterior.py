@@ -475,7 +475,7 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
             masked = LowRankPosterior(self_masking=True, max_iter=_MASKED_ITER).fit(Z, weight, start=posterior)
             self.posterior_ = masked
             tried += self._tried(Z, Y, folds, masked, weight)
-        best = min(tried, key=lambda each: each.error)
+        best = min(tried, key=lambda each: each.fit.error)
         if best.posterior is posterior:
             self.posterior_ = None
         self.kind_, self.penalty_ = best.kind, best.fit.penalty
@@ -507,7 +507,7 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         if self.self_masking != "auto":
             return bool(self.self_masking)
         enough = len(missing) >= _MASK_ROWS and missing.mean() > _MASK_ENTRIES and self.mask_columns_.any()
-        return bool(enough and min(each.error for each in tried[1:]) < _MASK_GAIN * tried[0].error)
+        return bool(enough and min(each.fit.error for each in tried[1:]) < _MASK_GAIN * tried[0].fit.error)
 
     def _features(self, Z: _Floats, posterior: LowRankPosterior, kind: Kind, codes: _Floats | None = None) -> _Floats:
         codes = posterior.codes(Z) if codes is None else codes
@@ -531,10 +531,6 @@ class _Tried(NamedTuple):
     kind: Kind
     posterior: LowRankPosterior
     fit: RidgeFit
-
-    @property
-    def error(self) -> float:
-        return self.fit.error
 
 
 def fold_ridge(

@@ -41,11 +41,9 @@ class NotFiniteError(ValueError):
 
 def forgetting(forget: Forget) -> dict[str, Any]:
     """`forget` in the words of the core: a fixed factor, the growing window 1 - 3 / (t + 300), or the adaptive window."""
-    if forget == "window":
-        return {"forgetting": "window", "keep": 1.0, "lost": 3.0, "start": 300.0}
-    if forget == "auto":
-        return {"forgetting": "adaptive", "keep": 1.0, "lost": 3.0, "start": 20.0}
-    return {"forgetting": "fixed", "keep": float(forget), "lost": 3.0, "start": 300.0}
+    windows: dict[Any, tuple[str, Any, float]] = {"window": ("window", 1.0, 300.0), "auto": ("adaptive", 1.0, 20.0)}
+    kind, keep, start = windows.get(forget, ("fixed", forget, 300.0))
+    return {"forgetting": kind, "keep": float(keep), "lost": 3.0, "start": start}
 
 
 def _doubles(*shape: int | str, **more: Any) -> Array:

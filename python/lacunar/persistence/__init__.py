@@ -1,6 +1,6 @@
 """Models as files without pickle: arrays and a JSON header, versioned, written whole or not at all, checked on load.
 
-Reading such a file never runs code from it: it can only name classes of this package (`lacunar.registry`) and fill them
+Reading such a file never runs code from it: it can only name classes of this package (`registry`) and fill them
 with plain data. Files of older versions go on loading; one of a newer version is refused with a message.
 """
 
