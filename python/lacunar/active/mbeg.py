@@ -208,15 +208,11 @@ class MBEG(Acquisition):
 
     def _learn(self, drawn: Ints, probability: Floats, values: Floats) -> None:
         """Equation (8), averaged over the pairs of a row, or the sum over all pairs by what is expected: O(r^2) a row."""
-        r = drawn.shape[1]
-        one, two = (
-            np.triu_indices(r, 1) if self._effective("pairs") == "all" else (np.arange(0, r, 2), np.arange(1, r, 2))
-        )
+        r, every = drawn.shape[1], self._effective("pairs") == "all"
+        one, two = np.triu_indices(r, 1) if every else (np.arange(0, r, 2), np.arange(1, r, 2))
         products = values[:, one] * values[:, two]
         told = ~np.isnan(products)
-        share = (len(one) if self._effective("pairs") == "all" else 0.5) / np.maximum(
-            told.sum(axis=1, keepdims=True), 1
-        )
+        share = (len(one) if every else 0.5) / np.maximum(told.sum(axis=1, keepdims=True), 1)
         part = np.where(told, products, 0.0) * share / probability
         if not self._effective("lazy"):
             self.n_told_ += 1  # the step of row i is that of i rows

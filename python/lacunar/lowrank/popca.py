@@ -272,19 +272,19 @@ class POPCA(SubspaceModel):
 
     def _fit_over(self, parts: Parts, *, goes_on: bool = True) -> POPCA:
         """The fit of checked rows; if it `goes_on`, with the sums that a stream or a merge needs, where tables are formed."""
+        how = self._effective
         rng, counts = generator(fixed_seed(self.random_state)), count(parts)
         check_seen(counts.n, self.unseen)
         d = len(counts.n)
-        solver = self._effective.solver
-        may_be_free = solver == "matrix-free" or (solver == "auto" and d >= _LARGE)  # of tables, see `matrix_free`
-        probe = probe_rows(parts, counts, rng) if may_be_free else None
+        wanted = how.solver == "matrix-free" or (how.solver == "auto" and d >= _LARGE)  # by `matrix_free`
+        probe = probe_rows(parts, counts, rng) if wanted else None
         for name in ("state_", "holdout_errors_"):
             self.__dict__.pop(name, None)
-        shift = counts.means if self._effective.center else np.zeros(d)
+        shift = counts.means if how.center else np.zeros(d)
         k: Any = self.n_components
         if k == "holdout" and isinstance(parts, Whole):
             k = self._held_out(parts.part, probe, rng)
-        if matrix_free(self._effective, d, k, probe):
+        if matrix_free(how, d, k, probe):
             model = self._without_table(parts.map(centred, shift), counts, int(k), probe, rng)
         else:
             # Cross sums take most of the time. About the means of all rows, or about 0 where nothing is centred, they cancel.
@@ -292,9 +292,9 @@ class POPCA(SubspaceModel):
             model = self._from_tables(sums if goes_on else sums._replace(A=np.zeros_like(sums.S)), shift, k)
             if goes_on:
                 self._keep(sums, shift)
-        if self._effective.refine and refinable(model):
+        if how.refine and refinable(model):
             table = parts.map(centred, shift, self.scale_)
-            model = refined(model, table, self._effective.refine, centre=self._effective.center, n_jobs=self.n_jobs)
+            model = refined(model, table, how.refine, centre=how.center, n_jobs=self.n_jobs)
         self._publish(model, shift)
         self.n_seen_per_feature_, self.n_samples_seen_ = counts.n, counts.m
         return self
@@ -426,21 +426,18 @@ class POPCA(SubspaceModel):
         first = not hasattr(self, "state_")
         rows = self._check_rows(X, reset=first)
         d = rows.shape[1]
-        check_options(self._effective, d)
-        if self._effective.solver == "auto" and d > _LARGEST_TABLE:
+        how = self._effective
+        check_options(how, d)
+        if how.solver == "auto" and d > _LARGEST_TABLE:
             refuse_tables(d, "partial_fit and merge")
-        if (
-            self._effective.robust is not None
-            or self.n_components == "holdout"
-            or self._effective.solver == "matrix-free"
-        ):
+        if how.robust is not None or how.n_components == "holdout" or how.solver == "matrix-free":
             raise ValueError(
                 "partial_fit keeps sums, not rows, so robust must be None, n_components a number and solver not 'matrix-free'; "
-                f"got {self._effective.robust!r}, {self.n_components!r} and {self._effective.solver!r}. Change them, or use fit."
+                f"got {how.robust!r}, {how.n_components!r} and {how.solver!r}. Change them, or use fit."
             )
         about = check_shift(shift, d)
         if first:
-            about = about if about is not None else column_means(rows) if self._effective.center else np.zeros(d)
+            about = about if about is not None else column_means(rows) if how.center else np.zeros(d)
             self._keep(pair_sums(rows, about, self.n_jobs), about)
         else:
             sums, about = self._kept()
