@@ -50,13 +50,13 @@ def probe_rows(parts: Parts, counts: Counts, rng: np.random.Generator) -> Probe:
 @by_blocks
 def _joint_counts(rows: Observed, chosen: NDArray[np.int64]) -> tuple[_Floats]:
     """Rows with both of every two columns (chosen, chosen)."""
-    place = np.full(rows.shape[1], -1, np.int32)
+    place = np.full(rows.shape[1], -1, np.int8)  # of at most 64 columns
     place[chosen] = np.arange(len(chosen))
     column = place[rows.indices]
-    kept = column >= 0
-    indptr = np.concatenate([[0], np.cumsum(kept)])[rows.indptr].astype(np.int64)
+    kept = np.flatnonzero(column >= 0)
+    indptr = np.searchsorted(kept, rows.indptr)
     made = np.zeros((len(chosen), len(chosen)), np.int64)
-    _core.column_pair_counts(indptr, column[kept], rows.values[kept], made, len(chosen), 1)
+    _core.column_pair_counts(indptr, column[kept].astype(np.int32), rows.values[kept], made, len(chosen), 1)
     return (made.astype(np.float64),)
 
 

@@ -293,11 +293,22 @@ def and_one(codes: _Floats) -> _Floats:
     return np.column_stack([codes, np.ones(len(codes))])
 
 
-def less(rows: Observed, mean: _Floats) -> Observed:
-    """Rows less a mean; what overflows is met in the codes."""
+def less(rows: Observed, mean: _Floats, out: _Floats | None = None) -> Observed:
+    """Rows less a mean, their values at the front of `out`; what overflows is met in the codes."""
     if not mean.any():
         return rows
-    return Observed._trusted(rows.indptr, rows.indices, rows.values - mean[rows.indices], rows.shape)
+    values, d = np.empty(rows.nnz) if out is None else out[: rows.nnz], rows.shape[1]
+    _core.standardise(rows.indptr, rows.indices, rows.values, np.ascontiguousarray(mean), np.ones(d), d, values)
+    return Observed._trusted(rows.indptr, rows.indices, values, rows.shape)
+
+
+def blocks_less(rows: Observed, mean: _Floats, most: int | None = None) -> Iterator[tuple[slice, Observed]]:
+    """`row_blocks` and their rows less a mean, in memory that the next block takes over: fresh pages cost more than the difference."""
+    out = np.empty(0)
+    for some in row_blocks(rows, most):
+        block = rows[some]
+        out = out if len(out) >= block.nnz else np.empty(block.nnz)
+        yield some, less(block, mean, out)
 
 
 def column_sums(table: Table, code: _Floats, covariance: _Floats | None) -> tuple[_Floats, _Floats]:

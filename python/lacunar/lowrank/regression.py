@@ -17,9 +17,9 @@ from lacunar._codes import LARGEST_CORE_RANK, row_codes
 from lacunar._log import say
 from lacunar._products import row_product
 from lacunar.lowrank.base import Coding, SubspaceModel
-from lacunar.lowrank.em import Factors, Progress, less
+from lacunar.lowrank.em import Factors, Progress, blocks_less
 from lacunar.lowrank.labels import Alpha, fit_labels
-from lacunar.lowrank.parts import Parts, fit_columns_over, in_parts, row_blocks
+from lacunar.lowrank.parts import Parts, fit_columns_over, in_parts
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, scale_columns
 from lacunar.observed.door import ScoresFiles, check_numbers, check_partial_targets, require_y
@@ -301,8 +301,8 @@ def code_labelled(
     """Codes (n, d) of the rows less a mean, and labels (n, targets)."""
     rows, labels = part
     codes = np.empty((rows.shape[0], basis.shape[1]))
-    for some in row_blocks(rows):
-        codes[some] = row_codes(less(rows[some], mean), basis, ridge, n_jobs=n_jobs).code
+    for some, block in blocks_less(rows, mean):
+        codes[some] = row_codes(block, basis, ridge, n_jobs=n_jobs).code
     return codes, labels
 
 
@@ -328,8 +328,8 @@ def residual_sums(
     """Sums of the residuals of label weights (d, targets), in bins between `edges` (targets, bins - 1). O(n d^3), some rows at a time."""
     rows, labels = part
     made = Residuals(*(np.zeros((len(edges), edges.shape[1] + 1)) for _ in range(3)))
-    for some in row_blocks(rows, _CODED_ROWS):
-        found = row_codes(less(rows[some], mean), basis, ridge, inverse=bool(packed.any()), n_jobs=n_jobs)
+    for some, block in blocks_less(rows, mean, _CODED_ROWS):
+        found = row_codes(block, basis, ridge, inverse=bool(packed.any()), n_jobs=n_jobs)
         left = (labels[some] - shift - found.code @ weights) ** 2
         spread = found.inverse @ packed if packed.any() else np.zeros_like(left)
         for t in range(len(edges)):
