@@ -205,10 +205,11 @@ def test_ascent_on_regression_losses_closes_the_gap(loss):
     assert (np.abs(ours.coef) <= 0.5).all()
 
 
+@pytest.mark.parametrize("name", ["three", "indicators"])
 @pytest.mark.parametrize("cut", [1, 7, 50])
-def test_batches_make_no_difference_and_state_goes_on(cut):
+def test_batches_make_no_difference_and_state_goes_on(cut, name):
     rows, y = problem(outputs=2)
-    form = KernelForm.fit(rows, **FORMS["three"])
+    form = KernelForm.fit(rows, **FORMS[name])
     whole = fitted(form, outputs=2)
     expected = whole.partial_fit(rows, y)
     parts, made = fitted(form, outputs=2), []

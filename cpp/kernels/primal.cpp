@@ -1,4 +1,6 @@
 // Compiled once per instruction set into its own namespace: sums over, and updates of, whole rows of a weight table.
+#include <bit>
+
 #include "table.hpp"
 
 namespace lacunar::LACUNAR_KERNEL_NAMESPACE {
@@ -47,6 +49,25 @@ void add_part(T* table, Offset stride, const Index* ids, int count, const T* x, 
   }
 }
 
+// x (64, N vectors) holds the waiting rows with their coefficients in.
+template <class T, int N>
+void add_waiting_part(T* table, Offset stride, const WaitingRows<T>& rows, const T* x) {
+  using Vector = typename VectorOf<T>::type;
+  constexpr int step = kWidth<T>;
+  for (Offset r = 0; r < rows.table_rows; ++r) {
+    std::uint64_t left = rows.met[r] & rows.wanted;
+    if (left == 0) continue;
+    T* row = table + r * stride;
+    Vector sum[N];
+    for (int u = 0; u < N; ++u) sum[u] = *reinterpret_cast<const Vector*>(row + u * step);
+    for (; left != 0; left &= left - 1) {
+      const T* from = x + std::countr_zero(left) * N * step;
+      for (int u = 0; u < N; ++u) sum[u] += *reinterpret_cast<const Vector*>(from + u * step);
+    }
+    for (int u = 0; u < N; ++u) *reinterpret_cast<Vector*>(row + u * step) = sum[u];
+  }
+}
+
 template <class T>
 using DotPart = double (*)(const T*, Offset, const Index*, int, const T*);
 template <class T>
@@ -57,6 +78,12 @@ constexpr DotPart<T> kDotParts[] = {dot_part<T, 1>, dot_part<T, 2>, dot_part<T, 
 template <class T>
 constexpr AddPart<T> kAddParts[] = {add_part<T, 1>, add_part<T, 2>, add_part<T, 3>, add_part<T, 4>,
                                     add_part<T, 5>, add_part<T, 6>, add_part<T, 7>, add_part<T, 8>};
+template <class T>
+using AddWaitingPart = void (*)(T*, Offset, const WaitingRows<T>&, const T*);
+template <class T>
+constexpr AddWaitingPart<T> kAddWaitingParts[] = {
+    add_waiting_part<T, 1>, add_waiting_part<T, 2>, add_waiting_part<T, 3>, add_waiting_part<T, 4>,
+    add_waiting_part<T, 5>, add_waiting_part<T, 6>, add_waiting_part<T, 7>, add_waiting_part<T, 8>};
 
 // A row falls into parts of at most kMost vectors, as few and as even as can be.
 template <class T>
@@ -101,6 +128,20 @@ void add_rows(T* table, Offset stride, const Index* ids, int count, const T* x, 
   });
 }
 
+// Products are rounded before they are added, as in add_part.
+template <class T>
+void add_waiting(T* table, Offset stride, const WaitingRows<T>& rows, Offset width, Offset begin, Offset end) {
+  alignas(64) T scaled[64 * kMost * kWidth<T>];
+  in_parts<T>(width, begin, end, [&](Offset from, Offset vectors) {
+    const Offset size = vectors * kWidth<T>;
+    for (std::uint64_t left = rows.wanted; left != 0; left &= left - 1) {
+      const int i = std::countr_zero(left);
+      for (Offset k = 0; k < size; ++k) scaled[i * size + k] = rows.c[i] * rows.x[i * width + from + k];
+    }
+    kAddWaitingParts<T>[vectors - 1](table + from, stride, rows, scaled);
+  });
+}
+
 // Each entry by itself, by one product and one sum: the same bits wherever a row starts.
 template <class T>
 void add_scaled(const T* __restrict row, double c, double* __restrict out, Offset count) {
@@ -110,8 +151,8 @@ void add_scaled(const T* __restrict row, double c, double* __restrict out, Offse
 }  // namespace
 
 void set_primal(Kernels& to) {
-  to.f32.primal = {parts<float>, dot_rows<float>, dot_some<float>, add_rows<float>};
-  to.f64.primal = {parts<double>, dot_rows<double>, dot_some<double>, add_rows<double>};
+  to.f32.primal = {parts<float>, dot_rows<float>, dot_some<float>, add_rows<float>, add_waiting<float>};
+  to.f64.primal = {parts<double>, dot_rows<double>, dot_some<double>, add_rows<double>, add_waiting<double>};
   to.f32.add_scaled = add_scaled<float>;
   to.f64.add_scaled = add_scaled<double>;
 }

@@ -198,6 +198,12 @@ void Featurizer<T>::add(T* table, Offset outputs, Offset output, double c) const
 }
 
 template <class T>
+void Featurizer<T>::copy(T* x, std::uint64_t* met, std::uint64_t bit) const {
+  std::copy(dense_.begin(), dense_.end(), x);
+  for (Index id : ids_) met[id] |= bit;
+}
+
+template <class T>
 Offset Featurizer<T>::operations() const {
   return static_cast<Offset>(ids_.size()) * (sparse_ ? static_cast<Offset>(places_.size()) : width_ / 4) + 16;
 }

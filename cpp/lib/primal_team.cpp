@@ -17,11 +17,51 @@ Offset longest_of(const Lesson<T, double>& lesson) {
   });
 }
 
+constexpr Offset kWaiting = 64;  // bits of a word
+constexpr Offset kFew = 8;       // rows of a call, for which a backlog is not worth its memory
+
 }  // namespace
+
+template <class T>
+Backlog<T>::Backlog(const FeatureMap& map, Offset outputs, Offset most_rows)
+    : width_(map.width()),
+      outputs_(outputs),
+      most_(std::min(most_rows, kWaiting)),
+      x_(static_cast<std::size_t>(most_ * width_)),
+      met_(static_cast<std::size_t>(map.rows())),
+      c_(static_cast<std::size_t>(outputs * kWaiting)),
+      wanted_(static_cast<std::size_t>(outputs)) {}
+
+template <class T>
+void Backlog<T>::begin_row(const Featurizer<T>& features) {
+  features.copy(x_.data() + rows_ * width_, met_.data(), std::uint64_t{1} << rows_);
+  ++rows_;
+}
+
+template <class T>
+void Backlog<T>::add(Offset output, double c) {
+  c_[static_cast<std::size_t>(output * kWaiting + rows_ - 1)] = static_cast<T>(c);
+  wanted_[static_cast<std::size_t>(output)] |= std::uint64_t{1} << (rows_ - 1);
+}
+
+template <class T>
+void Backlog<T>::write(T* table, Offset output, Offset begin, Offset end) const {
+  const WaitingRows<T> rows{x_.data(), c_.data() + output * kWaiting, met_.data(), static_cast<Offset>(met_.size()),
+                            wanted_[static_cast<std::size_t>(output)]};
+  kernels_of<T>().primal.add_waiting(table + output * width_, outputs_ * width_, rows, width_, begin, end);
+}
+
+template <class T>
+void Backlog<T>::clear() {
+  rows_ = 0;
+  std::fill(met_.begin(), met_.end(), 0);
+  std::fill(wanted_.begin(), wanted_.end(), 0);
+}
 
 template <class T>
 PrimalTeam<T>::PrimalTeam(const FeatureMap& map, const Lesson<T, double>& lesson, T* first, T* second, int n_threads)
     : map_(map), lesson_(lesson), first_(first), second_(second), own_(map, lesson.rows, lesson.scale) {
+  if (backlog_worth()) backlog_.emplace(map, lesson.outputs, lesson.n_order);
   const int members = members_worth(n_threads);
   if (members == 1) return;
   own_.load(longest_of(lesson));  // takes all the memory that it will ever need
@@ -35,6 +75,30 @@ PrimalTeam<T>::PrimalTeam(const FeatureMap& map, const Lesson<T, double>& lesson
 template <class T>
 PrimalTeam<T>::~PrimalTeam() {
   finish();
+}
+
+template <class T>
+bool PrimalTeam<T>::backlog_worth() const {
+  if (second_ == nullptr || map_.gamma != 2 || lesson_.n_order < kFew) return false;
+  return own_.is_dense(own_.entries(lesson_.rows.n_observed() / lesson_.rows.n_rows));
+}
+
+template <class T>
+double PrimalTeam<T>::put_off(Offset output, double d) {
+  if (!own_.is_dense()) {
+    if (!backlog_->empty()) write_backlog();  // sums are added up in the order of the rows
+    return d;
+  }
+  if (new_row_) backlog_->begin_row(own_);
+  new_row_ = false;
+  backlog_->add(output, d);
+  return 0;
+}
+
+template <class T>
+void PrimalTeam<T>::write_backlog() {
+  for (Offset k = 0; k < lesson_.outputs; ++k) backlog_->write(second_, k, 0, own_.parts());
+  backlog_->clear();
 }
 
 // As many as have work in rows of the mean length, in a call that is longer than starting them.
@@ -76,9 +140,12 @@ void PrimalTeam<T>::values_by_all(Offset place, double* f) {
   if (cut != cut_) finish();  // the parts of the tables change hands
   cut_ = cut;
   if (cut == Cut::none) return values_alone(row, f);
+  const bool writes = backlog_ && backlog_->full();
+  if (writes && cut != Cut::by_part) write_backlog();
   place_ = place;
   rounds_->run([this] { share(0); });
   added_.clear();
+  if (writes && cut == Cut::by_part) backlog_->clear();  // written by all
   const Offset sums = cut == Cut::by_part ? map_.gamma * own_.parts() : 1;
   for (Offset k = 0; k < lesson_.outputs; ++k)
     f[k] = cut == Cut::by_part ? own_.dot_of(sums_.data() + k * sums) : sums_[static_cast<std::size_t>(k)];
@@ -89,6 +156,7 @@ template <class T>
 void PrimalTeam<T>::finish() {
   for (const Addition& addition : added_) add_now(addition);
   added_.clear();
+  if (backlog_ && !backlog_->empty()) write_backlog();
 }
 
 template <class T>
@@ -104,6 +172,8 @@ void PrimalTeam<T>::share(int member) {
     else
       features.add(table, outputs, k, c);
   };
+  const bool writes = cut_ == Cut::by_part && backlog_ && backlog_->full();
+  for (Offset k = 0; writes && k < outputs; ++k) backlog_->write(second_, k, begin(k), end(k));
   for (const Addition& addition : added_) {
     if (begin(addition.output) == end(addition.output)) continue;
     add(first_, addition.output, addition.c);
@@ -120,6 +190,8 @@ void PrimalTeam<T>::share(int member) {
   }
 }
 
+template class Backlog<float>;
+template class Backlog<double>;
 template class PrimalTeam<float>;
 template class PrimalTeam<double>;
 

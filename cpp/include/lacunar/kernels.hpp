@@ -90,6 +90,16 @@ constexpr Offset kSweep = 256;
 using ClassSweep = void (*)(const float* row, const double* change, Offset classes, Offset stride,
                             const ClassRows& rows, double* gains, Offset count);
 
+// Dense rows x (at most 64, width) with coefficients c: bit i of met[r] says whether row i meets row r of a table, and
+// bit i of `wanted` whether it counts.
+template <class T>
+struct WaitingRows {
+  const T *x, *c;
+  const std::uint64_t* met;  // (table_rows)
+  Offset table_rows;
+  std::uint64_t wanted;
+};
+
 // Rows of a weight table against a dense row x (width, a multiple of 16), which falls into parts. A product is the sum
 // of those of its parts, one after the other.
 template <class T>
@@ -102,6 +112,8 @@ struct PrimalKernels {
   // The parts [begin, end) of the rows += c x.
   void (*add_rows)(T* table, Offset stride, const Index* ids, int count, const T* x, Offset width, Offset begin,
                    Offset end, T c);
+  // The same of all waiting rows, one after the other, with the same bits: a row of the table is read and written once.
+  void (*add_waiting)(T* table, Offset stride, const WaitingRows<T>& rows, Offset width, Offset begin, Offset end);
 };
 
 // out += c row, for a kernel row in either precision.

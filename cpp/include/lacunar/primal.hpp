@@ -55,6 +55,9 @@ class Featurizer {
   double dot_of(const double* sums) const;
   void add_parts(T* table, Offset outputs, Offset output, Offset begin, Offset end, double c) const;
 
+  bool is_dense() const { return !sparse_; }
+  void copy(T* x, std::uint64_t* met, std::uint64_t bit) const;  // a dense row, as one of WaitingRows
+
  private:
   struct Group {
     Offset first, count;

@@ -7,10 +7,35 @@
 #include <optional>
 #include <vector>
 
+#include "lacunar/kernels.hpp"
+#include "lacunar/lines.hpp"
 #include "lacunar/primal.hpp"
 #include "lacunar/rounds.hpp"
 
 namespace lacunar {
+
+// What dense rows of gamma 2 add to a table that is not read before the end: it waits until there are 64 of them, which
+// then share one pass over the table.
+template <class T>
+class Backlog {
+ public:
+  Backlog(const FeatureMap& map, Offset outputs, Offset most_rows);  // all the memory that it will ever need
+
+  bool empty() const { return rows_ == 0; }
+  bool full() const { return rows_ == most_; }
+  void begin_row(const Featurizer<T>& features);  // unless it is full
+  void add(Offset output, double c);              // c times that row
+  // Additions to parts [begin, end) of an output; they wait on until `clear`.
+  void write(T* table, Offset output, Offset begin, Offset end) const;
+  void clear();
+
+ private:
+  Offset width_, outputs_, most_, rows_ = 0;
+  LineVector<T> x_;                    // (rows, width)
+  std::vector<std::uint64_t> met_;     // (rows of the table)
+  std::vector<T> c_;                   // (outputs, 64)
+  std::vector<std::uint64_t> wanted_;  // (outputs)
+};
 
 template <class T>
 class PrimalTeam {
@@ -27,6 +52,7 @@ class PrimalTeam {
 
   // f (outputs) of the first table at row order[place].
   void values(Offset place, double* f) {
+    new_row_ = true;
     if (rounds_)
       values_by_all(place, f);
     else
@@ -34,6 +60,7 @@ class PrimalTeam {
   }
   // first += c features and second += d features of that row; at once, or with the next call of this or of `values`.
   void add(Offset output, double c, double d = 0) {
+    if (d != 0 && backlog_) d = put_off(output, d);
     if (cut_ == Cut::none)
       add_now({output, c, d});
     else
@@ -48,6 +75,9 @@ class PrimalTeam {
     double c, d;
   };
 
+  bool backlog_worth() const;
+  double put_off(Offset output, double d);  // 0, or d where the row is sparse and cannot wait
+  void write_backlog();
   int members_worth(int n_threads) const;
   Offset work_of(Offset entries) const;
   Cut cut_of(Offset entries) const;
@@ -55,6 +85,7 @@ class PrimalTeam {
   void share(int member);  // what is added to one row, and the values of the next one
   void values_by_all(Offset place, double* f);
   void values_alone(Offset row, double* f) {
+    if (backlog_ && backlog_->full()) write_backlog();
     own_.load(row);
     for (Offset k = 0; k < lesson_.outputs; ++k) f[k] = own_.dot(first_, lesson_.outputs, k);
   }
@@ -69,10 +100,12 @@ class PrimalTeam {
   Featurizer<T> own_;
   std::deque<Featurizer<T>> others_;  // of the helpers
   Cut cut_ = Cut::none;
-  Offset place_ = 0;              // of the row whose values are wanted
-  std::vector<Addition> added_;   // to the row before it, and not yet in the tables
-  std::vector<double> sums_;      // (outputs, gamma, parts), or (outputs)
-  std::optional<Rounds> rounds_;  // joined before all else goes
+  Offset place_ = 0;                   // of the row whose values are wanted
+  std::vector<Addition> added_;        // to the row before it, and not yet in the tables
+  std::vector<double> sums_;           // (outputs, gamma, parts), or (outputs)
+  std::optional<Backlog<T>> backlog_;  // of the second table
+  bool new_row_ = false;               // nothing of it is in the backlog yet
+  std::optional<Rounds> rounds_;       // joined before all else goes
 };
 
 }  // namespace lacunar
