@@ -295,7 +295,7 @@ def primal_step(**change):
         "base": None,
         "order": offsets([1]),
     }
-    rule = {"loss": "hinge", "epsilon": 0.1, "rho": 1.0, "eta": "theory", "eta0": 0.1, "power": 0.5}
+    rule = {"loss": "hinge", "epsilon": 0.1, "rho": 1.0, "eta": "theory", "eta0": 0.1}
     rule |= {"averaging_by_step": True, **{name: change.pop(name) for name in ("loss", "eta") if name in change}}
     table, clock = np.zeros(_core.primal_table_shape(FEATURES)[2]), np.array([0.0, 1.0, 0.0])
     return _core.primal_descend(*ROWS, FEATURES, arrays | change, rule, table, None, clock, np.zeros(2), 1)

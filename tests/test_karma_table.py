@@ -132,7 +132,7 @@ def test_algorithm_1_is_literal(name, kind):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("eta", ["theory", "constant", "invscaling"])
+@pytest.mark.parametrize("eta", ["theory", "constant"])
 def test_losses_and_steps_are_literal(loss, eta):
     rows, y = problem()
     form = KernelForm.fit(rows, **FORMS["trace"])

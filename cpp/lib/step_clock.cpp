@@ -1,7 +1,6 @@
 #include "lacunar/step_clock.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace lacunar {
 namespace {
@@ -30,7 +29,6 @@ void StepClock::folded() {
 double StepClock::rate(double t, double curvature) const {
   double eta = rule_.eta0;
   if (rule_.kind == StepRule::Kind::theory || rule_.kind == StepRule::Kind::printed) eta = 1 / (rule_.rho * t);
-  if (rule_.kind == StepRule::Kind::inverse) eta = rule_.eta0 / std::pow(t, rule_.power);
   if (capped()) eta = std::min(eta, 1 / (rule_.rho + 2 * curvature));
   return eta;
 }

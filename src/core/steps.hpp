@@ -21,7 +21,6 @@ inline StepRule::Kind kind_of(const std::string& eta) {
   if (eta == "theory") return StepRule::Kind::theory;
   if (eta == "printed") return StepRule::Kind::printed;
   if (eta == "constant") return StepRule::Kind::constant;
-  if (eta == "inverse") return StepRule::Kind::inverse;
   throw std::invalid_argument("unknown eta " + eta);
 }
 
@@ -32,7 +31,6 @@ inline StepRule step_rule_of(const py::dict& options) {
   rule.rho = option<double>(options, "rho");
   rule.kind = kind_of(option<std::string>(options, "eta"));
   rule.eta0 = option<double>(options, "eta0");
-  rule.power = option<double>(options, "power");
   rule.averaging_by_step = option<bool>(options, "averaging_by_step");
   return rule;
 }

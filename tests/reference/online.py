@@ -17,20 +17,20 @@ def slope(loss, f, y, epsilon=0.1):
     }[loss]
 
 
-def rate(loss, t, k, rho, eta, eta0, power):
+def rate(loss, t, k, rho, eta, eta0):
     """eta_t, capped by the curvature where the slope is not bounded; "printed" is 1 / (rho t) for every loss."""
-    plain = {"theory": 1 / (rho * t), "printed": 1 / (rho * t), "constant": eta0, "invscaling": eta0 / t**power}[eta]
+    plain = {"theory": 1 / (rho * t), "printed": 1 / (rho * t), "constant": eta0}[eta]
     return min(plain, 1 / (rho + 2 * k)) if loss in ("squared", "squared_hinge") and eta != "printed" else plain
 
 
-def algorithm_1(gram, y, rho, *, loss="hinge", eta="theory", eta0=0.1, power=0.5, weight=None):
+def algorithm_1(gram, y, rho, *, loss="hinge", eta="theory", eta0=0.1, weight=None):
     """Values before every step (n,), and coefficients of v_1, ..., v_(n+1) (n + 1, n), for f = gram @ alpha."""
     n = len(y)
     alpha, values, iterates = np.zeros(n), np.zeros(n), [np.zeros(n)]
     for t in range(1, n + 1):
         i, w = t - 1, 1.0 if weight is None else weight[t - 1]
         values[i] = gram[i] @ alpha
-        step = rate(loss, t, w * gram[i, i], rho, eta, eta0, power)
+        step = rate(loss, t, w * gram[i, i], rho, eta, eta0)
         alpha = (1 - step * rho) * alpha
         alpha[i] -= step * w * slope(loss, values[i], y[i])
         iterates.append(alpha)

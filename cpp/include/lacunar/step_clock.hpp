@@ -8,9 +8,9 @@ namespace lacunar {
 struct StepRule {
   PointLoss loss;
   double epsilon;
-  double rho;                                                   // 1/2 rho |v|^2 + mean loss
-  enum class Kind { theory, printed, constant, inverse } kind;  // printed: 1 / (rho t) for every loss; theory: capped
-  double eta0, power;                                           // constant and inverse: eta0, eta0 / t^power
+  double rho;                                          // 1/2 rho |v|^2 + mean loss
+  enum class Kind { theory, printed, constant } kind;  // printed: 1 / (rho t) for every loss; theory: capped
+  double eta0;                                         // the constant step
   bool averaging_by_step;  // of the second table: iterate t weighs t ("weighted"), or Theorem 2's mean of v_1 .. v_T
 };
 

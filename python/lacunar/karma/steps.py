@@ -15,7 +15,7 @@ from lacunar.observed import Observed
 from lacunar.observed.rules import Number, Rule, Word
 
 _Floats = NDArray[np.float64]
-Eta = Literal["theory", "printed", "constant", "invscaling"]
+Eta = Literal["theory", "printed", "constant"]
 Iterate = Literal["weighted", "average", "last"]
 
 QUADRATIC = ("squared", "squared_hinge")  # losses whose steps are capped by their curvature
@@ -24,9 +24,8 @@ STEP_RULE: dict[str, Rule] = {
     "loss": Word(("squared", "hinge", "squared_hinge", "logistic", "absolute", "epsilon_insensitive")),
     "rho": Number(low=0, above=True),
     "epsilon": Number(low=0),
-    "eta": Word(("theory", "printed", "constant", "invscaling")),
+    "eta": Word(("theory", "printed", "constant")),
     "eta0": Number(low=0, above=True),
-    "power_t": Number(low=0),
     "iterate": Word(("weighted", "average", "last")),
     "n_features": Number(whole=True, low=0, high=2**31 - 1, names="n_features"),
     "n_outputs": Number(whole=True, low=1, high=2**31 - 1, names="n_outputs"),
@@ -54,14 +53,13 @@ class AlgorithmOne:
         rho: float,
         eta: Eta = "theory",
         eta0: float = 0.1,
-        power_t: float = 0.5,
         epsilon: float = 0.1,
         iterate: Iterate = "weighted",
         dtype: Any = np.float32,
     ) -> None:
         self.form, self.n_features, self.n_outputs, self.dtype = form, n_features, n_outputs, np.dtype(dtype)
         self.loss, self.rho, self.epsilon = loss, float(rho), float(epsilon)
-        self.eta, self.eta0, self.power_t, self.iterate = eta, float(eta0), float(power_t), iterate
+        self.eta, self.eta0, self.iterate = eta, float(eta0), iterate
 
     @property
     def t(self) -> int:
@@ -74,9 +72,8 @@ class AlgorithmOne:
             "loss": self.loss,
             "epsilon": self.epsilon,
             "rho": self.rho,
-            "eta": "inverse" if self.eta == "invscaling" else self.eta,
+            "eta": self.eta,
             "eta0": self.eta0,
-            "power": self.power_t,
             "averaging_by_step": self.iterate == "weighted",
         }
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from lacunar import _core
 from lacunar.karma.steps import STEP_RULE, AlgorithmOne, diverged, keeps_slopes
-from lacunar.kernels import KernelForm
+from lacunar.kernels import KernelForm, RowSums
 from lacunar.observed import Observed
 from lacunar.observed.door import refuse_range
 from lacunar.observed.rules import Instance, Number, Rule, Table, check_parts, floats
@@ -209,7 +209,7 @@ class OnlineModel(AlgorithmOne):
 
     def _readable(self, rows: Observed) -> Observed:
         """Rows in the model's precision; every kernel value between rows that pass is finite, by Cauchy and Schwarz."""
-        refuse_range(self.form.range_needed(rows), self.form.gamma, self.dtype)
+        refuse_range(self.form.range_needed(RowSums.of(rows)), self.form.gamma, self.dtype)
         return rows.astype(self.dtype)
 
     def _arrays(self, data: Observed) -> dict[str, Any]:
@@ -293,7 +293,7 @@ class OnlineModel(AlgorithmOne):
 
     def snapshot(self) -> dict[str, Any]:
         """Everything, as arrays and plain values; `restore` goes on bit for bit."""
-        names = ("loss", "rho", "eta", "eta0", "power_t", "epsilon", "iterate", "budget", "block")
+        names = ("loss", "rho", "eta", "eta0", "epsilon", "iterate", "budget", "block")
         own = {name: getattr(self, name) for name in (*names, *_ARRAYS, "form", "n_features", "n_outputs")}
         return {**own, "dtype": self.dtype.name}
 

@@ -108,7 +108,6 @@ _SAME = [
     "epsilon",
     "eta",
     "eta0",
-    "power_t",
     "iterate",
     "n_outputs",
     "form",
@@ -325,9 +324,7 @@ class PrimalModel(AlgorithmOne):
         if keeps_slopes(self.eta, self.loss):
             return False  # eta_t = 1 / (rho t): the scale is known from t
         t, scale, reach = self.clock
-        eta = {"theory": 1 / (self.rho * (t + 1)), "constant": self.eta0}.get(
-            self.eta, self.eta0 / (t + 1) ** self.power_t
-        )
+        eta = self.eta0 if self.eta == "constant" else 1 / (self.rho * (t + 1))
         least = scale * max(1 - eta * self.rho, 0.0) ** n_rows
         weighted = self.iterate == "weighted"
         most = reach + n_rows * scale * (t + n_rows if weighted else 1)
@@ -462,7 +459,7 @@ class PrimalModel(AlgorithmOne):
 
     def snapshot(self) -> dict[str, Any]:
         """Everything, as arrays and plain values; `restore` goes on bit for bit."""
-        names = ("loss", "rho", "epsilon", "eta", "eta0", "power_t", "iterate", "n_outputs", "first", "second", "clock")
+        names = ("loss", "rho", "epsilon", "eta", "eta0", "iterate", "n_outputs", "first", "second", "clock")
         own = {name: getattr(self, name) for name in names}
         if self.pending is not None:
             first, second = self.pending.coefficients

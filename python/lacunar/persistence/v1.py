@@ -203,7 +203,7 @@ def _karma(kind: str) -> Callable[[Values, Values], Stored]:
         if "dual_coef_" in state:
             state = {"n_rows_seen_": max(len(state["dual_coef_"]), 1)} | state
         chosen = "auto" if params["solver"] == "online" else params["solver"]
-        return f"lacunar.Karma{kind}", shared | batch | {"solver": chosen}, state
+        return f"lacunar.Karma{kind}", shared | batch | {"solver": chosen}, _engine(state)
 
     return change
 
@@ -227,10 +227,10 @@ def _online(params: Values, state: Values) -> Values:
 
 
 def _engine(state: Values) -> Values:
-    """The state of Algorithm 1 under the names of its parts today."""
+    """The state of Algorithm 1 or of an ascent under the names of its parts today."""
     if "state_" not in state:
         return state
-    parts = dict(state["state_"])
+    parts = {name: value for name, value in state["state_"].items() if name != "power_t"}
     if "max_support" in parts:
         parts["budget"] = parts.pop("max_support")
     solver = "support" if state["solver_"] == "online" else state["solver_"]
