@@ -138,16 +138,17 @@ def karma_kernel(
            [ 9., 70.]])
     """
     x = as_observed(X, sparse_missing=sparse_missing)
-    y = None if Y is None else as_observed(Y, sparse_missing=sparse_missing)
-    check_same_columns(x, y)
+    y = None
+    if Y is not None:
+        y = as_observed(Y, sparse_missing=sparse_missing)
+        check_same_columns(x, y)
     gammas: list[float] = np.atleast_1d(np.asarray(gamma, dtype=np.float64)).tolist()
     check_kernel_options(gammas, count_scale, constant, indicators, normalize, method, degree, coef0)
     reference = x if y is None else y
-    squares, sizes = row_squares(reference), reference.row_counts
+    sums = RowSums.of(reference)
     forms = [
         KernelForm.settle(
-            squares,
-            sizes,
+            sums,
             gamma=g,
             count_scale=count_scale,
             constant=constant,
@@ -238,6 +239,19 @@ def _mean(values: NDArray[Any], weight: _Floats | None, empty: float) -> float:
     return float(np.average(values, weights=weight)) if len(values) else empty
 
 
+class RowSums(NamedTuple):
+    """What kernels read of single rows (n,), sums of squares and numbers of observed columns, and the largest modulus of an entry."""
+
+    squares: _Floats
+    sizes: NDArray[Any]
+    largest: float
+
+    @classmethod
+    def of(cls, X: Observed) -> RowSums:
+        """O(nnz)."""
+        return cls(row_squares(X), np.diff(X.indptr), float(np.abs(X.values).max(initial=0)))
+
+
 class PairSums(NamedTuple):
     """All that the kernels here read of n rows and m others.
 
@@ -319,13 +333,12 @@ class KernelForm:
 
         `weight` (n,) is how often each row counts; None is once. `options` are those of `settle`.
         """
-        return cls.settle(row_squares(reference), reference.row_counts, weight, **options)
+        return cls.settle(RowSums.of(reference), weight, **options)
 
     @classmethod
     def settle(
         cls,
-        squares: _Floats,
-        sizes: NDArray[Any],
+        rows: RowSums | PairSums,
         weight: _Floats | None = None,
         *,
         gamma: float = 2.0,
@@ -336,14 +349,14 @@ class KernelForm:
         degree: int = 1,
         coef0: float = 1.0,
     ) -> KernelForm:
-        """Constants from the sum of squares and the number of the observed entries of every row, shapes (n,)."""
+        """`fit` from the sums of squares and numbers of observed columns of the rows."""
         divisor = 1.0 if count_scale == "raw" else count_scale
         if divisor == "mean":
-            divisor = max(_mean(sizes, weight, 0.0), 0.0) + (constant != 0) or 1.0
+            divisor = max(_mean(rows.sizes, weight, 0.0), 0.0) + (constant != 0) or 1.0
         form = cls(float(gamma), float(divisor), float(constant), float(indicators), normalize == "cosine")
         if normalize == "trace":
             with np.errstate(over="ignore", invalid="ignore"):  # the door refuses what is not finite: `range_needed`
-                trace = _mean(form.combine(squares, sizes), weight, 1.0)
+                trace = _mean(form.combine(rows.squares, rows.sizes), weight, 1.0)
             form = replace(form, trace=trace if trace > 0 else 1.0)
         return replace(form, degree=int(degree), coef0=float(coef0))
 
@@ -389,19 +402,17 @@ class KernelForm:
         with np.errstate(over="ignore", invalid="ignore"):  # the door refuses what is not finite: `range_needed`
             return self.combine(row_squares(X), X.row_counts)
 
-    def range_needed(self, X: Observed, Y: Observed | None = None) -> tuple[float, float]:
-        """Bounds (smallest, largest) on every number met on the way to the kernel between X and Y. O(nnz).
+    def range_needed(self, *tables: RowSums) -> tuple[float, float]:
+        """Bounds (smallest, largest) on every number met on the way to the kernel between rows of these tables. O(n).
 
         By Cauchy-Schwarz no sum and no kernel value exceeds the larger of two diagonals. The smallest is that of what is
         divided by: the trace and, for the cosine, norms of rows that are not zero.
         """
-        tables = [rows for rows in (X, Y) if rows is not None]
-        sizes = [rows.row_counts for rows in tables]
         on_sum, on_count, base = map(abs, self.coefficients())
-        counts = max(int(size.max(initial=0)) for size in sizes)
+        counts = max(int(rows.sizes.max(initial=0)) for rows in tables)
         with np.errstate(over="ignore", invalid="ignore"):
-            diagonals = np.concatenate([self.combine(row_squares(r), n) for r, n in zip(tables, sizes, strict=True)])
-            value = max(float(np.abs(rows.values).max(initial=0)) for rows in tables)
+            diagonals = np.concatenate([self.combine(rows.squares, rows.sizes) for rows in tables])
+            value = max(rows.largest for rows in tables)
             sums = value * value * max(counts, 1)
             before = on_sum * sums + on_count * counts + base
             last = np.array([1.0 if self.cosine else diagonals.max(initial=0)])
@@ -430,12 +441,9 @@ class KernelForm:
         *,
         dtype: DTypeLike = np.float64,
         n_jobs: int | None = None,
-        out: NDArray[Any] | None = None,
-        method: Method = "auto",
     ) -> NDArray[Any]:
         """The kernel between the rows of X and those of Y (default X), shape (n, m)."""
-        filled = None if out is None else out[None]
-        made: NDArray[Any] = compute_grams([self], X, Y, np.dtype(dtype), n_jobs, filled, method)[0]
+        made: NDArray[Any] = compute_grams([self], X, Y, np.dtype(dtype), n_jobs)[0]
         return made
 
 
@@ -494,7 +502,7 @@ def settled_kernels(
     made: list[tuple[KernelForm | RadialForm, NDArray[Any]]] = []
     for kind, options in wanted:
         if kind is KernelForm:
-            form: Any = KernelForm.settle(pairs.squares, pairs.sizes, weight, **options)
+            form: Any = KernelForm.settle(pairs, weight, **options)
             with np.errstate(over="ignore", invalid="ignore"):
                 largest = np.max(form.combine(pairs.squares, pairs.sizes), initial=form.trace)
             if not np.isfinite(largest):
@@ -509,27 +517,20 @@ def _arguments(
     forms: Sequence[KernelForm], X: Observed, Y: Observed | None, dtype: np.dtype[Any]
 ) -> tuple[_Entries, _Constants]:
     """What the core takes, in the dtype of the result: the entries of both tables; coefficients, tables and scales of the forms."""
+    rows = [RowSums.of(X)] if Y is None else [RowSums.of(X), RowSums.of(Y)]
     for form in forms:
-        refuse_range(form.range_needed(X, Y), form.gamma, dtype)
-    x, y, largest = _pair(X, Y, dtype)
+        refuse_range(form.range_needed(*rows), form.gamma, dtype)
+    x = X.astype(dtype)
+    y = x if Y is None else Y.astype(dtype)
     row_scale = col_scale = None
     if any(form.cosine for form in forms):
-        row_scale = _scales(forms, X).astype(dtype)
-        col_scale = row_scale if Y is None else _scales(forms, Y).astype(dtype)
+        scales = [_scales(forms, each).astype(dtype) for each in rows]
+        row_scale, col_scale = scales[0], scales[-1]
     coefficients = np.array([form.coefficients() for form in forms]).astype(dtype)
-    tables = np.array([form.table(largest) for form in forms]).astype(dtype)
+    most_shared = min(int(each.sizes.max(initial=0)) for each in rows)
+    tables = np.array([form.table(most_shared) for form in forms]).astype(dtype)
     entries = (x.indptr, x.indices, x.values, y.indptr, y.indices, y.values, X.shape[1])
     return entries, (coefficients, tables, row_scale, col_scale)
-
-
-def _pair(X: Observed, Y: Observed | None, dtype: DTypeLike) -> tuple[Observed, Observed, int]:
-    """Both tables in a dtype, and a bound on the number of columns that two rows share."""
-    x = X.astype(dtype)
-    longest = int(x.row_counts.max(initial=0))
-    if Y is None:
-        return x, x, longest
-    y = Y.astype(dtype)
-    return x, y, min(longest, int(y.row_counts.max(initial=0)))
 
 
 def compute_grams(
@@ -560,9 +561,9 @@ def compute_sparse_gram(
     return sp.csr_array((data, indices, indptr), shape=(X.shape[0], (X if Y is None else Y).shape[0]))
 
 
-def _scales(forms: Sequence[KernelForm], X: Observed) -> NDArray[np.float64]:
-    ones = np.ones(X.shape[0])
-    return np.array([form.row_scale(form.raw_diagonal(X)) if form.cosine else ones for form in forms])
+def _scales(forms: Sequence[KernelForm], rows: RowSums) -> NDArray[np.float64]:
+    ones = np.ones(len(rows.sizes))
+    return np.array([form.row_scale(form.combine(rows.squares, rows.sizes)) if form.cosine else ones for form in forms])
 
 
 def pair_sums(
@@ -582,14 +583,11 @@ def pair_sums(
     sums : ndarray of float64, shape (n, m)
     counts : ndarray of int32, shape (n, m)
     """
-    refuse_range(KernelForm(gamma=1.0).range_needed(X, Y), 1.0, np.dtype(np.float64))
-    x, y, largest = _pair(X, Y, np.float64)
-    out = np.empty((2, x.shape[0], y.shape[0]))
-    arrays = (x.indptr, x.indices, x.values, y.indptr, y.indices, y.values)
+    entries, (_, ones, _, _) = _arguments([KernelForm(gamma=1.0)], X, Y, np.dtype(np.float64))
+    out = np.empty((2, X.shape[0], (X if Y is None else Y).shape[0]))
     forms = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
-    _core.karma_gram(
-        *arrays, X.shape[1], Y is None, forms, np.ones((2, largest + 1)), None, None, out, "auto", thread_count(n_jobs)
-    )
+    constants = forms, np.repeat(ones, 2, axis=0), None, None
+    _core.karma_gram(*entries, Y is None, *constants, out, "auto", thread_count(n_jobs))
     return out[0], out[1].astype(np.int32)
 
 
