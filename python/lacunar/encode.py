@@ -189,15 +189,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.array(made, dtype=object)
 
     @property
+    def source_(self) -> NDArray[np.intp]:
+        """For every column of `transform` the number of the column that it is made of."""
+        widths = [len(self._parts(*each)) for each in zip(self.kinds_, self.categories_, strict=True)]
+        return np.repeat(np.arange(len(widths)), widths)
+
+    @property
     def is_categorical_(self) -> NDArray[np.bool_]:
         """Which columns of `transform` hold numbers of categories."""
-        ordinal = self.categories == "ordinal"
-        flags = [
-            ordinal and kind == "category"
-            for kind, known in zip(self.kinds_, self.categories_, strict=True)
-            for _ in self._parts(kind, known)
-        ]
-        return np.array(flags, dtype=bool)
+        flags = np.array([self.categories == "ordinal" and kind == "category" for kind in self.kinds_], dtype=bool)
+        return flags[self.source_]
 
     def _parts(self, kind: str, known: NDArray[np.object_] | None) -> list[str]:
         """What distinguishes the columns made of one column; "" for one that keeps its name."""

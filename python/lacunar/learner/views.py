@@ -65,7 +65,7 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         self.n_rows_ = len(codes)
         varies = np.array([_varies(column) for column in codes.T], dtype=bool)
         self.kept_ = np.flatnonzero(varies)
-        self.source_ = _sources(self.encoder_)[self.kept_]
+        self.source_ = self.encoder_.source_[self.kept_]
         self.categorical_ = self.encoder_.is_categorical_[self.kept_]
         self._fit_scales(codes[:, self.kept_])
         return self
@@ -165,12 +165,6 @@ def _mean_and_scale(seen: _Floats) -> tuple[float, float]:
     small = seen / largest
     scale = float(small.std()) * largest
     return float(small.mean()) * largest, scale if scale > 1e-12 * largest else 1.0
-
-
-def _sources(encoder: TableEncoder) -> NDArray[np.intp]:
-    """For every output of the encoder the column of the table that it is made of."""
-    widths = [len(encoder._parts(kind, known)) for kind, known in zip(encoder.kinds_, encoder.categories_, strict=True)]
-    return np.repeat(np.arange(len(widths)), widths)
 
 
 def _warn_of_dropped(encoder: TableEncoder) -> None:

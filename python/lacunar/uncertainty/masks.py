@@ -12,7 +12,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
 
 from lacunar.encode import TableEncoder
-from lacunar.observed.door import TakesMissing, validate_X
+from lacunar.observed import Observed
+from lacunar.observed.door import TakesMissing, as_observed, validate_X
 from lacunar.observed.rules import Array, Rule, floats
 from lacunar.uncertainty.spread import near_quantiles
 
@@ -57,13 +58,16 @@ def with_copies(rows: Any, rng: np.random.Generator) -> list[Any]:
     return made
 
 
-def encoder_of(rows: Any) -> TableEncoder | None:
-    """What makes numbers of a frame; None for numbers."""
-    return TableEncoder().fit(rows) if hasattr(rows, "isna") else None
+def encoder_of(table: Any, **options: Any) -> TableEncoder | None:
+    """What makes numbers of a frame; None for other tables, which hold numbers."""
+    is_frame = hasattr(table, "columns") and not isinstance(table, Observed)
+    return TableEncoder(**options).fit(table) if is_frame else None
 
 
-def numbers_of(rows: Any, encoder: TableEncoder | None) -> Any:
-    return rows if encoder is None else encoder.transform(rows)
+def numbers_of(table: Any, encoder: TableEncoder | None) -> _Floats:
+    """Numbers with NaN (n, columns)."""
+    made: _Floats = as_observed(table).astype(np.float64).to_dense() if encoder is None else encoder.transform(table)
+    return made
 
 
 class MaskConformal(MetaEstimatorMixin, TakesMissing):  # type: ignore[misc]

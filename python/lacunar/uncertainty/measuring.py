@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from lacunar._random import fixed_seed, generator
-from lacunar.encode import TableEncoder
 from lacunar.lowrank import GaussianRegressor
-from lacunar.observed import Observed
-from lacunar.observed.door import check_numbers, check_target, validate_X
+from lacunar.observed.door import check_prices, check_target, validate_X
+from lacunar.uncertainty.masks import encoder_of, numbers_of
 
 _Floats = NDArray[np.float64]
 
@@ -73,7 +72,8 @@ def value_of_measuring(
     """
     if not isinstance(n_bags, Integral) or n_bags < 1:
         raise ValueError(f"n_bags must be a whole number of at least 1; got {n_bags!r}. Pass 1.")
-    table, asked = _numbers(X, rows)
+    encoder = encoder_of(X)
+    table, asked = numbers_of(X, encoder), numbers_of(rows, encoder)
     target = _targets(y)
     check_consistent_length(table, target)
     rng = generator(fixed_seed(random_state))
@@ -96,15 +96,6 @@ def _targets(y: Any) -> _Floats:
     classes, code = np.unique(target, return_inverse=True)
     made = np.eye(len(classes))[code.ravel()]
     return made[:, :1] if len(classes) == 2 else made
-
-
-def _numbers(X: Any, rows: Any) -> tuple[_Floats, _Floats]:
-    """Both tables as arrays with NaN; frames with columns that are not numbers by the codes of the first."""
-    if hasattr(X, "columns") and not isinstance(X, Observed):
-        encoder = TableEncoder().fit(X)
-        return encoder.transform(X), encoder.transform(rows)
-    both = [part.to_dense() if isinstance(part, Observed) else np.asarray(part, dtype=np.float64) for part in (X, rows)]
-    return both[0], both[1]
 
 
 class Measurement(NamedTuple):
@@ -187,16 +178,12 @@ class MeasuringLoop:
     def __init__(self, model: Any, *, budget: float = 3, cost: Any = None, least_value: float = 0) -> None:
         check_is_fitted(model)
         d = int(model.n_features_in_)
-        price = np.ones(d) if cost is None else check_numbers(cost, "cost", ensure_2d=False).astype(np.float64)
-        if price.shape != (d,) or not (price > 0).all():
-            raise ValueError(
-                f"cost must be {d} numbers above 0, one a column; got shape {price.shape}, least {price.min(initial=np.inf):g}. Give every column a price."
-            )
+        self.cost = check_prices(cost, d)
         if not budget > 0 or not least_value >= 0:
             raise ValueError(
                 f"budget must be above 0 and least_value at least 0; got {budget!r} and {least_value!r}. Pass what a row may cost."
             )
-        self.model, self.budget, self.cost, self.least_value = model, float(budget), price, float(least_value)
+        self.model, self.budget, self.least_value = model, float(budget), float(least_value)
         self.rows_, self.spent_ = np.empty((0, d)), np.empty(0)
         self.pending_: dict[int, Measurement] = {}
         self._refused = np.empty((0, d), dtype=bool)

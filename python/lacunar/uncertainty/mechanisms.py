@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -16,14 +15,15 @@ from sklearn.utils.validation import check_consistent_length
 from lacunar._random import fixed_seed, generator
 from lacunar.lowrank import GaussianRegressor
 from lacunar.lowrank.gaussian import Gaussian, conditionals, fit_gaussian
-from lacunar.observed import Observed
 from lacunar.observed.door import check_target
+from lacunar.uncertainty.masks import encoder_of, numbers_of
 
 _Floats = NDArray[np.float64]
 
 _FOLDS = 5
 _LEAST = 10  # observed and missing entries that a column needs for tests of its own
 _STEPS, _TOLERANCE, _SHRINKAGE = 1000, 1e-7, 1e-6  # of EM for the test, which asks for the maximum of the likelihood
+_ALL_CATEGORIES = 2**31  # of a column of text: none is too many here
 _DELTAS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)
 _C = 1.0  # of the logistic regression of masks
 _RIDGE = 1.0  # of the regression on completed columns
@@ -152,27 +152,12 @@ def missingness_report(X: Any, y: Any = None, *, deltas: Any = _DELTAS, random_s
 
 
 def _opened(X: Any) -> tuple[_Floats, NDArray[np.str_]]:
-    """Numbers with NaN (n, d), and names of the columns."""
-    if isinstance(X, Observed):
-        table = X.to_dense().astype(np.float64)
-    elif hasattr(X, "columns"):
-        return np.column_stack([_codes(X[name]) for name in X.columns]), np.array([str(name) for name in X.columns])
-    else:
-        table = Observed.from_dense(X).to_dense().astype(np.float64)
-    return table, np.array([f"x{j}" for j in range(table.shape[1])])
-
-
-def _codes(column: Any) -> _Floats:
-    """A column of a frame: numbers as they are, anything else as its place among the sorted values; NaN where missing."""
-    missing = np.asarray(column.isna() if hasattr(column, "isna") else column.is_null(), dtype=bool)
-    values = np.asarray(column, dtype=object)
-    made = np.full(len(values), np.nan)
-    known = [value for value, absent in zip(values, missing, strict=True) if not absent]
-    if all(isinstance(value, Real) for value in known):
-        made[~missing] = np.array(known, dtype=np.float64)
-    else:
-        made[~missing] = np.unique([str(value) for value in known], return_inverse=True)[1].ravel()
-    return made
+    """Numbers with NaN (n, d), of text its place among the sorted values and of a date its day; names of the columns."""
+    encoder = encoder_of(X, categories="ordinal", max_categories=_ALL_CATEGORIES)
+    table = numbers_of(X, encoder)
+    if encoder is None:
+        return table, np.array([f"x{j}" for j in range(table.shape[1])])
+    return table[:, np.unique(encoder.source_, return_index=True)[1]], np.array([str(name) for name in X.columns])
 
 
 def _numbers(y: Any) -> _Floats:
