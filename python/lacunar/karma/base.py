@@ -37,7 +37,7 @@ _ROUGH = 10  # times the tolerance, to which the rows without some others are so
 _FINE_TOL = 1e-4  # a float32 table stalls at relative gaps of 1e-6 to 1e-5
 
 
-def row_weights(sample_weight: ArrayLike | None, X: Observed) -> _Floats:
+def row_weights(sample_weight: ArrayLike | None, X: Observed | _Floats) -> _Floats:
     """Weights (n,) as float64, refused when negative or all zero."""
     if sample_weight is None:
         return np.ones(X.shape[0])

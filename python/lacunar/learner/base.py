@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.validation import _check_sample_weight, _num_samples, check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from lacunar._log import say
 from lacunar._random import fixed_seed, generator
 from lacunar._threads import one_blas_thread
+from lacunar.karma.base import row_weights
 from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.importance import importance
 from lacunar.learner.members import MEMBERS, Lesson, Rest
@@ -28,7 +29,7 @@ from lacunar.learner.views import TableViews, View
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
 from lacunar.observed.contract import refuse_sparse_format
-from lacunar.observed.door import TakesMissing, check_numbers
+from lacunar.observed.door import TakesMissing, check_prices
 from lacunar.observed.rules import Array, Instance, Number, Optional, Rule
 
 _Floats = NDArray[np.float64]
@@ -277,12 +278,7 @@ class LacunarBase(TakesMissing):
         resampled rows: `lacunar.uncertainty.value_of_measuring`.
         """
         check_is_fitted(self)
-        price = np.ones(self.n_features_in_) if cost is None else check_numbers(cost, "cost", ensure_2d=False)
-        if price.shape != (self.n_features_in_,) or not (price > 0).all():
-            raise ValueError(
-                f"cost must be {self.n_features_in_} numbers above 0, one a column; got shape {price.shape}, least {price.min():g}. "
-                "Give every column a price."
-            )
+        price = check_prices(cost, self.n_features_in_)
         view, of_column = self.views_.transform(X), self.views_.source_[self.views_.places_]
         made = np.zeros((len(view.Z), self.n_features_in_))
         for each in self.opened_ if isinstance(self.opened_, list) else [self.opened_]:
@@ -306,16 +302,9 @@ class LacunarBase(TakesMissing):
             )
         return [name for name in MEMBERS if name in self.members]
 
-    def _weight(self, sample_weight: Any, X_rows: int) -> _Floats | None:
+    def _weight(self, sample_weight: Any, n_rows: int) -> _Floats | None:
         """Weights of the rows, or None where all are equal."""
-        if sample_weight is None:
-            return None
-        made: _Floats = _check_sample_weight(sample_weight, np.empty((X_rows, 1)), ensure_non_negative=True)
-        if not made.any():
-            raise ValueError(
-                "sample_weight must be positive in some row; got zeros only. Leave it out to weigh rows equally."
-            )
-        return made
+        return None if sample_weight is None else row_weights(sample_weight, np.empty((n_rows, 1)))
 
     def _folds(self, rows: _Ints, n: int, target: Target, *, large: bool) -> list[_Ints]:
         """Test rows of every fold, a partition of the kept rows; a splitter counts all n rows of the table."""

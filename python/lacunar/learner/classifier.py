@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.metrics import get_scorer, get_scorer_names
-from sklearn.utils import check_consistent_length, compute_class_weight
+from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar._snapshot import all_or_nothing
+from lacunar.karma.base import class_weights
 from lacunar.learner.base import LacunarBase, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.members import Lesson
@@ -208,12 +209,7 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
         if self.class_weight is None:
             return each
         each = np.ones(len(rows)) if each is None else each
-        if self.class_weight == "balanced":
-            totals = np.bincount(codes, weights=each)
-            made: _Floats = each * (totals.sum() / (len(totals) * totals))[codes]
-            return made
-        of_rows = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[codes])
-        return each * np.asarray(of_rows, dtype=np.float64)[codes]
+        return each * class_weights(self.class_weight, self.classes_, codes, each)
 
     def _tuned(self, logs: _Floats, lesson: Lesson) -> _Floats:
         """Offsets of the classes' log probabilities with which `predict` scores best out of fold."""

@@ -17,7 +17,6 @@ _Ints = NDArray[np.intp]
 _FEW_ROWS = 400.0  # below which weights stay near one another: ridge values break log loss at 60 rows
 _INTERCEPT_PRECISION = 1.0  # as if a row spoke against an intercept
 _LARGEST_SLOPE, _SMALLEST_SLOPE = 50.0, 0.02
-LEAST_CHANCE = 1e-6
 
 
 def log_softmax(values: _Floats) -> _Floats:

@@ -19,7 +19,7 @@ from lacunar.lowrank.posterior import LowRankPosterior, fold_ridge
 from lacunar.lowrank.regression import Residuals, fit_variances
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
-from lacunar.observed.door import TakesMissing, check_numbers, check_partial_targets, require_y, validate_X
+from lacunar.observed.door import TakesMissing, check_partial_targets, check_prices, require_y, validate_X
 from lacunar.observed.rules import COLUMNS, COUNT, Flag, Instance, Rule, floats
 
 _Floats = NDArray[np.float64]
@@ -324,11 +324,7 @@ class GaussianRegressor(RegressorMixin, TakesMissing):  # type: ignore[misc]
             In squared units of y, or in shares of the target's variance where there are several; 0 where the entry is known.
         """
         Z = self._standardised(X)
-        price = np.ones(Z.shape[1]) if cost is None else check_numbers(cost, "cost", ensure_2d=False)
-        if price.shape != (Z.shape[1],) or not (price > 0).all():
-            raise ValueError(
-                f"cost must be {Z.shape[1]} numbers above 0, one a column; got shape {price.shape}, least {price.min():g}."
-            )
+        price = check_prices(cost, Z.shape[1])
         if not isinstance(n, Integral) or n < 1:
             raise ValueError(f"n must be a whole number of at least 1; got {n!r}. Pass the number of entries to buy.")
         targets = len(self.label_mean_)

@@ -319,6 +319,17 @@ def check_numbers(values: Any, name: str, *, ensure_2d: bool = True) -> NDArray[
     return numbers
 
 
+def check_prices(cost: Any, n_columns: int) -> NDArray[np.float64]:
+    """What measuring an entry of each column costs, (n_columns,); None is 1."""
+    price = np.ones(n_columns) if cost is None else check_numbers(cost, "cost", ensure_2d=False)
+    if price.shape != (n_columns,) or not (price > 0).all():
+        raise ValueError(
+            f"cost must be {n_columns} numbers above 0, one a column; got shape {price.shape}, least {price.min(initial=np.inf):g}. "
+            "Give every column a price."
+        )
+    return price
+
+
 def read_ids(values: Any, name: str) -> list[Hashable]:
     """A column of ids of any hashable kind, NumPy's scalars as Python's: O(n)."""
     if hasattr(values, "to_list") and not isinstance(values, np.ndarray):
