@@ -118,7 +118,7 @@ class Grid:
     """Kernels of a race, values of C in ascending order, and kernels that the first heat cannot put out; what the race finds.
 
     `trials` are all kernels and C tried so far; `pairs` pair sums of few rows, for heats of the same rows; `distances` the median distances
-    between rows by table.
+    between rows by table. What has not begun by the `deadline`, a time of `perf_counter`, is left out.
     """
 
     entries: list[Entry]
@@ -127,6 +127,7 @@ class Grid:
     trials: list[Trial] = field(default_factory=list)
     pairs: dict[tuple[int, str], tuple[Rows, PairSums]] = field(default_factory=dict)
     distances: dict[str, float] = field(default_factory=dict)
+    deadline: float = np.inf
     verbose: int = 0
 
     def scaled(self, entry: Entry, pairs: PairSums) -> dict[str, Any]:
@@ -444,7 +445,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         folds: Sequence[_Ints],
         weight: _Floats | None = None,
         complete: Complete | None = None,
-        deadline: float | None = None,
+        deadline: float = np.inf,
     ) -> _Floats:
         """Race, fit the winners to all rows; their mean out-of-fold values.
 
@@ -460,7 +461,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
             Weights of the rows, >= 0.
         complete : callable, default=None
             From Z to Z with the missing entries filled; to be given to `predict` too.
-        deadline : float, default=None
+        deadline : float, default=inf
             A time of `time.perf_counter`: what has not begun by then is left out.
 
         Returns
@@ -477,94 +478,43 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         entries = [each for table in tables for each in karma_entries(table)] + radial_entries(PLAIN)
         if complete is not None:
             entries += radial_entries(COMPLETED)
-        return self.run(data, order, Grid(entries), folds, deadline)
+        return self.run(data, order, Grid(entries, deadline=deadline), folds)
 
     def fit_expansions(self, rows: Observed, order: _Ints, kinds: Sequence[Expansion] = _EXPANDED) -> list[str]:
-        """Learn to expand columns from the first rows of an order.
-
-        Parameters
-        ----------
-        rows : Observed of shape (n, p)
-            Standardised rows.
-        order : ndarray of int
-            Numbers of rows.
-        kinds : sequence of {"gaussian", "levels"}
-            Expansions to learn.
-
-        Returns
-        -------
-        tables : list of str
-            Those that this makes.
-        """
+        """Learn to expand columns from the first standardised rows of an order; the names of the tables that this makes."""
         some = rows[np.sort(order[:_EXPANSION_ROWS])]
         found = {kind: fit_expansion(some, kind) for kind in kinds}
         self.expansions_ = {kind: fitted for kind, fitted in found.items() if fitted is not None}
         return list(self.expansions_)
 
-    def run(
-        self, data: Data, order: _Ints, grid: Grid, folds: Sequence[_Ints] | None, deadline: float | None = None
-    ) -> _Floats:
-        """Heats on the first rows of an order, then the best kernels on all rows.
+    def run(self, data: Data, order: _Ints, grid: Grid, folds: Sequence[_Ints] | None) -> _Floats:
+        """Heats on the first rows of an order, then the best kernels on all rows; the exact values (n, q) of every row without its fold.
 
-        Parameters
-        ----------
-        data : Data
-            Rows, targets, weights, and the splits of the heats.
-        order : ndarray of int
-            Numbers of the rows of positive weight.
-        grid : Grid
-            Kernels and C; gets all trials.
-        folds : sequence of index arrays or None
-            A partition of the rows; None is leave-one-out.
-        deadline : float, default=None
-            A time of `time.perf_counter`: what has not begun by then is left out.
-
-        Returns
-        -------
-        values : ndarray of shape (n, q)
-            Exact values of every row without its fold.
+        `order` has the rows of positive weight; folds None is leave-one-out. All trials go to the grid.
         """
-        trials = self.heats(data, order, grid, deadline)
+        trials = self.heats(data, order, grid)
         finalists = [each for each in trials[: self.average] if each.error <= _CLOSE * trials[0].error]
         say(grid.verbose, "%d kernels are fitted to all %d rows", len(finalists), len(order))
         everything = data._replace(splits=None)
         if len(order) <= self.full_rows:
-            marks = everything
-            fit = self._fit_all
+            marks, fit = everything, self._fit_all
         else:
-            marks = everything.take(np.sort(order[: self.landmarks]))
-            fit = self._fit_marks
+            marks, fit = everything.take(np.sort(order[: self.landmarks])), self._fit_marks
         fitted = self._by_table(
-            marks, grid, finalists, lambda form, gram, each: fit(form, gram, each, everything, marks, folds), deadline
+            marks, grid, finalists, lambda form, gram, each: fit(form, gram, each, everything, marks, folds)
         )
         if data.splits is None:
             grid.trials += [each.trial for each in fitted if each is not None]
         return self._keep(everything, marks.rows, fitted, folds, data.splits is not None)
 
-    def heats(self, data: Data, order: _Ints, grid: Grid, deadline: float | None = None) -> list[Trial]:
-        """The two heats; all trials go to the grid.
-
-        Parameters
-        ----------
-        data : Data
-            Rows, targets, weights and splits.
-        order : ndarray of int
-            Numbers of rows; a heat has the first ones.
-        grid : Grid
-            Kernels and C.
-        deadline : float, default=None
-            A time of `time.perf_counter`: what has not begun by then is left out.
-
-        Returns
-        -------
-        trials : list of Trial
-            The best of every kernel of the second heat, best first.
-        """
+    def heats(self, data: Data, order: _Ints, grid: Grid) -> list[Trial]:
+        """Two heats on the first rows of an order, the second with a line search in C; the best of every kernel of it, best first."""
         few = data.take(np.sort(order[: self.screen_rows]))
         say(grid.verbose, "first heat: %d kernels on %d rows", len(grid.entries), min(self.screen_rows, len(order)))
-        starters = _starters(self._screen(few, grid, deadline), grid)
+        starters = _starters(self._screen(few, grid), grid)
         say(grid.verbose, "second heat: %d kernels on %d rows", len(starters), min(self.race_rows, len(order)))
-        return self._second_heat(data.take(np.sort(order[: self.race_rows])), grid, starters, deadline)
+        more = data.take(np.sort(order[: self.race_rows]))
+        return self._heat(more, grid, starters, lambda _, gram, each: _climb(gram, more, each, grid.Cs))
 
     def predict(self, Z: _Floats, complete: Complete | None = None) -> _Floats:
         """Mean of the kernels' values.
@@ -584,17 +534,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         return self.values(_rows(Z, None if self.completed_ is None else complete))
 
     def values(self, rows: Rows) -> _Floats:
-        """Mean of the kernels' values.
-
-        Parameters
-        ----------
-        rows : Rows
-            Standardised rows, completed ones with them where a kernel reads these.
-
-        Returns
-        -------
-        values : ndarray of shape (n, q)
-        """
+        """Mean of the kernels' values (n, q) of standardised rows, with the completed ones where a kernel reads these."""
         n, stored = rows.observed.shape[0], Rows(self.rows_, self.completed_)
         made = np.tile(self.offset_, (n, 1))
         step = max(_BLOCK // max(self.rows_.shape[0], 1), 1)
@@ -637,9 +577,9 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         else:
             left, right = rows.observed, None if others is None else others.observed
         pairs = PairSums.between(left, right, self.n_jobs)
-        return (
-            pairs if table != COMPLETED else _of_completed(pairs, rows, rows if others is None else others, self.n_jobs)
-        )
+        if table == COMPLETED:
+            return _of_completed(pairs, rows, rows if others is None else others, self.n_jobs)
+        return pairs
 
     def _by_table(
         self,
@@ -647,14 +587,13 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         grid: Grid,
         items: Sequence[Trial],
         function: Callable[[Form, NDArray[Any], Trial], Any],
-        deadline: float | None,
         real: Any = np.float64,
     ) -> list[Any]:
         """function(kernel, Gram, item) of every item, in order, one table after the other; None where the deadline came first."""
         found: list[Any] = [None] * len(items)
 
         def work(k: int, form: Form, gram: NDArray[Any]) -> None:
-            if k == 0 or deadline is None or perf_counter() < deadline:
+            if k == 0 or perf_counter() < grid.deadline:
                 found[k] = function(form, gram, items[k])
 
         def alone(*given: Any) -> None:
@@ -679,7 +618,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
                         team(delayed(alone)(k, form, gram) for k, (form, gram) in zip(some, made, strict=True))
         return found
 
-    def _screen(self, few: Data, grid: Grid, deadline: float | None) -> list[Trial]:
+    def _screen(self, few: Data, grid: Grid) -> list[Trial]:
         """All kernels at two C, the better ones at a third, in float32; best first."""
         first = [grid.Cs[np.abs(np.log(grid.Cs / C)).argmin()] for C in _FIRST_CS]
 
@@ -692,22 +631,10 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
             return [] if C in first else [C]
 
         every = [Trial(entry, 1.0) for entry in grid.entries]
-        found = self._heat(
-            few, grid, every, lambda _, gram, each: score(gram, each, sorted(set(first))), deadline, np.float32
-        )
-        second = self._heat(
-            few,
-            grid,
-            found[:_SECOND],
-            lambda _, gram, each: [each, *score(gram, each, beyond(each))],
-            deadline,
-            np.float32,
-        )
-        return second + found[_SECOND:]
-
-    def _second_heat(self, data: Data, grid: Grid, trials: list[Trial], deadline: float | None) -> list[Trial]:
-        """A line search in C for every kernel; best first."""
-        return self._heat(data, grid, trials, lambda _, gram, each: _climb(gram, data, each, grid.Cs), deadline)
+        found = self._heat(few, grid, every, lambda _, gram, each: score(gram, each, sorted(set(first))), np.float32)
+        best, rest = found[:_SECOND], found[_SECOND:]
+        best = self._heat(few, grid, best, lambda _, gram, each: [each, *score(gram, each, beyond(each))], np.float32)
+        return best + rest
 
     def _heat(
         self,
@@ -715,11 +642,10 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         grid: Grid,
         trials: Sequence[Trial],
         function: Callable[[Form, NDArray[Any], Trial], list[Trial]],
-        deadline: float | None,
         real: Any = np.float64,
     ) -> list[Trial]:
         """The best of the trials that a function makes of each; best first."""
-        made = [each for each in self._by_table(data, grid, trials, function, deadline, real) if each is not None]
+        made = [each for each in self._by_table(data, grid, trials, function, real) if each is not None]
         grid.trials += [each for several in made for each in several]
         best = [min(several, key=lambda each: each.error) for several in made]
         return sorted(best, key=lambda each: each.error)

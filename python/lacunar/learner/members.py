@@ -113,10 +113,7 @@ class KernelMember(BaseEstimator):  # type: ignore[misc]
         self.n_classes_ = lesson.n_classes
         self.race_ = KernelRace(random_state=lesson.seed, n_jobs=lesson.n_jobs)
         complete = None if lesson.posterior is None else lesson.posterior.complete
-        deadline = None if np.isinf(lesson.deadline) else lesson.deadline
-        made = self.race_.fit(
-            lesson.view.Z, lesson.Y, lesson.folds, weight=lesson.weight, complete=complete, deadline=deadline
-        )
+        made = self.race_.fit(lesson.view.Z, lesson.Y, lesson.folds, lesson.weight, complete, lesson.deadline)
         return _scores(made, lesson.n_classes)
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
