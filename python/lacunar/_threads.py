@@ -29,8 +29,8 @@ def thread_count(n_jobs: int | None) -> int:
 
 
 @cache
-def _blas() -> Any:
-    return ThreadpoolController().select(user_api="blas")
+def _pools(api: str) -> Any:
+    return ThreadpoolController().select(user_api=api)
 
 
 def one_blas_thread() -> Any:
@@ -40,14 +40,9 @@ def one_blas_thread() -> Any:
     matrix of 455 x 455 then takes two hundred times as long to decompose as on one thread. Threads of ours enter it each for
     itself, for a BLAS whose setting is one of the thread.
     """
-    return _blas().limit(limits=1)
-
-
-@cache
-def _openmp() -> Any:
-    return ThreadpoolController().select(user_api="openmp")
+    return _pools("blas").limit(limits=1)
 
 
 def one_openmp_thread() -> Any:
     """A context with OpenMP on one thread: sums of gradient boosting then do not depend on the machine."""
-    return _openmp().limit(limits=1)
+    return _pools("openmp").limit(limits=1)

@@ -300,11 +300,11 @@ def n_features(form: KernelForm, n_columns: int) -> int:
     return channels if form.gamma == 1 else masks * channels
 
 
-def n_entries(form: KernelForm, X: Observed) -> int:
-    """Entries that the features of all rows have: o, or o^2, a row."""
+def row_entries(form: KernelForm, X: Observed) -> NDArray[np.int64]:
+    """Entries of the features of every row: some o, or o^2."""
     seen = X.row_counts + (form.constant != 0)
-    each = seen * (2 if form.indicators else 1)
-    return int(np.sum(each if form.gamma == 1 else each * seen))
+    each: NDArray[np.int64] = seen * (2 if form.indicators else 1)
+    return each if form.gamma == 1 else each * seen
 
 
 def _channels(form: KernelForm, X: Observed) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -330,13 +330,13 @@ def _channels(form: KernelForm, X: Observed) -> tuple[NDArray[Any], NDArray[Any]
 
 def _index_type(form: KernelForm, X: Observed) -> type[np.int32] | type[np.int64]:
     """int32 where columns and offsets fit: some linear learners of scikit-learn refuse int64."""
-    return np.int32 if max(n_features(form, X.shape[1]), n_entries(form, X)) < 2**31 else np.int64
+    return np.int32 if max(n_features(form, X.shape[1]), row_entries(form, X).sum()) < 2**31 else np.int64
 
 
 def n_bytes(form: KernelForm, X: Observed) -> int:
     """Bytes of the CSR features: a value and a column each entry, an offset each row."""
     width = np.dtype(_index_type(form, X)).itemsize
-    return n_entries(form, X) * (8 + width) + (X.shape[0] + 1) * width
+    return int(row_entries(form, X).sum()) * (8 + width) + (X.shape[0] + 1) * width
 
 
 def exact_features(form: KernelForm, X: Observed) -> sp.csr_array:
@@ -347,10 +347,8 @@ def exact_features(form: KernelForm, X: Observed) -> sp.csr_array:
     blocks into the result, so that temporaries stay at some 10 MB (a row of more entries than that is a block).
     """
     n, d = X.shape
-    seen = X.row_counts + (form.constant != 0)
-    each = seen * (2 if form.indicators else 1)
     dtype = _index_type(form, X)
-    offsets = np.concatenate([[0], np.cumsum(each if form.gamma == 1 else each * seen)])
+    offsets = np.concatenate([[0], np.cumsum(row_entries(form, X))])
     values, columns = np.empty(offsets[-1]), np.empty(offsets[-1], dtype)
     start = 0
     while start < n:

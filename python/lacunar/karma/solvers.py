@@ -172,7 +172,7 @@ def solve_classes(
         return solve_ridge(gram, one_vs_rest(codes, n_classes), 1.0, upper), 1
     small = np.ascontiguousarray(gram, dtype=np.float32)
     if loss == "crammer_singer":
-        result = solve_crammer_singer(small, codes, n_classes, upper, tol=tol, max_iter=max_iter)
+        result = solve_crammer_singer(small, codes, n_classes, upper, tol=tol, max_iter=max_iter, verbose=verbose)
         warn_if_unfinished([result], loss, tol)
         coef = np.asarray(result.coef, dtype=np.float64)
         return coef if n_classes > 2 else coef[:, 1:] - coef[:, :1], int(result.n_iter)

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar._snapshot import SavePoint
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.rules import Number, Rule, Word
@@ -105,12 +104,12 @@ class AlgorithmOne:
     @contextmanager
     def undone(self, rows: Observed) -> Iterator[None]:
         """A block that learns these rows; its exception takes them back, an interrupt keeps the rows learned whole."""
-        point = SavePoint(_Reach(self, rows))
+        saved = self._save(rows)
         try:
             yield
         except BaseException as error:
-            point.keeps_interrupted = self._whole()
-            point.undo(error)
+            if not (isinstance(error, KeyboardInterrupt) and self._whole()):
+                self._go_back(saved)
             raise
 
     def _save(self, rows: Observed) -> Any:
@@ -124,6 +123,11 @@ class AlgorithmOne:
         """Whether an interrupt now leaves every row learned or not learned."""
         return True
 
+    def _shared_state(self) -> dict[str, Any]:
+        """What the states of both engines have in common."""
+        shared = {name: getattr(self, name) for name in STEP_RULE}
+        return shared | {"form": self.form, "dtype": self.dtype.name}
+
     def _refuse_iterate(self, iterate: str) -> None:
         if iterate != self.iterate:
             raise ValueError(
@@ -131,22 +135,17 @@ class AlgorithmOne:
             )
 
 
-class _Reach:
-    """What rows to come can change in an engine, to go back to."""
-
-    def __init__(self, engine: AlgorithmOne, rows: Observed) -> None:
-        self._engine, self._rows = engine, rows
-
-    def snapshot(self) -> Any:
-        return self._engine._save(self._rows)
-
-    def restore(self, kept: Any) -> None:
-        self._engine._go_back(kept)
-
-
 def keeps_slopes(eta: str, loss: str) -> bool:
     """Whether every step is 1 / (rho t): v is then the sum of all slopes over -rho t, and its scale is known from t."""
     return eta == "printed" or (eta == "theory" and loss not in QUADRATIC)
+
+
+def clock_at(t: float, *, rho: float, eta: str, loss: str, iterate: str) -> tuple[_Floats, float]:
+    """The clock of a model that begins after t steps, and the weight that the mean of t iterates has in their sum."""
+    scale = 1 / (rho * max(t, 1)) if keeps_slopes(eta, loss) else 1.0
+    if iterate == "weighted":
+        return np.array([t, scale, 0.0]), t * (t + 1) / 2
+    return np.array([t, scale, scale]), t
 
 
 def loss_values(loss: str, f: _Floats, y: _Floats, epsilon: float = 0.1) -> _Floats:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
-from lacunar.karma.steps import STEP_RULE, AlgorithmOne, diverged, keeps_slopes
+from lacunar.karma.steps import STEP_RULE, AlgorithmOne, clock_at, diverged
 from lacunar.kernels import KernelForm, RowSums
 from lacunar.observed import Observed
 from lacunar.observed.door import refuse_range
@@ -68,13 +68,15 @@ class Support(NamedTuple):
     @classmethod
     def of(cls, rows: Observed, first: _Floats, second: _Floats, form: KernelForm) -> Support:
         """Rows and their coefficients (n, outputs)."""
-        arrays = (
-            np.array(rows.indptr),
-            np.array(rows.indices),
-            np.array(rows.values),
-        )  # copies: more rows are written to them
-        own = np.array(first), np.array(second)  # writable, which those of a mapped file are not
-        return cls(rows.shape[1], rows.shape[0], *arrays, row_scales(form, rows), *own)
+        # Copies: more rows are written to them, and those of a mapped file are not writable.
+        indptr, indices, values, *own = map(np.array, (rows.indptr, rows.indices, rows.values, first, second))
+        return cls(rows.shape[1], rows.shape[0], indptr, indices, values, row_scales(form, rows), *own)
+
+    @classmethod
+    def empty(cls, form: KernelForm, n_features: int, n_outputs: int, dtype: np.dtype[Any]) -> Support:
+        """No rows."""
+        rows = Observed(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, dtype), (0, n_features))
+        return cls.of(rows, np.zeros((0, n_outputs)), np.zeros((0, n_outputs)), form)
 
     @property
     def rows(self) -> Observed:
@@ -138,9 +140,7 @@ class OnlineModel(AlgorithmOne):
     ) -> None:
         super().__init__(form, n_features, n_outputs, **options)
         self.budget, self.block = budget, block
-        rows = Observed(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, self.dtype), (0, n_features))
-        nothing = np.zeros((0, n_outputs))
-        self._kept = _Kept(Support.of(rows, nothing, nothing, form), np.array([0.0, 1.0, 0.0, 0.0]))
+        self._kept = _Kept(Support.empty(form, n_features, n_outputs, self.dtype), np.array([0.0, 1.0, 0.0, 0.0]))
 
     @property
     def rows(self) -> Observed:
@@ -169,13 +169,9 @@ class OnlineModel(AlgorithmOne):
 
     def begin_at(self, rows: Observed, coef: _Floats, t: int) -> None:
         """Start from v = sum_i coef_i phi(x_i), coef (rows, outputs), as iterate and as mean of the first t."""
-        scale = 1 / (self.rho * t) if keeps_slopes(self.eta, self.loss) else 1.0
-        weighted = self.iterate == "weighted"
-        total, reach = (t * (t + 1) / 2, 0.0) if weighted else (t, scale)
-        self._kept = _Kept(
-            Support.of(rows.astype(self.dtype), coef / scale, -total * coef, self.form),
-            np.array([t, scale, reach, 0.0]),
-        )
+        clock, total = clock_at(t, rho=self.rho, eta=self.eta, loss=self.loss, iterate=self.iterate)
+        support = Support.of(rows.astype(self.dtype), coef / clock[1], -total * coef, self.form)
+        self._kept = _Kept(support, np.append(clock, 0.0))
 
     def steps(
         self,
@@ -293,9 +289,7 @@ class OnlineModel(AlgorithmOne):
 
     def snapshot(self) -> dict[str, Any]:
         """Everything, as arrays and plain values; `restore` goes on bit for bit."""
-        names = ("loss", "rho", "eta", "eta0", "epsilon", "iterate", "budget", "block")
-        own = {name: getattr(self, name) for name in (*names, *_ARRAYS, "form", "n_features", "n_outputs")}
-        return {**own, "dtype": self.dtype.name}
+        return self._shared_state() | {name: getattr(self, name) for name in ("budget", "block", *_ARRAYS)}
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> OnlineModel:

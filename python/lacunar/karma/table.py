@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
-from lacunar.karma.steps import STEP_RULE, AlgorithmOne, Iterate, diverged, keeps_slopes, overflowed
+from lacunar.karma.steps import STEP_RULE, AlgorithmOne, Iterate, clock_at, diverged, keeps_slopes, overflowed
 from lacunar.karma.support import Support, row_kernel, row_scales
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
@@ -69,14 +69,7 @@ class FeatureMap(NamedTuple):
         return self.form.row_scale(self.form.raw_diagonal(rows)) if self.form.cosine else None
 
 
-class _Kernel(Protocol):
-    @property
-    def gamma(self) -> float: ...
-    @property
-    def degree(self) -> int: ...
-
-
-def has_map(form: _Kernel) -> bool:
+def has_map(form: KernelForm) -> bool:
     """Whether the kernel has a table: gamma 1, 2 or 3, not composed."""
     return form.gamma in (1, 2, 3) and form.degree == 1
 
@@ -102,19 +95,6 @@ _SERVED = 2**24  # entries of a table kept between two calls of `decide`: small 
 _SAMPLE = 2048  # rows that tell how large the objective is
 _BLOCK = 2048  # rows of a wide table: fewer read the table more often, more compare more rows with one another
 _CACHES = 2**23  # bytes of a table from which on rows of data miss the caches
-_SAME = [
-    "loss",
-    "rho",
-    "epsilon",
-    "eta",
-    "eta0",
-    "iterate",
-    "n_outputs",
-    "form",
-    "n_features",
-    "hash_bits",
-    "dtype",
-]  # of states to be averaged
 
 
 class AscentResult(NamedTuple):
@@ -157,7 +137,7 @@ class PrimalModel(AlgorithmOne):
         self.second = None if self.iterate == "last" else aligned_zeros(self.first.size, self.dtype)
         self._served: tuple[Iterate, NDArray[Any]] | None = None
         self.clock = np.array([0.0, 1.0, 0.0])
-        self.pending = _nothing_pending(self.map, n_outputs, self.dtype) if _is_wide(self.map, self.dtype) else None
+        self.pending = self._nothing_pending() if _is_wide(self.map, self.dtype) else None
         self.torn = False  # some pending rows are in the table, while they are put there
 
     def steps(
@@ -265,7 +245,10 @@ class PrimalModel(AlgorithmOne):
     def _flush(self, n_threads: int) -> None:
         self.torn = True  # until the tables hold the whole block: an interrupt before that takes back the call
         self._add_pending(self.first, self.second, n_threads)
-        self.pending, self.torn = _nothing_pending(self.map, self.n_outputs, self.dtype), False
+        self.pending, self.torn = self._nothing_pending(), False
+
+    def _nothing_pending(self) -> Support:
+        return Support.empty(self.form, self.n_features, self.n_outputs, self.dtype)
 
     def _add_pending(self, first: NDArray[Any], second: NDArray[Any] | None, n_threads: int) -> None:
         assert self.pending is not None
@@ -404,7 +387,7 @@ class PrimalModel(AlgorithmOne):
         self.clock[:] = rows.shape[0], 1.0, 0.0
         self.second, self.iterate, self._served = None, "last", None
         if self.pending is not None:
-            self.pending = _nothing_pending(self.map, self.n_outputs, self.dtype)
+            self.pending = self._nothing_pending()
         sums = _core.coordinate_sums(nothing, nothing, targets, upper, self.loss, self.epsilon)  # at v = 0
         size = sums[self.n_outputs :]
         result = AscentResult(beta, np.inf, size, np.zeros(1), 0, False)
@@ -459,18 +442,11 @@ class PrimalModel(AlgorithmOne):
 
     def snapshot(self) -> dict[str, Any]:
         """Everything, as arrays and plain values; `restore` goes on bit for bit."""
-        names = ("loss", "rho", "epsilon", "eta", "eta0", "iterate", "n_outputs", "first", "second", "clock")
-        own = {name: getattr(self, name) for name in names}
+        own = self._shared_state() | {name: getattr(self, name) for name in ("first", "second", "clock")}
         if self.pending is not None:
             first, second = self.pending.coefficients
             own |= {"pending_rows": self.pending.rows, "pending_first": first, "pending_second": second}
-        return {
-            **own,
-            "form": self.form,
-            "n_features": self.n_features,
-            "hash_bits": self.map.hash_bits,
-            "dtype": self.dtype.name,
-        }
+        return own | {"hash_bits": self.map.hash_bits}
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> PrimalModel:
@@ -508,12 +484,6 @@ def _check_state(state: Mapping[str, Any]) -> None:
 def _is_wide(table: FeatureMap, dtype: np.dtype[Any]) -> bool:
     """Whether steps are taken by blocks: a whole table of gamma 2 beyond the caches."""
     return table.form.gamma == 2 and not table.hash_bits and table.entries * dtype.itemsize >= _CACHES
-
-
-def _nothing_pending(table: FeatureMap, outputs: int, dtype: np.dtype[Any]) -> Support:
-    """No rows."""
-    rows = Observed(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, dtype), (0, table.n_columns))
-    return Support.of(rows, np.zeros((0, outputs)), np.zeros((0, outputs)), table.form)
 
 
 def average_states(states: Sequence[dict[str, Any]], common: int = 0) -> dict[str, Any]:
@@ -554,7 +524,7 @@ def average_states(states: Sequence[dict[str, Any]], common: int = 0) -> dict[st
                 f"states must be of Algorithm 1 on the weight table; state {number} is not. Fit "
                 "KarmaOnlineClassifier or KarmaOnlineRegressor with gamma 1, 2 or 3 and no budget."
             )
-        other = next((name for name in _SAME if state[name] != first[name]), None)
+        other = next((name for name in _HEAD if state[name] != first[name]), None)
         if other is not None:
             raise ValueError(
                 f"states must be of models that began alike; {other} of state {number} is {state[other]!r}, of state 0 "
@@ -566,16 +536,13 @@ def average_states(states: Sequence[dict[str, Any]], common: int = 0) -> dict[st
     last = sum(w * model.weights("last").astype(np.float64) for w, model in zip(share, models, strict=True))
     mean = sum(w * model.weights().astype(np.float64) for w, model in zip(share, models, strict=True))
     t = common + own.sum()
-    slopes = keeps_slopes(first["eta"], first["loss"])  # the clock then knows the scale from t: 1 / (rho t)
-    scale = 1 / (first["rho"] * max(t, 1)) if slopes else 1.0
-    weighted = first["iterate"] == "weighted"
-    total = t * (t + 1) / 2 if weighted else t
+    clock, total = clock_at(t, **{name: first[name] for name in ("rho", "eta", "loss", "iterate")})
     dtype = np.asarray(first["first"]).dtype
     made = dict(first)
     for name in ("pending_rows", "pending_first", "pending_second"):  # of wide tables: they are in the averages
         if name in made:
             made[name] = made[name][:0]
-    made["first"] = np.asarray(last / scale, dtype=dtype)
+    made["first"] = np.asarray(last / clock[1], dtype=dtype)
     made["second"] = np.asarray(-total * mean, dtype=dtype)
-    made["clock"] = np.array([t, scale, 0.0 if weighted else scale])
+    made["clock"] = clock
     return made
