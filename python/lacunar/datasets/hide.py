@@ -560,12 +560,12 @@ def _visible(entries: Entries, seen: Bools, member: Bools) -> Bools:
 # -- arguments, with one wording of errors -----------------------------------------------------------------------
 
 
-def check_rate(name: str, value: Any, *, low: float = 0.0, high: float = 1.0, closed: str = "both") -> float:
-    """A number in the interval; `closed` is "both", "left", "right" or "neither"."""
-    brackets = ("[" if closed in {"both", "left"} else "(") + f"{low:g}, {high:g}"
+def check_rate(name: str, value: Any, *, high: float = 1.0, closed: str = "both") -> float:
+    """A number from 0 to `high`; `closed` is "both", "left", "right" or "neither"."""
+    brackets = ("[" if closed in {"both", "left"} else "(") + f"0, {high:g}"
     brackets += "]" if closed in {"both", "right"} else ")"
     number = check_number(name, value, f"a number in {brackets}")
-    above = number >= low if closed in {"both", "left"} else number > low
+    above = number >= 0 if closed in {"both", "left"} else number > 0
     below = number <= high if closed in {"both", "right"} else number < high
     if not (above and below):
         raise ValueError(f"{name} must lie in {brackets}; got {value!r}.")
@@ -580,12 +580,6 @@ def check_count(name: str, value: Any, *, least: int = 1, most: int | None = Non
     if value < least or (most is not None and value > most):
         raise ValueError(f"{name} must be {wish}; got {value!r}.")
     return int(value)
-
-
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")
-    return str(value)
 
 
 def check_number(name: str, value: Any, wish: str) -> float:

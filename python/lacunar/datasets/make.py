@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
 from lacunar._random import generator
-from lacunar.datasets.hide import check_choice, check_count, check_number, check_rate, hide_blocks, hide_mcar
+from lacunar.datasets.hide import check_count, check_number, check_rate, hide_blocks, hide_mcar
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -561,7 +561,9 @@ def _clusters(rng: np.random.Generator, n: int, k: int) -> Ints:
 
 def _side_graph(rng: np.random.Generator, clusters: Ints, noise: float, protocol: str) -> sp.csr_array:
     check_rate("noise of the graph", noise)
-    literal = check_choice("protocol", protocol, ("paper", "code")) == "paper"
+    if protocol not in ("paper", "code"):
+        raise ValueError(f"protocol must be one of 'paper', 'code'; got {protocol!r}.")
+    literal = protocol == "paper"
     edges = _switched(rng, clusters, _star(rng, clusters) if literal else set(), noise)
     component = sp.csgraph.connected_components(_adjacency(len(clusters), edges))[1]
     join = _join_pairs if literal else _join_to_first
