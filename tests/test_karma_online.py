@@ -145,7 +145,7 @@ def test_a_stream_goes_on_from_the_gram(model, options):
     for k, t in enumerate((121, 122, 123)):
         at, previous = len(coef) + k, alpha
         eta = "printed" if model.options == "paper" else "theory"
-        step = rate(model.loss, t, gram[at, at], rho, eta, 0.1, 0.5)
+        step = rate(model.loss, t, gram[at, at], rho, eta, 0.1)
         alpha = (1 - step * rho) * alpha
         alpha[at] -= step * slope(model.loss, gram[at] @ previous, target[k])
         if model.options == "paper":
