@@ -3,12 +3,7 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
-#include <deque>
-#include <exception>
-#include <mutex>
-#include <new>
-#include <system_error>
+#include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -40,39 +35,19 @@ class Team {
   std::vector<std::thread> threads_;
 };
 
-// The tasks of a call that are left, and the first error among them.
-class TaskQueue {
+// What one thread does in a call: its space and the work on it, without their types. All that makes threads is compiled
+// once, in lib/parallel.cpp, not once a loop.
+class Worker {
  public:
-  explicit TaskQueue(Offset n_tasks) : n_tasks_(n_tasks) {}
-
-  template <class Space, class Work>
-  void take(Space& space, InterruptCheck& check, const Work& work) {
-    try {
-      for (Offset task; (task = next_.fetch_add(1)) < n_tasks_;) {
-        check.look();
-        work(space, task, check);
-      }
-    } catch (const Stopped&) {  // the error is another's
-    } catch (...) {
-      const std::lock_guard hold(error_lock_);
-      if (!error_) error_ = std::current_exception();
-      next_ = n_tasks_;
-      stopped_ = true;
-    }
-  }
-  void rethrow() const {
-    if (error_) std::rethrow_exception(error_);
-  }
-  bool has_tasks() const { return next_ < n_tasks_; }
-  const std::atomic<bool>& stopped() const { return stopped_; }
-
- private:
-  Offset n_tasks_;
-  std::atomic<Offset> next_{0};
-  std::atomic<bool> stopped_{false};
-  std::exception_ptr error_;
-  std::mutex error_lock_;
+  Worker() = default;
+  virtual ~Worker() = default;
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+  virtual void run(Offset task, InterruptCheck& check) = 0;
 };
+
+using NewWorker = std::unique_ptr<Worker> (*)(const void* make, const void* work);
+void run_tasks(int n_threads, Offset n_tasks, NewWorker worker, const void* make, const void* work);
 
 // Calls work(space, task, check) for every task in [0, n_tasks), handing tasks out in increasing order. Every thread
 // that takes part has a space = make() of its own; check is asked between tasks and may be asked within them. Where a
@@ -80,36 +55,16 @@ class TaskQueue {
 // that throws for want of memory may find none for the exception either, and glibc then aborts.
 template <class Make, class Work>
 void parallel_tasks(int n_threads, Offset n_tasks, const Make& make, const Work& work) {
-  if (n_tasks <= 0) return;
-  auto space = make();
-  InterruptCheck check;
-  const int helpers = static_cast<int>(std::min<Offset>(n_tasks, std::max(n_threads, 1))) - 1;
-  if (helpers == 0) {
-    for (Offset task = 0; task < n_tasks; ++task) {
-      check.look();
-      work(space, task, check);
-    }
-    return;
-  }
-  TaskQueue queue(n_tasks);
-  std::deque<decltype(make())> spaces;
-  {
-    Team team(helpers);
-    try {
-      for (int helper = 0; helper < helpers && queue.has_tasks(); ++helper) {
-        auto* const own = &spaces.emplace_back(make());
-        team.start([&queue, &work, own] {
-          InterruptCheck flag(queue.stopped());
-          queue.take(*own, flag, work);
-        });
-      }
-    } catch (const std::system_error&) {
-      spaces.pop_back();  // some memory is left for those that work
-    } catch (const std::bad_alloc&) {
-    }
-    queue.take(space, check, work);
-  }  // joined
-  queue.rethrow();
+  struct Typed final : Worker {
+    decltype(make()) space;
+    const Work& on;
+    Typed(const Make& made, const Work& given) : space(made()), on(given) {}
+    void run(Offset task, InterruptCheck& check) override { on(space, task, check); }
+  };
+  const NewWorker typed = [](const void* made, const void* given) -> std::unique_ptr<Worker> {
+    return std::make_unique<Typed>(*static_cast<const Make*>(made), *static_cast<const Work*>(given));
+  };
+  run_tasks(n_threads, n_tasks, typed, &make, &work);
 }
 
 // The same where tasks need no space: work(task, check).
