@@ -7,7 +7,8 @@ from scipy.integrate import quad
 
 from lacunar.lowrank import LowRankImputer
 from lacunar.lowrank.em import fit_em
-from lacunar.lowrank.posterior import LowRankPosterior, PosteriorRidge, fold_ridge, mask_loss, table_of
+from lacunar.lowrank.posterior import LowRankPosterior, PosteriorRidge, fold_ridge, mask_loss
+from lacunar.observed import Observed
 from lacunar.persistence import load_model, save_model
 
 
@@ -106,16 +107,16 @@ def test_loss_of_masks():
 def test_a_weight_is_a_number_of_equal_rows():
     Z = rows_of(n=60)[0]
     weight = np.random.default_rng(3).integers(0, 3, 60)
-    start = fit_em(table_of(Z), 3, rng=np.random.default_rng(0), max_iter=1)
+    start = fit_em(Observed.from_dense(Z), 3, rng=np.random.default_rng(0), max_iter=1)
     options = {"rng": np.random.default_rng(0), "max_iter": 8, "tol": 0.0, "mean": True, "start": start}
-    ours = fit_em(table_of(Z), 3, weight=weight.astype(float), **options)
-    theirs = fit_em(table_of(np.repeat(Z, weight, axis=0)), 3, **options)
+    ours = fit_em(Observed.from_dense(Z), 3, weight=weight.astype(float), **options)
+    theirs = fit_em(Observed.from_dense(np.repeat(Z, weight, axis=0)), 3, **options)
     np.testing.assert_allclose(ours.basis, theirs.basis, rtol=1e-8, atol=1e-10)
     assert ours.sigma2 == pytest.approx(theirs.sigma2, rel=1e-10)
 
 
 def test_longer_steps_arrive_sooner():
-    table = table_of(rows_of(n=400, p=12)[0])
+    table = Observed.from_dense(rows_of(n=400, p=12)[0])
 
     def noise(**options):
         return fit_em(table, 8, rng=np.random.default_rng(0), tol=0.0, mean=True, **options).sigma2

@@ -123,9 +123,9 @@ class Comparison:
     folds: int
     repeats: int
     stratified: bool
-    seed: int = 0
-    metric: Metric = field(default_factory=lambda: chosen("classification", None, 2)[0])
-    second: Metric = field(default_factory=lambda: chosen("classification", None, 2)[1])
+    seed: int
+    metric: Metric
+    second: Metric
     runs: list[Run] = field(default_factory=list)
     interrupted: bool = False
     time_limit: float | None = None

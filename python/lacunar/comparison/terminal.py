@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from lacunar.comparison.cells import UserError, visible
+from lacunar.comparison.cells import UserError, counted, visible
 from lacunar.comparison.comparison import Comparison, Run, evaluate
 from lacunar.comparison.learners import Learner, learner_named, learners
 from lacunar.comparison.problem import Problem, load_problem
@@ -112,8 +112,10 @@ def compare(
 def about(problem: Problem) -> list[str]:
     """What was read, a line each."""
     n, d = problem.frame.shape
-    columns = f"{d} columns" if d != 1 else "1 column"
-    return [f"{problem.source}: {n} rows, {columns}, {100 * problem.missing_share:.0f} % missing.", *problem.notes]
+    return [
+        f"{problem.source}: {n} rows, {counted(d, 'column')}, {100 * problem.missing_share:.0f} % missing.",
+        *problem.notes,
+    ]
 
 
 def run(

@@ -180,7 +180,7 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
     ) -> Factors:
         rank = self._rank(*Z.shape)
         options: dict[str, Any] = {"max_iter": steps, "tol": 1e-6, "mean": True, "relax": _RELAX, "n_jobs": self.n_jobs}
-        return fit_em(table_of(Z), rank, rng=rng, start=start, weight=weight, **options)
+        return fit_em(Observed.from_dense(Z, dtype=np.float64), rank, rng=rng, start=start, weight=weight, **options)
 
     def _rank(self, n: int, p: int) -> int:
         if self.n_components is not None:
@@ -241,7 +241,7 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
     def _coded(self, Z: _Floats, *, inverse: bool) -> Codes:
         model, masking = self.factors(), self._masking()
         if masking is None:
-            basis, rows = model.basis, less(table_of(Z), model.mean)
+            basis, rows = model.basis, less(Observed.from_dense(Z, dtype=np.float64), model.mean)
         else:
             basis, rows = masked_system(masked_table_of(Z, masking.own), model, masking)
         return row_codes(rows, basis, self.noise_variance_, inverse=inverse, n_jobs=self.n_jobs)
@@ -250,18 +250,11 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
 # -- tables -------------------------------------------------------------------------------------------------------
 
 
-def table_of(Z: _Floats) -> Observed:
-    """The observed entries of rows (n, p), which are finite or NaN."""
-    seen = ~np.isnan(Z)
-    indptr = np.concatenate([[0], np.cumsum(seen.sum(axis=1))]).astype(np.int64)
-    return Observed._trusted(indptr, np.nonzero(seen)[1].astype(np.int32), Z[seen].astype(np.float64), Z.shape)
-
-
 def masked_table_of(Z: _Floats, own: _Bools) -> Observed:
     """The table (n, 2 p) of observed entries, then ones where an entry is missing that has a masking function."""
     missing = np.isnan(Z)
     both = np.concatenate([np.where(missing, np.nan, Z), np.where(missing & own, 1.0, np.nan)], axis=1)
-    return table_of(both)
+    return Observed.from_dense(both, dtype=np.float64)
 
 
 def masked_system(table: Observed, model: Factors, masking: Masking) -> tuple[_Floats, Observed]:

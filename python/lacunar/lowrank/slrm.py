@@ -7,6 +7,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -266,19 +267,10 @@ class SLRMRegressor(SubspaceRegression):
 def append_labels(part: Labelled, weight: float) -> Observed:
     """Rows with the known labels, times `weight`, as further columns: (5) is the factorisation of that table."""
     rows, y = part
-    n, D = rows.shape
     known = ~np.isnan(y)
-    counts = np.diff(rows.indptr) + known.sum(axis=1)
-    indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    indices, values = np.empty(indptr[-1], np.int32), np.empty(indptr[-1])
-    label_row, label = np.nonzero(known)
-    shift = np.concatenate([[0], np.cumsum(known.sum(axis=1))])[:-1]
-    own = np.arange(rows.nnz) + np.repeat(shift, np.diff(rows.indptr))
-    indices[own], values[own] = rows.indices, rows.values
-    rest = np.ones(indptr[-1], dtype=bool)
-    rest[own] = False
-    indices[rest], values[rest] = D + label, weight * y[label_row, label]
-    return Observed(indptr, indices, values, (n, D + y.shape[1]))
+    labels = sp.csr_array((weight * y[known], np.nonzero(known)), shape=y.shape)
+    both = sp.hstack([rows.to_scipy(), labels], format="csr")
+    return Observed(both.indptr.astype(np.int64), both.indices.astype(np.int32), both.data, both.shape)
 
 
 class _Opened(NamedTuple):
