@@ -19,7 +19,7 @@ from lacunar import (
 from lacunar.active import ActivePOPCA
 from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.karma import KarmaFeatures
-from lacunar.kernels import KernelForm, compute_grams
+from lacunar.kernels import KernelForm
 from lacunar.learner import LacunarClassifier, LacunarRegressor
 from lacunar.lowrank import (
     GROUSE,
@@ -207,10 +207,7 @@ def test_every_path_of_the_kernel_gives_the_same_bits(options, dtype):
     rows, others = (Observed.from_dense(mixed_table(seed=seed)[0]) for seed in (0, 1))
     form = KernelForm(**options)
     for right in (None, others):
-        dense, *rest = (
-            compute_grams([form], rows, right, np.dtype(dtype), None, method=method)
-            for method in ("dense", "spmm", "inverted")
-        )
+        dense, *rest = (form.gram(rows, right, dtype=dtype, method=method) for method in ("dense", "spmm", "inverted"))
         for other in rest:
             np.testing.assert_array_equal(other, dense)
 

@@ -441,9 +441,10 @@ class KernelForm:
         *,
         dtype: DTypeLike = np.float64,
         n_jobs: int | None = None,
+        method: Method = "auto",
     ) -> NDArray[Any]:
         """The kernel between the rows of X and those of Y (default X), shape (n, m)."""
-        made: NDArray[Any] = compute_grams([self], X, Y, np.dtype(dtype), n_jobs)[0]
+        made: NDArray[Any] = compute_grams([self], X, Y, np.dtype(dtype), n_jobs, method=method)[0]
         return made
 
 
