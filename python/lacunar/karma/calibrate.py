@@ -19,9 +19,9 @@ def scaled(values: _Floats, calibration: _Floats) -> _Floats:
     return made
 
 
-def _all_classes(logits: _Floats) -> _Floats:
-    """Logits of every class (n, k): for two classes, of which those given speak for the second, 0 beside them."""
-    return logits if logits.shape[1] > 1 else np.column_stack([np.zeros(len(logits)), logits])
+def all_classes(logits: _Floats) -> _Floats:
+    """Logits of every class (..., k): for two classes, of which those given speak for the second, 0 beside them."""
+    return logits if logits.shape[-1] > 1 else np.concatenate([np.zeros_like(logits), logits], axis=-1)
 
 
 def fit_calibration(
@@ -37,7 +37,7 @@ def fit_calibration(
     start = np.r_[usual_slope(outputs) if usual is None else usual, np.zeros(outputs)]
 
     def loss(calibration: _Floats) -> tuple[float, _Floats]:
-        logs, off = log_softmax(_all_classes(scaled(values, calibration)), axis=1), calibration - start
+        logs, off = log_softmax(all_classes(scaled(values, calibration)), axis=1), calibration - start
         total = -weight @ logs[rows, codes] + 0.5 * off @ off
         slope = np.exp(logs)
         slope[rows, codes] -= 1
@@ -53,7 +53,7 @@ def fit_calibration(
 
 def probabilities(values: _Floats, calibration: _Floats) -> _Floats:
     """Probabilities (n, k) of the classes from values (n, outputs), with a and b."""
-    shares: _Floats = softmax(_all_classes(scaled(values, calibration)), axis=1)
+    shares: _Floats = softmax(all_classes(scaled(values, calibration)), axis=1)
     return shares
 
 

@@ -38,9 +38,8 @@ _Ints = NDArray[np.intp]
 _ALWAYS_SEEN = 0.01  # share missing in training, below which a column is completed where it is missing
 _FAR = 0.15  # beyond the shares missing of nearly all training rows
 _ROWS_TO_JUDGE = 20
-MOST_ROWS = (
-    40_000  # that are folded; of more the members learn from a sample, and a table of pairs of columns from the rest
-)
+# Rows that are folded; of more the members learn from a sample, and a table of pairs of columns from the rest.
+MOST_ROWS = 40_000
 _BYTES_A_ROW, _BYTES_AN_ENTRY, _FEWEST_SAMPLED = 16_000, 120, 1_000  # of a row that is folded
 _FOLDS_OF_LARGE = 3
 _EM_ROWS, _EM_ROWS_A_SECOND = 4_000, 150
@@ -124,9 +123,8 @@ class LacunarBase(TakesMissing):
 
     def _fit_table(self, table: Table, weight: _Floats | None) -> None:
         """Learn the columns and the posterior, from a sample of a large table."""
-        self.seed_ = int(
-            generator(fixed_seed(self.random_state)).integers(2**31 - 1)
-        )  # drawn once: a RandomState moves on
+        # Drawn once: a RandomState moves on.
+        self.seed_ = int(generator(fixed_seed(self.random_state)).integers(2**31 - 1))
         most = self._most_rows(table.columns)
         rows = np.arange(table.n) if table.n <= most else _spread(None, table.n, -(-table.n // most), self.seed_)[0]
         some = table.take(rows)
@@ -151,9 +149,11 @@ class LacunarBase(TakesMissing):
     def _posterior(self, Z: _Floats, weight: _Floats | None) -> LowRankPosterior | None:
         if Z.shape[1] < 2 or len(Z) < 4:
             return None
-        started = perf_counter()
+        started, most = perf_counter(), _EM_ROWS
+        if self.time_limit is not None:  # fewer where time is short
+            most = int(np.clip(_EM_ROWS_A_SECOND * self.time_limit, 300, _EM_ROWS))
         try:
-            made = LowRankPosterior(max_rows=self._posterior_rows(), random_state=self.seed_).fit(Z, weight=weight)
+            made = LowRankPosterior(max_rows=most, random_state=self.seed_).fit(Z, weight=weight)
         except Exception as error:
             warnings.warn(
                 f"the low-rank model could not be fitted and is left out: {type(error).__name__}: {error}",
@@ -163,10 +163,6 @@ class LacunarBase(TakesMissing):
             return None
         say(self.verbose, "low-rank model: %.1f s", perf_counter() - started)
         return made
-
-    def _posterior_rows(self) -> int:
-        """Rows that EM sees: fewer where time is short."""
-        return _EM_ROWS if self.time_limit is None else int(np.clip(_EM_ROWS_A_SECOND * self.time_limit, 300, _EM_ROWS))
 
     def _with_always_seen(self, view: View) -> View:
         """Entries of columns that training always saw, completed where they are missing."""
@@ -375,9 +371,6 @@ class LacunarBase(TakesMissing):
 
     def _deadline(self) -> float:
         return np.inf if self.time_limit is None else perf_counter() + float(self.time_limit)
-
-    def _left_of(self, deadline: float) -> float:
-        return max(deadline - perf_counter(), 0.0)
 
     def _check_loaded(self) -> None:
         """Refuse a model file whose parts do not fit together: two rows are predicted, one with nothing observed and one of means."""

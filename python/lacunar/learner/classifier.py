@@ -20,6 +20,7 @@ from lacunar.karma.base import class_weights
 from lacunar.learner.base import LacunarBase, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.members import Lesson
+from lacunar.learner.pool import log_softmax
 from lacunar.learner.targets import TargetCodes
 from lacunar.learner.views import View
 from lacunar.observed.door import SparseMissing, check_partial_labels, check_target, require_y
@@ -191,7 +192,7 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
         self.ensemble_, logs, lesson, _ = self._trained(table, rows, target, deadline)
         self.out_of_fold_ = np.exp(logs)
         self.scores_ = 1.0 - self.out_of_fold_[np.arange(len(logs)), lesson.codes]
-        self.score_missing_ = np.isnan(lesson.view.T).sum(axis=1).astype(np.float64)
+        self.score_missing_ = lesson.view.n_missing
         self.opened_ = self._opened(lesson.view, lesson.Y)
         self.offsets_ = self._tuned(logs, lesson)
         self._warn_of_classes(logs, lesson)
@@ -337,8 +338,7 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
 
         def within(view: View) -> _Floats:
             chances = np.exp(self.ensemble_.predict(view, self.posterior_, self.n_jobs))
-            missing = np.isnan(view.T).sum(axis=1).astype(np.float64)
-            largest = conformal(self.scores_, self.score_missing_, missing, asked, view.T.shape[1])
+            largest = conformal(self.scores_, self.score_missing_, view.n_missing, asked, view.T.shape[1])
             return np.asarray(chances >= np.minimum(1.0 - largest, chances.max(axis=1))[:, None], dtype=np.float64)
 
         return self._in_batches(X, within).astype(bool)
@@ -423,8 +423,7 @@ class _Answer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return made
 
     def predict_proba(self, X: Any) -> _Floats:
-        chances = np.exp(self.values_ - np.logaddexp.reduce(self.values_, axis=1, keepdims=True))
-        return np.asarray(chances)
+        return np.exp(log_softmax(self.values_))
 
     def decision_function(self, X: Any) -> _Floats:
         return self.values_[:, 1] - self.values_[:, 0] if self.values_.shape[1] == 2 else self.values_

@@ -99,9 +99,7 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
         return LinearPool().fit(values, lesson.Y, lesson.weight)
 
     def _combine(self, values: list[_Floats], m: int) -> _Floats:
-        if self.pool_ is None:
-            return np.tile(self.prior_, (m, 1))
-        return self.pool_.log_chances(values) if isinstance(self.pool_, LogPool) else self.pool_.combine(values)
+        return np.tile(self.prior_, (m, 1)) if self.pool_ is None else self.pool_.combine(values)
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
         """Log probabilities (m, c), or standardised targets (m, q)."""

@@ -29,7 +29,9 @@ from sklearn.linear_model import LogisticRegression
 from lacunar._products import row_product
 from lacunar._threads import one_openmp_thread, thread_count
 from lacunar.karma import KarmaClassifier, KarmaRegressor
+from lacunar.karma.calibrate import all_classes
 from lacunar.karma.race import KernelRace
+from lacunar.learner.pool import log_softmax
 from lacunar.learner.trees import Trees
 from lacunar.learner.views import View
 from lacunar.lowrank.posterior import LowRankPosterior, PosteriorRidge
@@ -198,10 +200,8 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
             return np.column_stack([trees.sums(view.T, n_jobs)[:, 0] for (trees,) in self.trees_])
         out = np.zeros((len(view.T), self.n_classes_))
         for trees, seen, share in zip(self.trees_[0], self.classes_seen_, self.shares_, strict=True):
-            raw = trees.sums(view.T, n_jobs)
-            raw = np.column_stack([np.zeros(len(raw)), raw]) if raw.shape[1] == 1 else raw
             each = np.full(out.shape, np.log(LEAST))
-            each[:, seen] = np.maximum(raw - np.logaddexp.reduce(raw, axis=1, keepdims=True), np.log(LEAST))
+            each[:, seen] = np.maximum(log_softmax(all_classes(trees.sums(view.T, n_jobs))), np.log(LEAST))
             out += share * each
         return out
 
@@ -298,11 +298,8 @@ class _Growing:
 
     def _log_chances(self, raw: _Floats) -> _Floats:
         """(iterations, rows, c) log probabilities."""
-        raw = np.concatenate([np.zeros_like(raw), raw], axis=2) if raw.shape[2] == 1 else raw
         made = np.full((*raw.shape[:2], self._lesson.n_classes), np.log(LEAST))
-        made[:, :, np.asarray(self.model.classes_, dtype=np.intp)] = raw - np.logaddexp.reduce(
-            raw, axis=2, keepdims=True
-        )
+        made[:, :, np.asarray(self.model.classes_, dtype=np.intp)] = log_softmax(all_classes(raw))
         return np.maximum(made, np.log(LEAST))
 
     def values_after(self, iterations: int) -> _Floats:
@@ -339,7 +336,7 @@ def _bins(lesson: Lesson) -> int:
     return max(wished, min(levels, 255))
 
 
-def _spread(chances: _Floats, seen: NDArray[Any], lesson: Lesson) -> _Floats:
+def _all_chances(chances: _Floats, seen: NDArray[Any], lesson: Lesson) -> _Floats:
     """Chances of all classes from those that a fold has seen."""
     if len(seen) == lesson.n_classes:
         return chances
@@ -443,7 +440,7 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
                 out[test] = np.log(1 / lesson.n_classes)
                 continue
             model = _logistic(C, rows[train], lesson.codes[train], lesson.weights(train))
-            out[test] = log_chances(_spread(model.predict_proba(rows[test]), model.classes_, lesson))
+            out[test] = log_chances(_all_chances(model.predict_proba(rows[test]), model.classes_, lesson))
         return out
 
     def _rows(self, view: View) -> _Floats:
@@ -452,8 +449,7 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
         raw = row_product(self._rows(view), self.coef_.T, n_jobs) + self.intercept_
-        raw = np.column_stack([np.zeros(len(raw)), raw]) if raw.shape[1] == 1 else raw
-        return log_chances(np.exp(raw - np.logaddexp.reduce(raw, axis=1, keepdims=True)))
+        return log_chances(np.exp(log_softmax(all_classes(raw))))
 
 
 class TableMember(BaseEstimator):  # type: ignore[misc]

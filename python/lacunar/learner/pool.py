@@ -56,12 +56,11 @@ class LogPool(BaseEstimator):  # type: ignore[misc]
         pairs = zip(values, self.slopes_, self.intercepts_, strict=True)
         return np.array([log_softmax(slope * member + intercept) for member, slope, intercept in pairs])
 
-    def log_chances(self, values: list[_Floats]) -> _Floats:
+    def combine(self, values: list[_Floats]) -> _Floats:
         """Log probabilities (m, c)."""
         logs, total = self._logs(values), 0.0
-        for weight, member in zip(
-            self.weights_, logs, strict=True
-        ):  # member by member: the same bits for any number of rows
+        # Member by member: the same bits for any number of rows.
+        for weight, member in zip(self.weights_, logs, strict=True):
             total = total + weight * member
         return log_softmax(np.asarray(total))
 
@@ -70,9 +69,8 @@ def _calibration(values: _Floats, codes: _Ints, weight: _Floats) -> tuple[float,
     """Slope and intercepts of one member."""
     n, c = values.shape
     scale = max(float(values.std()), 1e-12)
-    doubt = (1.0 / (np.bincount(codes, weights=weight, minlength=c) + 2.0))[codes][
-        :, None
-    ]  # Platt's targets: few rows prove little
+    # Platt's targets: few rows prove little.
+    doubt = (1.0 / (np.bincount(codes, weights=weight, minlength=c) + 2.0))[codes][:, None]
     target = np.repeat(doubt / (c - 1), c, axis=1)
     target[np.arange(n), codes] = 1.0 - doubt[:, 0]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import perf_counter
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -102,7 +103,6 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
     True
     """
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {**LacunarBase._parameter_constraints}
     _held: ClassVar[dict[str, Rule]] = {
         **LacunarBase._held,
         "ensembles_": Items(Instance(Ensemble), length="groups"),
@@ -172,7 +172,8 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
         self.out_of_fold_ = np.full(Y.shape, np.nan)
         groups = _groups(~np.isnan(scaled) & counted[:, None])
         for left, (targets, rows) in zip(range(len(groups), 0, -1), groups, strict=True):
-            until = deadline if np.isinf(deadline) else deadline - self._left_of(deadline) * (left - 1) / left
+            time = max(deadline - perf_counter(), 0.0)
+            until = deadline if np.isinf(deadline) else deadline - time * (left - 1) / left
             each = None if weight is None else weight[rows] / weight[rows].mean()
             target = Target(None, scaled[np.ix_(rows, targets)], 0, each)
             made, values, lesson, chosen = self._trained(table, rows, target, until)
@@ -193,7 +194,7 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
         if len(Y) < _FEWEST_RESIDUALS:
             self.spreads_.append(None)
             return
-        variances, missing = self._variances(view, opened, Y.shape[1]), _n_missing(view)
+        variances, missing = self._variances(view, opened, Y.shape[1]), view.n_missing
         self.spreads_.append(
             [Spread().fit(values[:, j], Y[:, j] - values[:, j], variances[:, j], missing) for j in range(Y.shape[1])]
         )
@@ -254,7 +255,7 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
 
     def _widths(self, view: View, level: float | None) -> _Floats:
         """Standard deviations (m, targets), or half lengths of the intervals of a level."""
-        missing, made = _n_missing(view), np.empty((len(view.Z), len(self.target_mean_)))
+        missing, made = view.n_missing, np.empty((len(view.Z), len(self.target_mean_)))
         for each, spreads, opened, targets in zip(
             self.ensembles_, self.spreads_, self.opened_, self.targets_, strict=True
         ):
@@ -262,10 +263,8 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
                 raise ValueError(
                     f"standard deviations and intervals need at least {_FEWEST_RESIDUALS} rows with a known target; fit had fewer. Give more."
                 )
-            values, variances = (
-                each.predict(view, self.posterior_, self.n_jobs),
-                self._variances(view, opened, len(targets)),
-            )
+            values = each.predict(view, self.posterior_, self.n_jobs)
+            variances = self._variances(view, opened, len(targets))
             for j, (spread, target) in enumerate(zip(spreads, targets, strict=True)):
                 sigma = spread.sigma(values[:, j], variances[:, j], missing)
                 made[:, target] = sigma if level is None else spread.widths(sigma, missing, level, view.T.shape[1])
@@ -308,10 +307,6 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
     def report_(self) -> dict[str, Any]:
         """Member, score, weight and seconds, as columns; with the number of the group of targets where there are several."""
         return report(self.ensembles_)
-
-
-def _n_missing(view: View) -> _Floats:
-    return np.asarray(np.isnan(view.T).sum(axis=1), dtype=np.float64)
 
 
 def _scales(Y: _Floats, weight: _Floats | None) -> tuple[_Floats, _Floats]:

@@ -45,9 +45,8 @@ class Trees(BaseEstimator):  # type: ignore[misc]
     def sums(self, rows: _Floats, n_jobs: int | None = None) -> _Floats:
         """Values (m, k) of rows (m, d), NaN where an entry is missing. O(m trees depth)."""
         out: _Floats = np.tile(self.start_, (len(rows), 1))
-        seen = (
-            rows.astype(np.float32) if self.rounds_ else rows
-        )  # thresholds of forests are of numbers in single precision
+        # Thresholds of forests are of numbers in single precision.
+        seen = rows.astype(np.float32) if self.rounds_ else rows
         _core.add_forest(
             np.ascontiguousarray(seen, dtype=np.float64),
             self.roots_, self.outputs_, self.feature_, self.threshold_, self.left_, self.right_, self.missing_left_,

@@ -30,6 +30,11 @@ class View(NamedTuple):
     Z: _Floats  # (n, p) standardised numbers and categories as 0/1, NaN where missing
     T: _Floats  # (n, d) standardised numbers and codes of categories, NaN where missing
 
+    @property
+    def n_missing(self) -> _Floats:
+        """Missing entries of every row, (n,)."""
+        return np.asarray(np.isnan(self.T).sum(axis=1), dtype=np.float64)
+
 
 class TableViews(BaseEstimator):  # type: ignore[misc]
     """Any table as a `View`: an encoder, the scales of its columns, and the levels that become columns.
@@ -88,9 +93,8 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Any) -> View:
         """Rows as the members see them."""
         codes = self.encoder_.transform(self._readable(X))[:, self.kept_]
-        numbers = (0.5 * codes - 0.5 * self.mean_) / (
-            0.5 * self.scale_
-        )  # halves: differences of large numbers overflow
+        # Halves: differences of large numbers overflow.
+        numbers = (0.5 * codes - 0.5 * self.mean_) / (0.5 * self.scale_)
         T = np.where(self.categorical_, codes, np.clip(numbers, -_LARGEST, _LARGEST))
         return View(self._numbers(T), np.ascontiguousarray(T))
 
