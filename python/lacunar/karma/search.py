@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,17 +55,13 @@ from lacunar.observed.rules import (
 )
 
 _Floats = NDArray[np.float64]
+LeftOut = tuple[
+    _Floats, NDArray[np.intp]
+]  # values (n, outputs) of rows that were left out, and the numbers of the rows
 _EXACT = 5000  # rows to which the winners are fitted over the whole Gram
 _MANY = 20_000  # rows above which a weight table is fitted, and no Gram
 _HELD_OUT = 0.02  # share of many rows, _MOST_HELD_OUT at most, that decides between two tables
 _MOST_HELD_OUT = 20_000
-
-
-class Learned(NamedTuple):
-    """Values (n, outputs) of rows that were left out, and the numbers of the rows."""
-
-    values: _Floats
-    rows: NDArray[np.intp]
 
 
 class KarmaSearch(TakesMissing):
@@ -122,7 +118,7 @@ class KarmaSearch(TakesMissing):
         loss_weight: _Floats,
         splits: list[Split] | None,
         codes: Any = None,
-    ) -> Learned:
+    ) -> LeftOut:
         """Race and report; the race fits the winners to all rows, or, of many rows, the best one is fitted as a model."""
         for name in ("race_", "estimators_", "expansions_", "columns_", "calibration_"):
             self.__dict__.pop(name, None)
@@ -145,7 +141,7 @@ class KarmaSearch(TakesMissing):
         race.coef_, race.offset_ = race.coef_ * unit, race.offset_ * unit
         self.columns_, self.race_ = list(scale), race
         self._report(grid, race.chosen_, unit)
-        return Learned(values * unit, np.arange(len(weight)))
+        return values * unit, np.arange(len(weight))
 
     def _grid(self, tables: list[str], *, radial: bool, many: bool) -> Grid:
         """Kernels on these tables; for many rows only those of small weight tables."""
@@ -188,7 +184,7 @@ class KarmaSearch(TakesMissing):
         grid: Grid,
         trials: list[Trial],
         unit: float,
-    ) -> Learned:
+    ) -> LeftOut:
         """The weight table of the race's best kernel of the largest gamma, for which there are rows enough, or of the default one where
         that does better on rows held out of both.
         """
@@ -207,7 +203,7 @@ class KarmaSearch(TakesMissing):
         grid.trials.append(trial._replace(errors=np.array([error / unit**2]), n_rows=len(held), heat=3))
         self.estimators_, self.n_iter_ = [model], model.n_iter_
         self._report(grid, [described(trial)], unit)
-        return Learned(values, held)
+        return values, held
 
     def _model_params(self, trial: Trial) -> dict[str, Any]:
         """Parameters of a model of one kernel on the table itself."""
@@ -434,9 +430,9 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
         every = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
         splits = make_splits(self.cv, labels, every, index, self.random_state)
         targets = one_vs_rest(codes, len(self.classes_))
-        found = self._search(some, target, targets, weight, weight * balance, splits, codes)
+        values, rows = self._search(some, target, targets, weight, weight * balance, splits, codes)
         if len(self.classes_) > 1:
-            self.calibration_ = fit_calibration(found.values, codes[found.rows], (weight * balance)[found.rows])
+            self.calibration_ = fit_calibration(values, codes[rows], (weight * balance)[rows])
         return self
 
     def _loss_of(self, values: _Floats, targets: _Floats, y: NDArray[Any], weight: _Floats) -> float:

@@ -18,7 +18,7 @@ from lacunar._snapshot import all_or_nothing
 from lacunar.lowrank import GaussianRegressor
 from lacunar.observed.door import check_target
 from lacunar.observed.rules import Instance, Number, Optional, Rule, whole
-from lacunar.uncertainty.masks import MaskConformal, count_missing, encoder_of, numbers_of, opened, with_copies
+from lacunar.uncertainty.masks import MaskConformal, count_missing, encoder_of, numbers_of, readable_rows, with_copies
 from lacunar.uncertainty.spread import Spread, check_level, quantile
 
 _Floats = NDArray[np.float64]
@@ -143,7 +143,7 @@ class MaskConformalRegressor(RegressorMixin, MaskConformal):  # type: ignore[mis
         -------
         self
         """
-        rows = opened(self, X, reset=True)
+        rows = readable_rows(self, X, reset=True)
         target = check_target(y, y_numeric=True).astype(np.float64)
         check_consistent_length(rows, target)
         if len(target) < self.cv:
@@ -168,7 +168,7 @@ class MaskConformalRegressor(RegressorMixin, MaskConformal):  # type: ignore[mis
             start = deepcopy(self.gaussian_)
             gaussian = None if start is None else start.fit(numbers_of(some, self.encoder_), known)
             for t, table in enumerate(tables):
-                told = self._told(_safe_indexing(table, outside), one, gaussian)
+                told = self._mean_and_std(_safe_indexing(table, outside), one, gaussian)
                 made[0][t, outside], made[1][t, outside] = told
             if self.method == "cv+":
                 self.estimators_.append(one)
@@ -191,7 +191,7 @@ class MaskConformalRegressor(RegressorMixin, MaskConformal):  # type: ignore[mis
         """Predictions in their own standard deviations, and variances, as `spread_` takes them."""
         return (mean - self.prediction_mean_) / self.prediction_scale_, np.maximum(std, _LEAST_STD) ** 2
 
-    def _told(self, rows: Any, model: Any, gaussian: GaussianRegressor | None) -> tuple[_Floats, _Floats]:
+    def _mean_and_std(self, rows: Any, model: Any, gaussian: GaussianRegressor | None) -> tuple[_Floats, _Floats]:
         """Predictions and standard deviations (n,)."""
         if gaussian is None:
             mean, std = model.predict(rows, return_std=True)
@@ -214,10 +214,10 @@ class MaskConformalRegressor(RegressorMixin, MaskConformal):  # type: ignore[mis
         """
         check_is_fitted(self, "estimator_")
         asked = check_level(self.level if level is None else level)
-        rows = opened(self, X, reset=False)
+        rows = readable_rows(self, X, reset=False)
         if self.method == "cv+":
             return self._around_folds(rows, asked)
-        mean, std = self._told(rows, self.estimator_, self.gaussian_)
+        mean, std = self._mean_and_std(rows, self.estimator_, self.gaussian_)
         if self.spread_ is None:
             wide = quantile(self.scores_, asked) * std
         else:
@@ -232,7 +232,7 @@ class MaskConformalRegressor(RegressorMixin, MaskConformal):  # type: ignore[mis
             return np.tile([-np.inf, np.inf], (len(rows), 1))
         ends = np.empty((2, len(rows), n))
         for j, model in enumerate(self.estimators_):
-            mean, std = self._told(rows, model, self.gaussians_[j] if self.gaussians_ else None)
+            mean, std = self._mean_and_std(rows, model, self.gaussians_[j] if self.gaussians_ else None)
             own = self.score_fold_ == j
             wide = std[:, None] * self.scores_[own]
             ends[0][:, own], ends[1][:, own] = wide - mean[:, None], mean[:, None] + wide

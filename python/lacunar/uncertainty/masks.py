@@ -24,7 +24,7 @@ _COPIES = 3  # of every row, with more entries hidden
 _LARGEST_SHARE = 0.9  # of the entries that a copy hides
 
 
-def opened(estimator: Any, X: Any, *, reset: bool) -> Any:
+def readable_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     """X as an array with NaN, or as the frame it is where columns are not numbers; its width and names are checked."""
     if hasattr(X, "dtypes") and hasattr(X, "isna") and not all(dtype.kind in "biuf" for dtype in X.dtypes):
         _check_feature_names(estimator, X, reset=reset)
@@ -107,5 +107,5 @@ class MaskConformal(MetaEstimatorMixin, TakesMissing):  # type: ignore[misc]
         y : ndarray of shape (m,)
         """
         check_is_fitted(self, "estimator_")
-        made: NDArray[Any] = self.estimator_.predict(opened(self, X, reset=False))
+        made: NDArray[Any] = self.estimator_.predict(readable_rows(self, X, reset=False))
         return made

@@ -137,21 +137,21 @@ def missingness_report(X: Any, y: Any = None, *, deltas: Any = _DELTAS, random_s
     >>> bool(report.p_value < 0.01), report.auc.round(1)
     (True, array([nan, 0.9, nan]))
     """
-    table, names = _opened(X)
+    table, names = _numbers_and_names(X)
     rng = generator(fixed_seed(random_state))
     asked = np.atleast_1d(np.asarray(deltas, dtype=np.float64))
-    auc, auc_p = _predictable(table, rng)
+    auc, auc_p = _mask_auc(table, rng)
     shift = shift_p = curve = None
     if y is not None:
-        target = _numbers(y)
+        target = _target_numbers(y)
         check_consistent_length(table, target)
-        shift, shift_p = _said_of_target(table, target, rng)
+        shift, shift_p = _target_shift(table, target, rng)
         curve = _sensitivity(table, target, asked)
     share = np.isnan(table).mean(axis=0)
     return MissingnessReport(*little_test(table), names, share, auc, auc_p, shift, shift_p, asked, curve)
 
 
-def _opened(X: Any) -> tuple[_Floats, NDArray[np.str_]]:
+def _numbers_and_names(X: Any) -> tuple[_Floats, NDArray[np.str_]]:
     """Numbers with NaN (n, d), of text its place among the sorted values and of a date its day; names of the columns."""
     encoder = encoder_of(X, categories="ordinal", max_categories=_ALL_CATEGORIES)
     table = numbers_of(X, encoder)
@@ -160,7 +160,7 @@ def _opened(X: Any) -> tuple[_Floats, NDArray[np.str_]]:
     return table[:, np.unique(encoder.source_, return_index=True)[1]], np.array([str(name) for name in X.columns])
 
 
-def _numbers(y: Any) -> _Floats:
+def _target_numbers(y: Any) -> _Floats:
     target = check_target(y)
     if target.dtype.kind in "fiub":
         return target.astype(np.float64)
@@ -202,11 +202,10 @@ def _enough(missing: NDArray[np.bool_]) -> NDArray[np.intp]:
     return np.flatnonzero(np.minimum(counts, len(missing) - counts) >= _LEAST)
 
 
-def _predictable(table: _Floats, rng: np.random.Generator) -> tuple[_Floats, _Floats]:
+def _mask_auc(table: _Floats, rng: np.random.Generator) -> tuple[_Floats, _Floats]:
     missing = np.isnan(table)
     auc, p = np.full(table.shape[1], np.nan), np.full(table.shape[1], np.nan)
-    scale = np.where((std := _quiet(np.nanstd, table)) > 0, std, 1.0)
-    Z = np.where(missing, 0.0, (table - _quiet(np.nanmean, table)) / scale)
+    Z = np.where(missing, 0.0, _standardised(table))
     for j in _enough(missing):
         others = np.arange(table.shape[1]) != j
         told = np.column_stack([Z[:, others], missing[:, others][:, missing[:, others].any(axis=0)]])
@@ -219,6 +218,12 @@ def _predictable(table: _Floats, rng: np.random.Generator) -> tuple[_Floats, _Fl
         found = mannwhitneyu(made[missing[:, j]], made[~missing[:, j]], alternative="greater")
         auc[j], p[j] = found.statistic / (missing[:, j].sum() * (~missing[:, j]).sum()), found.pvalue
     return auc, holm(p)
+
+
+def _standardised(table: _Floats) -> _Floats:
+    scale = np.where((std := _quiet(np.nanstd, table)) > 0, std, 1.0)
+    made: _Floats = (table - _quiet(np.nanmean, table)) / scale
+    return made
 
 
 def _quiet(mean: Any, table: _Floats) -> _Floats:
@@ -238,7 +243,7 @@ def holm(p: _Floats) -> _Floats:
     return made
 
 
-def _said_of_target(table: _Floats, target: _Floats, rng: np.random.Generator) -> tuple[_Floats, _Floats]:
+def _target_shift(table: _Floats, target: _Floats, rng: np.random.Generator) -> tuple[_Floats, _Floats]:
     missing = np.isnan(table)
     shift, p = np.full(table.shape[1], np.nan), np.full(table.shape[1], np.nan)
     left = np.empty(len(target))
@@ -258,8 +263,7 @@ def _said_of_target(table: _Floats, target: _Floats, rng: np.random.Generator) -
 
 def _sensitivity(table: _Floats, target: _Floats, deltas: _Floats) -> _Floats:
     """Completed by conditional expectations, y regressed on that, and again with the missing entries of a column shifted."""
-    missing, scale = np.isnan(table), np.where((std := _quiet(np.nanstd, table)) > 0, std, 1.0)
-    Z = (table - _quiet(np.nanmean, table)) / scale
+    missing, Z = np.isnan(table), _standardised(table)
     y = (target - target.mean()) / max(float(target.std()), 1e-300)
     p = Z.shape[1]
     model, _ = fit_gaussian(Z, Gaussian(np.zeros(p), np.eye(p)), 0.4, 200, 1e-4)

@@ -18,7 +18,7 @@ from lacunar._snapshot import all_or_nothing
 from lacunar.karma import KarmaClassifier
 from lacunar.observed.door import check_target
 from lacunar.observed.rules import Rule, floats
-from lacunar.uncertainty.masks import MaskConformal, opened, with_copies
+from lacunar.uncertainty.masks import MaskConformal, readable_rows, with_copies
 from lacunar.uncertainty.spread import check_level
 
 _Floats = NDArray[np.float64]
@@ -113,7 +113,7 @@ class MaskConformalClassifier(ClassifierMixin, MaskConformal):  # type: ignore[m
         -------
         self
         """
-        rows = opened(self, X, reset=True)
+        rows = readable_rows(self, X, reset=True)
         target = check_target(y)
         check_classification_targets(target)
         check_consistent_length(rows, target)
@@ -158,7 +158,7 @@ class MaskConformalClassifier(ClassifierMixin, MaskConformal):  # type: ignore[m
         p : ndarray of shape (m, n_classes)
         """
         check_is_fitted(self, "estimator_")
-        made: _Floats = self.estimator_.predict_proba(opened(self, X, reset=False))
+        made: _Floats = self.estimator_.predict_proba(readable_rows(self, X, reset=False))
         return made
 
     def predict_set(self, X: Any, level: float | None = None) -> NDArray[np.bool_]:
@@ -177,7 +177,7 @@ class MaskConformalClassifier(ClassifierMixin, MaskConformal):  # type: ignore[m
         """
         check_is_fitted(self, "estimator_")
         asked = check_level(self.level if level is None else level)
-        rows = opened(self, X, reset=False)
+        rows = readable_rows(self, X, reset=False)
         made = self.estimator_.predict_proba(rows)
         sets: NDArray[np.bool_] = made >= 1 - self._near_quantiles(rows, asked)[:, None]
         sets[np.arange(len(made)), np.argmax(made, axis=1)] = True
