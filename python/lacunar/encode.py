@@ -308,9 +308,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 def columns_of_frame(frame: Any) -> list[tuple[Any, _Column]]:
     """Names and values; columns of numbers are taken together, as there may be thousands."""
     numeric = [k for k, dtype in enumerate(frame.schema.values()) if dtype.is_numeric() or dtype == nw.Boolean]
-    block = (
-        frame[:, numeric].to_numpy() if numeric else np.empty((0, 0))
-    )  # by number: a frame may name its columns by numbers
+    # By number: a frame may name its columns by numbers.
+    block = frame[:, numeric].to_numpy() if numeric else np.empty((0, 0))
     places = {k: j for j, k in enumerate(numeric)} if block.dtype.kind in "biuf" else {}
     return [
         (name, column_of(block[:, places[k]], name) if k in places else _column_of_series(frame[:, k], name))

@@ -225,10 +225,8 @@ class KarmaBatch(KarmaBase):
 
     def _forget(self) -> None:
         """Drop what an earlier fit by another solver learned."""
-        for name in (
-            *("state_", "_engine", "gap_", "support_", "support_rows_", "dual_coef_", "n_support_"),
-            "calibration_",
-        ):
+        found = ("state_", "_engine", "gap_", "support_", "support_rows_", "dual_coef_", "n_support_", "calibration_")
+        for name in found:
             self.__dict__.pop(name, None)
 
     def _gram(self, rows: Observed) -> NDArray[Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from lacunar._products import row_product
 from lacunar._random import generator
 from lacunar._snapshot import all_or_nothing
+from lacunar.karma.base import KarmaBase
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
@@ -111,18 +112,11 @@ class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
         "approximation_error_": Number(finite=False),
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "gamma": [Interval(Real, 1, None, closed="left")],
+        **{name: rule for name, rule in KarmaBase._parameter_constraints.items() if name != "verbose"},
         "method": [StrOptions({"auto", "exact", "nystroem"})],
         "n_components": [Interval(Integral, 1, None, closed="left")],
-        "count_scale": [StrOptions({"mean", "raw"}), Interval(Real, 0, None, closed="neither")],
-        "indicators": ["boolean"],
-        "normalize": [StrOptions({"trace", "cosine"}), None],
-        "standardize": ["boolean"],
         "constant": ["boolean"],
         "memory_limit": [Interval(Integral, 1, None, closed="left")],
-        "sparse_missing": [StrOptions({"absent", "nan"})],
-        "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
     }
 
     def __init__(

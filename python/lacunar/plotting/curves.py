@@ -57,6 +57,8 @@ class CoverageDisplay(Curves):
 
     marker = "o"
 
+    _unit, _place = 100, "{:.0f} %"  # of the share, and of a place as it is written below the axis
+
     def __init__(
         self, share: ArrayLike, losses: dict[str, Any], measure: str, *, n_bins: int = 5, strong: Sequence[str] = ()
     ) -> None:
@@ -177,7 +179,7 @@ class CoverageDisplay(Curves):
         return self._places(groups), {name: np.sqrt(found) if root else found for name, found in heights.items()}
 
     def _places(self, groups: list[NDArray[np.intp]]) -> list[float]:
-        return [100 * float(self.share[rows].mean()) for rows in groups]
+        return [self._unit * float(self.share[rows].mean()) for rows in groups]
 
     def _labels(self) -> tuple[str, str]:
         return "share of the row that is observed", self.measure
@@ -185,7 +187,8 @@ class CoverageDisplay(Curves):
     def _add(self, ax: Any) -> None:
         groups = self.groups()
         places = self._places(groups)
-        ax.set_xticks(places, [f"{p:.0f} %\n{len(rows)} rows" for p, rows in zip(places, groups, strict=True)])
+        words = [f"{self._place.format(p)}\n{len(rows)} rows" for p, rows in zip(places, groups, strict=True)]
+        ax.set_xticks(places, words)
 
 
 class CalibrationByMissingDisplay(CoverageDisplay):
@@ -232,6 +235,8 @@ class CalibrationByMissingDisplay(CoverageDisplay):
     >>> display.errors()["a"].round(2)
     array([0.2, 0.4])
     """
+
+    _unit, _place = 1, "{:.3g}"
 
     def __init__(
         self,
@@ -346,16 +351,11 @@ class CalibrationByMissingDisplay(CoverageDisplay):
     def _lines(self) -> tuple[ArrayLike, dict[str, Any]]:
         return self._places(self.groups()), self.errors()
 
-    def _places(self, groups: list[NDArray[np.intp]]) -> list[float]:
-        return [float(self.share[rows].mean()) for rows in groups]
-
     def _labels(self) -> tuple[str, str]:
         return "missing entries of the row", self.measure
 
     def _add(self, ax: Any) -> None:
-        groups = self.groups()
-        places = self._places(groups)
-        ax.set_xticks(places, [f"{p:.3g}\n{len(rows)} rows" for p, rows in zip(places, groups, strict=True)])
+        super()._add(ax)
         ax.set_ylim(bottom=0)
 
 
