@@ -9,8 +9,10 @@ from reference.popca import expected
 
 from lacunar import Observed, _core, _moments
 from lacunar.lowrank import column_pair_sums, moments
+from lacunar.lowrank.diagnostics import _joint_counts
 from lacunar.lowrank.moments import column_means, implicit_covariance
 from lacunar.lowrank.parts import centred
+from lacunar.lowrank.regression import code_labelled
 
 
 def table(dtype=np.float64, n=120, d=17, offset=0.0):
@@ -243,3 +245,21 @@ def test_expected_counts_are_unbiased_over_all_masks():
             X[a] += 1.0
             total += expected(X, "feature")[0, 1] / len(masks)
     assert total == pytest.approx(1.0)
+
+
+def test_light_sums_do_not_depend_on_blocks(monkeypatch):
+    """Blocks of other sizes, one row longer than a block, and rows without an entry: the buffer of one block serves the next."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 80))
+    X[rng.random(X.shape) < np.linspace(0.2, 1, 300)[:, None]] = np.nan
+    X[150], X[200:210] = rng.normal(size=80), np.nan
+    rows, mean, basis = Observed.from_dense(X), rng.normal(size=80), rng.normal(size=(80, 3))
+    chosen, labels = np.sort(rng.choice(80, 64, replace=False)), rng.normal(size=(300, 1))
+    seen = np.isfinite(X[:, chosen]).astype(float)
+    whole = code_labelled((rows, labels), mean, basis, 0.1, 1)[0]
+    monkeypatch.setattr("lacunar.lowrank.parts._ENTRIES", 70)
+    np.testing.assert_array_equal(code_labelled((rows, labels), mean, basis, 0.1, 1)[0], whole)
+    np.testing.assert_array_equal(np.triu(_joint_counts(rows, chosen)[0]), np.triu(seen.T @ seen))
+    for i in (0, 150, 205, 299):
+        v, away = basis[np.isfinite(X[i])], (X[i] - mean)[np.isfinite(X[i])]
+        np.testing.assert_allclose(whole[i], np.linalg.solve(v.T @ v + 0.1 * np.eye(3), v.T @ away), atol=1e-10)
