@@ -17,13 +17,13 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import stats
+from sklearn import metrics
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lacunar.comparison.cells import UserError, counted, cut, pandas_module, visible
 from lacunar.comparison.learners import Learner
-from lacunar.comparison.metrics import Metric, chosen
 from lacunar.comparison.model import TableModel
 from lacunar.comparison.problem import Problem
 
@@ -31,9 +31,79 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+Chances = NDArray[np.floating[Any]]  # (rows, classes)
 SIGNIFICANCE = 0.05
 FEW_SPLITS = 5  # below which intervals say little
 _FIT_SHARE = 1 / 6  # of the whole time limit that one fit may take
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A score: its name in the table, whether less is better, and what computes it from y, predictions, probabilities and classes."""
+
+    name: str
+    lower: bool
+    of: Callable[[NDArray[Any], NDArray[Any], Chances | None, list[str]], float]
+
+    @property
+    def sign(self) -> int:
+        """1 where less is better, -1 where more is."""
+        return 1 if self.lower else -1
+
+
+def _of_labels(function: Callable[..., float]) -> Callable[..., float]:
+    return lambda y, predicted, proba, classes: float(function(y, predicted))
+
+
+def _of_chances(function: Callable[..., float]) -> Callable[..., float]:
+    return lambda y, predicted, proba, classes: np.nan if proba is None else function(y, proba, classes)
+
+
+def _log_loss(y: NDArray[Any], proba: Chances, classes: list[str]) -> float:
+    return float(metrics.log_loss(y, np.clip(proba, 1e-15, None), labels=classes))
+
+
+def _brier(y: NDArray[Any], proba: Chances, classes: list[str]) -> float:
+    return float(((proba - (y[:, None] == np.array(classes))) ** 2).sum(axis=1).mean())
+
+
+def _auc(y: NDArray[Any], proba: Chances, classes: list[str]) -> float:
+    """Mean over the classes of one against the rest; classes that the rows lack are left out."""
+    flags = y[:, None] == np.array(classes)
+    told = [k for k in range(len(classes)) if flags[:, k].any() and not flags[:, k].all()]
+    told = told[:1] if len(classes) == 2 else told
+    return float(np.mean([metrics.roc_auc_score(flags[:, k], proba[:, k]) for k in told])) if told else np.nan
+
+
+def _balanced_error(y: NDArray[Any], predicted: NDArray[Any]) -> float:
+    return 1 - float(metrics.recall_score(y, predicted, labels=np.unique(y), average="macro"))
+
+
+METRICS: dict[str, dict[str, Metric]] = {
+    "classification": {
+        "error": Metric("error rate", True, _of_labels(lambda y, p: np.mean(y != p))),
+        "balanced-error": Metric("balanced error", True, _of_labels(_balanced_error)),
+        "log-loss": Metric("log loss", True, _of_chances(_log_loss)),
+        "brier": Metric("Brier score", True, _of_chances(_brier)),
+        "auc": Metric("AUC", False, _of_chances(_auc)),
+    },
+    "regression": {
+        "rmse": Metric("RMSE", True, _of_labels(metrics.root_mean_squared_error)),
+        "mae": Metric("MAE", True, _of_labels(metrics.mean_absolute_error)),
+        "r2": Metric("R²", False, _of_labels(metrics.r2_score)),
+    },
+}
+_SECOND = {"classification": ("auc", "log-loss"), "regression": ("r2", "r2")}  # of two classes, of more
+
+
+def chosen_metrics(task: str, wish: str | None, n_classes: int) -> tuple[Metric, Metric]:
+    """The metric that decides, and one beside it."""
+    known = METRICS[task]
+    first = next(iter(known)) if wish is None else wish
+    if first not in known:
+        raise UserError(f"--metric {wish!r}: for {task} there are {', '.join(known)}.", 2)
+    second = _SECOND[task][n_classes > 2]
+    return known[first], known[next(iter(known)) if second == first else second]
 
 
 @dataclass(frozen=True)
@@ -43,7 +113,7 @@ class Run:
     learner: int
     split: int
     predicted: NDArray[Any] | None = None
-    proba: NDArray[np.floating[Any]] | None = None  # (test rows, classes), where the learner gives probabilities
+    proba: Chances | None = None  # of the test rows, where the learner gives probabilities
     fit_seconds: float = 0.0
     predict_seconds: float = 0.0
     unconverged: int = 0
@@ -293,7 +363,7 @@ def one_run(
     return Run(k, s, predicted, proba, fitted - start, done - fitted, int(unconverged), "", perf_counter() - begun)
 
 
-def _chances(model: Any, rows: Any, problem: Problem) -> NDArray[np.floating[Any]] | None:
+def _chances(model: Any, rows: Any, problem: Problem) -> Chances | None:
     """Probabilities of all classes of the problem, also of those that training did not see."""
     if not hasattr(model, "predict_proba"):
         return None
@@ -353,7 +423,7 @@ def evaluate(
         so are, where time is short, the slowest.
     """
     splits, stratified = make_splits(problem, folds, repeats, seed)
-    first, second = chosen(problem.task, metric, len(problem.classes))
+    first, second = chosen_metrics(problem.task, metric, len(problem.classes))
     comparison = Comparison(
         problem, competitors, splits, folds, repeats, stratified, seed, first, second, time_limit=time_limit
     )
