@@ -1,5 +1,7 @@
 """What side information accepts and what it refuses."""
 
+import datetime
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -108,6 +110,14 @@ def test_ids():
         (Features(np.ones((3, 2)), ids=["a"]), "got 1 ids for 3 rows"),
         (Features(np.array([1j])), "numbers or categories"),
         (Features({"a": [("x",), "b"]}), "hold numbers, text or dates; got"),
+        (
+            Features({"t": np.array(["2020-01-01"], "M8[D]")}),
+            "column 't' must hold numbers or categories; got dtype datetime64",
+        ),
+        (
+            Features({"t": [datetime.date(2020, 1, 1)]}),
+            "column 't' must hold numbers, booleans or categories; it holds dates",
+        ),
         (Features(pd.DataFrame({"t": pd.to_datetime(["2020-01-01"])})), "column 't' must hold numbers"),
         (Features(np.full((3, 2), np.nan), normalize=False), "missing or zero"),
     ],
@@ -196,3 +206,17 @@ def test_columns_of_a_frame_may_be_named_by_numbers():
     points = np.arange(6.0).reshape(3, 2) + 1
     named = Features(pd.DataFrame(points, columns=["a", "b"])).begin()
     np.testing.assert_array_equal(Features(pd.DataFrame(points)).begin().columns([0, 1]), named.columns([0, 1]))
+
+
+def test_features_read_a_frame_as_its_types_say():
+    """Numbers of a categorical column are names, objects that are numbers are numbers, empty text is missing."""
+    frame = pd.DataFrame(
+        {
+            "name": pd.Categorical([1, 2, None]),
+            "text": ["a", "", "b"],
+            "flag": pd.Series([True, None, False], dtype=object),
+            "none": pd.Series([None] * 3, dtype="string"),
+        }
+    )
+    levels = [column["levels"] for column in Features(frame).begin().table_columns]
+    assert levels == [["1", "2"], ["a", "b"], None, None]

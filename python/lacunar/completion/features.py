@@ -73,12 +73,10 @@ def read_row(values: Any, names: Sequence[str]) -> Columns:
 
 
 def _of_array(array: NDArray[Any]) -> Columns:
-    if array.dtype.kind not in "fiubOUS":
-        raise TypeError(f"X must be numbers or categories; got dtype {array.dtype}. Convert it first.")
     table = array[:, None] if array.ndim == 1 else array
     if table.ndim != 2 or table.shape[1] == 0:
         raise ValueError(f"X must have a row for every id and at least one feature; got shape {array.shape}.")
-    return {str(k): column_of(column, str(k)) for k, column in enumerate(table.T)}
+    return {str(k): _column(str(k), column) for k, column in enumerate(table.T)}
 
 
 def _of_frame(frame: Any) -> Columns:
@@ -87,15 +85,20 @@ def _of_frame(frame: Any) -> Columns:
             raise TypeError(
                 f"column {name!r} must hold numbers, booleans or categories; it is {dtype}. Convert or drop it."
             )
-    kinds = frame.schema.values()
-    return {
-        name: as_labels(column) if kind in _CATEGORIES else column
-        for (name, column), kind in zip(columns_of_frame(frame), kinds, strict=True)
-    }
+    columns = dict(columns_of_frame(frame))
+    for name, dtype in frame.schema.items():  # numbers may be names of categories, too
+        if dtype in _CATEGORIES and columns[name].dtype != object and not np.isnan(columns[name]).all():
+            columns[name] = as_labels(columns[name])
+    return columns
 
 
 def _column(name: Any, values: Any) -> Column:
-    return column_of(values if isinstance(values, np.ndarray) else objects(values), name)
+    array = values if isinstance(values, np.ndarray) else objects(values)
+    if array.dtype.kind not in "fiubOUS":
+        raise TypeError(
+            f"column {name!r} must hold numbers or categories; got dtype {array.dtype}. Convert or drop it."
+        )
+    return column_of(array, name)
 
 
 class FeatureTable:

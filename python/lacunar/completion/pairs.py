@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar._random import generator
+from lacunar.encode import objects
 from lacunar.observed import Observed, ObservedFile, read_batches
 from lacunar.observed.arrow import record_batches, values_of
 from lacunar.observed.door import SparseMissing, as_observed
@@ -188,7 +189,5 @@ def table_pairs(
 def _names(names: Any, numbers: NDArray[Any]) -> NDArray[Any]:
     if names is None or callable(names):  # `index` of a list is a method
         return numbers.astype(np.int64)
-    listed: NDArray[Any] = np.empty(len(names), dtype=object)
-    listed[:] = list(names)
-    chosen: NDArray[Any] = listed[numbers]
+    chosen: NDArray[Any] = objects(names)[numbers]
     return chosen
