@@ -261,8 +261,7 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
         ValueError
             For a request told before or never asked, another number of values, values beyond 1e100 in modulus.
         """
-        number = request.id if isinstance(request, Request) else int(request)
-        drawn, probability = self._pending_of(number)
+        number, drawn, probability = self._pending_of(request)
         indices = np.unique(drawn)
         if isinstance(request, Request) and not np.array_equal(request.indices, indices):
             raise ValueError(
@@ -289,19 +288,18 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
         ValueError
             For a request told or cancelled before, or never asked.
         """
-        number = request.id if isinstance(request, Request) else int(request)
-        self._pending_of(number)
-        del self.pending_[number]
+        del self.pending_[self._pending_of(request)[0]]
 
-    def _pending_of(self, number: int) -> tuple[Ints, Floats]:
+    def _pending_of(self, request: Request | int) -> tuple[int, Ints, Floats]:
+        """Number of a request that waits for its values, and what was drawn for it."""
+        number = request.id if isinstance(request, Request) else int(request)
         if number not in getattr(self, "pending_", {}):
             known = 0 <= number < getattr(self, "n_asked_", 0)
             state = "told or cancelled already, or drawn by run" if known else "never asked for"
             raise ValueError(
                 f"request must be one that waits for its values; got {number}, which was {state}. Call ask() for a new one."
             )
-        drawn, probability = self.pending_[number]
-        return drawn, probability
+        return number, *self.pending_[number]
 
     def _take(self, drawn: Ints, probability: Floats, values: Floats) -> None:
         """Learn rows (n, w); after an exception nothing has changed."""

@@ -187,6 +187,23 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
                     break
         return chosen
 
+    def _hidden(self, known: NDArray[np.bool_], codes: NDArray[np.intp] | None) -> NDArray[np.bool_] | None:
+        """A share of the known rows, of every class (`codes`) where classes allow; None when there are too few to hide any."""
+        from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit  # imports rich: not at import time
+
+        index = np.flatnonzero(known)
+        count = round(self.holdout * len(index))
+        if len(index) < _FEWEST or count < 1 or count >= len(index):
+            return None
+        groups = None if codes is None else codes[index]
+        fewest = min(count, len(index) - count)
+        stratified = groups is not None and np.bincount(groups).min() >= 2 and fewest > groups.max()
+        splitter = StratifiedShuffleSplit if stratified else ShuffleSplit
+        _, test = next(splitter(1, test_size=count, random_state=fixed_seed(self.random_state)).split(index, groups))
+        hide = np.zeros(len(known), dtype=bool)
+        hide[index[test]] = True
+        return hide
+
     def _keep(self, stacked: Stacked, solution: Solution) -> None:
         """Rows of the column factors, scaled so that a row's code is ridge regression on them."""
         d, m, matrix = stacked.rows.shape[1], stacked.labels.shape[1], solution.matrix
@@ -392,7 +409,7 @@ class MatrixCompletionClassifier(ClassifierMixin, _MatrixCompletion):  # type: i
         labels[known] = (found[:, None] == self._columns()).astype(np.float64)
         if len(self.classes_) == 1:
             labels[known] = 0.5  # whose log odds are 0: a constant predictor, and no bias that grows for ever
-        hide = hidden_rows(known, codes, self.holdout, self.random_state)
+        hide = self._hidden(known, codes)
 
         def score(values: _Floats, hidden: NDArray[np.bool_]) -> float:
             return float(np.mean(self._decide(values[hidden]) != codes[hidden]))
@@ -583,7 +600,7 @@ class MatrixCompletionRegressor(RegressorMixin, _MatrixCompletion):  # type: ign
         self.target_mean_, spread = np.nanmean(target, axis=0), np.nanstd(target, axis=0)
         self.target_scale_ = np.where(spread > 0, spread, 1.0)
         labels = (target - self.target_mean_) / self.target_scale_
-        hide = hidden_rows(~np.isnan(labels).all(axis=1), None, self.holdout, self.random_state)
+        hide = self._hidden(~np.isnan(labels).all(axis=1), None)
 
         def score(values: _Floats, hidden: NDArray[np.bool_]) -> float:
             return float(np.nanmean(np.square(values - labels)[hidden]))
@@ -612,28 +629,6 @@ class MatrixCompletionRegressor(RegressorMixin, _MatrixCompletion):  # type: ign
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
-
-
-def hidden_rows(
-    known: NDArray[np.bool_], codes: NDArray[np.intp] | None, share: float, random_state: Any
-) -> NDArray[np.bool_] | None:
-    """A share of the known rows, of every class where classes allow; None when there are too few to hide any."""
-    from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit  # imports rich: not at import time
-
-    index = np.flatnonzero(known)
-    count = round(share * len(index))
-    if len(index) < _FEWEST or count < 1 or count >= len(index):
-        return None
-    stratified = codes is not None and bool(
-        np.bincount(codes[index]).min() >= 2 and min(count, len(index) - count) > codes.max()
-    )
-    splitter = (StratifiedShuffleSplit if stratified else ShuffleSplit)(
-        1, test_size=count, random_state=fixed_seed(random_state)
-    )
-    _, test = next(splitter.split(index, codes[index] if codes is not None else None))
-    hide = np.zeros(len(known), dtype=bool)
-    hide[index[test]] = True
-    return hide
 
 
 def _with_last(rows: Observed, value: float) -> Observed:

@@ -43,12 +43,10 @@ class Encoder:
         if type(value) is dict:
             pairs = [[self.encode(k, where), self.encode(v, f"{where}[{k!r}]")] for k, v in value.items()]
             return {"t": "dict", "items": pairs}
-        if isinstance(value, Observed):
-            parts = {name: self._store(getattr(value, name)) for name in ("indptr", "indices", "values")}
-            return {"t": "observed", "shape": list(value.shape), **parts}
-        if isinstance(value, sp.csr_array):
-            parts = {name: self._store(getattr(value, name)) for name in ("indptr", "indices", "data")}
-            return {"t": "sparse", "shape": list(value.shape), **parts}
+        if isinstance(value, Observed | sp.csr_array):
+            tag, entries = ("observed", "values") if isinstance(value, Observed) else ("sparse", "data")
+            parts = {name: self._store(getattr(value, name)) for name in ("indptr", "indices", entries)}
+            return {"t": tag, "shape": list(value.shape), **parts}
         for name, kind in _SCALAR_TYPES.items():
             if value is kind:
                 return {"t": "type", "name": name}

@@ -190,7 +190,7 @@ def _karma(kind: str) -> Callable[[Values, Values], Stored]:
     """`KarmaClassifier` or `KarmaRegressor` of then, which learned batches and streams: what took steps is online now."""
 
     def change(params: Values, state: Values) -> Stored:
-        params, state = _kernel(params), _columns(state)
+        params, state = _kernel(params), _renamed(state, "center_", "mean_")
         solver = state.get("solver_", "online" if params["solver"] == "online" or params["passes"] else "gram")
         shared = {key: params[key] for key in _KARMA if key in params}
         if solver == "online" or ("state_" in state and "gap_" not in state):
@@ -239,14 +239,10 @@ def _engine(state: Values) -> Values:
 
 def _kernel(params: Values) -> Values:
     """Parameters of the kernel; its constant feature has value 1, and "paper" was a way to write three others."""
-    params = {("count_scale" if key == "scale" else key): value for key, value in params.items() if key != "constant"}
+    params = {key: value for key, value in _renamed(params, "scale", "count_scale").items() if key != "constant"}
     if params.get("options") == "paper":
         params |= {"count_scale": "raw", "normalize": None, "indicators": False}
     return params
-
-
-def _columns(state: Values) -> Values:
-    return {("mean_" if key == "center_" else key): value for key, value in state.items()}
 
 
 def _karma_search(name: str) -> Callable[[Values, Values], Stored]:
@@ -262,11 +258,7 @@ def _karma_search(name: str) -> Callable[[Values, Values], Stored]:
 
 
 def _karma_features(params: Values, state: Values) -> Stored:
-    return (
-        "lacunar.KarmaFeatures",
-        {("count_scale" if k == "scale" else k): v for k, v in params.items()},
-        _columns(state),
-    )
+    return "lacunar.KarmaFeatures", _renamed(params, "scale", "count_scale"), _renamed(state, "center_", "mean_")
 
 
 # Name of a stored class -> what turns its parameters and learned attributes into today's class, parameters and attributes.
