@@ -42,11 +42,23 @@ def test_standardised_rows(dtype):
     assert rows == Observed(rows.indptr, rows.indices, rows.values, rows.shape)  # the contract holds
 
 
-def test_what_overflows_is_named():
+@pytest.mark.parametrize("clip", [None, 8.0])
+def test_what_overflows_is_named(clip):
     rows = Observed.from_dense(np.array([[0.0, 1.0], [1.0, 3e38]], np.float32))
     columns = ColumnScale(np.zeros(2), np.array([1.0, 1e-3]), np.ones(2, bool))
     with pytest.raises(ValueError, match="row 1, column 1"):
-        scale_columns(rows, columns)
+        scale_columns(rows, columns, clip)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_lies_far_out_is_clipped(dtype):
+    X, weight = table(dtype)
+    rows = Observed.from_dense(X)
+    columns = fit_columns(rows, weight, standardize=True)
+    whole, made = scale_columns(rows, columns).values, scale_columns(rows, columns, 0.7).values
+    assert np.abs(whole).max() > 0.7
+    np.testing.assert_array_equal(made, np.clip(whole, -0.7, 0.7))
+    assert made.dtype == dtype
 
 
 def test_sizes_are_checked():
@@ -54,8 +66,10 @@ def test_sizes_are_checked():
     arrays = (rows.indptr, rows.indices, rows.values)
     with pytest.raises(ValueError, match="weight has 2 elements, not 3"):
         _core.column_moments(*arrays, np.ones(2), 2)
-    with pytest.raises(ValueError, match="center has 1 elements, not 2"):
-        _core.standardise(*arrays, np.ones(1), np.ones(2), 2, np.empty(len(arrays[2])))
+    with pytest.raises(ValueError, match="scale has 2 elements, not 1"):
+        _core.standardise(rows.values, rows.indices, np.ones(1), np.ones(2), np.inf, np.empty(rows.nnz), 1)
+    with pytest.raises(ValueError, match="out has 5 elements, not 6"):
+        _core.standardise(rows.values, rows.indices, np.ones(2), np.ones(2), np.inf, np.empty(5), 1)
 
 
 class Fitted(BaseEstimator):

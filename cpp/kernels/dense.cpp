@@ -1,5 +1,5 @@
 // Compiled once per instruction set into its own namespace: a row, or a piece of a column, of a dense table with NaN
-// where missing.
+// where missing; entries standardised.
 #include "table.hpp"
 
 namespace lacunar::LACUNAR_KERNEL_NAMESPACE {
@@ -70,11 +70,27 @@ Offset keep(const T* row, Offset n_cols, Offset n_entries, Index* indices, T* va
   return k;
 }
 
+template <class S, class T>
+bool standardise(const S* values, const Index* columns, const Columns& by, Offset count, T* out) {
+  const T most = static_cast<T>(by.bound);
+  typename CountOf<T>::type away = 0;
+  for (Offset p = 0; p < count; ++p) {
+    const Index j = columns[p];
+    const T made = static_cast<T>((static_cast<double>(values[p]) - by.center[j]) / by.scale[j]);
+    away |= made - made != 0;
+    const T above = made < -most ? -most : made;
+    out[p] = above > most ? most : above;
+  }
+  return away == 0;
+}
+
 }  // namespace
 
 void set_dense(Kernels& to) {
-  to.f32.dense = {count<float>, count_column<float>, read<float, float>, read<float, double>, keep<float>};
-  to.f64.dense = {count<double>, count_column<double>, read<double, float>, read<double, double>, keep<double>};
+  to.f32.dense = {count<float>, count_column<float>, read<float, float>, read<float, double>, keep<float>,
+                  standardise<float, float>, standardise<float, double>};
+  to.f64.dense = {count<double>, count_column<double>, read<double, float>, read<double, double>, keep<double>,
+                  standardise<double, float>, standardise<double, double>};
 }
 
 }  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

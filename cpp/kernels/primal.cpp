@@ -142,19 +142,11 @@ void add_waiting(T* table, Offset stride, const WaitingRows<T>& rows, Offset wid
   });
 }
 
-// Each entry by itself, by one product and one sum: the same bits wherever a row starts.
-template <class T>
-void add_scaled(const T* __restrict row, double c, double* __restrict out, Offset count) {
-  for (Offset k = 0; k < count; ++k) out[k] += c * static_cast<double>(row[k]);
-}
-
 }  // namespace
 
 void set_primal(Kernels& to) {
   to.f32.primal = {parts<float>, dot_rows<float>, dot_some<float>, add_rows<float>, add_waiting<float>};
   to.f64.primal = {parts<double>, dot_rows<double>, dot_some<double>, add_rows<double>, add_waiting<double>};
-  to.f32.add_scaled = add_scaled<float>;
-  to.f64.add_scaled = add_scaled<double>;
 }
 
 }  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

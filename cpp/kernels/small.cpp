@@ -86,6 +86,63 @@ void project(const double* rows, const double* x, int m, int leading, double* ou
   }
 }
 
+// sum_rows and add_to_rows, `wide` blocks of columns.
+template <bool scaled, int wide>
+inline void sum_blocks(const double* table, Offset stride, const Index* places, const double* scale, Offset count,
+                       double* out) {
+  Eight sum[wide] = {};
+  for (Offset p = 0; p < count; ++p) {
+    const double* row = table + places[p] * stride;
+#pragma GCC unroll 4
+    for (int w = 0; w < wide; ++w) add(sum[w], scaled ? scale[p] : 1.0, load(row + 8 * w));
+  }
+  for (int w = 0; w < wide; ++w) store(sum[w], out + 8 * w);
+}
+
+template <bool scaled, int wide>
+inline void add_blocks(double* table, Offset stride, const Index* places, const double* scale, Offset count,
+                       const double* x) {
+  Eight own[wide];
+  for (int w = 0; w < wide; ++w) own[w] = load(x + 8 * w);
+  for (Offset p = 0; p < count; ++p) {
+    double* row = table + places[p] * stride;
+#pragma GCC unroll 4
+    for (int w = 0; w < wide; ++w) {
+      Eight sum = load(row + 8 * w);
+      add(sum, scaled ? scale[p] : 1.0, own[w]);
+      store(sum, row + 8 * w);
+    }
+  }
+}
+
+template <bool scaled>
+void sum_scaled(const double* table, Offset stride, const Index* places, const double* scale, Offset count, int width,
+                double* out) {
+  int c = 0;
+  for (; c + 24 <= width; c += 24) sum_blocks<scaled, 3>(table + c, stride, places, scale, count, out + c);
+  if (width - c == 16) sum_blocks<scaled, 2>(table + c, stride, places, scale, count, out + c);
+  if (width - c == 8) sum_blocks<scaled, 1>(table + c, stride, places, scale, count, out + c);
+}
+
+template <bool scaled>
+void add_scaled(double* table, Offset stride, const Index* places, const double* scale, Offset count, int width,
+                const double* x) {
+  int c = 0;
+  for (; c + 24 <= width; c += 24) add_blocks<scaled, 3>(table + c, stride, places, scale, count, x + c);
+  if (width - c == 16) add_blocks<scaled, 2>(table + c, stride, places, scale, count, x + c);
+  if (width - c == 8) add_blocks<scaled, 1>(table + c, stride, places, scale, count, x + c);
+}
+
+void sum_rows(const double* table, Offset stride, const Index* places, const double* scale, Offset count, int width,
+              double* out) {
+  (scale ? sum_scaled<true> : sum_scaled<false>)(table, stride, places, scale, count, width, out);
+}
+
+void add_to_rows(double* table, Offset stride, const Index* places, const double* scale, Offset count, int width,
+                 const double* x) {
+  (scale ? add_scaled<true> : add_scaled<false>)(table, stride, places, scale, count, width, x);
+}
+
 // One block row of `count` rows: its blocks left of the diagonal times the code and transposed, then the diagonal
 // block.
 template <int count>
@@ -187,7 +244,7 @@ void pack(const double* blocks, int d, float* packed) {
 }  // namespace
 
 void set_small(Kernels& to) {
-  to.small = {gram<false>, gram<true>, multiply, combine, project, apply_blocks, rls_update, unpack, pack};
+  to.small = {gram<false>, gram<true>, multiply, combine, project, sum_rows, add_to_rows, apply_blocks, rls_update, unpack, pack};
 }
 
 }  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

@@ -1,13 +1,19 @@
 #include "lacunar/columns.hpp"
 
+#include <algorithm>
+#include <atomic>
 #include <cassert>
-#include <cmath>
+#include <type_traits>
 
 #include "lacunar/interrupt.hpp"
 #include "lacunar/observed.hpp"
+#include "lacunar/parallel.hpp"
 
 namespace lacunar {
 namespace {
+
+constexpr Offset kEntriesATask = 1 << 17;
+constexpr double kWork = 16;  // of an entry that is standardised, in products of vectors
 
 void divide(double* sum, const double* total, Offset n) {
   for (Offset j = 0; j < n; ++j) sum[j] = total[j] > 0 ? sum[j] / total[j] : 0.0;
@@ -43,23 +49,27 @@ void column_moments(const Rows<T>& rows, const double* weight, double* total, do
 }
 
 template <class T, class Out>
-bool standardise(const Rows<T>& rows, const double* center, const double* scale, Out* out) {
-  assert(well_ordered(rows));
-  bool finite = true;
-  InterruptCheck check;
-  for (Offset i = 0; i < rows.n_rows; ++i, check.after(2 * (rows.offsets[i] - rows.offsets[i - 1])))
-    for (Offset p = rows.offsets[i]; p < rows.offsets[i + 1]; ++p) {
-      const Index j = rows.indices[p];
-      out[p] = static_cast<Out>((static_cast<double>(rows.values[p]) - center[j]) / scale[j]);
-      finite &= std::isfinite(out[p]);
-    }
+bool standardise(const T* values, const Index* columns, Offset count, const Columns& by, Out* out, int n_threads) {
+  const auto& dense = kernels_of<T>().dense;
+  std::atomic<bool> finite{true};
+  const int threads = threads_worth(n_threads, kWork * static_cast<double>(count));
+  parallel_tasks(threads, (count + kEntriesATask - 1) / kEntriesATask, [&](Offset task, InterruptCheck&) {
+    const Offset first = task * kEntriesATask, some = std::min(kEntriesATask, count - first);
+    const bool sound = [&] {
+      if constexpr (std::is_same_v<Out, float>)
+        return dense.standardise_float(values + first, columns + first, by, some, out + first);
+      else
+        return dense.standardise_double(values + first, columns + first, by, some, out + first);
+    }();
+    if (!sound) finite = false;
+  });
   return finite;
 }
 
 template void column_moments(const Rows<float>&, const double*, double*, double*, double*);
 template void column_moments(const Rows<double>&, const double*, double*, double*, double*);
-template bool standardise(const Rows<float>&, const double*, const double*, float*);
-template bool standardise(const Rows<float>&, const double*, const double*, double*);
-template bool standardise(const Rows<double>&, const double*, const double*, double*);
+template bool standardise(const float*, const Index*, Offset, const Columns&, float*, int);
+template bool standardise(const float*, const Index*, Offset, const Columns&, double*, int);
+template bool standardise(const double*, const Index*, Offset, const Columns&, double*, int);
 
 }  // namespace lacunar

@@ -61,18 +61,21 @@ void column_gram_product(const Rows<T>& rows, const double* v, int width, double
   for (int first = 0; first < width;) {  // as many vectors at a time as the lanes of a kernel
     const int wide = std::min(width - first, kMostLanes), lanes = static_cast<int>(std::bit_ceil(unsigned(wide)));
     const Offset size = rows.n_cols * lanes;
-    LineVector<double> block(static_cast<std::size_t>(size), 0.0), sums(static_cast<std::size_t>(n_parts * size), 0.0);
+    LineVector<double> block(static_cast<std::size_t>(size), 0.0);
+    const auto sums = line_array(static_cast<std::size_t>(n_parts * size));
     for (Offset j = 0; j < rows.n_cols; ++j) std::copy_n(v + j * width + first, wide, block.data() + j * lanes);
     parallel_tasks(n_threads, n_parts, [&](Offset part, InterruptCheck& check) {
       const Offset end = part_start(rows, part + 1, n_parts);
+      double* const own = sums.get() + part * size;
+      std::fill_n(own, size, 0.0);
       for (Offset row = part_start(rows, part, n_parts); row < end; check.look()) {
         const Offset stop = row_behind(rows, row, end, kEntriesAtOnce);
-        kernels_of<T>().product.gram_rows(rows, row, stop, block.data(), lanes, sums.data() + part * size);
+        kernels_of<T>().product.gram_rows(rows, row, stop, block.data(), lanes, own);
         row = stop;
       }
     });
-    add_parts(sums.data() + size, n_parts, size, sums.data());
-    for (Offset j = 0; j < rows.n_cols; ++j) std::copy_n(sums.data() + j * lanes, wide, out + j * width + first);
+    add_parts(sums.get() + size, n_parts, size, sums.get(), n_threads);
+    for (Offset j = 0; j < rows.n_cols; ++j) std::copy_n(sums.get() + j * lanes, wide, out + j * width + first);
     first += wide;
   }
 }

@@ -130,13 +130,13 @@ def factor_sums(
     n_threads: int,
 ) -> int: ...
 def standardise(
-    indptr: NDArray[np.int64],
-    indices: NDArray[np.int32],
     values: _Float,
+    columns: NDArray[np.int32],
     center: NDArray[np.float64],
     scale: NDArray[np.float64],
-    n_cols: int,
+    bound: float,
     out: NDArray[Any],
+    n_threads: int,
 ) -> bool: ...
 def column_view(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], n_cols: int

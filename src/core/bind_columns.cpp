@@ -20,25 +20,26 @@ py::tuple moments_of(const Array<Offset>& indptr, const Array<Index>& indices, c
 }
 
 template <class T, class Out>
-bool standardised(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
-                  const Array<double>& center, const Array<double>& scale, Offset n_cols, Array<Out> out) {
-  const auto rows = rows_of(indptr, indices, values, n_cols);
-  expect_size(center, n_cols, "center");
-  expect_size(scale, n_cols, "scale");
+bool standardised(const Array<T>& values, const Array<Index>& columns, const Array<double>& center,
+                  const Array<double>& scale, double bound, Array<Out> out, int n_threads) {
+  expect_size(columns, values.size(), "columns");
+  expect_size(scale, center.size(), "scale");
   expect_size(out, values.size(), "out");
-  const double *c = center.data(), *s = scale.data();
-  Out* o = out.mutable_data();
+  const Columns by{center.data(), scale.data(), bound};
+  const T* from = values.data();
+  const Index* of = columns.data();
+  Out* to = out.mutable_data();
+  const Offset count = values.size();
   const py::gil_scoped_release nogil;
-  return standardise(rows, c, s, o);
+  return standardise(from, of, count, by, to, n_threads);
 }
 
 template <class T, class Out>
 void bind_standardise(py::module_& m) {
   using py::arg;
-  m.def("standardise", &standardised<T, Out>, arg("indptr").noconvert(), arg("indices").noconvert(),
-        arg("values").noconvert(), arg("center").noconvert(), arg("scale").noconvert(), arg("n_cols"),
-        arg("out").noconvert(),
-        "Whether all are finite: every entry less its column's center, over its column's scale, written to out.");
+  m.def("standardise", &standardised<T, Out>, arg("values").noconvert(), arg("columns").noconvert(),
+        arg("center").noconvert(), arg("scale").noconvert(), arg("bound"), arg("out").noconvert(), arg("n_threads"),
+        "Whether all are finite: every entry less its column's center, over its column's scale, clipped to +-bound.");
 }
 
 template <class T>

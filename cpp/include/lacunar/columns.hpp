@@ -1,7 +1,7 @@
 // Columns of a table over their observed entries: moments, and the table standardised by them.
 #pragma once
 
-#include "lacunar/types.hpp"
+#include "lacunar/kernels.hpp"
 
 namespace lacunar {
 
@@ -11,8 +11,8 @@ namespace lacunar {
 template <class T>
 void column_moments(const Rows<T>& rows, const double* weight, double* total, double* mean, double* variance);
 
-// out[p] = (value - center) / scale of the entry's column, rounded once to Out. False where a result is not finite.
+// `count` entries standardised, rounded once to Out, then clipped. False where one is not finite before that.
 template <class T, class Out>
-bool standardise(const Rows<T>& rows, const double* center, const double* scale, Out* out);
+bool standardise(const T* values, const Index* columns, Offset count, const Columns& by, Out* out, int n_threads);
 
 }  // namespace lacunar

@@ -116,10 +116,6 @@ struct PrimalKernels {
   void (*add_waiting)(T* table, Offset stride, const WaitingRows<T>& rows, Offset width, Offset begin, Offset end);
 };
 
-// out += c row, for a kernel row in either precision.
-template <class T>
-using AddScaled = void (*)(const T* row, double c, double* out, Offset count);
-
 // A group of rows side by side, "lanes": values[place][lanes] zero-filled and seen[place][lanes] 0/1, a place being a
 // column or, with slot (n_cols), the slot of a column, 0 where no lane has it.
 template <class T>
@@ -169,6 +165,12 @@ struct ProductKernels {
   void (*gram_rows)(const Rows<T>& x, Offset first, Offset last, const double* v, int lanes, double* out);
 };
 
+// How the entries of columns are standardised: less the center, over the scale, then clipped to [-bound, bound].
+struct Columns {
+  const double *center, *scale;
+  double bound;
+};
+
 // A row of a dense table, or a piece of a column, with NaN where missing.
 template <class T>
 struct DenseKernels {
@@ -182,6 +184,9 @@ struct DenseKernels {
   bool (*read_double)(const T* row, const double* center, const double* scale, Offset n_cols, double* out);
   // The first n_entries cells of a row that are not NaN, and their columns; how many there were.
   Offset (*keep)(const T* row, Offset n_cols, Offset n_entries, Index* indices, T* values);
+  // Entries of these columns standardised; false where one is not finite before it is clipped.
+  bool (*standardise_float)(const T* values, const Index* columns, const Columns& by, Offset count, float* out);
+  bool (*standardise_double)(const T* values, const Index* columns, const Columns& by, Offset count, double* out);
 };
 
 // Products of matrices of some tens of columns: rows `leading` = a multiple of eight apart, padded with zeros.
@@ -191,6 +196,13 @@ struct SmallKernels {
   void (*multiply)(const double* a, const double* b, int m, int leading, double* out);  // a b, a (m, leading), b square
   void (*combine)(const double* rows, const double* weight, int m, int leading, double* out);  // rows^T weight
   void (*project)(const double* rows, const double* x, int m, int leading, double* out);       // rows x
+
+  // Of rows of a table, `stride` apart, at `places` (count): out (width) = sum_p scale_p row_p, and row_p += scale_p x.
+  // scale null for ones, width a multiple of eight.
+  void (*sum_rows)(const double* table, Offset stride, const Index* places, const double* scale, Offset count,
+                   int width, double* out);
+  void (*add_to_rows)(double* table, Offset stride, const Index* places, const double* scale, Offset count, int width,
+                      const double* x);
 
   // out = matrix x for a symmetric matrix (d, d) kept as rows i of 8 (i / 8 + 1) doubles with full diagonal blocks; x
   // and out are padded with zeros to a multiple of eight. Every stored block is read once.
@@ -266,7 +278,6 @@ struct TypedKernels {
   OnlineKernels<T> online;
   ProductKernels<T> product;
   DenseKernels<T> dense;
-  AddScaled<T> add_scaled;
 };
 
 struct Kernels {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <new>
 #include <vector>
 
@@ -22,5 +23,14 @@ struct LineAllocator {
 
 template <class T>
 using LineVector = std::vector<T, LineAllocator<T>>;
+
+struct LineDeleter {
+  void operator()(void* made) const { ::operator delete(made, LineAllocator<double>::line); }
+};
+
+// Numbers that are not set to zero: each thread does that to its own, in its own cache.
+inline std::unique_ptr<double[], LineDeleter> line_array(std::size_t n) {
+  return std::unique_ptr<double[], LineDeleter>(LineAllocator<double>().allocate(n));
+}
 
 }  // namespace lacunar

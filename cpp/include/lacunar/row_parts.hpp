@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "lacunar/types.hpp"
+#include "lacunar/parallel.hpp"
 
 namespace lacunar {
 
@@ -32,9 +32,14 @@ Offset row_behind(const Rows<T>& rows, Offset begin, Offset end, Offset entries)
 }
 
 // to += each of n_parts - 1 arrays of `size`, one after the other.
-inline void add_parts(const double* others, Offset n_parts, Offset size, double* to) {
-  for (Offset part = 1; part < n_parts; ++part, others += size)
-    for (Offset k = 0; k < size; ++k) to[k] += others[k];
+inline void add_parts(const double* others, Offset n_parts, Offset size, double* to, int n_threads) {
+  constexpr Offset kAtOnce = 1 << 12;  // of `to`, which stays in cache while all are added
+  const int threads = threads_worth(n_threads, 8.0 * static_cast<double>((n_parts - 1) * size));
+  parallel_tasks(threads, (size + kAtOnce - 1) / kAtOnce, [&](Offset task, InterruptCheck&) {
+    const Offset first = task * kAtOnce, last = std::min(first + kAtOnce, size);
+    for (Offset part = 1; part < n_parts; ++part)
+      for (Offset k = first; k < last; ++k) to[k] += others[(part - 1) * size + k];
+  });
 }
 
 }  // namespace lacunar

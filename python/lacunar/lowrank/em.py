@@ -297,8 +297,8 @@ def less(rows: Observed, mean: _Floats, out: _Floats | None = None) -> Observed:
     """Rows less a mean, their values at the front of `out`; what overflows is met in the codes."""
     if not mean.any():
         return rows
-    values, d = np.empty(rows.nnz) if out is None else out[: rows.nnz], rows.shape[1]
-    _core.standardise(rows.indptr, rows.indices, rows.values, np.ascontiguousarray(mean), np.ones(d), d, values)
+    values, scale = np.empty(rows.nnz) if out is None else out[: rows.nnz], np.ones(rows.shape[1])
+    _core.standardise(rows.values, rows.indices, np.ascontiguousarray(mean), scale, np.inf, values, 1)
     return Observed._trusted(rows.indptr, rows.indices, values, rows.shape)
 
 

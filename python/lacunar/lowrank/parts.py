@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
+from copy import copy
 from functools import wraps
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from lacunar import _core
 from lacunar.observed import Observed, ObservedFile
@@ -52,7 +52,7 @@ class Whole:
 
 
 class FileParts:
-    """The blocks of a file, with their labels. What `map` makes of them is made anew in every pass."""
+    """The blocks of a file, with their labels. What `map` makes of them is made anew in every pass, by the thread that reads."""
 
     def __init__(self, file: ObservedFile, steps: tuple[tuple[Step, tuple[Any, ...]], ...] = ()) -> None:
         self._file, self._steps = file, steps
@@ -66,12 +66,15 @@ class FileParts:
     def total(self, step: Step, *given: Any) -> tuple[Any, ...]:
         return added(self._made(step, given))
 
-    def _made(self, *last: Any) -> Iterator[Any]:
-        with closing(self._file.pairs()) as pairs:
-            for part in pairs:
-                for step, given in (*self._steps, last):
-                    part = step(part, *given)
-                yield part
+    def _made(self, last: Step, given: tuple[Any, ...]) -> Iterator[Any]:
+        with closing(self._file.prepared(self._prepared)) as parts:
+            for part in parts:
+                yield last(part, *given)
+
+    def _prepared(self, part: Any) -> Any:
+        for step, given in self._steps:
+            part = step(part, *given)
+        return part
 
 
 def added(found: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
@@ -121,8 +124,8 @@ class Opened(NamedTuple):
 
 
 def opened(part: tuple[Any, Any], checker: Any) -> Opened:
-    """X of a part, checked by a clone of an estimator."""
-    checker = clone(checker)
+    """X of a part, checked by a copy of an estimator."""
+    checker = copy(checker)
     rows = validate_X(checker, part[0], reset=True, sparse_missing=checker.sparse_missing)
     return Opened(rows, columns_of(checker))
 
@@ -166,9 +169,9 @@ def column_totals(rows: Observed, weight: _Floats | None = None) -> tuple[_Float
 
 def centred(rows: Observed, shift: _Floats, scale: _Floats | None = None) -> Observed:
     """Rows minus the shift, divided by the scale, on observed entries only, in float64."""
-    values, d = np.empty(rows.nnz), rows.shape[1]
-    about = np.ascontiguousarray(shift), np.ones(d) if scale is None else np.ascontiguousarray(scale)
-    if not _core.standardise(rows.indptr, rows.indices, rows.values, *about, d, values):
+    values = np.empty(rows.nnz)
+    about = np.ascontiguousarray(shift), np.ones(rows.shape[1]) if scale is None else np.ascontiguousarray(scale)
+    if not _core.standardise(rows.values, rows.indices, *about, np.inf, values, 1):
         return rows.with_values(values)  # which names the entry
     return Observed._trusted(rows.indptr, rows.indices, values, rows.shape)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from numbers import Integral, Real
 from operator import attrgetter, itemgetter
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -283,9 +284,9 @@ class _Opened(NamedTuple):
 
 
 def _opened(part: tuple[Any, Any], checker: SLRMRegressor) -> _Opened:
-    """X and y of a part, checked by a clone of the estimator."""
+    """X and y of a part, checked by a copy of the estimator."""
     table, y = part
-    checker = clone(checker)
+    checker = copy(checker)
     rows = checker._check_rows(table, reset=True)
     labels, one = checker._check_labels(y, rows)
     return _Opened(rows, labels, (labels.shape[1], one), columns_of(checker))

@@ -15,7 +15,7 @@ import queue
 import sys
 import threading
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, TypeVar
 
@@ -338,7 +338,7 @@ def whole(file: BlockFile) -> tuple[Any, ...]:
     return indptr, indices, values, (n_rows, n_columns)
 
 
-def ahead(items: Iterator[_T], depth: int) -> Iterator[_T]:
+def ahead(items: Iterator[_T], depth: int) -> Generator[_T, None, None]:
     """The same items; a thread draws up to `depth` of them before they are asked for. It ends with the iterator."""
     found: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(depth)
     unwanted = threading.Event()

@@ -69,9 +69,8 @@ def scale_columns(X: Observed, columns: ColumnScale, clip: float | None = None) 
         indptr = np.concatenate([[0], np.cumsum(kept)])[indptr].astype(np.int64)
         indices, values = indices[kept], values[kept]
     mean, scale = (np.ascontiguousarray(part, dtype=np.float64) for part in (columns.mean, columns.scale))
-    scaled = np.empty_like(values)
-    if not _core.standardise(indptr, indices, values, mean, scale, X.shape[1], scaled):
-        return Observed(indptr, indices, scaled, X.shape)  # which names the entry that overflowed
-    if clip is not None:
-        np.clip(scaled, -clip, clip, out=scaled)
+    scaled, bound = np.empty_like(values), np.inf if clip is None else clip
+    if not _core.standardise(values, indices, mean, scale, bound, scaled, 1):
+        # names the entry that overflowed
+        return Observed(indptr, indices, scaled, X.shape) if clip is None else scale_columns(X, columns)
     return Observed._trusted(indptr, indices, scaled, X.shape)

@@ -297,8 +297,11 @@ def check_partial_targets(y: Any, *, all_unknown: bool = False, flatten: bool = 
 
     Every column must have one that is known, unless `all_unknown` allows otherwise.
     """
-    target: NDArray[np.float64] = check_array(
-        y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y"
+    sound = type(y) is np.ndarray and y.dtype == np.float64 and y.ndim > 0 and y.size > 0 and not np.isinf(y).any()
+    target: NDArray[np.float64] = (
+        y
+        if sound  # labels of a file come block by block, pass after pass
+        else check_array(y, ensure_2d=False, dtype=np.float64, ensure_all_finite="allow-nan", input_name="y")
     )
     if target.ndim > 2:
         raise ValueError(f"y must have shape (n,) or (n, targets); got {target.shape}. Flatten it.")

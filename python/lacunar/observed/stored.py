@@ -128,15 +128,20 @@ class ObservedFile:
         pieces = _told(self._file, self._pieces(start), verbose) if verbose else self._pieces(start)
         return map(self._batch, pieces)
 
-    def pairs(self) -> Generator[tuple[Observed, NDArray[Any] | None], None, None]:
-        """Rows and labels, None where there are none, a block at a time; the thread that reads ends with the iterator.
+    def prepared(self, step: Step) -> Generator[Any, None, None]:
+        """What a function makes of rows and labels, a block at a time; the thread that reads calls it, and ends with the iterator.
+
+        Parameters
+        ----------
+        step : callable
+            Of a pair (Observed, labels), labels None where there are none.
 
         Returns
         -------
-        pairs : iterator of (Observed, labels)
+        made : iterator
         """
-        for piece in self._pieces():
-            yield self._rows(piece), piece.labels
+        self._file.check_unchanged()
+        return ahead((step((self._rows(piece), piece.labels)) for piece in self._file.blocks()), _AHEAD)
 
     def _pieces(self, start: int = 0) -> Generator[Piece, None, None]:
         self._file.check_unchanged()
