@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from reference.learner import log_pool, summed_trees
+from sklearn import config_context
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
@@ -116,6 +117,14 @@ def test_formats_change_no_bit(classifier, regressor, kind):
         "fortran": lambda: np.asfortranarray(X),
     }[kind]()
     assert same(both(classifier, regressor, X), both(classifier, regressor, made))
+
+
+def test_frames_asked_of_transformers_change_no_bit():
+    X, y = frame(80)
+    wanted = LacunarClassifier(members=["logistic"]).fit(X, y).predict_proba(X)
+    with config_context(transform_output="pandas"):
+        found = LacunarClassifier(members=["logistic"]).fit(X, y).predict_proba(X)
+    np.testing.assert_array_equal(found, wanted)
 
 
 def test_batches_change_no_bit(classifier, regressor, monkeypatch):

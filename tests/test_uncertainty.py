@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.stats import chi2
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import Ridge
@@ -293,6 +294,22 @@ def test_reports_of_any_table():
         assert np.isfinite(missingness_report(X).share).all()
     with pytest.raises(ValueError, match="two classes; got 3"):
         missingness_report(np.ones((3, 2)), ["a", "b", "c"])
+
+
+def test_frames_of_categories_and_dates_are_reported_by_column():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=80), "kind": rng.choice(["u", "v", "w"], 80)}).astype({"kind": object})
+    frame["since"] = pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 300, 80), unit="D")
+    frame = frame.mask(rng.random(frame.shape) < 0.2)
+    frame.loc[frame["x"] > 0.5, "since"] = pd.NaT
+    report = missingness_report(frame, frame["x"].fillna(0))
+    assert list(report.columns) == ["x", "kind", "since"]
+    np.testing.assert_allclose(report.share, frame.isna().mean())
+    assert report.auc_p_value[2] < 0.01 < report.auc_p_value[1]
+    with config_context(transform_output="pandas"):
+        np.testing.assert_array_equal(missingness_report(frame).auc, report.auc)
+        assert value_of_measuring(frame, frame["x"].fillna(0), frame[:4]).shape[0] == 4
 
 
 def test_holm():

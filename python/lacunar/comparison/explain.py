@@ -66,7 +66,7 @@ def _fitted_losses(
     def losses(frame: pd.DataFrame, y: NDArray[Any]) -> NDArray[np.float64]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            X = frame if learner.frames else problem.encoder.transform(frame)
+            X = frame if learner.frames else np.asarray(problem.encoder.transform(frame))
             if not classes.size:
                 return np.asarray((np.ravel(model.predict(X)) - y) ** 2 / spread)
             if not hasattr(model, "predict_proba"):

@@ -106,9 +106,8 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
         for note in notes:
             warnings.warn(note, UserWarning, stacklevel=3)
         try:
-            return getattr(model, verb)(
-                frame if getattr(self, "frames_", False) else self.encoder_.transform(frame), *more
-            )
+            rows = frame if getattr(self, "frames_", False) else np.asarray(self.encoder_.transform(frame))
+            return getattr(model, verb)(rows, *more)
         except ValueError as error:
             raise UserError(f"the table: {error}") from None
 

@@ -122,7 +122,7 @@ def load_problem(
         raise UserError(f"{table.source}: no column is left to predict {cut(name)!r} from. --use COLUMN keeps one.")
     encoder = TableEncoder(max_categories=max(len(frame), 1))
     try:
-        X = encoder.fit(frame).transform(frame)
+        X = np.asarray(encoder.fit(frame).transform(frame))  # also where `set_config` asks for frames
     except ValueError as error:
         raise UserError(f"{table.source}: {error}") from None
     notes += _about(frame, encoder)

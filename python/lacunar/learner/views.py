@@ -65,7 +65,7 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         """Learn what the columns hold. Columns of which nothing was observed, and constant ones, are left out."""
         table = self._readable(X, warn_counts=True)
         self.encoder_ = TableEncoder(categories="ordinal", max_categories=MOST_LEVELS, text="drop")
-        codes = self.encoder_.fit(table).transform(table)
+        codes = np.asarray(self.encoder_.fit(table).transform(table))  # also where `set_config` asks for frames
         _warn_of_dropped(self.encoder_)
         self.n_rows_ = len(codes)
         varies = np.array([_varies(column) for column in codes.T], dtype=bool)
@@ -92,7 +92,7 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
 
     def transform(self, X: Any) -> View:
         """Rows as the members see them."""
-        codes = self.encoder_.transform(self._readable(X))[:, self.kept_]
+        codes = np.asarray(self.encoder_.transform(self._readable(X)))[:, self.kept_]
         # Halves: differences of large numbers overflow.
         numbers = (0.5 * codes - 0.5 * self.mean_) / (0.5 * self.scale_)
         T = np.where(self.categorical_, codes, np.clip(numbers, -_LARGEST, _LARGEST))

@@ -66,8 +66,9 @@ def encoder_of(table: Any, **options: Any) -> TableEncoder | None:
 
 def numbers_of(table: Any, encoder: TableEncoder | None) -> _Floats:
     """Numbers with NaN (n, columns)."""
-    made: _Floats = as_observed(table).astype(np.float64).to_dense() if encoder is None else encoder.transform(table)
-    return made
+    if encoder is None:
+        return as_observed(table).astype(np.float64).to_dense()
+    return np.asarray(encoder.transform(table))  # also where `set_config` asks for frames
 
 
 class MaskConformal(MetaEstimatorMixin, TakesMissing):  # type: ignore[misc]

@@ -96,8 +96,8 @@ def missingness_report(X: Any, y: Any = None, *, deltas: Any = _DELTAS, random_s
 
     Parameters
     ----------
-    X : array-like with NaN, frame or Observed, shape (n, d)
-        Categories of a frame are taken as their codes.
+    X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+        Categories of a frame are taken as their codes, dates as days.
     y : array-like of shape (n,), optional
         Numbers, or two classes.
     deltas : sequence of float, default=(-2, -1, -0.5, 0, 0.5, 1, 2)
