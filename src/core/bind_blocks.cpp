@@ -1,4 +1,4 @@
-#include "arrays.hpp"
+#include "either.hpp"
 #include "lacunar/blocks.hpp"
 
 namespace lacunar::bind {
@@ -61,18 +61,12 @@ void decoded(const Bytes& data, Offset n_cols, Array<Offset> indptr, Array<Index
 
 void bind_blocks(py::module_& m) {
   using py::arg;
-  const auto encode = [&](auto* function, const char* text) {
-    m.def("encode_block", function, arg("indptr").noconvert(), arg("indices").noconvert(), arg("values").noconvert(),
-          arg("n_cols"), arg("precision"), text);
-  };
-  encode(&encoded<float>, "(bytes, sum of squares, of what was lost): rows as a block of a file.");
-  encode(&encoded<double>, "");
-  const auto decode = [&](auto* function, const char* text) {
-    m.def("decode_block", function, arg("data").noconvert(), arg("n_cols"), arg("indptr").noconvert(),
-          arg("indices").noconvert(), arg("values").noconvert(), text);
-  };
-  decode(&decoded<float>, "A block, all of it checked, written to arrays of its size; ValueError says what is wrong.");
-  decode(&decoded<double>, "");
+  m.def("encode_block", either(&encoded<float>, &encoded<double>), arg("indptr").noconvert(),
+        arg("indices").noconvert(), arg("values").noconvert(), arg("n_cols"), arg("precision"),
+        "(bytes, sum of squares, of what was lost): rows as a block of a file.");
+  m.def("decode_block", either(&decoded<float>, &decoded<double>), arg("data").noconvert(), arg("n_cols"),
+        arg("indptr").noconvert(), arg("indices").noconvert(), arg("values").noconvert(),
+        "A block, all of it checked, written to arrays of its size; ValueError says what is wrong.");
 }
 
 }  // namespace lacunar::bind

@@ -1,4 +1,4 @@
-#include "arrays.hpp"
+#include "either.hpp"
 #include "lacunar/columns.hpp"
 
 namespace lacunar::bind {
@@ -42,19 +42,13 @@ void bind_standardise(py::module_& m) {
         "Whether all are finite: every entry less its column's center, over its column's scale, clipped to +-bound.");
 }
 
-template <class T>
-void bind_columns_of(py::module_& m) {
-  using py::arg;
-  m.def("column_moments", &moments_of<T>, arg("indptr").noconvert(), arg("indices").noconvert(),
-        arg("values").noconvert(), arg("weight").noconvert(), arg("n_cols"),
-        "(total, mean, variance) of every column over its entries, weighted by rows.");
-}
-
 }  // namespace
 
 void bind_columns(py::module_& m) {
-  bind_columns_of<float>(m);
-  bind_columns_of<double>(m);
+  using py::arg;
+  m.def("column_moments", either(&moments_of<float>, &moments_of<double>), arg("indptr").noconvert(),
+        arg("indices").noconvert(), arg("values").noconvert(), arg("weight").noconvert(), arg("n_cols"),
+        "(total, mean, variance) of every column over its entries, weighted by rows.");
   bind_standardise<float, float>(m);
   bind_standardise<float, double>(m);
   bind_standardise<double, double>(m);

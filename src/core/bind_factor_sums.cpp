@@ -1,4 +1,4 @@
-#include "arrays.hpp"
+#include "either.hpp"
 #include "lacunar/factor_sums.hpp"
 
 namespace lacunar::bind {
@@ -24,19 +24,14 @@ Offset sums_of(const Array<Offset>& indptr, const Array<Index>& indices, const A
   return factor_sums(rows, from, k, noise, to, codes, n_threads);
 }
 
-template <class T>
-void bind_factor_sums_of(py::module_& m) {
-  using py::arg;
-  m.def("factor_sums", &sums_of<T>, arg("indptr").noconvert(), arg("indices").noconvert(), arg("values").noconvert(),
-        arg("model").noconvert(), arg("k"), arg("noise"), arg("sums").noconvert(), arg("moment").noconvert(),
-        arg("n_threads"), "Adds an expectation step's sums by column, and of codes; the number of rescued rows.");
-}
-
 }  // namespace
 
 void bind_factor_sums(py::module_& m) {
-  bind_factor_sums_of<float>(m);
-  bind_factor_sums_of<double>(m);
+  using py::arg;
+  m.def("factor_sums", either(&sums_of<float>, &sums_of<double>), arg("indptr").noconvert(), arg("indices").noconvert(),
+        arg("values").noconvert(), arg("model").noconvert(), arg("k"), arg("noise"), arg("sums").noconvert(),
+        arg("moment").noconvert(), arg("n_threads"),
+        "Adds an expectation step's sums by column, and of codes; the number of rescued rows.");
 }
 
 }  // namespace lacunar::bind

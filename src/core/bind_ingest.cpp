@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "arrays.hpp"
+#include "either.hpp"
 #include "lacunar/dense.hpp"
 #include "lacunar/triplets.hpp"
 
@@ -139,8 +139,6 @@ void bind_dense(py::module_& m) {
   m.def("dense_entries", &dense_entries<S>, arg("cells").noconvert(), arg("single"), arg("center").noconvert().none(true),
         arg("scale").noconvert().none(true), arg("n_threads"),
         "(indptr, indices, values) of the cells that are not NaN, standardised; None where one is not finite.");
-  m.def("merge_repeated", &merged<S>, arg("indptr").noconvert(), arg("indices").noconvert(), arg("values").noconvert(),
-        arg("mean"), "Keep one entry of every cell, in place: the number of those left.");
 }
 
 template <class N, class T>
@@ -157,6 +155,9 @@ void bind_ingest(py::module_& m) {
   using py::arg;
   bind_dense<float>(m);
   bind_dense<double>(m);
+  m.def("merge_repeated", either(&merged<float>, &merged<double>), arg("indptr").noconvert(),
+        arg("indices").noconvert(), arg("values").noconvert(), arg("mean"),
+        "Keep one entry of every cell, in place: the number of those left.");
   m.def("column_entries", &column_entries, arg("columns").noconvert(), arg("valid").noconvert(),
         arg("n_rows"), arg("single"), arg("n_threads"),
         "(indptr, indices, values) of columns with bits that say what is not null; None where a value is not finite.");

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "arrays.hpp"
+#include "either.hpp"
 #include "lacunar/karma_gram.hpp"
 
 namespace lacunar::bind {
@@ -82,25 +82,19 @@ py::tuple gram_csr(const Array<Offset>& x_indptr, const Array<Index>& x_indices,
                         to_array(std::move(made.values)));
 }
 
-template <class T>
-void bind_gram(py::module_& m) {
-  using py::arg;
-  const auto exact = [](const char* name) { return arg(name).noconvert(); };
-  m.def("karma_gram", &gram<T>, exact("x_indptr"), exact("x_indices"), exact("x_values"), exact("y_indptr"),
-        exact("y_indices"), exact("y_values"), arg("n_cols"), arg("symmetric"), exact("forms"), exact("tables"),
-        exact("row_scale").none(true), exact("col_scale").none(true), exact("out"), arg("method"), arg("n_threads"),
-        "Fill out (q, n, m) with q kernels from one pass over the pairs; returns the path taken.");
-  m.def("karma_gram_csr", &gram_csr<T>, exact("x_indptr"), exact("x_indices"), exact("x_values"), exact("y_indptr"),
-        exact("y_indices"), exact("y_values"), arg("n_cols"), exact("forms"), exact("tables"),
-        exact("row_scale").none(true), exact("col_scale").none(true), arg("n_threads"),
-        "(indptr, indices, data) of one kernel over the pairs that share a column.");
-}
-
 }  // namespace
 
 void bind_karma_gram(py::module_& m) {
-  bind_gram<float>(m);
-  bind_gram<double>(m);
+  using py::arg;
+  const auto exact = [](const char* name) { return arg(name).noconvert(); };
+  m.def("karma_gram", either(&gram<float>, &gram<double>), exact("x_indptr"), exact("x_indices"), exact("x_values"),
+        exact("y_indptr"), exact("y_indices"), exact("y_values"), arg("n_cols"), arg("symmetric"), exact("forms"),
+        exact("tables"), exact("row_scale").none(true), exact("col_scale").none(true), exact("out"), arg("method"),
+        arg("n_threads"), "Fill out (q, n, m) with q kernels from one pass over the pairs; returns the path taken.");
+  m.def("karma_gram_csr", either(&gram_csr<float>, &gram_csr<double>), exact("x_indptr"), exact("x_indices"),
+        exact("x_values"), exact("y_indptr"), exact("y_indices"), exact("y_values"), arg("n_cols"), exact("forms"),
+        exact("tables"), exact("row_scale").none(true), exact("col_scale").none(true), arg("n_threads"),
+        "(indptr, indices, data) of one kernel over the pairs that share a column.");
 }
 
 }  // namespace lacunar::bind

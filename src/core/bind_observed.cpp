@@ -1,4 +1,4 @@
-#include "arrays.hpp"
+#include "either.hpp"
 #include "lacunar/observed.hpp"
 
 namespace lacunar::bind {
@@ -50,9 +50,8 @@ void bind_observed(py::module_& m) {
   const auto indptr = arg("indptr").noconvert();
   const auto indices = arg("indices").noconvert();
   const auto values = arg("values").noconvert();
-  m.def("find_fault", &fault_of<float>, indptr, indices, values, arg("n_cols"),
+  m.def("find_fault", either(&fault_of<float>, &fault_of<double>), indptr, indices, values, arg("n_cols"),
         "None, or (kind, row, position) of the first entry that breaks the observed-entries contract.");
-  m.def("find_fault", &fault_of<double>, indptr, indices, values, arg("n_cols"));
   m.def("column_view", &columns_of, indptr, indices, arg("n_cols"),
         "(offsets, rows, positions): the entries by column, rows ascending inside each.");
 }

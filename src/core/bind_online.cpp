@@ -1,4 +1,5 @@
 #include "lacunar/online.hpp"
+#include "either.hpp"
 #include "steps.hpp"
 
 namespace lacunar::bind {
@@ -115,25 +116,19 @@ void online_decide_of(const Array<Offset>& indptr, const Array<Index>& indices, 
   online_decide(form, rows, scales, kept, coef.data(), outputs, f, n_threads);
 }
 
-template <class T>
-void bind_online_of(py::module_& m) {
-  using py::arg;
-  const auto exact = [](const char* name) { return arg(name).noconvert(); };
-  m.def("online_descend", &online_descend_of<T>, exact("indptr"), exact("indices"), exact("values"), arg("n_cols"),
-        arg("kernel"), arg("lesson"), arg("rule"), arg("support"), arg("block"), exact("clock"), exact("decisions"),
-        arg("valued"), arg("n_threads"),
-        "Algorithm 1 over support rows until a fold is due: steps taken, or -1 - the one that is not finite; support "
-        "rows.");
-  m.def("online_decide", &online_decide_of<T>, exact("indptr"), exact("indices"), exact("values"), arg("n_cols"),
-        arg("kernel"), exact("scale").none(true), arg("support"), exact("coef"), exact("decisions"), arg("n_threads"),
-        "Values of a sum over support rows.");
-}
-
 }  // namespace
 
 void bind_online(py::module_& m) {
-  bind_online_of<float>(m);
-  bind_online_of<double>(m);
+  using py::arg;
+  const auto exact = [](const char* name) { return arg(name).noconvert(); };
+  m.def("online_descend", either(&online_descend_of<float>, &online_descend_of<double>), exact("indptr"),
+        exact("indices"), exact("values"), arg("n_cols"), arg("kernel"), arg("lesson"), arg("rule"), arg("support"),
+        arg("block"), exact("clock"), exact("decisions"), arg("valued"), arg("n_threads"),
+        "Algorithm 1 over support rows until a fold is due: steps taken, or -1 - the one that is not finite; support "
+        "rows.");
+  m.def("online_decide", either(&online_decide_of<float>, &online_decide_of<double>), exact("indptr"), exact("indices"),
+        exact("values"), arg("n_cols"), arg("kernel"), exact("scale").none(true), arg("support"), exact("coef"),
+        exact("decisions"), arg("n_threads"), "Values of a sum over support rows.");
 }
 
 }  // namespace lacunar::bind

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "arrays.hpp"
+#include "either.hpp"
 #include "lacunar/pair_sums.hpp"
 
 namespace lacunar::bind {
@@ -66,28 +66,23 @@ void mirror(Array<N> table, int n_threads) {
   mirror_upper(to, n, n_threads);
 }
 
-template <class T>
-void bind_pair_sums_of(py::module_& m) {
-  using py::arg;
-  m.def("column_pair_sums", &pair_sums_of<T>, arg("indptr").noconvert(), arg("indices").noconvert(),
-        arg("values").noconvert(), arg("shift").noconvert(), arg("product").noconvert(),
-        arg("count").noconvert().none(true), arg("cross").noconvert().none(true), arg("stripe"), arg("n_threads"),
-        "Adds to the upper triangles of product and count, and to cross, sums over pairs of observed entries.");
-  m.def("column_pair_sums_by_column", &sums_by_column_of<T>, arg("indptr").noconvert(), arg("indices").noconvert(),
-        arg("values").noconvert(), arg("column_offsets").noconvert(), arg("column_rows").noconvert(),
-        arg("positions").noconvert(), arg("shift").noconvert(), arg("product").noconvert(),
-        arg("count").noconvert().none(true), arg("cross").noconvert().none(true), arg("n_threads"),
-        "The same a row of the tables at a time, from the rows of each column's entries.");
-  m.def("column_pair_counts", &counts_of<T>, arg("indptr").noconvert(), arg("indices").noconvert(),
-        arg("values").noconvert(), arg("count").noconvert(), arg("n_cols"), arg("n_threads"),
-        "Adds to the upper triangle of count the rows that observe both of two columns.");
-}
-
 }  // namespace
 
 void bind_pair_sums(py::module_& m) {
-  bind_pair_sums_of<float>(m);
-  bind_pair_sums_of<double>(m);
+  using py::arg;
+  m.def("column_pair_sums", either(&pair_sums_of<float>, &pair_sums_of<double>), arg("indptr").noconvert(),
+        arg("indices").noconvert(), arg("values").noconvert(), arg("shift").noconvert(), arg("product").noconvert(),
+        arg("count").noconvert().none(true), arg("cross").noconvert().none(true), arg("stripe"), arg("n_threads"),
+        "Adds to the upper triangles of product and count, and to cross, sums over pairs of observed entries.");
+  m.def("column_pair_sums_by_column", either(&sums_by_column_of<float>, &sums_by_column_of<double>),
+        arg("indptr").noconvert(), arg("indices").noconvert(), arg("values").noconvert(),
+        arg("column_offsets").noconvert(), arg("column_rows").noconvert(), arg("positions").noconvert(),
+        arg("shift").noconvert(), arg("product").noconvert(), arg("count").noconvert().none(true),
+        arg("cross").noconvert().none(true), arg("n_threads"),
+        "The same a row of the tables at a time, from the rows of each column's entries.");
+  m.def("column_pair_counts", either(&counts_of<float>, &counts_of<double>), arg("indptr").noconvert(),
+        arg("indices").noconvert(), arg("values").noconvert(), arg("count").noconvert(), arg("n_cols"),
+        arg("n_threads"), "Adds to the upper triangle of count the rows that observe both of two columns.");
   m.def("mirror_upper", &mirror<double>, py::arg("table").noconvert(), py::arg("n_threads"),
         "The upper triangle of a square table written to the lower.");
   m.def("mirror_upper", &mirror<Offset>, py::arg("table").noconvert(), py::arg("n_threads"));

@@ -2,6 +2,7 @@
 
 #include "lacunar/primal.hpp"
 #include "lacunar/primal_wide.hpp"
+#include "either.hpp"
 #include "steps.hpp"
 
 namespace lacunar::bind {
@@ -138,30 +139,24 @@ Array<double> gaps(const Array<double>& beta, const Array<double>& value, const 
   return to_array(sums);
 }
 
-template <class T>
-void bind_primal_of(py::module_& m) {
-  using py::arg;
-  const auto exact = [](const char* name) { return arg(name).noconvert(); };
-  m.def("primal_descend", &primal_descend_of<T>, exact("indptr"), exact("indices"), exact("values"), arg("form"),
-        arg("lesson"), arg("rule"), exact("first"), exact("second").none(true), exact("clock"), exact("decisions"),
-        arg("n_threads"), "Algorithm 1 through the weight table; the row at which a value is not finite, or -1.");
-  m.def("primal_ascend", &ascend<T>, exact("indptr"), exact("indices"), exact("values"), arg("form"), arg("lesson"),
-        arg("loss"), arg("epsilon"), exact("table"), exact("beta"), exact("idle"), arg("sweep"), exact("gap"),
-        arg("n_threads"), "One sweep of dual coordinate ascent.");
-  m.def("primal_decide", &primal_decide_of<T>, exact("indptr"), exact("indices"), exact("values"), arg("form"),
-        exact("row_scale").none(true), exact("table"), exact("decisions"), arg("n_threads"), arg("blocked"),
-        "Values of a weight table, row by row or by blocks of rows.");
-  m.def("primal_add", &add<T>, exact("indptr"), exact("indices"), exact("values"), arg("form"),
-        exact("row_scale").none(true), exact("first_coef"), exact("second_coef"), exact("first"),
-        exact("second").none(true), arg("n_threads"), "Adds rows to the weight tables, by blocks.");
-}
-
 }  // namespace
 
 void bind_primal(py::module_& m) {
   using py::arg;
-  bind_primal_of<float>(m);
-  bind_primal_of<double>(m);
+  const auto exact = [](const char* name) { return arg(name).noconvert(); };
+  m.def("primal_descend", either(&primal_descend_of<float>, &primal_descend_of<double>), exact("indptr"),
+        exact("indices"), exact("values"), arg("form"), arg("lesson"), arg("rule"), exact("first"),
+        exact("second").none(true), exact("clock"), exact("decisions"), arg("n_threads"),
+        "Algorithm 1 through the weight table; the row at which a value is not finite, or -1.");
+  m.def("primal_ascend", either(&ascend<float>, &ascend<double>), exact("indptr"), exact("indices"), exact("values"),
+        arg("form"), arg("lesson"), arg("loss"), arg("epsilon"), exact("table"), exact("beta"), exact("idle"),
+        arg("sweep"), exact("gap"), arg("n_threads"), "One sweep of dual coordinate ascent.");
+  m.def("primal_decide", either(&primal_decide_of<float>, &primal_decide_of<double>), exact("indptr"), exact("indices"),
+        exact("values"), arg("form"), exact("row_scale").none(true), exact("table"), exact("decisions"),
+        arg("n_threads"), arg("blocked"), "Values of a weight table, row by row or by blocks of rows.");
+  m.def("primal_add", either(&add<float>, &add<double>), exact("indptr"), exact("indices"), exact("values"),
+        arg("form"), exact("row_scale").none(true), exact("first_coef"), exact("second_coef"), exact("first"),
+        exact("second").none(true), arg("n_threads"), "Adds rows to the weight tables, by blocks.");
   m.def("coordinate_sums", &gaps, arg("beta").noconvert(), arg("value").noconvert(), arg("target").noconvert(),
         arg("upper").noconvert(), arg("loss"), arg("epsilon"),
         "(2 * outputs): gaps of the coordinates, then losses, summed over rows.");

@@ -1,6 +1,7 @@
 #include "lacunar/rls.hpp"
 #include "lacunar/row_codes.hpp"
 #include "lacunar/trackers.hpp"
+#include "either.hpp"
 #include "options.hpp"
 
 namespace lacunar::bind {
@@ -198,23 +199,6 @@ Offset codes(const Array<Offset>& indptr, const Array<Index>& indices, const Arr
   return row_codes(rows, of, static_cast<int>(d), ridge, each, out, n_threads);
 }
 
-template <class T>
-void bind_trackers(py::module_& m) {
-  using py::arg;
-  const auto exact = [](const char* name) { return arg(name).noconvert(); };
-  m.def("rls_pass", &pass<T>, exact("indptr"), exact("indices"), exact("values"), exact("order"),
-        exact("label").none(true), arg("options"), arg("state"), exact("prediction"), exact("residual"),
-        "Recursive least squares over rows in order; the position of the first row that is not finite, or -1.");
-  m.def("shared_pass", &shared<T>, exact("indptr"), exact("indices"), exact("values"), exact("order"),
-        exact("label").none(true), arg("options"), arg("state"), exact("prediction"), exact("residual"),
-        "PETRELS with one correlation matrix for all columns; as rls_pass.");
-  m.def("grouse_pass", &grouse<T>, exact("indptr"), exact("indices"), exact("values"), exact("order"), arg("options"),
-        arg("state"), exact("prediction"), exact("residual"), "Greedy GROUSE; as rls_pass, with no labels.");
-  m.def("row_codes", &codes<T>, exact("indptr"), exact("indices"), exact("values"), exact("basis"), arg("ridge"),
-        exact("ridges").none(true), exact("code"), exact("left").none(true), exact("inverse").none(true),
-        arg("n_threads"), "Ridge codes of rows in a basis; the number of singular rows that were rescued.");
-}
-
 }  // namespace
 
 void bind_rls(py::module_& m) {
@@ -225,8 +209,21 @@ void bind_rls(py::module_& m) {
         return single ? rls_stride<float>(d) : rls_stride<double>(d);
       },
       py::arg("d"), py::arg("single"), "Elements of one stored inverse correlation.");
-  bind_trackers<double>(m);
-  bind_trackers<float>(m);
+  using py::arg;
+  const auto exact = [](const char* name) { return arg(name).noconvert(); };
+  m.def("rls_pass", either(&pass<float>, &pass<double>), exact("indptr"), exact("indices"), exact("values"),
+        exact("order"), exact("label").none(true), arg("options"), arg("state"), exact("prediction"), exact("residual"),
+        "Recursive least squares over rows in order; the position of the first row that is not finite, or -1.");
+  m.def("shared_pass", either(&shared<float>, &shared<double>), exact("indptr"), exact("indices"), exact("values"),
+        exact("order"), exact("label").none(true), arg("options"), arg("state"), exact("prediction"), exact("residual"),
+        "PETRELS with one correlation matrix for all columns; as rls_pass.");
+  m.def("grouse_pass", either(&grouse<float>, &grouse<double>), exact("indptr"), exact("indices"), exact("values"),
+        exact("order"), arg("options"), arg("state"), exact("prediction"), exact("residual"),
+        "Greedy GROUSE; as rls_pass, with no labels.");
+  m.def("row_codes", either(&codes<float>, &codes<double>), exact("indptr"), exact("indices"), exact("values"),
+        exact("basis"), arg("ridge"), exact("ridges").none(true), exact("code"), exact("left").none(true),
+        exact("inverse").none(true), arg("n_threads"),
+        "Ridge codes of rows in a basis; the number of singular rows that were rescued.");
   m.def(
       "shared_ridge",
       [](const Array<double>& sums, int d, double otherwise) {

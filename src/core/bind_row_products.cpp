@@ -1,4 +1,4 @@
-#include "arrays.hpp"
+#include "either.hpp"
 #include "lacunar/row_products.hpp"
 
 namespace lacunar::bind {
@@ -35,21 +35,15 @@ Array<double> row_product_of(const Array<T>& a, const Array<double>& b, int n_th
   return out;
 }
 
-template <class T>
-void bind_row_products_of(py::module_& m) {
-  using py::arg;
-  m.def("column_gram_product", &gram_product_of<T>, arg("indptr").noconvert(), arg("indices").noconvert(),
-        arg("values").noconvert(), arg("v").noconvert(), arg("n_threads"),
-        "X^T X v (n_cols, width) of the zero-filled rows, in one pass over them.");
-  m.def("row_product", &row_product_of<T>, arg("a").noconvert(), arg("b").noconvert(), arg("n_threads"),
-        "a b, every row by itself: its bits do not depend on the other rows.");
-}
-
 }  // namespace
 
 void bind_row_products(py::module_& m) {
-  bind_row_products_of<float>(m);
-  bind_row_products_of<double>(m);
+  using py::arg;
+  m.def("column_gram_product", either(&gram_product_of<float>, &gram_product_of<double>), arg("indptr").noconvert(),
+        arg("indices").noconvert(), arg("values").noconvert(), arg("v").noconvert(), arg("n_threads"),
+        "X^T X v (n_cols, width) of the zero-filled rows, in one pass over them.");
+  m.def("row_product", either(&row_product_of<float>, &row_product_of<double>), arg("a").noconvert(),
+        arg("b").noconvert(), arg("n_threads"), "a b, every row by itself: its bits do not depend on the other rows.");
 }
 
 }  // namespace lacunar::bind
