@@ -203,3 +203,16 @@ def test_folds_in_which_a_text_column_is_all_missing():
     y = (X["x"] > 0).to_numpy()
     scores = cross_val_score(make_pipeline(TableEncoder(), KarmaClassifier()), X, y, cv=KFold(4))
     assert scores.mean() > 0.9
+
+
+def test_whole_numbers_among_text_have_no_point():
+    mixed = pd.DataFrame({"floor": ["attic", 2.0, 1.5]})
+    encoder = TableEncoder().fit(mixed)
+    assert encoder.categories_[0].tolist() == ["1.5", "2", "attic"]
+    np.testing.assert_array_equal(encoder.transform(pd.DataFrame({"floor": [2.0, 1.5]})), [[0, 1, 0], [1, 0, 0]])
+
+
+@pytest.mark.parametrize("cell", [[1, 2], (1,), {"a": 1}, np.ones(2)])
+def test_cells_that_hold_several_values_are_refused(cell):
+    with pytest.raises(TypeError, match=r"column 'c' must hold numbers, text or dates; got .* in row 1"):
+        TableEncoder().fit(pd.DataFrame({"c": pd.Series(["x", cell], dtype=object)}))

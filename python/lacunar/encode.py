@@ -70,6 +70,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ValueError
         Too many categories, infinite numbers, text in a column that had numbers or dates in `fit`, unknown categories with
         `handle_unknown="error"`. The message names the column and the row.
+    TypeError
+        A cell that holds a list, tuple, dict, set or array.
 
     See Also
     --------
@@ -80,8 +82,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     -----
     Booleans are numbers 0 and 1. A column is one of dates when its type says so or when all of its text is of the form
     2026-03-31 or 2026-03-31 12:30; it becomes the days since 1970, the month, the day of the month, the weekday (0 is Monday) and,
-    when `fit` saw a time of day, the hour; times with an offset are taken to UTC. Categories are compared as text, and empty text
-    is missing. A column of which `fit` saw nothing passes numbers on, and whatever else it holds later is missing. O(n d) and one
+    when `fit` saw a time of day, the hour; times with an offset are taken to UTC. Categories are compared as text, whole numbers among them
+    without a point, and empty text is missing. A column of which `fit` saw nothing passes numbers on, and whatever else it holds later is missing. O(n d) and one
     sort a column.
 
     Examples
