@@ -159,7 +159,7 @@ class MaskConformalRegressor(RegressorMixin, MaskConformal):  # type: ignore[mis
             None if own else GaussianRegressor(warm_start=True).fit(numbers_of(rows, self.encoder_), target)
         )
         tables = with_copies(rows, rng) if learned else [rows]
-        made = np.empty((len(tables), len(target))), np.empty((len(tables), len(target)))
+        mean, std = np.empty((2, len(tables), len(target)))
         self.estimators_, self.gaussians_ = [], []
         for k in range(self.cv):
             inside, outside = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
@@ -168,23 +168,21 @@ class MaskConformalRegressor(RegressorMixin, MaskConformal):  # type: ignore[mis
             start = deepcopy(self.gaussian_)
             gaussian = None if start is None else start.fit(numbers_of(some, self.encoder_), known)
             for t, table in enumerate(tables):
-                told = self._mean_and_std(_safe_indexing(table, outside), one, gaussian)
-                made[0][t, outside], made[1][t, outside] = told
+                mean[t, outside], std[t, outside] = self._mean_and_std(_safe_indexing(table, outside), one, gaussian)
             if self.method == "cv+":
                 self.estimators_.append(one)
                 self.gaussians_ += [gaussian] if gaussian is not None else []
         self._count_missing(tables)
         self.score_fold_ = np.tile(fold, len(tables)).astype(np.int64)
-        residuals = np.abs(target - made[0]).ravel()
-        self.prediction_mean_, self.prediction_scale_ = float(made[0].mean()), float(made[0].std() + 1e-9)
+        residuals = np.abs(target - mean).ravel()
+        self.prediction_mean_, self.prediction_scale_ = float(mean.mean()), float(mean.std() + 1e-9)
         self.spread_ = Spread() if learned else None
         if self.spread_ is None:
-            self.scores_ = residuals / made[1].ravel()
+            self.scores_ = residuals / std.ravel()
         else:
-            told = self._standard(*(each.ravel() for each in made))
-            self.scores_ = self.spread_.learned_scores(
-                told[0], residuals, told[1], self.score_missing_, self.score_fold_
-            )
+            predicted, variance = self._standard(mean.ravel(), std.ravel())
+            lacking = self.score_missing_, self.score_fold_
+            self.scores_ = self.spread_.learned_scores(predicted, residuals, variance, *lacking)
         return self
 
     def _standard(self, mean: _Floats, std: _Floats) -> tuple[_Floats, _Floats]:
