@@ -57,10 +57,10 @@ def test_the_features_are_those_of_the_kernel(name):
     np.testing.assert_allclose(model.decide(rows), gram @ coef, rtol=1e-9, atol=1e-9 * np.abs(gram @ coef).max())
 
 
-def uneven(outputs, n=700, d=300):
+def uneven(outputs, n=700, d=300, shares=(0.02, 0.07, 0.5, 0.9)):
     """Rows of very different lengths, so that dense and sparse ones take turns."""
     rng = np.random.default_rng(5)
-    X = np.where(rng.random((n, d)) < rng.choice([0.02, 0.07, 0.5, 0.9], size=(n, 1)), rng.normal(size=(n, d)), np.nan)
+    X = np.where(rng.random((n, d)) < rng.choice(shares, size=(n, 1)), rng.normal(size=(n, d)), np.nan)
     return Observed.from_dense(X), rng.choice([-1.0, 1.0], size=(n, outputs))
 
 
@@ -73,7 +73,20 @@ def tables_of(model):
 @pytest.mark.parametrize("hash_bits", [0, 12])
 def test_threads_that_share_single_rows_change_no_bit(outputs, loss, hash_bits):
     rows, y = uneven(outputs)
-    form, options = KernelForm.fit(rows, **FORMS["trace"]), {"loss": loss, "dtype": np.float32, "hash_bits": hash_bits}
+    expect_the_same_bits(rows, y, loss=loss, hash_bits=hash_bits)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("options", [{}, {"eta": "constant", "eta0": 1.0, "rho": 0.5}, {"iterate": "last"}])
+def test_threads_with_copies_of_their_parts_of_the_table_change_no_bit(outputs, options):
+    """All rows are dense and the call is long; the second options have the table folded once every 60 rows."""
+    rows, y = uneven(outputs, shares=(0.5, 0.9))
+    expect_the_same_bits(rows, y, **options)
+
+
+def expect_the_same_bits(rows, y, **options):
+    outputs = y.shape[1]
+    form, options = KernelForm.fit(rows, **FORMS["trace"]), {"dtype": np.float32, **options}
     alone = fitted(form, rows.shape[1], outputs, **options)
     before = alone.partial_fit(rows, y)
     for n_threads in (2, 3, 64):
@@ -85,8 +98,9 @@ def test_threads_that_share_single_rows_change_no_bit(outputs, loss, hash_bits):
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
-def test_threads_that_share_an_ascent_change_no_bit(outputs):
-    rows, y = uneven(outputs)
+@pytest.mark.parametrize("shares", [(0.02, 0.07, 0.5, 0.9), (0.5, 0.9)])
+def test_threads_that_share_an_ascent_change_no_bit(outputs, shares):
+    rows, y = uneven(outputs, shares=shares)
     form = KernelForm.fit(rows, **FORMS["trace"])
 
     def ascended(n_threads):

@@ -9,6 +9,8 @@ namespace lacunar::LACUNAR_KERNEL_NAMESPACE {
 
 namespace {
 
+#include "bits.inc"
+
 // Where the reading of gaps stands: the column of the last entry, and the escapes that are left.
 struct Place {
   Offset column;
@@ -104,17 +106,6 @@ Offset columns_of_gaps(const Gap* gaps, const StoredRows& rows) {
     if (!sound || at.column >= rows.n_cols) return i;
   }
   return at.escape == at.last_escape ? -1 : rows.n_rows;
-}
-
-inline Offset lowest(std::uint64_t word) {
-#if defined(LACUNAR_VECTORS)
-  return __builtin_ctzll(word);
-#else
-  Offset place = 0;
-  for (; (word & 0xff) == 0; word >>= 8) place += 8;
-  for (; (word & 1) == 0; word >>= 1) ++place;
-  return place;
-#endif
 }
 
 // Up to eight bytes as a number, the first the lowest.

@@ -1,11 +1,10 @@
 // Compiled once per instruction set into its own namespace: sums over, and updates of, whole rows of a weight table.
-#include <bit>
-
 #include "table.hpp"
 
 namespace lacunar::LACUNAR_KERNEL_NAMESPACE {
 namespace {
 
+#include "bits.inc"
 #include "vectors.inc"
 
 template <class T>
@@ -61,7 +60,7 @@ void add_waiting_part(T* table, Offset stride, const WaitingRows<T>& rows, const
     Vector sum[N];
     for (int u = 0; u < N; ++u) sum[u] = *reinterpret_cast<const Vector*>(row + u * step);
     for (; left != 0; left &= left - 1) {
-      const T* from = x + std::countr_zero(left) * N * step;
+      const T* from = x + lowest(left) * N * step;
       for (int u = 0; u < N; ++u) sum[u] += *reinterpret_cast<const Vector*>(from + u * step);
     }
     for (int u = 0; u < N; ++u) *reinterpret_cast<Vector*>(row + u * step) = sum[u];
@@ -91,13 +90,19 @@ Offset parts(Offset width) {
   return (width / kWidth<T> + kMost - 1) / kMost;
 }
 
-// Calls visit(first, vectors) for the parts [begin, end) of a row.
+template <class T>
+Offset part_start(Offset width, Offset part) {
+  return part * (width / kWidth<T>) / parts<T>(width) * kWidth<T>;
+}
+
+// Calls visit(first, first of part `begin`, vectors) for the parts [begin, end) of a row.
 template <class T, class Visit>
 void in_parts(Offset width, Offset begin, Offset end, Visit visit) {
-  const Offset vectors = width / kWidth<T>, n_parts = parts<T>(width);
-  for (Offset part = begin; part < end; ++part) {
-    const Offset first = part * vectors / n_parts, last = (part + 1) * vectors / n_parts;
-    visit(first * kWidth<T>, last - first);
+  Offset first = part_start<T>(width, begin);
+  for (Offset part = begin, start = first; part < end; ++part) {
+    const Offset last = part_start<T>(width, part + 1);
+    visit(first, first - start, (last - first) / kWidth<T>);
+    first = last;
   }
 }
 
@@ -105,7 +110,7 @@ void in_parts(Offset width, Offset begin, Offset end, Visit visit) {
 template <class T>
 double dot_rows(const T* table, Offset stride, const Index* ids, int count, const T* x, Offset width) {
   double sum = 0;
-  in_parts<T>(width, 0, parts<T>(width), [&](Offset from, Offset vectors) {
+  in_parts<T>(width, 0, parts<T>(width), [&](Offset from, Offset, Offset vectors) {
     sum += kDotParts<T>[vectors - 1](table + from, stride, ids, count, x + from);
   });
   return sum;
@@ -114,8 +119,8 @@ double dot_rows(const T* table, Offset stride, const Index* ids, int count, cons
 template <class T>
 void dot_some(const T* table, Offset stride, const Index* ids, int count, const T* x, Offset width, Offset begin,
               Offset end, double* sums) {
-  in_parts<T>(width, begin, end, [&](Offset from, Offset vectors) {
-    *sums++ = kDotParts<T>[vectors - 1](table + from, stride, ids, count, x + from);
+  in_parts<T>(width, begin, end, [&](Offset from, Offset at, Offset vectors) {
+    *sums++ = kDotParts<T>[vectors - 1](table + at, stride, ids, count, x + from);
   });
 }
 
@@ -123,8 +128,8 @@ void dot_some(const T* table, Offset stride, const Index* ids, int count, const 
 template <class T>
 void add_rows(T* table, Offset stride, const Index* ids, int count, const T* x, Offset width, Offset begin, Offset end,
               T c) {
-  in_parts<T>(width, begin, end, [&](Offset from, Offset vectors) {
-    kAddParts<T>[vectors - 1](table + from, stride, ids, count, x + from, c);
+  in_parts<T>(width, begin, end, [&](Offset from, Offset at, Offset vectors) {
+    kAddParts<T>[vectors - 1](table + at, stride, ids, count, x + from, c);
   });
 }
 
@@ -132,21 +137,23 @@ void add_rows(T* table, Offset stride, const Index* ids, int count, const T* x, 
 template <class T>
 void add_waiting(T* table, Offset stride, const WaitingRows<T>& rows, Offset width, Offset begin, Offset end) {
   alignas(64) T scaled[64 * kMost * kWidth<T>];
-  in_parts<T>(width, begin, end, [&](Offset from, Offset vectors) {
+  in_parts<T>(width, begin, end, [&](Offset from, Offset at, Offset vectors) {
     const Offset size = vectors * kWidth<T>;
     for (std::uint64_t left = rows.wanted; left != 0; left &= left - 1) {
-      const int i = std::countr_zero(left);
+      const Offset i = lowest(left);
       for (Offset k = 0; k < size; ++k) scaled[i * size + k] = rows.c[i] * rows.x[i * width + from + k];
     }
-    kAddWaitingParts<T>[vectors - 1](table + from, stride, rows, scaled);
+    kAddWaitingParts<T>[vectors - 1](table + at, stride, rows, scaled);
   });
 }
 
 }  // namespace
 
 void set_primal(Kernels& to) {
-  to.f32.primal = {parts<float>, dot_rows<float>, dot_some<float>, add_rows<float>, add_waiting<float>};
-  to.f64.primal = {parts<double>, dot_rows<double>, dot_some<double>, add_rows<double>, add_waiting<double>};
+  to.f32.primal = {parts<float>,    part_start<float>, dot_rows<float>,
+                   dot_some<float>, add_rows<float>,   add_waiting<float>};
+  to.f64.primal = {parts<double>,    part_start<double>, dot_rows<double>,
+                   dot_some<double>, add_rows<double>,   add_waiting<double>};
 }
 
 }  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

@@ -151,12 +151,15 @@ double Featurizer<T>::dot(const T* table, Offset outputs, Offset output) const {
 }
 
 template <class T>
-void Featurizer<T>::dot_parts(const T* table, Offset outputs, Offset output, Offset begin, Offset end,
-                              double* sums) const {
+Offset Featurizer<T>::part_start(Offset part) const {
+  return kernels_of<T>().primal.part_start(width_, part);
+}
+
+template <class T>
+void Featurizer<T>::dot_parts(const T* table, Offset stride, Offset begin, Offset end, double* sums) const {
   for (int g = 0; g < map_.gamma; ++g)
-    kernels_of<T>().primal.dot_some(table + output * width_, outputs * width_, ids_.data() + groups_[g].first,
-                                    static_cast<int>(groups_[g].count), dense_.data(), width_, begin, end,
-                                    sums + g * parts_ + begin);
+    kernels_of<T>().primal.dot_some(table, stride, ids_.data() + groups_[g].first, static_cast<int>(groups_[g].count),
+                                    dense_.data(), width_, begin, end, sums + g * parts_ + begin);
 }
 
 template <class T>
@@ -169,9 +172,9 @@ double Featurizer<T>::dot_of(const double* sums) const {
 }
 
 template <class T>
-void Featurizer<T>::add_parts(T* table, Offset outputs, Offset output, Offset begin, Offset end, double c) const {
-  kernels_of<T>().primal.add_rows(table + output * width_, outputs * width_, ids_.data(), static_cast<int>(ids_.size()),
-                                  dense_.data(), width_, begin, end, static_cast<T>(c));
+void Featurizer<T>::add_parts(T* table, Offset stride, Offset begin, Offset end, double c) const {
+  kernels_of<T>().primal.add_rows(table, stride, ids_.data(), static_cast<int>(ids_.size()), dense_.data(), width_,
+                                  begin, end, static_cast<T>(c));
 }
 
 template <class T>
@@ -180,7 +183,7 @@ void Featurizer<T>::add(T* table, Offset outputs, Offset output, double c) const
   T* mine = table + output * slice;
   const T step = static_cast<T>(c);
   const Offset stride = outputs * width_;
-  if (!sparse_) return add_parts(table, outputs, output, 0, parts_, c);
+  if (!sparse_) return add_parts(mine, stride, 0, parts_, c);
   const std::size_t entries = places_.size();
   for (std::size_t i = 0; i < ids_.size(); ++i) {
     if (map_.hash_bits > 0) {

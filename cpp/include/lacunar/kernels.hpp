@@ -105,8 +105,9 @@ struct WaitingRows {
 template <class T>
 struct PrimalKernels {
   Offset (*parts)(Offset width);
+  Offset (*part_start)(Offset width, Offset part);
   double (*dot_rows)(const T* table, Offset stride, const Index* ids, int count, const T* x, Offset width);
-  // Products of the parts [begin, end): sums (end - begin).
+  // From here on, `table` begins with part `begin`. Products of the parts [begin, end): sums (end - begin).
   void (*dot_some)(const T* table, Offset stride, const Index* ids, int count, const T* x, Offset width, Offset begin,
                    Offset end, double* sums);
   // The parts [begin, end) of the rows += c x.

@@ -51,9 +51,11 @@ class Featurizer {
   Offset entries_of(Offset row) const { return entries(data_.offsets[row + 1] - data_.offsets[row]); }
   bool is_dense(Offset entries) const { return !is_sparse(entries); }
   Offset parts() const { return parts_; }
-  void dot_parts(const T* table, Offset outputs, Offset output, Offset begin, Offset end, double* sums) const;
+  Offset part_start(Offset part) const;
+  // Here a table has rows `stride` apart and begins with part `begin` of an output.
+  void dot_parts(const T* table, Offset stride, Offset begin, Offset end, double* sums) const;
   double dot_of(const double* sums) const;
-  void add_parts(T* table, Offset outputs, Offset output, Offset begin, Offset end, double c) const;
+  void add_parts(T* table, Offset stride, Offset begin, Offset end, double c) const;
 
   bool is_dense() const { return !sparse_; }
   void copy(T* x, std::uint64_t* met, std::uint64_t bit) const;  // a dense row, as one of WaitingRows

@@ -1,6 +1,7 @@
 // A row's values and additions on a weight table, in turn, by threads that each have a part of the table: of the
-// outputs, or of its width where the row is dense. Every sum is added up in the order of one thread, so its bits are
-// the same.
+// outputs, or of its width where the row is dense: in long calls each thread has that part in memory of its own, as
+// else a core fetches ahead from the other's. Every sum is added up in the order of one thread, so its bits are the
+// same.
 #pragma once
 
 #include <deque>
@@ -74,6 +75,11 @@ class PrimalTeam {
     Offset output;
     double c, d;
   };
+  // Columns of every row of a table (rows, outputs, width) from column `begin` of outputs width on.
+  struct Piece {
+    T* table;
+    Offset stride, begin;
+  };
 
   bool backlog_worth() const;
   double put_off(Offset output, double d);  // 0, or d where the row is sparse and cannot wait
@@ -82,17 +88,25 @@ class PrimalTeam {
   Offset work_of(Offset entries) const;
   Cut cut_of(Offset entries) const;
   Offset units_of(Cut cut) const;
+  bool pieces_worth() const;
+  void make_pieces();
+  Offset column_of(Offset part) const;  // where a part of a row of all outputs begins
+  Piece piece_of(int member);           // of the first table
+  void fill_piece(int member);
+  void join_pieces();
+  template <class Visit>
+  void each_share(Cut cut, int member, Visit visit) const;
+  void dot_parts(int member, const Featurizer<T>& features);
+  void add_parts(int member, const Featurizer<T>& features, const Addition& addition);
   void share(int member);  // what is added to one row, and the values of the next one
+  void share_parts(int member, Featurizer<T>& features);
+  void share_outputs(int member, Featurizer<T>& features);
+  void next_row(Featurizer<T>& features) const;
+  void write_added();
   void values_by_all(Offset place, double* f);
-  void values_alone(Offset row, double* f) {
-    if (backlog_ && backlog_->full()) write_backlog();
-    own_.load(row);
-    for (Offset k = 0; k < lesson_.outputs; ++k) f[k] = own_.dot(first_, lesson_.outputs, k);
-  }
-  void add_now(const Addition& addition) {
-    own_.add(first_, lesson_.outputs, addition.output, addition.c);
-    if (addition.d != 0) own_.add(second_, lesson_.outputs, addition.output, addition.d);
-  }
+  void values_of_sums(double* f) const;
+  void values_alone(Offset row, double* f);
+  void add_now(const Addition& addition);
 
   const FeatureMap& map_;
   const Lesson<T, double>& lesson_;
@@ -105,6 +119,9 @@ class PrimalTeam {
   std::vector<double> sums_;           // (outputs, gamma, parts), or (outputs)
   std::optional<Backlog<T>> backlog_;  // of the second table
   bool new_row_ = false;               // nothing of it is in the backlog yet
+  std::vector<LineVector<T>> pieces_;  // of the first table, each member's in memory of its own; or empty
+  bool in_pieces_ = false;             // they hold the table now
+  bool filling_ = false;               // in this round
   std::optional<Rounds> rounds_;       // joined before all else goes
 };
 
