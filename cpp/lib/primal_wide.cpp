@@ -105,27 +105,33 @@ void scatter(const Addition<T>& one, const Addition<T>& other, Offset slice, Off
 template <class T>
 void wide_decide(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, Offset outputs, const T* table,
                  double* values, int n_threads) {
-  const Offset stride = outputs * map.width();
+  const Offset width = map.width(), stride = outputs * width;
   const Offset each = std::clamp<Offset>((rows.n_rows + n_threads - 1) / std::max(n_threads, 1), 1, kRowsATask);
-  parallel_tasks(n_threads, (rows.n_rows + each - 1) / each, [&](Offset task, InterruptCheck& check) {
+  // By value what the loops read: behind a reference it would be fetched anew for every row.
+  const auto work = [&map, &rows, row_scale, outputs, table, values, width, stride, each](Offset task,
+                                                                                          InterruptCheck& check) {
     const Offset first = task * each, last = std::min(first + each, rows.n_rows);
     const Block<T> block(map, rows, row_scale, first, last);
     std::fill(values + first * outputs, values + last * outputs, 0.0);
     for (Offset id = 0; id < map.rows(); ++id) {
       const Offset end = block.start(id + 1);
+      const double weight = map.weight[id > 0];
       if (id + 1 < map.rows() && block.start(id + 2) > end)
         prefetch<For::reading_once>(table, (id + 1) * stride, (id + 2) * stride);
       for (Offset at = block.start(id); at < end; ++at) {
         block.prefetch(at + 2, end);
         const Offset member = block.members[static_cast<std::size_t>(at)], from = block.offset(member);
         double* f = values + (first + member) * outputs;
+        const Offset entries = block.offset(member + 1) - from;
+        const Index* places = block.places.data() + from;
+        const T* numbers = block.values.data() + from;
         for (Offset k = 0; k < outputs; ++k)
-          f[k] += map.weight[id > 0] * gathered(table + id * stride + k * map.width(), block.places.data() + from,
-                                                block.values.data() + from, block.offset(member + 1) - from);
-        check.after(outputs * (block.offset(member + 1) - from));
+          f[k] += weight * gathered(table + id * stride + k * width, places, numbers, entries);
+        check.after(outputs * entries);
       }
     }
-  });
+  };
+  parallel_tasks(n_threads, (rows.n_rows + each - 1) / each, work);
 }
 
 template <class T>
