@@ -121,7 +121,7 @@ class KarmaBase(TakesMissing):
         """
         self.mean_, self.scale_, seen = fit_columns(X, weight, standardize=self.standardize)
         self.observed_columns_ = np.ones_like(seen) if later else seen
-        rows = scale_columns(X, self._columns())
+        rows = scale_columns(X, self._columns(), n_jobs=self.n_jobs)
         self.kernel_ = KernelForm.fit(rows, weight=weight, constant=1.0, **self._kernel_options())
         return rows
 

@@ -45,7 +45,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesMiss
         return validate_X(self, X, reset=reset, sparse_missing=self.sparse_missing)
 
     def _standardised(self, rows: Observed) -> Observed:
-        return centred(rows, self.mean_, self.scale_)
+        return centred(rows, self.mean_, self.scale_, n_jobs=self.n_jobs)
 
     def _in_units(self, rows: _Floats) -> _Floats:
         """Standardised complete rows (m, D) in the units of the data."""

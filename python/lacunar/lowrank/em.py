@@ -253,7 +253,8 @@ def factor_sums(table: Table, model: _Floats, k: int, noise: float) -> tuple[_Fl
 
 
 def _piece_sums(table: Table, basis: _Floats, mean: _Floats, sigma2: float, with_mean: bool) -> tuple[Any, ...]:
-    found = row_codes(less(table.rows, mean), basis, sigma2, inverse=True, n_jobs=table.threads)
+    rows = less(table.rows, mean, n_jobs=table.threads)
+    found = row_codes(rows, basis, sigma2, inverse=True, n_jobs=table.threads)
     codes, covariance = found.code, sigma2 * found.inverse
     if with_mean:  # a direction more, whose code is 1 for certain
         codes = and_one(codes)
@@ -273,7 +274,7 @@ def als_sums(
 def _als_piece(
     table: Table, basis: _Floats, mean: _Floats, ridge: float, with_mean: bool, learns: bool
 ) -> tuple[Any, ...]:
-    rows = less(table.rows, mean)
+    rows = less(table.rows, mean, n_jobs=table.threads)
     found = row_codes(rows, basis, ridge, left=True, inverse=learns, n_jobs=table.threads)
     codes = and_one(found.code) if with_mean else found.code
     size = float(np.sum(np.square(rows.values, dtype=np.float64)))
@@ -293,12 +294,13 @@ def and_one(codes: _Floats) -> _Floats:
     return np.column_stack([codes, np.ones(len(codes))])
 
 
-def less(rows: Observed, mean: _Floats, out: _Floats | None = None) -> Observed:
+def less(rows: Observed, mean: _Floats, out: _Floats | None = None, *, n_jobs: int | None = None) -> Observed:
     """Rows less a mean, their values at the front of `out`; what overflows is met in the codes."""
     if not mean.any():
         return rows
-    values, scale = np.empty(rows.nnz) if out is None else out[: rows.nnz], np.ones(rows.shape[1])
-    _core.standardise(rows.values, rows.indices, np.ascontiguousarray(mean), scale, np.inf, values, 1)
+    values = np.empty(rows.nnz) if out is None else out[: rows.nnz]
+    about = np.ascontiguousarray(mean), np.ones(rows.shape[1])
+    _core.standardise(rows.values, rows.indices, *about, np.inf, values, thread_count(n_jobs))
     return Observed._trusted(rows.indptr, rows.indices, values, rows.shape)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
+from lacunar._threads import thread_count
 from lacunar.observed import Observed, ObservedFile
 from lacunar.observed.columns import ColumnScale, column_scale
 from lacunar.observed.door import columns_of, validate_X
@@ -167,11 +168,11 @@ def column_totals(rows: Observed, weight: _Floats | None = None) -> tuple[_Float
     return n, n * mean, n * (variance + mean**2)
 
 
-def centred(rows: Observed, shift: _Floats, scale: _Floats | None = None) -> Observed:
+def centred(rows: Observed, shift: _Floats, scale: _Floats | None = None, *, n_jobs: int | None = None) -> Observed:
     """Rows minus the shift, divided by the scale, on observed entries only, in float64."""
     values = np.empty(rows.nnz)
     about = np.ascontiguousarray(shift), np.ones(rows.shape[1]) if scale is None else np.ascontiguousarray(scale)
-    if not _core.standardise(rows.values, rows.indices, *about, np.inf, values, 1):
+    if not _core.standardise(rows.values, rows.indices, *about, np.inf, values, thread_count(n_jobs)):
         return rows.with_values(values)  # which names the entry
     return Observed._trusted(rows.indptr, rows.indices, values, rows.shape)
 

@@ -324,14 +324,14 @@ class POPCA(SubspaceModel):
         seen = hide(rows, hidden)
         mean = column_means(seen) if self._effective.center else np.zeros(d)
         if matrix_free(self._effective, d, most, probe):
-            implicit = self._implicit(centred(seen, mean))
+            implicit = self._implicit(centred(seen, mean, n_jobs=self.n_jobs))
             scale = scale_of(implicit.diagonal) if self._effective.standardize else np.ones(d)
             spectrum = free_spectrum(implicit.divided(scale), most, rng)
         else:
             C = covariance_of(pair_sums(seen, mean, self.n_jobs), **self._moment())
             scale = scale_of(np.diag(C)) if self._effective.standardize else np.ones(d)
             spectrum = dense_spectrum(C / np.outer(scale, scale), d)
-        tables = [centred(each, mean, scale) for each in (rows, seen)]
+        tables = [centred(each, mean, scale, n_jobs=self.n_jobs) for each in (rows, seen)]
         n = np.bincount(seen.indices, minlength=d)
         models = [model_of(spectrum, k, n) for k in range(1, most + 1)]
         errors = [hidden_errors(model, tables[0], tables[1], hidden, self.n_jobs) for model in models]

@@ -185,7 +185,7 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         return columns, None if self._printed or not self.standardize else self.clip
 
     def _standardised(self, rows: Observed) -> Observed:
-        return scale_columns(rows, *self._columns())
+        return scale_columns(rows, *self._columns(), n_jobs=self.n_jobs)
 
     # -- the fitted model -------------------------------------------------------------------------------------------
 

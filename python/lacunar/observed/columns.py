@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
+from lacunar._threads import thread_count
 from lacunar.observed.build import scaled_entries
 from lacunar.observed.door import SparseMissing, check_variances, read_X
 from lacunar.observed.table import Observed
@@ -48,16 +49,18 @@ def column_scale(total: _Floats, mean: _Floats, variance: _Floats) -> ColumnScal
 def scaled_rows(estimator: Any, X: Any, columns: ColumnScale, *, sparse_missing: SparseMissing = "absent") -> Observed:
     """New rows of a fitted estimator, checked and standardised; cells of an array are scaled where they are read."""
     table = read_X(estimator, X, reset=False, sparse_missing=sparse_missing)
-    if isinstance(table, Observed):
-        return scale_columns(table, columns)
     n_jobs = getattr(estimator, "n_jobs", None)
+    if isinstance(table, Observed):
+        return scale_columns(table, columns, n_jobs=n_jobs)
     made = scaled_entries(table, columns.mean, np.where(columns.seen, columns.scale, np.nan), n_jobs)
     if made is None:
         return scale_columns(Observed.from_dense(table), columns)  # which names the cell
     return Observed._trusted(*made)
 
 
-def scale_columns(X: Observed, columns: ColumnScale, clip: float | None = None) -> Observed:
+def scale_columns(
+    X: Observed, columns: ColumnScale, clip: float | None = None, *, n_jobs: int | None = None
+) -> Observed:
     """The same rows standardised, without the columns that were never observed in fit, then clipped to +-clip. O(nnz)."""
     indptr, indices, values, seen = X.indptr, X.indices, X.values, np.asarray(columns.seen, dtype=bool)
     if any(np.shape(part) != (X.shape[1],) for part in columns):  # of a model file, which may say anything
@@ -70,7 +73,7 @@ def scale_columns(X: Observed, columns: ColumnScale, clip: float | None = None) 
         indices, values = indices[kept], values[kept]
     mean, scale = (np.ascontiguousarray(part, dtype=np.float64) for part in (columns.mean, columns.scale))
     scaled, bound = np.empty_like(values), np.inf if clip is None else clip
-    if not _core.standardise(values, indices, mean, scale, bound, scaled, 1):
+    if not _core.standardise(values, indices, mean, scale, bound, scaled, thread_count(n_jobs)):
         # names the entry that overflowed
         return Observed(indptr, indices, scaled, X.shape) if clip is None else scale_columns(X, columns)
     return Observed._trusted(indptr, indices, scaled, X.shape)
