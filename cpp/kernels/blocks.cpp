@@ -97,9 +97,9 @@ Offset columns_of_gaps(const Gap* gaps, const StoredRows& rows) {
     if (begin == end) continue;
 #if defined(__AVX2__)
     constexpr Offset longest = sizeof(Gap) == 1 ? 1 << 22 : 1 << 14;
-    const bool sound = end - begin <= longest ? vector_row(gaps, begin, end, rows.offsets[rows.n_rows], rows.n_cols,
-                                                           at, rows.columns)
-                                              : step(gaps, begin, end, at, rows.columns);
+    const bool sound = end - begin <= longest
+                           ? vector_row(gaps, begin, end, rows.offsets[rows.n_rows], rows.n_cols, at, rows.columns)
+                           : step(gaps, begin, end, at, rows.columns);
 #else
     const bool sound = step(gaps, begin, end, at, rows.columns);
 #endif

@@ -87,10 +87,10 @@ bool standardise(const S* values, const Index* columns, const Columns& by, Offse
 }  // namespace
 
 void set_dense(Kernels& to) {
-  to.f32.dense = {count<float>, count_column<float>, read<float, float>, read<float, double>, keep<float>,
-                  standardise<float, float>, standardise<float, double>};
-  to.f64.dense = {count<double>, count_column<double>, read<double, float>, read<double, double>, keep<double>,
-                  standardise<double, float>, standardise<double, double>};
+  to.f32.dense = {count<float>, count_column<float>,       read<float, float>,        read<float, double>,
+                  keep<float>,  standardise<float, float>, standardise<float, double>};
+  to.f64.dense = {count<double>, count_column<double>,       read<double, float>,        read<double, double>,
+                  keep<double>,  standardise<double, float>, standardise<double, double>};
 }
 
 }  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

@@ -244,7 +244,8 @@ void pack(const double* blocks, int d, float* packed) {
 }  // namespace
 
 void set_small(Kernels& to) {
-  to.small = {gram<false>, gram<true>, multiply, combine, project, sum_rows, add_to_rows, apply_blocks, rls_update, unpack, pack};
+  to.small = {gram<false>, gram<true>,   multiply,   combine, project, sum_rows,
+              add_to_rows, apply_blocks, rls_update, unpack,  pack};
 }
 
 }  // namespace lacunar::LACUNAR_KERNEL_NAMESPACE

@@ -339,7 +339,8 @@ void Bilinear::learn_prior(int side) {
     const auto at = static_cast<std::size_t>(k);
     prior[at] = mean;
     prior[at + static_cast<std::size_t>(d)] =
-        (squares - 2 * mean * sum + count * mean * mean + kPriorCount * prior_variance(side, k)) / (count + kPriorCount);
+        (squares - 2 * mean * sum + count * mean * mean + kPriorCount * prior_variance(side, k)) /
+        (count + kPriorCount);
   }
 }
 

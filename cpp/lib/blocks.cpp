@@ -344,8 +344,8 @@ BlockFault decode_block(const std::uint8_t* from, const BlockHead& head, Offset 
   if (const Offset row = add_lengths(from + at.lengths, head, n_cols, offsets); row >= 0)
     return {"has more entries than columns, or than its block", row};
   if (offsets[head.n_rows] != head.n_entries) return {"ends before the entries of its block do", head.n_rows - 1};
-  const StoredRows rows{offsets, head.n_rows, n_cols, at_section<std::uint32_t>(from + at.escapes), head.n_escapes,
-                        columns};
+  const StoredRows rows{offsets,        head.n_rows, n_cols, at_section<std::uint32_t>(from + at.escapes),
+                        head.n_escapes, columns};
   const ColumnKernels& kernels_now = kernels().columns;
   const Offset bad = head.gap_bytes == 0   ? kernels_now.bits(from + at.gaps, rows)
                      : head.gap_bytes == 1 ? kernels_now.bytes(from + at.gaps, rows)

@@ -8,9 +8,9 @@ namespace lacunar {
 namespace {
 
 constexpr double kPi8 = .39269908169872414;
-constexpr double kFarthest = 7;       // log-odds of an expert are cut there: a mistake costs 7 at most
-constexpr int kGraphFeatures = 8;     // of a pair in a graph, behind the constant
-constexpr int kMostProducts = 16;     // of the features of two vertices of one graph
+constexpr double kFarthest = 7;          // log-odds of an expert are cut there: a mistake costs 7 at most
+constexpr int kGraphFeatures = 8;        // of a pair in a graph, behind the constant
+constexpr int kMostProducts = 16;        // of the features of two vertices of one graph
 constexpr Offset kMostNeighbours = 400;  // that vote
 
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
@@ -99,7 +99,8 @@ void Kin::set_twin(Index row, Index col) {
 
 Index Kin::of(int side, Index vertex) const {
   if (vertex < 0) return -1;
-  const Index own = number_[side][static_cast<std::size_t>(vertex)], twin = twin_[side][static_cast<std::size_t>(vertex)];
+  const Index own = number_[side][static_cast<std::size_t>(vertex)],
+              twin = twin_[side][static_cast<std::size_t>(vertex)];
   return own >= 0 || twin < 0 ? own : number_[1 - side][static_cast<std::size_t>(twin)];
 }
 
@@ -188,7 +189,8 @@ void PairPool::grow(int side, const PoolSide& more) {
     at.phi.resize(static_cast<std::size_t>(size * at.d));
     at.groups.resize(static_cast<std::size_t>(size) * at.levels.size());
     std::copy(more.phi.begin(), more.phi.end(), at.phi.begin() + before * at.d);
-    std::copy(more.groups.begin(), more.groups.end(), at.groups.begin() + before * static_cast<Offset>(at.levels.size()));
+    std::copy(more.groups.begin(), more.groups.end(),
+              at.groups.begin() + before * static_cast<Offset>(at.levels.size()));
   }
   (side == 0 ? s_.rows : s_.cols).resize(static_cast<std::size_t>(size * count_stride_[side]));
   kin_.resize(side, size);
@@ -211,18 +213,20 @@ void PairPool::count_experts(Index i, Index j) {
   group_experts(0, i, j, all);
   group_experts(1, i, j, all);
   for (const int side : {0, 1})
-    if (!sides_[side].indptr.empty()) odds_.push_back(odds_of(vote(side, side == 0 ? i : j, side == 0 ? of_col : of_row)));
+    if (!sides_[side].indptr.empty())
+      odds_.push_back(odds_of(vote(side, side == 0 ? i : j, side == 0 ? of_col : of_row)));
   const double n_row = row[0] + row[1], n_col = col[0] + col[1];
   bucket_ = 4 * bucket_of(n_row) + bucket_of(n_col);
   case_ = (n_row < 1 && a_ < 0) + 2 * (n_col < 1 && b_ < 0);  // kin are known from the other side
 }
 
-// What the column got from the row's groups (side 0), and the other way round; where nothing, the majority of all: the column's own
-// misleads where groups disagree.
+// What the column got from the row's groups (side 0), and the other way round; where nothing, the majority of all: the
+// column's own misleads where groups disagree.
 void PairPool::group_experts(int side, Index i, Index j, double prior) {
   const PoolSide& at = sides_[side];
   const Index member = side == 0 ? i : j, place = met_[1 - side];
-  const double* counts = place < 0 ? nullptr : (side == 0 ? s_.cols : s_.rows).data() + place * count_stride_[1 - side] + 2;
+  const double* counts =
+      place < 0 ? nullptr : (side == 0 ? s_.cols : s_.rows).data() + place * count_stride_[1 - side] + 2;
   Offset first = 0;
   for (std::size_t g = 0; g < at.levels.size(); ++g) {
     const Index level = member < 0 ? -1 : at.groups[static_cast<std::size_t>(member) * at.levels.size() + g];
@@ -251,7 +255,8 @@ double PairPool::vote(int side, Index member, double prior) const {
 // The edge of two vertices, common neighbours in several measures, degrees.
 static void graph_features(const PoolSide& at, std::size_t a, std::size_t b, double* f) {
   const Offset end_a = at.indptr[a + 1], end_b = at.indptr[b + 1];
-  const double degree_a = static_cast<double>(end_a - at.indptr[a]), degree_b = static_cast<double>(end_b - at.indptr[b]);
+  const double degree_a = static_cast<double>(end_a - at.indptr[a]),
+               degree_b = static_cast<double>(end_b - at.indptr[b]);
   double edge = 0, common = 0, rare = 0;
   Offset p = at.indptr[a];
   for (Offset k = p; k < end_a; ++k) edge += at.near[static_cast<std::size_t>(k)] == static_cast<Index>(b);
@@ -281,11 +286,13 @@ void PairPool::pair_features(Index i, Index j, double* f) const {
   const auto a = static_cast<std::size_t>(i), b = static_cast<std::size_t>(j);
   if (std::max(a, b) + 1 < at.indptr.size()) graph_features(at, a, b, f);
   f[6] = i == j;
-  const double *phi = at.phi.data() + a * static_cast<std::size_t>(at.d), *psi = to.phi.data() + b * static_cast<std::size_t>(to.d);
+  const double *phi = at.phi.data() + a * static_cast<std::size_t>(at.d),
+               *psi = to.phi.data() + b * static_cast<std::size_t>(to.d);
   double alike = 0;
   for (int k = 0; k < std::min(at.d, to.d); ++k) alike += phi[k] * psi[k];
   f[7] = 2 * alike;
-  const double *of_a = at.compared.data() + a * static_cast<std::size_t>(at.wide), *of_b = at.compared.data() + b * static_cast<std::size_t>(at.wide);
+  const double *of_a = at.compared.data() + a * static_cast<std::size_t>(at.wide),
+               *of_b = at.compared.data() + b * static_cast<std::size_t>(at.wide);
   if ((std::max(a, b) + 1) * static_cast<std::size_t>(at.wide) <= at.compared.size())
     for (int k = 0; k < at.wide; ++k) f[8] += 4 * of_a[k] * of_b[k];
   for (int k = 0; k + 1 + kGraphFeatures < pair_features_; ++k) f[1 + kGraphFeatures + k] = 8 * phi[k] * psi[k];
@@ -331,8 +338,8 @@ void PairPool::ask(Index i, Index j, const double* extra, Twins twins) {
   mix();
 }
 
-// New rows and columns are few, and what they teach is wanted at the first of them: the mixer for such a case also learns from a pair
-// whose row, column or both count as never seen.
+// New rows and columns are few, and what they teach is wanted at the first of them: the mixer for such a case also
+// learns from a pair whose row, column or both count as never seen.
 void PairPool::rehearse(Index i, Index j, double y) {
   const auto turn = static_cast<int>(s_.seen.size() % 4);
   const auto none = [&](int side, Index v) {
@@ -479,7 +486,8 @@ void PairPool::learn(Index i, Index j, double y) {
 
 void PairPool::make_room(const Bilinear& model, Offset n) {
   const int G = model.global_dim();
-  const Offset vertices = model.rule().mirrored ? sides_[0].size + sides_[1].size : std::max(sides_[0].size, sides_[1].size);
+  const Offset vertices =
+      model.rule().mirrored ? sides_[0].size + sides_[1].size : std::max(sides_[0].size, sides_[1].size);
   room_.resize(n, vertices, G, std::max({model.row_dim(), model.col_dim(), G}));
 }
 
@@ -526,7 +534,8 @@ void PairPool::reserve(Offset n) {
     s_.path.reserve(s_.path.size() + 64 * (s_.log_weights.size() + 1));
     for (auto& model : models_)
       if (model.rule().refit) make_room(model, (1 + model.rule().mirrored) * (s_.seen.size() + n));
-    if (rule_.kin) for (auto* each : {&both_.i, &both_.j}) each->reserve(static_cast<std::size_t>(2 * (s_.seen.size() + n)));
+    if (rule_.kin)
+      for (auto* each : {&both_.i, &both_.j}) each->reserve(static_cast<std::size_t>(2 * (s_.seen.size() + n)));
     if (rule_.kin) both_.y.reserve(static_cast<std::size_t>(2 * (s_.seen.size() + n)));
   }
   const std::size_t wanted = s_.seen.y.size() + static_cast<std::size_t>(n);

@@ -10,7 +10,7 @@
 namespace lacunar {
 namespace {
 
-constexpr Offset kChunk = 1 << 16;        // triplets of a task
+constexpr Offset kChunk = 1 << 16;         // triplets of a task
 constexpr Offset kBlockEntries = 1 << 15;  // of a block of rows: two copies fit the second cache
 constexpr Offset kMostBlocks = 1 << 12;
 constexpr int kDigit = 11;  // bits of a column sorted at a time
@@ -210,9 +210,9 @@ Offset merge_repeated(Offset n_rows, bool mean, Offset* offsets, Index* indices,
   return offsets[n_rows] = kept;
 }
 
-#define LACUNAR_INSTANTIATE(N, T)                                                          \
-  template TripletsSurvey survey_triplets(const Triplets<N, T>&, int);                     \
-  template void copy_triplets(const Triplets<N, T>&, Offset*, Index*, T*, int);            \
+#define LACUNAR_INSTANTIATE(N, T)                                               \
+  template TripletsSurvey survey_triplets(const Triplets<N, T>&, int);          \
+  template void copy_triplets(const Triplets<N, T>&, Offset*, Index*, T*, int); \
   template bool sort_triplets(const Triplets<N, T>&, Offset, Offset*, Index*, T*, int);
 LACUNAR_INSTANTIATE(std::int32_t, float)
 LACUNAR_INSTANTIATE(std::int32_t, double)

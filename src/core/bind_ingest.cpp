@@ -99,7 +99,8 @@ py::object triplet_entries(const Array<N>& row, const Array<N>& col, const Array
   expect_size(col, value.size(), "col");
   int_of(n_cols, "n_cols");
   product_of({n_rows, static_cast<Offset>(sizeof(Offset))});
-  const Triplets<N, T> triplets{row.data(), col.data(), value.data(), static_cast<Offset>(value.size()), n_rows, n_cols};
+  const Triplets<N, T> triplets{row.data(), col.data(), value.data(), static_cast<Offset>(value.size()),
+                                n_rows,     n_cols};
   TripletsSurvey survey;
   {
     const py::gil_scoped_release nogil;
@@ -136,8 +137,8 @@ Offset merged(Array<Offset>& indptr, Array<Index>& indices, Array<T>& values, bo
 template <class S>
 void bind_dense(py::module_& m) {
   using py::arg;
-  m.def("dense_entries", &dense_entries<S>, arg("cells").noconvert(), arg("single"), arg("center").noconvert().none(true),
-        arg("scale").noconvert().none(true), arg("n_threads"),
+  m.def("dense_entries", &dense_entries<S>, arg("cells").noconvert(), arg("single"),
+        arg("center").noconvert().none(true), arg("scale").noconvert().none(true), arg("n_threads"),
         "(indptr, indices, values) of the cells that are not NaN, standardised; None where one is not finite.");
 }
 
@@ -158,8 +159,8 @@ void bind_ingest(py::module_& m) {
   m.def("merge_repeated", either(&merged<float>, &merged<double>), arg("indptr").noconvert(),
         arg("indices").noconvert(), arg("values").noconvert(), arg("mean"),
         "Keep one entry of every cell, in place: the number of those left.");
-  m.def("column_entries", &column_entries, arg("columns").noconvert(), arg("valid").noconvert(),
-        arg("n_rows"), arg("single"), arg("n_threads"),
+  m.def("column_entries", &column_entries, arg("columns").noconvert(), arg("valid").noconvert(), arg("n_rows"),
+        arg("single"), arg("n_threads"),
         "(indptr, indices, values) of columns with bits that say what is not null; None where a value is not finite.");
   bind_triplets<std::int32_t, float>(m);
   bind_triplets<std::int32_t, double>(m);

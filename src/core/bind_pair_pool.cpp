@@ -157,15 +157,15 @@ class Pool {
  private:
   // -1 stands for a vertex that is not known.
   void expect_vertices(const Array<Index>& vertices, int side) {
-    for (py::ssize_t t = 0; t < vertices.size(); ++t)
-      expect_one(vertices.data()[t], side, -1);
+    for (py::ssize_t t = 0; t < vertices.size(); ++t) expect_one(vertices.data()[t], side, -1);
   }
 
   void expect_one(Index vertex, int side, Index low) {
     if (vertex < low || vertex >= pool_.size(side)) throw std::out_of_range("no such vertex");
   }
   void expect_extra(const std::vector<double>& extra) {
-    if (static_cast<Offset>(extra.size()) != extra_) throw std::invalid_argument("extra must hold the log-odds of every expert from outside");
+    if (static_cast<Offset>(extra.size()) != extra_)
+      throw std::invalid_argument("extra must hold the log-odds of every expert from outside");
   }
 
   Offset extra_;

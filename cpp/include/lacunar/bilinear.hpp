@@ -13,10 +13,10 @@ namespace lacunar {
 struct BilinearRule {
   int rank = 0;
   bool row_bias = true, col_bias = true, features = false;
-  int pair_features = 0;  // so many of f_ij, which always begins with a 1
+  int pair_features = 0;                                  // so many of f_ij, which always begins with a 1
   double bias = 1, factor = 1, feature = .5, global = 1;  // variances at the beginning
-  double start = .1;      // standard deviation of the first factors, to tell them apart
-  double noise = 0;       // variance gained at each observation: what is old fades
+  double start = .1;                                      // standard deviation of the first factors, to tell them apart
+  double noise = 0;                                       // variance gained at each observation: what is old fades
   double doubt = 1;       // how much of the uncertainty of the other factor a refit counts
   bool refit = false;     // at growing times, from all that was seen
   bool mirrored = false;  // rows and columns are of one kind, and what is said of (a, b) holds of (b, a)
@@ -30,7 +30,7 @@ struct PairKnown {
 };
 
 struct BilinearState {
-  std::vector<double> rows, cols, global;  // blocks (count, mean (d), covariance (d, d)); the global one has no count
+  std::vector<double> rows, cols, global;    // blocks (count, mean (d), covariance (d, d)); the global one has no count
   std::vector<double> row_prior, col_prior;  // mean (d), variance (d)
 };
 
@@ -83,7 +83,8 @@ class Bilinear {
   double rest(int side, const PairKnown& pair, const double* of_other);
   double doubted(const PairKnown& pair, const double* x, const double* y);
   double weight(double z, const PairKnown& pair, const double* x, const double* y);
-  PairKnown seen_pair(std::size_t t, const PairHistory& seen, const double* phi, const double* psi, const RefitRoom& room) const;
+  PairKnown seen_pair(std::size_t t, const PairHistory& seen, const double* phi, const double* psi,
+                      const RefitRoom& room) const;
   void sweep(int side, const PairHistory& seen, const double* phi, const double* psi, RefitRoom& room);
   void sweep_global(const PairHistory& seen, const double* phi, const double* psi, RefitRoom& room);
   void learn_prior(int side);

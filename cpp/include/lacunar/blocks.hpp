@@ -1,9 +1,9 @@
 // Blocks of rows as they lie in a file: columns as gaps or bits, values in as few bytes as they need or may take.
 //
 // A block is a head of 32 bytes and up to five sections, each padded to a multiple of eight bytes, little-endian:
-//   rows, entries, escapes (64 bits each); bytes of a row length (1, 2, 4), bytes of a gap (1, 2, or 0 for bits), kind of
-//   the values, five zeros | lengths of the rows | escapes (32 bits each) | scales (floats, a column each) | gaps or bits
-//   | values
+//   rows, entries, escapes (64 bits each); bytes of a row length (1, 2, 4), bytes of a gap (1, 2, or 0 for bits), kind
+//   of the values, five zeros | lengths of the rows | escapes (32 bits each) | scales (floats, a column each) | gaps or
+//   bits | values
 // ColumnKernels says what gaps, escapes and bits are.
 #pragma once
 
@@ -38,8 +38,8 @@ struct Loss {
   double size = 0, lost = 0;
 };
 
-// Writes block_size(head, rows.n_cols) bytes; the rows are those of which `plan_block` made the head. The loss is looked
-// at only where something may be lost. O(n_observed).
+// Writes block_size(head, rows.n_cols) bytes; the rows are those of which `plan_block` made the head. The loss is
+// looked at only where something may be lost. O(n_observed).
 template <class T>
 Loss encode_block(const Rows<T>& rows, const BlockHead& head, std::uint8_t* to);
 

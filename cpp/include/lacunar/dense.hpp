@@ -19,11 +19,11 @@ struct DenseColumn {
 template <class S>
 struct DenseTable {
   Offset n_rows, n_cols;
-  const S* cells = nullptr;             // row i begins at cells + i pitch,
+  const S* cells = nullptr;  // row i begins at cells + i pitch,
   Offset pitch = 0;
   std::vector<DenseColumn<S>> columns{};  // or, where there are any, the table lies column by column
-  const double* center = nullptr;       // (n_cols): a cell x is read as (x - center) / scale,
-  const double* scale = nullptr;        // or both null; columns whose scale is NaN are missing
+  const double* center = nullptr;         // (n_cols): a cell x is read as (x - center) / scale,
+  const double* scale = nullptr;          // or both null; columns whose scale is NaN are missing
 };
 
 // offsets (n_rows + 1) of the observed entries. False where a cell is infinite.

@@ -1,5 +1,6 @@
-// A pool of experts on a stream of labelled pairs (row, column): every one of them gives log-odds of the label, logistic
-// mixers join them, and a hedge with switching (fixed share in log loss) follows the best of experts and mixers.
+// A pool of experts on a stream of labelled pairs (row, column): every one of them gives log-odds of the label,
+// logistic mixers join them, and a hedge with switching (fixed share in log loss) follows the best of experts and
+// mixers.
 #pragma once
 
 #include <vector>
@@ -18,8 +19,8 @@ struct PoolSide {
   std::vector<Offset> indptr;  // a graph of neighbours, or empty
   std::vector<Index> near;     // ascending within a vertex
   std::vector<double> weight;
-  int wide = 0;                    // features that are compared only
-  std::vector<double> compared;    // (size, wide), rows of length 1
+  int wide = 0;                  // features that are compared only
+  std::vector<double> compared;  // (size, wide), rows of length 1
 };
 
 struct PoolRule {
@@ -28,11 +29,11 @@ struct PoolRule {
   double refit_growth = 1.25;  // of the stream from one refit to the next
   Offset first_refit = 32;
   int sweeps = 8;
-  double mixer_variance = .2;  // of the mixers' weights at the beginning
+  double mixer_variance = .2;        // of the mixers' weights at the beginning
   double correction_variance = .02;  // of what a mixer of its own adds where so much was seen of row and column
-  int extra = 0;      // experts from outside
-  bool same = false;  // rows and columns have one side information
-  bool kin = false;   // rows and columns may be of one kind
+  int extra = 0;                     // experts from outside
+  bool same = false;                 // rows and columns have one side information
+  bool kin = false;                  // rows and columns may be of one kind
 };
 
 // Observations of a cell, by an open hash table.
@@ -75,11 +76,11 @@ class Kin {
 // Numbers that learning changes, beside those of the bilinear models.
 struct PoolState {
   PairHistory seen;
-  std::vector<double> rows, cols;  // (size, stride): counts of labels, by groups of the other side
-  std::vector<double> global;      // counts of labels
-  std::vector<double> mixers;      // (kMixers, buckets, mean and covariance)
-  std::vector<double> log_weights; // of the hedge
-  std::vector<double> path;        // trials and weights at every refit
+  std::vector<double> rows, cols;   // (size, stride): counts of labels, by groups of the other side
+  std::vector<double> global;       // counts of labels
+  std::vector<double> mixers;       // (kMixers, buckets, mean and covariance)
+  std::vector<double> log_weights;  // of the hedge
+  std::vector<double> path;         // trials and weights at every refit
   double next_refit = 0;
 };
 
@@ -101,13 +102,14 @@ class PairPool {
   };
   // P(y = 1) of a pair; -1 is a vertex that is not known. extra: log-odds (rule.extra), NaN asleep.
   double probability(Index i, Index j, const double* extra, Twins twins);
-  // Trials in order, y = 1 or -1: P(y = 1) before each. `each` (n, hedged()) takes the probabilities of all, or is null.
+  // Trials in order, y = 1 or -1: P(y = 1) before each. `each` (n, hedged()) takes the probabilities of all, or is
+  // null.
   void run(Offset n, const Index* i, const Index* j, const double* y, const double* extra, double* out, double* each);
   const std::vector<double>& odds() const { return odds_; }
   PoolState& state() { return s_; }
   std::vector<Bilinear>& models() { return models_; }
-  void remember(PairHistory seen);    // this history instead of the present one
-  void forget_since(Offset n);        // the history's first n trials
+  void remember(PairHistory seen);  // this history instead of the present one
+  void forget_since(Offset n);      // the history's first n trials
   std::vector<double> weights() const;
 
  private:
@@ -148,9 +150,10 @@ class PairPool {
   Offset count_stride_[2] = {2, 2};
   // of the pair asked last
   std::vector<double> odds_, chance_, inputs_, f_, gain_, links_;
-  Index a_ = -1, b_ = -1;  // its common numbers
+  Index a_ = -1, b_ = -1;    // its common numbers
   Index met_[2] = {-1, -1};  // row and column, -1 where they count as never seen
-  int bucket_ = 0, case_ = 0;  // of the pair: how much was seen of row and column; whether one of them, or both, are new
+  int bucket_ = 0,
+      case_ = 0;  // of the pair: how much was seen of row and column; whether one of them, or both, are new
   double mixed_[kMixers] = {}, spread_[kMixers] = {}, mixture_ = .5;
   RefitRoom room_;
   PairHistory both_;  // the history in common numbers, in both directions
