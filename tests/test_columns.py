@@ -22,9 +22,20 @@ def table(dtype, n=200, d=7):
 def test_moments_are_those_of_the_formula(dtype):
     X, weight = table(dtype)
     rows = Observed.from_dense(X)
-    found = _core.column_moments(rows.indptr, rows.indices, rows.values, weight, 7)
+    found = _core.column_moments(rows.indptr, rows.indices, rows.values, weight, 7, 1)
     for mine, theirs in zip(found, column_moments(X.astype(float), weight), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)
+
+
+def test_moments_do_not_depend_on_threads():
+    X, weight = table(np.float64, n=20_000)  # cut into four parts
+    rows = Observed.from_dense(X)
+    one, *others = (
+        _core.column_moments(rows.indptr, rows.indices, rows.values, weight, 7, n_threads) for n_threads in (1, 2, 5)
+    )
+    for found in others:
+        np.testing.assert_array_equal(found, one)
+    np.testing.assert_allclose(one, column_moments(X, weight), rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -65,7 +76,7 @@ def test_sizes_are_checked():
     rows = Observed.from_dense(np.ones((3, 2)))
     arrays = (rows.indptr, rows.indices, rows.values)
     with pytest.raises(ValueError, match="weight has 2 elements, not 3"):
-        _core.column_moments(*arrays, np.ones(2), 2)
+        _core.column_moments(*arrays, np.ones(2), 2, 1)
     with pytest.raises(ValueError, match="scale has 2 elements, not 1"):
         _core.standardise(rows.values, rows.indices, np.ones(1), np.ones(2), np.inf, np.empty(rows.nnz), 1)
     with pytest.raises(ValueError, match="out has 5 elements, not 6"):

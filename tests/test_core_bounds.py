@@ -265,7 +265,7 @@ ROWS = (offsets([0, 2, 3]), ints([0, 1, 1]), np.ones(3))
 @pytest.mark.parametrize("indptr", [[0, 2, 4], [-1, 2, 3], [0, 3, 2], []], ids=["beyond", "before", "falling", "empty"])
 def test_rows_lie_within_their_entries(indptr):
     with pytest.raises(ValueError, match="indptr"):
-        _core.column_moments(offsets(indptr), *ROWS[1:], np.ones(2), 2)
+        _core.column_moments(offsets(indptr), *ROWS[1:], np.ones(2), 2, 1)
     with pytest.raises(ValueError, match="indptr"):
         _core.column_view(offsets(indptr), ROWS[1], 2)
 
@@ -327,7 +327,7 @@ def test_products_of_sizes_do_not_wrap():
     with pytest.raises(ValueError, match="product must fit 64 bits"):
         _core.mirror_upper(np.empty((2**32, 0)), 1)  # 2^64 elements, which are 0 in 64 bits
     with pytest.raises(ValueError, match="31 bits"):
-        _core.column_pair_counts(*none, np.zeros(0, np.int64), 2**32, 1)
+        _core.column_pair_counts(*none, None, np.zeros(0, np.int64), 2**32, 1)
     with pytest.raises(ValueError, match="31 bits"):
         _core.primal_table_shape(FEATURES | {"gamma": 3, "n_cols": 2**40})
     with pytest.raises(ValueError, match="at most 32768"):

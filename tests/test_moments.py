@@ -87,9 +87,24 @@ def test_same_bits_by_column(dtype, n_threads):
 def test_counts_of_bits(n, n_threads):
     X = table(n=max(n, 5), d=19)[:n]
     rows, count = Observed.from_dense(X), np.ones((19, 19), np.int64)
-    _core.column_pair_counts(rows.indptr, rows.indices, rows.values, count, 19, n_threads)
+    _core.column_pair_counts(rows.indptr, rows.indices, rows.values, None, count, 19, n_threads)
     seen = (~np.isnan(X)).astype(np.int64)
     np.testing.assert_array_equal(count, np.triu(seen.T @ seen) + 1)
+
+
+@pytest.mark.parametrize("n", [1, 4096, 9001])
+def test_counts_of_some_columns(n):
+    X, chosen = table(n=max(n, 5), d=19)[:n], [2, 3, 11, 18]
+    rows, count = Observed.from_dense(X), np.zeros((4, 4), np.int64)
+    place = np.full(19, -1, np.int32)
+    place[chosen] = np.arange(4)
+    data = (rows.indptr, rows.indices, rows.values)
+    _core.column_pair_counts(*data, place, count, 19, 1)
+    seen = (~np.isnan(X[:, chosen])).astype(np.int64)
+    np.testing.assert_array_equal(count, np.triu(seen.T @ seen))
+    for wrong, complaint in ((np.full(19, 4, np.int32), "place must"), (place[:5], "place has 5 elements")):
+        with pytest.raises(ValueError, match=complaint):
+            _core.column_pair_counts(*data, wrong, count, 19, 1)
 
 
 @pytest.mark.parametrize("density", [0.02, 0.15, 0.5])
@@ -150,7 +165,7 @@ def test_tables_are_checked():
             *arrays[:3], np.zeros(2, np.int64), *rows.columns[1:], np.zeros(2), np.zeros((2, 2)), None, None, 1
         )
     with pytest.raises(ValueError, match="count has 1 elements, not 4"):
-        _core.column_pair_counts(*arrays[:3], np.zeros(1, np.int64), 2, 1)
+        _core.column_pair_counts(*arrays[:3], None, np.zeros(1, np.int64), 2, 1)
     frozen = np.zeros((2, 2))
     frozen.flags.writeable = False
     with pytest.raises(ValueError, match="writeable"):

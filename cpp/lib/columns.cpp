@@ -4,10 +4,11 @@
 #include <atomic>
 #include <cassert>
 #include <type_traits>
+#include <vector>
 
-#include "lacunar/interrupt.hpp"
 #include "lacunar/observed.hpp"
 #include "lacunar/parallel.hpp"
+#include "lacunar/row_parts.hpp"
 
 namespace lacunar {
 namespace {
@@ -15,37 +16,53 @@ namespace {
 constexpr Offset kEntriesATask = 1 << 17;
 constexpr double kWork = 16;  // of an entry that is standardised, in products of vectors
 
+constexpr Offset kEntriesAColumn = 1 << 11, kMostParts = 8;  // of sums over rows
+
 void divide(double* sum, const double* total, Offset n) {
   for (Offset j = 0; j < n; ++j) sum[j] = total[j] > 0 ? sum[j] / total[j] : 0.0;
+}
+
+// Sums (width) over the entries, part by part: add(sums, column, weight of the row, value).
+template <class T, class Add>
+std::vector<double> summed(const Rows<T>& rows, const double* weight, Offset width, int n_threads, const Add& add) {
+  const Offset n_parts = part_count(rows, kEntriesAColumn, kMostParts);
+  std::vector<double> sums(static_cast<std::size_t>(n_parts * width), 0.0);
+  parallel_tasks(n_threads, n_parts, [&](Offset part, InterruptCheck& check) {
+    const Add add_here = add;  // in registers
+    const Rows<T> from = rows;
+    double* const to = sums.data() + part * width;
+    const Offset last = part_start(from, part + 1, n_parts);
+    for (Offset i = part_start(from, part, n_parts); i < last; ++i) {
+      const double w = weight ? weight[i] : 1.0;
+      for (Offset p = from.offsets[i]; p < from.offsets[i + 1]; ++p)
+        add_here(to, from.indices[p], w, static_cast<double>(from.values[p]));
+      check.after(2 * (from.offsets[i + 1] - from.offsets[i]));
+    }
+  });
+  add_parts(sums.data() + width, n_parts, width, sums.data(), n_threads);
+  return sums;
 }
 
 }  // namespace
 
 template <class T>
-void column_moments(const Rows<T>& rows, const double* weight, double* total, double* mean, double* variance) {
+void column_moments(const Rows<T>& rows, const double* weight, double* total, double* mean, double* variance,
+                    int n_threads) {
   assert(well_ordered(rows));
-  InterruptCheck check;
-  for (Offset j = 0; j < rows.n_cols; ++j) total[j] = mean[j] = variance[j] = 0.0;
-  for (Offset i = 0; i < rows.n_rows; ++i) {
-    const double w = weight ? weight[i] : 1.0;
-    for (Offset p = rows.offsets[i]; p < rows.offsets[i + 1]; ++p) {
-      const Index j = rows.indices[p];
-      total[j] += w;
-      mean[j] += w * static_cast<double>(rows.values[p]);
-    }
-    check.after(2 * (rows.offsets[i + 1] - rows.offsets[i]));
-  }
-  divide(mean, total, rows.n_cols);
-  for (Offset i = 0; i < rows.n_rows; ++i) {
-    const double w = weight ? weight[i] : 1.0;
-    for (Offset p = rows.offsets[i]; p < rows.offsets[i + 1]; ++p) {
-      const Index j = rows.indices[p];
-      const double away = static_cast<double>(rows.values[p]) - mean[j];
-      variance[j] += w * (away * away);
-    }
-    check.after(2 * (rows.offsets[i + 1] - rows.offsets[i]));
-  }
-  divide(variance, total, rows.n_cols);
+  const Offset d = rows.n_cols;
+  const auto sums = summed(rows, weight, 2 * d, n_threads, [d](double* to, Index j, double w, double x) {
+    to[j] += w;
+    to[d + j] += w * x;
+  });
+  std::copy_n(sums.begin(), d, total);
+  std::copy_n(sums.begin() + d, d, mean);
+  divide(mean, total, d);
+  const auto squares = summed(rows, weight, d, n_threads, [mean](double* to, Index j, double w, double x) {
+    const double away = x - mean[j];
+    to[j] += w * (away * away);
+  });
+  std::copy_n(squares.begin(), d, variance);
+  divide(variance, total, d);
 }
 
 template <class T, class Out>
@@ -66,8 +83,8 @@ bool standardise(const T* values, const Index* columns, Offset count, const Colu
   return finite;
 }
 
-template void column_moments(const Rows<float>&, const double*, double*, double*, double*);
-template void column_moments(const Rows<double>&, const double*, double*, double*, double*);
+template void column_moments(const Rows<float>&, const double*, double*, double*, double*, int);
+template void column_moments(const Rows<double>&, const double*, double*, double*, double*, int);
 template bool standardise(const float*, const Index*, Offset, const Columns&, float*, int);
 template bool standardise(const float*, const Index*, Offset, const Columns&, double*, int);
 template bool standardise(const double*, const Index*, Offset, const Columns&, double*, int);

@@ -45,7 +45,12 @@ def decode_block(
     data: NDArray[np.uint8], n_cols: int, indptr: NDArray[np.int64], indices: NDArray[np.int32], values: _Float
 ) -> None: ...
 def column_moments(
-    indptr: NDArray[np.int64], indices: NDArray[np.int32], values: _Float, weight: NDArray[np.float64], n_cols: int
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    values: _Float,
+    weight: NDArray[np.float64],
+    n_cols: int,
+    n_threads: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]: ...
 def column_pair_sums(
     indptr: NDArray[np.int64],
@@ -75,6 +80,7 @@ def column_pair_counts(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
     values: _Float,
+    place: NDArray[np.int32] | None,
     count: NDArray[np.int64],
     n_cols: int,
     n_threads: int,

@@ -6,7 +6,7 @@ namespace {
 
 template <class T>
 py::tuple moments_of(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
-                     const Array<double>& weight, Offset n_cols) {
+                     const Array<double>& weight, Offset n_cols, int n_threads) {
   const auto rows = rows_of(indptr, indices, values, n_cols);
   expect_size(weight, rows.n_rows, "weight");
   Array<double> total(n_cols), mean(n_cols), variance(n_cols);
@@ -14,7 +14,7 @@ py::tuple moments_of(const Array<Offset>& indptr, const Array<Index>& indices, c
     const double* w = weight.data();
     double *t = total.mutable_data(), *m = mean.mutable_data(), *v = variance.mutable_data();
     const py::gil_scoped_release nogil;
-    column_moments(rows, w, t, m, v);
+    column_moments(rows, w, t, m, v, n_threads);
   }
   return py::make_tuple(total, mean, variance);
 }
@@ -48,7 +48,7 @@ void bind_columns(py::module_& m) {
   using py::arg;
   m.def("column_moments", either(&moments_of<float>, &moments_of<double>), arg("indptr").noconvert(),
         arg("indices").noconvert(), arg("values").noconvert(), arg("weight").noconvert(), arg("n_cols"),
-        "(total, mean, variance) of every column over its entries, weighted by rows.");
+        arg("n_threads"), "(total, mean, variance) of every column over its entries, weighted by rows.");
   bind_standardise<float, float>(m);
   bind_standardise<float, double>(m);
   bind_standardise<double, double>(m);

@@ -1,5 +1,6 @@
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "either.hpp"
@@ -47,14 +48,25 @@ void sums_by_column_of(const Array<Offset>& indptr, const Array<Index>& indices,
   column_pair_sums(rows, columns, c, out, n_threads);
 }
 
+// -1 for a column that is left out.
+void expect_places(const Array<Index>& place, Offset n_cols, Offset n_places) {
+  expect_size(place, n_cols, "place");
+  const Index *first = place.data(), *last = first + n_cols;
+  if (!std::all_of(first, last, [n_places](Index at) { return at >= -1 && at < n_places; }))
+    throw py::value_error("place must hold rows of count, or -1");
+}
+
 template <class T>
-void counts_of(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values, Array<Offset> count,
-               Offset n_cols, int n_threads) {
+void counts_of(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
+               std::optional<Array<Index>> place, Array<Offset> count, Offset n_cols, int n_threads) {
   const auto rows = rows_of(indptr, indices, values, n_cols);
-  expect_size(count, {n_cols, n_cols}, "count");
+  const Offset n_places = place && count.ndim() == 2 ? static_cast<Offset>(count.shape(0)) : n_cols;
+  expect_size(count, {n_places, n_places}, "count");
+  if (place) expect_places(*place, n_cols, n_places);
+  const Index* at = place ? place->data() : nullptr;
   Offset* to = count.mutable_data();
   const py::gil_scoped_release nogil;
-  column_pair_counts(rows, to, n_threads);
+  column_pair_counts(rows, at, n_places, to, n_threads);
 }
 
 template <class N>
@@ -80,9 +92,11 @@ void bind_pair_sums(py::module_& m) {
         arg("shift").noconvert(), arg("product").noconvert(), arg("count").noconvert().none(true),
         arg("cross").noconvert().none(true), arg("n_threads"),
         "The same a row of the tables at a time, from the rows of each column's entries.");
-  m.def("column_pair_counts", either(&counts_of<float>, &counts_of<double>), arg("indptr").noconvert(),
-        arg("indices").noconvert(), arg("values").noconvert(), arg("count").noconvert(), arg("n_cols"),
-        arg("n_threads"), "Adds to the upper triangle of count the rows that observe both of two columns.");
+  m.def(
+      "column_pair_counts", either(&counts_of<float>, &counts_of<double>), arg("indptr").noconvert(),
+      arg("indices").noconvert(), arg("values").noconvert(), arg("place").noconvert().none(true),
+      arg("count").noconvert(), arg("n_cols"), arg("n_threads"),
+      "Adds to the upper triangle of count, at the places of columns (None: all), the rows that observe both of two.");
   m.def("mirror_upper", &mirror<double>, py::arg("table").noconvert(), py::arg("n_threads"),
         "The upper triangle of a square table written to the lower.");
   m.def("mirror_upper", &mirror<Offset>, py::arg("table").noconvert(), py::arg("n_threads"));

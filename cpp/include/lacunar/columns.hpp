@@ -9,7 +9,8 @@ namespace lacunar {
 // the order of the rows. weight (n,) or null for ones. O(n_observed), two passes: a variance by differences of squares
 // cancels.
 template <class T>
-void column_moments(const Rows<T>& rows, const double* weight, double* total, double* mean, double* variance);
+void column_moments(const Rows<T>& rows, const double* weight, double* total, double* mean, double* variance,
+                    int n_threads);
 
 // `count` entries standardised, rounded once to Out, then clipped. False where one is not finite before that.
 template <class T, class Out>

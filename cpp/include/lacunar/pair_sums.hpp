@@ -39,10 +39,11 @@ template <class T>
 void column_pair_sums(const Rows<T>& rows, const ColumnView& columns, const double* shift, const PairTables& out,
                       int n_threads);
 
-// count (n_cols, n_cols), upper triangle, added to: rows that observe i and j, from bit columns of blocks of rows.
-// O(n_rows n_cols^2 / 64), whatever the density.
+// count (n_places, n_places), upper triangle, added to: rows that observe the columns at places i and j, from bit
+// columns of blocks of rows. A column's place is -1 if it is left out; without `place` all columns count, n_places =
+// n_cols. O(n_observed + n_rows n_places^2 / 64), whatever the density.
 template <class T>
-void column_pair_counts(const Rows<T>& rows, Offset* count, int n_threads);
+void column_pair_counts(const Rows<T>& rows, const Index* place, Offset n_places, Offset* count, int n_threads);
 
 // The upper triangle of table (n, n) written to the lower.
 template <class T>

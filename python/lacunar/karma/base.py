@@ -119,7 +119,7 @@ class KarmaBase(TakesMissing):
 
         Columns that these rows never observe are ignored for ever, unless rows that come `later` may observe them.
         """
-        self.mean_, self.scale_, seen = fit_columns(X, weight, standardize=self.standardize)
+        self.mean_, self.scale_, seen = fit_columns(X, weight, standardize=self.standardize, n_jobs=self.n_jobs)
         self.observed_columns_ = np.ones_like(seen) if later else seen
         rows = scale_columns(X, self._columns(), n_jobs=self.n_jobs)
         self.kernel_ = KernelForm.fit(rows, weight=weight, constant=1.0, **self._kernel_options())

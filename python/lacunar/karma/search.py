@@ -124,8 +124,8 @@ class KarmaSearch(TakesMissing):
             self.__dict__.pop(name, None)
         many = len(weight) > _MANY
         auto = self.options == "auto" and not many
-        scale = fit_columns(X, weight, standardize=self.standardize)
-        rows, order = scale_columns(X, scale), drawn_order(len(weight), codes, self.random_state)
+        scale = fit_columns(X, weight, standardize=self.standardize, n_jobs=self.n_jobs)
+        rows, order = scale_columns(X, scale, n_jobs=self.n_jobs), drawn_order(len(weight), codes, self.random_state)
         race = KernelRace(
             race_rows=int(self.max_search_rows), full_rows=_EXACT, average=int(self.average), n_jobs=self.n_jobs
         )

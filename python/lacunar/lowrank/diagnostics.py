@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from lacunar import _core
 from lacunar._moments import Sums, expected_counts, joint_counts, kappa_of
 from lacunar.lowrank.moments import Spectrum
-from lacunar.lowrank.parts import Counts, Parts, by_blocks
+from lacunar.lowrank.parts import Counts, Parts
 from lacunar.observed import Observed
 
 _Floats = NDArray[np.float64]
@@ -47,16 +47,12 @@ def probe_rows(parts: Parts, counts: Counts, rng: np.random.Generator) -> Probe:
     return Probe(joint[upper], np.outer(side, side)[upper], kappa_of(n, nn, m), paired, float(np.median(n)))
 
 
-@by_blocks
 def _joint_counts(rows: Observed, chosen: NDArray[np.int64]) -> tuple[_Floats]:
     """Rows with both of every two columns (chosen, chosen)."""
-    place = np.full(rows.shape[1], -1, np.int8)  # of at most 64 columns
+    place = np.full(rows.shape[1], -1, np.int32)
     place[chosen] = np.arange(len(chosen))
-    column = place[rows.indices]
-    kept = np.flatnonzero(column >= 0)
-    indptr = np.searchsorted(kept, rows.indptr)
     made = np.zeros((len(chosen), len(chosen)), np.int64)
-    _core.column_pair_counts(indptr, column[kept].astype(np.int32), rows.values[kept], made, len(chosen), 1)
+    _core.column_pair_counts(rows.indptr, rows.indices, rows.values, place, made, rows.shape[1], 1)
     return (made.astype(np.float64),)
 
 

@@ -56,7 +56,7 @@ def first_basis(
     rows. Five of them, O(nnz d) each.
     """
     parts = in_parts(rows)
-    n, counts, _ = sizes(parts)
+    n, counts, _ = sizes(parts, None, n_jobs)
     D, k = len(counts), min(d, n, len(counts))
     basis = np.linalg.qr(rng.normal(size=(D, min(k + _SPARE, D))))[0]
     for _ in range(_PRODUCTS - 1):
@@ -95,7 +95,7 @@ def fit_em(
     O(nnz d^2 + n d^3) a step, two thirds of it in products of matrices; D d^2 / 2 numbers of memory, and of every part's sums.
     """
     parts = in_parts(rows)
-    n, counts, size = sizes(parts, weight)
+    n, counts, size = sizes(parts, weight, n_jobs)
     model = start or _start(parts.map(_scaled, weight, keep=weight is not None), d, rng, n, counts, size, n_jobs)
     tables, seen, singular = parts.map(to_sum, weight, n_jobs, keep=False), max(float(counts.sum()), 1.0), 0
     floor = max(_LEAST_NOISE * size / seen, _TINY)
@@ -153,7 +153,7 @@ def fit_als(
     O(nnz d^2 + (n + D) d^3) a sweep.
     """
     parts = in_parts(rows)
-    n, counts, _ = sizes(parts)
+    n, counts, _ = sizes(parts, None, n_jobs)
     basis, _ = first_basis(parts, d, rng, n_jobs=n_jobs)
     tables, means = parts.map(to_sum, None, n_jobs, keep=False), np.zeros(len(counts))
     sigma2, tau, singular = 1.0, 1.0, 0
@@ -205,14 +205,14 @@ def to_sum(rows: Observed, weight: _Floats | None, n_jobs: int | None) -> Table:
     return Table(rows, weight, thread_count(n_jobs))
 
 
-def sizes(parts: Parts, weight: _Floats | None = None) -> tuple[int, _Floats, float]:
+def sizes(parts: Parts, weight: _Floats | None = None, n_jobs: int | None = None) -> tuple[int, _Floats, float]:
     """Number of rows, of entries in every column (D,), and the sum of their squares."""
-    n, counts, size = parts.total(_sizes, weight)
+    n, counts, size = parts.total(_sizes, weight, n_jobs)
     return int(n), counts, float(size)
 
 
-def _sizes(rows: Observed, weight: _Floats | None) -> tuple[int, _Floats, float]:
-    counts, _, squares = column_totals(rows, weight)
+def _sizes(rows: Observed, weight: _Floats | None, n_jobs: int | None) -> tuple[int, _Floats, float]:
+    counts, _, squares = column_totals(rows, weight, n_jobs=n_jobs)
     return rows.shape[0], counts, float(squares.sum())
 
 
@@ -304,13 +304,15 @@ def less(rows: Observed, mean: _Floats, out: _Floats | None = None, *, n_jobs: i
     return Observed._trusted(rows.indptr, rows.indices, values, rows.shape)
 
 
-def blocks_less(rows: Observed, mean: _Floats, most: int | None = None) -> Iterator[tuple[slice, Observed]]:
+def blocks_less(
+    rows: Observed, mean: _Floats, most: int | None = None, *, n_jobs: int | None = None
+) -> Iterator[tuple[slice, Observed]]:
     """`row_blocks` and their rows less a mean, in memory that the next block takes over: fresh pages cost more than the difference."""
     out = np.empty(0)
     for some in row_blocks(rows, most):
         block = rows[some]
         out = out if len(out) >= block.nnz else np.empty(block.nnz)
-        yield some, less(block, mean, out)
+        yield some, less(block, mean, out, n_jobs=n_jobs)
 
 
 def column_sums(table: Table, code: _Floats, covariance: _Floats | None) -> tuple[_Floats, _Floats]:

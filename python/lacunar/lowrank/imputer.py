@@ -130,8 +130,8 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # t
         self : LowRankImputer
         """
         table = validate_X(self, X, reset=True, sparse_missing=self.sparse_missing)
-        columns = fit_columns(table, np.ones(table.shape[0]), standardize=True)
-        rows = scale_columns(table, columns)
+        columns = fit_columns(table, np.ones(table.shape[0]), standardize=True, n_jobs=self.n_jobs)
+        rows = scale_columns(table, columns, n_jobs=self.n_jobs)
         self.scale_, self.observed_columns_ = columns.scale, columns.seen
         rng = generator(fixed_seed(self.random_state))
         options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "n_jobs": self.n_jobs}

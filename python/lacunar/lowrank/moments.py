@@ -127,7 +127,7 @@ def pair_tables(rows: Observed, shift: _Floats, counts: bool, cross: bool, n_job
     data = (rows.indptr, rows.indices, rows.values)
     apart = density > _BITS
     if N is not None and apart:
-        _core.column_pair_counts(*data, N, d, threads)
+        _core.column_pair_counts(*data, None, N, d, threads)
     if density > _DENSE:
         S, A = _products(rows, shift, cross)
     else:
@@ -241,7 +241,7 @@ def implicit_covariance(
     magnitude (to 2e-3). O(nnz) to make.
     """
     parts = in_parts(rows)
-    m, n, nn, *_, q = count(parts)
+    m, n, nn, *_, q = count(parts, n_jobs)
     d = len(n)
     how = "kappa" if weights == "auto" else weights
     expected = expected_counts(how, n, nn, m, p)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from copy import copy
-from functools import wraps
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from lacunar import _core
 from lacunar._threads import thread_count
 from lacunar.observed import Observed, ObservedFile
-from lacunar.observed.columns import ColumnScale, column_scale
+from lacunar.observed.columns import ColumnScale, column_moments, column_scale
 from lacunar.observed.door import columns_of, validate_X
 
 _Floats = NDArray[np.float64]
@@ -105,18 +104,6 @@ def row_blocks(rows: Observed, most: int | None = None) -> Iterator[slice]:
         start = stop
 
 
-def by_blocks(step: Step) -> Step:
-    """The same sums over rows, or over pairs (rows, labels), taken block by block."""
-
-    @wraps(step)
-    def total(part: Any, *given: Any) -> tuple[Any, ...]:
-        rows = part if isinstance(part, Observed) else part[0]
-        blocks = (rows[some] if rows is part else tuple(each[some] for each in part) for some in row_blocks(rows))
-        return added(step(block, *given) for block in blocks) or tuple(step(part, *given))
-
-    return total
-
-
 class Opened(NamedTuple):
     """The rows of a part, checked, and their columns."""
 
@@ -149,26 +136,28 @@ class Counts(NamedTuple):
         return made
 
 
-def count(parts: Parts) -> Counts:
+def count(parts: Parts, n_jobs: int | None = None) -> Counts:
     """The numbers of all rows. O(nnz)."""
-    m, n, nn, paired, used, *sums = parts.total(_counts)
+    m, n, nn, paired, used, *sums = parts.total(_counts, n_jobs)
     return Counts(int(m), n, float(nn), int(paired), int(used), *sums)
 
 
-def _counts(rows: Observed) -> Counts:
+def _counts(rows: Observed, n_jobs: int | None) -> Counts:
     entries = rows.row_counts.astype(np.float64)
     nn, paired, used = float(np.sum(entries * (entries - 1))), int(np.sum(entries > 1)), int(np.sum(entries > 0))
-    n, *sums = column_totals(rows)
+    n, *sums = column_totals(rows, n_jobs=n_jobs)
     return Counts(rows.shape[0], n, nn, paired, used, *sums)
 
 
-def column_totals(rows: Observed, weight: _Floats | None = None) -> tuple[_Floats, _Floats, _Floats]:
+def column_totals(
+    rows: Observed, weight: _Floats | None = None, *, n_jobs: int | None = None
+) -> tuple[_Floats, _Floats, _Floats]:
     """Number, sum and sum of squares (d,) of the entries of columns, by the weights (n,) of rows."""
-    n, mean, variance = _column_moments(rows, weight)
+    n, mean, variance = column_moments(rows, weight, n_jobs)
     return n, n * mean, n * (variance + mean**2)
 
 
-def centred(rows: Observed, shift: _Floats, scale: _Floats | None = None, *, n_jobs: int | None = None) -> Observed:
+def centred(rows: Observed, shift: _Floats, scale: _Floats | None = None, n_jobs: int | None = None) -> Observed:
     """Rows minus the shift, divided by the scale, on observed entries only, in float64."""
     values = np.empty(rows.nnz)
     about = np.ascontiguousarray(shift), np.ones(rows.shape[1]) if scale is None else np.ascontiguousarray(scale)
@@ -177,18 +166,13 @@ def centred(rows: Observed, shift: _Floats, scale: _Floats | None = None, *, n_j
     return Observed._trusted(rows.indptr, rows.indices, values, rows.shape)
 
 
-def fit_columns_over(parts: Parts) -> ColumnScale:
+def fit_columns_over(parts: Parts, n_jobs: int | None) -> ColumnScale:
     """`fit_columns` of rows that all weigh 1, from sums over their parts: squares about the means of a part, then of the means."""
-    moments = parts.map(_column_moments)
+    moments = parts.map(column_moments, None, n_jobs)
     counts, sums = moments.total(_weighted_means)
     center = sums / np.maximum(counts, 1)
     spread = moments.total(_squares_about, center)[0]
     return column_scale(counts, center, spread / np.maximum(counts, 1))
-
-
-def _column_moments(X: Observed, weight: _Floats | None = None) -> tuple[_Floats, _Floats, _Floats]:
-    each = np.ones(X.shape[0]) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
-    return _core.column_moments(X.indptr, X.indices, X.values, each, X.shape[1])
 
 
 def _weighted_means(moments: tuple[_Floats, _Floats, _Floats]) -> tuple[_Floats, _Floats]:

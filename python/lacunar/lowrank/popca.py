@@ -273,7 +273,7 @@ class POPCA(SubspaceModel):
     def _fit_over(self, parts: Parts, *, goes_on: bool = True) -> POPCA:
         """The fit of checked rows; if it `goes_on`, with the sums that a stream or a merge needs, where tables are formed."""
         how = self._effective
-        rng, counts = generator(fixed_seed(self.random_state)), count(parts)
+        rng, counts = generator(fixed_seed(self.random_state)), count(parts, self.n_jobs)
         check_seen(counts.n, self.unseen)
         d = len(counts.n)
         wanted = how.solver == "matrix-free" or (how.solver == "auto" and d >= _LARGE)  # by `matrix_free`
@@ -285,7 +285,7 @@ class POPCA(SubspaceModel):
         if k == "holdout" and isinstance(parts, Whole):
             k = self._held_out(parts.part, probe, rng)
         if matrix_free(how, d, k, probe):
-            model = self._without_table(parts.map(centred, shift), counts, int(k), probe, rng)
+            model = self._without_table(parts.map(centred, shift, None, self.n_jobs), counts, int(k), probe, rng)
         else:
             # Cross sums take most of the time. About the means of all rows, or about 0 where nothing is centred, they cancel.
             sums = Sums(*parts.total(pair_sums, shift, self.n_jobs, goes_on))
@@ -293,7 +293,7 @@ class POPCA(SubspaceModel):
             if goes_on:
                 self._keep(sums, shift)
         if how.refine and refinable(model):
-            table = parts.map(centred, shift, self.scale_)
+            table = parts.map(centred, shift, self.scale_, self.n_jobs)
             model = refined(model, table, how.refine, centre=how.center, n_jobs=self.n_jobs)
         self._publish(model, shift)
         self.n_seen_per_feature_, self.n_samples_seen_ = counts.n, counts.m

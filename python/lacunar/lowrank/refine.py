@@ -76,7 +76,7 @@ def refined(model: Model, rows: Observed | Parts, steps: int, *, centre: bool, n
     rarely. Codes are whitened and rotated to the axes after every step. O(nnz k^2 + (n + d) k^3) a step, 2 d k^2 numbers.
     """
     parts = in_parts(rows)
-    counts = count(parts)
+    counts = count(parts, n_jobs)
     seen = counts.n > 0
     strength = np.maximum(model.values - model.noise, _FAINT * model.noise)
     basis = model.components.T * np.sqrt(strength)

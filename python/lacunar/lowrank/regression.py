@@ -168,7 +168,7 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         return self._standardised(rows), labels - self.label_mean_
 
     def _fit_columns(self, rows: Observed | Parts) -> None:
-        found = fit_columns_over(in_parts(rows))
+        found = fit_columns_over(in_parts(rows), self.n_jobs)
         as_is = self._printed or not self.standardize
         self.mean_ = np.zeros_like(found.mean) if as_is else found.mean
         self.scale_ = np.ones_like(found.scale) if as_is else found.scale
@@ -301,7 +301,7 @@ def code_labelled(
     """Codes (n, d) of the rows less a mean, and labels (n, targets)."""
     rows, labels = part
     codes = np.empty((rows.shape[0], basis.shape[1]))
-    for some, block in blocks_less(rows, mean):
+    for some, block in blocks_less(rows, mean, n_jobs=n_jobs):
         codes[some] = row_codes(block, basis, ridge, n_jobs=n_jobs).code
     return codes, labels
 
@@ -328,7 +328,7 @@ def residual_sums(
     """Sums of the residuals of label weights (d, targets), in bins between `edges` (targets, bins - 1). O(n d^3), some rows at a time."""
     rows, labels = part
     made = Residuals(*(np.zeros((len(edges), edges.shape[1] + 1)) for _ in range(3)))
-    for some, block in blocks_less(rows, mean, _CODED_ROWS):
+    for some, block in blocks_less(rows, mean, _CODED_ROWS, n_jobs=n_jobs):
         found = row_codes(block, basis, ridge, inverse=bool(packed.any()), n_jobs=n_jobs)
         left = (labels[some] - shift - found.code @ weights) ** 2
         spread = found.inverse @ packed if packed.any() else np.zeros_like(left)

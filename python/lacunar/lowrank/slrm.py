@@ -235,7 +235,7 @@ class SLRMRegressor(SubspaceRegression):
         self.one_target_ = agree_targets(list(targets))
         self._fit_columns(tables.map(attrgetter("rows"), keep=False))
         self._fit_label_means(*tables.total(_label_totals))
-        table = tables.map(_ready, *self._columns(), self.label_mean_)
+        table = tables.map(_ready, *self._columns(), self.label_mean_, self.n_jobs)
         del tables  # the rows as they came are not needed again
         self._adopt(self._fit_subspace(table), table, self.alpha, self.l1_ratio)
         return self
@@ -297,6 +297,8 @@ def _label_totals(part: _Opened) -> tuple[_Floats, _Floats]:
     return np.sum(~np.isnan(part.labels), axis=0, dtype=np.float64), np.nansum(part.labels, axis=0)
 
 
-def _ready(part: _Opened, columns: ColumnScale, clip: float | None, label_mean: _Floats) -> Labelled:
+def _ready(
+    part: _Opened, columns: ColumnScale, clip: float | None, label_mean: _Floats, n_jobs: int | None
+) -> Labelled:
     """Standardised rows and centred labels."""
-    return scale_columns(part.rows, columns, clip), part.labels - label_mean
+    return scale_columns(part.rows, columns, clip, n_jobs=n_jobs), part.labels - label_mean

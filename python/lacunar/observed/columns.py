@@ -27,13 +27,18 @@ class ColumnScale(NamedTuple):
     seen: NDArray[np.bool_]
 
 
-def fit_columns(X: Observed, weight: _Floats, *, standardize: bool) -> ColumnScale:
+def column_moments(X: Observed, weight: _Floats | None, n_jobs: int | None = None) -> tuple[_Floats, _Floats, _Floats]:
+    """Sum of the weights, mean and variance (d,) of the entries of columns, by the weights (n,) of rows. O(nnz)."""
+    each = np.ones(X.shape[0]) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+    return _core.column_moments(X.indptr, X.indices, X.values, each, X.shape[1], thread_count(n_jobs))
+
+
+def fit_columns(X: Observed, weight: _Floats, *, standardize: bool, n_jobs: int | None = None) -> ColumnScale:
     """Weighted mean and standard deviation of each column; a constant column has scale 1.
 
     A row of weight w counts as w equal rows. O(nnz).
     """
-    weight = np.ascontiguousarray(weight, dtype=np.float64)
-    total, mean, variance = _core.column_moments(X.indptr, X.indices, X.values, weight, X.shape[1])
+    total, mean, variance = column_moments(X, weight, n_jobs)
     if not standardize:
         return ColumnScale(np.zeros(X.shape[1]), np.ones(X.shape[1]), total > 0)
     return column_scale(total, mean, variance)
