@@ -138,29 +138,28 @@ template <class T>
 void wide_add(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, Offset outputs,
               const Addition<T>& one, const Addition<T>& other, int n_threads) {
   const Block<T> block(map, rows, row_scale, 0, rows.n_rows);
-  const Offset stride = outputs * map.width();
-  parallel_tasks(n_threads, (map.rows() + kTableRowsATask - 1) / kTableRowsATask,
-                 [&](Offset task, InterruptCheck& check) {
-                   const Offset last = std::min((task + 1) * kTableRowsATask, map.rows());
-                   for (Offset id = task * kTableRowsATask; id < last; ++id) {
-                     const Offset end = block.start(id + 1);
-                     if (id + 1 < last && block.start(id + 2) > end) {
-                       prefetch<For::reading_once>(one.table, (id + 1) * stride, (id + 2) * stride);
-                       if (other.table != nullptr)
-                         prefetch<For::reading_once>(other.table, (id + 1) * stride, (id + 2) * stride);
-                     }
-                     for (Offset at = block.start(id); at < end; ++at) {
-                       block.prefetch(at + 2, end);
-                       const Offset member = block.members[static_cast<std::size_t>(at)], from = block.offset(member);
-                       const Index* places = block.places.data() + from;
-                       const T* values = block.values.data() + from;
-                       for (Offset k = 0; k < outputs; ++k)
-                         scatter(one, other, id * stride + k * map.width(), member * outputs + k, places, values,
-                                 block.offset(member + 1) - from);
-                       check.after(2 * outputs * (block.offset(member + 1) - from));
-                     }
-                   }
-                 });
+  const Offset table_rows = map.rows(), width = map.width(), stride = outputs * width;
+  const auto work = [&block, one, other, outputs, table_rows, width, stride](Offset task, InterruptCheck& check) {
+    const Offset last = std::min((task + 1) * kTableRowsATask, table_rows);
+    for (Offset id = task * kTableRowsATask; id < last; ++id) {
+      const Offset end = block.start(id + 1);
+      if (id + 1 < last && block.start(id + 2) > end) {
+        prefetch<For::reading_once>(one.table, (id + 1) * stride, (id + 2) * stride);
+        if (other.table != nullptr) prefetch<For::reading_once>(other.table, (id + 1) * stride, (id + 2) * stride);
+      }
+      for (Offset at = block.start(id); at < end; ++at) {
+        block.prefetch(at + 2, end);
+        const Offset member = block.members[static_cast<std::size_t>(at)], from = block.offset(member);
+        const Offset entries = block.offset(member + 1) - from;
+        const Index* places = block.places.data() + from;
+        const T* values = block.values.data() + from;
+        for (Offset k = 0; k < outputs; ++k)
+          scatter(one, other, id * stride + k * width, member * outputs + k, places, values, entries);
+        check.after(2 * outputs * entries);
+      }
+    }
+  };
+  parallel_tasks(n_threads, (table_rows + kTableRowsATask - 1) / kTableRowsATask, work);
 }
 
 #define LACUNAR_WIDE(T)                                                                                           \
