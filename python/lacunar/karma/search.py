@@ -55,9 +55,8 @@ from lacunar.observed.rules import (
 )
 
 _Floats = NDArray[np.float64]
-LeftOut = tuple[
-    _Floats, NDArray[np.intp]
-]  # values (n, outputs) of rows that were left out, and the numbers of the rows
+# Values (n, outputs) of rows that were left out, and the numbers of the rows.
+LeftOut = tuple[_Floats, NDArray[np.intp]]
 _EXACT = 5000  # rows to which the winners are fitted over the whole Gram
 _MANY = 20_000  # rows above which a weight table is fitted, and no Gram
 _HELD_OUT = 0.02  # share of many rows, _MOST_HELD_OUT at most, that decides between two tables

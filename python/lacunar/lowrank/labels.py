@@ -16,9 +16,8 @@ CodesAndLabels = tuple[_Floats, _Floats]  # (n, d) and (n, targets), NaN where u
 
 _RIDGES = np.logspace(-6, 4, 21)  # of alpha="auto", in units of the mean square of a code
 _TIED = 1e-9  # relative difference of leave-one-out errors that is rounding: of two rows all ridges are as good
-_CHUNK = (
-    2**9
-)  # rows whose leave-one-out errors are held at once, for 21 ridges: 86 KB, below what malloc takes fresh pages for
+# Rows whose leave-one-out errors are held at once, for 21 ridges: 86 KB, below what malloc takes fresh pages for.
+_CHUNK = 2**9
 
 
 class LabelFit(NamedTuple):

@@ -10,9 +10,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-Cells = tuple[
-    NDArray[np.float64], tuple[NDArray[np.uint8], int] | None
-]  # of a column, and which are not null: bits, the first
+# Of a column, and which are not null: bits, the first.
+Cells = tuple[NDArray[np.float64], tuple[NDArray[np.uint8], int] | None]
 
 _BUFFER = 65_536  # bytes read at a time of every column
 
