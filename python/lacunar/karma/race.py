@@ -481,16 +481,45 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         return self.run(data, order, Grid(entries, deadline=deadline), folds)
 
     def fit_expansions(self, rows: Observed, order: _Ints, kinds: Sequence[Expansion] = _EXPANDED) -> list[str]:
-        """Learn to expand columns from the first standardised rows of an order; the names of the tables that this makes."""
+        """Learn to expand columns from the first rows of an order.
+
+        Parameters
+        ----------
+        rows : Observed of shape (n, p)
+            Standardised rows.
+        order : ndarray of int
+            Numbers of rows.
+        kinds : sequence of {"gaussian", "levels"}
+            Expansions to learn.
+
+        Returns
+        -------
+        tables : list of str
+            Those that this makes.
+        """
         some = rows[np.sort(order[:_EXPANSION_ROWS])]
         found = {kind: fit_expansion(some, kind) for kind in kinds}
         self.expansions_ = {kind: fitted for kind, fitted in found.items() if fitted is not None}
         return list(self.expansions_)
 
     def run(self, data: Data, order: _Ints, grid: Grid, folds: Sequence[_Ints] | None) -> _Floats:
-        """Heats on the first rows of an order, then the best kernels on all rows; the exact values (n, q) of every row without its fold.
+        """Heats on the first rows of an order, then the best kernels on all rows.
 
-        `order` has the rows of positive weight; folds None is leave-one-out. All trials go to the grid.
+        Parameters
+        ----------
+        data : Data
+            Rows, targets, weights, and the splits of the heats.
+        order : ndarray of int
+            Numbers of the rows of positive weight.
+        grid : Grid
+            Kernels, C and the deadline; gets all trials.
+        folds : sequence of index arrays or None
+            A partition of the rows; None is leave-one-out.
+
+        Returns
+        -------
+        values : ndarray of shape (n, q)
+            Exact values of every row without its fold.
         """
         trials = self.heats(data, order, grid)
         finalists = [each for each in trials[: self.average] if each.error <= _CLOSE * trials[0].error]
@@ -508,7 +537,22 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         return self._keep(everything, marks.rows, fitted, folds, data.splits is not None)
 
     def heats(self, data: Data, order: _Ints, grid: Grid) -> list[Trial]:
-        """Two heats on the first rows of an order, the second with a line search in C; the best of every kernel of it, best first."""
+        """Two heats, the second with a line search in C; all trials go to the grid.
+
+        Parameters
+        ----------
+        data : Data
+            Rows, targets, weights and splits.
+        order : ndarray of int
+            Numbers of rows; a heat has the first ones.
+        grid : Grid
+            Kernels, C and the deadline.
+
+        Returns
+        -------
+        trials : list of Trial
+            The best of every kernel of the second heat, best first.
+        """
         few = data.take(np.sort(order[: self.screen_rows]))
         say(grid.verbose, "first heat: %d kernels on %d rows", len(grid.entries), min(self.screen_rows, len(order)))
         starters = _starters(self._screen(few, grid), grid)
@@ -534,7 +578,17 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         return self.values(_rows(Z, None if self.completed_ is None else complete))
 
     def values(self, rows: Rows) -> _Floats:
-        """Mean of the kernels' values (n, q) of standardised rows, with the completed ones where a kernel reads these."""
+        """Mean of the kernels' values.
+
+        Parameters
+        ----------
+        rows : Rows
+            Standardised rows, completed ones with them where a kernel reads these.
+
+        Returns
+        -------
+        values : ndarray of shape (n, q)
+        """
         n, stored = rows.observed.shape[0], Rows(self.rows_, self.completed_)
         made = np.tile(self.offset_, (n, 1))
         step = max(_BLOCK // max(self.rows_.shape[0], 1), 1)
