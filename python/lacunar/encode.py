@@ -192,7 +192,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def source_(self) -> NDArray[np.intp]:
-        """For every column of `transform` the number of the column that it is made of."""
+        """Number of the column that each column of `transform` is made of, shape (n_outputs,)."""
         widths = [len(self._parts(*each)) for each in zip(self.kinds_, self.categories_, strict=True)]
         return np.repeat(np.arange(len(widths)), widths)
 
