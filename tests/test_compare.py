@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeClassifier
 from lacunar.cli import main
 from lacunar.comparison import Learner, UserError, compare, evaluate, learners, load_problem, print_table, write_report
 from lacunar.comparison.comparison import half_width
+from lacunar.comparison.explain import of_classes
 from lacunar.plotting import CoverageDisplay, MissingnessDisplay
 
 
@@ -204,6 +205,18 @@ def test_report_without_matplotlib(problem, tmp_path, monkeypatch):
     text = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert "pictures need matplotlib" in text
     assert "<svg" not in text
+
+
+def test_the_report_lists_the_commonest_thirty_classes(tmp_path):
+    place = tmp_path / "many.csv"
+    rows = [[k % 7, f"class {c}"] for c in range(40) for k in range(3 + (c < 12))]
+    with place.open("w", newline="") as file:
+        csv.writer(file).writerows([["x", "kind"], *rows])
+    problem = load_problem(str(place), "kind")
+    found = evaluate(problem, [COMMON], folds=3, repeats=1)
+    _, table = of_classes(found)
+    assert len(table) == 30
+    assert {each[0] for each in table} >= {f"class {c}" for c in range(12)}
 
 
 def test_pictures_show_what_they_say():

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _REPEATS, _ROWS = 3, 150
 _SECONDS = 6.0  # of the processor, after which no more columns are looked at
 _REPORT_ROWS, _REPORT_COLUMNS = 400, 12
+_CLASSES = 30  # of the table class by class: the commonest
 
 
 @threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]  # threads of small predictions wait for one another longer than they work
@@ -136,7 +137,8 @@ def of_classes(comparison: Comparison) -> tuple[list[str], list[list[str]]] | No
     if comparison.problem.task != "classification":
         return None
     y, predicted, _ = comparison.held_out(comparison.best)
-    classes = sorted(comparison.problem.classes, key=lambda label: -int(np.sum(comparison.problem.y == label)))
+    by_rows = sorted(comparison.problem.classes, key=lambda label: -int(np.sum(comparison.problem.y == label)))
+    classes = by_rows[:_CLASSES]
     precision, recall, _, _ = precision_recall_fscore_support(y, predicted, labels=classes, zero_division=np.nan)
     rows = [
         [label, f"{int(np.sum(comparison.problem.y == label)):,}", _share(recall[k]), _share(precision[k])]
