@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
+from lacunar._snapshot import all_or_nothing
 from lacunar.observed.door import is_missing
 from lacunar.observed.rules import Array, Items, Optional, Rule, Word
 
@@ -24,7 +25,15 @@ __all__ = ["TableEncoder"]
 _Floats = NDArray[np.float64]
 _Column = NDArray[Any]  # numbers (float64), dates (datetime64[us]) or text (objects, as one long text would widen all)
 
-_KINDS = ("number", "category", "date", "datetime", "empty", "dropped")
+# What a column of every kind may hold; of a category its first level. A loaded model is asked a row of these.
+_EXAMPLES = {
+    "number": 0.5,
+    "category": None,
+    "date": date(2026, 3, 31),
+    "datetime": datetime(2026, 3, 31, 12, 30),
+    "empty": 0.5,
+    "dropped": "free text",
+}
 _DATE_PARTS = ("days", "month", "day", "weekday")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?")
 _DAY = np.timedelta64(1, "D")
@@ -109,7 +118,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     }
 
     _held: ClassVar[dict[str, Rule]] = {
-        "kinds_": Items(Word(_KINDS), length="d"),
+        "kinds_": Items(Word(tuple(_EXAMPLES)), length="d"),
         "categories_": Items(Optional(Array("U", ("levels",), ascending=True)), length="d", alike=False),
     }
 
@@ -129,6 +138,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.handle_unknown = handle_unknown
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> TableEncoder:
         """Learn what every column holds, and its categories.
 
@@ -298,6 +308,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for kind, known in zip(vars(self).get("kinds_", ()), vars(self).get("categories_", ()), strict=True):
             if (kind == "category") != (known is not None and len(known) > 0):
                 raise ValueError("kinds_ and categories_ of the model file contradict each other. Fit again")
+
+    def _trial_rows(self) -> list[NDArray[np.object_]]:
+        """Tables (1, d) that this encoder reads: one with nothing observed, one with an entry of its kind in every column."""
+        if "kinds_" not in vars(self):
+            return []
+        columns = zip(self.kinds_, self.categories_, strict=True)
+        entries = [_EXAMPLES[kind] if known is None else known[0] for kind, known in columns]
+        return [objects([None] * len(entries))[None], objects(entries)[None]]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -65,7 +65,7 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         "rank_": Number(whole=True, low=0, names="k"),
         **dict.fromkeys(("lam_", "mu_", "ridge_", "ones_weight_"), Number(low=0)),
         "n_iter_": COUNT,
-        "transduction_": Array("biufU", ("n",), finite=False),
+        "transduction_": Array(LABELS.kinds, ("n",), finite=False),
     }
     _loss: ClassVar[Loss]
     _parameter_constraints: ClassVar[dict[str, Any]] = {

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from lacunar._snapshot import all_or_nothing
 from lacunar.comparison.cells import UserError, counted, cut, listed, pandas_module
 from lacunar.comparison.learners import ALSO, Learner, learner_named
 from lacunar.comparison.problem import Problem, as_frame, as_text, values_of
@@ -60,6 +61,7 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
         model._engine = learner.make(seed).fit(problem.X, problem.y)
         return model
 
+    @all_or_nothing
     def fit(self, problem: Problem, frames: bool = False) -> TableModel:
         """Fit to a problem that was read from a table; with `frames` to its columns as they are, otherwise to numbers made of them."""
         self._columns_of(problem)
@@ -129,6 +131,13 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
         wanted = len(self.encoder_.kinds_) if getattr(self, "frames_", False) is True else made
         if getattr(self.estimator, "n_features_in_", None) != wanted:
             raise ValueError(f"the estimator must be of the {wanted} columns of encoder_; it is not")
+
+    def _trial_rows(self) -> list[pd.DataFrame]:
+        """Frames of one row that hold what the columns held; none where a learner of another library would be fitted again for them."""
+        if "encoder_" not in vars(self) or self.estimator is None:
+            return []
+        names = self.encoder_.feature_names_in_
+        return [pandas_module().DataFrame(rows, columns=names) for rows in self.encoder_._trial_rows()]
 
     def _check_rows(self, made: int) -> None:
         """Of a learner that is fitted again: a known name, a seed, and training rows."""

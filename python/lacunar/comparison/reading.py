@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from lacunar.comparison.cells import MISSING, UserError, cut, pandas_module, read_cells
 from lacunar.observed import Observed
 from lacunar.observed.container import read_npz as arrays_of
+from lacunar.observed.container import replace_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -390,11 +391,6 @@ _READERS: dict[str, Callable[[Path, str, How], Table]] = {
 
 
 def write_whole(path: str | os.PathLike[str], text: str) -> None:
-    """Write beside the place, then move: a killed run leaves what was there before."""
-    place = Path(path)
-    draft = place.with_name(f".{place.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8", errors="backslashreplace")  # half characters out of a forged file
-        draft.replace(place)
-    finally:
-        draft.unlink(missing_ok=True)
+    """Write text as `replace_file` does: a killed run leaves what was there before."""
+    content = text.encode("utf-8", "backslashreplace")  # half characters out of a forged file
+    replace_file(Path(path), lambda stream: stream.write(content))

@@ -787,6 +787,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         learned = self._live().snapshot(ids=True)
         return {**learned, "classes": self.classes_, "settled": self.settled_, "seed": self.seed_}
 
+    @all_or_nothing
     def restore(self, snapshot: Mapping[str, Any]) -> Self:
         """Go on from what `snapshot` gave, to the bit as if there had been no break.
 

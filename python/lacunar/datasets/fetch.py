@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
 from lacunar.datasets.sets import SETS, Arrays, Source
-from lacunar.observed.container import read_npz
+from lacunar.observed.container import read_npz, replace_file
 
 SECONDS = 60  # without an answer from a publisher
 MAX_ANSWER = 64 * 2**20  # bytes; the largest set has 6 MB
@@ -172,10 +171,9 @@ def _downloaded(name: str, source: Source, folder: Path) -> Path:
             f"publisher changed it, or the download is damaged. {_remedy(name)}"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=folder, suffix=".part", delete=False) as file:
-        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-    os.replace(file.name, folder / f"{name}.npz")  # whole or not at all
-    return folder / f"{name}.npz"
+    path = folder / f"{name}.npz"
+    replace_file(path, lambda stream: np.savez_compressed(stream, **arrays))  # type: ignore[arg-type]
+    return path
 
 
 def _bytes(name: str, url: str) -> bytes:

@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._log import say
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
+from lacunar._snapshot import all_or_nothing
 from lacunar._threads import one_blas_thread, thread_count
 from lacunar.karma.expand import Expansion, check_expansion, expand, fit_expansion
 from lacunar.kernels import KernelForm, PairSums, RadialForm, settled_kernels
@@ -438,6 +439,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @all_or_nothing
     def fit(
         self,
         Z: _Floats,

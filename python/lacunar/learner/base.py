@@ -376,6 +376,10 @@ class LacunarBase(TakesMissing):
         """Refuse a model file whose parts do not fit together: two rows are predicted, one with nothing observed and one of means."""
         if "views_" not in vars(self):
             return
+        if self.n_features_in_ != self.views_.encoder_.n_features_in_:
+            raise ValueError(
+                f"views_ must be of n_features_in_={self.n_features_in_} columns; got {self.views_.encoder_.n_features_in_}. Fit again"
+            )
         try:
             t, p = len(self.views_.kept_), max(len(self.views_.places_), 1)
             nothing_and_means = np.array([[np.nan], [0.0]])
@@ -389,6 +393,10 @@ class LacunarBase(TakesMissing):
 
     def _try(self, view: View) -> None:
         raise NotImplementedError
+
+    def _trial_rows(self) -> list[Any]:
+        """Tables of one row that hold what the columns of `fit` held."""
+        return self.views_.encoder_._trial_rows() if "views_" in vars(self) else []
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

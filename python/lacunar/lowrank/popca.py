@@ -240,6 +240,7 @@ class POPCA(SubspaceModel):
         return self._fit_over(Whole(rows if self._effective.robust is None else tamed(rows, self._effective.robust)))
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
     def fit_parts(self, parts: Any) -> POPCA:
         """Fit to rows in parts that may lie on other machines; only sums over the rows of a part leave it.
 

@@ -1,16 +1,20 @@
 """Arrays and a JSON header in one file: no pickle, checked before use, written atomically.
 
 Layout: ``header.json`` and one ``NAME.npy`` an array, as members of an uncompressed zip file. The header lists every array with
-dtype, shape and CRC-32, so nothing is allocated that the file cannot hold. First such archives, then arrays out of .npy and .npz files
-from elsewhere.
+dtype, shape and CRC-32. No two members share bytes, and an array takes those of its member: nothing is allocated that the file cannot hold.
+Numbers are little-endian in the file, and in the machine's own order once they are read. First such archives, then arrays out of .npy and
+.npz files from elsewhere.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import math
 import os
 import re
+import stat
 import struct
 import tempfile
 import zipfile
@@ -35,8 +39,8 @@ def write_archive(
     header: Mapping[str, Any],
     arrays: Mapping[str, NDArray[Any]],
 ) -> None:
-    """Write under another name beside `path`, force it to the disk, then rename: killed or without power, the old file stays."""
-    packed = {name: np.ascontiguousarray(array).reshape(np.shape(array)) for name, array in arrays.items()}
+    """Write an archive as `replace_file` does: killed or without power, the old file stays."""
+    packed = {name: _little_endian(array) for name, array in arrays.items()}
     for name, array in packed.items():
         if not _NAME.fullmatch(name) or array.dtype.kind not in _KINDS:
             raise TypeError(f"an archive holds named arrays of numbers or text; got {name!r} of dtype {array.dtype}.")
@@ -44,6 +48,12 @@ def write_archive(
     whole = {"format_version": FORMAT_VERSION, "kind": kind, "arrays": listing, "content": dict(header)}
     text = json.dumps(whole, allow_nan=False)
     replace_file(Path(path), lambda stream: _write_members(stream, text, packed))
+
+
+def _little_endian(array: NDArray[Any]) -> NDArray[Any]:
+    """The values in C order, lowest byte first, whatever the machine or the file they came from."""
+    values = np.ascontiguousarray(array).reshape(np.shape(array))
+    return values.astype(values.dtype.newbyteorder("<"), copy=False)
 
 
 def _describe(array: NDArray[Any]) -> dict[str, Any]:
@@ -62,20 +72,49 @@ def _write_members(stream: BinaryIO, text: str, arrays: Mapping[str, NDArray[Any
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
-def replace_file(target: Path, write: Callable[[BinaryIO], None]) -> None:
-    """A file written under another name beside `target` takes its place at the end."""
-    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
+def replace_file(target: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Let `write` fill a file beside `target`, force it to the disk, and give it the place of `target` at the end.
+
+    Every writer of the package ends here. A file that is replaced passes on its permissions, and its owner and group where the system
+    allows that; a new one follows the umask. Of a symbolic link the file behind it is replaced, and the link stays. A pipe or a device
+    cannot be replaced: it is written to.
+    """
+    replaced = None
+    with contextlib.suppress(FileNotFoundError):
+        replaced = os.stat(target)
+    if replaced is not None and stat.S_ISDIR(replaced.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(target))
+    if replaced is not None and not stat.S_ISREG(replaced.st_mode):
+        with open(target, "wb") as stream:
+            write(stream)
+        return
+    place = Path(os.path.realpath(target))
+    descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=place.name, suffix=".part")
     try:
         with os.fdopen(descriptor, "wb") as stream:
             write(stream)
             stream.flush()
             os.fsync(stream.fileno())  # or the new name could reach the disk before the bytes
-        os.chmod(temporary, _usual_mode(0o666))  # mkstemp keeps a file to its owner
-        os.replace(temporary, target)
+        os.chmod(temporary, _mode_after(temporary, replaced))  # mkstemp keeps a file to its owner
+        os.replace(temporary, place)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-    _to_disk(target.parent)
+    _to_disk(place.parent)
+
+
+def _mode_after(temporary: str, replaced: os.stat_result | None) -> int:
+    """Permissions of the file at `temporary`, which gets the owner and the group of the one that it replaces where that is allowed."""
+    if replaced is None:
+        return _usual_mode(0o666)
+    mode = stat.S_IMODE(replaced.st_mode) & 0o777
+    for owner, group in ((replaced.st_uid, replaced.st_gid), (-1, replaced.st_gid)):
+        with contextlib.suppress(OSError, AttributeError):  # Windows knows no owners
+            os.chown(temporary, owner, group)
+            return mode
+    if os.stat(temporary).st_gid != replaced.st_gid:  # another group than the one that was let in
+        mode &= 0o707 | (mode & 0o007) << 3
+    return mode
 
 
 def _to_disk(path: Path) -> None:
@@ -115,7 +154,7 @@ class _UnsoundError(Exception):
 
 def _read_file(source: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     with _opened(source) as stream, zipfile.ZipFile(stream) as members:
-        infos = {info.filename: info for info in members.infolist()}
+        infos = _members_by_name(members, os.fstat(stream.fileno()).st_size)
         if any(info.compress_type != zipfile.ZIP_STORED for info in infos.values()):
             raise _UnsoundError("it has compressed members")
         if "header.json" not in infos:
@@ -126,8 +165,28 @@ def _read_file(source: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArr
             raise _UnsoundError("its members are not those its header lists")
     arrays = {}
     for name, spec in header["arrays"].items():
-        arrays[name] = _load(source, _data_offset(source, infos[f"{name}.npy"]), spec)
+        arrays[name] = _load(source, infos[f"{name}.npy"], spec)
     return header["content"], arrays
+
+
+_LOCAL_HEADER = 30  # bytes before the name of a member
+
+
+def _members_by_name(members: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
+    """Members of a zip file of `size` bytes, of which no two share a name or a byte: what they hold packed is no more than the file."""
+    infos = members.infolist()
+    by_name = {info.filename: info for info in infos}
+    if len(by_name) < len(infos):
+        raise ValueError("two members have the same name")
+    in_order = sorted(infos, key=lambda info: info.header_offset)
+    ends = [info.header_offset + _LOCAL_HEADER + info.compress_size for info in in_order]
+    starts = [*(info.header_offset for info in in_order[1:]), size]
+    if any(end > start for end, start in zip(ends, starts, strict=True)):
+        raise ValueError("its members lie on one another, or reach beyond its end")
+    for info in infos:
+        if info.compress_type == zipfile.ZIP_STORED and info.file_size != info.compress_size:
+            raise ValueError(f"{info.filename} is stored, and claims another size than it takes")
+    return by_name
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -138,14 +197,14 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _data_offset(source: Path, info: zipfile.ZipInfo) -> int:
-    """Where a stored member's bytes begin: past its local header of 30 bytes, name and extra field."""
+    """Where a stored member's bytes begin: past its local header, name and extra field."""
     with open(source, "rb") as stream:
         stream.seek(info.header_offset)
-        fixed = stream.read(30)
-        if len(fixed) < 30 or fixed[:4] != b"PK\x03\x04":
+        fixed = stream.read(_LOCAL_HEADER)
+        if len(fixed) < _LOCAL_HEADER or fixed[:4] != b"PK\x03\x04":
             raise _UnsoundError(f"member {info.filename} has no local header")
         name_length, extra_length = struct.unpack("<HH", fixed[26:30])
-    return info.header_offset + 30 + int(name_length) + int(extra_length)
+    return info.header_offset + _LOCAL_HEADER + int(name_length) + int(extra_length)
 
 
 def _parse(kind: str, raw: bytes) -> dict[str, Any]:
@@ -184,21 +243,26 @@ def _check_spec(name: str, spec: Any) -> None:
         raise _UnsoundError(f"the header's entry for array {name[:80]!r} is not understood")
 
 
-def _load(source: Path, offset: int, spec: Mapping[str, Any]) -> NDArray[Any]:
+def _load(source: Path, info: zipfile.ZipInfo, spec: Mapping[str, Any]) -> NDArray[Any]:
     dtype, shape = np.dtype(spec["dtype"]), tuple(spec["shape"])
+    if dtype.itemsize == 0:  # any number of such elements takes no byte of the file
+        raise _UnsoundError(f"{info.filename} is of dtype {dtype}, whose elements have no size")
+    offset = _data_offset(source, info)
     with _opened(source) as stream:
         stream.seek(offset)
         head = read_header(stream)
         if head.dtype != dtype or head.shape != shape or (head.fortran and len(shape) > 1):
             raise _UnsoundError(f"an array is {head.dtype} {head.shape} and the header says {dtype} {shape}")
         start = stream.tell()
+        if start + head.n_bytes != offset + info.file_size:
+            raise _UnsoundError(f"{info.filename} claims shape {shape} and holds {info.file_size} bytes")
         if start + head.n_bytes > os.fstat(stream.fileno()).st_size:
             raise _UnsoundError(f"it ends before the array of shape {shape} does")
         array = np.fromfile(stream, dtype=dtype, count=math.prod(shape)).reshape(shape)
     if _checksum(array) != spec["crc32"]:
         raise _UnsoundError("an array does not match its checksum")
     refuse_impossible(array)
-    return array
+    return array.astype(dtype.newbyteorder("="), copy=False)
 
 
 MAX_DIMENSIONS = 32  # of NumPy 1
@@ -251,8 +315,8 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
     with open(path, "rb") as stream:
         try:
             with zipfile.ZipFile(stream) as members:
-                infos = members.infolist()
-                _refuse_bombs(infos, os.fstat(stream.fileno()).st_size)
+                infos = [*_members_by_name(members, os.fstat(stream.fileno()).st_size).values()]
+                _refuse_bombs(infos)
                 return {info.filename.removesuffix(".npy"): _member(members, info) for info in infos}
         except MemoryError:
             raise
@@ -260,9 +324,7 @@ def read_npz(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
             raise ValueError(f"{os.fspath(path)!r} is no sound .npz file of numbers and text: {error}.") from None
 
 
-def _refuse_bombs(infos: list[zipfile.ZipInfo], size: int) -> None:
-    if sum(info.compress_size for info in infos) > size:
-        raise ValueError("its members lie on one another")
+def _refuse_bombs(infos: list[zipfile.ZipInfo]) -> None:
     for info in infos:
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ValueError(f"{info.filename} is compressed in a way that NumPy does not write")

@@ -20,7 +20,15 @@ from lacunar.observed.table import Observed
 Sizes = dict[str, int]
 Dim = int | str
 _LARGEST = 2**62  # of whole numbers: sums of two still fit
-_KINDS = {"f": "floats", "i": "whole numbers", "b": "truth values", "U": "text", "fi": "numbers"}
+_KINDS = {
+    "f": "floats",
+    "i": "whole numbers",
+    "b": "truth values",
+    "U": "text",
+    "fi": "numbers",
+    "m": "durations",
+    "M": "dates",
+}
 
 
 class Rule(Protocol):
@@ -229,7 +237,7 @@ def whole(*shape: Dim, low: float = 0, **more: Any) -> Array:
     return Array("i", shape, low=low, **more)
 
 
-LABELS = Array("biufU", ("c",), ascending=True)
+LABELS = Array("biufUmM", ("c",), ascending=True)
 COUNT = Number(whole=True, low=0)
 COLUMNS: dict[str, Rule] = {
     "mean_": floats("d"),
@@ -265,3 +273,26 @@ def _shown(value: Any) -> str:
 
 def _refuse(where: str, wish: str, came: str) -> NoReturn:
     raise ValueError(f"{where} must be {wish}; got {came}. Fit again")
+
+
+def trial_rows(model: Any) -> list[Any]:
+    """Tables of one row that a loaded model must be able to read: one with nothing observed, one with entries.
+
+    A class whose columns may hold something else than numbers says in `_trial_rows` what they hold. Of one that takes text and says
+    nothing only the empty row is known to be right.
+    """
+    if hasattr(model, "_trial_rows"):
+        return list(model._trial_rows())
+    if hasattr(model, "steps"):  # a pipeline reads what its first step reads
+        return trial_rows(model.steps[0][1])
+    n_features = getattr(model, "n_features_in_", None)
+    if n_features is None:
+        return []
+    tags = model.__sklearn_tags__().input_tags if hasattr(model, "__sklearn_tags__") else None
+    if tags is None or tags.string or hasattr(model, "transformers"):
+        return [np.full((1, n_features), None, dtype=object)]
+    ends = sorted({0, int(n_features) - 1} - {-1})
+    return [
+        Observed.from_triplets([0] * len(columns), columns, [0.5] * len(columns), shape=(1, int(n_features)))
+        for columns in ([], ends)
+    ]

@@ -14,8 +14,8 @@ import numpy as np
 import sklearn
 
 from lacunar._config import __version__
-from lacunar.observed import Observed
 from lacunar.observed.container import read_archive, write_archive
+from lacunar.observed.rules import trial_rows
 from lacunar.persistence import registry
 from lacunar.persistence.codec import Decoder, Encoder
 from lacunar.persistence.composed import is_composed, parts_of
@@ -34,7 +34,9 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     estimator : estimator of lacunar, fitted or not, or scikit-learn's Pipeline or fitted ColumnTransformer of such
         Its parameters and the attributes ending in ``_`` are stored. Metadata requests are not.
     path : path-like
-        Where to write. The file appears whole: a killed run leaves what was there before.
+        Where to write. The file appears whole: a killed run leaves what was there before. It passes on the permissions of a file that
+        it replaces, and its owner and group where the system allows that; a new file follows the umask. Of a symbolic link the file
+        behind it is replaced, and the link stays.
 
     Raises
     ------
@@ -118,33 +120,25 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
 
 # What a loaded model is asked at once. Only predict answers every row; of the others a ValueError may be their way to refuse one.
-_VERBS = ("predict", "predict_proba", "decision_function", "transform", "impute", "score_samples")
+_VERBS = (
+    *("predict", "predict_proba", "decision_function", "predict_interval", "predict_set"),
+    *("transform", "impute", "score_samples"),
+)
 
 
 def _try_out(model: Any) -> None:
-    """A row with nothing and one with two entries observed: parts that do not fit together show here, not in use."""
-    n_features = getattr(model, "n_features_in_", None)
-    if n_features is None:
-        return
+    """Ask about `trial_rows`: parts that do not fit together show here, not in use."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # the rows have no feature names
-        for row in _trial_rows(int(n_features)):
+        for rows in trial_rows(model):
             for verb in _VERBS:
-                _ask(model, verb, row)
+                _ask(model, verb, rows)
 
 
-def _trial_rows(n_features: int) -> list[Observed]:
-    columns = sorted({0, n_features - 1} - {-1})
-    return [
-        Observed.from_triplets([0] * len(some), some, [0.5] * len(some), shape=(1, n_features))
-        for some in ([], columns)
-    ]
-
-
-def _ask(model: Any, verb: str, row: Observed) -> None:
+def _ask(model: Any, verb: str, rows: Any) -> None:
     try:
         if hasattr(model, verb):
-            getattr(model, verb)(row)
+            getattr(model, verb)(rows)
     except (MemoryError, ImportError):  # of this machine, not of the file
         raise
     except Exception as error:

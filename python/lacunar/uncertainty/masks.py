@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_feature_names, _check_n_features, ch
 from lacunar.encode import TableEncoder
 from lacunar.observed import Observed
 from lacunar.observed.door import TakesMissing, as_observed, validate_X
-from lacunar.observed.rules import Array, Rule, floats
+from lacunar.observed.rules import Array, Rule, floats, trial_rows
 from lacunar.uncertainty.spread import near_quantiles
 
 _Floats = NDArray[np.float64]
@@ -110,3 +110,20 @@ class MaskConformal(MetaEstimatorMixin, TakesMissing):  # type: ignore[misc]
         check_is_fitted(self, "estimator_")
         made: NDArray[Any] = self.estimator_.predict(readable_rows(self, X, reset=False))
         return made
+
+    def _trial_rows(self) -> list[Any]:
+        """Tables of one row that the estimator reads; frames where they hold more than numbers, which come here in frames only."""
+        if "estimator_" not in vars(self):
+            return []
+        return [_as_frame(rows, getattr(self, "feature_names_in_", None)) for rows in trial_rows(self.estimator_)]
+
+
+def _as_frame(rows: Any, names: NDArray[Any] | None) -> Any:
+    """Objects (1, d) as a frame, where this machine has any."""
+    if isinstance(rows, Observed):
+        return rows
+    try:
+        import pandas as pd
+    except ImportError:
+        return rows
+    return pd.DataFrame(rows, columns=names).infer_objects()
