@@ -59,6 +59,24 @@ def test_grouse_is_the_greedy_step(shape, damping):
     assert ((residual >= 0) & (residual <= 1)).all()
 
 
+@pytest.mark.parametrize(
+    "row",
+    [[3.0, -4.0], [2.0], [3.0, 4.0, 0.0], [0.0, 0.0], [0.0, 0.0, 5.0], [np.nan]],
+    ids=["in the subspace", "fewer entries than the rank", "more than the rank", "zeros", "orthogonal", "nothing seen"],
+)
+def test_grouse_makes_no_step_without_a_residual_or_a_code(row):
+    """Numbers of which every product and sum is exact; and the row after it finds the subspace as it was."""
+    U = np.eye(6)[:, :2]
+    x = np.full((2, 6), np.nan)
+    x[0, : len(row)] = row
+    ours, residual, _ = run_grouse(x[:1], U)
+    np.testing.assert_array_equal(ours, U)
+    np.testing.assert_array_equal(grouse(x[:1], U), U)
+    assert residual[0] == (1.0 if row[-1] == 5 else 0.0)
+    x[1, [0, 2, 5]] = [1.0, 2.0, 2.0]
+    np.testing.assert_allclose(run_grouse(x, U)[0], run_grouse(x[1:], U)[0], rtol=0, atol=1e-15)
+
+
 def test_grouse_turns_by_ninety_degrees():
     U = np.eye(6)[:, :2]
     x = np.full((1, 6), np.nan)

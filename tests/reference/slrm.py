@@ -133,12 +133,14 @@ def petrels(X, U, R_inv, forget=1.0, ridge=0.0):
 
 
 def grouse(X, U, damping=1.0):
-    """Balzano, Nowak and Recht (2010), greedy step; damping scales its angle."""
+    """Balzano, Nowak and Recht (2010), greedy step; damping scales its angle. A residual or a code of 0 is no step."""
     for x in X:
         seen = ~np.isnan(x)
         a = code(U, seen, x)
         residual = np.where(seen, x - U @ a, 0.0)
         p, r, size = U @ a, np.linalg.norm(residual), np.linalg.norm(a)
+        if r == 0 or size == 0:
+            continue
         angle = damping * np.arctan2(r, np.linalg.norm(p))
         U = U + np.outer((np.cos(angle) - 1) * p / np.linalg.norm(p) + np.sin(angle) * residual / r, a / size)
     return U

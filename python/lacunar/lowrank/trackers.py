@@ -688,6 +688,8 @@ class GROUSE(SubspaceTracker):
     Notes
     -----
     The rotation is kept as a small matrix beside the basis, so that a row of o entries costs O(o k^2 + k^3), whatever D is.
+    A row whose residual is 0, as where the subspace fits all of its few entries, or whose code is 0, makes no step: it says
+    of no direction that it is better.
 
     References
     ----------
