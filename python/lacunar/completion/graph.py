@@ -436,11 +436,6 @@ class GraphState(SideState):
         means = (self._member @ X) / np.asarray(self._member.sum(axis=1)).reshape(-1, 1)
         return energy + float((means**2).sum()) / self._shared
 
-    def dense(self) -> Floats:
-        """K, exactly symmetric."""
-        K = super().dense()
-        return (K + K.T) / 2
-
 
 def _rho(A: Any, how: Mapping[str, Any]) -> float:
     """The share of the mean degree that kind "regularized" adds to the diagonal of L."""

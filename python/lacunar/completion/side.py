@@ -55,12 +55,13 @@ class SideState:
         raise NotImplementedError
 
     def dense(self) -> Floats:
-        """K, shape (size, size); other kinds than "dense" up to `DENSE_LIMIT` ids."""
+        """K, shape (size, size), exactly symmetric; other kinds than "dense" up to `DENSE_LIMIT` ids."""
         if self.size > DENSE_LIMIT:
             raise ValueError(
                 f"K may be written out for at most {DENSE_LIMIT} ids; there are {self.size}. Use apply() or columns()."
             )
-        return self.columns(np.arange(self.size))
+        K = self.columns(np.arange(self.size))
+        return (K + K.T) / 2  # a product of matrices may round (i, j) and (j, i) otherwise
 
     def factor(self) -> tuple[Floats, float, float]:
         """(Phi (size, d), own, const) of kind "factor"."""
