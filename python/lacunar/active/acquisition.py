@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval
 
 from lacunar import _moments
 from lacunar._codes import row_codes
+from lacunar._eigen import leading_eigenvectors, signed
 from lacunar._products import row_product
 from lacunar._random import generator, generator_at, state_of
 from lacunar._snapshot import all_or_nothing, going_back
@@ -466,14 +467,13 @@ def _sums(tables: dict[str, Floats]) -> _moments.Sums:
 def subspace_of(C: Floats, mean: Floats, basis: Floats, n_seen: int, weights: Floats | None = None) -> ActiveSubspace:
     """The result with orthonormal columns `basis` (d, k), and the variances that the estimate C gives along them."""
     k = basis.shape[1]
-    signs = np.sign(basis[np.argmax(np.abs(basis), axis=0), np.arange(k)])
     variance = np.einsum("ij,ij->j", basis, C @ basis)
     trace = float(np.trace(C))
     noise = max((trace - float(variance.sum())) / max(len(C) - k, 1), 0.0)
     ratio = variance / trace if trace > 0 else np.zeros(k)
-    return ActiveSubspace(mean, np.ascontiguousarray((basis * signs).T), variance, ratio, noise, C, n_seen, weights)
+    return ActiveSubspace(mean, signed(basis.T), variance, ratio, noise, C, n_seen, weights)
 
 
 def leading(C: Floats, k: int) -> Floats:
     """Eigenvectors (d, k) of the algebraically largest eigenvalues, largest first."""
-    return np.linalg.eigh(C)[1][:, : -k - 1 : -1]
+    return leading_eigenvectors(C, k)[1]

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from lacunar._eigen import leading_eigenvectors
 from lacunar._random import generator, generator_at, state_of
 from lacunar.active.acquisition import Acquisition, ActiveSubspace, Floats, Ints, leading, second_moment, subspace_of
 from lacunar.observed.rules import COUNT, Number, Rule, floats
@@ -244,7 +245,7 @@ class MBEG(Acquisition):
         if self._effective("output") == "erm":
             basis = leading(C, k)
         elif self._effective("output") == "sampled":
-            lam, V = np.linalg.eigh(average)
+            lam, V = (part[..., ::-1] for part in leading_eigenvectors(average))
             terms = decompose(np.clip(lam, 0, 1) * (k / np.clip(lam, 0, 1).sum()), k)
             chosen = generator_at(self.output_rng_).choice(len(terms), p=[beta for beta, _ in terms])
             basis = V[:, terms[chosen][1]]

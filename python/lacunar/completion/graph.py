@@ -12,9 +12,10 @@ import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
-from scipy.sparse.linalg import eigsh, splu
+from scipy.sparse.linalg import LinearOperator, cg, eigsh, splu
 
 from lacunar import _core
+from lacunar._eigen import SAME, canonical_turn, reference
 from lacunar.completion.side import (
     DENSE_LIMIT,
     DenseState,
@@ -38,6 +39,8 @@ from lacunar.observed.contract import check_positions
 # A trailing block of the factor this full and this large is inverted densely, by LAPACK: 3x faster where fill is heavy.
 _FULL, _LARGE = 0.8, 500
 _FEW = 500  # vertices: all eigenvectors at once
+_LOOSE = 1e-9  # residual of an eigenvector that tells whether its value was left out
+_EXACT = 1e-13  # residual of what is projected out of an eigenspace
 _SMALL = 1000  # vertices: the engine has K in hand, and asks it for seen vertices only
 _DEARER = 12  # an entry of a sparse factor costs this many of a dense matrix
 _BLOCK = 64  # columns solved for at once
@@ -324,8 +327,9 @@ def diffusion_features(A: Any, n_components: int, diffusion: float, *, normalize
     """
     degrees = np.asarray(A.sum(axis=1)).ravel()
     root = 1.0 / np.sqrt(degrees + degrees.mean())
-    values, vectors = _leading(sp.csr_array(A * root[:, None] * root), min(n_components, A.shape[0]))
-    modes = vectors * np.exp(0.5 * diffusion * (values / values[0] - 1.0))
+    k = min(n_components, A.shape[0])
+    values, vectors = _leading(sp.csr_array(A * root[:, None] * root), k)
+    modes = (vectors * np.exp(0.5 * diffusion * (values / values[0] - 1.0))) @ canonical_turn(values, vectors, k)
     length = np.linalg.norm(modes, axis=1)
     none = (length <= 1e-6 * length.max()) | (degrees == 0)  # rounding, not a place in the graph
     scale = np.where(none, 1.0, length) if normalize else np.full(len(length), length.max())
@@ -334,17 +338,67 @@ def diffusion_features(A: Any, n_components: int, diffusion: float, *, normalize
 
 
 def _leading(S: Any, k: int) -> tuple[Floats, Floats]:
-    """The k largest eigenvalues, falling, and their vectors (n, k) of a symmetric csr_array."""
+    """At least k largest eigenvalues, falling, and their vectors of a symmetric csr_array (n, n), whose spectrum is in [-1, 1]."""
     n = S.shape[0]
     if n <= _FEW or k >= n - 1:
-        values, vectors = (
-            each[..., n - k :] for each in np.linalg.eigh(S.toarray())
-        )  # LAPACK's choice of some fails on cliques
+        values, vectors = np.linalg.eigh(S.toarray())  # LAPACK's choice of some fails on cliques
     else:
-        start = np.cos(np.arange(n, dtype=np.float64))  # the same every time, and no eigenvector
-        values, vectors = eigsh(S, k=k, which="LA", v0=start)
+        values, vectors = _by_lanczos(S, k)
     order = np.argsort(-values, kind="stable")
     return values[order], vectors[:, order]
+
+
+def _by_lanczos(S: Any, k: int) -> tuple[Floats, Floats]:
+    """The same of exactly k.
+
+    Lanczos sees one direction of an eigenspace, that of its start; others come in by rounding, in any order. So what it left out
+    is looked at: larger eigenvalues are taken in, and of a space that k cuts the reference's projections stand for it.
+    """
+    values, vectors = eigsh(S, k=k, which="LA", v0=reference(S.shape[0], 1)[:, 0])
+    for _ in range(k):
+        least, gap = int(np.argmin(values)), SAME * np.abs(values).max()
+        value, vector = _largest_outside(S, vectors)
+        if value <= values[least] + gap:
+            break
+        values[least], vectors[:, least] = value, vector
+    cut = values <= values[least] + gap
+    if value >= values[least] - gap:
+        above = vectors[:, ~cut]
+        vectors[:, cut] = _projected(S, float(values[cut].mean()), above, reference(S.shape[0], int(cut.sum())))
+    return values, vectors
+
+
+def _largest_outside(S: Any, vectors: Floats) -> tuple[float, Floats]:
+    """The largest eigenvalue, and its vector (n,), of S on what is orthogonal to `vectors` (n, r), eigenvectors of S."""
+    n, r = vectors.shape
+
+    def times(x: Floats) -> Floats:
+        product: Floats = S @ x - 3.0 * (vectors @ (vectors.T @ x))  # which sends their eigenvalues below -1
+        return product
+
+    start = reference(n, 1)[:, 0]
+    outside = LinearOperator(S.shape, matvec=times, dtype=np.float64)
+    value, vector = eigsh(outside, k=1, which="LA", v0=start, tol=_LOOSE, ncv=min(2 * r + 1, n))
+    return float(value[0]), vector[:, 0]
+
+
+def _projected(S: Any, value: float, above: Floats, directions: Floats) -> Floats:
+    """Orthonormal projections of `directions` (n, c) on the eigenspace of a value; `above` are all eigenvectors of larger ones.
+
+    On what is orthogonal to `above`, value - S is positive semidefinite and 0 on the eigenspace only, so that conjugate gradients
+    from 0 on (value - S) x = (value - S) g give the part of g outside of it.
+    """
+
+    def times(x: Floats) -> Floats:
+        product: Floats = value * x - S @ x
+        return product - above @ (above.T @ product)
+
+    left = LinearOperator(S.shape, matvec=times, dtype=np.float64)
+    inside = directions - above @ (above.T @ directions)
+    for j, start in enumerate(inside.T.copy()):
+        inside[:, j] -= cg(left, times(start), rtol=_EXACT, atol=0.0)[0]
+    axes: Floats = np.linalg.qr(inside)[0]
+    return axes
 
 
 class GraphState(SideState):

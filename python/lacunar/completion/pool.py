@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
+from lacunar._eigen import SAME, canonical_turn, completed
 from lacunar._log import in_slices
 from lacunar._snapshot import going_back
 from lacunar.completion.features import FeatureState
@@ -113,7 +114,7 @@ class _Leaf:
         raw = state.factor()[0]
         self.turn = np.eye(raw.shape[1])
         if raw.shape[1] > room:
-            self.turn = np.linalg.svd(raw, full_matrices=False)[2][:room].T
+            self.turn = _axes(raw, room)
 
     @property
     def is_kernel(self) -> bool:
@@ -223,9 +224,18 @@ def _log_odds(p: Floats) -> Floats:
 
 def _modes(K: Floats, room: int) -> Floats:
     """The leading directions (n, room) of a kernel: their products are its nearest of that rank."""
-    values, vectors = (each[..., max(len(K) - room, 0) :] for each in np.linalg.eigh(K))
-    made: Floats = vectors * np.sqrt(np.maximum(values, 0.0))
-    return made
+    values, vectors = np.linalg.eigh(K)
+    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    modes: Floats = (vectors * np.sqrt(values)) @ canonical_turn(values, vectors, room)
+    return modes
+
+
+def _axes(raw: Floats, room: int) -> Floats:
+    """The leading right singular vectors (D, room) of features (n, D), D > room; those of value 0 complete them."""
+    _, sizes, axes = np.linalg.svd(raw, full_matrices=False)
+    rank = int(np.sum(sizes > SAME * sizes.max(initial=0.0)))
+    sizes, axes = sizes[:rank], axes[:rank].T
+    return completed(axes @ canonical_turn(sizes, axes, room), room)
 
 
 def _mixed(state: SideState) -> SideState:

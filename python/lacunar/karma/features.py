@@ -12,6 +12,7 @@ from sklearn.base import TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
+from lacunar._eigen import canonical_turn
 from lacunar._products import row_product
 from lacunar._random import generator
 from lacunar._snapshot import all_or_nothing
@@ -210,10 +211,12 @@ class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
         self.landmarks_ = rows[chosen]
         gram = np.asarray(self.kernel_.gram(self.landmarks_, dtype=np.float64, n_jobs=self.n_jobs))
         values, vectors = np.linalg.eigh(gram)
-        kept = values > _RANK * max(float(values[-1]), np.finfo(float).tiny)
-        if not kept.any():  # rows of zero norm only: one feature that is 0
-            kept[-1], values[-1] = True, np.inf
-        self.whitening_ = vectors[:, kept] / np.sqrt(values[kept])
+        values, vectors = values[::-1], vectors[:, ::-1]
+        rank = int(np.sum(values > _RANK * max(float(values[0]), np.finfo(float).tiny)))
+        if not rank:  # rows of zero norm only: one feature that is 0
+            rank, values[0] = 1, np.inf
+        values, vectors = values[:rank], vectors[:, :rank]
+        self.whitening_ = np.ascontiguousarray(((vectors / np.sqrt(values)) @ canonical_turn(values, vectors))[:, ::-1])
         probes = rows[np.sort(order[len(chosen) : len(chosen) + _PROBES])]
         norms = self.kernel_.diagonal(probes)
         missed = norms - np.sum(np.square(self._landmark_features(probes)), axis=1)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lacunar import _core
 from lacunar._codes import LARGEST_CORE_RANK, Codes, row_codes
+from lacunar._eigen import canonical_turn
 from lacunar._threads import thread_count
 from lacunar.lowrank.parts import Parts, column_totals, in_parts, row_blocks
 from lacunar.observed import Observed
@@ -64,7 +65,8 @@ def first_basis(
     products = parts.total(gram_product, basis, n_jobs)[0]
     check_sums(products, "squares")
     left, squares, _ = np.linalg.svd(products, full_matrices=False)
-    found = left[:, : min(k, int(np.sum(squares > _SAME_RANK * squares[0])))]
+    rank = int(np.sum(squares > _SAME_RANK * squares[0]))
+    found = left[:, :rank] @ canonical_turn(squares[:rank], left[:, :rank], min(k, rank))
     if found.shape[1] < d:  # fewer rows than directions: the others are any that are orthogonal
         rest = rng.normal(size=(D, d - found.shape[1]))
         found = np.column_stack([found, np.linalg.qr(np.column_stack([found, rest]))[0][:, found.shape[1] :]])

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 
 from lacunar import _core, _moments
+from lacunar._eigen import canonical_turn, signed
 from lacunar._moments import Expected, Sums, expected_counts, moved, own_freedom
 from lacunar._threads import thread_count
 from lacunar.lowrank.em import gram_product
@@ -290,18 +291,11 @@ class Spectrum(NamedTuple):
     negative: int  # eigenvalues below 0, -1 when not counted
 
 
-def signed(vectors: _Floats) -> _Floats:
-    """The entry of largest modulus of every row made positive."""
-    at = np.argmax(np.abs(vectors), axis=1)
-    sign = np.where(vectors[np.arange(len(vectors)), at] < 0, -1.0, 1.0)
-    return vectors * sign[:, None]
-
-
 def dense_spectrum(C: _Floats, k: int) -> Spectrum:
     """All eigenvalues of C (d, d). O(d^3)."""
     check_sums(C, "covariances")
     values, vectors = eigh(C)
-    top = np.ascontiguousarray(vectors[:, ::-1][:, :k].T)
+    top = _leading(values, vectors, k)
     return Spectrum(values[::-1][:k].copy(), signed(top), float(np.trace(C)), float(values[0]), int(np.sum(values < 0)))
 
 
@@ -330,8 +324,14 @@ def free_spectrum(C: Implicit, k: int, rng: np.random.Generator) -> Spectrum:
         low = missed[0] <= _ROUGH * np.abs(values[0]) or round_ >= _LOW_ROUNDS
         if not block.shape[1] or (low and np.all(missed[-k:] <= _TOL * np.abs(values[-k:]))):
             break
-    top = np.ascontiguousarray((basis @ turn[:, ::-1][:, :k]).T)
+    top = _leading(values[-k - b :], basis @ turn[:, -k - b :], k)
     return Spectrum(values[::-1][:k].copy(), signed(top), float(C.diagonal.sum()), float(values[0]), -1)
+
+
+def _leading(values: _Floats, vectors: _Floats, k: int) -> _Floats:
+    """Rows (k, d): canonical eigenvectors of the largest of rising `values`, of `vectors` (d, n)."""
+    falling = np.ascontiguousarray(vectors[:, ::-1])
+    return np.ascontiguousarray((falling @ canonical_turn(values[::-1], falling, k)).T)
 
 
 def _with_block(basis: _Floats, inner: _Floats, block: _Floats, image: _Floats) -> tuple[_Floats, _Floats]:

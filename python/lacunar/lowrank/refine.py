@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar._codes import row_codes
+from lacunar._eigen import canonical_turn, signed
 from lacunar.lowrank.em import factor_sums, to_sum, unpacked
 from lacunar.lowrank.hidden import squared_errors
-from lacunar.lowrank.moments import signed
 from lacunar.lowrank.parts import Counts, Parts, count, in_parts
 from lacunar.observed import Observed
 
@@ -156,11 +156,12 @@ def _on_axes(basis: _Floats, spread: _Floats, mean: _Floats, noise: float, momen
     root = vectors * np.sqrt(np.maximum(values, 1e-12 * max(float(values[-1]), 1e-300)))
     left, size, right = np.linalg.svd(basis @ root, full_matrices=False)
     size = np.maximum(size, 1e-12 * max(float(size[0]), 1e-150))
-    turn = root @ right.T
+    axes = canonical_turn(size, left)
+    turn = root @ right.T @ axes
     k = len(turn)
     for some in _blocks(len(basis), k):
         spread[some] = _packed(turn.T @ unpacked(spread[some], k) @ turn)
-    basis = left * size
+    basis = (left * size) @ axes
     diagonal = np.cumsum(np.arange(1, k + 1)) - 1
     prior = (np.sum(basis**2, axis=0) + spread[:, diagonal].sum(axis=0)) / max(n_seen, 1)
     return _State(basis, spread, mean, noise, prior)

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from lacunar._codes import LARGEST_CORE_RANK, row_codes
+from lacunar._eigen import canonical_turn, signed
 from lacunar._log import say
 from lacunar._products import row_product
 from lacunar.lowrank.base import Coding, SubspaceModel
@@ -63,9 +64,11 @@ class Subspace(NamedTuple):
     def rotated(self) -> Subspace:
         """The same model with basis = U diag(s), U orthonormal, s falling."""
         u, s, right = np.linalg.svd(self.basis, full_matrices=False)
-        signs = np.where(u[np.argmax(np.abs(u), axis=0), np.arange(u.shape[1])] < 0, -1.0, 1.0)
-        weights = None if self.weights is None else (right * signs[:, None]) @ self.weights
-        return self._replace(basis=u * signs * s, weights=weights)
+        turn = canonical_turn(s, u)
+        axes = u @ turn
+        turn *= np.sum(axes * signed(axes.T).T, axis=0)
+        weights = None if self.weights is None else turn.T @ (right @ self.weights)
+        return self._replace(basis=(u * s) @ turn, weights=weights)
 
 
 class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: ignore[misc]
