@@ -40,7 +40,7 @@ from lacunar.observed.contract import check_positions
 _FULL, _LARGE = 0.8, 500
 _FEW = 500  # vertices: all eigenvectors at once
 _LOOSE = 1e-9  # residual of an eigenvector that tells whether its value was left out
-_EXACT = 1e-13  # residual of what is projected out of an eigenspace
+_EXACT, _MOST_PRODUCTS = 1e-13, 20_000  # residual of what is projected out of an eigenspace, and where that ends
 _SMALL = 1000  # vertices: the engine has K in hand, and asks it for seen vertices only
 _DEARER = 12  # an entry of a sparse factor costs this many of a dense matrix
 _BLOCK = 64  # columns solved for at once
@@ -396,7 +396,7 @@ def _projected(S: Any, value: float, above: Floats, directions: Floats) -> Float
     left = LinearOperator(S.shape, matvec=times, dtype=np.float64)
     inside = directions - above @ (above.T @ directions)
     for j, start in enumerate(inside.T.copy()):
-        inside[:, j] -= cg(left, times(start), rtol=_EXACT, atol=0.0)[0]
+        inside[:, j] -= cg(left, times(start), rtol=_EXACT, atol=0.0, maxiter=_MOST_PRODUCTS)[0]
     axes: Floats = np.linalg.qr(inside)[0]
     return axes
 
