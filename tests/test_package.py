@@ -110,6 +110,17 @@ def test_oldest_versions_are_those_promised(project):
         assert oldest[name] == floor or oldest[name].startswith(f"{floor}."), name
 
 
+@pytest.mark.parametrize("name", ["compiled.txt", "machines.txt"])
+def test_lists_of_tests_name_files(name):
+    listed = ROOT / ".ci" / name
+    if not listed.is_file():
+        pytest.skip("the list is not beside the tests")
+    files = listed.read_text(encoding="utf-8").split()
+    assert len(files) > 10
+    assert not [file for file in files if not (ROOT / file).is_file()]
+    assert len(set(files)) == len(files)
+
+
 def test_families_are_there_on_first_use():
     code = "import lacunar, sys; a = 'lacunar.lowrank' in sys.modules; lacunar.lowrank.POPCA; print(a, 'completion' in dir(lacunar))"
     made = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
