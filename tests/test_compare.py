@@ -134,9 +134,20 @@ def test_failure_is_reported_not_fatal(problem):
     assert sum(run.learner == 0 for run in comparison.runs) == 1
 
 
+def test_an_interrupt_comes_through(problem, tmp_path, monkeypatch):
+    """Nobody asked for half a comparison; the shell does, and leaves with 130."""
+    Stopper.fits = 0
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(problem, [TREE, learner("stopper", Stopper)], folds=3, repeats=2)
+    Stopper.fits = 0
+    monkeypatch.setattr("lacunar.comparison.terminal.learners", lambda *_, **__: [TREE, learner("stopper", Stopper)])
+    with pytest.raises(KeyboardInterrupt):
+        compare(str(tmp_path / "t.csv"), folds=3, repeats=2)
+
+
 def test_interrupt_keeps_what_is_finished(problem, tmp_path):
     Stopper.fits = 0
-    comparison = evaluate(problem, [TREE, learner("stopper", Stopper)], folds=3, repeats=2)
+    comparison = evaluate(problem, [TREE, learner("stopper", Stopper)], folds=3, repeats=2, keep_interrupted=True)
     assert comparison.interrupted
     assert [s.splits for s in comparison.scores()] == [2, 2]
     write_report(comparison, tmp_path / "r.html")

@@ -252,18 +252,23 @@ def test_a_member_that_fails_is_left_out(monkeypatch):
     assert np.isfinite(model.predict(X)).all()
 
 
-def test_an_interrupt_keeps_what_is_finished(monkeypatch):
+@pytest.mark.parametrize(("kind", "y"), [(LacunarClassifier, LABELS), (LacunarRegressor, Y)])
+def test_an_interrupt_leaves_the_model_as_it_was(monkeypatch, kind, y):
+    """Also after members that are finished."""
+    fresh, fitted = kind(members=["gaussian", "forest"]), kind(members=["gaussian"]).fit(X, y)
+    fitted.set_params(members=["gaussian", "forest"])
+    before = fitted.predict(X)
+
     def interrupted(self, lesson):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(members.BoostingMember, "fit", interrupted)
-    with pytest.warns(UserWarning, match="interrupted in member 'boosting'.*gaussian, kernels"):
-        model = LacunarRegressor().fit(X, Y)
-    assert model.members_ == ["gaussian", "kernels"]
-    fitted = LacunarRegressor(members=["boosting"])
-    with pytest.raises(KeyboardInterrupt):
-        fitted.fit(X, Y)
-    assert not vars(fitted).keys() & {"views_", "n_features_in_"}
+    monkeypatch.setattr(members.ForestMember, "fit", interrupted)
+    for model in (fresh, fitted):
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+    assert not [name for name in vars(fresh) if name.endswith("_")]
+    assert fitted.members_ == ["gaussian"]
+    assert np.array_equal(fitted.predict(X), before)
 
 
 def test_a_failed_fit_changes_nothing(classifier):
@@ -283,10 +288,34 @@ def test_time_limit_trains_fewer_members():
 
 
 @pytest.mark.parametrize(
+    ("kind", "wrong", "allowed"),
+    [
+        (LacunarRegressor, ["logistic"], "gaussian, kernels, boosting, forest; got"),
+        (LacunarRegressor, ["gaussian", "logistic"], "gaussian, kernels, boosting, forest; got"),
+        (LacunarRegressor, ["table"], "gaussian, kernels, boosting, forest; got"),
+        (LacunarClassifier, ["table"], "logistic, gaussian, kernels, boosting, forest; got"),
+        (LacunarClassifier, [["logistic"]], "logistic, gaussian, kernels, boosting, forest; got"),
+    ],
+)
+def test_members_that_do_not_fit_the_task_are_refused(monkeypatch, kind, wrong, allowed):
+    monkeypatch.setattr(base.TableViews, "fit", lambda *_: pytest.fail("work was done before the names were checked"))
+    with pytest.raises(
+        ValueError, match=rf"members of a {kind.__name__} must be 'auto' or a list of some of {allowed}"
+    ):
+        kind(members=wrong).fit(X, Y > 0 if kind is LacunarClassifier else Y)
+
+
+def test_a_named_member_that_has_nothing_to_learn_from_is_told():
+    with pytest.warns(UserWarning, match="member 'gaussian' is left out.*two columns"):
+        model = LacunarRegressor(members=["gaussian", "forest"]).fit(X[:, :1], Y)
+    assert model.members_ == ["forest"]
+
+
+@pytest.mark.parametrize(
     ("parameters", "match"),
     [
-        ({"members": ["trees"]}, "members must be"),
-        ({"members": []}, "members must be"),
+        ({"members": ["trees"]}, "members of a LacunarRegressor must be"),
+        ({"members": []}, "members of a LacunarRegressor must be.*at least one"),
         ({"cv": 1}, "cv"),
         ({"time_limit": 0}, "time_limit"),
         ({"cv": [(np.arange(5), np.arange(5, 9))]}, "every row"),
@@ -341,23 +370,29 @@ def test_far_more_missing_than_in_training_is_said_once():
     model.predict(np.where(RNG.random(whole.shape) < 0.7, np.nan, whole))
 
 
+def few(monkeypatch, *names):
+    """Of all members those that are quick."""
+    for kind in (LacunarClassifier, LacunarRegressor):
+        monkeypatch.setattr(kind, "_members", {name: kind._members[name] for name in names if name in kind._members})
+
+
 @pytest.mark.parametrize("task", ["labels", "numbers"])
 def test_large_tables_are_folded_in_part(monkeypatch, task):
     monkeypatch.setattr(base, "MOST_ROWS", 150)
     rows, y = low_rank(600)
-    names = ["logistic", "gaussian", "table"] if task == "labels" else ["gaussian", "table"]
-    model = LacunarClassifier(members=names) if task == "labels" else LacunarRegressor(members=names)
+    few(monkeypatch, "logistic", "gaussian")
+    model = LacunarClassifier() if task == "labels" else LacunarRegressor()
     model.fit(rows, y > 0 if task == "labels" else y)
-    assert model.members_ == names
+    assert model.members_ == (["logistic", "gaussian", "table"] if task == "labels" else ["gaussian", "table"])
     assert model.score(rows, y > 0 if task == "labels" else y) > (0.8 if task == "labels" else 0.4)  # y is not linear
     stored = ~np.isnan(rows)
     sparse = sp.csr_array((rows[stored], np.nonzero(stored)), shape=rows.shape)
-    drawn = type(model)(members=names, random_state=np.random.RandomState(3))  # which moves on with every draw
+    drawn = type(model)(random_state=np.random.RandomState(3))  # which moves on with every draw
     held_out = drawn.fit(rows, y > 0 if task == "labels" else y).out_of_fold_
     if task == "numbers":
         known = ~np.isnan(held_out)
         assert np.corrcoef(held_out[known], y[known])[0, 1] > 0.4
-    again = type(model)(members=names).fit(sparse, y > 0 if task == "labels" else y)
+    again = type(model)().fit(sparse, y > 0 if task == "labels" else y)
     assert np.array_equal(again.predict(sparse), model.predict(rows))
 
 
@@ -446,9 +481,10 @@ def test_importance_tells_values_from_missing_entries():
     assert table["value"].argmax() == 0
 
 
-def test_memory_limit_takes_a_sample():
+def test_memory_limit_takes_a_sample(monkeypatch):
     rows, y = low_rank(3000)
-    model = LacunarRegressor(members=["gaussian", "table"], memory_limit=20).fit(rows, y)
+    few(monkeypatch, "gaussian")
+    model = LacunarRegressor(memory_limit=20).fit(rows, y)
     assert model.members_ == ["gaussian", "table"]
     assert np.isfinite(model.out_of_fold_).sum() < 1500
 

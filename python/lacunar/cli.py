@@ -265,6 +265,7 @@ def _compare(wanted: argparse.Namespace) -> int:
     comparison = run(
         problem, folds=wanted.folds, repeats=wanted.repeats, seed=wanted.seed, n_jobs=wanted.n_jobs, metric=wanted.metric,
         time_limit=wanted.time_limit or None, fit_limit=wanted.fit_limit or None, only=wanted.learner, also=wanted.also, quiet=wanted.quiet,
+        keep_interrupted=True,
     )  # fmt: skip
     print_table(comparison)
     sys.stdout.flush()

@@ -395,6 +395,7 @@ def evaluate(
     fit_limit: float | None = None,
     on_start: Callable[[int, int, float | None], None] | None = None,
     on_run: Callable[[Run], None] | None = None,
+    keep_interrupted: bool = False,
 ) -> Comparison:
     """Cross-validate all learners on the same folds.
 
@@ -415,12 +416,13 @@ def evaluate(
         Called before each run with the numbers of learner and split, and the seconds left, where they can be told.
     on_run : callable, optional
         Called after each run.
+    keep_interrupted : bool, default=False
+        Whether Ctrl-C ends the comparison with the runs that are finished, and `interrupted` set, rather than with KeyboardInterrupt.
 
     Returns
     -------
     comparison : Comparison
-        After Ctrl-C with the runs that were finished and `interrupted` set. A learner that fails once is left out of later splits, and
-        so are, where time is short, the slowest.
+        A learner that fails once is left out of later splits, and so are, where time is short, the slowest.
     """
     splits, stratified = make_splits(problem, folds, repeats, seed)
     first, second = chosen_metrics(problem.task, metric, len(problem.classes))
@@ -438,6 +440,8 @@ def evaluate(
             if on_run is not None:
                 on_run(run)
     except KeyboardInterrupt:
+        if not keep_interrupted:
+            raise
         comparison.interrupted = True
     return comparison
 

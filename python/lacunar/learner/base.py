@@ -23,7 +23,7 @@ from lacunar._threads import one_blas_thread
 from lacunar.karma.base import row_weights
 from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.importance import importance
-from lacunar.learner.members import MEMBERS, Lesson, Rest
+from lacunar.learner.members import GaussianMember, Lesson, Members, Rest, TableMember
 from lacunar.learner.targets import TargetCodes
 from lacunar.learner.views import TableViews, View
 from lacunar.lowrank.posterior import LowRankPosterior
@@ -109,6 +109,7 @@ class LacunarBase(TakesMissing):
         "usual_share_": Number(low=0, high=1),
         "seed_": Number(whole=True, low=0),
     }
+    _members: ClassVar[Members]  # of the task, by name
     opened_: Any
     members: Any
     cv: Any
@@ -123,6 +124,7 @@ class LacunarBase(TakesMissing):
 
     def _fit_table(self, table: Table, weight: _Floats | None) -> None:
         """Learn the columns and the posterior, from a sample of a large table."""
+        self._names()  # a name that is wrong is refused before any work is done
         # Drawn once: a RandomState moves on.
         self.seed_ = int(generator(fixed_seed(self.random_state)).integers(2**31 - 1))
         most = self._most_rows(table.columns)
@@ -138,6 +140,7 @@ class LacunarBase(TakesMissing):
         view = self.views_.transform(some)
         self._judge(view)
         self.posterior_ = self._posterior(view.Z, None if weight is None else weight[rows])
+        self._warn_of_no_posterior()
 
     def _judge(self, view: View) -> None:
         """What share of a row is usually missing, and which columns hardly ever are."""
@@ -289,14 +292,26 @@ class LacunarBase(TakesMissing):
 
     def _names(self) -> list[str]:
         """Members to train, in the order in which they are worth their time."""
+        allowed = list(self._members)
         if isinstance(self.members, str):
-            return list(MEMBERS)
-        unknown = [name for name in self.members if name not in MEMBERS]
-        if unknown or not len(self.members):
+            return [*allowed, TableMember.name]
+        unfit = [name for name in self.members if name not in allowed]
+        if unfit or not len(self.members):
             raise ValueError(
-                f"members must be 'auto' or a list of some of {', '.join(MEMBERS)}; got {list(self.members)!r}. Name at least one."
+                f"members of a {type(self).__name__} must be 'auto' or a list of some of {', '.join(allowed)}; got "
+                f"{list(self.members)!r}. {f'Leave {unfit[0]!r} out' if unfit else 'Name at least one'}."
             )
-        return [name for name in MEMBERS if name in self.members]
+        return [name for name in allowed if name in self.members]
+
+    def _warn_of_no_posterior(self) -> None:
+        """Say that a member that was asked for by name has nothing to learn from."""
+        if self.posterior_ is None and GaussianMember.name in self.members and not isinstance(self.members, str):
+            warnings.warn(
+                "member 'gaussian' is left out: it needs the low-rank model, and that at least four rows and two columns of numbers or "
+                "categories that vary. Name another member, or use members='auto'.",
+                UserWarning,
+                stacklevel=5,
+            )
 
     def _weight(self, sample_weight: Any, n_rows: int) -> _Floats | None:
         """Weights of the rows, or None where all are equal."""

@@ -19,7 +19,7 @@ from lacunar._snapshot import all_or_nothing
 from lacunar.karma.base import class_weights
 from lacunar.learner.base import LacunarBase, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
-from lacunar.learner.members import Lesson
+from lacunar.learner.members import CLASSIFICATION, Lesson
 from lacunar.learner.pool import log_softmax
 from lacunar.learner.targets import TargetCodes
 from lacunar.learner.views import View
@@ -44,7 +44,8 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
     Parameters
     ----------
     members : "auto" or list of {"logistic", "gaussian", "kernels", "boosting", "forest"}, default="auto"
-        What is trained; "auto" is all of them.
+        What is trained; "auto" is all of them that the table allows, and of more rows than are folded a weight table of KARMA ("table" in
+        `members_`) beside them.
     cv : int or splitter, default=5
         Folds of the out-of-fold values; a splitter must test every row once.
     scoring : str or callable, default="accuracy"
@@ -85,7 +86,7 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
     Raises
     ------
     ValueError
-        Infinite numbers, no known label, members of no known name, weights that are negative or all zero.
+        Infinite numbers, no known label, members that are none of these, weights that are negative or all zero.
 
     Warns
     -----
@@ -125,6 +126,7 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
         "scoring": [StrOptions(set(get_scorer_names())), callable],
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
+    _members = CLASSIFICATION
     _held: ClassVar[dict[str, Rule]] = {
         **LacunarBase._held,
         "ensemble_": Instance(Ensemble),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from lacunar._log import say
-from lacunar.learner.members import MEMBERS, Lesson
+from lacunar.learner.members import EVERY_MEMBER, Lesson
 from lacunar.learner.pool import LinearPool, LogPool, log_softmax
 from lacunar.learner.views import View
 from lacunar.lowrank.posterior import LowRankPosterior
@@ -28,7 +28,7 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
 
     _held: ClassVar[dict[str, Rule]] = {
         "n_classes_": COUNT,
-        "names_": Items(Word(tuple(MEMBERS)), length="finished"),
+        "names_": Items(Word(tuple(EVERY_MEMBER)), length="finished"),
         "prior_": floats("k"),
         "scores_": floats("finished"),
         "seconds_": floats("finished", low=0),
@@ -59,22 +59,13 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
             if made and _expected_seconds(name, lesson) > lesson.left():
                 say(verbose, "%s: left out, no time is left", name)
                 continue
-            started, member = perf_counter(), MEMBERS[name]()
+            started, member = perf_counter(), EVERY_MEMBER[name]()
             left = _left(lesson, names[k:], seconds, self.names_)
             say(verbose, "%s: member %d of %d begins, %s", name, k + 1, len(names), left)
             try:
                 values = member.fit(lesson)
                 if not np.isfinite(values).all():
                     raise FloatingPointError("its out-of-fold values are not finite")
-            except KeyboardInterrupt:
-                if not made:
-                    raise
-                warnings.warn(
-                    f"the fit was interrupted in member {name!r}: what is kept is the pool of {', '.join(self.names_)}. Fit again for all.",
-                    UserWarning,
-                    stacklevel=5,
-                )
-                break
             except Exception as error:
                 warnings.warn(
                     f"member {name!r} could not be fitted and is left out: {type(error).__name__}: {error}",
@@ -130,8 +121,6 @@ def _prior(lesson: Lesson) -> _Floats:
 
 
 def _usable(name: str, lesson: Lesson) -> bool:
-    if name == "logistic":
-        return lesson.n_classes > 0
     if name == "table":
         return lesson.rest is not None
     return name != "gaussian" or lesson.posterior is not None

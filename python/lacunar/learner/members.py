@@ -490,12 +490,15 @@ def _log_loss(logs: _Floats, lesson: Lesson) -> float:
     return -float(np.average(logs[np.arange(lesson.n), lesson.codes], weights=lesson.weight))
 
 
-MEMBERS: dict[str, Callable[[], Any]] = {
-    "logistic": LogisticMember,
+Members = dict[str, Callable[[], Any]]
+REGRESSION: Members = {
     "gaussian": GaussianMember,
     "kernels": KernelMember,
     "boosting": BoostingMember,
     "forest": ForestMember,
-    "table": TableMember,
 }
-"""By name, in the order in which they are worth their time."""
+"""What `members` of the regressor may name, in the order in which they are worth their time."""
+CLASSIFICATION: Members = {"logistic": LogisticMember, **REGRESSION}
+"""The same of the classifier."""
+EVERY_MEMBER: Members = {**CLASSIFICATION, TableMember.name: TableMember}
+"""With the member that `members="auto"` trains on the rows beyond the sample of a large table; nobody names it."""

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._snapshot import all_or_nothing
 from lacunar.learner.base import LacunarBase, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
+from lacunar.learner.members import REGRESSION
 from lacunar.learner.targets import TargetCodes
 from lacunar.learner.views import View
 from lacunar.observed.door import SparseMissing, check_partial_targets, check_target, require_y
@@ -37,7 +38,8 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
     Parameters
     ----------
     members : "auto" or list of {"gaussian", "kernels", "boosting", "forest"}, default="auto"
-        What is trained; "auto" is all of them.
+        What is trained; "auto" is all of them that the table allows, and of more rows than are folded a weight table of KARMA ("table" in
+        `members_`) beside them.
     cv : int or splitter, default=5
         Folds of the out-of-fold values; a splitter must test every row once.
     time_limit : float, default=None
@@ -71,7 +73,7 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
     Raises
     ------
     ValueError
-        Infinite numbers, no known target, members of no known name, weights that are negative or all zero.
+        Infinite numbers, no known target, members that are none of these, weights that are negative or all zero.
 
     Warns
     -----
@@ -103,6 +105,7 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
     True
     """
 
+    _members = REGRESSION
     _held: ClassVar[dict[str, Rule]] = {
         **LacunarBase._held,
         "ensembles_": Items(Instance(Ensemble), length="groups"),
