@@ -208,3 +208,16 @@ def test_a_worker_that_dies_is_survived():
             fitted = fit_popca(POPCA(3, refine=0), slow)
             assert victim not in client.run(os.getpid).values()
     np.testing.assert_array_equal(fitted.components_, whole.components_)
+
+
+def test_karma_over_shards_asks_for_classes_in_its_own_words():
+    rng = np.random.default_rng(0)
+    rows, labels = rng.normal(size=(60, 3)), np.arange(60) % 2
+    with pytest.raises(
+        ValueError, match=r"classes must hold all labels for KarmaOnlineClassifier.*fit_karma\(\.\.\., classes="
+    ):
+        fit_karma(KarmaOnlineClassifier(), [rows], [labels])
+    with pytest.raises(ValueError, match=r"classes must be None for KarmaOnlineRegressor.*Leave it out"):
+        fit_karma(KarmaOnlineRegressor(), [rows], [labels], classes=[0, 1])
+    begun = KarmaOnlineClassifier().partial_fit(rows, labels, classes=[0, 1])
+    assert fit_karma(begun, [rows], [labels]).n_rows_seen_ > 60

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 
 from lacunar.distributed.parts import DaskParts, dask_module, numbered, shards
 from lacunar.karma.solvers import average_states
@@ -221,7 +221,7 @@ def fit_karma(model: Any, X: Any, y: Any, *, classes: Any = None, rounds: int = 
     y : None, str, dask array or series, or iterable with as many pieces
         A str names the column that holds the labels.
     classes : sequence, default=None
-        All labels, for a classifier.
+        All labels, which a classifier needs unless it has begun with `partial_fit`.
     rounds : int, default=1
         Passes over the data, with an average after each.
     first_rows : int, default=1000
@@ -235,7 +235,7 @@ def fit_karma(model: Any, X: Any, y: Any, *, classes: Any = None, rounds: int = 
     Raises
     ------
     ValueError
-        A model without a weight table; as `partial_fit` and `average_states`.
+        A model without a weight table; a classifier without `classes`, or a regressor with them; as `partial_fit` and `average_states`.
 
     Examples
     --------
@@ -250,6 +250,7 @@ def fit_karma(model: Any, X: Any, y: Any, *, classes: Any = None, rounds: int = 
     True
     """
     dask = dask_module()
+    _check_classes(model, classes)
     pieces = shards(X, y)
     begin = dask.delayed(numbered)(_begin, 0, model, pieces[0], classes, first_rows)
     for number in range(rounds):
@@ -260,6 +261,20 @@ def fit_karma(model: Any, X: Any, y: Any, *, classes: Any = None, rounds: int = 
         ]
         begin = dask.delayed(_average)(begin, passed)
     return dask.compute(begin)[0]
+
+
+def _check_classes(model: Any, classes: Any) -> None:
+    """A classifier that no stream has begun needs all labels, which no shard knows; a regressor has none."""
+    begun = hasattr(model, "classes_")
+    if is_classifier(model) and classes is None and not begun:
+        raise ValueError(
+            f"classes must hold all labels for {type(model).__name__}, since a shard may lack some; got None. Pass "
+            "fit_karma(..., classes=[...])."
+        )
+    if classes is not None and not is_classifier(model):
+        raise ValueError(
+            f"classes must be None for {type(model).__name__}, which has none; got {classes!r}. Leave it out."
+        )
 
 
 def _begin(model: Any, shard: tuple[Any, Any], classes: Any, first_rows: int) -> Any:
