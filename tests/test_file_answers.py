@@ -7,7 +7,17 @@ import numpy as np
 import pytest
 from test_blocks import refooted, small  # noqa: F401
 
-from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaOnlineRegressor, KarmaRegressor, Observed
+import lacunar.karma
+from lacunar import (
+    KarmaClassifier,
+    KarmaClassifierCV,
+    KarmaOnlineClassifier,
+    KarmaOnlineRegressor,
+    KarmaRegressor,
+    KarmaRegressorCV,
+    Observed,
+)
+from lacunar.karma import KarmaFeatures
 from lacunar.lowrank import GROUSE, PETRELS, POPCA, SLRMOnlineRegressor, SLRMRegressor
 from lacunar.observed import ObservedFile, write_batches
 
@@ -163,3 +173,44 @@ def test_an_interrupt_ends_the_thread_that_reads(rows, monkeypatch):
         model.predict(file)
     assert len(seen) == 3
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("kind", [KarmaClassifierCV, KarmaRegressorCV])
+@pytest.mark.parametrize("many", [False, True])
+def test_searches(kind, many, rows, monkeypatch):
+    """The one that fits a race, and the one that fits a table to many rows."""
+    if many:
+        monkeypatch.setattr("lacunar.karma.search._MANY", 100)
+    table, y, words, _, numbers, labels = rows
+    model = kind(max_search_rows=100, average=1, random_state=0).fit(table, y if kind is KarmaRegressorCV else words)
+    file = numbers if kind is KarmaRegressorCV else labels
+    for method in ("predict",) if kind is KarmaRegressorCV else ("predict", "decision_function", "predict_proba"):
+        same(getattr(model, method)(file), getattr(model, method)(table))
+    assert np.isfinite(model.score(file))
+
+
+@pytest.mark.parametrize("method", ["exact", "nystroem"])
+def test_features(method, rows):
+    table, file = rows[0], rows[-1]
+    model = KarmaFeatures(method=method, n_components=20, random_state=0).fit(table)
+    found, expected = model.transform(file), model.transform(table)
+    assert type(found) is type(expected)
+    if method == "exact":
+        found, expected = found.toarray(), expected.toarray()
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in lacunar.karma.__all__ if hasattr(getattr(lacunar.karma, name), "fit")]
+)
+def test_every_asking_method_of_karma_takes_a_file(name):
+    """A method that a class writes anew is wrapped again, or it refuses files."""
+    kind = getattr(lacunar.karma, name)
+    for method in ("predict", "decision_function", "predict_proba", "transform"):
+        for owner in kind.__mro__:
+            if method in vars(owner) and owner.__module__.startswith("lacunar"):
+                step = getattr(vars(owner)[method], "fn", vars(owner)[method])  # what `available_if` holds
+                while "over_files" not in step.__code__.co_qualname and hasattr(step, "__wrapped__"):
+                    step = step.__wrapped__
+                assert "over_files" in step.__code__.co_qualname, f"{name}.{method}"
+                break

@@ -334,6 +334,8 @@ class KarmaLabels(ScoresFiles, ClassifierMixin):  # type: ignore[misc]
     def decision_function(self, X: Any) -> _Floats:
         """Values of the classes; for two classes one value, positive for `classes_[1]`.
 
+        Those of `KarmaClassifierCV` are the logits of its `predict_proba`.
+
         Parameters
         ----------
         X : array-like with NaN, frame, sparse matrix, Observed or ObservedFile, shape (m, d)
@@ -342,8 +344,12 @@ class KarmaLabels(ScoresFiles, ClassifierMixin):  # type: ignore[misc]
         -------
         values : ndarray of shape (m,) or (m, k)
         """
-        values: _Floats = self._evaluate(X)
+        values = self._decided(self._evaluate(X))
         return values[:, 0] if values.shape[1] == 1 else values
+
+    def _decided(self, values: _Floats) -> _Floats:
+        """What `decision_function` says of the values (m, outputs)."""
+        return values
 
     @over_files
     def predict(self, X: Any) -> NDArray[Any]:

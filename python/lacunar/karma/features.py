@@ -22,6 +22,7 @@ from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
 from lacunar.observed.door import TakesMissing, validate_X
 from lacunar.observed.rules import COLUMNS, Instance, Number, Rule, Table, Word, floats
+from lacunar.observed.stored import over_files
 
 _PROBES = 500  # rows that the error is estimated on
 _BLOCK = 2**13  # rows compared with landmarks at once
@@ -233,12 +234,13 @@ class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
             made[start : start + _BLOCK] = row_product(gram, self.whitening_, self.n_jobs)
         return made
 
+    @over_files
     def transform(self, X: Any) -> Any:
         """Features of rows.
 
         Parameters
         ----------
-        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+        X : array-like with NaN, frame, sparse matrix, Observed or ObservedFile, shape (m, d)
 
         Returns
         -------

@@ -454,23 +454,9 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
         models = vars(self).get("estimators_", [])
         return bool(models) and models[0].loss == "logistic"  # in files of version 0.1.0
 
-    def decision_function(self, X: Any) -> _Floats:
-        """Logits of the classes, e^a F + b of `predict_proba`; for two classes one value, positive for `classes_[1]`.
-
-        Without `calibration_` (one class, files of older versions) the mean values F of the models.
-
-        Parameters
-        ----------
-        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
-
-        Returns
-        -------
-        values : ndarray of shape (m,) or (m, k)
-        """
-        values = self._evaluate(X)
-        if "calibration_" in vars(self):
-            values = scaled(values, self.calibration_)
-        return values[:, 0] if values.shape[1] == 1 else values
+    def _decided(self, values: _Floats) -> _Floats:
+        """Logits, e^a F + b; without `calibration_` (one class, files of older versions) the mean values F of the models."""
+        return scaled(values, self.calibration_) if "calibration_" in vars(self) else values
 
 
 class KarmaRegressorCV(KarmaNumbers, KarmaSearch):

@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lacunar._log import say
@@ -188,7 +189,7 @@ class ObservedFile:
 
 
 def over_files(method: Step) -> Step:
-    """A method of an estimator that answers rows, made to answer an `ObservedFile`, too: block by block, in one array a result."""
+    """A method of an estimator that answers rows, made to answer an `ObservedFile`, too: block by block, in one array or sparse matrix a result."""
 
     @wraps(method)
     def answer(self: Any, X: Any, *given: Any, **options: Any) -> Any:
@@ -200,9 +201,10 @@ def over_files(method: Step) -> Step:
 
 
 def _collected(file: ObservedFile, step: Step) -> Any:
-    """What step(rows) gives for every block, an array with an entry a row or a tuple of such, joined by row."""
+    """What step(rows) gives for every block, an array with an entry a row, a tuple of such or a sparse matrix, joined by row."""
     n, start = len(file), 0
     made: list[NDArray[Any]] = []
+    sparse: list[Any] = []
     if n == 0:
         return step(file.read())
     with closing(file._pieces()) as pieces:
@@ -213,11 +215,16 @@ def _collected(file: ObservedFile, step: Step) -> Any:
             except Exception as error:
                 error.add_note(f"Rows of this message count from row {start} of {file!r}.")
                 raise
-            arrays = [np.asarray(each) for each in (found if isinstance(found, tuple) else (found,))]
-            made = made or [np.empty((n, *each.shape[1:]), each.dtype) for each in arrays]
-            for joined, part in zip(made, arrays, strict=True):
-                joined[start:stop] = part
+            if sp.issparse(found):
+                sparse.append(found)
+            else:
+                arrays = [np.asarray(each) for each in (found if isinstance(found, tuple) else (found,))]
+                made = made or [np.empty((n, *each.shape[1:]), each.dtype) for each in arrays]
+                for joined, part in zip(made, arrays, strict=True):
+                    joined[start:stop] = part
             start = stop
+    if sparse:
+        return sp.vstack(sparse, format="csr")
     return tuple(made) if isinstance(found, tuple) else made[0]
 
 
