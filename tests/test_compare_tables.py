@@ -149,7 +149,7 @@ def test_a_model_finds_its_columns_by_name_and_says_what_is_new(tmp_path):
     assert "new" in notes[1]
     assert "1 cell is not a number (first 'seven')" in notes[2]
     (tmp_path / "n.csv").write_text("day\nsome day\n2026-03-31 12:00\n")
-    assert any("1 cell is not a date" in note for note in said())
+    assert any("'some day' in 1 cell is no date" in note for note in said())
     (tmp_path / "n.csv").write_text("z\n1\n")
     with pytest.raises(UserError, match="none of the model's columns"):
         said()

@@ -334,7 +334,7 @@ def _predict(wanted: argparse.Namespace) -> int:
 
     check_writable(wanted.output)
     model = _model(wanted.model)
-    table = read_table(wanted.table, **_reading(wanted))
+    table = read_table(wanted.table, readings=model.readings_, **_reading(wanted))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         made = _predicted(wanted, model, table)

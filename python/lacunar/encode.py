@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from datetime import UTC, date, datetime
+import warnings
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from datetime import date, datetime
 from numbers import Integral, Number
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -17,8 +18,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from lacunar._snapshot import all_or_nothing
+from lacunar.observed.cells import OpenReading, Reading, TextColumn, counted, cut, learn_readings, plain_date, tidied
 from lacunar.observed.door import is_missing
-from lacunar.observed.rules import Array, Items, Optional, Rule, Word
+from lacunar.observed.rules import Array, Instance, Items, Optional, Rule, Word
 
 __all__ = ["TableEncoder"]
 
@@ -35,8 +37,25 @@ _EXAMPLES = {
     "dropped": "free text",
 }
 _DATE_PARTS = ("days", "month", "day", "weekday")
-_ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?")
 _DAY = np.timedelta64(1, "D")
+_SHOWN = 5  # words of a column, and columns, in a warning
+_USUAL = {
+    "number": Reading(),
+    "date": Reading("date"),
+    "datetime": Reading("date"),
+}  # of text in a column that had none in `fit`
+
+
+class _Cells(NamedTuple):
+    """One column of a table."""
+
+    name: Any
+    values: _Column  # text, with numbers among it as they are, "" where missing; or numbers, or dates
+    is_category: bool = False  # by its type
+
+    @property
+    def has_text(self) -> bool:
+        return bool(self.values.dtype == object)
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -58,6 +77,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         What happens to such a column: an error that names it, or it is left out.
     handle_unknown : {"missing", "error"}, default="missing"
         What a category means that `fit` did not see: a missing entry, or an error.
+    decimal : {".", ","}, default=None
+        The decimal mark of numbers in text that may be read either way, such as 1,234. None finds it out, and refuses such a column.
+    dates : {"dmy", "mdy"}, default=None
+        Whether 01/02/2026 is in February or in January. None finds it out, and refuses a column that leaves it open.
 
     Attributes
     ----------
@@ -66,6 +89,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         observed in `fit`) or "dropped".
     categories_ : list of ndarray or None
         Sorted categories of every column as text, None for a column of another kind.
+    readings_ : list of Reading or None
+        How the text of every column says numbers or dates, which `transform` reads in the same way; None for a column without such text.
     is_categorical_ : ndarray of shape (outputs,), bool
         Which columns of `transform` hold numbers of categories: `categorical_features` of
         `sklearn.ensemble.HistGradientBoostingClassifier`.
@@ -77,10 +102,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Raises
     ------
     ValueError
-        Too many categories, infinite numbers, text in a column that had numbers or dates in `fit`, unknown categories with
-        `handle_unknown="error"`. The message names the column and the row.
+        Too many categories, infinite numbers, text that may be read in two ways, unknown categories with
+        `handle_unknown="error"`, a frame without any column that `fit` saw, or with two of one name. The message names the column.
     TypeError
         A cell that holds a list, tuple, dict, set or array.
+
+    Warns
+    -----
+    UserWarning
+        Words in a column of numbers or dates, which are missing; columns of a frame that are absent, and missing, or that `fit` never saw.
 
     See Also
     --------
@@ -89,10 +119,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Booleans are numbers 0 and 1. A column is one of dates when its type says so or when all of its text is of the form
-    2026-03-31 or 2026-03-31 12:30; it becomes the days since 1970, the month, the day of the month, the weekday (0 is Monday) and,
+    Booleans are numbers 0 and 1. Text is read as in `lacunar compare`: numbers with a decimal comma, thousands, a unit or a sign of money, and dates
+    in a usual form are found out, unless the type of the column is that of categories; up to five words among many numbers ("<5") are missing,
+    with a warning, as are "NA", "n/a", "?", "null", "none" and "." everywhere. A column of dates becomes the days since 1970, the month, the day of the month, the weekday (0 is Monday) and,
     when `fit` saw a time of day, the hour; times with an offset are taken to UTC. Categories are compared as text, whole numbers among them
-    without a point, and empty text is missing. A column of which `fit` saw nothing passes numbers on, and whatever else it holds later is missing. O(n d) and one
+    without a point, and empty text is missing. Columns of a frame go by name. A column of which `fit` saw nothing passes numbers on, and whatever else it holds later is missing. O(n d) and one
     sort a column.
 
     Examples
@@ -115,11 +146,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         "max_categories": [Interval(Integral, 1, None, closed="left")],
         "text": [StrOptions({"error", "drop"})],
         "handle_unknown": [StrOptions({"missing", "error"})],
+        "decimal": [StrOptions({".", ","}), None],
+        "dates": [StrOptions({"dmy", "mdy"}), None],
     }
 
     _held: ClassVar[dict[str, Rule]] = {
         "kinds_": Items(Word(tuple(_EXAMPLES)), length="d"),
         "categories_": Items(Optional(Array("U", ("levels",), ascending=True)), length="d", alike=False),
+        "readings_": Items(Optional(Instance(Reading)), length="d"),
     }
 
     def __init__(
@@ -130,12 +164,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         max_categories: int = 100,
         text: Literal["error", "drop"] = "error",
         handle_unknown: Literal["missing", "error"] = "missing",
+        decimal: Literal[".", ","] | None = None,
+        dates: Literal["dmy", "mdy"] | None = None,
     ) -> None:
         self.categories = categories
         self.drop_binary = drop_binary
         self.max_categories = max_categories
         self.text = text
         self.handle_unknown = handle_unknown
+        self.decimal = decimal
+        self.dates = dates
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
@@ -154,8 +192,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         self.kinds_: list[str] = []
         self.categories_: list[NDArray[np.object_] | None] = []
-        for name, column in self._columns(X, reset=True):
-            kind, known = self._learned(column, name)
+        columns = self._columns(X, reset=True)
+        self.readings_ = self._learned_readings(columns)
+        for column, reading in zip(columns, self.readings_, strict=True):
+            kind, known = self._learned(column, reading)
             self.kinds_.append(kind)
             self.categories_.append(known)
         if all(kind == "dropped" for kind in self.kinds_):
@@ -163,6 +203,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"X must have a column of numbers, dates or at most max_categories={self.max_categories} categories; got "
                 f"{len(self.kinds_)} columns of free text. Make numbers of the text, or raise max_categories."
             )
+        readings = ((column, reading) for column, reading in zip(columns, self.readings_, strict=True) if reading)
+        _warn_of_words((column, _counts(column, reading.words)) for column, reading in readings)
         return self
 
     def transform(self, X: Any) -> _Floats:
@@ -178,8 +220,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             NaN where X has a missing entry.
         """
         check_is_fitted(self)
-        columns = zip(self._columns(X, reset=False), self.kinds_, self.categories_, strict=True)
-        return np.hstack([self._block(column, name, kind, known) for (name, column), kind, known in columns])
+        columns = [
+            _read(column, reading or _USUAL[kind]) if kind in _USUAL else (column, Counter())
+            for column, kind, reading in zip(self._columns(X, reset=False), self.kinds_, self.readings_, strict=True)
+        ]
+        _warn_of_words(columns)
+        parts = zip(columns, self.kinds_, self.categories_, strict=True)
+        return np.hstack([self._block(column.values, column.name, kind, known) for (column, _), kind, known in parts])
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Names of the columns of `transform`: the column's, with the category or the part of the date behind an underscore.
@@ -225,8 +272,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _shown(self, known: NDArray[np.object_]) -> NDArray[np.object_]:
         return known[1:] if self.drop_binary and len(known) == 2 else known
 
-    def _columns(self, X: Any, *, reset: bool) -> list[tuple[Any, _Column]]:
-        """Names and values of every column."""
+    def _columns(self, X: Any, *, reset: bool) -> list[_Cells]:
+        """Every column of a table, by name where both X and that of `fit` have names."""
         if nw.dependencies.is_into_dataframe(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
             frame = nw.from_native(X, eager_only=True)
@@ -234,7 +281,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(
                     f"X must have rows and columns; got a frame of shape {frame.shape}. Check how it was made."
                 )
-            return columns_of_frame(frame)
+            categories = [dtype in _CATEGORICAL for dtype in frame.schema.values()]
+            columns = columns_of_frame(frame, _cells_of)
+            return [_Cells(*column, flag) for column, flag in zip(columns, categories, strict=True)]
         kind = "f" if sp.issparse(X) else np.asarray(X).dtype.kind
         if kind == "M":  # objects of a finer unit than microseconds would be integers
             X = np.asarray(X).astype("datetime64[us]").astype(object)
@@ -246,21 +295,30 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             dtype=np.float64 if numeric else object,
             ensure_all_finite=False,  # `column_of` says where an infinity is
         )
-        return [(j, column_of(column, j)) for j, column in enumerate(table.T)]
+        return [_Cells(j, _cells_of(column, j)) for j, column in enumerate(table.T)]
 
-    def _learned(self, column: _Column, name: Any) -> tuple[str, NDArray[np.object_] | None]:
+    def _learned_readings(self, columns: list[_Cells]) -> list[Reading | None]:
+        """How the text of every column says numbers or dates."""
+        texts = {j: _text_column(column) for j, column in enumerate(columns) if column.has_text}
+        try:
+            readings = learn_readings(texts, self.decimal, self.dates)
+        except OpenReading as error:
+            remedies = {
+                "decimal": "Convert it to numbers, or say TableEncoder(decimal=',') or decimal='.'",
+                "dates": "Write dates as 2026-03-31, or say TableEncoder(dates='dmy') or dates='mdy'",
+            }
+            raise ValueError(f"X must hold text that reads in one way; {error}. {remedies[error.wish]}.") from None
+        return [readings.get(j) for j in range(len(columns))]
+
+    def _learned(self, column: _Cells, reading: Reading | None) -> tuple[str, NDArray[np.object_] | None]:
         """The kind of a column, and its categories."""
-        if column.dtype == object:
-            if not any(column):
-                return "empty", None
-            dates = _dates_of_text(column)
-            if dates is None:
-                return self._categories(column, name)
-            column = dates
-        if column.dtype.kind == "M":
-            seen = column[~np.isnat(column)]
+        if column.has_text and reading is None:
+            return self._categories(as_labels(column.values), column.name)
+        values = _read(column, reading)[0].values if reading is not None else column.values
+        if values.dtype.kind == "M":
+            seen = values[~np.isnat(values)]
             return "datetime" if np.any(seen != seen.astype("datetime64[D]")) else "date", None
-        return "empty" if np.isnan(column).all() else "number", None
+        return "empty" if np.isnan(values).all() else "number", None
 
     def _categories(self, labels: NDArray[np.object_], name: Any) -> tuple[str, NDArray[np.object_] | None]:
         known = np.array(sorted(set(labels) - {""}), dtype=object)
@@ -275,15 +333,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _block(self, column: _Column, name: Any, kind: str, known: NDArray[np.object_] | None) -> _Floats:
-        """The columns (m, outputs) made of one column."""
+        """The columns (m, outputs) made of one column, that is read where it is one of numbers or dates."""
         if kind == "dropped":
             return np.empty((len(column), 0))
         if kind == "empty":
             return (column if column.dtype == np.float64 else np.full(len(column), np.nan))[:, None]
         if kind == "number":
-            return _as_numbers(column, name)[:, None]
+            return column[:, None]
         if kind in ("date", "datetime"):
-            return _date_numbers(_as_dates(column, name), with_hour=kind == "datetime")
+            return _date_numbers(column, with_hour=kind == "datetime")
         assert known is not None
         codes = self._codes(as_labels(column), known, name)
         if self.categories == "ordinal":
@@ -305,9 +363,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_loaded(self) -> None:
         """Refuse a model file whose kinds and categories do not belong together."""
+        if "kinds_" in vars(self) and "readings_" not in vars(self):  # a file from before text was read
+            self.readings_ = [None] * len(self.kinds_)
         for kind, known in zip(vars(self).get("kinds_", ()), vars(self).get("categories_", ()), strict=True):
             if (kind == "category") != (known is not None and len(known) > 0):
                 raise ValueError("kinds_ and categories_ of the model file contradict each other. Fit again")
+        for kind, reading in zip(vars(self).get("kinds_", ()), vars(self).get("readings_", ()), strict=True):
+            if reading is not None and kind != "empty" and (kind not in _USUAL or _USUAL[kind].kind != reading.kind):
+                raise ValueError("kinds_ and readings_ of the model file contradict each other. Fit again")
 
     def _trial_rows(self) -> list[NDArray[np.object_]]:
         """Tables (1, d) that this encoder reads: one with nothing observed, one with an entry of its kind in every column."""
@@ -325,19 +388,24 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def columns_of_frame(frame: Any) -> list[tuple[Any, _Column]]:
-    """Names and values; columns of numbers are taken together, as there may be thousands."""
+_CATEGORICAL = (nw.Categorical, nw.Enum)
+
+
+def columns_of_frame(
+    frame: Any, cells_of: Callable[[NDArray[Any], Any], _Column] | None = None
+) -> list[tuple[Any, _Column]]:
+    """Names and values, by `cells_of` or as `column_of` makes them; columns of numbers are taken together, as there may be thousands."""
     numeric = [k for k, dtype in enumerate(frame.schema.values()) if dtype.is_numeric() or dtype == nw.Boolean]
     # By number: a frame may name its columns by numbers.
     block = frame[:, numeric].to_numpy() if numeric else np.empty((0, 0))
     places = {k: j for j, k in enumerate(numeric)} if block.dtype.kind in "biuf" else {}
     return [
-        (name, column_of(block[:, places[k]], name) if k in places else _column_of_series(frame[:, k], name))
+        (name, column_of(block[:, places[k]], name) if k in places else _column_of_series(frame[:, k], name, cells_of))
         for k, name in enumerate(frame.columns)
     ]
 
 
-def _column_of_series(series: Any, name: Any) -> _Column:
+def _column_of_series(series: Any, name: Any, cells_of: Callable[[NDArray[Any], Any], _Column] | None) -> _Column:
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
         return column_of(series.cast(nw.Float64).to_numpy(), name)
     if series.dtype in (nw.Date, nw.Datetime):
@@ -345,7 +413,10 @@ def _column_of_series(series: Any, name: Any) -> _Column:
             series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
         dates: _Column = series.cast(nw.Datetime("us")).to_numpy().astype("datetime64[us]")
         return dates
-    return column_of(objects(series.to_list()), name)
+    values = objects(series.to_list())
+    if series.dtype in _CATEGORICAL and cells_of is not None:  # numbers that are names of categories are text, too
+        values = objects(value if is_missing(value) else str(value) for value in values)
+    return (cells_of or column_of)(values, name)
 
 
 def objects(values: Iterable[Any]) -> NDArray[np.object_]:
@@ -361,7 +432,7 @@ def column_of(values: NDArray[Any], name: Any) -> _Column:
         _refuse_containers(values, name)
         seen = [v for v in values if not is_missing(v)]
         if seen and all(isinstance(v, date) for v in seen):
-            return np.array(["NaT" if is_missing(v) else _plain_date(v) for v in values], dtype="datetime64[us]")
+            return np.array(["NaT" if is_missing(v) else plain_date(v) for v in values], dtype="datetime64[us]")
         if not all(isinstance(v, Number) for v in seen):
             return np.array(["" if is_missing(v) else str(_whole(v)) for v in values], dtype=object)
         values = np.array([np.nan if is_missing(v) else v for v in values], dtype=np.float64)
@@ -388,43 +459,68 @@ def _whole(value: Any) -> Any:
     return int(value) if isinstance(value, float | np.floating) and value.is_integer() else value
 
 
-def _plain_date(value: date) -> date:
-    """A date or a time without an offset: times with one are taken to UTC."""
-    if isinstance(value, datetime) and value.tzinfo is not None:
-        return value.astimezone(UTC).replace(tzinfo=None)
-    return value
+def _cells_of(values: NDArray[Any], name: Any) -> _Column:
+    """As `column_of`; but text stands without blanks around it, words that mean missing are missing, and numbers among text stay numbers."""
+    if values.dtype.kind in "UST":
+        values = values.astype(str).astype(object)
+    if values.dtype.kind != "O":
+        return column_of(values, name)
+    _refuse_containers(values, name)
+    cells = objects(tidied(value) for value in values)
+    if not any(isinstance(cell, str) for cell in cells):
+        return column_of(cells, name)
+    known = ("" if is_missing(cell) else cell for cell in cells)
+    return objects(cell if isinstance(cell, str | Number) else str(cell) for cell in known)
 
 
-def _dates_of_text(column: NDArray[np.object_]) -> NDArray[np.datetime64] | None:
-    """Dates, if all text that is there reads as such."""
-    texts = column.tolist()
-    if not all(_ISO.fullmatch(text) for text in texts if text):
-        return None
-    try:
-        return np.array(
-            [_plain_date(datetime.fromisoformat(text)) if text else "NaT" for text in texts], dtype="datetime64[us]"
+def _text_column(column: _Cells) -> TextColumn:
+    """What a column with text holds."""
+    texts = Counter(cell for cell in column.values if isinstance(cell, str) and cell)
+    numbers = [cell for cell in column.values if not isinstance(cell, str)]
+    return TextColumn(column.name, texts, len(numbers), len(set(numbers)), column.is_category)
+
+
+def _counts(column: _Cells, words: Collection[str]) -> Counter[str]:
+    return Counter(cell for cell in column.values if cell in words)
+
+
+def _read(column: _Cells, reading: Reading) -> tuple[_Cells, Counter[Any]]:
+    """A column of numbers or dates, missing where a cell says none; and those cells which are no words of the reading, by how often they come."""
+    kind, values = reading.kind, column.values
+    if kind == "number" and values.dtype == np.float64:
+        return column, Counter()
+    if kind == "date" and values.dtype.kind == "M":
+        return column, Counter()
+    cells = values if column.has_text else as_labels(values)
+    different = {cell for cell in cells if isinstance(cell, str) and cell}
+    if kind == "number":
+        by_cell: dict[Any, Any] = dict(reading.numbers(different))
+        read = [by_cell.get(cell, np.nan) if isinstance(cell, str) else float(cell) for cell in cells]
+        made: _Column = column_of(np.array(read), column.name)
+    else:
+        by_cell = dict(reading.dates(different))
+        made = np.array([by_cell.get(cell, "NaT") for cell in cells], dtype="datetime64[us]")
+    silent = {"", *reading.words, *by_cell}
+    unread = Counter(str(cell) for cell in cells if cell not in silent and (kind == "date" or isinstance(cell, str)))
+    return column._replace(values=made), unread
+
+
+def _warn_of_words(columns: Iterable[tuple[_Cells, Counter[Any]]]) -> None:
+    """One warning of all cells that say no number or date."""
+    parts = [f"{_shown_words(words)} of column {cut(column.name)!r}" for column, words in columns if words]
+    if parts:
+        warnings.warn(
+            f"text in columns of numbers or dates is taken as missing where it says none: {'; '.join(parts[:_SHOWN])}"
+            f"{' ...' if len(parts) > _SHOWN else ''}. Correct the cells if they say "
+            "something.",
+            UserWarning,
+            stacklevel=4,
         )
-    except ValueError:  # a month 13
-        return None
 
 
-def _as_dates(column: _Column, name: Any) -> NDArray[np.datetime64]:
-    """A column that had dates in `fit`."""
-    if column.dtype.kind == "M":
-        return column
-    if column.dtype == np.float64 and np.isnan(column).all():
-        return np.full(len(column), "NaT", dtype="datetime64[us]")
-    labels = as_labels(column)
-    dates = _dates_of_text(labels)
-    if dates is None:
-        row = next(
-            i for i, text in enumerate(labels) if text and _dates_of_text(np.array([text], dtype=object)) is None
-        )
-        raise ValueError(
-            f"column {name!r} had dates in fit; got {str(labels[row])!r} in row {row}. Write it as 2026-03-31, or leave it empty "
-            "if it is not known."
-        )
-    return dates
+def _shown_words(words: Counter[Any]) -> str:
+    common = [f"{cut(word)!r} in {counted(n, 'cell')}" for word, n in words.most_common(_SHOWN)]
+    return f"{', '.join(common)}{' ...' if len(words) > _SHOWN else ''}"
 
 
 def _date_numbers(dates: NDArray[np.datetime64], *, with_hour: bool) -> _Floats:
@@ -441,25 +537,10 @@ def _date_numbers(dates: NDArray[np.datetime64], *, with_hour: bool) -> _Floats:
     return np.where(np.isnat(dates)[:, None], np.nan, np.column_stack(parts))
 
 
-def _as_numbers(column: _Column, name: Any) -> _Floats:
-    """A column that had numbers in `fit`."""
-    if column.dtype == np.float64:
-        return column
-    numbers = np.full(len(column), np.nan)
-    for row, text in enumerate(as_labels(column).tolist()):
-        try:
-            numbers[row] = float(text or "nan")
-        except ValueError:
-            raise ValueError(
-                f"column {name!r} had numbers in fit; got {text!r} in row {row}. Convert it to numbers, NaN where unknown."
-            ) from None
-    return numbers
-
-
 def as_labels(column: _Column) -> NDArray[np.object_]:
     """A column as text, "" where missing; a batch of a column of categories may hold numbers only."""
     if column.dtype.kind == "M":
         return np.where(np.isnat(column), "", column.astype(str)).astype(object)
     if column.dtype != np.float64:
-        return column
+        return objects(str(_whole(cell)) for cell in column)
     return np.array(["" if np.isnan(v) else str(_whole(v)) for v in column.tolist()], dtype=object)

@@ -14,6 +14,8 @@ from lacunar.comparison.cells import UserError, counted, cut, listed, pandas_mod
 from lacunar.comparison.learners import ALSO, Learner, learner_named
 from lacunar.comparison.problem import Problem, as_frame, as_text, values_of
 from lacunar.encode import TableEncoder
+from lacunar.observed.cells import Reading
+from lacunar.observed.names import match_names
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,6 +87,11 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
     def predict_interval(self, X: Any, level: float = 0.9) -> NDArray[np.float64]:
         """Intervals (m, 2) that hold the target with this probability, for learners that give some."""
         return np.asarray(self._ask("predict_interval", X, level))
+
+    @property
+    def readings_(self) -> dict[str, Reading | None]:
+        """How the columns of text were written in `fit`, by name: new rows are read in the same way."""
+        return _readings_of(self.encoder_)
 
     @property
     def classes_(self) -> Any:
@@ -168,11 +175,12 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
 def fitted_columns(data: Any, source: str, encoder: TableEncoder) -> tuple[pd.DataFrame, list[str]]:
     """The columns that the encoder was fitted to, in its order, and notes on what is taken as missing."""
     pd = pandas_module()
-    frame, notes = as_frame(data, source)
+    frame, notes, _ = as_frame(data, source, known=_readings_of(encoder))
     wanted = dict(zip(encoder.feature_names_in_, encoder.kinds_, strict=True))
-    if not any(name in frame for name in wanted):
+    absent, _ = match_names(list(frame.columns), list(wanted))  # what fit never saw, as the target, has no note
+    if len(absent) == len(wanted):
         raise UserError(f"{source}: none of the model's columns is there; it wants {listed(wanted, 12)}.")
-    absent = [name for name, kind in wanted.items() if name not in frame and kind != "dropped"]
+    absent = [name for name in absent if wanted[name] != "dropped"]
     if absent:
         notes.append(f"not in the table, taken as missing: {listed(absent)}")
     columns = {}
@@ -187,6 +195,14 @@ def fitted_columns(data: Any, source: str, encoder: TableEncoder) -> tuple[pd.Da
         else:
             columns[name] = _readable(frame[name], kind, notes)
     return pd.DataFrame(columns, columns=[*wanted]), notes
+
+
+def _readings_of(encoder: TableEncoder) -> dict[str, Reading | None]:
+    """By column; None for text that stays text. What was no text in `fit` is not among them: new text of it is read as it looks."""
+    columns = zip(encoder.feature_names_in_, encoder.kinds_, encoder.readings_, strict=True)
+    return {
+        str(name): reading for name, kind, reading in columns if reading is not None or kind in ("category", "dropped")
+    }
 
 
 def _readable(column: pd.Series[Any], kind: str, notes: list[str]) -> Any:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from lacunar.comparison.cells import UserError, counted, cut, listed, pandas_mod
 from lacunar.comparison.reading import INDEX, Table, of_arrays, read_table
 from lacunar.datasets import load_digit_quadrants
 from lacunar.encode import TableEncoder
+from lacunar.observed.cells import Reading
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -125,6 +126,8 @@ def load_problem(
         X = np.asarray(encoder.fit(frame).transform(frame))  # also where `set_config` asks for frames
     except ValueError as error:
         raise UserError(f"{table.source}: {error}") from None
+    # The cells were read before the encoder saw them: new rows are to be read in that way.
+    encoder.readings_ = [table.readings.get(name) for name in frame.columns]
     notes += _about(frame, encoder)
     notes += [f"Warning: {text}" for text in [*_rare(y, task), *leaks(frame, y, name, task)]]
     return Problem(table.source, name, task, frame, X, y, encoder, notes)
@@ -140,14 +143,18 @@ def _table_of(data: Any, how: dict[str, Any]) -> Table:
         return read_table(str(data), **how)
     if not hasattr(data, "columns"):
         return of_arrays(np.asarray(data), None, [], "the table")
-    frame, notes = as_frame(data, "the table", how.get("dates"), how.get("decimal"))
-    return Table(frame, "the table", None, notes)
+    frame, notes, readings = as_frame(data, "the table", how.get("dates"), how.get("decimal"))
+    return Table(frame, "the table", None, notes, readings=readings)
 
 
 def as_frame(
-    data: Any, source: str, dates: str | None = None, decimal: str | None = None
-) -> tuple[pd.DataFrame, list[str]]:
-    """A frame of pandas from one of any library, its cells read, and notes on them. Raises UserError."""
+    data: Any,
+    source: str,
+    dates: str | None = None,
+    decimal: str | None = None,
+    known: Mapping[str, Reading | None] | None = None,
+) -> tuple[pd.DataFrame, list[str], dict[str, Reading]]:
+    """A frame of pandas from one of any library, its cells read, notes on them, and how they are written. Raises UserError."""
     pd = pandas_module()
     if not isinstance(data, pd.DataFrame):
         import narwhals.stable.v1 as nw
@@ -158,7 +165,7 @@ def as_frame(
     if data.columns.nunique() < data.shape[1]:
         twice = data.columns[data.columns.duplicated()][0]
         raise UserError(f"{source}: the column name {cut(twice)!r} occurs more than once. Rename one of them.")
-    return read_cells(data.rename(columns=str).reset_index(drop=True), source, dates, decimal)
+    return read_cells(data.rename(columns=str).reset_index(drop=True), source, dates, decimal, known=known)
 
 
 def _with_target(table: Table, values: Any) -> tuple[Table, str]:
@@ -170,7 +177,7 @@ def _with_target(table: Table, values: Any) -> tuple[Table, str]:
         )
     while name in table.frame:
         name += "_"
-    return Table(table.frame.assign(**{name: values}), table.source, name, table.notes), name
+    return replace(table, frame=table.frame.assign(**{name: values}), target=name), name
 
 
 # -- the target ---------------------------------------------------------------------------------------------------------

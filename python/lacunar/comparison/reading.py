@@ -13,7 +13,7 @@ import tempfile
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from itertools import islice
@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from lacunar.comparison.cells import MISSING, UserError, cut, pandas_module, read_cells
 from lacunar.observed import Observed
+from lacunar.observed.cells import Reading
 from lacunar.observed.container import read_npz as arrays_of
 from lacunar.observed.container import replace_file
 
@@ -51,6 +52,7 @@ class How:
     na_values: Sequence[str] = ()
     header: bool | None = None
     dates: str | None = None  # "dmy" or "mdy"
+    readings: Mapping[str, Reading | None] = field(default_factory=dict)  # of columns that a model has learned
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ class Table:
     target: str | None = None
     notes: list[str] = field(default_factory=list)
     typed: bool = False  # whether the format says what is a number
+    readings: dict[str, Reading] = field(default_factory=dict)  # how columns of text are written
 
 
 def read_table(name: str, **how: Any) -> Table:
@@ -89,10 +92,15 @@ def read_table(name: str, **how: Any) -> Table:
     _refuse_twice([str(column) for column in table.frame.columns], shown)
     if not len(table.frame):
         raise UserError(f"{shown}: the table has no rows.")
-    frame, notes = read_cells(
-        table.frame.rename(columns=str), shown, wanted.dates, wanted.decimal, numbers=not table.typed
+    frame, notes, readings = read_cells(
+        table.frame.rename(columns=str),
+        shown,
+        wanted.dates,
+        wanted.decimal,
+        numbers=not table.typed,
+        known=wanted.readings,
     )
-    return Table(frame, shown, table.target, [*table.notes, *notes])
+    return Table(frame, shown, table.target, [*table.notes, *notes], readings=readings)
 
 
 @contextmanager
@@ -165,7 +173,13 @@ def _read_text(path: Path, source: str, how: How) -> Table:
             )
         frame = _parsed(path, cells, False, options, source)
     assert frame is not None
-    if how.decimal is None and how.thousands is None and _has_commas(frame):  # numbers are then told from all columns
+    learned = any(
+        reading and reading.kind == "number" and reading.decimal + reading.thousands != "."
+        for reading in how.readings.values()
+    )
+    if (
+        how.decimal is None and how.thousands is None and (learned or _has_commas(frame))
+    ):  # numbers are then told from all columns
         frame = _parsed(path, [*frame.columns], bool(frame.attrs["header"]), options | {"dtype": str}, source)
     return Table(frame, source, None, notes)
 

@@ -65,6 +65,7 @@ CLASSES: dict[str, tuple[str, str]] = {
 RECORDS: dict[str, tuple[str, str]] = {
     "lacunar.KernelForm": ("lacunar.kernels", "KernelForm"),
     "lacunar.RadialForm": ("lacunar.kernels", "RadialForm"),
+    "lacunar.Reading": ("lacunar.observed.cells", "Reading"),
 }
 
 

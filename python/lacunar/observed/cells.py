@@ -1,0 +1,316 @@
+"""Cells of text to numbers and dates: how a column is written is learned once, and new rows are read in the same way.
+
+Decimal commas, thousands, units and the order of day and month are found out or refused, never taken for identifiers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from lacunar.observed.rules import Items, Rule, Word, check_parts
+
+__all__ = [
+    "MISSING",
+    "OpenReading",
+    "Reading",
+    "TextColumn",
+    "counted",
+    "cut",
+    "learn_readings",
+    "listed",
+    "plain_date",
+    "tidied",
+]
+
+MISSING = frozenset({"", "na", "nan", "n/a", "#n/a", "null", "none", "?", "."})  # in any case
+# Decimal mark, and what separates thousands.
+_MARKS = [(".", ""), (",", ""), (".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'")]
+_BLANKS = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "\u2019": "'", "\u2212": "-"})
+_WORDS = 5  # different words that a column of numbers or dates may hold, and are missing then
+_LEVELS = 10  # different numbers at least, for it
+_MOSTLY = 0.8  # share of the cells that must be numbers or dates for it
+_UNIT = re.compile(
+    r"(?P<prefix>[$€£¥]?)\s*(?P<number>[-+]?(?:\d|[.,]\d)[\d.,' ]*(?:[eE][-+]?\d+)?)\s*(?P<unit>%|[€$£¥]|(?<=\s)[A-Za-zµ°/]{1,8})?"
+)
+_FORMS = {
+    "dmy": ("%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y", "%d.%m.%y", "%d/%m/%y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%d-%b-%y"),
+    "mdy": ("%m/%d/%Y", "%m-%d-%Y", "%m/%d/%y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y"),
+    "ymd": ("%Y/%m/%d", "%Y.%m.%d", "%Y-%m-%d"),
+}
+_TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
+_ORDERS = {order: [form + time for form in forms for time in _TIMES] for order, forms in _FORMS.items()}
+_DATE = re.compile(r"\d{1,4}[./ -](\d{1,2}|[A-Za-z]{3,9})[./ ,-]+\d{1,4}.*|[A-Za-z]{3,9} \d{1,2},? \d{4}.*")
+_ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?")
+_SHOWN = 40  # characters of a cell or name in a message
+_LONGEST = 400  # digits, beyond which a whole number is infinite as a float
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+# -- words of messages ------------------------------------------------------------------------------------------------------
+
+
+def cut(text: object, most: int = _SHOWN) -> str:
+    """Text short enough for a message."""
+    shown = str(text)
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def listed(names: Iterable[object], most: int = 10) -> str:
+    """Names with commas, the first few of many."""
+    cuts = [cut(name) for name in names]
+    return ", ".join(cuts[:most]) + (f" and {len(cuts) - most} more" if len(cuts) > most else "")
+
+
+def counted(n: int, what: str) -> str:
+    """ "1 fit", "2 fits"."""
+    return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
+
+
+# -- how a column is written ------------------------------------------------------------------------------------------------
+
+
+def tidied(cell: Any) -> Any:
+    """Text without blanks around it, None where it says that it is missing; what is no text stays."""
+    if not isinstance(cell, str):
+        return cell
+    text = cell.strip()
+    return None if text.lower() in MISSING else text
+
+
+def plain_date(value: date) -> date:
+    """A date or a time without an offset: times with one are taken to UTC."""
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC).replace(tzinfo=None)
+    return value
+
+
+def _shape(decimal: str, thousands: str) -> re.Pattern[str]:
+    """Numbers written with these marks."""
+    end = rf"(?:{re.escape(decimal)}\d+)?(?:[eE][-+]?\d+)?"
+    plain = rf"\d*{re.escape(decimal)}\d+(?:[eE][-+]?\d+)?|\d+{re.escape(decimal)}?(?:[eE][-+]?\d+)?"
+    if not thousands:
+        return re.compile(rf"[-+]?(?:{plain})", re.ASCII)
+    return re.compile(rf"[-+]?(?:[1-9]\d{{0,2}}(?:{re.escape(thousands)}\d{{3}})+{end}|{plain})", re.ASCII)
+
+
+_SHAPES = {marks: _shape(*marks) for marks in _MARKS}
+_TEXTS = Word()
+_READING_PARTS: dict[str, Rule] = {
+    "kind": Word(("number", "date")),
+    "decimal": Word((".", ",")),
+    "thousands": _TEXTS,
+    "prefix": _TEXTS,
+    "unit": _TEXTS,
+    "order": Word(tuple(_FORMS)),
+    "words": Items(_TEXTS),
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the text of a column says numbers, or dates.
+
+    A number has a decimal mark, what separates thousands, and a sign of money before it or a unit behind it, which are left out; a
+    date has its day, month and year in an order. `words` are those of the column that say neither, and are missing.
+    """
+
+    kind: Literal["number", "date"] = "number"
+    decimal: str = "."
+    thousands: str = ""
+    prefix: str = ""
+    unit: str = ""
+    order: str = "ymd"
+    words: tuple[str, ...] = ()
+
+    def number_text(self, cell: str) -> str | None:
+        """The number of a cell as programs write it, None where there is none. A number may lack the unit, and has no other."""
+        match = _UNIT.fullmatch(cell.translate(_BLANKS))
+        if match is None or (match["prefix"], match["unit"] or "") not in ((self.prefix, self.unit), ("", "")):
+            return None
+        text = match["number"].strip()
+        if not _SHAPES[self.decimal, self.thousands].fullmatch(text):
+            return None
+        text = (text.replace(self.thousands, "") if self.thousands else text).replace(self.decimal, ".")
+        return text if len(text) < _LONGEST else str(float(text))
+
+    def numbers(self, cells: Iterable[str]) -> dict[str, float]:
+        """The numbers of those cells that say one, by cell."""
+        texts = ((cell, self.number_text(cell)) for cell in cells)
+        return {cell: float(text) for cell, text in texts if text is not None}
+
+    def dates(self, cells: Iterable[str]) -> dict[str, datetime]:
+        """The dates of those cells that say one, by cell; without offset, in UTC."""
+        return dict(_dates(cells, self.order))
+
+    def _check_loaded(self) -> None:
+        """Refuse a record of a model file that is no reading."""
+        check_parts(vars(self), _READING_PARTS, "a reading of text", {})
+        if (self.decimal, self.thousands) not in _SHAPES:
+            raise ValueError(
+                f"a reading of text has decimal {self.decimal!r} with thousands {cut(self.thousands)!r}. Fit again"
+            )
+
+
+class OpenReading(ValueError):
+    """The text of a column can be read in two ways; `wish` is the option that settles it, "decimal" or "dates"."""
+
+    def __init__(self, sentence: str, wish: str) -> None:
+        super().__init__(sentence)
+        self.wish = wish
+
+
+class TextColumn(NamedTuple):
+    """What a column with text holds: tidied cells of text by how often they come, and numbers beside them."""
+
+    name: Any
+    texts: Counter[str]
+    n_numbers: int = 0  # cells that are numbers already
+    n_different: int = 0  # different ones of them
+    is_category: bool = False  # by its type: its text is no number
+
+    @property
+    def n_cells(self) -> int:
+        return self.texts.total() + self.n_numbers
+
+
+def learn_readings(
+    columns: Mapping[_Key, TextColumn], decimal: str | None = None, dates: str | None = None, *, numbers: bool = True
+) -> dict[_Key, Reading]:
+    """How those columns are written whose text says numbers or dates; a column that leaves its decimal mark open follows those that do not.
+
+    `decimal` and `dates` ("dmy", "mdy") say what cells leave open, else OpenReading; without `numbers` text of digits stays text.
+    """
+    readings = _number_readings(columns, decimal) if numbers else {}
+    for key, column in columns.items():
+        reading = None if key in readings else _date_reading(column, dates)
+        if reading is not None:
+            readings[key] = reading
+    return readings
+
+
+# -- numbers ----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Numbers:
+    """Cells of one column that look like numbers, and the marks that all of them allow."""
+
+    column: TextColumn
+    cells: dict[str, re.Match[str]] = field(init=False)
+    words: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        matches = {cell: _UNIT.fullmatch(cell.translate(_BLANKS)) for cell in self.column.texts}
+        self.cells = {cell: match for cell, match in matches.items() if match}
+        self.words = [cell for cell, match in matches.items() if not match]
+        texts = [match["number"].strip() for match in self.cells.values()]
+        self.marks = [marks for marks in _MARKS if all(_SHAPES[marks].fullmatch(text) for text in texts)]
+        self.decimals = {decimal for decimal, _ in self.marks}
+        self.plain = all(re.fullmatch(r"[-+]?[0-9]+", text) for text in texts)
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether the column says numbers: all of it, or most of many different ones."""
+        n_cells = self.column.n_numbers + sum(self.column.texts[cell] for cell in self.cells)
+        many = len(self.cells) + self.column.n_different > _LEVELS  # "0", "1", "2", "3+" are categories
+        units = {(match["prefix"], match["unit"] or "") for match in self.cells.values()}
+        mostly = 0 < n_cells >= _MOSTLY * self.column.n_cells and len(self.words) <= (_WORDS if many else 0)
+        return bool(self.column.texts) and mostly and len(units) <= 1 and bool(self.marks)
+
+    def reading(self, marks: tuple[str, str]) -> Reading:
+        unit = next(((match["prefix"], match["unit"] or "") for match in self.cells.values()), ("", ""))
+        return Reading("number", *marks, *unit, words=tuple(self.words))
+
+
+def _number_readings(columns: Mapping[_Key, TextColumn], decimal: str | None) -> dict[_Key, Reading]:
+    candidates = {key: _Numbers(column) for key, column in columns.items() if not column.is_category}
+    candidates = {key: numbers for key, numbers in candidates.items() if numbers.are_numbers}
+    clear = {decimal} if decimal else {next(iter(c.decimals)) for c in candidates.values() if len(c.decimals) == 1}
+    return {key: numbers.reading(_marks(numbers, clear)) for key, numbers in candidates.items()}
+
+
+def _marks(numbers: _Numbers, clear: set[str]) -> tuple[str, str]:
+    """The marks of a column, where columns that leave nothing open have the decimal marks `clear`."""
+    marks = [m for m in numbers.marks if m[0] in clear] if len(clear) == 1 else numbers.marks
+    if not numbers.plain and len({decimal for decimal, _ in marks}) > 1:
+        example = next((cell for cell in numbers.cells if "," in cell), None)
+        if example is not None:
+            raise OpenReading(
+                f"column {cut(numbers.column.name)!r} holds {cut(example)!r}, where the comma may be a decimal mark or separate thousands",
+                "decimal",
+            )
+        marks = [m for m in marks if m[0] == "."]  # 1.234 is as programs write it
+    return (marks or numbers.marks)[0]
+
+
+# -- dates ------------------------------------------------------------------------------------------------------------------
+
+
+def _date_reading(column: TextColumn, wish: str | None) -> Reading | None:
+    """The order of a column of dates; None where it holds none."""
+    cells = [cell for cell in column.texts if _DATE.fullmatch(cell)]
+    words = [cell for cell in column.texts if not _DATE.fullmatch(cell)]
+    n_dates = sum(column.texts[cell] for cell in cells)
+    if not cells or len(words) > _WORDS or n_dates < _MOSTLY * column.n_cells:
+        return None
+    readable = {order: values for order in _FORMS if (values := _all_dates(cells, order)) is not None}
+    if not readable:
+        return None
+    order = wish if wish in readable else next(iter(readable))
+    if wish not in readable and {"dmy", "mdy"} <= readable.keys():
+        _refuse_open_order(readable, column.name)
+    return Reading("date", order=order, words=tuple(words))
+
+
+def _refuse_open_order(readable: Mapping[str, Mapping[str, datetime]], name: Any) -> None:
+    pairs = ((readable["dmy"][cell], readable["mdy"][cell]) for cell in readable["dmy"])
+    differ = next((pair for pair in pairs if pair[0] != pair[1]), None)
+    if differ is not None:
+        one, two = (day.strftime("%Y-%m-%d") for day in differ)
+        raise OpenReading(f"a date of column {cut(name)!r} may be {one} or {two}", "dates")
+
+
+def _all_dates(cells: list[str], order: str) -> dict[str, datetime] | None:
+    """The dates of cells all of which say one in this order; else None, at the first that does not."""
+    values = dict(_dates(cells, order, stop=True))
+    return values if len(values) == len(cells) else None
+
+
+def _dates(cells: Iterable[str], order: str, *, stop: bool = False) -> Iterable[tuple[str, datetime]]:
+    """Cells that say a date, and which; with `stop` those before the first that says none."""
+    forms = list(_ORDERS[order])
+    for cell in cells:
+        value = (_iso_date(cell) if order == "ymd" else None) or _date_in(cell, forms)
+        if value is not None:
+            yield cell, value
+        elif stop:
+            return
+
+
+def _date_in(cell: str, forms: list[str]) -> datetime | None:
+    """The date of a cell in the first form that reads it, which moves to the front: it reads the next cell, too."""
+    for k, form in enumerate(forms):
+        try:
+            value = datetime.strptime(cell, form)
+        except ValueError:
+            continue
+        forms.insert(0, forms.pop(k))
+        return value
+    return None
+
+
+def _iso_date(cell: str) -> datetime | None:
+    if not _ISO.fullmatch(cell):
+        return None
+    try:
+        value = plain_date(datetime.fromisoformat(cell))
+    except (ValueError, OverflowError):  # a month 13, or the year 0 in UTC
+        return None
+    assert isinstance(value, datetime)
+    return value

@@ -1,0 +1,285 @@
+"""Text that says numbers and dates: the encoder, the learner and the shell read it alike, and new rows as fit did."""
+
+import csv
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from lacunar import LacunarClassifier, LacunarRegressor
+from lacunar.cli import main
+from lacunar.comparison import TableModel, load_problem
+from lacunar.comparison.cells import read_cells
+from lacunar.encode import TableEncoder
+from lacunar.karma import KarmaClassifier
+from lacunar.observed.cells import MISSING, Reading
+from lacunar.persistence import load_model, save_model
+
+NAN = np.nan
+MANY = [str(k) for k in range(20)]
+COLUMNS = {
+    "few digits": ["0", "1", "2", "1"],
+    "digits": MANY,
+    "a word among many": [*MANY, "<5"],
+    "a word among few": ["0", "1", "2", "3+"],
+    "a question mark": [*MANY, "?"],
+    "decimal commas": ["1,5", "2,25", None, "-3,0"],
+    "thousands": ["1.234,5", "12", "7.000"],
+    "blanks": ["1 234", "5\u00a0678"],
+    "units": ["5 kg", "7 kg", "12.5 kg"],
+    "money": ["$5", "$1,200.50"],
+    "per cent": ["5%", "12.5 %"],
+    "two units": ["5 kg", "7 lb"],
+    "points": ["1.234", "2.345"],
+    "German days": ["31.03.2026", "01.02.2026"],
+    "American days": ["03/31/2026", "01/02/2026"],
+    "days of several kinds": ["31.03.2026", "1 Feb 2026 12:30"],
+    "days": ["2026-03-31", "2026-02-01", "n/a"],
+    "times": ["2026-03-31T12:30:00+02:00", "2026-02-01 08:00"],
+    "a day and a word": ["2026-03-31"] * 9 + ["soon"],
+    "month 13": ["2026-13-31", "2026-01-01"],
+    "words": ["red", " green", "none", "NA", "", "."],
+    "numbers and a word": [*range(12), "<5"],
+    "a few numbers and a word": ["attic", 2.0, 1.5],
+    "numbers and missing words": [1.0, "NA", 2.5, "-", "n/a"][:3],
+    "fractions": [".5", "0.25", "1"],
+}
+
+
+def read_by(door, frame):
+    """The only column: what it holds, as text."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        if door == "encoder":
+            encoder = TableEncoder(categories="ordinal").fit(frame)
+            return encoder.kinds_[0], encoder.transform(frame)
+        read = read_cells(frame.rename(columns=str), "t")[0]
+        encoder = TableEncoder(categories="ordinal").fit(read)
+        return encoder.kinds_[0], encoder.transform(read)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_the_encoder_and_the_shell_read_alike(name):
+    frame = pd.DataFrame({"c": COLUMNS[name]}, dtype=object)
+    (kind, values), (expected_kind, expected) = read_by("encoder", frame), read_by("shell", frame)
+    assert kind == expected_kind
+    np.testing.assert_array_equal(values, expected)
+
+
+KINDS = {
+    "few digits": "number", "digits": "number", "a word among many": "number", "a word among few": "category", "a question mark": "number",
+    "decimal commas": "number", "thousands": "number", "blanks": "number", "units": "number", "money": "number", "per cent": "number",
+    "two units": "category", "points": "number", "German days": "date", "American days": "date", "days of several kinds": "datetime",
+    "days": "date", "times": "datetime", "a day and a word": "date", "month 13": "category", "words": "category",
+    "numbers and a word": "number", "a few numbers and a word": "category", "numbers and missing words": "number", "fractions": "number",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize(
+    "make", [lambda f: f, lambda f: f["c"].to_numpy(dtype=object)[:, None]], ids=["frame", "array"]
+)
+@pytest.mark.filterwarnings("ignore:text in columns")
+def test_what_a_column_is(name, make):
+    assert TableEncoder().fit(make(pd.DataFrame({"c": COLUMNS[name]}, dtype=object))).kinds_ == [KINDS[name]]
+
+
+def numbers(texts, **options):
+    return TableEncoder(**options).fit_transform(pd.DataFrame({"c": texts}))[:, 0].tolist()
+
+
+def test_numbers_are_what_is_written():
+    assert numbers(["1.234,5", "12", "7.000"]) == [1234.5, 12, 7000]
+    assert numbers(["1\u00a0234", "-5 678"]) == [1234, -5678]
+    assert numbers(["€5", "€1,200.50"]) == [5, 1200.5]
+    assert numbers(["5%", "12.5 %"]) == [5, 12.5]
+    assert numbers([".5", "1e-3"]) == [0.5, 1e-3]
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, lambda table: pl.DataFrame(table).to_arrow()])
+def test_declared_categories_stay_categories(kind):
+    texts = (
+        pd.Categorical(["1", "2", "3", "1"])
+        if kind is pd.DataFrame
+        else pl.Series(["1", "2", "3", "1"], dtype=pl.Categorical)
+    )
+    encoder = TableEncoder().fit(kind({"c": texts, "n": [1, 2, 3, 4]}))
+    assert encoder.kinds_ == ["category", "number"]
+    assert encoder.categories_[0].tolist() == ["1", "2", "3"]
+
+
+def said(call):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return [str(each.message) for each in caught if issubclass(each.category, UserWarning)]
+
+
+def test_one_warning_names_column_word_and_count():
+    frame = pd.DataFrame({"lead": [*MANY, "<5", "<5"], "when": ["2026-03-31"] * 21 + ["soon"], "ok": range(22)})
+    encoder = TableEncoder()
+    assert said(lambda: encoder.fit(frame)) == [
+        "text in columns of numbers or dates is taken as missing where it says none: '<5' in 2 cells of column 'lead'; 'soon' in 1 cell "
+        "of column 'when'. Correct the cells if they say something."
+    ]
+    assert said(lambda: encoder.transform(frame)) == []  # it was said
+    (warning,) = said(lambda: encoder.transform(frame.replace("<5", ">100")))
+    assert "'>100' in 2 cells of column 'lead'" in warning
+    assert np.isnan(encoder.transform(frame)[20:, 0]).all()
+
+
+@pytest.mark.parametrize("word", sorted(MISSING))
+def test_missing_words_are_the_same_everywhere(word):
+    frame = pd.DataFrame({"c": ["red", "green", word.upper(), f" {word} "], "n": ["1.5", "2", word, word.title()]})
+    assert not said(lambda: TableEncoder().fit(frame))
+    made = TableEncoder(categories="ordinal").fit_transform(frame)
+    np.testing.assert_array_equal(made, [[1, 1.5], [0, 2], [NAN, NAN], [NAN, NAN]])
+    assert read_cells(frame, "t")[0].isna().sum().tolist() == [2, 2]
+
+
+# -- new rows ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fitted", "new", "expected"),
+    [
+        (["1.234,5", "12"], ["7.000", "1,5", 3], [7000, 1.5, 3]),
+        (["1,234.5", "12"], ["7,000", "1.5", 3], [7000, 1.5, 3]),
+        (["1,5", "12"], ["1,234", "2"], [1.234, 2]),
+        (["5 kg", "7 kg"], ["1.5 kg", "2"], [1.5, 2]),
+        ([1.5, 2.0], ["1.234", "2"], [1.234, 2]),
+        ([["31.01.2026"], ["01.02.2026"]], ["03.02.2026"], [20487]),
+        (["31/01/2026", "01/02/2026"], ["03/02/2026"], [20487]),
+        (["01/31/2026", "01/02/2026"], ["02/03/2026"], [20487]),
+    ],
+)
+def test_new_rows_are_read_as_in_fit(fitted, new, expected, tmp_path):
+    """One row alone would leave it open."""
+    encoder = TableEncoder().fit(pd.DataFrame({"c": np.ravel(np.array(fitted, dtype=object)), "n": range(len(fitted))}))
+    save_model(encoder, tmp_path / "encoder")
+    for model in (encoder, load_model(tmp_path / "encoder")):
+        made = model.transform(pd.DataFrame({"c": pd.Series(new, dtype=object), "n": range(len(new))}))
+        assert made[:, 0].tolist() == expected
+        for row, value in zip(new, expected, strict=True):
+            assert model.transform(pd.DataFrame({"c": pd.Series([row], dtype=object), "n": [0]}))[0, 0] == value
+
+
+@pytest.mark.parametrize(
+    ("fitted", "new"), [(["1.5", "2.5"], "1,5"), (["1,5", "2,5"], "1.5"), (["5 kg", "7 kg"], "5 lb")]
+)
+def test_what_is_written_otherwise_is_missing_and_said(fitted, new):
+    encoder = TableEncoder().fit(pd.DataFrame({"c": fitted}))
+    with pytest.warns(UserWarning, match=f"'{new}' in 1 cell of column 'c'"):
+        assert np.isnan(encoder.transform(pd.DataFrame({"c": [new]}))).all()
+
+
+@pytest.mark.parametrize(
+    ("texts", "match", "options"),
+    [
+        (["1,234", "5,678"], r"column 'c' holds '1,234'.*comma.*TableEncoder\(decimal=','\)", {"decimal": ","}),
+        (
+            ["01/02/2026", "03/04/2026"],
+            r"date of column 'c' may be 2026-02-01 or 2026-01-02.*dates='dmy'",
+            {"dates": "dmy"},
+        ),
+    ],
+)
+def test_what_reads_in_two_ways_is_refused(texts, match, options):
+    frame = pd.DataFrame({"c": texts * 10, "n": np.arange(20.0)})
+    with pytest.raises(ValueError, match=match):
+        TableEncoder().fit(frame)
+    with pytest.raises(ValueError, match=match):
+        LacunarRegressor(members=["gaussian"]).fit(frame, np.arange(20.0))
+    made = TableEncoder(**options).fit(frame).transform(frame.head(1))
+    assert made[0, 0] == (1.234 if "decimal" in options else 20485)
+    clear = frame.assign(other=["1,5", "2,25"] * 10)  # which says what the mark is
+    if "decimal" in options:
+        assert TableEncoder().fit(clear).transform(clear)[0, 0] == 1.234
+
+
+def test_a_reading_of_a_file_is_checked(tmp_path):
+    for wrong in (
+        Reading(kind="word"),
+        Reading(decimal=";"),
+        Reading(thousands="x"),
+        Reading(order="ydm"),
+        Reading(words=(1,)),
+    ):
+        encoder = TableEncoder().fit(pd.DataFrame({"c": ["1,5", "2"]}))
+        encoder.readings_ = [wrong]
+        save_model(encoder, tmp_path / "m")
+        with pytest.raises(ValueError, match="a reading of text"):
+            load_model(tmp_path / "m")
+    encoder.readings_ = [Reading("date")]
+    save_model(encoder, tmp_path / "m")
+    with pytest.raises(ValueError, match="kinds_ and readings_"):
+        load_model(tmp_path / "m")
+
+
+# -- the learner and the shell ----------------------------------------------------------------------------------------------
+
+
+def table(n=300, seed=0):
+    rng = np.random.default_rng(seed)
+    number = rng.permutation(n)
+    return number, np.where(number + 20 * rng.normal(size=n) > n / 2, "up", "down"), rng.normal(size=n)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda f: f, pl.from_pandas, lambda f: pl.from_pandas(f).to_arrow(), lambda f: f.to_numpy(dtype=object)]
+)
+def test_the_learner_does_not_drop_numbers_that_are_text(make):
+    number, y, other = table()
+    model = LacunarClassifier(members=["gaussian", "logistic"])
+    as_numbers = pd.DataFrame({"a": number.astype(float), "b": other})
+    expected = model.fit(make(as_numbers), y).predict(make(as_numbers))
+    as_text = as_numbers.assign(a=[str(k) for k in number])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert (model.fit(make(as_text), y).predict(make(as_text)) == expected).all()
+    with_words = as_text.assign(a=as_text["a"].where(number != 7, "<5").where(number != 8, "?"))
+    (warning,) = said(lambda: model.fit(make(with_words), y))
+    assert "'<5' in 1 cell of column" in warning
+    assert model.views_.encoder_.kinds_ == ["number", "number"]
+
+
+def test_the_learner_and_compare_see_the_same():
+    number, y, other = table(120)
+    frame = pd.DataFrame({"a": [f"{k},5" for k in number], "b": other, "y": y})
+    problem = load_problem(frame, "y")
+    np.testing.assert_array_equal(problem.X, TableEncoder().fit_transform(frame[["a", "b"]]))
+    model = TableModel(KarmaClassifier()).fit(problem)
+    alone = pd.DataFrame({"a": ["1,5"], "b": [0.5]})
+    assert model.predict(alone)[0] == KarmaClassifier().fit(problem.X, problem.y).predict([[1.5, 0.5]])[0]
+
+
+def test_the_shell_reads_new_rows_as_fit_did(tmp_path):
+    """7.000 in a file of its own is seven; a model of a German table knows better."""
+    number, y, _ = table(120)
+    lines = [
+        f"{k // 10}.{k % 10}00,5;{day % 28 + 1:02}/03/2026;{label}"
+        for day, (k, label) in enumerate(zip(10 + number, y, strict=True))
+    ]
+    (tmp_path / "t.csv").write_text("a;day;y\n" + "\n".join(lines))
+    (tmp_path / "new.csv").write_text("a;day\n7.000;02/03/2026\n")
+    model, out = str(tmp_path / "m.lacunar"), str(tmp_path / "p.csv")
+    assert main(["fit", str(tmp_path / "t.csv"), "--output", model, "--learner", "karma-2", "--quiet"]) == 0
+    loaded = load_model(model)
+    assert loaded.readings_["a"] == Reading(decimal=",", thousands=".")
+    assert loaded.readings_["day"].order == "dmy"
+    rows = []
+    original = TableEncoder.transform
+
+    def seen(self, X):
+        rows.append(X)
+        return original(self, X)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TableEncoder, "transform", seen)
+        assert main(["predict", model, str(tmp_path / "new.csv"), "--output", out, "--quiet"]) == 0
+    assert rows[-1]["a"].tolist() == [7000]
+    assert rows[-1]["day"].tolist() == [pd.Timestamp("2026-03-02")]
+    with open(out, newline="") as file:
+        assert len(list(csv.reader(file))) == 2
