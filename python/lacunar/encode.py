@@ -20,6 +20,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 from lacunar._snapshot import all_or_nothing
 from lacunar.observed.cells import OpenReading, Reading, TextColumn, counted, cut, learn_readings, plain_date, tidied
 from lacunar.observed.door import is_missing
+from lacunar.observed.names import columns_by_name
 from lacunar.observed.rules import Array, Instance, Items, Optional, Rule, Word
 
 __all__ = ["TableEncoder"]
@@ -275,6 +276,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _columns(self, X: Any, *, reset: bool) -> list[_Cells]:
         """Every column of a table, by name where both X and that of `fit` have names."""
         if nw.dependencies.is_into_dataframe(X):
+            X = columns_by_name(self, X, reset=reset)
             validate_data(self, X, reset=reset, skip_check_array=True)
             frame = nw.from_native(X, eager_only=True)
             if 0 in frame.shape:

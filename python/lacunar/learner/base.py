@@ -30,6 +30,7 @@ from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
 from lacunar.observed.contract import refuse_sparse_format
 from lacunar.observed.door import TakesMissing, check_prices
+from lacunar.observed.names import columns_by_name
 from lacunar.observed.rules import Array, Instance, Number, Optional, Rule
 
 _Floats = NDArray[np.float64]
@@ -188,7 +189,7 @@ class LacunarBase(TakesMissing):
 
     def _in_batches(self, X: Any, answer: Callable[[View], _Floats]) -> _Floats:
         """What `answer` says of all rows, a batch at a time."""
-        table = Table.of(X)
+        table = Table.of(columns_by_name(self, X, reset=False))  # once: it may warn
         if table.n <= BATCH:
             return answer(self._view(table.X))
         batches = (np.arange(first, min(first + BATCH, table.n)) for first in range(0, table.n, BATCH))

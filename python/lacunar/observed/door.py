@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 from lacunar.observed.contract import FLOATS, check_sparse_missing, check_stored, refuse_sparse_format
 from lacunar.observed.contract import SparseMissing as SparseMissing
 from lacunar.observed.contract import float_dtype as float_dtype
+from lacunar.observed.names import columns_by_name
 from lacunar.observed.stored import ObservedFile
 from lacunar.observed.table import Observed
 
@@ -150,6 +151,7 @@ def read_X(
     if isinstance(X, Observed):
         _check_width(estimator, X, reset)
         return X
+    X = columns_by_name(estimator, X, reset=reset)
     if sp.issparse(X):
         refuse_sparse_format(X)
         check_stored(X)
