@@ -86,13 +86,15 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
     Raises
     ------
     ValueError
-        Infinite numbers, no known label, members that are none of these, weights that are negative or all zero.
+        Infinite numbers, no known label, members that are none of these, weights that are negative or all zero, text that reads in two
+        ways, a frame without any column of `fit` or with two of one name.
 
     Warns
     -----
     UserWarning
-        A member fails and is left out; a class is never predicted; far more is missing at prediction than in training; a column of free text
-        is left out.
+        A member fails and is left out, or one that was named has nothing to learn from; a class is never predicted; far more is missing at
+        prediction than in training; a column of free text is left out; words in a column of numbers or dates are missing; a frame lacks
+        columns, or has others.
 
     See Also
     --------
