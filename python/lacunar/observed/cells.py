@@ -14,19 +14,6 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from lacunar.observed.rules import Items, Rule, Word, check_parts
 
-__all__ = [
-    "MISSING",
-    "OpenReading",
-    "Reading",
-    "TextColumn",
-    "counted",
-    "cut",
-    "learn_readings",
-    "listed",
-    "plain_date",
-    "tidied",
-]
-
 MISSING = frozenset({"", "na", "nan", "n/a", "#n/a", "null", "none", "?", "."})  # in any case
 # Decimal mark, and what separates thousands.
 _MARKS = [(".", ""), (",", ""), (".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'")]

@@ -14,8 +14,6 @@ import narwhals.stable.v1 as nw
 
 from lacunar.observed.cells import cut, listed
 
-__all__ = ["columns_by_name", "match_names"]
-
 _MOST = 20  # names in a message
 
 
