@@ -404,23 +404,6 @@ class Slow(DummyClassifier):
         return super().fit(X, y)
 
 
-class SlowAndGood(KarmaClassifier):
-    def fit(self, X, y):
-        time.sleep(0.3)
-        return super().fit(X, y)
-
-
-def test_a_good_learner_is_not_cut_for_being_slow():
-    problem = load_problem(FRAME)
-    learners = [
-        Learner(kind.__name__, False, "", lambda seed, kind=kind: kind())
-        for kind in (DummyClassifier, Slow, SlowAndGood)
-    ]
-    comparison = evaluate(problem, learners, folds=5, repeats=1, time_limit=1.5)
-    assert comparison.scores()[0].learner.name == "SlowAndGood"
-    assert comparison.stopped or len(comparison.split_scores(2)) == 5
-
-
 def test_a_cut_learner_that_was_ahead_is_named(capsys):
     problem = load_problem(FRAME)
     learners = [

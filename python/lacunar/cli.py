@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from lacunar import __version__, show_config
@@ -37,10 +38,10 @@ def parser() -> argparse.ArgumentParser:
         type=_seconds,
         default=120.0,
         metavar="SECONDS",
-        help="for all; 0 is none; default: 120. The table says what was cut",
+        help="for all, reading included; 0 is none; default: 120. The table says what was cut",
     )
     compare.add_argument(
-        "--fit-limit", type=_seconds, metavar="SECONDS", help="for one fit; default: a sixth of --time-limit"
+        "--fit-limit", type=_seconds, metavar="SECONDS", help="for one fit; default: what --time-limit leaves"
     )
     compare.add_argument(
         "--n-jobs", type=int, default=1, help="processes, -1 for all (times then suffer from each other)"
@@ -257,6 +258,7 @@ def _say(wanted: argparse.Namespace, *lines: str) -> None:
 def _compare(wanted: argparse.Namespace) -> int:
     from lacunar.comparison import UserError, print_table, run
 
+    started = perf_counter()
     check_writable(wanted.report)
     check_writable(wanted.keep)
     if wanted.n_jobs == 0:
@@ -265,7 +267,7 @@ def _compare(wanted: argparse.Namespace) -> int:
     comparison = run(
         problem, folds=wanted.folds, repeats=wanted.repeats, seed=wanted.seed, n_jobs=wanted.n_jobs, metric=wanted.metric,
         time_limit=wanted.time_limit or None, fit_limit=wanted.fit_limit or None, only=wanted.learner, also=wanted.also, quiet=wanted.quiet,
-        keep_interrupted=True,
+        keep_interrupted=True, started=started,
     )  # fmt: skip
     print_table(comparison)
     sys.stdout.flush()

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
-from time import perf_counter, process_time
+from time import perf_counter, process_time, time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,10 +22,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from lacunar.comparison.cells import UserError, counted, cut, pandas_module, visible
+from lacunar._threads import thread_count
+from lacunar.comparison.cells import UserError, counted, cut, listed, pandas_module, visible
 from lacunar.comparison.learners import Learner
 from lacunar.comparison.model import TableModel
 from lacunar.comparison.problem import Problem
+from lacunar.comparison.schedule import NO_LIMITS, Job, Limits, Schedule
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,8 +35,8 @@ if TYPE_CHECKING:
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 Chances = NDArray[np.floating[Any]]  # (rows, classes)
 SIGNIFICANCE = 0.05
+_HURRIED = 0.8  # share of the seconds it was told to keep that a learner in a hurry uses
 FEW_SPLITS = 5  # below which intervals say little
-_FIT_SHARE = 1 / 6  # of the whole time limit that one fit may take
 
 
 @dataclass(frozen=True)
@@ -184,7 +186,9 @@ class Comparison:
     best_model_ : TableModel
         The best learner fitted to all rows, on first use. Its `predict` takes frames.
     warnings : list of str
-        What an analyst would look at before believing the table.
+        What an analyst would look at in the data before believing the table.
+    caveats : list of str
+        What was shortened, left out or not reached, and why.
     """
 
     problem: Problem
@@ -200,6 +204,7 @@ class Comparison:
     interrupted: bool = False
     time_limit: float | None = None
     cuts: dict[int, str] = field(default_factory=dict)  # learners that were left out for the sake of time, and why
+    own_limits: dict[int, float] = field(default_factory=dict)  # seconds a fit, told to learners
     stopped: bool = False  # by the time limit, before all splits were done
 
     def split_scores(self, k: int, metric: Metric | None = None) -> dict[int, float]:
@@ -301,6 +306,81 @@ class Comparison:
         return [note.removeprefix("Warning: ") for note in self.problem.notes if note.startswith("Warning: ")]
 
     @property
+    def caveats(self) -> list[str]:
+        """What was shortened, left out or not reached, and why: what a reader must know before believing the table."""
+        scores = self.scores()
+        lines = [*self._ended_early(scores), *self._left_out(), *self._hurried()]
+        lines += [
+            f"{s.learner.name} did not converge in {counted(s.unconverged, 'fit')}." for s in scores if s.unconverged
+        ]
+        if self.problem.task == "classification":
+            if not self.stratified:
+                lines.append("The rarest class has fewer rows than there are folds, so the folds are not stratified.")
+            lines += self._never_predicted(scores)
+        return lines
+
+    def _ended_early(self, scores: list[Score]) -> list[str]:
+        done, total = max((s.splits for s in scores if not s.cut), default=0), len(self.splits)
+        if self.interrupted:
+            return [f"Interrupted: scores are from the {done} of {total} splits that all learners finished."]
+        if not self.stopped:
+            return []
+        return [
+            f"Stopped after {done} of {total} splits by the time limit of {self.time_limit:g} s. --time-limit allows more, "
+            "--folds and --repeats ask for less."
+        ]
+
+    def _left_out(self) -> list[str]:
+        """Learners that were cut for the sake of time, and those of them that were ahead."""
+        if not self.cuts:
+            return []
+        names = [self.learners[k].name for k in sorted(self.cuts)]
+        lines = [f"Left out for what they cost themselves: {listed(names)}. The table says how much."]
+        ahead = self._ahead()
+        if ahead:
+            best = self.learners[self.best].name
+            lines.append(
+                f"{listed(ahead)} did better than {best} on the same rows before time ran out. Raise --time-limit."
+            )
+        return lines
+
+    def _ahead(self) -> list[str]:
+        if not any(not score.failure and not score.cut for score in self.scores()):
+            return []
+        best, names = self.split_scores(self.best), []
+        for k in self.cuts:
+            done = self.split_scores(k)
+            common = [s for s in done if s in best]
+            if common and self.metric.sign * sum(done[s] - best[s] for s in common) < 0:
+                names.append(self.learners[k].name)
+        return names
+
+    def _hurried(self) -> list[str]:
+        """Learners that would have used more time than they were told to take."""
+        lines = []
+        for k, own in self.own_limits.items():
+            seconds = [run.wall_seconds for run in self.runs if run.learner == k]
+            if seconds and max(seconds) >= _HURRIED * own:
+                lines.append(
+                    f"{self.learners[k].name} was told to keep each fit within {own:.2g} s for the sake of the time limit, and used it up: "
+                    "with a higher --time-limit it may do better."
+                )
+        return lines
+
+    def _never_predicted(self, scores: list[Score]) -> list[str]:
+        best = scores[0] if scores else None
+        if best is None or best.failure or best.cut or best.learner.baseline:
+            return []
+        predicted = set(self.held_out(self.best)[1].tolist())
+        never = [label for label in self.problem.classes if label not in predicted]
+        if not never:
+            return []
+        return [
+            f"{best.learner.name} never predicts {listed(map(repr, never))}. Compare with --metric balanced-error or --metric log-loss, which "
+            "mind rare classes, or bring more rows of them."
+        ]  # fmt: skip
+
+    @property
     def table(self) -> pd.DataFrame:
         """The scores as a frame, best first."""
         return pandas_module().DataFrame(
@@ -315,14 +395,15 @@ class Comparison:
         )  # fmt: skip
 
     def _repr_html_(self) -> str:
-        warned = "".join(f"<p><b>Look at:</b> {escape(visible(text))}</p>" for text in self.warnings)
+        said = [("Look at:", text) for text in self.warnings] + [("Note:", text) for text in self.caveats]
+        lines = "".join(f"<p><b>{head}</b> {escape(visible(text))}</p>" for head, text in said)
         shown = self.table.map(lambda cell: visible(cell) if isinstance(cell, str) else cell)
-        return f"{warned}{shown.to_html(index=False, na_rep='', float_format='%.4g', escape=True)}"
+        with pandas_module().option_context("display.max_colwidth", None):  # or remarks are cut in the middle
+            return f"{lines}{shown.to_html(index=False, na_rep='', float_format='%.4g', escape=True)}"
 
     def __repr__(self) -> str:
-        return (
-            f"Comparison of {len(self.learners)} learners on {self.problem.target}\n{self.table.to_string(index=False)}"
-        )
+        head = f"Comparison of {len(self.learners)} learners on {self.problem.target}"
+        return "\n".join([head, self.table.to_string(index=False), *map(visible, self.caveats)])
 
 
 def half_width(differences: NDArray[np.float64], test_share: float) -> float:
@@ -338,18 +419,34 @@ def half_width(differences: NDArray[np.float64], test_share: float) -> float:
 
 
 def one_run(
-    k: int, s: int, learner: Learner, problem: Problem, split: Split, seed: int, seconds: float | None = None
+    k: int,
+    s: int,
+    learner: Learner,
+    problem: Problem,
+    split: Split,
+    seed: int,
+    limits: Limits = NO_LIMITS,
+    until: float | None = None,
 ) -> Run:
-    """Fit and predict one learner on one split; whatever it raises becomes part of the result."""
+    """Fit and predict one learner on one split; whatever it raises becomes part of the result.
+
+    `until` is when all fits must have ended, in seconds of `time.time`, which processes share.
+    """
     train, test = split
     rows: Any = problem.frame.iloc if learner.frames else problem.X
     begun, start = perf_counter(), process_time()
+    bounds = [seconds for seconds in (limits.seconds, None if until is None else until - time()) if seconds is not None]
+    if bounds and min(bounds) <= 0:
+        return Run(k, s, late=True)
     # One thread: times are comparable, do not depend on a busy machine's spinning threads, and processes do not compete.
     with warnings.catch_warnings(record=True) as caught, threadpool_limits(1):
         warnings.simplefilter("always")
         try:
-            with _at_most(seconds):
-                model = learner.make(seed).fit(rows[train], problem.y[train])
+            with _at_most(min(bounds, default=None)):
+                model = learner.make(seed)
+                if limits.own is not None:
+                    model.set_params(time_limit=limits.own)
+                model = model.fit(rows[train], problem.y[train])
                 fitted = process_time()
                 predicted = np.ravel(model.predict(rows[test]))
                 done = process_time()
@@ -393,6 +490,7 @@ def evaluate(
     metric: str | None = None,
     time_limit: float | None = None,
     fit_limit: float | None = None,
+    started: float | None = None,
     on_start: Callable[[int, int, float | None], None] | None = None,
     on_run: Callable[[Run], None] | None = None,
     keep_interrupted: bool = False,
@@ -411,7 +509,10 @@ def evaluate(
     metric : str, optional
         As for `compare`; the error rate or the root mean squared error by default.
     time_limit, fit_limit : float, optional
-        Seconds for all, and for one fit with its predictions.
+        Seconds for all, and for one fit with its predictions. A fit is ended by an alarm of the system, which the main thread of Linux and
+        macOS has, and between two steps of Python: elsewhere, and inside one long call of compiled code, it runs to its end.
+    started : float, optional
+        When the clock of `time_limit` began, by `time.perf_counter`; now by default.
     on_start : callable, optional
         Called before each run with the numbers of learner and split, and the seconds left, where they can be told.
     on_run : callable, optional
@@ -422,107 +523,58 @@ def evaluate(
     Returns
     -------
     comparison : Comparison
-        A learner that fails once is left out of later splits, and so are, where time is short, the slowest.
+        A learner that fails once is left out of later splits, and so are, where time is short, the dearest (see `Schedule`).
     """
     splits, stratified = make_splits(problem, folds, repeats, seed)
     first, second = chosen_metrics(problem.task, metric, len(problem.classes))
+    clock = perf_counter() if started is None else started
+    schedule = Schedule(
+        _cheap_first(competitors), folds, len(splits), limit=time_limit, fit_limit=fit_limit, started=clock, processes=thread_count(n_jobs),
+        own={k: learner.seconds for k, learner in enumerate(competitors) if learner.seconds is not None},
+    )  # fmt: skip
     comparison = Comparison(
-        problem, competitors, splits, folds, repeats, stratified, seed, first, second, time_limit=time_limit
-    )
-    race = _Race(comparison, fit_limit, n_jobs, on_start)
+        problem, competitors, splits, folds, repeats, stratified, seed, first, second, time_limit=time_limit,
+        cuts=schedule.cuts, own_limits=schedule.own_limits,
+    )  # fmt: skip
     try:
-        for run in race.runs():
-            comparison.runs.append(run)
-            if run.late:
-                comparison.cuts[run.learner] = (
-                    f"stopped after {run.wall_seconds:.0f} s of one fit; --fit-limit allows more"
-                )
-            if on_run is not None:
-                on_run(run)
+        for job, run in _runs(comparison, schedule, n_jobs, on_start):
+            schedule.record(job, run.wall_seconds, late=run.late, failed=bool(run.error))
+            if not run.late:
+                comparison.runs.append(run)
+                if on_run is not None:
+                    on_run(run)
     except KeyboardInterrupt:
         if not keep_interrupted:
             raise
         comparison.interrupted = True
+    comparison.stopped = schedule.stopped
     return comparison
 
 
-class _Race:
-    """Split by split, so that an interrupted comparison is a fair one on fewer splits; who is too slow for the time leaves."""
+def _cheap_first(competitors: list[Learner]) -> list[int]:
+    """Numbers of the learners: those without columns, then others' and then ours, as far as costs are known beforehand."""
+    return sorted(range(len(competitors)), key=lambda k: (not competitors[k].baseline, competitors[k].ours))
 
-    def __init__(self, comparison: Comparison, fit_limit: float | None, n_jobs: int, on_start: Any) -> None:
-        self.of, self.n_jobs, self.on_start = comparison, n_jobs, on_start
-        self.started, self.limit = perf_counter(), comparison.time_limit
-        self.fit_limit = fit_limit if fit_limit is not None or self.limit is None else max(_FIT_SHARE * self.limit, 1.0)
 
-    def runs(self) -> Iterator[Run]:
-        for s in range(len(self.of.splits)):
-            if s and not self._another(s):
-                self.of.stopped = True
+def _runs(
+    comparison: Comparison, schedule: Schedule, n_jobs: int, on_start: Callable[[int, int, float | None], None] | None
+) -> Iterator[tuple[Job, Run]]:
+    """What the schedule asks for, fit by fit, or in as many processes as there are."""
+    until = None if schedule.limit is None else time() + schedule.seconds_left()
+
+    def arguments(job: Job) -> tuple[Any, ...]:
+        learner, split = comparison.learners[job.learner], comparison.splits[job.split]
+        return *job, learner, comparison.problem, split, comparison.seed, schedule.limits(job), until
+
+    for batch in schedule.batches():
+        if n_jobs != 1:
+            jobs = (delayed(one_run)(*arguments(job)) for job in batch)
+            for run in Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs):
+                yield Job(run.learner, run.split), run
+            continue
+        for job in batch:
+            if schedule.stopped:
                 return
-            yield from self._parallel(s) if self.n_jobs != 1 else self._one_by_one(s)
-            if s == 0:
-                self._drop_slow()
-
-    def _alive(self) -> list[int]:
-        gone = {r.learner for r in self.of.runs if r.error} | self.of.cuts.keys()
-        quick_first = sorted(range(len(self.of.learners)), key=lambda k: not self.of.learners[k].baseline)
-        return [k for k in quick_first if k not in gone]
-
-    def _one_by_one(self, s: int) -> Iterator[Run]:
-        for k in self._alive():
-            if self._left() <= 0:
-                if s:
-                    self.of.stopped = True
-                    return
-                self.of.cuts[k] = "not begun within the time limit; --time-limit allows more"
-                continue
-            if self.on_start is not None:
-                self.on_start(k, s, self._forecast(k, s))
-            yield one_run(*self._job(k, s))
-
-    def _parallel(self, s: int) -> Iterator[Run]:
-        jobs = (delayed(one_run)(*self._job(k, s)) for k in self._alive())
-        yield from Parallel(n_jobs=self.n_jobs, return_as="generator_unordered")(jobs)
-
-    def _job(self, k: int, s: int) -> tuple[Any, ...]:
-        of = self.of
-        return k, s, of.learners[k], of.problem, of.splits[s], of.seed, self.fit_limit
-
-    def _left(self) -> float:
-        return np.inf if self.limit is None else self.limit - (perf_counter() - self.started)
-
-    def _seconds(self, k: int) -> float:
-        """Of one run of learner k."""
-        took = [r.wall_seconds for r in self.of.runs if r.learner == k]
-        return float(np.mean(took)) if took else 0.0
-
-    def _a_split(self) -> float:
-        """Seconds that a split takes, of which processes share the sum but none the longest."""
-        each = [self._seconds(k) for k in self._alive()]
-        return max(sum(each) / (self.n_jobs if self.n_jobs > 0 else 1), max(each, default=0.0))
-
-    def _another(self, s: int) -> bool:
-        return self._a_split() <= self._left() and bool(self._alive())
-
-    def _forecast(self, k: int, s: int) -> float | None:
-        """Seconds left: at most the limit, and from the second split on by what the first took."""
-        if s == 0:
-            return None if self.limit is None else self._left()
-        alive = self._alive()
-        now = sum(self._seconds(j) for j in alive[alive.index(k) :])
-        return min(self._left(), now + self._a_split() * (len(self.of.splits) - s - 1))
-
-    def _drop_slow(self) -> None:
-        """Without the slowest, one repeat of all folds must fit into the time that is left; the two best of the first split stay."""
-        splits, kept = min(self.of.folds, len(self.of.splits)) - 1, self._leaders()
-        while self._a_split() * splits > self._left() and (others := set(self._alive()) - kept):
-            slowest = max(others, key=self._seconds)
-            needed = (perf_counter() - self.started) * (splits + 2)
-            self.of.cuts[slowest] = (
-                f"too slow for the time limit, {counted(round(self._seconds(slowest)), 'second')} a fit; --time-limit {needed:.0f} keeps it"
-            )
-
-    def _leaders(self) -> set[int]:
-        """The two that were best on the first split."""
-        scores = {k: self.of.metric.sign * found[0] for k in self._alive() if 0 in (found := self.of.split_scores(k))}
-        return set(sorted((k for k in scores if np.isfinite(scores[k])), key=scores.__getitem__)[:2])
+            if on_start is not None:
+                on_start(*job, schedule.forecast(job))
+            yield job, one_run(*arguments(job))

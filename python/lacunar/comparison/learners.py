@@ -29,7 +29,8 @@ SHORT = {"karma-2": "KARMA gamma=2", "boosting": "gradient boosting"}  # more na
 class Learner:
     """A competitor: its name, whether it is of this package, one line on what it does, and a function that makes one from a seed.
 
-    `frames` says that it takes the columns of the file as they are, text and dates included.
+    `frames` says that it takes the columns of the file as they are, text and dates included; `seconds`, of an estimator with a parameter
+    `time_limit`, the most that a fit may take.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Learner:
     make: Callable[[int], Any]
     baseline: bool = False
     frames: bool = False
+    seconds: float | None = None
 
 
 def _ours(module: str, name: str, **options: Any) -> Callable[[int], Any]:
@@ -113,6 +115,8 @@ ALSO = {  # at the shell -> class without "Classifier" or "Regressor", its param
 
 
 def _baseline(task: str, name: str) -> Learner:
+    if name not in ALSO:
+        raise UserError(f"--also {name!r}: there are {', '.join(ALSO)}. Name one of them.", 2)
     if name == "geom" and task == "regression":
         raise UserError("--also geom: it tells two classes apart, and the task is regression. Leave it out.", 2)
     stem, options, about = ALSO[name]
@@ -141,7 +145,7 @@ def learners(task: str, also: Sequence[str] = (), *, seconds: float | None = Non
     return [
         Learner(
             "lacunar", True, "kernels, a low-rank Gaussian, boosting, a forest and a linear model on the table as it is, pooled; nothing imputed",
-            _ours("learner", f"Lacunar{ending}", time_limit=seconds), frames=True,
+            _ours("learner", f"Lacunar{ending}", time_limit=seconds), frames=True, seconds=seconds,
         ),
         Learner("KARMA", True, "kernels and C chosen by exact leave-one-out, the best averaged; nothing imputed", _ours("karma", f"Karma{ending}CV")),
         Learner("KARMA gamma=2", True, "fixed kernel, C = 1; nothing imputed", _ours("karma", f"Karma{ending}", gamma=2)),

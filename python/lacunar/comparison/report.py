@@ -23,7 +23,7 @@ from lacunar.comparison.cells import counted, cut, visible
 from lacunar.comparison.comparison import Comparison, Score
 from lacunar.comparison.explain import importance, of_classes, of_missing
 from lacunar.comparison.reading import write_whole
-from lacunar.comparison.words import caveats, cells, headings, measured, number, summary
+from lacunar.comparison.words import cells, headings, measured, number, summary
 from lacunar.plotting import CoverageDisplay, ImportanceDisplay, MissingnessDisplay, ScoresDisplay
 
 _SHOWN = 5  # learners in pictures with a line for each
@@ -83,7 +83,7 @@ def page(comparison: Comparison) -> str:
         source=shown(Path(problem.source).name),
         summary=shown(summary(comparison, scores)),
         warnings=f'<section class="warnings"><h2>Look at first</h2><ul>{warned}</ul></section>' if warned else "",
-        caveats="".join(f'<p class="caveat">{shown(line)}</p>' for line in caveats(comparison, scores)),
+        caveats="".join(f'<p class="caveat">{shown(line)}</p>' for line in comparison.caveats),
         facts="".join(f"<div><dt>{shown(k)}</dt><dd>{shown(v)}</dd></div>" for k, v in facts),
         scores=_scores(comparison, scores),
         sections="".join(_sections(comparison, [s for s in scores if not s.failure and not s.cut])),

@@ -6,13 +6,14 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from time import perf_counter
 from typing import Any
 
-from lacunar.comparison.cells import UserError, counted, visible
+from lacunar.comparison.cells import UserError, counted, cut, visible
 from lacunar.comparison.comparison import Comparison, Run, evaluate
 from lacunar.comparison.learners import Learner, learner_named, learners
 from lacunar.comparison.problem import Problem, load_problem
-from lacunar.comparison.words import caveats, cells, duration, headings, summary
+from lacunar.comparison.words import cells, duration, headings, summary
 
 TIME_LIMIT = 120.0  # seconds
 _Start = Callable[[int, int, float | None], None]
@@ -24,10 +25,10 @@ def compare(
     target: Any = None,
     *,
     task: str | None = None,
-    drop: Iterable[str] = (),
-    use: Iterable[str] = (),
-    learner: Iterable[str] = (),
-    also: Iterable[str] = (),
+    drop: str | Iterable[str] = (),
+    use: str | Iterable[str] = (),
+    learner: str | Iterable[str] = (),
+    also: str | Iterable[str] = (),
     metric: str | None = None,
     folds: int = 5,
     repeats: int = 3,
@@ -48,18 +49,20 @@ def compare(
         Name of the column to predict, or its values. None is a column named target, class, y, label or outcome, or the last one.
     task : {"classification", "regression"}, default=None
         None is guessed from the target.
-    drop, use : sequence of str, default=()
+    drop, use : str or sequence of str, default=()
         Columns to leave out, and columns to keep although they look like identifiers.
-    learner : sequence of str, default=()
+    learner : str or sequence of str, default=()
         Names of the learners that compete, as the table prints them; all by default.
-    also : sequence of {"mc-1", "mc-b", "geom"}, default=()
+    also : {"mc-1", "mc-b", "geom"} or sequence of them, default=()
         Slower learners of `lacunar.baselines` that compete as well.
     metric : {"error", "balanced-error", "log-loss", "brier", "auc", "rmse", "mae", "r2"}, default=None
         What decides; None is "error" for classes and "rmse" for numbers.
     folds, repeats : int, default=5, 3
         Of the cross-validation.
     time_limit, fit_limit : float or None, default=120, None
-        Seconds for all, and for one fit (a sixth of all by default). The table says what was cut. None for `time_limit` cuts nothing.
+        Seconds for all, reading included, and for one fit. Cheap learners come first, and all have one repeat before any has a second; `caveats` and
+        the table say what was cut, always for what it costs itself. None for `time_limit` cuts nothing. Fits are ended by an alarm, which the main
+        thread of Linux and macOS has: elsewhere, and inside one long call of compiled code, a fit runs to its end.
     random_state : int, default=0
         Seed of folds and learners.
     n_jobs : int, default=1
@@ -72,7 +75,8 @@ def compare(
     Returns
     -------
     comparison : Comparison
-        `table` is a frame, `best_model_` the best learner fitted to all rows, `warnings` what to look at first; a notebook shows it.
+        `table` is a frame, `best_model_` the best learner fitted to all rows, `warnings` what to look at first, `caveats` what was shortened or left
+        out and why; a notebook shows it.
 
     Raises
     ------
@@ -99,14 +103,24 @@ def compare(
     >>> result.best_model_.predict(pd.DataFrame({"age": [20, 70]})).tolist()
     ['False', 'True']
     """
+    started = perf_counter()
+    only, more = names_of(learner, "learner"), names_of(also, "also")
     problem = load_problem(data, target, task, drop=drop, use=use, **how)
     if verbose:
         for line in about(problem):
             print(visible(line), file=sys.stderr)
     return run(
         problem, folds=folds, repeats=repeats, seed=random_state, n_jobs=n_jobs, metric=metric, time_limit=time_limit,
-        fit_limit=fit_limit, only=tuple(learner), also=tuple(also), quiet=not verbose,
+        fit_limit=fit_limit, only=only, also=more, quiet=not verbose, started=started,
     )  # fmt: skip
+
+
+def names_of(names: Any, argument: str) -> tuple[str, ...]:
+    """One name, or several. Raises TypeError."""
+    several = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, Iterable) else None
+    if several is None or not all(isinstance(name, str) for name in several):
+        raise TypeError(f"{argument} must be a name or a sequence of names; got {cut(repr(names))}. Write ['KARMA'].")
+    return several
 
 
 def about(problem: Problem) -> list[str]:
@@ -205,5 +219,5 @@ def print_table(comparison: Comparison) -> None:
         table.add_row(learner, *cells(comparison, score), Text(sign + comparison.mark_of(score)), style=style)
     console.print(table)
     console.print()
-    for line in [summary(comparison, scores), *caveats(comparison, scores)]:
+    for line in [summary(comparison, scores), *comparison.caveats]:
         console.print(visible(line), soft_wrap=True, markup=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lacunar.comparison.cells import counted, cut, listed
+from lacunar.comparison.cells import counted, cut
 from lacunar.comparison.comparison import FEW_SPLITS, Comparison, Score
 
 
@@ -30,59 +30,6 @@ def summary(comparison: Comparison, scores: list[Score]) -> str:
         return f"{text}, and every other learner is distinguishably worse." if len(good) > 1 else f"{text}."
     names = tied[0] if len(tied) == 1 else f"{', '.join(tied[:-1])} and {tied[-1]}"
     return f"{text}; {names} {'is' if len(tied) == 1 else 'are'} not distinguishable from it."
-
-
-def caveats(comparison: Comparison, scores: list[Score]) -> list[str]:
-    """What the reader must know before believing the table."""
-    lines = []
-    done, asked = max((s.splits for s in scores if not s.cut), default=0), len(comparison.splits)
-    if comparison.interrupted:
-        lines.append(f"Interrupted: scores are from the {done} of {asked} splits that all learners finished.")
-    elif comparison.stopped:
-        lines.append(
-            f"Stopped after {done} of {asked} splits by the time limit of {comparison.time_limit:g} s. --time-limit allows more, "
-            "--folds and --repeats ask for less."
-        )
-    lines += _cut_early(comparison, scores)
-    lines += [f"{s.learner.name} did not converge in {counted(s.unconverged, 'fit')}." for s in scores if s.unconverged]
-    if comparison.problem.task == "classification":
-        if not comparison.stratified:
-            lines.append("The rarest class has fewer rows than there are folds, so the folds are not stratified.")
-        lines += _never(comparison, scores)
-    return lines
-
-
-def _cut_early(comparison: Comparison, scores: list[Score]) -> list[str]:
-    """Learners that were cut for the sake of time while they were ahead."""
-    finished = [s for s in scores if not s.failure and not s.cut]
-    if not finished:
-        return []
-    best = comparison.split_scores(comparison.best)
-    sign, ahead = comparison.metric.sign, []
-    for k in comparison.cuts:
-        done = comparison.split_scores(k)
-        common = [s for s in done if s in best]
-        if common and sign * sum(done[s] - best[s] for s in common) < 0:
-            ahead.append(comparison.learners[k].name)
-    if not ahead:
-        return []
-    return [
-        f"{listed(ahead)} did better than {finished[0].learner.name} on the same rows before time ran out. Raise --time-limit."
-    ]
-
-
-def _never(comparison: Comparison, scores: list[Score]) -> list[str]:
-    best = scores[0] if scores else None
-    if best is None or best.failure or best.cut or best.learner.baseline:
-        return []
-    predicted = set(comparison.held_out(comparison.best)[1].tolist())
-    never = [label for label in comparison.problem.classes if label not in predicted]
-    if not never:
-        return []
-    return [
-        f"{best.learner.name} never predicts {listed(map(repr, never))}. Compare with --metric balanced-error or --metric log-loss, which "
-        "mind rare classes, or bring more rows of them."
-    ]  # fmt: skip
 
 
 def measured(comparison: Comparison) -> str:

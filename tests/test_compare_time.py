@@ -1,0 +1,216 @@
+"""The time limit of a comparison: cheapest first, one repeat for all before a second, cuts for a learner's own cost, and an end in time."""
+
+import signal
+import time
+from time import perf_counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.dummy import DummyClassifier
+
+import lacunar
+import lacunar.comparison.schedule as clock
+from lacunar.comparison import Learner, evaluate, load_problem, print_table, write_report
+from lacunar.comparison.schedule import Schedule
+
+ALARMS = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="fits are ended by alarms")
+RNG = np.random.default_rng(0)
+FRAME = pd.DataFrame({"a": RNG.normal(size=60).round(3), "b": RNG.normal(size=60).round(3), "y": ["u", "v"] * 30})
+
+
+class Sleeper(DummyClassifier):
+    """A fit takes as long as is said, or as long as it may."""
+
+    def __init__(self, seconds=0.0, time_limit=None):
+        super().__init__()
+        self.seconds, self.time_limit = seconds, time_limit
+
+    def fit(self, X, y):
+        time.sleep(self.seconds if self.time_limit is None else min(self.seconds, self.time_limit))
+        return super().fit(X, y)
+
+
+def sleeper(seconds, own=None):
+    return Learner(f"takes {seconds}", False, "", lambda seed: Sleeper(seconds, own), seconds=own)
+
+
+class World:
+    """A clock that only fits move forward, and what was run."""
+
+    def __init__(self, costs, monkeypatch, own=()):
+        self.costs, self.own, self.now, self.done = costs, dict(own), 0.0, []
+        monkeypatch.setattr(clock, "perf_counter", lambda: self.now)
+
+    def run(self, limit, folds=5, repeats=3, fit_limit=None):
+        schedule = Schedule(
+            range(len(self.costs)), folds, folds * repeats, limit=limit, fit_limit=fit_limit, own=self.own, processes=1, started=0.0
+        )  # fmt: skip
+        for batch in schedule.batches():
+            for job in batch:
+                if schedule.stopped:
+                    break
+                limits, cost = schedule.limits(job), self.costs[job.learner]
+                cost = cost if limits.own is None else min(cost, limits.own)
+                late = limits.seconds is not None and cost > limits.seconds
+                cost = max(limits.seconds, 0) if late else cost
+                self.now += cost
+                self.done += [] if late else [job]
+                schedule.record(job, cost, late=late)
+        return schedule
+
+    def splits(self, k):
+        return sum(job.learner == k for job in self.done)
+
+
+def test_nothing_is_cut_without_need(monkeypatch):
+    world = World([0.1, 2.0, 0.5], monkeypatch)
+    schedule = world.run(limit=None)
+    assert [world.splits(k) for k in range(3)] == [15, 15, 15]
+    assert schedule.cuts == {}
+    world = World([0.1, 2.0, 0.5], monkeypatch)
+    assert world.run(limit=100.0).cuts == {}
+    assert [world.splits(k) for k in range(3)] == [15, 15, 15]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1)])
+@pytest.mark.parametrize("limit", [12.0, 25.0, 60.0, 200.0])
+def test_the_cheapest_have_their_folds_and_all_have_one_repeat_before_a_second(order, limit, monkeypatch):
+    costs = [0.2, 0.9, 2.0, 4.0]
+    world = World([costs[k] for k in order], monkeypatch)
+    schedule = world.run(limit)
+    assert world.now <= limit * 1.001
+    finished = [k for k in range(4) if world.splits(k) >= 5]
+    assert {k for k in range(4) if world.splits(k) < 5} == set(schedule.cuts)
+    assert all(world.costs[k] <= min((world.costs[c] for c in schedule.cuts), default=np.inf) for k in finished)
+    assert 0.2 in {world.costs[k] for k in finished}
+    first_of_a_second = next((i for i, job in enumerate(world.done) if job.split >= 5), len(world.done))
+    assert all(job.split >= 5 for job in world.done[first_of_a_second:])
+    for split in range(1, 15):  # cheapest first, once costs are known
+        cost = [world.costs[job.learner] for job in world.done if job.split == split]
+        assert cost == sorted(cost)
+
+
+def test_a_cheap_learner_is_never_cut_for_a_dear_one(monkeypatch):
+    generator = np.random.default_rng(1)
+    for _ in range(300):
+        costs = generator.lognormal(0, 1.5, size=generator.integers(2, 9))
+        limit = float(generator.uniform(2, 8) * costs.sum())
+        world = World(costs.tolist(), monkeypatch)
+        schedule = world.run(limit, folds=int(generator.integers(2, 6)), repeats=2)
+        assert world.now <= limit * 1.001
+        cut = [costs[k] for k in schedule.cuts]
+        survivors = [costs[k] for k in range(len(costs)) if k not in schedule.cuts]
+        assert survivors
+        assert not cut or max(survivors) <= min(cut)
+        assert all("--time-limit" in why for why in schedule.cuts.values())
+
+
+def test_the_limit_that_a_cut_names_is_enough(monkeypatch):
+    generator, named = np.random.default_rng(2), 0
+    for _ in range(300):
+        costs = generator.lognormal(0, 1, size=4).tolist()
+        for k, why in World(costs, monkeypatch).run(limit=4.0 * sum(costs), repeats=1).cuts.items():
+            if why.endswith("keeps it"):
+                named += 1
+                again = World(costs, monkeypatch).run(limit=float(why.split("--time-limit ")[1].split()[0]), repeats=1)
+                assert k not in again.cuts
+    assert named > 20
+
+
+def test_a_learner_with_a_limit_of_its_own_gets_what_the_others_leave(monkeypatch):
+    world = World([100.0, 0.1, 1.0], monkeypatch, own={0: 12.0})
+    schedule = world.run(limit=30.0)
+    assert schedule.cuts == {}
+    assert world.splits(0) >= 5
+    assert world.now <= 30.0
+    assert 3.0 < schedule.own_limits[0] < 5.5  # of 25 seconds for five folds
+
+
+def test_a_fit_limit_cuts_by_itself(monkeypatch):
+    schedule = World([0.1, 3.0], monkeypatch).run(limit=None, fit_limit=1.0)
+    assert list(schedule.cuts) == [1]
+    assert "--fit-limit" in schedule.cuts[1]
+
+
+@ALARMS
+def test_a_comparison_ends_in_time_although_one_fit_is_slow(tmp_path, capsys):
+    problem = load_problem(FRAME)
+    begun = perf_counter()
+    comparison = evaluate(
+        problem, [sleeper(30.0), sleeper(0.02), sleeper(0.0)], folds=5, repeats=3, time_limit=3.0, started=begun
+    )
+    assert perf_counter() - begun < 3.3
+    assert list(comparison.cuts) == [0]
+    assert [score.splits for score in comparison.scores()] == [15, 15, 0]
+    print_table(comparison)
+    write_report(comparison, tmp_path / "r.html")
+    for said in (
+        capsys.readouterr().out,
+        (tmp_path / "r.html").read_text(encoding="utf-8"),
+        repr(comparison),
+        comparison._repr_html_(),
+    ):
+        for part in ("takes 30.0", "more than", "after the cheaper learners", "Left out for what they cost themselves"):
+            assert part in " ".join(said.split())
+
+
+@ALARMS
+def test_a_learner_that_is_slow_in_a_later_fold_takes_none_of_the_cheap_ones():
+    class Moody(Sleeper):
+        fits = 0
+
+        def fit(self, X, y):
+            Moody.fits += 1
+            self.seconds = 0.05 if Moody.fits < 3 else 30.0
+            return super().fit(X, y)
+
+    learners = [Learner("moody", False, "", lambda seed: Moody()), sleeper(0.02)]
+    begun = perf_counter()
+    comparison = evaluate(load_problem(FRAME), learners, folds=4, repeats=1, time_limit=1.5)
+    assert perf_counter() - begun < 1.65
+    assert "fold 3 of 4 was ended" in comparison.cuts[0]
+    assert comparison.scores()[0].learner.name == "takes 0.02"
+    assert comparison.scores()[0].splits == 4
+
+
+@ALARMS
+def test_processes_keep_the_limit():
+    quick = [Learner(name, False, "", make_quick) for name in ("quick", "twin")]
+    evaluate(load_problem(FRAME), quick, folds=3, repeats=1, n_jobs=2)  # processes have imported what they need
+    begun = perf_counter()
+    learners = [Learner("slow", False, "", make_slow), Learner("quick", False, "", make_quick)]
+    comparison = evaluate(load_problem(FRAME), learners, folds=3, repeats=1, time_limit=6.0, n_jobs=2)
+    assert perf_counter() - begun < 6.6
+    assert list(comparison.cuts) == [0]
+
+
+def make_slow(seed):
+    return Sleeper(60.0)
+
+
+def make_quick(seed):
+    return Sleeper(0.01)
+
+
+@ALARMS
+def test_what_was_hurried_is_said():
+    comparison = evaluate(
+        load_problem(FRAME), [sleeper(5.0, own=5.0), sleeper(0.0)], folds=2, repeats=1, time_limit=1.5
+    )
+    assert comparison.cuts == {}
+    assert any("takes 5.0 was told to keep each fit within" in line for line in comparison.caveats)
+
+
+@pytest.mark.parametrize("name", ["no columns", ["no columns"], ("no columns",)])
+def test_one_learner_may_be_named_by_a_string(name):
+    result = lacunar.compare(FRAME, "y", learner=name, folds=2, repeats=1, use="a")
+    assert result.table["learner"].tolist() == ["no columns"]
+
+
+def test_names_that_are_none():
+    for wrong in (5, [5], None):
+        with pytest.raises(TypeError, match=r"learner must be a name or a sequence of names; got"):
+            lacunar.compare(FRAME, "y", learner=wrong)
+    with pytest.raises(ValueError, match="mc-1"):
+        lacunar.compare(FRAME, "y", also="gem")
