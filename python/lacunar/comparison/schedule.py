@@ -10,6 +10,7 @@ from typing import NamedTuple
 _GROWTH = 2.0  # of the slice of the first fold, so that costs are told apart up to this factor
 _OWN_SHARE = 0.9  # of its share of the time that a learner with a time limit of its own is given, for it may overrun
 _LEAST_OWN = 0.1  # seconds
+_HURRIED = 0.5  # of what its fits took, that such a learner can still be told to take
 _MARGIN, _SPARE = 1.1, 0.02  # fits differ: what is reserved for a fit, in shares of its mean, and for all, of the limit
 
 
@@ -110,9 +111,9 @@ class Schedule:
     def _goes_on(self, k: int) -> bool:
         return k not in self.cuts and k not in self._failed
 
-    def span(self, learners: Sequence[int]) -> float:
+    def span(self, learners: Sequence[int], *, hurried: bool = False) -> float:
         """Seconds of one split of these learners: processes share the sum, and none is shorter than the longest fit."""
-        costs = [self.cost(k) for k in learners]
+        costs = [self.cost(k) * (_HURRIED if hurried and k in self.own else 1.0) for k in learners]
         return max(sum(costs) / self.processes, max(costs, default=0.0))
 
     # -- the order ------------------------------------------------------------------------------------------------------
@@ -131,7 +132,7 @@ class Schedule:
         while waiting:
             yield [Job(k, 0) for k in waiting]
             waiting = [k for k in waiting if self._goes_on(k) and k not in self._seconds]
-            share = self._free() / self.folds
+            share = self._free() / (self.folds * (2 if self.own else 1))  # half is for those whose turn is last
             if share <= self._slice:
                 self._cut_untold(waiting)
                 break
@@ -166,10 +167,11 @@ class Schedule:
     def _has_room_for(self, split: int) -> bool:
         """Whether a split is begun; in the first repeat the dearest learner leaves until all its folds fit into the time."""
         learners = self.by_cost()
-        while len(learners) > 1 and (self.folds - split) * self.span(learners) > self.seconds_left():
-            self._cut_dearest(learners, self.folds - split)
+        splits, hurried = self.folds - split, split < self.folds
+        while len(learners) > 1 and splits * self.span(learners, hurried=hurried) > self.seconds_left():
+            self._cut_dearest(learners, splits)
             learners = self.by_cost()
-        self.stopped = self.stopped or self.span(learners) > self.seconds_left()
+        self.stopped = self.stopped or self.span(learners, hurried=hurried) > self.seconds_left()
         return bool(learners) and not self.stopped
 
     def _cut_dearest(self, learners: Sequence[int], splits: int) -> None:
@@ -192,7 +194,7 @@ class Schedule:
         seconds = seconds if self.fit_limit is None else min(seconds, self.fit_limit)
         if k not in self.own:
             return Limits(seconds, None)
-        share = self._free() / (self.folds * len(self.own)) if split == 0 else seconds
+        share = (self._free() if split == 0 else seconds) / max(self.folds - split, 1) / len(self.own)
         own = max(min(self.own_limits.get(k, self.own[k]), _OWN_SHARE * min(share, seconds)), _LEAST_OWN)
         self.own_limits[k] = own
         return Limits(seconds, own)
