@@ -115,7 +115,7 @@ def parser() -> argparse.ArgumentParser:
     return top
 
 
-_FILES = "CSV or other text, JSON lines, Excel, Parquet, ARFF, NPZ or svmlight, also as .gz; - is standard input"
+_FILES = "CSV or other text, JSON lines, Excel, Parquet, ARFF, NPZ or svmlight, also as .gz, .bz2, .xz or .zip; - is standard input"
 
 
 def _reading_options(command: argparse.ArgumentParser) -> None:
@@ -125,7 +125,21 @@ def _reading_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--thousands", help="what separates thousands in text; default: found out")
     command.add_argument("--encoding", help="of text; default: found out")
     command.add_argument(
-        "--na-values", action="append", default=[], metavar="WORD", help="one more word that means missing"
+        "--na-values",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="one more word or number that means missing; COLUMN=WORD in this column only; may be repeated",
+    )
+    command.add_argument("--sheet", metavar="NAME", help="of an Excel file: its name or number; default: the first")
+    command.add_argument("--comment", metavar="MARK", help="leave out lines of text that begin so, such as '#'")
+    command.add_argument(
+        "--skip-rows", type=_at_least(0), default=0, metavar="N", help="lines above the table to leave out"
+    )
+    command.add_argument(
+        "--ragged",
+        choices=["skip", "cut"],
+        help="rows with more or fewer cells than the first: left out, or cut and filled up; default: longer ones are an error",
     )
     command.add_argument("--dates", choices=["dmy", "mdy"], help="whether 01/02/2026 is in February or in January")
     header = command.add_mutually_exclusive_group()
@@ -220,8 +234,10 @@ def _reading(wanted: argparse.Namespace) -> dict[str, Any]:
     """How text is read."""
     return {
         name: getattr(wanted, name)
-        for name in ("sep", "decimal", "thousands", "encoding", "na_values", "dates", "header")
-    }
+        for name in (
+            "sep", "decimal", "thousands", "encoding", "na_values", "dates", "header", "sheet", "comment", "skip_rows", "ragged"
+        )
+    }  # fmt: skip
 
 
 def _problem(wanted: argparse.Namespace) -> Any:

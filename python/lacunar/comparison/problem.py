@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -16,10 +17,11 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from lacunar.comparison.cells import UserError, counted, cut, listed, pandas_module, read_cells
-from lacunar.comparison.reading import INDEX, Table, of_arrays, read_table
+from lacunar.comparison.reading import INDEX, How, Table, of_arrays, read_table, without_words
 from lacunar.datasets import load_digit_quadrants
 from lacunar.encode import TableEncoder
 from lacunar.observed.cells import Reading
+from lacunar.observed.sentinels import number, sentinels_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,9 +106,8 @@ def load_problem(
         table, target = _with_target(table, target)
         names = [str(name) for name in table.frame.columns]
     if len(names) < 2:
-        raise UserError(
-            f"{table.source}: one column only; there is nothing to predict from. Is the separator another? Say --sep."
-        )
+        hint = "Is the separator another? Say --sep." if table.kind == "text" else "Bring a table with more columns."
+        raise UserError(f"{table.source}: one column only; there is nothing to predict from. {hint}")
     name, why = choose_target(table, target)
     notes.append(f"Target: {cut(name)} ({why}).")
     left_out = named_columns(drop, names, table.source, "--drop")
@@ -129,12 +130,13 @@ def load_problem(
     # The cells were read before the encoder saw them: new rows are to be read in that way.
     encoder.readings_ = [table.readings.get(name) for name in frame.columns]
     notes += _about(frame, encoder)
-    notes += [f"Warning: {text}" for text in [*_rare(y, task), *leaks(frame, y, name, task)]]
+    alarms = [*_rare(y, task), *_sentinels(frame, y, name, task), *leaks(frame, y, name, task)]
+    notes += [f"Warning: {text}" for text in alarms]
     return Problem(table.source, name, task, frame, X, y, encoder, notes)
 
 
 def _table_of(data: Any, how: dict[str, Any]) -> Table:
-    pd = pandas_module()
+    pd, wanted = pandas_module(), How(**how)
     if data is None:
         X, y, names = load_digit_quadrants()
         frame = pd.DataFrame(X, columns=names).assign(**{"class": y})
@@ -142,8 +144,9 @@ def _table_of(data: Any, how: dict[str, Any]) -> Table:
     if isinstance(data, str | Path):
         return read_table(str(data), **how)
     if not hasattr(data, "columns"):
-        return of_arrays(np.asarray(data), None, [], "the table")
-    frame, notes, readings = as_frame(data, "the table", how.get("dates"), how.get("decimal"))
+        table = of_arrays(np.asarray(data), None, [], "the table")
+        return replace(table, frame=without_words(table.frame, wanted.na_values, table.source))
+    frame, notes, readings = as_frame(data, "the table", wanted.dates, wanted.decimal, na_values=wanted.na_values)
     return Table(frame, "the table", None, notes, readings=readings)
 
 
@@ -153,6 +156,7 @@ def as_frame(
     dates: str | None = None,
     decimal: str | None = None,
     known: Mapping[str, Reading | None] | None = None,
+    na_values: Any = (),
 ) -> tuple[pd.DataFrame, list[str], dict[str, Reading]]:
     """A frame of pandas from one of any library, its cells read, notes on them, and how they are written. Raises UserError."""
     pd = pandas_module()
@@ -165,7 +169,8 @@ def as_frame(
     if data.columns.nunique() < data.shape[1]:
         twice = data.columns[data.columns.duplicated()][0]
         raise UserError(f"{source}: the column name {cut(twice)!r} occurs more than once. Rename one of them.")
-    return read_cells(data.rename(columns=str).reset_index(drop=True), source, dates, decimal, known=known)
+    frame = without_words(data.rename(columns=str).reset_index(drop=True), na_values, source)
+    return read_cells(frame, source, dates, decimal, known=known)
 
 
 def _with_target(table: Table, values: Any) -> tuple[Table, str]:
@@ -304,6 +309,18 @@ def _rare(y: NDArray[Any], task: str) -> list[str]:
         return []
     return [
         f"fewer than 3 rows are of class {listed(map(repr, rare))}: too few to learn and to test. Leave the rows out, or join classes."
+    ]
+
+
+def _sentinels(frame: pd.DataFrame, y: NDArray[Any], target: str, task: str) -> list[str]:
+    """Sentences on numbers that may mean missing, in the columns and in a target of numbers."""
+    columns = {str(name): values_of(frame[name]) for name in frame.columns if frame[name].dtype.kind in "iuf"}
+    if task == "regression":
+        columns[target] = y
+    return [
+        f"{cut(name)} holds {sentinel}. If that means missing, --na-values {shlex.quote(f'{name}={number(sentinel.value)}')} says so, in Python "
+        f"na_values={{{name!r}: {number(sentinel.value)}}}."
+        for name, sentinel in sentinels_in(columns.keys(), columns.values())
     ]
 
 

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 import io
+import lzma
 import os
 import re
-import shutil
-import sys
-import tempfile
 import warnings
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar.comparison.cells import MISSING, UserError, cut, pandas_module, read_cells
+from lacunar.comparison.cells import MISSING, UserError, cut, listed, pandas_module, read_cells
+from lacunar.comparison.lines import filtered, fitting, likeliest_separator, misfits, no_table, rows_of, short_rows
+from lacunar.comparison.unpack import ENDINGS, plain_file, refuse_beyond
 from lacunar.observed import Observed
 from lacunar.observed.cells import Reading
 from lacunar.observed.container import read_npz as arrays_of
@@ -36,8 +34,7 @@ _NA_VALUES = sorted({form for word in MISSING for form in (word, word.upper(), w
 MAX_DENSE = 10**8  # values of a sparse file held as a dense table
 MAX_EMPTY = 10**4  # cells for each stored value, so that one column number does not ask for all the memory
 INDEX = "Unnamed: 0"  # what pandas calls a first column without a name, which is the index that it wrote
-_SEPARATORS = (",", ";", "\t", "|", r"\s+")
-_LINES = 50  # lines that tell what separates cells
+_HEAD = 2**18  # characters of text that tell how it is written
 _YEARS = range(1800, 2200)  # as a header of numbers may hold
 
 
@@ -49,10 +46,20 @@ class How:
     decimal: str | None = None
     thousands: str | None = None
     encoding: str | None = None
-    na_values: Sequence[str] = ()
+    na_values: Any = ()  # words or numbers, "COLUMN=WORD" for one column, or a dict of columns
     header: bool | None = None
     dates: str | None = None  # "dmy" or "mdy"
     readings: Mapping[str, Reading | None] = field(default_factory=dict)  # of columns that a model has learned
+    sheet: str | int | None = None  # name or number, from 1
+    comment: str | None = None  # how lines begin that are left out
+    skip_rows: int = 0
+    ragged: str | None = None  # "skip" or "cut"
+
+    def __post_init__(self) -> None:
+        if self.ragged not in (None, "skip", "cut"):
+            raise UserError(f"--ragged {self.ragged!r}: there are skip and cut.", 2)
+        if not isinstance(self.skip_rows, int) or self.skip_rows < 0:
+            raise UserError(f"--skip-rows {self.skip_rows!r}: it must be a number of lines from 0.", 2)
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,7 @@ class Table:
     notes: list[str] = field(default_factory=list)
     typed: bool = False  # whether the format says what is a number
     readings: dict[str, Reading] = field(default_factory=dict)  # how columns of text are written
+    kind: str = "a frame"  # of file, as `_READERS` names it
 
 
 def read_table(name: str, **how: Any) -> Table:
@@ -75,52 +83,96 @@ def read_table(name: str, **how: Any) -> Table:
     shown = "standard input" if name == "-" else name
     wanted = How(**how)
     try:
-        with _plain_file(name) as path:
+        with plain_file(name) as path:
             kind = "a table"
             try:
-                kind = _kind_of(path, Path(name.removesuffix(".gz")).suffix.lower())
+                kind = _kind_of(path, _ending(name))
                 table = _READERS[kind](path, shown, wanted)
             except UserError:
                 raise
             except Exception as error:  # parsers of damaged files raise whatever the bytes lead them to
                 raise UserError(
-                    f"{shown}: cannot be read as {kind} ({type(error).__name__}: {cut(str(error), 200)}). Check the file, or "
-                    "say --sep, --decimal or --encoding."
+                    f"{shown}: cannot be read as {kind} ({type(error).__name__}: {cut(str(error), 200)}). {_HINTS.get(kind, 'Check the file.')}"
                 ) from None
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile) as error:
         raise UserError(f"{shown}: cannot be read ({cut(str(error), 200)}).") from None
     _refuse_twice([str(column) for column in table.frame.columns], shown)
     if not len(table.frame):
         raise UserError(f"{shown}: the table has no rows.")
     frame, notes, readings = read_cells(
-        table.frame.rename(columns=str),
+        without_words(table.frame.rename(columns=str), wanted.na_values, shown),
         shown,
         wanted.dates,
         wanted.decimal,
         numbers=not table.typed,
         known=wanted.readings,
     )
-    return Table(frame, shown, table.target, [*table.notes, *notes], readings=readings)
+    return Table(frame, shown, table.target, [*table.notes, *notes], kind=kind, readings=readings)
 
 
-@contextmanager
-def _plain_file(name: str) -> Iterator[Path]:
-    """The file itself, or a temporary one of what standard input or a .gz file holds."""
+_HINTS = {
+    "text": "Check the file, or say --sep, --decimal or --encoding.",
+    "Excel": "Check the file, or say --sheet.",
+}
+
+
+def _ending(name: str) -> str:
+    """The ending that tells the kind, without that of the packer."""
     path = Path(name)
-    if name != "-":
-        if not path.exists():
-            raise UserError(f"{name}: no such file.")
-        if not path.is_file():
-            raise UserError(f"{name}: not a file with a table. Name one file, or - for standard input.")
-        with path.open("rb") as file:
-            if file.read(2) != b"\x1f\x8b":
-                yield path
-                return
-    with tempfile.TemporaryDirectory() as folder:
-        plain = Path(folder) / "table"
-        with nullcontext(sys.stdin.buffer) if name == "-" else gzip.open(path) as source, plain.open("wb") as file:
-            shutil.copyfileobj(source, file)
-        yield plain
+    return (Path(path.stem) if path.suffix.lower() in ENDINGS else path).suffix.lower()
+
+
+# -- words for what is missing ------------------------------------------------------------------------------------------
+
+
+def words_for(na_values: Any, names: Sequence[str], source: str) -> dict[str, list[str]]:
+    """What means missing in every column: words for all, "COLUMN=WORD" for one, or a dict of columns."""
+    if isinstance(na_values, Mapping):
+        words: dict[str, list[str]] = {name: [] for name in names}
+        for name, of_name in na_values.items():
+            if str(name) not in words:
+                raise UserError(
+                    f"--na-values {cut(name)!r}: no such column in {source}; there are {listed(names, 12)}.", 2
+                )
+            words[str(name)] += _word_list(of_name)
+        return words
+    several = _word_list(na_values)
+    pairs = [(name, word) for text in several for name, mark, word in [text.rpartition("=")] if mark and name in names]
+    general = [text for text in several if text.rpartition("=")[0] not in names]
+    return {name: [*general, *(word for column, word in pairs if column == name)] for name in names}
+
+
+def _word_list(words: Any) -> list[str]:
+    several = [words] if isinstance(words, str) or not hasattr(words, "__iter__") else list(words)
+    return [str(word).strip() for word in several]
+
+
+def without_words(frame: pd.DataFrame, na_values: Any, source: str) -> pd.DataFrame:
+    """The frame with words and numbers that mean missing as missing, whichever format or library it comes from."""
+    words = words_for(na_values, list(frame.columns), source)
+    columns = {name: frame[name].mask(_says(frame[name], words[name])) for name in words if words[name]}
+    return frame.assign(**columns) if columns else frame
+
+
+def _says(column: pd.Series[Any], words: list[str]) -> Any:
+    """Which cells hold one of these words, or the number that a word is."""
+    numbers = [number for word in words if (number := _number(word)) is not None]
+    if column.dtype.kind in "iuf":
+        return column.isin(numbers).fillna(False)
+    if column.dtype.kind in "bmM":
+        return column.isna() & False
+    return column.map(
+        lambda cell: (
+            cell.strip() in words if isinstance(cell, str) else isinstance(cell, int | float) and cell in numbers
+        )
+    ).astype(bool)
+
+
+def _number(word: str) -> float | None:
+    try:
+        return float(word)
+    except ValueError:
+        return None
 
 
 def _kind_of(path: Path, ending: str) -> str:
@@ -148,51 +200,116 @@ def _kind_of(path: Path, ending: str) -> str:
 # -- text ---------------------------------------------------------------------------------------------------------------
 
 
+class _Text:
+    """A text and how it is cut into rows: its encoding, its separator, its head and its first row."""
+
+    def __init__(self, path: Path, source: str, how: How) -> None:
+        self.source, self.how = source, how
+        self.encoding, self.notes = _encoding(path, source, how.encoding)
+        chosen = bool(how.comment or how.skip_rows)
+        self.place = filtered(path, self.encoding, how.skip_rows, how.comment) if chosen else path
+        with self.lines() as file:
+            self.head = file.read(_HEAD) + file.readline()  # whole lines: a header of many columns is longer
+        if "\0" in self.head:
+            raise UserError(
+                f"{source}: this is not text. Known are CSV and other text, JSON lines, Excel, Parquet, ARFF, NPZ and svmlight."
+            )
+        self.sep = how.sep or likeliest_separator(self.head.lstrip("\n"), whole=len(self.head) < _HEAD)
+        rows = rows_of(io.StringIO(self.head, newline=""), self.sep)
+        first = next((row for row in rows if any(row.cells)), None)
+        if first is None:
+            raise UserError(f"{source}: the file is empty.")
+        self.first = first
+        if how.ragged is not None:
+            with self.lines() as file:
+                self.place = fitting(file, self.sep, how.ragged, self.notes)
+            self.sep = ","
+
+    @contextmanager
+    def lines(self) -> Iterator[io.StringIO | io.TextIOWrapper]:
+        """The text from its beginning."""
+        if isinstance(self.place, Path):
+            with self.place.open(encoding=self.encoding, newline="") as file:
+                yield file
+        else:
+            self.place.seek(0)
+            yield self.place
+
+    def ragged(self) -> UserError | None:
+        """What to say of the first row that is longer or shorter than the one at the top."""
+        with self.lines() as file:
+            odd = misfits(file, self.sep, len(self.first.cells))
+        return no_table(self.source, self.head, self.first, odd[0], self.sep) if odd else None
+
+    def short_rows(self) -> list[str]:
+        """A warning of rows that end early."""
+        with self.lines() as file:
+            return short_rows(file, self.first.cells, self.sep, self.head)
+
+
 def _read_text(path: Path, source: str, how: How) -> Table:
-    encoding, notes = _encoding(path, source, how.encoding)
-    with path.open(encoding=encoding, newline="") as file:
-        head = file.read(2**18) + file.readline()  # whole lines: a header of many columns is longer
-    if "\0" in head:
-        raise UserError(
-            f"{source}: this is not text. Known are CSV and other text, JSON lines, Excel, Parquet, ARFF, NPZ and svmlight."
-        )
-    sep = how.sep or _separator(head)
-    cells = next((row for row in _rows(head, sep) if any(row)), [])
-    if not cells:
-        raise UserError(f"{source}: the file is empty.")
-    options: dict[str, Any] = {
-        "sep": sep, "encoding": encoding, "na_values": [*_NA_VALUES, *how.na_values], "keep_default_na": False, "index_col": False,
-        "skipinitialspace": True, "low_memory": False, "decimal": how.decimal or ".", "thousands": how.thousands,
-    }  # fmt: skip
-    frame = _parsed(path, cells, True, options, source) if how.header is not False else None
+    text = _Text(path, source, how)
+    errors = pandas_module().errors
+    try:
+        frame = _framed(text, how)
+    except (errors.ParserError, errors.ParserWarning):
+        ragged = text.ragged()
+        if ragged is None:
+            raise
+        raise ragged from None
+    if how.ragged is None and bool(frame.iloc[:, -1].isna().any()):
+        text.notes += text.short_rows()
+    return Table(frame, source, None, text.notes)
+
+
+def _framed(text: _Text, how: How) -> pd.DataFrame:
+    parse, cells = _Parser(text, how), text.first.cells
+    frame = parse(cells, True) if how.header is not False else None
     if how.header is False or (how.header is None and frame is not None and _is_data(cells, frame)):
         if how.header is None:
-            notes.append(
+            text.notes.append(
                 f"Warning: the first row ({cut(', '.join(cells), 60)}) looks like data, so the columns are called c1, c2, ... and the row "
                 "is kept. --header takes it for names."
             )
-        frame = _parsed(path, cells, False, options, source)
+        frame = parse(cells, False)
     assert frame is not None
     learned = any(
         reading and reading.kind == "number" and reading.decimal + reading.thousands != "."
         for reading in how.readings.values()
     )
-    if (
-        how.decimal is None and how.thousands is None and (learned or _has_commas(frame))
-    ):  # numbers are then told from all columns
-        frame = _parsed(path, [*frame.columns], bool(frame.attrs["header"]), options | {"dtype": str}, source)
-    return Table(frame, source, None, notes)
+    if how.decimal is None and how.thousands is None and (learned or _has_commas(frame)):
+        frame = parse(
+            [*frame.columns], bool(frame.attrs["header"]), dtype=str
+        )  # numbers are then told from all columns
+    return frame
 
 
-def _parsed(path: Path, cells: Sequence[str], header: bool, options: dict[str, Any], source: str) -> pd.DataFrame:
-    pd = pandas_module()
-    names = [cell or (INDEX if i == 0 else f"c{i + 1}") if header else f"c{i + 1}" for i, cell in enumerate(cells)]
-    _refuse_twice(names, source)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", pd.errors.ParserWarning)  # cells beyond the header are not dropped unseen
-        frame = pd.read_csv(path, names=names, header=0 if header else None, **options)
-    frame.attrs["header"] = header
-    return frame  # type: ignore[no-any-return]
+class _Parser:
+    """pandas' reader of one text with its options."""
+
+    def __init__(self, text: _Text, how: How) -> None:
+        self.text, self.na_values = text, how.na_values
+        self.options: dict[str, Any] = {
+            "sep": text.sep, "encoding": text.encoding, "keep_default_na": False, "index_col": False, "skipinitialspace": True,
+            "low_memory": False, "decimal": how.decimal or ".", "thousands": how.thousands,
+        }  # fmt: skip
+
+    def __call__(self, cells: Sequence[str], header: bool, **options: Any) -> pd.DataFrame:
+        """A frame whose columns have these names, or c1, c2, ... without a header."""
+        pd = pandas_module()
+        names = [cell or (INDEX if i == 0 else f"c{i + 1}") if header else f"c{i + 1}" for i, cell in enumerate(cells)]
+        _refuse_twice(names, self.text.source)
+        words = words_for(self.na_values, names, self.text.source)
+        alike = len({tuple(of_name) for of_name in words.values()}) <= 1
+        na_values = [*_NA_VALUES, *words[names[0]]] if alike else {name: [*_NA_VALUES, *words[name]] for name in names}
+        with warnings.catch_warnings(), self.text.lines() as file:
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # cells beyond the header are not dropped unseen
+            place = self.text.place if isinstance(self.text.place, Path) else file
+            frame = pd.read_csv(
+                place, names=names, header=0 if header else None, na_values=na_values, **(self.options | options)
+            )
+        frame.attrs["header"] = header
+        return frame  # type: ignore[no-any-return]
 
 
 def _encoding(path: Path, source: str, wish: str | None) -> tuple[str, list[str]]:
@@ -212,36 +329,6 @@ def _encoding(path: Path, source: str, wish: str | None) -> tuple[str, list[str]
             return encoding, ["The text is not UTF-8 and was read as Windows-1252. --encoding says otherwise."]
         return encoding, []
     raise UserError(f"{source}: cannot be read as text, neither as UTF-8 nor as Windows-1252. Say --encoding.")
-
-
-def _rows(head: str, sep: str) -> Iterator[list[str]]:
-    lines = io.StringIO(head, newline="")
-    if sep == r"\s+":
-        yield from (line.split() for line in lines)
-    elif len(sep) == 1:
-        yield from ([cell.strip() for cell in row] for row in csv.reader(lines, delimiter=sep, skipinitialspace=True))
-    else:
-        yield from ([cell.strip() for cell in re.split(sep, line.rstrip("\r\n"))] for line in lines)
-
-
-def _separator(head: str) -> str:
-    """Of those that cut all first lines into as many cells, the one with most cells; else the commonest in the first line."""
-    found = {}
-    for sep in _SEPARATORS:
-        try:
-            widths = [len(row) for row in islice(_rows(head, sep), _LINES) if any(row)]
-        except csv.Error:
-            continue
-        if len(head) >= 2**18:
-            widths = widths[:-1] or widths  # the last line may be cut
-        if len(set(widths)) == 1 and widths[0] > 1:
-            found[sep] = widths[0]
-    if r"\s+" in found and len(found) > 1:
-        del found[r"\s+"]  # blanks inside cells
-    if found:
-        return max(found, key=lambda sep: found[sep])
-    first = head.splitlines()[0] if head.strip() else ""
-    return max(",;\t|", key=first.count)
 
 
 def _is_data(cells: Sequence[str], frame: pd.DataFrame) -> bool:
@@ -299,12 +386,36 @@ def _read_excel(path: Path, source: str, how: How) -> Table:
         import openpyxl  # noqa: F401
     except ImportError:
         raise UserError(f"{source}: reading Excel needs openpyxl: pip install 'lacunar[cli]'") from None
-    frame = pd.read_excel(
-        path, na_values=[*_NA_VALUES, *how.na_values], header=None if how.header is False else 0, engine="openpyxl"
-    )
+    with pd.ExcelFile(path, engine="openpyxl") as book:
+        sheet, sheets = _sheet(book.sheet_names, how.sheet, source), book.sheet_names
+        frame = pd.read_excel(
+            book,
+            sheet_name=sheet,
+            na_values=_NA_VALUES,
+            header=None if how.header is False else 0,
+            skiprows=how.skip_rows,
+        )
+    others = f"There are {listed(map(repr, sheets))}: --sheet reads another." if len(sheets) > 1 else ""
     if how.header is False:
         frame.columns = [f"c{i + 1}" for i in range(frame.shape[1])]
-    return Table(frame, source)
+    if not len(frame) or frame.shape[1] < 2:
+        what = (
+            "is empty"
+            if frame.empty and not frame.shape[1]
+            else f"has {frame.shape[1]} columns and {len(frame)} rows below its first"
+        )
+        raise UserError(f"{source}: the sheet {cut(sheet)!r} {what}, which is no table. {others or 'Check the file.'}")
+    return Table(frame, source, notes=[f"The sheet {cut(sheet)!r} was read. {others}"] if others else [])
+
+
+def _sheet(sheets: list[str], wish: str | int | None, source: str) -> str:
+    """The sheet of this name or number, from 1; the first by default."""
+    number = int(wish) if wish is not None and str(wish).isdecimal() and str(wish) not in sheets else None
+    if wish is None or str(wish) in sheets:
+        return sheets[0] if wish is None else str(wish)
+    if number is None or not 1 <= number <= len(sheets):
+        raise UserError(f"--sheet {cut(wish)!r}: no such sheet in {source}; there are {listed(map(repr, sheets))}.", 2)
+    return sheets[number - 1]
 
 
 def _read_parquet(path: Path, source: str, how: How) -> Table:
@@ -314,16 +425,27 @@ def _read_parquet(path: Path, source: str, how: How) -> Table:
         import pyarrow.parquet as pq
     except ImportError:
         raise UserError("reading Parquet needs pyarrow: pip install 'lacunar[cli]'") from None
-    found = pq.read_table(path)
-    _refuse_twice(found.column_names, source)
-    nested = [field.name for field in found.schema if pa.types.is_nested(field.type)]
-    if nested:
-        raise _nested(nested[0], source)
+    with pq.ParquetFile(path) as file:
+        schema = file.schema_arrow
+        _refuse_twice(schema.names, source)
+        nested = [field.name for field in schema if pa.types.is_nested(field.type)]
+        if nested:
+            raise _nested(nested[0], source)
+        found = pa.Table.from_batches(_bounded(file, path.stat().st_size, source), schema)
     for k, column in enumerate(found.schema):
         if pa.types.is_decimal(column.type):
             found = found.set_column(k, column.name, found.column(k).cast(pa.float64()))
     frame = found.to_pandas()
     return Table(frame if isinstance(frame.index, pd.RangeIndex) else frame.reset_index(), source)
+
+
+def _bounded(file: Any, size: int, source: str) -> Iterator[Any]:
+    """Batches of rows, given up as soon as they hold more than a file of this size may."""
+    unpacked = 0
+    for batch in file.iter_batches():
+        unpacked += batch.nbytes
+        refuse_beyond(unpacked, size, source)
+        yield batch
 
 
 def _flat(frame: pd.DataFrame, source: str) -> pd.DataFrame:

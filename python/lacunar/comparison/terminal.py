@@ -70,7 +70,8 @@ def compare(
     verbose : bool, default=False
         Whether to show what was read and which learner runs on stderr.
     **how
-        How text is read: sep, decimal, thousands, encoding, na_values, header, dates, as at the shell.
+        How it is read: sep, decimal, thousands, encoding, na_values, header, dates, sheet, comment, skip_rows, ragged, as at the shell. `na_values`
+        means missing in frames and arrays too: words or numbers for all columns, or a dict {column: words}.
 
     Returns
     -------

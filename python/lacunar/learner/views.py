@@ -14,6 +14,7 @@ from lacunar.encode import TableEncoder
 from lacunar.observed import Observed
 from lacunar.observed.door import SparseMissing, as_observed
 from lacunar.observed.rules import Array, Instance, Items, Number, Rule, floats, whole
+from lacunar.observed.sentinels import warn_of_sentinels
 
 _Floats = NDArray[np.float64]
 
@@ -67,6 +68,8 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         self.encoder_ = TableEncoder(categories="ordinal", max_categories=MOST_LEVELS, text="drop")
         codes = np.asarray(self.encoder_.fit(table).transform(table))  # also where `set_config` asks for frames
         _warn_of_dropped(self.encoder_)
+        numeric = ~self.encoder_.is_categorical_
+        warn_of_sentinels(self.encoder_.get_feature_names_out()[numeric], codes.T[numeric], stacklevel=7)
         self.n_rows_ = len(codes)
         varies = np.array([_varies(column) for column in codes.T], dtype=bool)
         self.kept_ = np.flatnonzero(varies)

@@ -1,0 +1,241 @@
+"""Files that are no plain table: packed ones that hold too much, sheets, comments, rows of other lengths, and words for missing in every format."""
+
+import bz2
+import gzip
+import io
+import lzma
+import sys
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import lacunar
+import lacunar.comparison.unpack as unpack
+from lacunar.cli import main
+from lacunar.comparison import UserError, load_problem, read_table
+
+LINES = [f"{k},{k % 7},{'uv'[k % 2]}" for k in range(40)]
+TEXT = "\n".join(["a,b,y", *LINES]) + "\n"
+
+
+@pytest.fixture
+def place(tmp_path):
+    def write(content, name="t.csv"):
+        (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        return str(tmp_path / name)
+
+    return write
+
+
+def zipped(**members):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name.replace("_", "."), content)
+    return stream.getvalue()
+
+
+# -- packed files -------------------------------------------------------------------------------------------------------
+
+PACKERS = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zip": lambda content: zipped(t_csv=content)}
+
+
+@pytest.mark.parametrize("ending", PACKERS)
+def test_packed_text_is_read(ending, place):
+    packed = PACKERS[ending](TEXT.encode())
+    assert read_table(place(packed, f"t.csv.{ending}")).frame.shape == (40, 3)
+    assert read_table(place(packed, "no_ending")).frame.shape == (40, 3)
+
+
+def test_packed_standard_input_is_read(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(gzip.compress(TEXT.encode()))))
+    assert read_table("-").frame.shape == (40, 3)
+
+
+@pytest.mark.parametrize("ending", PACKERS)
+def test_a_bomb_is_refused_before_it_is_unpacked(ending, place, monkeypatch):
+    monkeypatch.setattr(unpack, "LEAST", 2**22)
+    bomb = place(PACKERS[ending](b"0,1,2\n" * 2**23), f"bomb.csv.{ending}")
+    tracemalloc.start()
+    with pytest.raises(UserError, match=r"bomb\.csv.* the file has .* and unpacks to .*unpack it first"):
+        read_table(bomb)
+    assert tracemalloc.get_traced_memory()[1] < 2**24
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", ["npz", "xlsx", "parquet"])
+def test_bombs_of_every_format(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(unpack, "LEAST", 2**22)
+    bomb = tmp_path / f"bomb.{kind}"
+    if kind == "npz":
+        np.savez_compressed(bomb, X=np.zeros((2**20, 10)), y=np.zeros(2**20))
+    elif kind == "xlsx":
+        bomb.write_bytes(zipped(xl__workbook_xml=""))
+        with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("xl/workbook.xml", " " * 2**24)
+    else:
+        pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        pq.write_table(pa.table({name: np.zeros(2**20) for name in "abcdefgh"}), bomb)
+    size = bomb.stat().st_size
+    assert size < 2**18
+    with pytest.raises(UserError, match=rf"bomb\.{kind}: the file has .* and unpacks to"):
+        read_table(str(bomb))
+
+
+def test_the_limit_grows_with_the_file():
+    assert unpack.most_bytes(1) == 2**28
+    assert unpack.most_bytes(2**30) == 50 * 2**30
+
+
+def test_an_archive_of_several_files_names_them(place):
+    with pytest.raises(UserError, match=r"several files, a\.csv, b\.csv\. Unpack it and name one"):
+        read_table(place(zipped(a_csv=TEXT, b_csv=TEXT), "t.zip"))
+
+
+# -- sheets -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def book(tmp_path):
+    pytest.importorskip("openpyxl")
+    frame = pd.read_csv(io.StringIO(TEXT))
+    with pd.ExcelWriter(tmp_path / "t.xlsx") as writer:
+        pd.DataFrame({"Read me": ["by hand", "in spring"]}).to_excel(writer, sheet_name="About", index=False)
+        frame.to_excel(writer, sheet_name="Data", index=False)
+        frame[:20].to_excel(writer, sheet_name="1", index=False)
+    return str(tmp_path / "t.xlsx")
+
+
+def test_an_odd_first_sheet_lists_the_sheets(book, capsys):
+    assert main(["compare", book]) == 1
+    said = capsys.readouterr().err
+    assert "'About'" in said
+    assert "'Data'" in said
+    assert "--sheet" in said
+    assert "--sep" not in said
+
+
+@pytest.mark.parametrize(("sheet", "rows"), [("Data", 40), (2, 40), ("2", 40), ("1", 20), (3, 20)])
+def test_a_sheet_is_named_or_numbered(book, sheet, rows):
+    table = read_table(book, sheet=sheet)
+    assert table.frame.shape == (rows, 3)
+    assert any("--sheet reads another" in note for note in table.notes)
+    assert len(load_problem(book, sheet=sheet).y) == rows
+
+
+@pytest.mark.parametrize("sheet", ["Date", 0, 9, "-1"])
+def test_a_sheet_that_is_not_there(book, sheet, tmp_path, capsys):
+    assert main(["fit", book, "--output", str(tmp_path / "m"), f"--sheet={sheet}"]) == 2
+    assert "'About', 'Data', '1'" in capsys.readouterr().err
+
+
+def test_one_column_of_a_frame_has_no_separator():
+    with pytest.raises(UserError, match="more columns"):
+        load_problem(pd.DataFrame({"a": [1, 2]}))
+
+
+# -- comments and rows of other lengths ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "remedy", "options"),
+    [
+        ("# made by hand\n" + TEXT, 2, "--comment '#'", {"comment": "#"}),
+        ("Exported by a program\n\n" + TEXT, 3, "--skip-rows 2", {"skip_rows": 2}),
+        ("Exported, by a program\n" + TEXT, 2, "--skip-rows 1", {"skip_rows": 1}),
+        (TEXT + "1,2,u,4\n", 42, "--ragged skip", {"ragged": "skip"}),
+    ],
+)
+def test_a_row_that_does_not_fit_is_named_with_a_way_on(text, line, remedy, options, place):
+    file = place(text)
+    with pytest.raises(UserError, match=rf"line {line} has .*{remedy}"):
+        read_table(file)
+    assert read_table(file, **options).frame.shape == (40, 3)
+    assert read_table(file, **options).frame["a"].dtype.kind == "i"
+
+
+def test_ragged_rows_are_counted(place):
+    file = place(TEXT + "1,2,u,4\n3,4\n")
+    cut, skipped = read_table(file, ragged="cut"), read_table(file, ragged="skip")
+    assert (len(cut.frame), len(skipped.frame)) == (42, 40)
+    assert cut.frame["y"].iloc[40] == "u"
+    for table in (cut, skipped):
+        assert any("Warning: 2 rows" in note and "line 42" in note for note in table.notes)
+
+
+def test_a_comment_between_rows_is_found(place):
+    file = place(TEXT + "# checked on Monday\n" + "1,2,u\n")
+    assert any("line 42" in note and "--comment '#'" in note for note in read_table(file).notes)
+    assert len(read_table(file, comment="#").frame) == 41
+    assert not any("fewer cells" in note for note in read_table(place("a,b\n1,\n2,3\n")).notes)
+
+
+def test_a_mark_inside_a_cell_begins_no_comment(place):
+    assert read_table(place("colour,y\n#ff0000,1\nred # two,2\n"), comment="//").frame["colour"].tolist() == [
+        "#ff0000",
+        "red # two",
+    ]
+
+
+def test_options_of_the_shell_reach_the_reader(place, tmp_path, capsys):
+    file = place("Title\n" + "# x\n" + TEXT + "1,2,u,4\n")
+    words = ["--skip-rows", "1", "--comment", "#", "--ragged", "skip", "--learner", "karma-2"]
+    assert main(["fit", file, "--output", str(tmp_path / "m"), *words]) == 0
+    assert "40 rows, 2 columns" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("options", [{"ragged": "drop"}, {"skip_rows": -1}])
+def test_options_that_there_are_not(options, place):
+    with pytest.raises(UserError, match="--"):
+        read_table(place(TEXT), **options)
+
+
+# -- words for missing --------------------------------------------------------------------------------------------------
+
+FRAME = pd.DataFrame({"a": [1.0, -999, 3, 4] * 10, "b": [1, 2, -999, 4] * 10, "y": ["u", "v", "u", "-999"] * 10})
+
+
+def table_of(kind, folder):
+    """The frame as a file or a frame of another library."""
+    file = str(folder / f"t.{kind}")
+    if kind == "pandas":
+        return FRAME
+    if kind == "polars":
+        return pytest.importorskip("polars").from_pandas(FRAME)
+    if kind == "xlsx":
+        pytest.importorskip("openpyxl")
+        FRAME.to_excel(file, index=False)
+    elif kind == "parquet":
+        FRAME.to_parquet(file)
+    elif kind == "jsonl":
+        FRAME.to_json(file, orient="records", lines=True)
+    else:
+        FRAME.to_csv(file, index=False)
+    return file
+
+
+@pytest.mark.parametrize("kind", ["csv", "xlsx", "parquet", "jsonl", "pandas", "polars"])
+@pytest.mark.parametrize(
+    ("na_values", "missing"),
+    [(["-999"], "aby"), (-999, "aby"), ("a=-999", "a"), ({"b": -999}, "b"), ({"b": ["-999.0"], "y": "-999"}, "by")],
+)
+def test_words_for_missing_mean_it_in_every_format(kind, na_values, missing, tmp_path):
+    problem = load_problem(table_of(kind, tmp_path), "y", na_values=na_values)
+    assert (len(problem.y) == 30) == ("y" in missing)
+    for name in "ab":
+        assert bool(problem.frame[name].isna().any()) == (name in missing)
+        assert bool((problem.frame[name] == -999).any()) == (name not in missing)
+
+
+def test_words_for_missing_in_arrays():
+    X = FRAME[["a", "b"]].to_numpy()
+    assert load_problem(X, np.arange(40.0), na_values=-999).missing_share == 0.25
+    assert load_problem(X, np.arange(40.0), na_values={"x1": -999}).missing_share == 0.125
+
+
+def test_words_for_a_column_that_is_not_there():
+    with pytest.raises(UserError, match=r"--na-values 'c': no such column"):
+        lacunar.compare(FRAME, "y", na_values={"c": 9})
