@@ -92,7 +92,7 @@ def test_several_codes_and_their_counts():
     (sentinel,) = sentinels_of(
         column
     )  # -99 stands in one row: a value like others, and beside it -9 and -8 are no more
-    assert (sentinel.value, sentinel.count, sentinel.low, sentinel.high) == (999, 5, -99, 49)
+    assert (sentinel.value, sentinel.rows, sentinel.low, sentinel.high) == (999, 5, -99, 49)
     assert [s.value for s in sentinels_of(column[:-1])] == [-9, -8, 999]
     ages = np.concatenate([np.arange(98.0), [99] * 3, [999] * 3])
     assert [(s.value, s.high) for s in sentinels_of(ages)] == [(999, 99)]

@@ -420,6 +420,10 @@ def leaks(frame: pd.DataFrame, y: NDArray[Any], target: str, task: str) -> list[
             found.append(
                 f"{cut(name)} {why}. If it is not known before {cut(target)} is, it gives the target away: --drop {cut(name)!r} leaves it out."
             )
+    if frame.shape[1] > _COLUMNS:
+        found.append(
+            f"only the first {_COLUMNS} columns were searched for ones that give {cut(target)} away. Leave columns out with --drop."
+        )
     return [*found, *_follow_up(frame, y, target, task)]
 
 

@@ -18,11 +18,11 @@ from lacunar.comparison.cells import UserError, listed
 LEAST, TIMES = 2**28, 50  # bytes that any file may unpack to, and how many times its own size a large one may
 ENDINGS = (".gz", ".bz2", ".xz", ".zip")
 _CHUNK = 2**20
-_PACKED: dict[bytes, Callable[[Path], IO[bytes]]] = {
+_PACKED: dict[bytes, Callable[[Path], Any]] = {
     b"\x1f\x8b": gzip.GzipFile,
     b"BZh": bz2.BZ2File,
     b"\xfd7zXZ\x00": lzma.LZMAFile,
-}  # type: ignore[dict-item]
+}
 _ZIP = b"PK\x03\x04"
 
 

@@ -38,14 +38,14 @@ class Sentinel(NamedTuple):
     """A value that may mean missing, in how many rows it stands, and the least and the largest of the other values."""
 
     value: float
-    count: int
+    rows: int
     low: float
     high: float
 
     def __str__(self) -> str:
         """ "-999 in 12 rows, far from its other values (0 to 93)"."""
         low, high = number(self.low), number(self.high)
-        return f"{number(self.value)} in {self.count:,} rows, far from its other values ({low} to {high})"
+        return f"{number(self.value)} in {self.rows:,} rows, far from its other values ({low} to {high})"
 
 
 def sentinels_of(column: NDArray[Any]) -> list[Sentinel]:
@@ -89,7 +89,8 @@ def sentinels_of(column: NDArray[Any]) -> list[Sentinel]:
 
 def _has_form(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     with np.errstate(over="ignore"):
-        return np.isin(values.astype(np.float32), _FORMS)
+        form: NDArray[np.bool_] = np.isin(values.astype(np.float32), _FORMS)
+    return form
 
 
 def _only_negative(
@@ -99,7 +100,8 @@ def _only_negative(
     if low < 0:
         return np.zeros(len(values), dtype=bool)
     often = counts > _OF_NEXT * counts[~candidate][0]
-    return (values < 0) & ((values < -1) | (often & ((~candidate).sum() >= _LEVELS)))
+    varied = int((~candidate).sum()) >= _LEVELS
+    return np.asarray((values < 0) & ((values < -1) | (often & varied)), dtype=np.bool_)
 
 
 def sentinels_in(names: Iterable[Any], columns: Iterable[NDArray[Any]]) -> list[tuple[str, Sentinel]]:
