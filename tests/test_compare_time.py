@@ -15,6 +15,7 @@ from lacunar.comparison import Learner, evaluate, load_problem, print_table, wri
 from lacunar.comparison.schedule import Schedule
 
 ALARMS = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="fits are ended by alarms")
+BUSY = 1.0  # seconds that a busy machine may add; the fits that are ended take 30
 RNG = np.random.default_rng(0)
 FRAME = pd.DataFrame({"a": RNG.normal(size=60).round(3), "b": RNG.normal(size=60).round(3), "y": ["u", "v"] * 30})
 
@@ -140,7 +141,7 @@ def test_a_comparison_ends_in_time_although_one_fit_is_slow(tmp_path, capsys):
     comparison = evaluate(
         problem, [sleeper(30.0), sleeper(0.02), sleeper(0.0)], folds=5, repeats=3, time_limit=3.0, started=begun
     )
-    assert perf_counter() - begun < 3.3
+    assert perf_counter() - begun < 1.1 * 3.0 + BUSY
     assert list(comparison.cuts) == [0]
     assert [score.splits for score in comparison.scores()] == [15, 15, 0]
     print_table(comparison)
@@ -168,7 +169,7 @@ def test_a_learner_that_is_slow_in_a_later_fold_takes_none_of_the_cheap_ones():
     learners = [Learner("moody", False, "", lambda seed: Moody()), sleeper(0.02)]
     begun = perf_counter()
     comparison = evaluate(load_problem(FRAME), learners, folds=4, repeats=1, time_limit=1.5)
-    assert perf_counter() - begun < 1.65
+    assert perf_counter() - begun < 1.1 * 1.5 + BUSY
     assert "fold 3 of 4 was ended" in comparison.cuts[0]
     assert comparison.scores()[0].learner.name == "takes 0.02"
     assert comparison.scores()[0].splits == 4
@@ -181,7 +182,7 @@ def test_processes_keep_the_limit():
     begun = perf_counter()
     learners = [Learner("slow", False, "", make_slow), Learner("quick", False, "", make_quick)]
     comparison = evaluate(load_problem(FRAME), learners, folds=3, repeats=1, time_limit=6.0, n_jobs=2)
-    assert perf_counter() - begun < 6.6
+    assert perf_counter() - begun < 1.1 * 6.0 + BUSY
     assert list(comparison.cuts) == [0]
 
 

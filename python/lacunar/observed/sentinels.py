@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Sentinel", "number", "sentinels_in", "sentinels_of", "warn_of_sentinels"]
+__all__ = ["Sentinel", "sentinels_of"]
 
 _NINES = [float("9" * k) for k in range(1, 8)]
 _COMPANIONS = [
@@ -35,7 +35,16 @@ _SHOWN = 5  # columns in a message
 
 
 class Sentinel(NamedTuple):
-    """A value that may mean missing, in how many rows it stands, and the least and the largest of the other values."""
+    """A number that may stand for a missing value.
+
+    Parameters
+    ----------
+    value : float
+    rows : int
+        In which it stands.
+    low, high : float
+        The least and the largest of the other values.
+    """
 
     value: float
     rows: int
