@@ -69,7 +69,8 @@ PoolSide side_of(const py::dict& known) {
   return side;
 }
 
-// One pool: calls take turns.
+// One pool: calls take turns. Whoever has mutex_ may come to wait for the interpreter (for Ctrl-C, for arrays), so nobody
+// waits for mutex_ with the interpreter held.
 class Pool {
  public:
   template <class F>
@@ -168,6 +169,12 @@ class Pool {
       throw std::invalid_argument("extra must hold the log-odds of every expert from outside");
   }
 
+  // For calls that make or read Python's objects: waits without the interpreter, and comes back with it.
+  std::unique_lock<std::mutex> held() {
+    const py::gil_scoped_release nogil;
+    return std::unique_lock<std::mutex>(mutex_);
+  }
+
   Offset extra_;
   PairPool pool_;
   std::mutex mutex_;
@@ -209,7 +216,7 @@ void each_array(PairPool& pool, F&& take) {
 }
 
 py::dict Pool::state(bool history) {
-  const std::lock_guard<std::mutex> turn(mutex_);
+  const auto turn = held();
   py::dict made;
   each_array(pool_, [&](const std::string& name, const std::vector<double>& values) {
     made[name.c_str()] = array_of(values);
@@ -227,7 +234,7 @@ py::dict Pool::state(bool history) {
 }
 
 void Pool::set_state(const py::dict& kept) {
-  const std::lock_guard<std::mutex> turn(mutex_);
+  const auto turn = held();
   PoolState& s = pool_.state();
   each_array(pool_, [&](const std::string& name, std::vector<double>& values) { replace(values, kept, name); });
   replace(s.path, kept, "path", false);
