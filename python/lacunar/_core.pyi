@@ -1,6 +1,7 @@
 """The compiled core. Private: arguments are trusted to have passed `lacunar.observed.door`."""
 
 from collections.abc import Callable
+from types import TracebackType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,6 +12,14 @@ _Float: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 __version__: str
 
 def build_info() -> dict[str, str | int]: ...
+def model_turns() -> tuple[ModelTurn, ModelTurn]: ...
+
+class ModelTurn:
+    def __enter__(self) -> None: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None, /
+    ) -> None: ...
+
 def isa_of(leaf1_ecx: int, leaf7_ebx: int, leaf7_ecx: int, extended_ecx: int, xcr0: int) -> str: ...
 def find_fault(
     indptr: NDArray[np.int64], indices: NDArray[np.int32], values: _Float, n_cols: int

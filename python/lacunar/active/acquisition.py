@@ -18,6 +18,7 @@ from lacunar._eigen import leading_eigenvectors, signed
 from lacunar._products import row_product
 from lacunar._random import generator, generator_at, state_of
 from lacunar._snapshot import all_or_nothing, going_back
+from lacunar._turns import WholeCopies, changes, changing, reads
 from lacunar.observed.door import as_observed
 from lacunar.observed.rules import COUNT, Number, Parts, Rule, floats, whole
 
@@ -126,9 +127,10 @@ class ActiveSubspace:
         return row_product(np.asarray(X, dtype=np.float64), self.components_) + self.mean_
 
 
-class Acquisition(BaseEstimator):  # type: ignore[misc]
+class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
     """Base of the strategies: a subclass draws attributes, learns from rows and finds the subspace."""
 
+    _written: ClassVar[tuple[str, ...]] = ("state_", "pending_")
     _held: ClassVar[dict[str, Rule]] = {
         **dict.fromkeys(("n_asked_", "n_told_"), COUNT),
         "spent_": Number(low=0),
@@ -164,6 +166,7 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
         """The subspace, after rows were told."""
         raise NotImplementedError
 
+    @changes
     @all_or_nothing
     def _start(self) -> None:
         """Check the parameters and begin, unless begun."""
@@ -221,6 +224,7 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
         self.n_asked_ += n
         return drawn
 
+    @changes
     @all_or_nothing
     def ask(self, n: int = 1) -> list[Request]:
         """Requests for `n` new rows, drawn by what is known now; their indices and probabilities are frozen.
@@ -246,6 +250,7 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
         self.pending_.update({first + i: (drawn[i], probability[i]) for i in range(n)})
         return requests
 
+    @changes
     def tell(self, request: Request | int, values: ArrayLike | Mapping[int, float]) -> None:
         """Answer one request. A call that raises leaves everything as it was.
 
@@ -274,6 +279,7 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
         self._take(drawn[None], probability[None], row[None])
         del self.pending_[number]
 
+    @changes
     def cancel(self, request: Request | int) -> None:
         """Give up a request that will not be answered: it is pending no more, costs nothing and teaches nothing.
 
@@ -302,6 +308,7 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
             )
         return number, *self.pending_[number]
 
+    @changes
     def _take(self, drawn: Ints, probability: Floats, values: Floats) -> None:
         """Learn rows (n, w); after an exception nothing has changed."""
         distinct = _distinct(drawn)
@@ -344,8 +351,8 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
         left = int(m)
         while left > 0 and self.spent_ < max_cost:
             n = min(left, _BLOCK, max(self._rows_in_force(), 1)) if np.isinf(max_cost) else 1
-            first = self.n_asked_
-            drawn, probability = self._drawn(n)
+            with changing(self):
+                first, (drawn, probability) = self.n_asked_, self._drawn(n)
             values: list[Floats] = []
             try:
                 values.extend(self._answer(oracle, row, first + i) for i, row in enumerate(drawn))
@@ -360,6 +367,7 @@ class Acquisition(BaseEstimator):  # type: ignore[misc]
         told = _aligned(oracle(indices), indices, number)
         return told[place]
 
+    @reads
     def result(self) -> ActiveSubspace:
         """The subspace found so far, with the fitted attributes of scikit-learn's PCA. The same at every call. O(d^3).
 

@@ -74,6 +74,7 @@ class MBEG(Acquisition):
     array([[0.6, 0.8, 0. , 0. ]])
     """
 
+    _written: ClassVar[tuple[str, ...]] = (*Acquisition._written, "potential_")
     _held: ClassVar[dict[str, Rule]] = {
         **Acquisition._held,
         "renewed_at_": COUNT,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -18,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._random import generator
 from lacunar._snapshot import all_or_nothing
 from lacunar._stream import StreamScore
+from lacunar._turns import changes
 from lacunar.completion.labels import (
     MOST_LEVELS,
     Coding,
@@ -37,11 +37,11 @@ from lacunar.observed.door import read_id, read_ids, read_labels, read_pairs, re
 Floats = NDArray[np.float64]
 LEARNED = ("_engine", "state_", "classes_", "settled_", "seed_")
 AUTO_SCALES = (0.5, 2.0)  # times step_scale; see docs/completion-measured.md
-_RESUMING = threading.RLock()
 _BLOCK = 4096
 _PLAIN = (bool, int, float, str)  # labels whose signs are kept
 
 
+# Questions are alone at the model, too: one about a new id makes tables and engines grow.
 class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Online completion of a binary matrix with side information, by a pool of experts or by matrix exponentiated gradient.
 
@@ -179,6 +179,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     # -- learning -----------------------------------------------------------------------------------------------------
 
+    @changes
     @all_or_nothing
     def fit(self, X: Any, y: ArrayLike) -> Self:
         """Start afresh and learn pairs once, in their order.
@@ -209,6 +210,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self._learn(*pairs, y, None, values=False)
         return self
 
+    @changes
     def partial_fit(
         self, rows: Any, cols: Any, y: ArrayLike | None = None, classes: Sequence[Any] | None = None
     ) -> Self:
@@ -256,6 +258,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         one_pass(self, batches, learn)
         return self
 
+    @changes
     def learn_one(self, row: Hashable, col: Hashable, y: Any) -> bool:
         """Learn the label of one pair; a new id gets a vertex.
 
@@ -291,6 +294,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             model.told[y] = signs[0].tolist()
         return updated
 
+    @changes
     def add_row(self, row: Hashable, value: Any) -> Self:
         """Make an unseen row known by what the side information wants of it: features, or a point of the kernel's domain.
 
@@ -313,6 +317,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self._live().add("rows", read_id(row, "row"), value)
         return self
 
+    @changes
     def add_col(self, col: Hashable, value: Any) -> Self:
         """Make an unseen column known, before any entry of it comes.
 
@@ -330,6 +335,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self._live().add("cols", read_id(col, "col"), value)
         return self
 
+    @changes
     def score_stream(
         self,
         rows: Any,
@@ -402,6 +408,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     # -- predictions --------------------------------------------------------------------------------------------------
 
+    @changes
     def decision_function(self, X: Any) -> Floats:
         """y_bar of pairs.
 
@@ -421,6 +428,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         check_is_fitted(self)
         return self._live().scores(read_pairs(X), self.unseen)
 
+    @changes
     def predict(self, X: Any) -> NDArray[Any]:
         """Labels of pairs; with given thresholds, how many each pair reaches. Shape (n,).
 
@@ -435,6 +443,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         scores = self._scores(X)
         return self._coding().labels(self._signs(scores, self._live().n_seen))
 
+    @changes
     def predict_proba(self, X: Any) -> Floats:
         """P(class) of pairs, shape (n, 2) or (n, L + 1), in the order of `classes_`.
 
@@ -452,6 +461,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         scores = self._scores(X)
         return class_probabilities(self._reached(self._live(), scores))
 
+    @changes
     def predict_expected(self, X: Any) -> Floats:
         """The mean of `classes_` under `predict_proba`: with thresholds="auto", the expected rating.
 
@@ -476,6 +486,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         expected: Floats = made @ self.classes_.astype(np.float64)
         return expected
 
+    @changes
     def score(self, X: Any, y: ArrayLike, sample_weight: Any = None) -> float:
         """Share of pairs predicted rightly; ratings count as the thresholds they reach.
 
@@ -492,6 +503,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         coded = self._coding().coded(read_labels(y, len(read_pairs(X)[0])))
         return float(np.average(self.predict(X) == coded, weights=sample_weight))
 
+    @changes
     def decision_one(self, row: Hashable, col: Hashable) -> Any:
         """y_bar of one pair, before or after any learning.
 
@@ -522,6 +534,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         model.asked = None if self.unseen == "prior" else (pair, model.n_seen, scores)
         return np.array([model.combine(scores[k : k + 1], k)[0] for k in range(len(scores))])
 
+    @changes
     def predict_one(self, row: Hashable, col: Hashable) -> Any:
         """The label predicted for one pair: the sign of `decision_one`.
 
@@ -545,6 +558,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         scores = self._decide_one(row, col)[None]
         return self._coding().labels(self._signs(scores, self._live().n_seen))[0].item()
 
+    @changes
     def predict_proba_one(self, row: Hashable, col: Hashable) -> dict[Any, float]:
         """P(label) of one pair by label, as `predict_proba`.
 
@@ -561,6 +575,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         made = class_probabilities(self._reached(self._live(), scores))[0]
         return dict(zip(self.classes_.tolist(), made.tolist(), strict=True))
 
+    @changes
     def recommend(
         self, row: Hashable, n: int = 10, *, cols: Sequence[Hashable] | None = None, exclude: Sequence[Hashable] = ()
     ) -> list[tuple[Any, float]]:
@@ -611,7 +626,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             if self.unseen != "grow" or not self._pooled:
                 raise
             warnings.warn(
-                f"ids without side information are ranked by the pool's prior: {error}", UserWarning, stacklevel=3
+                f"ids without side information are ranked by the pool's prior: {error}", UserWarning, stacklevel=4
             )
             return model.ranking(pairs, "prior")
 
@@ -640,31 +655,37 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     # -- counts -----------------------------------------------------------------------------------------------------
 
     @property
+    @changes
     def n_seen_(self) -> int:
         """Pairs learned so far."""
         return self._live().n_seen if self.__sklearn_is_fitted__() else 0
 
     @property
+    @changes
     def n_updates_(self) -> int:
         """Pairs that changed the learner."""
         return self._live().n_updates if self.__sklearn_is_fitted__() else 0
 
     @property
+    @changes
     def n_mistakes_(self) -> int:
         """Pairs predicted wrongly before they were learned."""
         return self._live().n_mistakes if self.__sklearn_is_fitted__() else 0
 
     @property
+    @changes
     def expert_weights_(self) -> NDArray[np.float64]:
         """Weights of the experts, shape (L, E)."""
         return self._live().weights
 
     @property
+    @changes
     def expert_names_(self) -> list[str]:
         """Names of the pool's experts, E of them, in the order of their weights."""
         return self._pool().names
 
     @property
+    @changes
     def expert_path_(self) -> tuple[NDArray[np.int64], Floats]:
         """The pool's weights in the course of the stream: trials (T,), and weights (T, L, E) at each of them."""
         return self._pool().path()
@@ -761,20 +782,18 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def _live(self) -> Model:
         """The model at work; begun if nothing was learned yet, or from `state_` after loading."""
         if "_engine" not in self.__dict__:
-            with _RESUMING:  # several threads may ask a model that was just loaded
-                if "_engine" in self.__dict__:
-                    pass
-                elif "state_" in self.__dict__:
-                    self._engine = self._restored({"classes": self.classes_, **self.state_})
-                    del self.state_
-                else:
-                    self._adopt(*self._begin())
+            if "state_" in self.__dict__:
+                self._engine = self._restored({"classes": self.classes_, **self.state_})
+                del self.state_
+            else:
+                self._adopt(*self._begin())
         return self._engine
 
     def __sklearn_is_fitted__(self) -> bool:
         # In this order: a thread that resumes sets the one before it drops the other.
         return "state_" in self.__dict__ or "_engine" in self.__dict__
 
+    @changes
     def snapshot(self) -> dict[str, Any]:
         """All that was learned, as plain data: numbers, arrays, strings, lists and dicts.
 
@@ -787,6 +806,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         learned = self._live().snapshot(ids=True)
         return {**learned, "classes": self.classes_, "settled": self.settled_, "seed": self.seed_}
 
+    @changes
     @all_or_nothing
     def restore(self, snapshot: Mapping[str, Any]) -> Self:
         """Go on from what `snapshot` gave, to the bit as if there had been no break.
@@ -834,6 +854,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             ) from None
         return model
 
+    @changes
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = dict(super().__getstate__())
         model = state.pop("_engine", None)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from functools import wraps
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +25,6 @@ Places = dict[int, NDArray[np.int64]]  # by the identity of the table
 Predicted = Callable[[Floats, int], Floats]  # signs (n, L) of scores (n, L), the first of which is of a given trial
 _COUNTS = ("n_seen", "n_updates", "n_mistakes")
 _RESERVE = 2**20  # bytes kept free for going back, beside eight times what a snapshot holds
-_Given = ParamSpec("_Given")
-_Made = TypeVar("_Made")
-_Any = TypeVar("_Any", bound="Model")
 
 
 class Hedge:
@@ -195,22 +190,11 @@ class Trials(NamedTuple):
     wrong: NDArray[np.bool_]
 
 
-def in_turn(method: Callable[Concatenate[_Any, _Given], _Made]) -> Callable[Concatenate[_Any, _Given], _Made]:
-    """One thread at a time: a question about a new id makes tables and engines grow."""
-
-    @wraps(method)
-    def alone(model: _Any, /, *args: _Given.args, **kwargs: _Given.kwargs) -> _Made:
-        with model.turn:
-            return method(model, *args, **kwargs)
-
-    return alone
-
-
 class Model:
     """Tasks (thresholds) times experts, sharing ids and side information.
 
     Members do not depend on each other: hedge and calibration look at their scores only, so that a whole stream may run through
-    one member after the other.
+    one member after the other. Not even questions may come from two threads at once: new ids make tables and engines grow.
     """
 
     def __init__(self, experts: Sequence[Any], n_tasks: int) -> None:
@@ -231,7 +215,6 @@ class Model:
 
     def _begin(self, tables: list[IdTable], n_tasks: int) -> None:
         """What every model has, whatever its experts."""
-        self.turn = threading.RLock()
         self.tables, self.n_tasks = tables, n_tasks
         self.n_seen = self.n_updates = self.n_mistakes = 0
         self.asked: tuple[Any, int, Floats] | None = None  # pair, trial and experts' scores of the last question
@@ -265,18 +248,15 @@ class Model:
         mixed: Floats = self.gammas[0] * (margins(scores, self.gammas) @ self.hedges[task].weights)
         return mixed
 
-    @in_turn
     def expert_scores(self, pairs: Pairs, policy: str) -> list[Floats]:
         """y_bar of every expert, (n, E), for every task."""
         at = self._vertices(pairs, policy)
         return [np.stack([m.scores(at[id(m.rows)], at[id(m.cols)]) for m in task], axis=1) for task in self.members]
 
-    @in_turn
     def scores(self, pairs: Pairs, policy: str) -> Floats:
         """y_bar of every task, (n, L)."""
         return np.stack([self.combine(each, k) for k, each in enumerate(self.expert_scores(pairs, policy))], axis=1)
 
-    @in_turn
     def ranking(self, pairs: Pairs, policy: str) -> tuple[Floats, NDArray[np.intp]]:
         """Mean y_bar of the tasks, (n,), and its order, highest first; ties of a mixture at its margin by the scores behind it."""
         every = self.expert_scores(pairs, policy)
@@ -286,12 +266,10 @@ class Model:
             behind = np.mean([each @ self.hedges[k].weights for k, each in enumerate(every)], axis=0)
         return score, np.lexsort((-behind, -score))
 
-    @in_turn
     def score_one(self, pair: tuple[Hashable, Hashable], policy: str) -> Floats:
         """Experts' scores of every task for one pair, (L, E)."""
         return self._scores_at(self._vertices_one(pair, policy))
 
-    @in_turn
     def sign_one(self, pair: tuple[Hashable, Hashable], policy: str) -> Floats | None:
         """Signs of y_bar (L,) without their values, which cost three to five times as much; None for a mixture."""
         if len(self.gammas) > 1:
@@ -304,7 +282,6 @@ class Model:
 
     # -- learning -------------------------------------------------------------------------------------------------------
 
-    @in_turn
     def learn_one(
         self, pair: tuple[Hashable, Hashable], y: Sequence[float], calibrate: bool, predicted: Predicted
     ) -> bool:
@@ -323,7 +300,6 @@ class Model:
         self._count_one(at, updated, wrong)
         return updated
 
-    @in_turn
     def add(self, name: str, each: Hashable, value: Any) -> None:
         """A new id with its features or point, in every table of this side that wants one."""
         tables = [table for table in self.tables if table.name == name]
@@ -335,7 +311,6 @@ class Model:
         for table in wanting:
             table.add(each, value)
 
-    @in_turn
     def learn(
         self, pairs: Pairs, y: Floats, calibrate: bool, predicted: Predicted, *, values: bool, verbose: int = 0
     ) -> Trials:
@@ -403,7 +378,6 @@ class Model:
 
     # -- snapshots ----------------------------------------------------------------------------------------------------
 
-    @in_turn
     def snapshot(self, *, ids: bool = False) -> dict[str, Any]:
         """What learning changes, as plain data: about the work of one trial. With `ids`, all that was learned."""
         return {

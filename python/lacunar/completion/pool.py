@@ -25,7 +25,6 @@ from lacunar.completion.model import (
     Predicted,
     Trials,
     WithReserve,
-    in_turn,
 )
 from lacunar.completion.side import (
     Floats,
@@ -349,12 +348,10 @@ class PoolModel(Model):
         made: Floats = 0.5 * (1.0 + scores)
         return made
 
-    @in_turn
     def expert_scores(self, pairs: Pairs, policy: str) -> list[Floats]:
         """2 P(y = 1) - 1, (n, 1), for every task."""
         return [each[:, None] for each in self._asked(pairs, policy)]
 
-    @in_turn
     def score_one(self, pair: tuple[Hashable, Hashable], policy: str) -> Floats:
         """2 P(y = 1) - 1 of every task for one pair, (L, 1)."""
         at = self._vertices_one(pair, policy)
@@ -423,7 +420,6 @@ class PoolModel(Model):
 
     # -- learning -------------------------------------------------------------------------------------------------------
 
-    @in_turn
     def learn_one(
         self, pair: tuple[Hashable, Hashable], y: Sequence[float], calibrate: bool, predicted: Predicted
     ) -> bool:
@@ -445,7 +441,6 @@ class PoolModel(Model):
         self._odds_of_members(k, np.array([i]), np.array([j]), np.array([y]), odds)
         return float(odds[0, 0])
 
-    @in_turn
     def learn(
         self, pairs: Pairs, y: Floats, calibrate: bool, predicted: Predicted, *, values: bool, verbose: int = 0
     ) -> Trials:
@@ -490,7 +485,6 @@ class PoolModel(Model):
 
     # -- snapshots ------------------------------------------------------------------------------------------------------
 
-    @in_turn
     def snapshot(self, *, ids: bool = False) -> dict[str, Any]:
         """As that of `Model`."""
         self._grow()

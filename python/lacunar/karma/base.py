@@ -17,6 +17,7 @@ from lacunar._log import say
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._threads import thread_count
+from lacunar._turns import WholeCopies, reads
 from lacunar.karma.calibrate import logistic_probabilities, probabilities
 from lacunar.karma.solvers import Shape, choose_solver, gram_bytes, warn_if_unfinished
 from lacunar.karma.support import OnlineModel
@@ -84,7 +85,7 @@ def class_weights(class_weight: Any, classes: NDArray[Any], codes: NDArray[np.in
     return each[codes]
 
 
-class KarmaBase(TakesMissing):
+class KarmaBase(WholeCopies, TakesMissing):
     """Columns and kernel settled on training rows, and values at new rows: by an engine in `state_`, or by stored rows."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
@@ -160,6 +161,7 @@ class KarmaBase(TakesMissing):
         if "dual_coef_" in vars(self) and self.dual_coef_.shape[1] != outputs:
             raise ValueError(f"dual_coef_ must have {outputs} outputs; got {self.dual_coef_.shape[1]}. Fit again")
 
+    @reads
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_engine"}
@@ -330,6 +332,7 @@ def _gives_probabilities(estimator: Any) -> bool:
 class KarmaLabels(ScoresFiles, ClassifierMixin):  # type: ignore[misc]
     """Labels and probabilities from the values of `_evaluate`: what every classifier here answers."""
 
+    @reads
     @over_files
     def decision_function(self, X: Any) -> _Floats:
         """Values of the classes; for two classes one value, positive for `classes_[1]`.
@@ -351,6 +354,7 @@ class KarmaLabels(ScoresFiles, ClassifierMixin):  # type: ignore[misc]
         """What `decision_function` says of the values (m, outputs)."""
         return values
 
+    @reads
     @over_files
     def predict(self, X: Any) -> NDArray[Any]:
         """Label of every row.
@@ -389,7 +393,8 @@ class KarmaLabels(ScoresFiles, ClassifierMixin):  # type: ignore[misc]
                 f"calibration_ must have {self._n_outputs() + 1} numbers; got {len(self.calibration_)}. Fit again"
             )
 
-    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(reads(_gives_probabilities))  # type: ignore[untyped-decorator]
+    @reads
     @over_files
     def predict_proba(self, X: Any) -> _Floats:
         """Probabilities of the classes: softmax(e^a F + b) of the values F, a and b (0 but in a search) fitted to rows that were left out.
@@ -419,6 +424,7 @@ class KarmaNumbers(ScoresFiles, RegressorMixin):  # type: ignore[misc]
         """Values of a row: one a target."""
         return int(np.size(self.intercept_))
 
+    @reads
     @over_files
     def predict(self, X: Any) -> _Floats:
         """Predicted targets.

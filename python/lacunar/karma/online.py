@@ -19,6 +19,7 @@ from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import SavePoint, all_or_nothing, going_back
 from lacunar._stream import StreamScore
 from lacunar._threads import thread_count
+from lacunar._turns import changes, reads
 from lacunar.karma.base import (
     Engine,
     KarmaBase,
@@ -57,6 +58,7 @@ class KarmaOnline(KarmaBase):
         "budget": [Interval(Integral, 1, None, closed="left"), None],
         "options": [StrOptions({"paper"}), None],
     }
+    _written: ClassVar[tuple[str, ...]] = ("state_",)
     _held: ClassVar[dict[str, Rule]] = {**KarmaBase._held, "solver_": Word(("primal", "support"))}
 
     def _kernel_options(self) -> dict[str, Any]:
@@ -92,6 +94,7 @@ class KarmaOnline(KarmaBase):
         for name in ("state_", "_engine", "n_iter_", "n_rows_seen_", "recent_"):
             self.__dict__.pop(name, None)
 
+    @changes
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit in `max_iter` passes over the rows.
@@ -190,6 +193,7 @@ class KarmaOnline(KarmaBase):
     def _mistakes(self, values: _Floats, targets: _Floats) -> int | None:
         return None
 
+    @changes
     @all_or_nothing
     def begin_at(self, model: KarmaBatch) -> Self:
         """Begin a stream at a fitted batch learner: `partial_fit` goes on from its solution.
@@ -273,6 +277,7 @@ class KarmaOnline(KarmaBase):
         best.ascend(rows, targets, weight / (rho * len(weight)), tol=1e-3, max_iter=1000, rng=rng)
         return self._mean_loss(best.decide(rows), targets, weight)
 
+    @changes
     def learn_one(self, x: Mapping[Any, float], y: Any) -> Self:
         """Learn one row given as a dict, after a first `partial_fit` or `fit`.
 
@@ -296,6 +301,7 @@ class KarmaOnline(KarmaBase):
         self._learn(self._row_of(x), np.array([y]), None, None)
         return self
 
+    @reads
     def predict_one(self, x: Mapping[Any, float]) -> Any:
         """Prediction for one row given as a dict, before `learn_one` takes it.
 
@@ -479,6 +485,7 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @changes
     def partial_fit(
         self, X: Any, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> Self:
@@ -520,6 +527,7 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         """
         return self._fit_batches(batches, classes)
 
+    @changes
     def score_stream(
         self,
         X: Any,
@@ -753,6 +761,7 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @changes
     def partial_fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Go on with Algorithm 1 on a batch of rows, once each and in order.
 
@@ -788,6 +797,7 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         """
         return self._fit_batches(batches, None)
 
+    @changes
     def score_stream(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, *, regret: bool = False
     ) -> StreamScore:

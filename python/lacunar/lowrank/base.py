@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lacunar._codes import Codes, row_codes
 from lacunar._products import row_product
+from lacunar._turns import WholeCopies, reads
 from lacunar.lowrank.parts import centred
 from lacunar.observed import Observed
 from lacunar.observed.door import TakesMissing, check_numbers, in_container, validate_X
@@ -29,7 +30,7 @@ class Coding(NamedTuple):
     unit: _Floats | float = 1.0  # (k,): of the codes that users get
 
 
-class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesMissing):  # type: ignore[misc]
+class SubspaceModel(WholeCopies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesMissing):  # type: ignore[misc]
     """Base of estimators that say by `_coding` how rows are coded, in columns standardised by `mean_` and `scale_`."""
 
     components_: Any
@@ -61,6 +62,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesMiss
     def _complete(self, codes: _Floats, coding: Coding) -> _Floats:
         return self._in_units(row_product(codes * coding.unit, coding.components, self.n_jobs))
 
+    @reads
     @over_files
     def transform(self, X: Any) -> Any:
         """Codes of rows: ridge regression of the observed entries on `components_`.
@@ -79,6 +81,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesMiss
         rows, coding = self._check_rows(X), self._coding()
         return self._coded(rows, coding).code * coding.size / coding.unit
 
+    @reads
     def inverse_transform(self, X: ArrayLike) -> _Floats:
         """Complete rows, in the units of the data, of codes.
 
@@ -99,6 +102,7 @@ class SubspaceModel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesMiss
             )
         return self._complete(codes, coding)
 
+    @reads
     def impute(self, X: Any) -> Any:
         """Rows with what is missing filled in from their codes; observed entries stay.
 

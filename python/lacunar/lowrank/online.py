@@ -18,6 +18,7 @@ from lacunar._codes import row_codes
 from lacunar._log import say
 from lacunar._random import generator
 from lacunar._snapshot import all_or_nothing
+from lacunar._turns import changes
 from lacunar.lowrank.em import first_basis
 from lacunar.lowrank.labels import lasso_on_sums
 from lacunar.lowrank.parts import Whole
@@ -162,6 +163,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
     True
     """
 
+    _written: ClassVar[tuple[str, ...]] = ("state_",)
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SubspaceRegression._parameter_constraints,
         "options": [StrOptions({"paper"}), None],
@@ -212,6 +214,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
+    @changes
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
     def fit(
@@ -253,6 +256,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
         return self
 
     @available_if(_streams)  # type: ignore[untyped-decorator]
+    @changes
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any) -> SLRMOnlineRegressor:

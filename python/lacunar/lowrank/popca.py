@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from copy import copy
 from numbers import Integral, Real
 from operator import attrgetter
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._moments import Sums, moved
 from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import SavePoint, all_or_nothing
+from lacunar._turns import changes, reading, reads
 from lacunar.lowrank.base import Coding, SubspaceModel
 from lacunar.lowrank.diagnostics import Probe, describe, probe_rows, probe_tables, warn, warn_dependent
 from lacunar.lowrank.hidden import fewest_as_good, hide
@@ -218,6 +220,7 @@ class POPCA(SubspaceModel):
         self.random_state = random_state
         self.n_jobs = n_jobs
 
+    @changes
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> POPCA:
@@ -239,6 +242,7 @@ class POPCA(SubspaceModel):
         check_options(self._effective, rows.shape[1])
         return self._fit_over(Whole(rows if self._effective.robust is None else tamed(rows, self._effective.robust)))
 
+    @changes
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
     def fit_parts(self, parts: Any) -> POPCA:
@@ -339,6 +343,7 @@ class POPCA(SubspaceModel):
         self.holdout_errors_ = np.sqrt([float(np.mean(each)) for each in errors])
         return 1 + fewest_as_good(errors)
 
+    @changes
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None, *, shift: Any = None) -> POPCA:
@@ -376,6 +381,7 @@ class POPCA(SubspaceModel):
         self._add_sums(X, shift)
         return self._from_stream()
 
+    @changes
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit_batches(self, batches: Iterable[Any], *, shift: Any = None) -> POPCA:
         """Fit in one pass over batches; memory is that of the tables and one batch.
@@ -451,7 +457,6 @@ class POPCA(SubspaceModel):
         """The sums over all rows so far, and the shift (d,) that they are about."""
         return Sums(**{name: self.state_[name] for name in Sums._fields}), self.state_["shift"]
 
-    @all_or_nothing
     def merge(self, other: POPCA) -> POPCA:
         """Add the rows that another model has seen, whatever its shift; exact.
 
@@ -470,6 +475,14 @@ class POPCA(SubspaceModel):
             Other columns, or other `center`, `weights` or `standardize`; `robust` rows; a model without tables. The model is as
             it was.
         """
+        if isinstance(other, POPCA):
+            with reading(other):  # not within a turn at this model: two that merge one another would wait for ever
+                other = copy(other)  # no call writes into what it has
+        return self._merge(other)
+
+    @changes
+    @all_or_nothing
+    def _merge(self, other: POPCA) -> POPCA:
         check_alike(self, other)
         (sums, shift), (more, other_shift) = self._kept(), other._kept()
         self._keep(added_across(sums, shift, more, other_shift), shift)
@@ -538,6 +551,7 @@ class POPCA(SubspaceModel):
     def _unknown_columns(self) -> NDArray[np.bool_]:
         return np.equal(self.n_seen_per_feature_, 0)
 
+    @reads
     @over_files
     def transform(self, X: Any, *, return_std: bool = False) -> Any:
         """Codes of rows from their observed entries: posterior means, or least squares where `codes="ls"`.
@@ -563,6 +577,7 @@ class POPCA(SubspaceModel):
         Z = found.code * prior.size / prior.unit if self._effective.codes == "ridge" else super().transform(X)
         return Z, std
 
+    @reads
     def score(self, X: Any, y: Any = None) -> float:
         """Minus the root mean squared error, in units of `scale_`, at a tenth of the entries, hidden and then imputed.
 
@@ -594,6 +609,7 @@ class POPCA(SubspaceModel):
         n, row = table.shape[0], table.row_numbers[hidden]
         return np.bincount(row, errors, n).astype(np.float64), np.bincount(row, minlength=n)
 
+    @reads
     def get_covariance(self) -> _Floats:
         """Model covariance (d, d) of raw columns: components' variances plus noise. Positive definite; O(d^2 k).
 
@@ -606,6 +622,7 @@ class POPCA(SubspaceModel):
         basis = model.basis()
         return (basis @ basis.T + model.noise * np.eye(len(basis))) * np.outer(self.scale_, self.scale_)
 
+    @reads
     def get_precision(self) -> _Floats:
         """Inverse (d, d) of `get_covariance()`, by the k x k identity of Woodbury.
 

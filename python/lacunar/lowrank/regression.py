@@ -17,6 +17,7 @@ from lacunar._codes import LARGEST_CORE_RANK, row_codes
 from lacunar._eigen import canonical_turn, signed
 from lacunar._log import say
 from lacunar._products import row_product
+from lacunar._turns import reads
 from lacunar.lowrank.base import Coding, SubspaceModel
 from lacunar.lowrank.em import Factors, Progress, blocks_less
 from lacunar.lowrank.labels import Alpha, fit_labels
@@ -242,6 +243,7 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         return self.sigma2_ * row_product(inverse, packed_squares(self._weights()), self.n_jobs)
 
     @property
+    @reads
     def feature_coef_(self) -> _Floats:
         """Weights of the columns, in units of y by unit of column: U w, which no rotation of the subspace changes."""
         check_is_fitted(self, "components_")
@@ -251,6 +253,7 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
     def _coding(self) -> Coding:
         return Coding(self.components_, self._basis(), self.ridge_, self.sizes_)
 
+    @reads
     @over_files
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predicted labels; without a known label in `fit`, an error.

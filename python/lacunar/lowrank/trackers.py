@@ -19,6 +19,7 @@ from lacunar import _core
 from lacunar._codes import LARGEST_CORE_RANK
 from lacunar._random import generator
 from lacunar._snapshot import SavePoint, all_or_nothing, going_back
+from lacunar._turns import changes, reads
 from lacunar.lowrank.base import Coding, SubspaceModel
 from lacunar.lowrank.em import first_basis
 from lacunar.observed import Observed
@@ -362,6 +363,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }
+    _written: ClassVar[tuple[str, ...]] = ("state_",)
     _held: ClassVar[dict[str, Rule]] = {
         **dict.fromkeys(("n_samples_seen_", "n_iter_"), COUNT),
         "residual_": Number(low=0),
@@ -378,6 +380,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
     def _start(self, basis: _Floats) -> Tracker:
         raise NotImplementedError
 
+    @changes
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> SubspaceTracker:
@@ -400,6 +403,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         self.n_iter_ = self.max_iter
         return self
 
+    @changes
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> SubspaceTracker:
@@ -428,6 +432,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         return self
 
     @property
+    @reads
     def components_(self) -> _Floats:
         """Orthonormal rows (n_components, D) that span the subspace; their order is the basis's. O(D k^2) to read out."""
         check_is_fitted(self, "state_")
@@ -436,6 +441,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         return np.ascontiguousarray((basis * signs).T)
 
     @property
+    @reads
     def n_singular_(self) -> int:
         """Rows with too few entries for a code of their own without rescue."""
         return self._tracker().n_singular
@@ -504,6 +510,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
     def _in_units(self, rows: _Floats) -> _Floats:
         return rows
 
+    @reads
     @over_files
     def score_samples(self, X: Any) -> _Floats:
         """Relative residual |x - U a|^2 / |x|^2 of every row on its observed entries; 0 for an empty row.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from lacunar._snapshot import going_back
+from lacunar._turns import changing
 from lacunar.observed.arrow import arrow_columns, as_table, naming, record_batches, values_of
 from lacunar.observed.blocks import is_block_file
 from lacunar.observed.build import Lists, column_entries, list_entries
@@ -361,18 +362,24 @@ def _svmlight_tables(
 def one_pass(model: Any, batches: Iterable[Any], learn: Callable[[Any], Any]) -> None:
     """Start afresh and learn batch after batch.
 
-    An error in the first batch leaves the model as it was; a later one leaves it as after the batch before.
+    An error in the first batch leaves the model as it was; a later one leaves it as after the batch before. Other threads have the model between
+    two batches, and while the next one is fetched.
     """
-    with going_back(model) as point:
-        for name in list(vars(model)):
-            if (name.endswith("_") and not name.startswith("_")) or name == "_engine":  # what was learned, not how to
-                delattr(model, name)
-        number = 0
-        for number, batch in enumerate(batches, 1):  # noqa: B007 - zero where there is none
+    stream = iter(batches)
+    for first in stream:
+        with changing(model), going_back(model):
+            for name in list(vars(model)):
+                if (
+                    name.endswith("_") and not name.startswith("_")
+                ) or name == "_engine":  # what was learned, not how to
+                    delattr(model, name)
+            learn(first)
+        break
+    else:
+        raise ValueError("batches must hold at least one batch; it was empty. Pass a fresh iterator.")
+    for batch in stream:
+        with changing(model):
             learn(batch)
-            point.release()
-        if not number:
-            raise ValueError("batches must hold at least one batch; it was empty. Pass a fresh iterator.")
 
 
 def rows_of(batch: Any) -> Any:

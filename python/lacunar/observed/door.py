@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
+from lacunar._turns import reads
 from lacunar.observed.contract import FLOATS, check_sparse_missing, check_stored, refuse_sparse_format
 from lacunar.observed.contract import SparseMissing as SparseMissing
 from lacunar.observed.contract import float_dtype as float_dtype
@@ -89,6 +90,7 @@ def _are_weights(X: Any) -> bool:
 class ScoresFiles:
     """`score` of scikit-learn's mixins on a file of rows, too, which holds its own labels and weights."""
 
+    @reads
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy of the predicted labels, or the coefficient of determination R^2 of predicted numbers.
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from numbers import Integral
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from lacunar._random import fixed_seed, generator
+from lacunar._turns import WholeCopies, changes
 from lacunar.lowrank import GaussianRegressor
 from lacunar.observed.door import check_prices, check_target, validate_X
 from lacunar.uncertainty.masks import encoder_of, numbers_of
@@ -114,7 +115,7 @@ class Measurement(NamedTuple):
     cost: float
 
 
-class MeasuringLoop:
+class MeasuringLoop(WholeCopies):
     """Buys missing entries of rows one after another, by what they would tell about the target, within a budget a row.
 
     `ask` says which entry of every row to measure next, `tell` takes its value: rows come, wait and are answered in any order.
@@ -175,6 +176,8 @@ class MeasuringLoop:
     array([[ 1.,  1., nan]])
     """
 
+    _written: ClassVar[tuple[str, ...]] = ("rows_", "spent_", "pending_", "_refused")
+
     def __init__(self, model: Any, *, budget: float = 3, cost: Any = None, least_value: float = 0) -> None:
         check_is_fitted(model)
         d = int(model.n_features_in_)
@@ -188,6 +191,7 @@ class MeasuringLoop:
         self.pending_: dict[int, Measurement] = {}
         self._refused = np.empty((0, d), dtype=bool)
 
+    @changes
     def add(self, rows: Any) -> NDArray[np.intp]:
         """Take in rows to measure.
 
@@ -207,6 +211,7 @@ class MeasuringLoop:
         self._refused = np.vstack([self._refused, np.zeros(table.shape, dtype=bool)])
         return np.arange(first, len(self.rows_))
 
+    @changes
     def ask(self) -> list[Measurement]:
         """The best entry of every row that waits for no answer and can pay for one that is worth it.
 
@@ -232,6 +237,7 @@ class MeasuringLoop:
         self.pending_.update({request.row: request for request in made})
         return made
 
+    @changes
     def tell(self, request: Measurement | int, value: float) -> None:
         """Answer a request.
 
