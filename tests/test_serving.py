@@ -31,7 +31,7 @@ from lacunar.persistence import load_model, save_model
 from lacunar.uncertainty import MeasuringLoop
 
 ANSWERS = int(os.environ.get("LACUNAR_SERVING", "80"))  # of every class, by all threads that ask
-ASKING = 2  # threads
+ASKING = 2 if ANSWERS < 1000 else 8  # threads
 CALLS = 8  # that learn, of one round
 PATIENCE = 120  # seconds until a thread that waits is taken for one that waits for ever
 
