@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from numbers import Integral
 from typing import Any
 
+import numpy as np
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+MOST_THREADS = 2**15  # more than any machine has processors for
 
 
 def available_cpus() -> int:
@@ -20,12 +24,13 @@ def thread_count(n_jobs: int | None) -> int:
     """Threads meant by scikit-learn's `n_jobs`: None is 1, -1 all processors of this process, -2 all but one."""
     if n_jobs is None:
         return 1
-    if n_jobs == 0:
-        raise ValueError(
-            "n_jobs must be None, a positive number of threads or negative to count from the processors; "
-            "got 0. Pass n_jobs=-1 for all of them."
-        )
-    return n_jobs if n_jobs > 0 else max(available_cpus() + 1 + n_jobs, 1)
+    wish = "n_jobs must be None, a positive number of threads or negative to count from the processors"
+    if isinstance(n_jobs, bool | np.bool_) or not isinstance(n_jobs, Integral):
+        raise TypeError(f"{wish}, a whole number; got {n_jobs!r}. Pass n_jobs=-1 for all of them.")
+    number = int(n_jobs)
+    if number == 0 or abs(number) > MOST_THREADS:
+        raise ValueError(f"{wish}, of at most {MOST_THREADS} threads; got {number}. Pass n_jobs=-1 for all of them.")
+    return number if number > 0 else max(available_cpus() + 1 + number, 1)
 
 
 @cache
