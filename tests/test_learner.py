@@ -332,14 +332,16 @@ def test_wrong_parameters(parameters, match):
 def test_targets_that_are_missing():
     both_targets = np.c_[Y, -Y]
     both_targets[::4, 1] = np.nan
-    model = LacunarRegressor(members=["gaussian", "kernels"]).fit(X, both_targets)
+    with pytest.warns(UserWarning, match=f"{N // 4} of {N} rows lack a label"):
+        model = LacunarRegressor(members=["gaussian", "kernels"]).fit(X, both_targets)
     assert model.predict(X).shape == (N, 2)
     assert np.isnan(model.out_of_fold_).sum() == N // 4
     alone = LacunarRegressor(members=["gaussian", "kernels"]).fit(X, Y)
     assert np.allclose(model.predict(X)[:, 0], alone.predict(X), rtol=0, atol=1e-9)
     labels = LABELS.astype(float)
     labels[::3] = np.nan
-    assert len(LacunarClassifier(members=["gaussian"]).fit(X, labels).out_of_fold_) == N - N // 3
+    with pytest.warns(UserWarning, match=f"{N // 3} of {N} rows lack a label"):
+        assert len(LacunarClassifier(members=["gaussian"]).fit(X, labels).out_of_fold_) == N - N // 3
 
 
 def test_rows_of_weight_zero_teach_no_targets():
@@ -436,7 +438,8 @@ def test_sets_hold_and_hold_the_likeliest():
 def test_several_targets_have_intervals():
     both_targets = np.c_[Y, -Y]
     both_targets[::4, 1] = np.nan
-    model = LacunarRegressor(members=["gaussian"]).fit(X, both_targets)
+    with pytest.warns(UserWarning, match="rows lack a label"):
+        model = LacunarRegressor(members=["gaussian"]).fit(X, both_targets)
     assert model.predict_interval(X).shape == (N, 2, 2)
     assert model.predict(X, return_std=True)[1].shape == (N, 2)
 

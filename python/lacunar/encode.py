@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from numbers import Integral, Number
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -19,7 +19,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from lacunar._snapshot import all_or_nothing
 from lacunar.observed.cells import OpenReading, Reading, TextColumn, counted, cut, learn_readings, plain_date, tidied
-from lacunar.observed.door import is_missing
+from lacunar.observed.door import is_missing, unmasked
 from lacunar.observed.names import columns_by_name
 from lacunar.observed.rules import Array, Instance, Items, Optional, Rule, Word
 
@@ -123,7 +123,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Booleans are numbers 0 and 1. Text is read as in `lacunar compare`: numbers with a decimal comma, thousands, a unit or a sign of money, and dates
     in a usual form are found out, unless the type of the column is that of categories; up to five words among many numbers ("<5") are missing,
     with a warning, as are "NA", "n/a", "?", "null", "none" and "." everywhere. A column of dates becomes the days since 1970, the month, the day of the month, the weekday (0 is Monday) and,
-    when `fit` saw a time of day, the hour; times with an offset are taken to UTC. Categories are compared as text, whole numbers among them
+    when `fit` saw a time of day, the hour; times with an offset are taken to UTC. Durations are numbers of days. Categories are compared as text, whole numbers among them
     without a point, and empty text is missing. Columns of a frame go by name. A column of which `fit` saw nothing passes numbers on, and whatever else it holds later is missing. O(n d) and one
     sort a column.
 
@@ -286,9 +286,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             categories = [dtype in _CATEGORICAL for dtype in frame.schema.values()]
             columns = columns_of_frame(frame, _cells_of)
             return [_Cells(*column, flag) for column, flag in zip(columns, categories, strict=True)]
+        X = unmasked(X)
         kind = "f" if sp.issparse(X) else np.asarray(X).dtype.kind
         if kind == "M":  # objects of a finer unit than microseconds would be integers
             X = np.asarray(X).astype("datetime64[us]").astype(object)
+        if kind == "m":
+            X = np.asarray(X) / _DAY  # NaN where NaT
         numeric = kind not in "OUSTM"
         table = validate_data(
             self,
@@ -415,6 +418,9 @@ def _column_of_series(series: Any, name: Any, cells_of: Callable[[NDArray[Any], 
             series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
         dates: _Column = series.cast(nw.Datetime("us")).to_numpy().astype("datetime64[us]")
         return dates
+    if series.dtype == nw.Duration:
+        days: _Column = series.to_numpy() / _DAY  # NaN where NaT
+        return days
     values = objects(series.to_list())
     if series.dtype in _CATEGORICAL and cells_of is not None:  # numbers that are names of categories are text, too
         values = objects(value if is_missing(value) else str(value) for value in values)
@@ -427,7 +433,7 @@ def objects(values: Iterable[Any]) -> NDArray[np.object_]:
 
 
 def column_of(values: NDArray[Any], name: Any) -> _Column:
-    """Numbers as float64 with NaN, dates as datetime64[us] with NaT; anything else as text, "" where missing."""
+    """Numbers, and durations in days, as float64 with NaN, dates as datetime64[us] with NaT; anything else as text, "" where missing."""
     if values.dtype.kind in "UST":
         return values.astype(str).astype(object)
     if values.dtype.kind == "O":
@@ -435,6 +441,8 @@ def column_of(values: NDArray[Any], name: Any) -> _Column:
         seen = [v for v in values if not is_missing(v)]
         if seen and all(isinstance(v, date) for v in seen):
             return np.array(["NaT" if is_missing(v) else plain_date(v) for v in values], dtype="datetime64[us]")
+        if seen and all(isinstance(v, timedelta) for v in seen):
+            return np.array([np.nan if is_missing(v) else v / timedelta(days=1) for v in values], dtype=np.float64)
         if not all(isinstance(v, Number) for v in seen):
             return np.array(["" if is_missing(v) else str(_whole(v)) for v in values], dtype=object)
         values = np.array([np.nan if is_missing(v) else v for v in values], dtype=np.float64)

@@ -19,7 +19,7 @@ from lacunar._products import row_product
 from lacunar._random import generator, generator_at, state_of
 from lacunar._snapshot import all_or_nothing, going_back
 from lacunar._turns import WholeCopies, changes, changing, reads
-from lacunar.observed.door import as_observed
+from lacunar.observed.door import as_array, as_observed
 from lacunar.observed.rules import COUNT, Number, Parts, Rule, floats, whole
 
 Floats = NDArray[np.float64]
@@ -395,7 +395,7 @@ def _aligned(values: ArrayLike | Mapping[int, float], indices: Ints, number: int
                 f"values of request {number} must be of attributes {indices.tolist()}; got {sorted(unknown)}, too. Leave them out."
             )
         values = [values.get(int(i), np.nan) for i in indices]
-    told = np.asarray(values, dtype=np.float64)
+    told = as_array(values, "values").astype(np.float64)
     if told.shape != indices.shape:
         raise ValueError(
             f"values of request {number} must be {len(indices)} numbers, one an attribute; got shape {told.shape}. "

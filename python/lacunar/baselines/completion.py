@@ -35,6 +35,7 @@ from lacunar.baselines.continuation import (
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
 from lacunar.observed.door import (
+    Scores,
     TakesMissing,
     check_partial_labels,
     check_partial_targets,
@@ -257,7 +258,7 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         return in_container(self, made, X)
 
 
-class MatrixCompletionClassifier(ClassifierMixin, _MatrixCompletion):  # type: ignore[misc]
+class MatrixCompletionClassifier(Scores, ClassifierMixin, _MatrixCompletion):  # type: ignore[misc]
     """mc-1 and mc-b: labels as further columns of a partly observed matrix of low rank.
 
     Minimises mu ||Z||_* + lam / |Omega_Y| sum log(1 + exp(-y z)) + 1 / |Omega_X| sum (x - z)^2 / 2 over matrices Z of
@@ -457,7 +458,7 @@ class MatrixCompletionClassifier(ClassifierMixin, _MatrixCompletion):  # type: i
         return self.classes_[self._decide(values)]
 
 
-class MatrixCompletionRegressor(RegressorMixin, _MatrixCompletion):  # type: ignore[misc]
+class MatrixCompletionRegressor(Scores, RegressorMixin, _MatrixCompletion):  # type: ignore[misc]
     """mc-1 and mc-b for numbers: targets as further columns of a partly observed matrix of low rank, under squared loss.
 
     Minimises mu ||Z||_* + lam / |Omega_Y| sum (y - z)^2 / 2 + 1 / |Omega_X| sum (x - z)^2 / 2 over matrices Z of features

@@ -21,6 +21,7 @@ from lacunar.comparison.reading import INDEX, How, Table, of_arrays, read_table,
 from lacunar.datasets import load_digit_quadrants
 from lacunar.encode import TableEncoder
 from lacunar.observed.cells import Reading
+from lacunar.observed.door import as_array, plain_target
 from lacunar.observed.sentinels import number, sentinels_in
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def _table_of(data: Any, how: dict[str, Any]) -> Table:
     if isinstance(data, str | Path):
         return read_table(str(data), **how)
     if not hasattr(data, "columns"):
-        table = of_arrays(np.asarray(data), None, [], "the table")
+        table = of_arrays(as_array(data), None, [], "the table")
         return replace(table, frame=without_words(table.frame, wanted.na_values, table.source))
     frame, notes, readings = as_frame(data, "the table", wanted.dates, wanted.decimal, na_values=wanted.na_values)
     return Table(frame, "the table", None, notes, readings=readings)
@@ -175,11 +176,13 @@ def as_frame(
 
 def _with_target(table: Table, values: Any) -> tuple[Table, str]:
     name = str(getattr(values, "name", None) or "target")
-    values = np.asarray(values)
+    values = np.asarray(plain_target(values))
     if values.shape != (len(table.frame),):
         raise UserError(
             f"target must be a column's name or {len(table.frame)} values; got shape {values.shape}. Give one value a row."
         )
+    if values.dtype == object:
+        values = pandas_module().Series(values.tolist())  # numbers with None are numbers
     while name in table.frame:
         name += "_"
     return replace(table, frame=table.frame.assign(**{name: values}), target=name), name

@@ -32,7 +32,7 @@ from lacunar.completion.model import Model, Pairs, Trials
 from lacunar.completion.pool import PoolModel
 from lacunar.completion.side import SideInformation
 from lacunar.observed.batches import labelled, one_pass
-from lacunar.observed.door import read_id, read_ids, read_labels, read_pairs, require_y
+from lacunar.observed.door import read_id, read_ids, read_labels, read_pairs, refuse_masked, require_y
 
 Floats = NDArray[np.float64]
 LEARNED = ("_engine", "state_", "classes_", "settled_", "seed_")
@@ -501,7 +501,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         score : float
         """
         coded = self._coding().coded(read_labels(y, len(read_pairs(X)[0])))
-        return float(np.average(self.predict(X) == coded, weights=sample_weight))
+        return float(np.average(self.predict(X) == coded, weights=refuse_masked(sample_weight, "sample_weight")))
 
     @changes
     def decision_one(self, row: Hashable, col: Hashable) -> Any:

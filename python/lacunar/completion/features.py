@@ -24,7 +24,7 @@ from lacunar.completion.side import (
     shown,
 )
 from lacunar.encode import as_labels, column_of, columns_of_frame, objects
-from lacunar.observed.contract import check_positions
+from lacunar.observed.contract import as_array, check_positions, unmasked
 from lacunar.observed.rules import check_parts, floats
 
 Column = NDArray[Any]  # numbers (float64, NaN where missing) or names of categories (objects, "" where missing)
@@ -45,7 +45,7 @@ def read_table(X: Any) -> Columns:
     elif hasattr(X, "__narwhals_dataframe__") or nw.dependencies.is_into_dataframe(X):
         columns = _of_frame(nw.from_native(X, eager_only=True))
     else:
-        columns = _of_array(np.asarray(X))
+        columns = _of_array(as_array(X, keep_kind=True))
     if not columns:
         raise ValueError("X must have at least one feature; got none.")
     for name, values in columns.items():
@@ -66,7 +66,9 @@ def read_row(values: Any, names: Sequence[str]) -> Columns:
         if unknown:
             raise ValueError(f"features must be of the columns known at the beginning; got {unknown[0]!r}. Drop it.")
         return {name: _column(name, [given.get(name)]) for name in names}
-    row = [values] if np.isscalar(values) else list(np.ravel(np.asarray(values, dtype=object)))
+    row = (
+        [values] if np.isscalar(values) else list(np.ravel(np.asarray(unmasked(values, keep_kind=True), dtype=object)))
+    )
     if len(row) != len(names):
         raise ValueError(f"a row must have {len(names)} features, as at the beginning; got {len(row)}.")
     return {name: _column(name, [value]) for name, value in zip(names, row, strict=True)}
@@ -93,7 +95,7 @@ def _of_frame(frame: Any) -> Columns:
 
 
 def _column(name: Any, values: Any) -> Column:
-    array = values if isinstance(values, np.ndarray) else objects(values)
+    array = as_array(values, keep_kind=True) if isinstance(values, np.ndarray) else objects(values)
     if array.dtype.kind not in "fiubOUS":
         raise TypeError(
             f"column {name!r} must hold numbers or categories; got dtype {array.dtype}. Convert or drop it."

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar.observed.door import read_labels
+from lacunar.observed.door import plain_target, read_labels
 
 Floats = NDArray[np.float64]
 Labels = NDArray[Any]
@@ -68,7 +68,7 @@ def read_thresholds(thresholds: Any) -> Floats | None:
 
 def rating_levels(y: Any, classes: Sequence[Any] | None) -> Labels:
     """The ratings there are, ascending: named, or those of the first batch."""
-    given = np.asarray(y) if classes is None else np.asarray(list(classes))
+    given = np.asarray(plain_target(y if classes is None else list(classes)))
     if given.dtype.kind not in "iufb":
         raise TypeError(f"y must be ratings, numbers, with thresholds='auto'; got dtype {given.dtype}. Encode them.")
     levels = np.unique(given)
@@ -101,7 +101,7 @@ def read_y(
 
 
 def _named(classes: Sequence[Any], coding: Coding | None) -> Coding:
-    given = np.unique(np.asarray(classes))
+    given = np.unique(np.asarray(plain_target(classes)))
     if given.shape != (2,):
         raise ValueError(f"classes must be two labels; got {list(classes)!r}. Use thresholds= for ratings.")
     if coding is not None and coding.settled and not np.array_equal(given, coding.classes):

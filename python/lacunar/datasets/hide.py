@@ -14,6 +14,7 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.utils import Bunch
 
 from lacunar._random import generator
+from lacunar.observed.contract import as_array, refuse_other_kinds
 
 Floats = NDArray[np.floating[Any]]
 Bools = NDArray[np.bool_]
@@ -414,7 +415,8 @@ class DenseEntries:
     """Entries of an ndarray (n, d); NaN is missing already."""
 
     def __init__(self, X: Any) -> None:
-        X = np.asarray(X)
+        X = as_array(X)
+        refuse_other_kinds(X.dtype)
         self.complete = X.astype(np.float32 if X.dtype == np.float32 else np.float64, copy=False)
         if self.complete.ndim != 2:
             raise ValueError(f"X must be a table, of two dimensions; got shape {self.complete.shape}.")

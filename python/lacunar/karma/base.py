@@ -25,7 +25,7 @@ from lacunar.karma.table import AscentResult, PrimalModel, has_map
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
-from lacunar.observed.door import ScoresFiles, TakesMissing
+from lacunar.observed.door import ScoresFiles, TakesMissing, refuse_masked
 from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Instance, Number, Rule, Table, Word, floats, whole
 from lacunar.observed.stored import over_files
 
@@ -42,6 +42,7 @@ def row_weights(sample_weight: ArrayLike | None, X: Observed | _Floats) -> _Floa
     """Weights (n,) as float64, refused when negative or all zero."""
     if sample_weight is None:
         return np.ones(X.shape[0])
+    refuse_masked(sample_weight, "sample_weight")
     weight: _Floats = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64), dtype=np.float64)
     negative = np.flatnonzero(weight < 0)
     if negative.size:

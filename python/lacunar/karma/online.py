@@ -37,7 +37,7 @@ from lacunar.karma.table import PrimalModel, has_map
 from lacunar.observed import Observed
 from lacunar.observed.batches import labelled, one_pass
 from lacunar.observed.columns import scale_columns
-from lacunar.observed.door import validate_X_y
+from lacunar.observed.door import is_missing, plain_target, validate_X_y
 from lacunar.observed.rules import OneOrMany, Rule, Word, floats
 
 _Floats = NDArray[np.float64]
@@ -328,10 +328,11 @@ class KarmaOnline(KarmaBase):
         for name, value in x.items():
             if name not in number:
                 raise ValueError(f"x must have columns of the first batch only; got {name!r}. Drop it, or fit again.")
-            if value is not None and not isinstance(value, Real):
+            if is_missing(value):
+                continue
+            if not isinstance(value, Real):
                 raise ValueError(f"x[{name!r}] must be a number or None; got {value!r}. Encode it first.")
-            if value is not None and value == value:
-                entries.append((number[name], float(value)))
+            entries.append((number[name], float(value)))
         entries.sort()
         columns, values = np.array([e[0] for e in entries], np.int32), np.array([e[1] for e in entries], np.float64)
         return Observed(np.array([0, len(entries)]), columns, values, (1, self.n_features_in_))
@@ -567,7 +568,7 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
     def _first_targets(self, target: NDArray[Any], classes: Any, weight: _Floats) -> _Floats:
         if classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit: all labels that may come.")
-        self.classes_ = np.unique(np.asarray(classes))
+        self.classes_ = np.unique(np.asarray(plain_target(classes)))
         return self._targets(target)
 
     def _targets(self, target: NDArray[Any]) -> _Floats:
@@ -585,9 +586,9 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         return each[np.searchsorted(self.classes_, target)]
 
     def _check_same_classes(self, classes: Any) -> None:
-        if not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+        if not np.array_equal(np.unique(np.asarray(plain_target(classes))), self.classes_):
             raise ValueError(
-                f"classes must be those of the first call, {self.classes_}; got {np.unique(np.asarray(classes))}. Leave it out."
+                f"classes must be those of the first call, {self.classes_}; got {np.unique(np.asarray(plain_target(classes)))}. Leave it out."
             )
 
     def _remember(self, values: _Floats, targets: _Floats, weight: _Floats, order: NDArray[np.intp]) -> None:

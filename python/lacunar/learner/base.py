@@ -19,7 +19,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from lacunar._log import say
 from lacunar._random import fixed_seed, generator
-from lacunar._threads import one_blas_thread
+from lacunar._threads import one_blas_thread, thread_count
 from lacunar.karma.base import row_weights
 from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.importance import importance
@@ -29,7 +29,7 @@ from lacunar.learner.views import TableViews, View
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
 from lacunar.observed.contract import refuse_sparse_format
-from lacunar.observed.door import TakesMissing, check_prices
+from lacunar.observed.door import TakesMissing, check_prices, unmasked
 from lacunar.observed.names import columns_by_name
 from lacunar.observed.rules import Array, Instance, Number, Optional, Rule
 
@@ -60,6 +60,7 @@ class Table(NamedTuple):
         if sp.issparse(X):
             refuse_sparse_format(X)
             X = X.tocsr()
+        X = unmasked(X)
         if not (hasattr(X, "shape") or hasattr(X, "columns")):
             made = np.asarray(X)
             X = np.asarray(X, dtype=object) if made.dtype.kind in "US" else made  # numbers beside text stay numbers
@@ -126,6 +127,7 @@ class LacunarBase(TakesMissing):
     def _fit_table(self, table: Table, weight: _Floats | None) -> None:
         """Learn the columns and the posterior, from a sample of a large table."""
         self._names()  # a name that is wrong is refused before any work is done
+        thread_count(self.n_jobs)  # refuses what is no number of threads before anything is learned
         # Drawn once: a RandomState moves on.
         self.seed_ = int(generator(fixed_seed(self.random_state)).integers(2**31 - 1))
         most = self._most_rows(table.columns)

@@ -23,7 +23,16 @@ from lacunar.learner.members import CLASSIFICATION, Lesson
 from lacunar.learner.pool import log_softmax
 from lacunar.learner.targets import TargetCodes
 from lacunar.learner.views import View
-from lacunar.observed.door import SparseMissing, check_partial_labels, check_target, require_y
+from lacunar.observed.door import (
+    Scores,
+    SparseMissing,
+    check_partial_labels,
+    check_target,
+    plain_target,
+    refuse_masked,
+    require_y,
+    warn_if_unlabelled,
+)
 from lacunar.observed.rules import Instance, Optional, Rule, floats
 from lacunar.uncertainty.spread import check_level, conformal
 
@@ -34,7 +43,7 @@ _OFFSETS = np.linspace(-6.0, 6.0, 121)  # log odds by which a class may be prefe
 _ROWS_TO_WARN = 50
 
 
-class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
+class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[misc]
     """Classification of a table with missing values, with nothing to choose: five kinds of learners, pooled on out-of-fold values.
 
     Kernel machines over observed entries, a low-rank Gaussian with ridge regression, gradient boosting, extremely randomised trees and logistic
@@ -174,7 +183,7 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
         X : frame (pandas, polars, Arrow), array with NaN, sparse matrix or Observed, shape (n, d)
             Numbers, booleans, categories, text of few levels and dates; missing entries are NaN, None or NA.
         y : array-like of shape (n,)
-            Labels; NaN or None where unknown.
+            Labels; NaN, None or NA where unknown, of which a warning says how many there are. Classes keep the type of the labels.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows.
 
@@ -189,6 +198,7 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
         check_consistent_length(table.X, labels)
         check_classification_targets(labels[known])
         weight = self._weight(sample_weight, len(labels))
+        warn_if_unlabelled(known)
         rows = np.flatnonzero(known if weight is None else known & (weight > 0))
         self.classes_, codes = np.unique(labels[rows], return_inverse=True)
         target = self._target(codes, self._class_weighted(weight, rows, codes))
@@ -363,8 +373,8 @@ class LacunarClassifier(ClassifierMixin, LacunarBase):  # type: ignore[misc]
         """
         if self.scoring == "accuracy":
             return float(super().score(X, y, sample_weight))
-        extra = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return float(get_scorer(self.scoring)(self, X, y, **extra))
+        extra = {} if sample_weight is None else {"sample_weight": refuse_masked(sample_weight, "sample_weight")}
+        return float(get_scorer(self.scoring)(self, X, plain_target(y), **extra))
 
     def _loss(self, y: Any) -> Callable[[View], float]:
         codes = self._codes(y)

@@ -18,7 +18,14 @@ from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.members import REGRESSION
 from lacunar.learner.targets import TargetCodes
 from lacunar.learner.views import View
-from lacunar.observed.door import SparseMissing, check_partial_targets, check_target, require_y
+from lacunar.observed.door import (
+    Scores,
+    SparseMissing,
+    check_partial_targets,
+    check_target,
+    require_y,
+    warn_if_unlabelled,
+)
 from lacunar.observed.rules import Array, Flag, Instance, Items, Optional, Rule, floats
 from lacunar.uncertainty.spread import Spread, check_level
 
@@ -28,7 +35,7 @@ _Ints = NDArray[np.intp]
 _FEWEST_RESIDUALS = 10  # from which a scale is learned
 
 
-class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: ignore[misc]
+class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  # type: ignore[misc]
     """Regression on a table with missing values, with nothing to choose: four kinds of learners, pooled on out-of-fold values.
 
     Kernel machines over observed entries, a low-rank Gaussian with ridge regression, gradient boosting and extremely randomised trees are trained on
@@ -151,7 +158,7 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
         X : frame (pandas, polars, Arrow), array with NaN, sparse matrix or Observed, shape (n, d)
             Numbers, booleans, categories, text of few levels and dates; missing entries are NaN, None or NA.
         y : array-like of shape (n,) or (n, targets)
-            Numbers; NaN where unknown.
+            Numbers; NaN, None or NA where unknown, of which a warning says how many there are.
         sample_weight : array-like of shape (n,), default=None
             Weights of the rows.
 
@@ -161,11 +168,12 @@ class LacunarRegressor(RegressorMixin, MultiOutputMixin, LacunarBase):  # type: 
         """
         deadline = self._deadline()
         require_y(self, y, "Pass one number a row.")
-        table, given = Table.of(X), check_partial_targets(y, flatten=True)
+        table, given = Table.of(X), check_partial_targets(y, flatten=True, faint=True)
         check_consistent_length(table.X, given)
         self.flat_ = given.ndim == 1
         Y = given.reshape(len(given), -1)
         weight = self._weight(sample_weight, len(Y))
+        warn_if_unlabelled(np.asarray(~np.isnan(Y).any(axis=1)))
         counted = np.ones(len(Y), dtype=bool) if weight is None else weight > 0
         self._fit_table(table, weight)
         self.target_mean_, self.target_scale_ = _scales(Y[counted], None if weight is None else weight[counted])
@@ -319,9 +327,14 @@ def _scales(Y: _Floats, weight: _Floats | None) -> tuple[_Floats, _Floats]:
     known = ~np.isnan(Y)
     each = known * (np.ones(len(Y)) if weight is None else weight)[:, None]
     total = np.maximum(each.sum(axis=0), 1e-300)
-    mean = (np.where(known, Y, 0.0) * each).sum(axis=0) / total
+    # In units of a power of two, which changes no digit: squares of small numbers vanish.
+    exponent = np.frexp(np.abs(Y).max(axis=0, initial=0.0, where=known))[1]
+    Y = np.ldexp(np.where(known, Y, 0.0), -exponent)
+    mean = (Y * each).sum(axis=0) / total
     spread = np.sqrt((np.where(known, Y - mean, 0.0) ** 2 * each).sum(axis=0) / total)
-    return mean, np.where(spread > 1e-12 * np.maximum(np.abs(mean), 1e-280), spread, 1.0)
+    scale = np.ldexp(spread, exponent)
+    varies = (spread > 1e-12 * np.maximum(np.abs(mean), 1e-280)) & (scale >= np.finfo(np.float64).tiny)
+    return np.ldexp(mean, exponent), np.where(varies, scale, 1.0)
 
 
 def _groups(known: NDArray[np.bool_]) -> list[tuple[_Ints, _Ints]]:

@@ -167,11 +167,13 @@ def _shown_levels(seen: _Floats) -> NDArray[np.int64]:
 def _mean_and_scale(seen: _Floats) -> tuple[float, float]:
     """Mean and standard deviation of observed numbers, also where their squares overflow."""
     largest = float(np.abs(seen).max())
-    if largest < 1e-290 or np.all(seen == seen[0]):
+    if np.all(seen == seen[0]):
         return float(seen[0]), 1.0
     small = seen / largest
-    scale = float(small.std()) * largest
-    return float(small.mean()) * largest, scale if scale > 1e-12 * largest else 1.0
+    mean, spread = float(small.mean()) * largest, float(small.std())
+    # Of subnormal numbers too few digits are left to tell them apart.
+    varies = spread > 1e-12 and spread * largest >= np.finfo(np.float64).tiny
+    return mean, spread * largest if varies else 1.0
 
 
 def _warn_of_dropped(encoder: TableEncoder) -> None:

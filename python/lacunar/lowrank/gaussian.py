@@ -19,7 +19,7 @@ from lacunar.lowrank.posterior import LowRankPosterior, fold_ridge
 from lacunar.lowrank.regression import Residuals, fit_variances
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
-from lacunar.observed.door import TakesMissing, check_partial_targets, check_prices, require_y, validate_X
+from lacunar.observed.door import Scores, TakesMissing, check_partial_targets, check_prices, require_y, validate_X
 from lacunar.observed.rules import COLUMNS, COUNT, Flag, Instance, Rule, floats
 
 _Floats = NDArray[np.float64]
@@ -35,7 +35,7 @@ _EDGES = 48  # of bins of variances
 _LEAST_VARIANCE = 1e-12  # in units of the target's
 
 
-class GaussianRegressor(RegressorMixin, TakesMissing):  # type: ignore[misc]
+class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[misc]
     """Linear regression by the joint Gaussian of columns and targets, learned by EM from rows with missing entries.
 
     A row's target is predicted by its conditional expectation given the entries that the row shows, and `return_std` is the conditional standard deviation:

@@ -13,8 +13,15 @@ from numpy.typing import NDArray
 from lacunar import _core
 from lacunar._threads import thread_count
 from lacunar.observed import Observed, ObservedFile
-from lacunar.observed.columns import ColumnScale, column_moments, column_scale
-from lacunar.observed.door import columns_of, validate_X
+from lacunar.observed.columns import (
+    ColumnScale,
+    ColumnSpread,
+    column_moments,
+    column_scale,
+    column_spread,
+    own_exponents,
+)
+from lacunar.observed.door import check_squares, columns_of, validate_X
 
 _Floats = NDArray[np.float64]
 Step = Callable[..., Any]
@@ -139,6 +146,7 @@ class Counts(NamedTuple):
 def count(parts: Parts, n_jobs: int | None = None) -> Counts:
     """The numbers of all rows. O(nnz)."""
     m, n, nn, paired, used, *sums = parts.total(_counts, n_jobs)
+    check_squares(n, *sums)
     return Counts(int(m), n, float(nn), int(paired), int(used), *sums)
 
 
@@ -168,17 +176,20 @@ def centred(rows: Observed, shift: _Floats, scale: _Floats | None = None, n_jobs
 
 def fit_columns_over(parts: Parts, n_jobs: int | None) -> ColumnScale:
     """`fit_columns` of rows that all weigh 1, from sums over their parts: squares about the means of a part, then of the means."""
-    moments = parts.map(column_moments, None, n_jobs)
-    counts, sums = moments.total(_weighted_means)
-    center = sums / np.maximum(counts, 1)
-    spread = moments.total(_squares_about, center)[0]
-    return column_scale(counts, center, spread / np.maximum(counts, 1))
+    spreads = parts.map(column_spread, None, n_jobs)
+    counts, sums, sizes = spreads.total(_weighted_means)
+    center, exponent = sums / np.maximum(counts, 1), own_exponents(sizes / np.maximum(counts, 1))
+    squares = spreads.total(_squares_about, center, exponent)[0]
+    return column_scale(counts, center, np.ldexp(np.sqrt(squares / np.maximum(counts, 1)), exponent))
 
 
-def _weighted_means(moments: tuple[_Floats, _Floats, _Floats]) -> tuple[_Floats, _Floats]:
-    return moments[0], moments[0] * moments[1]
+def _weighted_means(part: ColumnSpread) -> tuple[_Floats, _Floats, _Floats]:
+    """Numbers of entries (d,), and sums of them and of their sizes."""
+    with np.errstate(over="ignore"):
+        return part.total, part.total * part.mean, part.total * part.size
 
 
-def _squares_about(moments: tuple[_Floats, _Floats, _Floats], center: _Floats) -> tuple[_Floats]:
-    total, own, variance = moments
-    return (total * (variance + (own - center) ** 2),)
+def _squares_about(part: ColumnSpread, center: _Floats, exponent: NDArray[np.intc]) -> tuple[_Floats]:
+    """Sums (d,) of squares about the center, in units of two to the exponent; those of ordinary columns are 1."""
+    variance = np.where(exponent == 0, part.variance, np.ldexp(part.deviation, -exponent) ** 2)
+    return (part.total * (variance + np.ldexp(part.mean - center, -exponent) ** 2),)

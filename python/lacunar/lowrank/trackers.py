@@ -24,7 +24,7 @@ from lacunar.lowrank.base import Coding, SubspaceModel
 from lacunar.lowrank.em import first_basis
 from lacunar.observed import Observed
 from lacunar.observed.batches import RowBatches
-from lacunar.observed.door import check_numbers
+from lacunar.observed.door import check_numbers, refuse_faint
 from lacunar.observed.rules import COUNT, Array, Flag, Number, Parts, Rule, Word, check_parts, floats
 from lacunar.observed.stored import over_files
 
@@ -396,6 +396,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         self
         """
         rows = self._check_rows(X, reset=True)
+        refuse_faint(rows.values, "X")
         rng = generator(self.random_state)
         self._reset(rows, rng)
         for number in range(self.max_iter):
@@ -426,6 +427,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         """
         first = not hasattr(self, "state_")
         rows = self._check_rows(X, reset=first)
+        refuse_faint(rows.values, "X")
         if first:
             self._reset(rows, generator(self.random_state))
         self._follow(rows, None, undo=True)

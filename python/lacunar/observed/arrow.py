@@ -10,6 +10,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from lacunar.observed.contract import refuse_column
+
 # Of a column, and which are not null: bits, the first.
 Cells = tuple[NDArray[np.float64], tuple[NDArray[np.uint8], int] | None]
 
@@ -122,10 +124,7 @@ def _cells_of(column: Any, field: Any) -> Cells:
     kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
     numeric = pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind)
     if not (numeric or pa.types.is_boolean(kind)):
-        raise TypeError(
-            f"every column must be numeric or boolean; column {field.name!r} is {field.type}. Encode it (one-hot, ordinal) or "
-            "drop it."
-        )
+        refuse_column(field.name, field.type)
     if kind != field.type:
         column = column.cast(kind)
     if pa.types.is_boolean(kind):

@@ -10,13 +10,15 @@ from numpy.typing import NDArray
 from lacunar import _core
 from lacunar._threads import thread_count
 from lacunar.observed.build import scaled_entries
-from lacunar.observed.door import SparseMissing, check_variances, read_X
+from lacunar.observed.door import SparseMissing, check_scales, read_X
 from lacunar.observed.table import Observed
 
 _Floats = NDArray[np.float64]
 
 # A standard deviation below this share of the column's root mean square is rounding: the column is constant.
 _CONSTANT = 1e-7
+# Columns of larger or smaller size are summed in units of their own, a power of two: their squares leave float64.
+_SMALL, _LARGE = 1e-120, 1e140
 
 
 class ColumnScale(NamedTuple):
@@ -33,22 +35,70 @@ def column_moments(X: Observed, weight: _Floats | None, n_jobs: int | None = Non
     return _core.column_moments(X.indptr, X.indices, X.values, each, X.shape[1], thread_count(n_jobs))
 
 
+class ColumnSpread(NamedTuple):
+    """What `column_moments` says, and standard deviations (d,) that are right where variances overflow or underflow."""
+
+    total: _Floats
+    mean: _Floats
+    variance: _Floats
+    deviation: _Floats
+
+    @property
+    def size(self) -> _Floats:
+        """Mean size (d,) of the entries, within a factor of two."""
+        with np.errstate(over="ignore"):
+            return self.deviation + np.abs(self.mean)
+
+
+def own_exponents(size: _Floats) -> NDArray[np.intc]:
+    """Exponents (d,) of the powers of two in whose units columns of such size are summed: 0 for columns of ordinary size."""
+    ordinary = (size == 0) | (size > _SMALL) & (size < _LARGE)
+    return np.where(ordinary, 0, np.frexp(size)[1]).astype(np.intc)
+
+
+def column_spread(X: Observed, weight: _Floats | None, n_jobs: int | None = None) -> ColumnSpread:
+    """Moments of the entries of columns, and their standard deviations, by the weights (n,) of rows. O(nnz)."""
+    total, mean, variance = column_moments(X, weight, n_jobs)
+    deviation = np.sqrt(variance)
+    extreme = (total > 0) & ~((deviation + np.abs(mean) > _SMALL) & (deviation + np.abs(mean) < _LARGE))
+    exponent = own_exponents(_largest(X, extreme))
+    if exponent.any():
+        # Exact: a power of two changes no digit.
+        scaled = Observed._trusted(X.indptr, X.indices, np.ldexp(X.values, -exponent[X.indices]), X.shape)
+        _, mean_there, variance_there = column_moments(scaled, weight, n_jobs)
+        there = exponent != 0
+        mean = np.where(there, np.ldexp(mean_there, exponent), mean)
+        deviation = np.where(there, np.ldexp(np.sqrt(variance_there), exponent), deviation)
+    return ColumnSpread(total, mean, variance, deviation)
+
+
+def _largest(X: Observed, columns: NDArray[np.bool_]) -> _Floats:
+    """The largest modulus (d,) of the entries of some columns, 0 in the others. O(nnz) where there are any."""
+    largest = np.zeros(X.shape[1])
+    if columns.any():
+        chosen = columns[X.indices]
+        np.maximum.at(largest, X.indices[chosen], np.abs(X.values[chosen], dtype=np.float64))
+    return largest
+
+
 def fit_columns(X: Observed, weight: _Floats, *, standardize: bool, n_jobs: int | None = None) -> ColumnScale:
     """Weighted mean and standard deviation of each column; a constant column has scale 1.
 
     A row of weight w counts as w equal rows. O(nnz).
     """
-    total, mean, variance = column_moments(X, weight, n_jobs)
     if not standardize:
+        total = column_moments(X, weight, n_jobs)[0]
         return ColumnScale(np.zeros(X.shape[1]), np.ones(X.shape[1]), total > 0)
-    return column_scale(total, mean, variance)
+    spread = column_spread(X, weight, n_jobs)
+    return column_scale(spread.total, spread.mean, spread.deviation)
 
 
-def column_scale(total: _Floats, mean: _Floats, variance: _Floats) -> ColumnScale:
-    check_variances(variance)
-    scale = np.sqrt(variance)
-    scale[scale <= _CONSTANT * np.hypot(scale, mean)] = 1.0
-    return ColumnScale(mean, scale, total > 0)
+def column_scale(total: _Floats, mean: _Floats, deviation: _Floats) -> ColumnScale:
+    """The scales of columns from sums of weights, means and standard deviations (d,); a constant column has scale 1."""
+    half = 0.5 * deviation  # of which no sum overflows
+    constant = half <= _CONSTANT * np.hypot(half, 0.5 * mean)
+    check_scales(mean, np.where(constant, 1.0, deviation))
+    return ColumnScale(mean, np.where(constant, 1.0, deviation), total > 0)
 
 
 def scaled_rows(estimator: Any, X: Any, columns: ColumnScale, *, sparse_missing: SparseMissing = "absent") -> Observed:

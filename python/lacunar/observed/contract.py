@@ -43,12 +43,13 @@ _FAULTS = {
 
 
 def check_entries(
-    indptr: NDArray[Any], indices: NDArray[Any], values: NDArray[Any], shape: tuple[int, int]
+    indptr: NDArray[Any], indices: NDArray[Any], values: ArrayLike, shape: tuple[int, int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
     """The arrays of an `Observed` with exact dtypes, every promise of the format checked."""
     n_rows, n_cols = (int(size) for size in shape)
     refuse_wide(n_cols)
-    values = np.asarray(values)
+    values = as_array(values, "values")
+    refuse_other_kinds(values.dtype, "values")
     indptr, indices = as_integers(indptr, np.int64, "indptr"), as_integers(indices, np.int32, "indices")
     values = _as_read(values, float_dtype(None, values.dtype))
     if n_rows < 0 or n_cols < 0 or indptr.shape != (n_rows + 1,):
@@ -68,7 +69,7 @@ def check_entries(
 
 
 def as_integers(array: NDArray[Any], dtype: type, name: str) -> NDArray[Any]:
-    array = np.asarray(array)
+    array = as_array(array, name)
     if array.dtype.kind not in "iu" and array.size:
         raise TypeError(f"{name} must be integers; got dtype {array.dtype}. Convert them with astype.")
     fits = array.dtype.kind in "iu" and np.can_cast(array.dtype, dtype)
@@ -111,17 +112,69 @@ def refuse_wide(n_cols: int) -> None:
 
 SparseMissing = Literal["absent", "nan"]
 
+# What reads columns that are no numbers, for messages about them.
+ENCODE = (
+    "lacunar.encode.TableEncoder makes numbers of text, categories and dates, and leaves missing entries missing; "
+    "lacunar.LacunarClassifier and LacunarRegressor read them as they are."
+)
+
+
+def unmasked(values: Any, name: str = "X", *, keep_kind: bool = False) -> Any:
+    """A masked array of NumPy as a plain one that is NaN where it was masked; anything else as it came.
+
+    Text and objects are None there, dates NaT, and whole numbers and booleans become float64, or objects with None where
+    `keep_kind` says that they are labels or ids. A list of masked arrays is one masked array.
+    """
+    if isinstance(values, list | tuple) and any(isinstance(row, np.ma.MaskedArray) and row.ndim for row in values):
+        values = np.ma.array(values)
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    if values.dtype.names is not None:
+        raise TypeError(
+            f"{name} must be an array of one dtype; got a masked array of records with fields {', '.join(values.dtype.names)}. "
+            "Stack its fields as columns: numpy.ma.stack([array[field] for field in array.dtype.names], axis=-1)."
+        )
+    plain, mask = np.asarray(values.data), np.ma.getmaskarray(values)
+    if not mask.any():
+        return plain
+    if plain.dtype.kind in "biu" and not keep_kind:
+        plain = plain.astype(np.float64)
+    elif plain.dtype.kind not in "fcmMO":
+        plain = plain.astype(object)
+    missing = {"f": np.nan, "c": np.nan, "m": "NaT", "M": "NaT"}.get(plain.dtype.kind)
+    return np.where(mask, np.array(missing, dtype=plain.dtype), plain)
+
+
+def as_array(values: Any, name: str = "X", *, keep_kind: bool = False) -> NDArray[Any]:
+    """What `numpy.asarray` makes of values, but for what is masked: `unmasked` says what becomes of it."""
+    return np.asarray(unmasked(values, name, keep_kind=keep_kind))
+
+
+def refuse_other_kinds(dtype: Any, name: str = "X") -> None:
+    """An error for dates, durations and complex numbers, which NumPy turns into numbers without a word."""
+    kind = getattr(dtype, "kind", None)
+    if kind == "M":
+        raise TypeError(f"{name} must be numeric or boolean; it is {dtype}. {ENCODE}")
+    if kind == "m":
+        raise TypeError(
+            f"{name} must be numeric or boolean; it is {dtype}. Divide by np.timedelta64(1, 'D') for days, which makes NaN of NaT."
+        )
+    if kind == "c":
+        raise ValueError(  # the kind of error and the words that scikit-learn's checks look for
+            f"{name} must be real numbers; it is {dtype}. Complex data not supported: pass the real and the imaginary parts as "
+            "columns of their own."
+        )
+
 
 def check_dense(X: ArrayLike, dtype: DTypeLike | None = None) -> tuple[NDArray[Any], np.dtype[Any]]:
     """A two-dimensional float array as the core reads it, copied only where it must be, and the dtype of its entries."""
-    dense = np.asarray(X)
+    dense = as_array(X)
+    refuse_other_kinds(dense.dtype)
     if dense.dtype.kind not in "fiub":
         try:
             dense = dense.astype(np.float64)
         except (TypeError, ValueError) as error:
-            raise TypeError(
-                f"X must be an array of numbers; got dtype {dense.dtype} ({error}). Encode text columns first."
-            ) from None
+            raise TypeError(f"X must be an array of numbers; got dtype {dense.dtype} ({error}). {ENCODE}") from None
     wanted = float_dtype(dtype, dense.dtype)
     if dense.dtype not in FLOATS:
         dense = dense.astype(wanted)
@@ -170,6 +223,7 @@ def check_sparse(X: Any, sparse_missing: str, dtype: DTypeLike | None = None) ->
     refuse_sparse_format(X)
     refuse_wide(X.shape[1])
     check_stored(X)
+    refuse_other_kinds(X.dtype)
     csr = sp.csr_array(X)
     if csr.dtype not in FLOATS or dtype is not None:
         csr = csr.astype(float_dtype(dtype, csr.dtype))
@@ -256,10 +310,11 @@ def check_triplets(
     row: ArrayLike, col: ArrayLike, value: ArrayLike, shape: tuple[int, int] | None, dtype: DTypeLike | None
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], tuple[int, int]]:
     """Triplets as arrays of one length that the core reads, numbers of rows and columns of one dtype, and the shape."""
-    rows, cols = np.asarray(row), np.asarray(col)
+    rows, cols = as_array(row, "row"), as_array(col, "col")
     same = rows.dtype == cols.dtype and rows.dtype in (np.dtype(np.int32), np.dtype(np.int64))
     kind: type = rows.dtype.type if same else np.int64
-    rows, cols, values = as_integers(rows, kind, "row"), as_integers(cols, kind, "col"), np.asarray(value)
+    rows, cols, values = as_integers(rows, kind, "row"), as_integers(cols, kind, "col"), as_array(value, "value")
+    refuse_other_kinds(values.dtype, "value")
     values = _as_read(values, float_dtype(dtype, values.dtype))
     if not rows.shape == cols.shape == values.shape or rows.ndim != 1:
         raise ValueError(
@@ -292,9 +347,12 @@ def check_frame_columns(frame: Any) -> None:
     """Columns of a narwhals frame must be numbers or booleans."""
     for name, dtype in frame.schema.items():
         if not (dtype.is_numeric() or str(dtype) == "Boolean"):
-            raise TypeError(
-                f"every column must be numeric or boolean; column {name!r} is {dtype}. Encode it (one-hot, ordinal) or drop it."
-            )
+            refuse_column(name, dtype)
+
+
+def refuse_column(name: Any, dtype: Any) -> NoReturn:
+    """A column of a frame that is not of numbers."""
+    raise TypeError(f"every column must be numeric or boolean; column {name!r} is {dtype}. {ENCODE}")
 
 
 def check_ids(frame: Any, *names: str) -> None:

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Hashable
 from typing import Any
 
+import narwhals.stable.v1 as nw
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import DTypeLike, NDArray
@@ -20,9 +21,19 @@ from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
 from lacunar._turns import reads
-from lacunar.observed.contract import FLOATS, check_sparse_missing, check_stored, refuse_sparse_format
+from lacunar.observed.contract import (
+    ENCODE,
+    FLOATS,
+    check_sparse_missing,
+    check_stored,
+    refuse_column,
+    refuse_other_kinds,
+    refuse_sparse_format,
+)
 from lacunar.observed.contract import SparseMissing as SparseMissing
+from lacunar.observed.contract import as_array as as_array
 from lacunar.observed.contract import float_dtype as float_dtype
+from lacunar.observed.contract import unmasked as unmasked
 from lacunar.observed.names import columns_by_name
 from lacunar.observed.stored import ObservedFile
 from lacunar.observed.table import Observed
@@ -87,7 +98,31 @@ def _are_weights(X: Any) -> bool:
     return any(np.allclose(total, 1, rtol=0, atol=1e-5) for total in sums)
 
 
-class ScoresFiles:
+class Scores:
+    """`score` of scikit-learn's mixins on labels of any library; a masked one counts as missing, which is an error."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of the predicted labels, or the coefficient of determination R^2 of predicted numbers.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix or Observed, shape (m, d)
+            Rows.
+        y : array-like of shape (m,) or (m, targets)
+            Their labels.
+        sample_weight : array-like of shape (m,), default=None
+            Weights of the rows; None weighs them alike.
+
+        Returns
+        -------
+        score : float
+        """
+        weight = refuse_masked(sample_weight, "sample_weight")
+        value: float = super().score(X, plain_target(y), weight)  # type: ignore[misc]
+        return value
+
+
+class ScoresFiles(Scores):
     """`score` of scikit-learn's mixins on a file of rows, too, which holds its own labels and weights."""
 
     @reads
@@ -113,8 +148,7 @@ class ScoresFiles:
                     f"y must be the labels of the rows where a file has none; got None and {X!r}. Pass them."
                 )
             y, sample_weight = X.labels(), X.weights() if sample_weight is None else sample_weight
-        made: float = super().score(X, y, sample_weight)  # type: ignore[misc]
-        return made
+        return super().score(X, y, sample_weight)
 
 
 def in_container(estimator: Any, rows: NDArray[np.float64], X: Any) -> Any:
@@ -153,7 +187,7 @@ def read_X(
     if isinstance(X, Observed):
         _check_width(estimator, X, reset)
         return X
-    X = columns_by_name(estimator, X, reset=reset)
+    X = _readable(columns_by_name(estimator, X, reset=reset))
     if sp.issparse(X):
         refuse_sparse_format(X)
         check_stored(X)
@@ -169,31 +203,50 @@ def read_X(
             ensure_all_finite=False,
             ensure_min_samples=1,
         )
-    except ValueError as error:
-        text = _first_text(X) if "convert string" in str(error) else None
-        if text is None:
+    except (TypeError, ValueError) as error:
+        cell = _first_no_number(X)
+        if cell is None:
             raise
-        raise ValueError(
-            f"X must hold numbers; {error}: {text}. Encode such columns: lacunar.encode.TableEncoder leaves "
-            "missing entries missing."
-        ) from None
+        reason, kind = str(error).partition("\n")[0], TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"X must hold numbers; got {cell} ({reason}). {ENCODE}") from None
     made: Any = Observed.from_scipy(table, sparse_missing=sparse_missing) if sp.issparse(table) else table
     return made  # type: ignore[no-any-return]
 
 
-def _first_text(X: Any) -> str | None:
-    """Where the first value is that is no number, column by column."""
-    names = getattr(X, "columns", None)
-    table = np.asarray(X, dtype=object)
-    if table.ndim != 2:
-        return None
-    for j, column in enumerate(table.T):
-        for row, value in enumerate(column):
-            try:
-                float(value) if isinstance(value, str) else None
-            except ValueError:
-                return f"{value!r} in row {row}, column {j if names is None else repr(names[j])}"
+def _readable(X: Any) -> Any:
+    """X without masks, as an array where it is a list; TypeError where a type says that it holds dates or durations."""
+    if nw.dependencies.is_into_dataframe(X):
+        for name, dtype in nw.from_native(X, eager_only=True).schema.items():
+            if dtype.is_temporal():
+                refuse_column(name, dtype)
+        return X
+    X = as_array(X) if isinstance(X, list | tuple) else unmasked(X)
+    refuse_other_kinds(getattr(X, "dtype", None))
+    return X
+
+
+def _first_no_number(X: Any) -> str | None:
+    """The first cell that is no number, column by column, with its row and column."""
+    if nw.dependencies.is_into_dataframe(X):
+        frame = nw.from_native(X, eager_only=True)
+        columns = [(repr(name), frame[:, k].to_list()) for k, name in enumerate(frame.columns)]
+    else:
+        table = np.asarray(X, dtype=object)
+        columns = [(str(k), table[:, k].tolist()) for k in range(table.shape[1])] if table.ndim == 2 else []
+    for name, cells in columns:
+        for row, cell in enumerate(cells):
+            if not _is_number(cell):
+                return f"{cell!r} in row {row}, column {name}"
     return None
+
+
+def _is_number(cell: Any) -> bool:
+    """Whether a cell is a number or missing, or text of a number."""
+    try:
+        float(np.nan if is_missing(cell) else cell)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _check_width(estimator: Any, X: Observed, reset: bool) -> None:
@@ -234,9 +287,61 @@ def require_y(estimator: Any, y: Any, remedy: str) -> None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None. {remedy}")
 
 
+def plain_target(y: Any) -> Any:
+    """Labels or numbers of any library as NumPy holds them: booleans stay booleans, whole numbers whole numbers, text text.
+
+    A missing label is NaN among floating-point numbers and None otherwise, in an array of objects. What is no series, frame of one
+    column or masked array comes back as it is.
+    """
+    y = _as_series(unmasked(y, "y", keep_kind=True))
+    if nw.dependencies.is_into_dataframe(y):
+        frame = nw.from_native(y, eager_only=True)
+        return _labels_of(frame[:, 0])[:, None] if frame.shape[1] == 1 else y
+    if nw.dependencies.is_into_series(y):
+        y = _labels_of(nw.from_native(y, series_only=True))
+    if getattr(getattr(y, "dtype", None), "kind", None) in ("M", "m"):
+        raise TypeError(
+            f"y must hold labels or numbers; it holds dates or durations ({y.dtype}). Use text, y.astype(str), for classes, and "
+            "numbers, such as days since a date, for regression."
+        )
+    return y
+
+
+def _as_series(y: Any) -> Any:
+    """Arrays of Arrow and of pandas as a series, which narwhals reads; anything else as it is."""
+    pa, pd = nw.dependencies.get_pyarrow(), nw.dependencies.get_pandas()
+    if pa is not None and isinstance(y, pa.Array):
+        return pa.chunked_array([y])
+    if pd is not None and isinstance(y, pd.api.extensions.ExtensionArray | pd.Index):
+        return pd.Series(y)
+    return y
+
+
+def _labels_of(series: Any) -> NDArray[Any]:
+    """Labels of a narwhals series, (n,)."""
+    missing = series.is_null().to_numpy()
+    if not missing.any() or series.dtype.is_float() or series.dtype.is_temporal():
+        values: NDArray[Any] = series.to_numpy()
+        return values
+    labels = np.empty(len(series), dtype=object)
+    labels[~missing] = series.drop_nulls().to_list()
+    return labels
+
+
+def refuse_masked(values: Any, name: str) -> Any:
+    """The values as they came; ValueError where one is masked."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        row = int(np.argwhere(np.ma.getmaskarray(values))[0][0])
+        raise ValueError(
+            f"{name} must be known for every row; it is masked in row {row}. Drop that row, or fill in a value (masked.filled)."
+        )
+    return values
+
+
 def check_target(y: Any, *, y_numeric: bool = False, multi_output: bool = False) -> NDArray[Any]:
     """Labels or numbers without NaN or infinity."""
     target: NDArray[Any]
+    y = plain_target(y)
     if multi_output:
         target = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
     else:
@@ -262,7 +367,7 @@ def check_target(y: Any, *, y_numeric: bool = False, multi_output: bool = False)
 
 def check_partial_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Labels of which some may be unknown (NaN, None or NA), and which are known; without a known one, an error."""
-    target: NDArray[Any] = column_or_1d(y, warn=True)
+    target: NDArray[Any] = column_or_1d(plain_target(y), warn=True)
     known = np.ones(len(target), dtype=bool)
     if target.dtype.kind == "f":
         known = ~np.isnan(target)
@@ -291,16 +396,33 @@ def check_partial_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     return target, known
 
 
+def warn_if_unlabelled(known: NDArray[np.bool_]) -> None:
+    """Warn once that rows have no label, `known` says which do; a missing label may be meant, or an accident of reading."""
+    if not known.all():
+        warnings.warn(
+            f"{np.count_nonzero(~known)} of {len(known)} rows lack a label (NaN, None or NA in y): columns and the low-rank model "
+            "learn from them, the predictors of y from the rows that have one. Drop them from X and y if this is not meant.",
+            UserWarning,
+            stacklevel=5,  # the caller of a decorated `fit`
+        )
+
+
 def is_missing(label: object) -> bool:
-    """None, NaN, NA or NaT."""
-    return label is None or type(label).__name__ in ("NAType", "NaTType") or bool(label != label)
+    """None, NaN, NA, NaT or what NumPy masks."""
+    return (
+        label is None or label is np.ma.masked or type(label).__name__ in ("NAType", "NaTType") or bool(label != label)
+    )
 
 
-def check_partial_targets(y: Any, *, all_unknown: bool = False, flatten: bool = False) -> NDArray[np.float64]:
+def check_partial_targets(
+    y: Any, *, all_unknown: bool = False, flatten: bool = False, faint: bool = False
+) -> NDArray[np.float64]:
     """Numbers (n,) or (n, targets) of which some may be NaN; with `flatten` a single column becomes (n,), with a warning.
 
-    Every column must have one that is known, unless `all_unknown` allows otherwise.
+    Every column must have one that is known, unless `all_unknown` allows otherwise. `faint` allows numbers whose squares vanish, for
+    an estimator that scales them.
     """
+    y = plain_target(y)
     sound = type(y) is np.ndarray and y.dtype == np.float64 and y.ndim > 0 and y.size > 0 and not np.isinf(y).any()
     target: NDArray[np.float64] = (
         y
@@ -316,12 +438,14 @@ def check_partial_targets(y: Any, *, all_unknown: bool = False, flatten: bool = 
             f"Input y contains NaN in {where}: at least one value must be known; got {len(target)} unknown ones. "
             "Give the targets of some rows, or drop that target."
         )
-    check_magnitude(target, "y")
+    check_magnitude(target, "y", faint=faint)
     return column_or_1d(target, warn=True) if flatten and target.shape[1:] == (1,) else target
 
 
 def check_numbers(values: Any, name: str, *, ensure_2d: bool = True) -> NDArray[np.float64]:
     """Finite numbers in float64, none missing: codes, a basis, weights. ValueError otherwise."""
+    values = unmasked(values, name)
+    refuse_other_kinds(getattr(values, "dtype", None), name)
     numbers: NDArray[np.float64] = check_array(values, dtype=np.float64, ensure_2d=ensure_2d, input_name=name)
     return numbers
 
@@ -339,6 +463,7 @@ def check_prices(cost: Any, n_columns: int) -> NDArray[np.float64]:
 
 def read_ids(values: Any, name: str) -> list[Hashable]:
     """A column of ids of any hashable kind, NumPy's scalars as Python's: O(n)."""
+    values = unmasked(values, name, keep_kind=True)
     if hasattr(values, "to_list") and not isinstance(values, np.ndarray):
         values = values.to_list()  # a Series of pandas or polars
     if isinstance(values, np.ndarray):
@@ -400,7 +525,7 @@ def _from_list(X: Any) -> tuple[list[Hashable], list[Hashable]]:
             "X must be pairs (row id, column id): sparse input is not supported. Use pairs, y = lacunar.completion.table_pairs(X)."
         )
     if isinstance(X, np.ndarray) or hasattr(X, "__array__"):
-        X = np.asarray(X)
+        X = as_array(X, keep_kind=True)
         if X.ndim != 2 or X.shape[1] != 2:
             raise ValueError(
                 f"X must be pairs (row id, column id), shape (n, 2); got shape {X.shape}. Use np.column_stack, or the tuple "
@@ -417,7 +542,7 @@ def _from_list(X: Any) -> tuple[list[Hashable], list[Hashable]]:
 
 def read_labels(y: Any, n: int) -> NDArray[Any]:
     """Labels as an array (n,) without missing values."""
-    target = np.asarray(y)
+    target = np.asarray(plain_target(y))
     if target.ndim != 1 or len(target) != n:
         raise ValueError(f"y must hold one label for each of {n} pairs; got shape {target.shape}.")
     if target.dtype.kind == "f":
@@ -517,8 +642,13 @@ def refuse_range(needed: tuple[float, float], gamma: float, dtype: np.dtype[Any]
 LARGEST = 1e150  # sums of squares of so large numbers stay finite
 
 
-def check_magnitude(values: NDArray[Any], name: str) -> None:
-    """Targets (n,) or (n, targets) of moderate size; NaN is let through."""
+SMALLEST = 1e-150  # squares of so small numbers keep their digits
+
+
+def check_magnitude(values: NDArray[Any], name: str, *, faint: bool = False) -> None:
+    """Targets (n,) or (n, targets) of moderate size, but for `faint` ones where they are allowed; NaN is let through, and so is 0."""
+    if not faint:
+        refuse_faint(values, name)
     large = np.abs(values) > LARGEST
     if large.any():
         at = np.argwhere(large)[0]
@@ -528,13 +658,35 @@ def check_magnitude(values: NDArray[Any], name: str) -> None:
         )
 
 
-def check_variances(variance: NDArray[np.float64]) -> None:
-    """Variances (d,) of columns that did not overflow."""
-    bad = np.flatnonzero(~np.isfinite(variance))
-    if bad.size:
+def refuse_faint(values: NDArray[Any], name: str) -> None:
+    """ValueError for values, not all 0 or NaN, whose squares all vanish."""
+    largest = float(np.abs(values).max(initial=0.0, where=~np.isnan(values)))
+    if 0 < largest < SMALLEST:
         raise ValueError(
-            f"columns must have variances that float64 holds; that of column {int(bad[0])} overflows. Divide the column by its "
-            f"largest value, or leave out values beyond {LARGEST:g}."
+            f"{name} must reach {SMALLEST:g} in modulus, so that squares do not vanish; its largest is {largest:g}. Use other units."
+        )
+
+
+def check_scales(mean: NDArray[np.float64], scale: NDArray[np.float64]) -> None:
+    """Means and standard deviations (d,) of columns that float64 holds with all their digits."""
+    bad = np.flatnonzero(~np.isfinite(mean) | ~np.isfinite(scale) | (scale < np.finfo(np.float64).tiny))
+    if bad.size:
+        j = int(bad[0])
+        raise ValueError(
+            f"columns must have a mean and a standard deviation that float64 holds; those of column {j} are {mean[j]:g} and "
+            f"{scale[j]:g}. Use other units for that column, or leave it out."
+        )
+
+
+_LEAST_ROOT = 1e-90  # noise, and products of squares, are kept above the square of this
+
+
+def check_squares(n: NDArray[np.float64], sums: NDArray[np.float64], squares: Any) -> None:
+    """Numbers or weights (d,), sums (d,) and sums of squares of entries that are not standardised: all 0, or squares that do not vanish."""
+    if np.any(sums) and np.sqrt(np.sum(squares) / np.sum(n)) < _LEAST_ROOT:
+        raise ValueError(
+            f"X must hold values whose root mean square is at least {_LEAST_ROOT:g}, so that their squares do not vanish; it is below "
+            "that. Use other units, or scale the columns (sklearn.preprocessing.StandardScaler keeps NaN)."
         )
 
 

@@ -155,7 +155,8 @@ class Observed:
         Parameters
         ----------
         X : array-like of shape (n, d)
-            Numbers; NaN (or None in an object array) is missing, infinity an error.
+            Numbers; NaN, None in an object array and what a masked array masks are missing, infinity is an error. Dates, durations
+            and complex numbers are refused.
         dtype : float64 or float32, optional
             Default: float32 stays float32, everything else becomes float64.
         n_jobs : int, optional
@@ -590,7 +591,7 @@ class Observed:
         -------
         table : Observed
         """
-        arrays = check_entries(self.indptr, self.indices, np.asarray(values), self.shape)
+        arrays = check_entries(self.indptr, self.indices, values, self.shape)
         return Observed._trusted(self.indptr, self.indices, _owned(arrays[2]), self.shape)
 
     def astype(self, dtype: DTypeLike) -> Observed:

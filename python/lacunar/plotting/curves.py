@@ -12,6 +12,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 
 from lacunar.datasets import hide_mcar
+from lacunar.observed.door import plain_target
 from lacunar.plotting.style import Curves, inks, table_of
 
 _ROWS_OF_A_BIN, _MOST_BINS = 30, 10  # of calibration errors
@@ -110,7 +111,7 @@ class CoverageDisplay(Curves):
         display : CoverageDisplay
             Drawn.
         """
-        table, true = table_of(X), np.asarray(y_true)
+        table, true = table_of(X), np.asarray(plain_target(y_true))
         share = table.row_counts / max(table.shape[1], 1)
         losses = {
             name: np.square(np.asarray(made) - true) if regression else np.asarray(made) != true
@@ -292,7 +293,10 @@ class CalibrationByMissingDisplay(CoverageDisplay):
         display : CalibrationByMissingDisplay
             Drawn.
         """
-        table, labels = table_of(X), np.unique(np.asarray(y_true)) if classes is None else np.asarray(classes)
+        table, labels = (
+            table_of(X),
+            np.unique(np.asarray(plain_target(y_true))) if classes is None else np.asarray(classes),
+        )
         shares = {name: np.asarray(made, dtype=float) for name, made in y_prob.items()}
         for name, made in shares.items():
             if made.shape != (table.shape[0], len(labels)):
@@ -301,7 +305,7 @@ class CalibrationByMissingDisplay(CoverageDisplay):
                     f"got {made.shape}. Pass classes= where y_true lacks some."
                 )
         confidence = {name: made.max(axis=1) for name, made in shares.items()}
-        right = {name: labels[made.argmax(axis=1)] == np.asarray(y_true) for name, made in shares.items()}
+        right = {name: labels[made.argmax(axis=1)] == np.asarray(plain_target(y_true)) for name, made in shares.items()}
         missing = table.shape[1] - table.row_counts
         return cls(missing, confidence, right, n_bins=n_bins, strong=tuple(y_prob)[:1]).plot(ax, **line_kw)
 
@@ -462,7 +466,11 @@ class ShareCurveDisplay(Curves):
             Drawn.
         """
         learners = estimators if isinstance(estimators, dict) else {type(estimators).__name__: estimators}
-        table, target, regression = table_of(X), np.asarray(y), is_regressor(next(iter(learners.values())))
+        table, target, regression = (
+            table_of(X),
+            np.asarray(plain_target(y)),
+            is_regressor(next(iter(learners.values()))),
+        )
         complete = table.to_scipy() if sp.issparse(X) else table.to_dense()
         split = (ShuffleSplit if regression else StratifiedShuffleSplit)(
             n_repeats, test_size=test_size, random_state=random_state
@@ -558,9 +566,11 @@ class RegretDisplay(Curves):
         display : RegretDisplay
             Drawn.
         """
-        true = np.asarray(y_true)
+        true = np.asarray(plain_target(y_true))
         losses = {name: np.asarray(made) != true for name, made in y_pred.items()}
-        return cls(losses, None if comparator is None else np.asarray(comparator) != true).plot(ax, **line_kw)
+        return cls(losses, None if comparator is None else np.asarray(plain_target(comparator)) != true).plot(
+            ax, **line_kw
+        )
 
     @classmethod
     def from_estimator(
@@ -599,7 +609,7 @@ class RegretDisplay(Curves):
             Drawn.
         """
         name, options = type(estimator).__name__, stream_params or {}
-        other = None if comparator is None else np.asarray(comparator) != np.asarray(y)
+        other = None if comparator is None else np.asarray(plain_target(comparator)) != np.asarray(plain_target(y))
         if name == "OnlineMatrixClassifier":
             pairs = np.asarray(X, dtype=object)
             score = estimator.score_stream(list(pairs[:, 0]), list(pairs[:, 1]), y, **options)
@@ -608,7 +618,9 @@ class RegretDisplay(Curves):
         values = np.asarray(score.values)
         values = values.reshape(len(values), -1)
         codes = (values[:, 0] > 0).astype(int) if values.shape[1] == 1 else values.argmax(axis=1)
-        return cls({name: np.asarray(estimator.classes_)[codes] != np.asarray(y)}, other).plot(ax, **line_kw)
+        return cls({name: np.asarray(estimator.classes_)[codes] != np.asarray(plain_target(y))}, other).plot(
+            ax, **line_kw
+        )
 
     def curves(self) -> dict[str, Any]:
         """Compute what is drawn.

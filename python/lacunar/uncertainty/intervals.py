@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import all_or_nothing
 from lacunar.lowrank import GaussianRegressor
-from lacunar.observed.door import check_target
+from lacunar.observed.door import Scores, check_target
 from lacunar.observed.rules import Instance, Number, Optional, Rule, whole
 from lacunar.uncertainty.masks import MaskConformal, count_missing, encoder_of, numbers_of, readable_rows, with_copies
 from lacunar.uncertainty.spread import Spread, check_level, quantile
@@ -26,7 +26,7 @@ _Floats = NDArray[np.float64]
 _LEAST_STD = 1e-150  # whose square is above 0
 
 
-class MaskConformalRegressor(RegressorMixin, MaskConformal):  # type: ignore[misc]
+class MaskConformalRegressor(Scores, RegressorMixin, MaskConformal):  # type: ignore[misc]
     """Prediction intervals around any regressor that takes missing values, for the mask in hand.
 
     Ordinary conformal intervals hold on average over masks: asked for 90 %, they give complete rows 97 % and rows that lack nine

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import all_or_nothing
 from lacunar.karma import KarmaClassifier
-from lacunar.observed.door import check_target
+from lacunar.observed.door import Scores, check_target
 from lacunar.observed.rules import Rule, floats
 from lacunar.uncertainty.masks import MaskConformal, readable_rows, with_copies
 from lacunar.uncertainty.spread import check_level
@@ -24,7 +24,7 @@ from lacunar.uncertainty.spread import check_level
 _Floats = NDArray[np.float64]
 
 
-class MaskConformalClassifier(ClassifierMixin, MaskConformal):  # type: ignore[misc]
+class MaskConformalClassifier(Scores, ClassifierMixin, MaskConformal):  # type: ignore[misc]
     """Sets of classes around any classifier with probabilities that takes missing values.
 
     A set holds the classes whose probability is at least 1 - q, q a quantile of 1 - p(class of the row) out of fold over rows that lack about as many
