@@ -14,7 +14,7 @@ from lacunar._eigen import canonical_turn
 from lacunar._threads import thread_count
 from lacunar.lowrank.parts import Parts, column_totals, in_parts, row_blocks
 from lacunar.observed import Observed
-from lacunar.observed.door import check_squares, check_sums
+from lacunar.observed.door import check_sums
 
 _Floats = NDArray[np.float64]
 Progress = Callable[[int, float], None]
@@ -209,14 +209,13 @@ def to_sum(rows: Observed, weight: _Floats | None, n_jobs: int | None) -> Table:
 
 def sizes(parts: Parts, weight: _Floats | None = None, n_jobs: int | None = None) -> tuple[int, _Floats, float]:
     """Number of rows, of entries in every column (D,), and the sum of their squares."""
-    n, counts, sums, size = parts.total(_sizes, weight, n_jobs)
-    check_squares(counts, sums, size)
+    n, counts, size = parts.total(_sizes, weight, n_jobs)
     return int(n), counts, float(size)
 
 
-def _sizes(rows: Observed, weight: _Floats | None, n_jobs: int | None) -> tuple[int, _Floats, _Floats, float]:
-    counts, sums, squares = column_totals(rows, weight, n_jobs=n_jobs)
-    return rows.shape[0], counts, sums, float(squares.sum())
+def _sizes(rows: Observed, weight: _Floats | None, n_jobs: int | None) -> tuple[int, _Floats, float]:
+    counts, _, squares = column_totals(rows, weight, n_jobs=n_jobs)
+    return rows.shape[0], counts, float(squares.sum())
 
 
 def _scaled(rows: Observed, weight: _Floats | None) -> Observed:

@@ -24,7 +24,14 @@ from lacunar.lowrank.labels import Alpha, fit_labels
 from lacunar.lowrank.parts import Parts, fit_columns_over, in_parts
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, scale_columns
-from lacunar.observed.door import ScoresFiles, check_numbers, check_partial_targets, check_sums, require_y
+from lacunar.observed.door import (
+    ScoresFiles,
+    check_numbers,
+    check_partial_targets,
+    check_squares,
+    check_sums,
+    require_y,
+)
 from lacunar.observed.rules import COLUMNS, COUNT, Array, Flag, Number, OneOrMany, Rule, floats
 from lacunar.observed.stored import over_files
 
@@ -176,7 +183,9 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         as_is = self._printed or not self.standardize
         if as_is:
             with np.errstate(over="ignore"):
-                check_sums(found.mean**2 + found.scale**2, "squares")
+                squares = found.mean**2 + found.scale**2
+            check_sums(squares, "squares")
+            check_squares(found.seen, found.mean, squares)
         self.mean_ = np.zeros_like(found.mean) if as_is else found.mean
         self.scale_ = np.ones_like(found.scale) if as_is else found.scale
         self.observed_columns_ = np.ones_like(found.seen) if self._printed else found.seen

@@ -681,7 +681,7 @@ def check_scales(mean: NDArray[np.float64], scale: NDArray[np.float64]) -> None:
 _LEAST_ROOT = 1e-90  # noise, and products of squares, are kept above the square of this
 
 
-def check_squares(n: NDArray[np.float64], sums: NDArray[np.float64], squares: Any) -> None:
+def check_squares(n: NDArray[Any], sums: NDArray[np.float64], squares: Any) -> None:
     """Numbers or weights (d,), sums (d,) and sums of squares of entries that are not standardised: all 0, or squares that do not vanish."""
     if np.any(sums) and np.sqrt(np.sum(squares) / np.sum(n)) < _LEAST_ROOT:
         raise ValueError(
