@@ -309,3 +309,18 @@ def test_whole_numbers_of_many_digits_are_read_or_refused(digits, tmp_path):
     else:
         with pytest.raises(UserError):
             load_problem(str(path))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("intercept", ["column", "bias"])
+def test_a_completion_with_more_outputs_than_classes_is_refused(intercept, tmp_path):
+    from lacunar.baselines import MatrixCompletionClassifier
+
+    X = np.random.default_rng(0).normal(size=(24, 4))
+    model = MatrixCompletionClassifier(intercept, max_iter=5, random_state=0).fit(X, np.arange(24) % 3)
+    save_model(model, tmp_path / "m")
+    assert len(load_model(tmp_path / "m").predict(X)) == 24
+    model.classes_ = model.classes_[:2]
+    save_model(model, tmp_path / "m")
+    with pytest.raises(ValueError, match="label_components_ must be of shape"):
+        load_model(tmp_path / "m")

@@ -11,6 +11,7 @@ namespace lacunar {
 namespace {
 
 constexpr Offset kChunk = 1 << 16;         // triplets of a task
+constexpr Offset kPiece = 1 << 10;         // triplets that are copied, then checked in the copy: it stays in the cache
 constexpr Offset kBlockEntries = 1 << 15;  // of a block of rows: two copies fit the second cache
 constexpr Offset kMostBlocks = 1 << 12;
 constexpr int kDigit = 11;  // bits of a column sorted at a time
@@ -19,19 +20,27 @@ int threads_for(Offset n, int n_threads) { return threads_worth(n_threads, 16.0 
 
 std::size_t place(Offset at) { return static_cast<std::size_t>(at); }
 
-// Triplets [first, last), and whether the first of them follows the one before.
+// A single load, however often the value is used: what is checked is what is written.
+template <class V>
+V once(const V* at) {
+  return *static_cast<const volatile V*>(at);
+}
+
+bool within(Offset number, Offset size) {
+  return static_cast<std::uint64_t>(number) < static_cast<std::uint64_t>(size);
+}
+
+// Of triplets [first, last).
 template <class N, class T>
 TripletsSurvey survey_chunk(const Triplets<N, T>& t, Offset first, Offset last) {
-  Offset outside = 0, known = 0, infinite = 0, late = 0;
+  Offset outside = 0, known = 0, infinite = 0;
   for (Offset k = first; k < last; ++k) {
     const Offset row = t.row[k], col = t.col[k];
     outside += (row < 0) | (row >= t.n_rows) | (col < 0) | (col >= t.n_cols);
     known += t.value[k] == t.value[k];
     infinite += (t.value[k] == t.value[k]) & !(t.value[k] - t.value[k] == 0);
   }
-  for (Offset k = std::max<Offset>(first, 1); k < last; ++k)
-    late += (t.row[k] < t.row[k - 1]) | ((t.row[k] == t.row[k - 1]) & (t.col[k] <= t.col[k - 1]));
-  return {outside + infinite == 0, late == 0 && known == last - first, known};
+  return {outside + infinite == 0, known};
 }
 
 template <class T>
@@ -52,35 +61,69 @@ struct Blocks {
   }
 };
 
+// Entries of each block (count) among triplets [first, last); false where a row lies outside.
+template <class N, class T>
+bool count_blocks(const Triplets<N, T>& t, Offset first, Offset last, const Blocks& blocks, Offset* counts) {
+  for (Offset k = first; k < last; ++k) {
+    const Offset row = once(t.row + k);
+    const T value = once(t.value + k);
+    if (!within(row, t.n_rows)) return false;
+    counts[row >> blocks.shift] += value == value;
+  }
+  return true;
+}
+
+// Triplets [first, last) to where the cursor of their block points; false where one is unsound or has no place.
+template <class N, class T>
+bool fill_blocks(const Triplets<N, T>& t, Offset first, Offset last, const Blocks& blocks, Offset known,
+                 Offset* cursors, Entry<T>* entries) {
+  const std::uint32_t low = (std::uint32_t{1} << blocks.shift) - 1;
+  for (Offset k = first; k < last; ++k) {
+    const T value = once(t.value + k);
+    if (value != value) continue;
+    const Offset row = once(t.row + k), col = once(t.col + k);
+    if (!(within(row, t.n_rows) && within(col, t.n_cols) && value - value == 0)) return false;
+    Offset& at = cursors[row >> blocks.shift];
+    if (at >= known) return false;
+    entries[at++] = {static_cast<std::uint32_t>(row) & low, static_cast<std::uint32_t>(col), value};
+  }
+  return true;
+}
+
 // Triplets that are not missing, block after block, in the order in which they came: every chunk has places of its own
-// in every block. starts (count + 1).
+// in every block. starts (count + 1). Null where triplets changed.
 template <class N, class T>
 std::unique_ptr<Entry<T>[]> by_block(const Triplets<N, T>& t, Offset known, const Blocks& blocks,
                                      std::vector<Offset>& starts, int n_threads) {
   const Offset n_chunks = std::max(threads_for(t.n, n_threads), 1), grain = (t.n + n_chunks - 1) / n_chunks;
-  std::vector<Offset> cursors(place(n_chunks * blocks.count));
+  std::atomic<bool> unchanged{true};
+  std::vector<Offset> begins(place(n_chunks * blocks.count));
   parallel_tasks(n_threads, n_chunks, [&](Offset chunk, InterruptCheck&) {
-    Offset* counts = cursors.data() + chunk * blocks.count;
-    for (Offset k = chunk * grain; k < std::min((chunk + 1) * grain, t.n); ++k)
-      counts[t.row[k] >> blocks.shift] += t.value[k] == t.value[k];
+    Offset* counts = begins.data() + chunk * blocks.count;
+    if (!count_blocks(t, chunk * grain, std::min((chunk + 1) * grain, t.n), blocks, counts)) unchanged = false;
   });
   Offset at = 0;
   for (Offset block = 0; block < blocks.count; ++block) {
     starts.push_back(at);
     for (Offset chunk = 0; chunk < n_chunks; ++chunk)
-      at += std::exchange(cursors[place(chunk * blocks.count + block)], at);
+      at += std::exchange(begins[place(chunk * blocks.count + block)], at);
   }
   starts.push_back(at);
+  if (!unchanged || at != known) return nullptr;
   std::unique_ptr<Entry<T>[]> entries(new Entry<T>[place(known)]);
+  std::vector<Offset> cursors = begins;
   parallel_tasks(n_threads, n_chunks, [&](Offset chunk, InterruptCheck&) {
     Offset* cursor = cursors.data() + chunk * blocks.count;
-    const std::uint32_t low = (std::uint32_t{1} << blocks.shift) - 1;
-    for (Offset k = chunk * grain; k < std::min((chunk + 1) * grain, t.n); ++k)
-      if (t.value[k] == t.value[k])
-        entries[place(cursor[t.row[k] >> blocks.shift]++)] = {static_cast<std::uint32_t>(t.row[k]) & low,
-                                                              static_cast<std::uint32_t>(t.col[k]), t.value[k]};
+    if (!fill_blocks(t, chunk * grain, std::min((chunk + 1) * grain, t.n), blocks, known, cursor, entries.get()))
+      unchanged = false;
   });
-  return entries;
+  for (Offset chunk = 0; chunk < n_chunks; ++chunk)  // as many as were counted: each place is written once
+    for (Offset block = 0; block < blocks.count; ++block) {
+      const Offset end =
+          chunk + 1 < n_chunks ? begins[place((chunk + 1) * blocks.count + block)] : starts[place(block) + 1];
+      if (cursors[place(chunk * blocks.count + block)] != end) unchanged = false;
+    }
+  return unchanged ? std::move(entries) : nullptr;
 }
 
 // What a thread sorts a block in.
@@ -133,6 +176,35 @@ struct Sorter {
   }
 };
 
+// Whether copied triplets are sound and ascend by row and column, from row `begun` to row `end`.
+template <class N, class T>
+bool ascend(const N* row, const N* col, const T* value, Offset n, Offset begun, Offset end, Offset n_cols) {
+  const N width = static_cast<N>(n_cols);
+  bool wrong = (row[0] < std::max<Offset>(begun, 0)) | (row[n - 1] > end);
+  for (Offset k = 0; k < n; ++k) wrong |= (col[k] < 0) | (col[k] >= width) | !(value[k] - value[k] == 0);
+  for (Offset k = 1; k < n; ++k) wrong |= (row[k] < row[k - 1]) | ((row[k] == row[k - 1]) & (col[k] <= col[k - 1]));
+  return !wrong;
+}
+
+// Sorted triplets [first, last), where offsets of rows up to `begun` are known and those up to `end` are to be written.
+template <class N, class T>
+bool copy_chunk(const Triplets<N, T>& t, Offset first, Offset last, Offset begun, Offset end, Offset* offsets,
+                Index* indices, T* values) {
+  N row[kPiece], col[kPiece];
+  for (Offset from = first; from < last; from += kPiece) {
+    const Offset n = std::min(kPiece, last - from);
+    std::copy(t.row + from, t.row + from + n, row);
+    std::copy(t.col + from, t.col + from + n, col);
+    std::copy(t.value + from, t.value + from + n, values + from);
+    if (!ascend(row, col, values + from, n, begun, end, t.n_cols)) return false;
+    if (from > first && row[0] == begun && col[0] <= indices[from - 1]) return false;
+    for (Offset k = 0; k < n; ++k) indices[from + k] = static_cast<Index>(col[k]);
+    for (Offset k = 0; k < n; ++k)
+      while (begun < row[k]) offsets[++begun] = from + k;
+  }
+  return begun == end;
+}
+
 bool repeats(const Offset* offsets, Offset rows, Offset end, const Index* indices) {
   Offset same = 0;
   for (Offset r = 0; r < rows; ++r)
@@ -145,38 +217,48 @@ bool repeats(const Offset* offsets, Offset rows, Offset end, const Index* indice
 
 template <class N, class T>
 TripletsSurvey survey_triplets(const Triplets<N, T>& triplets, int n_threads) {
-  std::atomic<bool> sound{true}, sorted{true};
+  std::atomic<bool> sound{true};
   std::atomic<Offset> known{0};
   parallel_tasks(threads_for(triplets.n, n_threads), (triplets.n + kChunk - 1) / kChunk,
                  [&](Offset task, InterruptCheck&) {
                    const Offset first = task * kChunk;
                    const auto found = survey_chunk(triplets, first, std::min(first + kChunk, triplets.n));
                    if (!found.sound) sound = false;
-                   if (!found.sorted) sorted = false;
                    known += found.known;
                  });
-  return {sound, sorted, known};
+  return {sound, known};
 }
 
 template <class N, class T>
-void copy_triplets(const Triplets<N, T>& t, Offset* offsets, Index* indices, T* values, int n_threads) {
-  parallel_tasks(threads_for(t.n, n_threads), (t.n + kChunk - 1) / kChunk, [&](Offset task, InterruptCheck&) {
-    const Offset first = task * kChunk, last = std::min(first + kChunk, t.n);
-    for (Offset k = first; k < last; ++k) indices[k] = static_cast<Index>(t.col[k]);
-    std::copy(t.value + first, t.value + last, values + first);
-    Offset begun = first == 0 ? -1 : static_cast<Offset>(t.row[first - 1]);  // the last row whose first entry is known
-    for (Offset k = first; k < last; ++k)
-      while (begun < t.row[k]) offsets[++begun] = k;
+bool copy_triplets(const Triplets<N, T>& t, Offset* offsets, Index* indices, T* values, int n_threads) {
+  const Offset n_chunks = (t.n + kChunk - 1) / kChunk;
+  std::vector<Offset> before(place(n_chunks) + 1, -1);  // the row before each chunk, and the last one
+  for (Offset chunk = 1; chunk <= n_chunks; ++chunk) {
+    const Offset row = before[place(chunk)] = once(t.row + std::min(chunk * kChunk, t.n) - 1);
+    if (!within(row, t.n_rows) || row < before[place(chunk) - 1]) return false;
+  }
+  std::atomic<bool> sorted{true};
+  parallel_tasks(threads_for(t.n, n_threads), n_chunks, [&](Offset chunk, InterruptCheck&) {
+    const Offset first = chunk * kChunk, last = std::min(first + kChunk, t.n);
+    const Offset begun = before[place(chunk)], end = before[place(chunk) + 1];
+    if (sorted && !copy_chunk(t, first, last, begun, end, offsets, indices, values)) sorted = false;
   });
-  for (Offset row = t.n == 0 ? 0 : static_cast<Offset>(t.row[t.n - 1]) + 1; row <= t.n_rows; ++row) offsets[row] = t.n;
+  if (!sorted) return false;
+  for (Offset row = before.back() + 1; row <= t.n_rows; ++row) offsets[row] = t.n;
+  for (Offset chunk = 1; chunk < n_chunks; ++chunk) {  // a row that goes on from the chunk before
+    const Offset at = chunk * kChunk;
+    if (offsets[before[place(chunk)] + 1] != at && indices[at] <= indices[at - 1]) return false;
+  }
+  return true;
 }
 
 template <class N, class T>
-bool sort_triplets(const Triplets<N, T>& triplets, Offset known, Offset* offsets, Index* indices, T* values,
-                   int n_threads) {
+std::optional<bool> sort_triplets(const Triplets<N, T>& triplets, Offset known, Offset* offsets, Index* indices,
+                                  T* values, int n_threads) {
   const Blocks blocks(triplets.n_rows, known);
   std::vector<Offset> starts;
   const auto entries = by_block(triplets, known, blocks, starts, n_threads);
+  if (!entries) return std::nullopt;
   std::atomic<bool> repeated{false};
   parallel_tasks(
       threads_for(known, n_threads), blocks.count, [] { return Sorter<T>(); },
@@ -188,7 +270,7 @@ bool sort_triplets(const Triplets<N, T>& triplets, Offset known, Offset* offsets
         if (repeats(offsets + first, rows, end, indices)) repeated = true;
       });
   offsets[triplets.n_rows] = known;
-  return repeated;
+  return repeated.load();
 }
 
 template <class T>
@@ -212,8 +294,8 @@ Offset merge_repeated(Offset n_rows, bool mean, Offset* offsets, Index* indices,
 
 #define LACUNAR_INSTANTIATE(N, T)                                               \
   template TripletsSurvey survey_triplets(const Triplets<N, T>&, int);          \
-  template void copy_triplets(const Triplets<N, T>&, Offset*, Index*, T*, int); \
-  template bool sort_triplets(const Triplets<N, T>&, Offset, Offset*, Index*, T*, int);
+  template bool copy_triplets(const Triplets<N, T>&, Offset*, Index*, T*, int); \
+  template std::optional<bool> sort_triplets(const Triplets<N, T>&, Offset, Offset*, Index*, T*, int);
 LACUNAR_INSTANTIATE(std::int32_t, float)
 LACUNAR_INSTANTIATE(std::int32_t, double)
 LACUNAR_INSTANTIATE(std::int64_t, float)

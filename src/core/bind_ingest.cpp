@@ -91,7 +91,25 @@ py::object column_entries(const std::vector<Array<double>>& columns, const std::
   return entries_in(table, single, n_threads);
 }
 
-// None where a triplet lies outside or is infinite.
+// Sorted triplets as they are; None where they are not.
+template <class N, class T>
+py::object in_order(const Triplets<N, T>& triplets, int n_threads) {
+  Array<Offset> indptr(triplets.n_rows + 1);
+  Array<Index> indices(triplets.n);
+  Array<T> values(triplets.n);
+  bool sorted;
+  {
+    Offset* o = indptr.mutable_data();
+    Index* i = indices.mutable_data();
+    T* v = values.mutable_data();
+    const py::gil_scoped_release nogil;
+    sorted = copy_triplets(triplets, o, i, v, n_threads);
+  }
+  if (!sorted) return py::none();
+  return py::make_tuple(indptr, indices, values, false);
+}
+
+// None where a triplet lies outside or is infinite, or was written to while they were read.
 template <class N, class T>
 py::object triplet_entries(const Array<N>& row, const Array<N>& col, const Array<T>& value, Offset n_rows,
                            Offset n_cols, int n_threads) {
@@ -101,6 +119,7 @@ py::object triplet_entries(const Array<N>& row, const Array<N>& col, const Array
   product_of({n_rows, static_cast<Offset>(sizeof(Offset))});
   const Triplets<N, T> triplets{row.data(), col.data(), value.data(), static_cast<Offset>(value.size()),
                                 n_rows,     n_cols};
+  if (auto entries = in_order(triplets, n_threads); !entries.is_none()) return entries;
   TripletsSurvey survey;
   {
     const py::gil_scoped_release nogil;
@@ -110,18 +129,16 @@ py::object triplet_entries(const Array<N>& row, const Array<N>& col, const Array
   Array<Offset> indptr(n_rows + 1);
   Array<Index> indices(survey.known);
   Array<T> values(survey.known);
-  bool repeated = false;
+  std::optional<bool> repeated;
   {
     Offset* o = indptr.mutable_data();
     Index* i = indices.mutable_data();
     T* v = values.mutable_data();
     const py::gil_scoped_release nogil;
-    if (survey.sorted)
-      copy_triplets(triplets, o, i, v, n_threads);
-    else
-      repeated = sort_triplets(triplets, survey.known, o, i, v, n_threads);
+    repeated = sort_triplets(triplets, survey.known, o, i, v, n_threads);
   }
-  return py::make_tuple(indptr, indices, values, repeated);
+  if (!repeated) return py::none();
+  return py::make_tuple(indptr, indices, values, *repeated);
 }
 
 template <class T>
@@ -147,7 +164,8 @@ void bind_triplets(py::module_& m) {
   using py::arg;
   m.def("triplet_entries", &triplet_entries<N, T>, arg("row").noconvert(), arg("col").noconvert(),
         arg("value").noconvert(), arg("n_rows"), arg("n_cols"), arg("n_threads"),
-        "(indptr, indices, values, whether a cell comes twice), sorted; None where a triplet is outside or infinite.");
+        "(indptr, indices, values, whether a cell comes twice), sorted; None where a triplet is outside or infinite, or "
+        "was written to while it was read.");
 }
 
 }  // namespace

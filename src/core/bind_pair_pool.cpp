@@ -1,6 +1,5 @@
 #include <pybind11/stl.h>
 
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -69,14 +68,14 @@ PoolSide side_of(const py::dict& known) {
   return side;
 }
 
-// One pool: calls take turns. Whoever has mutex_ may come to wait for the interpreter (for Ctrl-C, for arrays), so nobody
-// waits for mutex_ with the interpreter held.
+// One pool: calls take turns. Whoever has turn_ may come to wait for the interpreter (for Ctrl-C, for arrays), so nobody
+// waits for turn_ with the interpreter held.
 class Pool {
  public:
   template <class F>
   auto locked(F&& call) {
     const py::gil_scoped_release nogil;
-    const std::lock_guard<std::mutex> turn(mutex_);
+    const Turn::Hold mine(turn_);
     return call();
   }
 
@@ -170,14 +169,14 @@ class Pool {
   }
 
   // For calls that make or read Python's objects: waits without the interpreter, and comes back with it.
-  std::unique_lock<std::mutex> held() {
+  [[nodiscard]] Turn::Hold held() {
     const py::gil_scoped_release nogil;
-    return std::unique_lock<std::mutex>(mutex_);
+    return Turn::Hold(turn_);
   }
 
   Offset extra_;
   PairPool pool_;
-  std::mutex mutex_;
+  Turn turn_;
 };
 
 template <class T>
@@ -216,7 +215,7 @@ void each_array(PairPool& pool, F&& take) {
 }
 
 py::dict Pool::state(bool history) {
-  const auto turn = held();
+  const auto mine = held();
   py::dict made;
   each_array(pool_, [&](const std::string& name, const std::vector<double>& values) {
     made[name.c_str()] = array_of(values);
@@ -234,7 +233,7 @@ py::dict Pool::state(bool history) {
 }
 
 void Pool::set_state(const py::dict& kept) {
-  const auto turn = held();
+  const auto mine = held();
   PoolState& s = pool_.state();
   each_array(pool_, [&](const std::string& name, std::vector<double>& values) { replace(values, kept, name); });
   replace(s.path, kept, "path", false);

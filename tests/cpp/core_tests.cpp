@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "lacunar/karma_gram.hpp"
@@ -10,6 +11,7 @@
 #include "lacunar/observed.hpp"
 #include "lacunar/rounds.hpp"
 #include "lacunar/small_dense.hpp"
+#include "lacunar/triplets.hpp"
 
 namespace {
 
@@ -151,6 +153,71 @@ void rounds_are_in_step() {
   }
 }
 
+// A thread of the caller writes to triplets after they were surveyed: nothing is written out of bounds, and it is noticed.
+void triplets_may_change_under_the_copy() {
+  constexpr Offset n = 200'000, n_rows = n, n_cols = 3;
+  for (const bool sorted : {true, false}) {
+    std::vector<std::int64_t> row(n), col(n, 1);
+    std::vector<double> value(n, 1.5);
+    for (Offset k = 0; k < n; ++k) row[static_cast<std::size_t>(k)] = sorted ? k : n - 1 - k;
+    std::vector<Offset> offsets(n_rows + 1);
+    std::vector<Index> indices(n);
+    std::vector<double> values(n);
+    const Triplets<std::int64_t, double> triplets{row.data(), col.data(), value.data(), n, n_rows, n_cols};
+    const auto copied = [&](int n_threads) {
+      if (sorted) return copy_triplets(triplets, offsets.data(), indices.data(), values.data(), n_threads);
+      return sort_triplets(triplets, n, offsets.data(), indices.data(), values.data(), n_threads) == false;
+    };
+    for (const int n_threads : {1, 3}) {
+      expect(survey_triplets(triplets, n_threads).sound && copied(n_threads), "sound triplets are copied");
+      expect(find_fault(Rows<double>{offsets.data(), indices.data(), values.data(), n_rows, n_cols}, n).ok(),
+             "and keep the contract");
+      for (const Offset at : {Offset{0}, n / 2, n - 1}) {
+        const auto k = static_cast<std::size_t>(at);
+        for (const std::int64_t wrong : {std::int64_t{-1}, std::int64_t{n_rows}, std::int64_t{1} << 40}) {
+          const auto good = std::exchange(row[k], wrong);
+          expect(!copied(n_threads), "a row out of bounds is noticed");
+          row[k] = good;
+          col[k] = wrong;
+          expect(!copied(n_threads), "a column out of bounds is noticed");
+          col[k] = 1;
+        }
+        for (const double wrong : {double{NAN}, double{INFINITY}}) {
+          value[k] = wrong;
+          expect(!copied(n_threads), "a value that is missing or infinite is noticed");
+          value[k] = 1.5;
+        }
+      }
+      if (!sorted) {  // more are known than the survey said
+        value[7] = NAN;
+        const auto known = survey_triplets(triplets, n_threads).known;
+        value[7] = 1.5;
+        expect(!sort_triplets(triplets, known, offsets.data(), indices.data(), values.data(), n_threads).has_value(),
+               "a value more is noticed");
+      }
+    }
+  }
+}
+
+// Rows that go on from one task's triplets to the next.
+void rows_across_tasks_are_sorted() {
+  constexpr Offset n = 3 << 16;
+  for (const Offset repeated : {Offset{0}, Offset{1 << 16}, Offset{(1 << 16) + 1024}, Offset{2 << 16}}) {
+    std::vector<std::int32_t> row(n), col(n);
+    std::vector<float> value(n, 1);
+    for (Offset k = 0; k < n; ++k) col[static_cast<std::size_t>(k)] = static_cast<std::int32_t>(k);
+    if (repeated) --col[static_cast<std::size_t>(repeated)];
+    std::vector<Offset> offsets(2);
+    std::vector<Index> indices(n);
+    std::vector<float> values(n);
+    const Triplets<std::int32_t, float> triplets{row.data(), col.data(), value.data(), n, 1, n};
+    expect(copy_triplets(triplets, offsets.data(), indices.data(), values.data(), 2) == (repeated == 0),
+           "a column that comes twice is noticed across tasks and pieces");
+    expect(sort_triplets(triplets, n, offsets.data(), indices.data(), values.data(), 2) == (repeated != 0),
+           "and is said to come twice");
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -160,6 +227,8 @@ int main() {
   losses_survive_large_values();
   factors_solve_and_invert();
   rounds_are_in_step();
+  triplets_may_change_under_the_copy();
+  rows_across_tasks_are_sorted();
   if (failures == 0) std::puts("all core tests passed");
   return failures == 0 ? 0 : 1;
 }

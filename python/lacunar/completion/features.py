@@ -35,8 +35,7 @@ _CATEGORIES = (nw.String, nw.Categorical, nw.Enum)
 def read_table(X: Any) -> Columns:
     """The columns of an array (n,) or (n, d), a sparse matrix, a mapping of sequences or a data frame."""
     if sp.issparse(X):
-        check_positions(X, "X")
-        X = X.toarray()  # what is not stored is a zero here: features, not observations
+        X = check_positions(X, "X").toarray()  # what is not stored is a zero here: features, not observations
     if isinstance(X, Mapping):
         columns = {str(name): _column(name, values) for name, values in X.items()}
         sizes = {name: len(values) for name, values in columns.items()}

@@ -121,7 +121,7 @@ def _of_networkx(graph: Any) -> tuple[Any, list[Hashable] | None]:
 def check_adjacency(adjacency: Any) -> Any:
     """Square, finite, not negative, symmetric up to rounding; loops are dropped (D - A does not see them)."""
     if sp.issparse(adjacency):
-        check_positions(adjacency, "adjacency")
+        adjacency = check_positions(adjacency, "adjacency")
     try:
         A = sp.csr_array(adjacency, dtype=np.float64, copy=True)
     except (TypeError, ValueError) as error:

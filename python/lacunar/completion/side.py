@@ -202,8 +202,7 @@ def _as_square(K: Any) -> Floats:
                 f"a sparse K may have at most {DENSE_LIMIT} ids; got shape {K.shape}. Use Graph (its inverse is what is "
                 "sparse) or Features."
             )
-        check_positions(K, "K")
-        K = K.toarray()
+        K = check_positions(K, "K").toarray()
     try:
         dense = np.array(K, dtype=np.float64)
     except (TypeError, ValueError) as error:

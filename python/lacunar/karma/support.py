@@ -12,6 +12,7 @@ from lacunar.karma.steps import STEP_RULE, AlgorithmOne, clock_at, diverged
 from lacunar.kernels import KernelForm, RowSums
 from lacunar.observed import Observed
 from lacunar.observed.door import refuse_range
+from lacunar.observed.memory import own
 from lacunar.observed.rules import Instance, Number, Rule, Table, check_parts, floats
 
 _Floats = NDArray[np.float64]
@@ -83,7 +84,7 @@ class Support(NamedTuple):
         """The rows, without a copy."""
         used = int(self.indptr[self.n_rows])
         arrays = self.indptr[: self.n_rows + 1], self.indices[:used], self.values[:used]
-        return Observed._trusted(*arrays, (self.n_rows, self.n_features))
+        return Observed._trusted(*map(own, arrays), (self.n_rows, self.n_features))
 
     @property
     def coefficients(self) -> tuple[_Floats, _Floats]:

@@ -15,6 +15,7 @@ from lacunar._threads import thread_count
 from lacunar.lowrank.parts import Parts, column_totals, in_parts, row_blocks
 from lacunar.observed import Observed
 from lacunar.observed.door import check_sums
+from lacunar.observed.memory import own
 
 _Floats = NDArray[np.float64]
 Progress = Callable[[int, float], None]
@@ -303,7 +304,7 @@ def less(rows: Observed, mean: _Floats, out: _Floats | None = None, *, n_jobs: i
     values = np.empty(rows.nnz) if out is None else out[: rows.nnz]
     about = np.ascontiguousarray(mean), np.ones(rows.shape[1])
     _core.standardise(rows.values, rows.indices, *about, np.inf, values, thread_count(n_jobs))
-    return Observed._trusted(rows.indptr, rows.indices, values, rows.shape)
+    return Observed._trusted(rows.indptr, rows.indices, own(values), rows.shape)
 
 
 def blocks_less(

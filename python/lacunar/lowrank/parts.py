@@ -22,6 +22,7 @@ from lacunar.observed.columns import (
     own_exponents,
 )
 from lacunar.observed.door import check_squares, columns_of, validate_X
+from lacunar.observed.memory import own
 
 _Floats = NDArray[np.float64]
 Step = Callable[..., Any]
@@ -167,7 +168,7 @@ def column_totals(
 
 def centred(rows: Observed, shift: _Floats, scale: _Floats | None = None, n_jobs: int | None = None) -> Observed:
     """Rows minus the shift, divided by the scale, on observed entries only, in float64."""
-    values = np.empty(rows.nnz)
+    values = own(np.empty(rows.nnz))
     about = np.ascontiguousarray(shift), np.ones(rows.shape[1]) if scale is None else np.ascontiguousarray(scale)
     if not _core.standardise(rows.values, rows.indices, *about, np.inf, values, thread_count(n_jobs)):
         return rows.with_values(values)  # which names the entry

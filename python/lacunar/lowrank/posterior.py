@@ -20,6 +20,7 @@ from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar.lowrank.em import Factors, Table, and_one, column_sums, fit_em, less, longer, unpacked
 from lacunar.observed import Observed
+from lacunar.observed.memory import own
 from lacunar.observed.rules import COUNT, Array, Instance, Number, Optional, Rule, Word, floats
 
 _Floats = NDArray[np.float64]
@@ -264,7 +265,7 @@ def masked_system(table: Observed, model: Factors, masking: Masking) -> tuple[_F
     shift = np.concatenate([-model.mean, root * (masking.center - model.mean)])
     p = len(root)
     values = np.where(table.indices < p, table.values, 0.0) + shift[table.indices]
-    return basis, Observed._trusted(table.indptr, table.indices, values, table.shape)
+    return basis, Observed._trusted(table.indptr, table.indices, own(values), table.shape)
 
 
 # -- self-masking ---------------------------------------------------------------------------------------------------

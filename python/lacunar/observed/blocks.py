@@ -8,6 +8,7 @@ CRC-32 compared the first time that this process reads it.
 
 from __future__ import annotations
 
+import atexit
 import io
 import json
 import os
@@ -16,6 +17,7 @@ import sys
 import threading
 import zlib
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, TypeVar
 
@@ -24,6 +26,7 @@ from numpy.typing import NDArray
 
 from lacunar import _core
 from lacunar.observed.container import read_header, refuse_impossible, replace_file
+from lacunar.observed.memory import own
 
 Precision = Literal["lossless", "float16", "int8"]
 PRECISIONS: tuple[Precision, ...] = ("lossless", "float16", "int8")
@@ -223,37 +226,49 @@ class BlockFile:
             if tail["end"] != _END or tail["zeros"] or offset + size + _TAIL.itemsize != status.st_size:
                 raise UnsoundError("its last bytes do not say where its footer is: it may be cut off")
             footer = _read(stream, offset, size)
+            key = _identity(stream)
         if zlib.crc32(footer) != tail["crc32"]:
             raise UnsoundError("its footer does not match its checksum")
         header, table = _parsed(footer, offset)
-        key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, int(tail["crc32"]))
         return header, table, key
 
-    def check_unchanged(self) -> None:
-        """Another file may have taken the path since it was opened."""
-        if self._sound(self._opened)[2] != self.key:
+    @contextmanager
+    def _reading(self) -> Iterator[BinaryIO]:
+        """The file, opened; the only way to its blocks. Another file may have taken the path since the footer was read."""
+        with self._sound(self.stream) as stream:
+            self._check_unchanged(stream)
+            yield stream
+
+    def _check_unchanged(self, stream: BinaryIO) -> None:
+        try:
+            unchanged = _identity(stream) == self.key
+        except UnsoundError:
+            unchanged = False
+        if not unchanged:
             raise ValueError(f"{self.path!r} was written anew since it was opened. Open it again.")
 
     def blocks(self, first: int = 0) -> Iterator[Piece]:
         """Blocks from number `first` on, in order, through one private buffer."""
         buffer, room = np.empty(int(self.table["size"].max(initial=0)), np.uint8), _Room(self.table, self.header.dtype)
-        with self._sound(self.stream) as stream:
+        with self._reading() as stream:
             for number in range(first, len(self.table)):
-                yield self._sound(self._block, stream, number, buffer, room)
+                piece = self._sound(self._block, stream, number, buffer, room)
+                self._check_unchanged(stream)
+                yield piece
 
     def more(self) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
         """Labels and weights of every block; rows are not read."""
-        return self._sound(self._more)  # type: ignore[no-any-return]
+        with self._reading() as stream:
+            pairs = [self._sound(self._more, stream, number) for number in range(len(self.table))]
+            self._check_unchanged(stream)
+        labels, weights = zip(*pairs, strict=True) if pairs else ((), ())
+        return [part for part in labels if part is not None], [part for part in weights if part is not None]
 
-    def _more(self) -> tuple[list[NDArray[Any]], list[NDArray[Any]]]:
-        found: tuple[list[NDArray[Any]], list[NDArray[Any]]] = ([], [])
-        with self.stream() as stream:
-            for number, entry in enumerate(self.table):
-                skipped = int(entry["size"] - entry["labels"] - entry["weights"])
-                data = _read(stream, int(entry["offset"]) + skipped, int(entry["size"]) - skipped)
-                for held, each in zip(found, self._with_rows(np.frombuffer(data, np.uint8), number), strict=True):
-                    held.extend([] if each is None else [each])
-        return found
+    def _more(self, stream: BinaryIO, number: int) -> tuple[NDArray[Any] | None, NDArray[np.float64] | None]:
+        entry = self.table[number]
+        skipped = int(entry["size"] - entry["labels"] - entry["weights"])
+        data = _read(stream, int(entry["offset"]) + skipped, int(entry["size"]) - skipped)
+        return self._with_rows(np.frombuffer(data, np.uint8), number)
 
     def _block(self, stream: BinaryIO, number: int, buffer: NDArray[np.uint8], room: _Room) -> Piece:
         entry = self.table[number]
@@ -286,6 +301,13 @@ class BlockFile:
         if weights is not None and (weights.dtype != np.float64 or weights.ndim != 1):
             raise UnsoundError(f"weights of block {number} are {weights.dtype} of {weights.ndim} dimensions")
         return labels, weights
+
+
+def _identity(stream: BinaryIO) -> tuple[int, ...]:
+    """What changes with the file: which one it is, its size and time, and the checksum of its footer."""
+    status = os.fstat(stream.fileno())
+    tail = np.frombuffer(_read(stream, max(status.st_size - _TAIL.itemsize, 0), _TAIL.itemsize), _TAIL)[0]
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, int(tail["crc32"])
 
 
 def _references(arrays: list[NDArray[Any]]) -> list[int]:
@@ -335,11 +357,15 @@ def whole(file: BlockFile) -> tuple[Any, ...]:
         indices[offset:end], values[offset:end] = piece.indices, piece.values
         indptr[row + 1 : row + 1 + piece.n_rows] = piece.indptr[1:] + offset
         offset, row = end, row + piece.n_rows
-    return indptr, indices, values, (n_rows, n_columns)
+    return own(indptr), own(indices), own(values), (n_rows, n_columns)
 
 
 def ahead(items: Iterator[_T], depth: int) -> Generator[_T, None, None]:
-    """The same items; a thread draws up to `depth` of them before they are asked for. It ends with the iterator."""
+    """The same items; a thread draws up to `depth` of them before they are asked for. It ends with the iterator.
+
+    A forked child has no such thread, and perhaps a lock that it held: the child gets an error in place of the next item.
+    """
+    process = os.getpid()
     found: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(depth)
     unwanted = threading.Event()
 
@@ -359,10 +385,21 @@ def ahead(items: Iterator[_T], depth: int) -> Generator[_T, None, None]:
         except BaseException as error:  # raised where the items are asked for
             put(None, error)
 
+    def end() -> None:
+        if os.getpid() == process:
+            unwanted.set()
+            thread.join()
+
     thread = threading.Thread(target=draw, name="lacunar reads ahead", daemon=True)
     thread.start()
+    atexit.register(end)  # a thread that the interpreter leaves in the core at its end aborts the process
     try:
         while True:
+            if os.getpid() != process:
+                raise RuntimeError(
+                    "a pass over a file must end in the process that began it; a forked child went on with its parent's. Iterate over "
+                    "the ObservedFile anew in the child: batches(start=...) begins where the parent was."
+                )
             item, error = found.get()
             if isinstance(error, StopIteration):
                 return
@@ -370,8 +407,8 @@ def ahead(items: Iterator[_T], depth: int) -> Generator[_T, None, None]:
                 raise error
             yield item
     finally:
-        unwanted.set()
-        thread.join()
+        atexit.unregister(end)
+        end()
 
 
 def is_block_file(path: str | os.PathLike[str]) -> bool:

@@ -22,6 +22,7 @@ from lacunar.observed.contract import (
     refuse_infinite,
     refuse_triplets,
 )
+from lacunar.observed.memory import own, owned
 
 Duplicates = Literal["error", "last", "mean"]
 Entries = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any], tuple[int, int]]  # indptr, indices, values, shape
@@ -34,7 +35,7 @@ def dense_entries(X: ArrayLike, dtype: DTypeLike | None, n_jobs: int | None = No
     if found is None:
         refuse_infinite(dense, wanted)
         raise RuntimeError("X must not change while it is read; it did. Pass a copy.")
-    return *found, dense.shape
+    return *map(own, found), dense.shape
 
 
 def scaled_entries(
@@ -44,18 +45,19 @@ def scaled_entries(
     dense, wanted = check_dense(X)
     center, scale = np.ascontiguousarray(center, dtype=np.float64), np.ascontiguousarray(scale, dtype=np.float64)
     found = _core.dense_entries(dense, wanted == np.float32, center, scale, thread_count(n_jobs))
-    return None if found is None else (*found, dense.shape)
+    return None if found is None else (*map(own, found), dense.shape)
 
 
 def sparse_entries(csr: Any) -> Entries:
-    """The stored entries of a CSR array that are not NaN."""
+    """The stored entries of a CSR array in memory of our own that are not NaN."""
     keep = ~np.isnan(csr.data)
     if keep.all():
         indptr, indices, values = csr.indptr, csr.indices, csr.data
     else:
         dropped = np.concatenate([[0], np.cumsum(~keep)])
         indptr, indices, values = csr.indptr - dropped[csr.indptr], csr.indices[keep], csr.data[keep]
-    return indptr.astype(np.int64), indices.astype(np.int32), np.ascontiguousarray(values), csr.shape
+    arrays = indptr.astype(np.int64), indices.astype(np.int32, copy=False), np.ascontiguousarray(values)
+    return *map(own, arrays), csr.shape
 
 
 def triplet_entries(
@@ -70,18 +72,20 @@ def triplet_entries(
     """Triplets sorted by row and column, several of one cell settled."""
     check_duplicates_policy(duplicates)
     rows, cols, values, shape = check_triplets(row, col, value, shape, dtype)
-    found = _core.triplet_entries(rows, cols, values, *shape, thread_count(n_jobs)) if min(shape) >= 0 else None
-    if found is None:
+    entries = _core.triplet_entries(rows, cols, values, *shape, thread_count(n_jobs)) if min(shape) >= 0 else None
+    if entries is None:
         refuse_triplets(rows, cols, values, shape)
-        raise ValueError(f"shape must be two sizes of at least 0; got {shape}. Leave it out.")
-    indptr, indices, values, repeated = found
+        if min(shape) < 0:
+            raise ValueError(f"shape must be two sizes of at least 0; got {shape}. Leave it out.")
+        raise RuntimeError("row, col and value must not change while they are read; they did. Pass copies.")
+    indptr, indices, values, repeated = entries
     if repeated:
         if duplicates == "error":
             _, at, entry = _core.find_fault(indptr, indices, values, shape[1]) or ("", 0, 0)
             refuse_duplicate(at, int(indices[entry]))
         kept = _core.merge_repeated(indptr, indices, values, duplicates == "mean")
         indices, values = indices[:kept].copy(), values[:kept].copy()
-    return indptr, indices, values, shape
+    return own(indptr), own(indices), own(values), shape
 
 
 def frame_entries(df: Any, dtype: DTypeLike | None = None, n_jobs: int | None = None) -> Entries:
@@ -104,7 +108,7 @@ def column_entries(columns: list[Cells], n_rows: int, dtype: DTypeLike | None, n
     if found is None:
         refuse_infinite(np.column_stack([without_nulls(*column) for column in columns]), wanted)
         raise RuntimeError("a table must not change while it is read; it did. Pass a copy.")
-    return *found, shape
+    return *map(own, found), shape
 
 
 class Lists(NamedTuple):
@@ -143,14 +147,15 @@ def list_entries(batch: Any, names: Lists, first: int, dtype: DTypeLike | None) 
         raise ValueError(
             f"column {names.indices!r} must hold a number for every value; there is a null in row {first + row}. Drop it."
         )
-    cols, values = values_of(numbers), values_of(flat)
-    values = np.require(values, float_dtype(dtype, values.dtype), ["C", "A"])
+    # Arrow shows the memory of whoever made the lists: what is checked below is a copy.
+    cols, values = owned(values_of(numbers)), values_of(flat)
+    values = owned(values, float_dtype(dtype, values.dtype))
     if len(cols) and cols.dtype.kind not in "iu":
         raise TypeError(f"column {names.indices!r} must hold lists of integers; it holds {cols.dtype}. Convert them.")
-    narrow = np.require(cols, np.int32, ["C", "A"])
+    narrow = owned(cols, np.int32)
     wide = np.can_cast(cols.dtype, np.int32) or np.array_equal(narrow, cols)
     if wide and _core.find_fault(indptr, narrow, values, names.n_columns) is None:
-        return indptr, narrow, values, (len(counts), names.n_columns)
+        return own(indptr), narrow, values, (len(counts), names.n_columns)
     _refuse_list(cols, values, indptr, names, first)
     rows = np.repeat(np.arange(len(counts)), counts)
     found = _core.triplet_entries(rows, cols.astype(np.int64), values, len(counts), names.n_columns, 1)
@@ -162,7 +167,7 @@ def list_entries(batch: Any, names: Lists, first: int, dtype: DTypeLike | None) 
             f"column {names.indices!r} must hold every column once in a row; row {first + row} has column {single[entry]} twice. "
             "Keep one of its values."
         )
-    return made, single, sorted_values, (len(counts), names.n_columns)
+    return own(made), own(single), own(sorted_values), (len(counts), names.n_columns)
 
 
 def _refuse_list(cols: NDArray[Any], values: NDArray[Any], indptr: NDArray[np.int64], names: Lists, first: int) -> None:

@@ -11,6 +11,7 @@ from lacunar import _core
 from lacunar._threads import thread_count
 from lacunar.observed.build import scaled_entries
 from lacunar.observed.door import SparseMissing, check_scales, read_X
+from lacunar.observed.memory import own
 from lacunar.observed.table import Observed
 
 _Floats = NDArray[np.float64]
@@ -124,10 +125,10 @@ def scale_columns(
         )
     if not seen.all():
         kept = seen[indices]
-        indptr = np.concatenate([[0], np.cumsum(kept)])[indptr].astype(np.int64)
-        indices, values = indices[kept], values[kept]
+        indptr = own(np.concatenate([[0], np.cumsum(kept)])[indptr].astype(np.int64))
+        indices, values = own(indices[kept]), values[kept]
     mean, scale = (np.ascontiguousarray(part, dtype=np.float64) for part in (columns.mean, columns.scale))
-    scaled, bound = np.empty_like(values), np.inf if clip is None else clip
+    scaled, bound = own(np.empty_like(values)), np.inf if clip is None else clip
     if not _core.standardise(values, indices, mean, scale, bound, scaled, thread_count(n_jobs)):
         # names the entry that overflowed
         return Observed(indptr, indices, scaled, X.shape) if clip is None else scale_columns(X, columns)

@@ -5,6 +5,7 @@ The part of the door that `Observed` itself stands on; everyone else reads it th
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -12,6 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lacunar import _core
+from lacunar.observed.memory import owned
 
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 MAX_COLUMNS = 2**31 - 1
@@ -45,13 +47,13 @@ _FAULTS = {
 def check_entries(
     indptr: NDArray[Any], indices: NDArray[Any], values: ArrayLike, shape: tuple[int, int]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any]]:
-    """The arrays of an `Observed` with exact dtypes, every promise of the format checked."""
+    """The arrays of an `Observed` with exact dtypes, in memory that nobody else writes to, every promise of the format checked."""
     n_rows, n_cols = (int(size) for size in shape)
     refuse_wide(n_cols)
     values = as_array(values, "values")
     refuse_other_kinds(values.dtype, "values")
-    indptr, indices = as_integers(indptr, np.int64, "indptr"), as_integers(indices, np.int32, "indices")
-    values = _as_read(values, float_dtype(None, values.dtype))
+    indptr, indices = owned_integers(indptr, np.int64, "indptr"), owned_integers(indices, np.int32, "indices")
+    values = owned(values, float_dtype(None, values.dtype))
     if n_rows < 0 or n_cols < 0 or indptr.shape != (n_rows + 1,):
         raise ValueError(
             f"indptr must have one offset a row and one more, for shape {shape}; got shape {indptr.shape}."
@@ -68,8 +70,17 @@ def check_entries(
     return indptr, indices, values
 
 
-def as_integers(array: NDArray[Any], dtype: type, name: str) -> NDArray[Any]:
-    array = as_array(array, name)
+def as_integers(array: ArrayLike, dtype: type, name: str) -> NDArray[Any]:
+    """Integers as the core reads them, in the caller's memory where they are so already."""
+    return _as_read(_checked_integers(as_array(array, name), dtype, name), dtype)
+
+
+def owned_integers(array: ArrayLike, dtype: type, name: str) -> NDArray[Any]:
+    """Integers as the core reads them, in memory that nobody else writes to."""
+    return owned(_checked_integers(as_array(array, name), dtype, name), dtype)
+
+
+def _checked_integers(array: NDArray[Any], dtype: type, name: str) -> NDArray[Any]:
     if array.dtype.kind not in "iu" and array.size:
         raise TypeError(f"{name} must be integers; got dtype {array.dtype}. Convert them with astype.")
     fits = array.dtype.kind in "iu" and np.can_cast(array.dtype, dtype)
@@ -77,28 +88,12 @@ def as_integers(array: NDArray[Any], dtype: type, name: str) -> NDArray[Any]:
         raise ValueError(
             f"{name} must fit {np.dtype(dtype)}; got {array.min()} to {array.max()}. Renumber the columns."
         )
-    return _as_read(array, dtype)
+    return array
 
 
 def _as_read(array: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
     """The array as the core reads it: of this dtype, contiguous and aligned; itself where it is so already."""
     return np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED", "ENSUREARRAY"])
-
-
-def is_frozen(array: NDArray[Any]) -> bool:
-    """Whether the array's memory cannot be written to: a read-only buffer owns it, such as a mapped file or bytes.
-
-    A read-only array that owns its memory may have writable views, and its flag can be set back.
-    """
-    owner: Any = array
-    while isinstance(owner, np.ndarray):
-        if owner.flags.writeable:
-            return False
-        owner = owner.base
-    try:
-        return owner is not None and memoryview(owner).readonly
-    except TypeError:  # no buffer: what else there is to write with cannot be known
-        return False
 
 
 def refuse_wide(n_cols: int) -> None:
@@ -222,20 +217,16 @@ def check_sparse(X: Any, sparse_missing: str, dtype: DTypeLike | None = None) ->
     check_sparse_missing(sparse_missing)
     refuse_sparse_format(X)
     refuse_wide(X.shape[1])
-    check_stored(X)
     refuse_other_kinds(X.dtype)
-    csr = sp.csr_array(X)
+    csr = sp.csr_array(check_stored(X))
     if csr.dtype not in FLOATS or dtype is not None:
-        csr = csr.astype(float_dtype(dtype, csr.dtype))
-    if not csr.has_sorted_indices:
-        csr = csr.copy() if csr is X or np.shares_memory(csr.indices, getattr(X, "indices", csr.data)) else csr
-        csr.sort_indices()
-    return csr
+        csr = csr.astype(float_dtype(dtype, csr.dtype), copy=False)
+    return csr if csr.has_sorted_indices else csr.sorted_indices()
 
 
-def check_stored(X: Any) -> None:
-    """Sound offsets and numbers, every cell once: SciPy converts (and sums) without looking at either."""
-    check_positions(X, "X")
+def check_stored(X: Any) -> Any:
+    """The matrix in memory of our own, every cell once: SciPy converts (and sums) without a look."""
+    X = check_positions(X, "X")
     if X.format in ("csr", "csc", "bsr"):
         lines, stored = np.repeat(np.arange(len(X.indptr) - 1), np.diff(X.indptr)), X.indices[: X.indptr[-1]]
         if not _ascends(lines, stored):
@@ -244,13 +235,54 @@ def check_stored(X: Any) -> None:
             )
     elif X.format == "coo":
         check_no_duplicates(X)
+    return X
 
 
-def check_positions(X: Any, name: str) -> None:
-    """Offsets and numbers of a sparse matrix within its shape; SciPy writes out of bounds where they are not."""
-    if X.format not in ("csr", "csc", "bsr"):
-        return  # the others are checked when they are made, or hold no numbers
-    n_numbers = X.shape[0 if X.format == "csc" else 1] // (X.blocksize[1] if X.format == "bsr" else 1)
+def check_positions(X: Any, name: str) -> Any:
+    """A sparse matrix in memory that nobody else writes to, its offsets and numbers within its shape.
+
+    SciPy writes out of bounds where they are not, so what is converted must be what was checked.
+    """
+    X = _own_sparse(X)
+    if X.format == "coo":
+        _check_coordinates(X, name)
+    if X.format in ("csr", "csc", "bsr"):
+        _check_offsets(X, name)
+    return X  # the other formats hold no numbers, or Python's own
+
+
+def _own_sparse(X: Any) -> Any:
+    """The same matrix with arrays of our own; nothing is checked or converted."""
+    names = {"coo": ("coords", "data")}.get(X.format, ("indptr", "indices", "data"))
+    if not all(hasattr(X, name) for name in names):
+        return X.copy()
+    twin = copy(X)
+    for name in names:
+        arrays = getattr(X, name)
+        setattr(twin, name, tuple(map(owned, arrays)) if isinstance(arrays, tuple) else owned(arrays))
+    return twin
+
+
+def _check_coordinates(X: Any, name: str) -> None:
+    for axis, (numbers, size) in enumerate(zip(X.coords, X.shape, strict=True)):
+        outside = np.flatnonzero((numbers < 0) | (numbers >= size))
+        if outside.size or numbers.shape != X.data.shape:
+            came = f"{numbers[outside[0]]} in entry {outside[0]}" if outside.size else f"{numbers.size} numbers"
+            raise ValueError(
+                f"{('row', 'col')[axis]} of {name} must be numbers 0 to {size - 1}, one for each of its {X.data.size} values; got "
+                f"{came}. Drop that entry or pass a larger shape."
+            )
+
+
+def _check_offsets(X: Any, name: str) -> None:
+    blocks = X.blocksize if X.format == "bsr" else (1, 1)
+    sizes = [size // block for size, block in zip(X.shape, blocks, strict=True)]
+    n_lines, n_numbers = sizes[::-1] if X.format == "csc" else sizes
+    if X.indptr.shape != (n_lines + 1,) or X.indices.ndim != 1 or len(X.data) < len(X.indices):
+        raise ValueError(
+            f"{name} must have {n_lines + 1} offsets and a value for every index; got {X.indptr.shape} offsets, "
+            f"{X.indices.shape} indices and {X.data.shape} values. Rebuild the matrix from its triplets."
+        )
     lengths = np.diff(X.indptr)
     if X.indptr[0] != 0 or (lengths < 0).any() or X.indptr[-1] > X.indices.size:
         line = int(np.argmin(lengths)) if lengths.size else 0

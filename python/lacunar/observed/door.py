@@ -190,7 +190,7 @@ def read_X(
     X = _readable(columns_by_name(estimator, X, reset=reset))
     if sp.issparse(X):
         refuse_sparse_format(X)
-        check_stored(X)
+        X = check_stored(X)
         if sparse_missing == "absent":
             warn_if_counts(X)
     try:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from lacunar._log import say
 from lacunar.observed.blocks import BlockFile, Piece, Precision, ahead, whole, write_rows
+from lacunar.observed.memory import own
 from lacunar.observed.table import Observed
 
 Step = Callable[..., Any]
@@ -141,11 +142,9 @@ class ObservedFile:
         -------
         made : iterator
         """
-        self._file.check_unchanged()
         return ahead((step((self._rows(piece), piece.labels)) for piece in self._file.blocks()), _AHEAD)
 
     def _pieces(self, start: int = 0) -> Generator[Piece, None, None]:
-        self._file.check_unchanged()
         ends = np.cumsum(self._file.table["rows"].astype(np.int64))
         first = int(np.searchsorted(ends, start, side="right"))
         skipped = start - (int(ends[first - 1]) if first else 0)
@@ -158,7 +157,7 @@ class ObservedFile:
         return made[0] if not self.has_labels else made if self.has_weights else made[:2]
 
     def _rows(self, piece: Piece) -> Observed:
-        return Observed._trusted(*piece[:3], (piece.n_rows, self.shape[1]))
+        return Observed._trusted(*map(own, piece[:3]), (piece.n_rows, self.shape[1]))
 
     def read(self) -> Observed:
         """All rows, in memory.
@@ -176,7 +175,8 @@ class ObservedFile:
         -------
         labels : ndarray or None
         """
-        return np.concatenate(self._file.more()[0]) if self.has_labels and len(self) else None
+        labels = self._file.more()[0]
+        return np.concatenate(labels) if labels else None
 
     def weights(self) -> NDArray[np.float64] | None:
         """Weights of all rows, shape (n,), or None where the file has none. Entries are not read.
@@ -185,7 +185,8 @@ class ObservedFile:
         -------
         weights : ndarray or None
         """
-        return np.concatenate(self._file.more()[1]) if self.has_weights and len(self) else None
+        weights = self._file.more()[1]
+        return np.concatenate(weights) if weights else None
 
 
 def over_files(method: Step) -> Step:

@@ -32,13 +32,9 @@ from lacunar.observed.contract import (
     check_entries,
     check_sparse,
     float_dtype,
-    is_frozen,
 )
 from lacunar.observed.files import parquet_triplets, refuse_mostly_empty, svmlight_pieces
-
-
-def _owned(array: NDArray[Any]) -> NDArray[Any]:
-    return array if is_frozen(array) else array.copy()
+from lacunar.observed.memory import is_private, own, owned
 
 
 class Columns(NamedTuple):
@@ -123,22 +119,23 @@ class Observed:
         self, indptr: NDArray[Any], indices: NDArray[Any], values: NDArray[Any], shape: tuple[int, int]
     ) -> None:
         indptr, indices, values = check_entries(indptr, indices, values, shape)
-        # Arrays that could still be written to are copied: kernels trust them from here on.
-        self._adopt(_owned(indptr), _owned(indices), _owned(values), (int(shape[0]), int(shape[1])))
+        self._adopt(indptr, indices, values, (int(shape[0]), int(shape[1])))
 
     def _adopt(
         self, indptr: NDArray[np.int64], indices: NDArray[np.int32], values: NDArray[Any], shape: tuple[int, int]
     ) -> None:
-        views = [array.view() for array in (indptr, indices, values)]
-        for view in views:
-            view.flags.writeable = False
+        # Kernels trust the arrays from here on: those that somebody else could write to are copied.
+        arrays = [array if is_private(array) else owned(array) for array in (indptr, indices, values)]
+        views = [array.view() for array in arrays]
+        for array in (*arrays, *views):
+            array.flags.writeable = False
         self.__dict__.update(indptr=views[0], indices=views[1], values=views[2], shape=shape)
 
     @classmethod
     def _trusted(
         cls, indptr: NDArray[np.int64], indices: NDArray[np.int32], values: NDArray[Any], shape: tuple[int, int]
     ) -> Observed:
-        """Wrap arrays that are known to keep the contract, without reading them."""
+        """Wrap arrays that are known to keep the contract, without reading them; `own` says which of them are new."""
         made = cls.__new__(cls)
         made._adopt(indptr, indices, values, shape)
         return made
@@ -525,13 +522,14 @@ class Observed:
         indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         # Position p of the selection comes from the start of its row plus its place in the row.
         take = np.arange(indptr[-1]) + np.repeat(self.indptr[rows] - indptr[:-1], lengths)
-        return Observed._trusted(indptr, self.indices[take], self.values[take], (rows.size, self.shape[1]))
+        arrays = own(indptr), own(self.indices[take]), own(self.values[take])
+        return Observed._trusted(*arrays, (rows.size, self.shape[1]))
 
     def _row_range(self, start: int, stop: int) -> Observed:
         indptr = np.asarray(self.indptr[start : stop + 1])
         first, last = (int(indptr[0]), int(indptr[-1])) if indptr.size else (0, 0)
         indices, values = np.asarray(self.indices[first:last]), np.asarray(self.values[first:last])
-        return Observed._trusted(indptr - first, indices, values, (stop - start, self.shape[1]))
+        return Observed._trusted(own(indptr - first), indices, values, (stop - start, self.shape[1]))
 
     def iter_batches(self, size: int) -> Iterator[Observed]:
         """Walk the rows in order, `size` at a time.
@@ -572,9 +570,9 @@ class Observed:
         shifts = np.cumsum([0] + [part.nnz for part in parts])
         ends = [part.indptr[1:] + shift for part, shift in zip(parts, shifts, strict=False)]
         return Observed._trusted(
-            np.concatenate([[0], *ends]).astype(np.int64),
-            np.concatenate([part.indices for part in parts]),
-            np.concatenate([part.values for part in parts]),
+            own(np.concatenate([np.zeros(1, np.int64), *ends])),
+            own(np.concatenate([part.indices for part in parts])),
+            own(np.concatenate([part.values for part in parts])),
             (sum(part.shape[0] for part in parts), widths.pop()),
         )
 
@@ -591,8 +589,7 @@ class Observed:
         -------
         table : Observed
         """
-        arrays = check_entries(self.indptr, self.indices, values, self.shape)
-        return Observed._trusted(self.indptr, self.indices, _owned(arrays[2]), self.shape)
+        return Observed(self.indptr, self.indices, values, self.shape)
 
     def astype(self, dtype: DTypeLike) -> Observed:
         """The same entries in float32 or float64.
@@ -612,7 +609,7 @@ class Observed:
             values = self.values.astype(wanted)
         if wanted == np.float32 and not np.isfinite(values).all():
             check_entries(self.indptr, self.indices, values, self.shape)  # names the first
-        return Observed._trusted(self.indptr, self.indices, values, self.shape)
+        return Observed._trusted(self.indptr, self.indices, own(values), self.shape)
 
     def to_scipy(self) -> sp.csr_array:
         """A `scipy.sparse.csr_array` whose stored entries, zeros included, are the observed ones.

@@ -1,0 +1,60 @@
+"""Whose memory an array is: numbers that the core follows unseen lie where nobody but this package writes."""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+
+
+class Memory:
+    """Where arrays of ours lie, and what they are known by: the base of every view of them."""
+
+    __slots__ = ("__array_struct__", "_array")
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array, self.__array_struct__ = array, array.__array_struct__
+
+
+def own(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
+    """An array that was just computed, said to be ours: for whoever made it, never for what a caller passed."""
+    return array if array.dtype.hasobject else np.asarray(Memory(array))
+
+
+def owned(array: NDArray[Any], dtype: DTypeLike | None = None) -> NDArray[Any]:
+    """The array as the core reads it: of this dtype, contiguous, aligned, and in memory that nobody else writes to.
+
+    Itself where it is all that, else a copy. To be called before the numbers are checked: what is checked is then what is used.
+    """
+    ready = np.require(array, dtype, ["C_CONTIGUOUS", "ALIGNED", "ENSUREARRAY"])
+    if not np.may_share_memory(ready, array):
+        return own(ready)
+    return ready if is_private(ready) else own(ready.copy())
+
+
+def is_private(array: NDArray[Any]) -> bool:
+    """Whether nobody but this package can write to the array's memory."""
+    owner: Any = array
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    if isinstance(owner, tuple) and owner:  # of NumPy's making: what was asked for its memory, and what it showed
+        owner = owner[0]
+    return isinstance(owner, Memory) or is_frozen(array)
+
+
+def is_frozen(array: NDArray[Any]) -> bool:
+    """Whether the array's memory cannot be written to: bytes, or a file that is mapped for reading, own it.
+
+    A read-only array that owns its memory may have writable views, and its flag can be set back. A read-only view of memory says nothing
+    of those who have another, so a buffer of any other kind is not believed.
+    """
+    owner: Any = array
+    while isinstance(owner, np.ndarray | memoryview):
+        if owner.flags.writeable if isinstance(owner, np.ndarray) else not owner.readonly:
+            return False
+        owner = owner.base if isinstance(owner, np.ndarray) else owner.obj
+    return isinstance(owner, bytes) or (isinstance(owner, mmap.mmap) and memoryview(owner).readonly)
