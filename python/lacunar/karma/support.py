@@ -83,8 +83,8 @@ class Support(NamedTuple):
     def rows(self) -> Observed:
         """The rows, without a copy."""
         used = int(self.indptr[self.n_rows])
-        arrays = self.indptr[: self.n_rows + 1], self.indices[:used], self.values[:used]
-        return Observed._trusted(*map(own, arrays), (self.n_rows, self.n_features))
+        arrays = own(self.indptr[: self.n_rows + 1]), own(self.indices[:used]), own(self.values[:used])
+        return Observed._trusted(*arrays, (self.n_rows, self.n_features))
 
     @property
     def coefficients(self) -> tuple[_Floats, _Floats]:

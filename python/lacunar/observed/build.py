@@ -28,6 +28,12 @@ Duplicates = Literal["error", "last", "mean"]
 Entries = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any], tuple[int, int]]  # indptr, indices, values, shape
 
 
+def _new(arrays: tuple[Any, Any, Any], shape: tuple[int, int]) -> Entries:
+    """Entries in arrays that were just computed."""
+    indptr, indices, values = arrays
+    return own(indptr), own(indices), own(values), shape
+
+
 def dense_entries(X: ArrayLike, dtype: DTypeLike | None, n_jobs: int | None = None) -> Entries:
     """Everything of an array that is not NaN."""
     dense, wanted = check_dense(X, dtype)
@@ -35,7 +41,7 @@ def dense_entries(X: ArrayLike, dtype: DTypeLike | None, n_jobs: int | None = No
     if found is None:
         refuse_infinite(dense, wanted)
         raise RuntimeError("X must not change while it is read; it did. Pass a copy.")
-    return *map(own, found), dense.shape
+    return _new(found, dense.shape)
 
 
 def scaled_entries(
@@ -45,7 +51,7 @@ def scaled_entries(
     dense, wanted = check_dense(X)
     center, scale = np.ascontiguousarray(center, dtype=np.float64), np.ascontiguousarray(scale, dtype=np.float64)
     found = _core.dense_entries(dense, wanted == np.float32, center, scale, thread_count(n_jobs))
-    return None if found is None else (*map(own, found), dense.shape)
+    return None if found is None else _new(found, dense.shape)
 
 
 def sparse_entries(csr: Any) -> Entries:
@@ -57,7 +63,7 @@ def sparse_entries(csr: Any) -> Entries:
         dropped = np.concatenate([[0], np.cumsum(~keep)])
         indptr, indices, values = csr.indptr - dropped[csr.indptr], csr.indices[keep], csr.data[keep]
     arrays = indptr.astype(np.int64), indices.astype(np.int32, copy=False), np.ascontiguousarray(values)
-    return *map(own, arrays), csr.shape
+    return _new(arrays, csr.shape)
 
 
 def triplet_entries(
@@ -85,7 +91,7 @@ def triplet_entries(
             refuse_duplicate(at, int(indices[entry]))
         kept = _core.merge_repeated(indptr, indices, values, duplicates == "mean")
         indices, values = indices[:kept].copy(), values[:kept].copy()
-    return own(indptr), own(indices), own(values), shape
+    return _new((indptr, indices, values), shape)
 
 
 def frame_entries(df: Any, dtype: DTypeLike | None = None, n_jobs: int | None = None) -> Entries:
@@ -108,7 +114,7 @@ def column_entries(columns: list[Cells], n_rows: int, dtype: DTypeLike | None, n
     if found is None:
         refuse_infinite(np.column_stack([without_nulls(*column) for column in columns]), wanted)
         raise RuntimeError("a table must not change while it is read; it did. Pass a copy.")
-    return *map(own, found), shape
+    return _new(found, shape)
 
 
 class Lists(NamedTuple):
@@ -155,7 +161,7 @@ def list_entries(batch: Any, names: Lists, first: int, dtype: DTypeLike | None) 
     narrow = owned(cols, np.int32)
     wide = np.can_cast(cols.dtype, np.int32) or np.array_equal(narrow, cols)
     if wide and _core.find_fault(indptr, narrow, values, names.n_columns) is None:
-        return own(indptr), narrow, values, (len(counts), names.n_columns)
+        return _new((indptr, narrow, values), (len(counts), names.n_columns))
     _refuse_list(cols, values, indptr, names, first)
     rows = np.repeat(np.arange(len(counts)), counts)
     found = _core.triplet_entries(rows, cols.astype(np.int64), values, len(counts), names.n_columns, 1)
@@ -167,7 +173,7 @@ def list_entries(batch: Any, names: Lists, first: int, dtype: DTypeLike | None) 
             f"column {names.indices!r} must hold every column once in a row; row {first + row} has column {single[entry]} twice. "
             "Keep one of its values."
         )
-    return own(made), own(single), own(sorted_values), (len(counts), names.n_columns)
+    return _new((made, single, sorted_values), (len(counts), names.n_columns))
 
 
 def _refuse_list(cols: NDArray[Any], values: NDArray[Any], indptr: NDArray[np.int64], names: Lists, first: int) -> None:

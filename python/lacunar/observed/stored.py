@@ -157,7 +157,8 @@ class ObservedFile:
         return made[0] if not self.has_labels else made if self.has_weights else made[:2]
 
     def _rows(self, piece: Piece) -> Observed:
-        return Observed._trusted(*map(own, piece[:3]), (piece.n_rows, self.shape[1]))
+        arrays = own(piece.indptr), own(piece.indices), own(piece.values)
+        return Observed._trusted(*arrays, (piece.n_rows, self.shape[1]))
 
     def read(self) -> Observed:
         """All rows, in memory.
