@@ -1,6 +1,23 @@
-"""BLAS on one thread, here and in processes that tests start: on a busy machine its threads wait for one another for minutes."""
+"""Threads of BLAS and OpenMP, and the number of processes in which the whole suite runs."""
 
 import os
 
-for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+import pytest
+
+# One thread each, here and in processes that tests start: on a busy machine threads wait for one another for minutes.
+for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config):
+    """The whole suite in two processes, a file in one of them, unless `-n` or `--pdb` says otherwise; files that are named in this one."""
+    # A worker is told the same arguments: without this it would start two workers of its own, and those two more each.
+    whole = config.args_source is config.ArgsSource.TESTPATHS and not hasattr(config, "workerinput")
+    if (
+        whole
+        and config.pluginmanager.hasplugin("xdist")
+        and not config.option.usepdb
+        and config.option.numprocesses is None
+    ):
+        config.option.numprocesses, config.option.dist = 2, "loadfile"
