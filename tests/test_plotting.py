@@ -1,14 +1,16 @@
 """Pictures show the numbers they claim to show, on light and dark grounds, in colours that all eyes tell apart."""
 
+import inspect
 from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from doors import DOORS, FRAMES
 from sklearn.linear_model import LinearRegression
 
-from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaRegressor, Observed
+from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaRegressor, LacunarClassifier, Observed, plotting
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.lowrank import GROUSE, PETRELS, SLRMRegressor
 from lacunar.plotting import (
@@ -23,7 +25,9 @@ from lacunar.plotting import (
     ScoresDisplay,
     ShareCurveDisplay,
     TrackingErrorDisplay,
+    rows,
 )
+from lacunar.plotting.rows import draws_of, pattern_of
 from lacunar.plotting.style import MISSING, OURS, PEERS, SEEN, line_styles
 
 plt = pytest.importorskip("matplotlib.pyplot")
@@ -327,3 +331,151 @@ def test_words_stand_out_from_the_ground(style):
             for word in words:
                 light, dark = sorted([luminance(word.get_color()), ground], reverse=True)
                 assert (light + 0.05) / (dark + 0.05) > 4.5, (type(display).__name__, word)
+
+
+# -- every door ---------------------------------------------------------------------------------------------------------
+
+
+def problem_of_doors():
+    X, code, basis = holes(n=120, d=5)
+    return X, code, np.where(code > 0, "yes", "no"), basis
+
+
+def from_rows(make, target):
+    """A display of a model that learned its first rows at the same door."""
+
+    def display(form):
+        X, code, word, _ = problem_of_doors()
+        y = word if target == "word" else code
+        return make(form(X[:80]), y[:80], form(X[80:]), y[80:])
+
+    return display
+
+
+# Everything of lacunar.plotting that takes a table, by name: a display from a function that brings an array to the door.
+FROM_TABLES = {
+    "MissingnessDisplay.from_table": lambda form: MissingnessDisplay.from_table(form(problem_of_doors()[0]), "vwxyz"),
+    "CoverageDisplay.from_predictions": from_rows(
+        lambda Z, z, X, y: CoverageDisplay.from_predictions(X, y, {"a": np.roll(y, 1)}, regression=True), "code"
+    ),
+    "CoverageDisplay.from_estimator": from_rows(
+        lambda Z, z, X, y: CoverageDisplay.from_estimator(KarmaRegressor().fit(Z, z), X, y), "code"
+    ),
+    "CalibrationByMissingDisplay.from_predictions": from_rows(
+        lambda Z, z, X, y: CalibrationByMissingDisplay.from_predictions(X, y, {"a": np.full((40, 2), [0.3, 0.7])}),
+        "word",
+    ),
+    "CalibrationByMissingDisplay.from_estimator": from_rows(
+        lambda Z, z, X, y: CalibrationByMissingDisplay.from_estimator(KarmaClassifier().fit(Z, z), X, y), "word"
+    ),
+    "ShareCurveDisplay.from_estimator": from_rows(
+        lambda Z, z, X, y: ShareCurveDisplay.from_estimator(KarmaClassifier(), Z, z, shares=[0.5, 1.0], n_repeats=2),
+        "word",
+    ),
+    "RegretDisplay.from_estimator": from_rows(
+        lambda Z, z, X, y: RegretDisplay.from_estimator(
+            KarmaOnlineClassifier(), X, y, comparator=np.full(40, "no"), stream_params={"classes": ["no", "yes"]}
+        ),
+        "word",
+    ),
+    "TrackingErrorDisplay.from_estimator": from_rows(
+        lambda Z, z, X, y: TrackingErrorDisplay.from_estimator({"a": PETRELS(2, random_state=0)}, Z, window=20), "code"
+    ),
+    "ImportanceDisplay.from_estimator": from_rows(
+        lambda Z, z, X, y: ImportanceDisplay.from_estimator(
+            LacunarClassifier(members=["logistic"], random_state=0).fit(Z, z), X, y, n_repeats=1
+        ),
+        "word",
+    ),
+}
+
+
+def test_every_display_that_takes_a_table_is_tested_at_every_door():
+    takes_tables = {
+        f"{name}.{method}"
+        for name in plotting.__all__
+        for method, function in inspect.getmembers(getattr(plotting, name), inspect.ismethod)
+        if "X" in inspect.signature(function).parameters
+    }
+    assert takes_tables == FROM_TABLES.keys()
+
+
+def data_of(display):
+    """What a display holds, without matplotlib's own objects."""
+    return {name: value for name, value in vars(display).items() if not name.endswith("_")}
+
+
+@pytest.mark.filterwarnings("ignore:.* of the entries are missing, and 99 of 100 training rows had")
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("name", FROM_TABLES)
+def test_a_display_is_the_same_from_every_form(name, door):
+    said, expected = FROM_TABLES[name](DOORS[door]), FROM_TABLES[name](np.array)
+    assert said.ax_.get_xlabel() == expected.ax_.get_xlabel()
+    assert data_of(said).keys() == data_of(expected).keys()
+    for key, value in data_of(expected).items():
+        if door == "float32":  # of the codes of rows, in which models compute
+            same_to_float32(data_of(said)[key], value)
+        else:
+            np.testing.assert_equal(data_of(said)[key], value, err_msg=key)
+
+
+def same_to_float32(one, other):
+    if isinstance(other, dict):
+        assert one.keys() == other.keys()
+        for key, value in other.items():
+            same_to_float32(one[key], value)
+    elif isinstance(other, np.ndarray) and other.dtype.kind == "f":
+        np.testing.assert_allclose(one, other, atol=1e-5)
+    else:
+        np.testing.assert_equal(one, other)
+
+
+@pytest.mark.parametrize("form", FRAMES.values(), ids=FRAMES)
+def test_columns_of_a_frame_are_named(form):
+    display = MissingnessDisplay.from_table(form(problem_of_doors()[0]))
+    assert [label.get_text() for label in display.ax_.get_xticklabels()] == [f"x{j}" for j in range(5)]
+
+
+def mixed(n=150):
+    """Columns of numbers, whole numbers, text and truth values; the text and one number say the class."""
+    rng = np.random.default_rng(0)
+    word = rng.choice(["u", "v"], n)
+    columns = {
+        "number": rng.normal(size=n),
+        "whole": rng.integers(9, size=n),
+        "text": word,
+        "truth": rng.random(n) < 0.5,
+    }
+    return columns, np.where((columns["number"] + 2 * (word == "u")) > 1, "yes", "no")
+
+
+MIXED = {
+    "pandas": pd.DataFrame,
+    "pandas, other index": lambda columns: pd.DataFrame(columns, index=range(1000, 1150)),
+    "pandas, columns named by numbers": lambda columns: pd.DataFrame(dict(enumerate(columns.values()))),
+    "polars": lambda columns: pytest.importorskip("polars").DataFrame(columns),
+    "Arrow": lambda columns: pytest.importorskip("pyarrow").table(columns),
+}
+
+
+@pytest.mark.parametrize("form", MIXED.values(), ids=MIXED)
+def test_share_curves_of_tables_with_text_learn_from_their_cells(form):
+    columns, y = mixed()
+    learner = LacunarClassifier(members=["logistic"], cv=2, random_state=0)
+    display = ShareCurveDisplay.from_estimator({"a": learner}, form(columns), y, shares=[0.3, 1.0], n_repeats=2)
+    most, least = display.losses["a"].mean(axis=1)
+    assert least < 0.15 < most  # one class in two is right by chance
+    np.testing.assert_allclose(display.shares, [0.3, 1.0])
+
+
+@pytest.mark.parametrize("share", [0, 1.5, np.nan])
+def test_shares_lie_between_0_and_1(share):
+    with pytest.raises(ValueError, match=r"shares must lie in \(0, 1\]; got"):
+        ShareCurveDisplay.from_estimator(KarmaClassifier(), np.eye(20), np.arange(20) % 2, shares=[1.0, share])
+
+
+def test_cells_that_are_hidden_do_not_depend_on_how_many_are_drawn_at_a_time(monkeypatch):
+    pattern = pattern_of(problem_of_doors()[0])
+    whole = draws_of(pattern, 7)
+    monkeypatch.setattr(rows, "_CELLS_AT_ONCE", 12)
+    np.testing.assert_array_equal(draws_of(pattern, 7), whole)

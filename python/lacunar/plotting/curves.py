@@ -6,14 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_regressor
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 
-from lacunar.datasets import hide_mcar
 from lacunar.observed.door import plain_target
-from lacunar.plotting.style import Curves, inks, table_of
+from lacunar.plotting.rows import by_rows, draws_of, hide, pattern_of, take
+from lacunar.plotting.style import Curves, inks
 
 _ROWS_OF_A_BIN, _MOST_BINS = 30, 10  # of calibration errors
 
@@ -111,8 +110,8 @@ class CoverageDisplay(Curves):
         display : CoverageDisplay
             Drawn.
         """
-        table, true = table_of(X), np.asarray(plain_target(y_true))
-        share = table.row_counts / max(table.shape[1], 1)
+        pattern, true = pattern_of(X), np.asarray(plain_target(y_true))
+        share = pattern.row_counts / max(pattern.shape[1], 1)
         losses = {
             name: np.square(np.asarray(made) - true) if regression else np.asarray(made) != true
             for name, made in y_pred.items()
@@ -293,20 +292,18 @@ class CalibrationByMissingDisplay(CoverageDisplay):
         display : CalibrationByMissingDisplay
             Drawn.
         """
-        table, labels = (
-            table_of(X),
-            np.unique(np.asarray(plain_target(y_true))) if classes is None else np.asarray(classes),
-        )
+        pattern, true = pattern_of(X), np.asarray(plain_target(y_true))
+        labels = np.unique(true) if classes is None else np.asarray(classes)
         shares = {name: np.asarray(made, dtype=float) for name, made in y_prob.items()}
         for name, made in shares.items():
-            if made.shape != (table.shape[0], len(labels)):
+            if made.shape != (pattern.shape[0], len(labels)):
                 raise ValueError(
-                    f"y_prob[{name!r}] must be of shape {(table.shape[0], len(labels))}, a column for each of {len(labels)} classes; "
+                    f"y_prob[{name!r}] must be of shape {(pattern.shape[0], len(labels))}, a column for each of {len(labels)} classes; "
                     f"got {made.shape}. Pass classes= where y_true lacks some."
                 )
         confidence = {name: made.max(axis=1) for name, made in shares.items()}
-        right = {name: labels[made.argmax(axis=1)] == np.asarray(plain_target(y_true)) for name, made in shares.items()}
-        missing = table.shape[1] - table.row_counts
+        right = {name: labels[made.argmax(axis=1)] == true for name, made in shares.items()}
+        missing = pattern.shape[1] - pattern.row_counts
         return cls(missing, confidence, right, n_bins=n_bins, strong=tuple(y_prob)[:1]).plot(ax, **line_kw)
 
     @classmethod
@@ -464,26 +461,34 @@ class ShareCurveDisplay(Curves):
         -------
         display : ShareCurveDisplay
             Drawn.
+
+        Raises
+        ------
+        ValueError
+            When a share is not in (0, 1].
         """
         learners = estimators if isinstance(estimators, dict) else {type(estimators).__name__: estimators}
-        table, target, regression = (
-            table_of(X),
-            np.asarray(plain_target(y)),
-            is_regressor(next(iter(learners.values()))),
-        )
-        complete = table.to_scipy() if sp.issparse(X) else table.to_dense()
+        target, regression = np.asarray(plain_target(y)), is_regressor(next(iter(learners.values())))
+        outside = [share for share in shares if not 0 < share <= 1]
+        if outside:
+            raise ValueError(
+                f"shares must lie in (0, 1]; got {outside[0]}. Name shares of the observed entries that are kept."
+            )
         split = (ShuffleSplit if regression else StratifiedShuffleSplit)(
             n_repeats, test_size=test_size, random_state=random_state
         )
+        table, pattern = by_rows(X), pattern_of(X)
         losses = {name: np.empty((len(shares), n_repeats)) for name in learners}
-        for k, share in enumerate(shares):
-            for r, (train, test) in enumerate(split.split(complete, target)):
-                hidden = hide_mcar(complete, share, random_state=random_state + r).data
+        for r, (train, test) in enumerate(split.split(np.empty((pattern.shape[0], 1)), target)):
+            draws = draws_of(pattern, random_state + r)
+            for k, share in enumerate(shares):
+                hidden = hide(table, pattern, draws < share)
                 for name, learner in learners.items():
-                    made = clone(learner).fit(hidden[train], target[train]).predict(hidden[test])
-                    wrong = np.square(made - target[test]) if regression else made != target[test]
+                    model = clone(learner).fit(take(hidden, train), target[train])
+                    predicted = model.predict(take(hidden, test))
+                    wrong = np.square(predicted - target[test]) if regression else predicted != target[test]
                     losses[name][k, r] = np.sqrt(wrong.mean()) if regression else wrong.mean()
-        seen = np.asarray(shares) * table.nnz / max(table.shape[0] * table.shape[1], 1)
+        seen = np.asarray(shares) * len(pattern.indices) / max(pattern.shape[0] * pattern.shape[1], 1)
         return cls(seen, losses, "RMSE" if regression else "error rate", strong=tuple(learners)[:1]).plot(ax, **line_kw)
 
     def _lines(self) -> tuple[ArrayLike, dict[str, Any]]:
@@ -834,7 +839,7 @@ class TrackingErrorDisplay(Curves):
         ValueError
             When there are fewer rows than one window, two where `basis` is not given.
         """
-        table = table_of(X)
+        table = by_rows(X)
         trackers = estimators if isinstance(estimators, dict) else {type(estimators).__name__: estimators}
         n = _whole_windows(table.shape[0], window, 2 if basis is None else 1)
         true = None if basis is None else np.asarray(basis, dtype=float)
@@ -865,7 +870,7 @@ def _whole_windows(n: int, window: int, least: int) -> int:
 
 def _follow(tracker: Any, table: Any, true: NDArray[np.float64] | None, window: int) -> Iterable[float]:
     for number in range(table.shape[0] // window):
-        part = table[number * window : (number + 1) * window]
+        part = take(table, slice(number * window, (number + 1) * window))
         if true is None:
             if number:
                 yield float(np.mean(tracker.score_samples(part)))

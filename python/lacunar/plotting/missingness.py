@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar.observed import Observed
-from lacunar.plotting.style import MISSING, SEEN, axes_for, inks, table_of
+from lacunar.plotting.rows import Pattern, by_rows, is_frame, pattern_of
+from lacunar.plotting.style import MISSING, SEEN, axes_for, inks
 
 _PICTURE = 400  # rows and columns of the picture; more are averaged
 _PATTERNS = 2**26  # cells up to which rows are sorted by their whole pattern
@@ -82,9 +82,9 @@ class MissingnessDisplay:
         display : MissingnessDisplay
             Drawn.
         """
-        table = table_of(X)
-        names = list(X.columns) if names is None and hasattr(X, "columns") and not isinstance(X, Observed) else names
-        return cls(_image(table), table.shape, names).plot(ax, **image_kw)
+        pattern = pattern_of(X)
+        names = list(by_rows(X).columns) if names is None and is_frame(X) else names
+        return cls(_image(pattern), pattern.shape, names).plot(ax, **image_kw)
 
     def plot(self, ax: Any = None, **image_kw: Any) -> MissingnessDisplay:
         """Draw the map: dark where seen, light where missing.
@@ -138,25 +138,25 @@ class MissingnessDisplay:
         return self
 
 
-def _row_order(table: Observed) -> NDArray[np.intp]:
+def _row_order(pattern: Pattern) -> NDArray[np.intp]:
     """Most complete rows first; among equals by pattern, columns most often seen first."""
-    n, d = table.shape
+    n, d = pattern.shape
     if n * d > _PATTERNS:
-        return np.argsort(-table.row_counts, kind="stable")
+        return np.argsort(-pattern.row_counts, kind="stable")
     seen = np.zeros((n, d), bool)
-    seen[table.row_numbers, table.indices] = True
+    seen[pattern.row_numbers, pattern.indices] = True
     keys = [seen[:, j] for j in np.argsort(-seen.mean(axis=0), kind="stable")] if n else []
-    return np.lexsort([*keys, table.row_counts])[::-1]
+    return np.lexsort([*keys, pattern.row_counts])[::-1]
 
 
-def _image(table: Observed) -> NDArray[np.float64]:
+def _image(pattern: Pattern) -> NDArray[np.float64]:
     """Share seen by cell of the picture, from one count over the entries."""
-    n, d = table.shape
+    n, d = pattern.shape
     height, width = max(min(n, _PICTURE), 1), max(min(d, _PICTURE), 1)
     place = np.empty(n, np.int64)
-    place[_row_order(table)] = np.arange(n) * height // max(n, 1)
+    place[_row_order(pattern)] = np.arange(n) * height // max(n, 1)
     column = np.arange(d) * width // max(d, 1)
-    cells = np.repeat(place, table.row_counts) * width + column[table.indices]
+    cells = np.repeat(place, pattern.row_counts) * width + column[pattern.indices]
     counts = np.bincount(cells, minlength=height * width).reshape(height, width)
     area = np.outer(np.bincount(place, minlength=height), np.bincount(column, minlength=width))
     image: NDArray[np.float64] = counts / np.maximum(area, 1)

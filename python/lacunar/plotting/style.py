@@ -5,12 +5,7 @@ from __future__ import annotations
 from itertools import cycle
 from typing import Any, NamedTuple, Self
 
-import narwhals.stable.v1 as nw
-import numpy as np
-import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
-
-from lacunar.observed import Observed
+from numpy.typing import ArrayLike
 
 OURS, PEERS, MISSING, SEEN = "#0b7a75", "#9aa5b1", "#f3efe6", "#33566b"
 _STRONG = ("#0b7a75", "#56b4a9")
@@ -127,23 +122,3 @@ class Curves:
         ax.set_ylabel(ylabel, color=words.quiet, fontsize=10)
         if self.lines_:
             ax.legend(frameon=False, fontsize=10, labelcolor=words.ink, loc="center left", bbox_to_anchor=(1.0, 0.5))
-
-
-def table_of(X: Any) -> Observed:
-    """Which entries are there: arrays with NaN, frames of any columns, sparse matrices (what is not stored is missing) and `Observed`."""
-    if isinstance(X, Observed):
-        return X
-    if sp.issparse(X):
-        return Observed.from_scipy(X)
-    return Observed.from_dense(_ones(X) if hasattr(X, "columns") else X)
-
-
-def _ones(X: Any) -> NDArray[np.float64]:
-    """1 where a frame of numbers, text, categories or dates has an entry, NaN where it has none."""
-    frame = nw.from_native(X, eager_only=True)
-    out = np.ones(frame.shape)
-    for k in range(frame.shape[1]):  # by number: a frame may name its columns by numbers
-        column = frame[:, k]
-        gone = column.is_null() | column.is_nan() if column.dtype.is_float() else column.is_null()
-        out[gone.to_numpy().astype(bool), k] = np.nan
-    return out
