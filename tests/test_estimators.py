@@ -1,4 +1,4 @@
-"""One contract for every estimator: scikit-learn's checks, sparse containers, index widths, weights, pickles."""
+"""One contract for every estimator: scikit-learn's checks, weights, pickles; test_doors.py has the forms of tables."""
 
 import importlib
 import inspect
@@ -8,7 +8,6 @@ import pkgutil
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 import sklearn
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GridSearchCV
@@ -232,25 +231,7 @@ def values(estimator, X):
     return getattr(estimator, "decision_function", estimator.predict)(X)
 
 
-def sparse(X, container, width):
-    rows, cols = np.nonzero(~np.isnan(X))
-    out = container((X[rows, cols], (rows, cols)), shape=X.shape)
-    out.indptr, out.indices = out.indptr.astype(width), out.indices.astype(width)
-    return out
-
-
 every = pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
-
-
-@every
-@pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])
-@pytest.mark.parametrize("width", [np.int32, np.int64])
-def test_sparse_encoding_gives_the_same_fit(estimator, container, width):
-    X, y = problem(estimator)
-    X[::7, 2] = 0.0  # an observed zero is no hole
-    S = sparse(X, container, width)
-    assert S.indices.dtype == width
-    np.testing.assert_array_equal(values(clone(estimator).fit(S, y), S), values(clone(estimator).fit(X, y), X))
 
 
 @every

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import narwhals.stable.v1 as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2, mannwhitneyu, ttest_ind
@@ -157,7 +158,8 @@ def _numbers_and_names(X: Any) -> tuple[_Floats, NDArray[np.str_]]:
     table = numbers_of(X, encoder)
     if encoder is None:
         return table, np.array([f"x{j}" for j in range(table.shape[1])])
-    return table[:, np.unique(encoder.source_, return_index=True)[1]], np.array([str(name) for name in X.columns])
+    names = nw.from_native(X, eager_only=True).columns
+    return table[:, np.unique(encoder.source_, return_index=True)[1]], np.array([str(name) for name in names])
 
 
 def _target_numbers(y: Any) -> _Floats:
