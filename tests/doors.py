@@ -82,6 +82,7 @@ ARRAYS = {
     "Fortran order": np.asfortranarray,
     "every other cell": every_other_cell,
     "read-only": read_only,
+    "masked array": masked,
 }
 SPARSE = {
     f"{container.__name__}, {np.dtype(width)}": of_scipy(container, width)
