@@ -153,13 +153,14 @@ def test_an_interpreter_ends_in_the_middle_of_a_pass(tmp_path):
 @pytest.mark.parametrize("experts", ["'pool'", "None"])
 def test_a_model_at_work_when_its_process_forks_says_so_in_the_child(experts, tmp_path):
     code = f"""
+        from lacunar._turns import changing
         from lacunar.completion import OnlineMatrixClassifier
 
         model = OnlineMatrixClassifier(experts={experts}).partial_fit([0, 1, 2], [0, 1, 2], [1, -1, 1])
         inside, leave = threading.Event(), threading.Event()
 
         def work():
-            with model._engine.turn:
+            with changing(model):
                 inside.set()
                 leave.wait()
 

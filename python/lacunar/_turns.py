@@ -10,7 +10,8 @@ A method says by a decorator which of the two it does, from its first look at th
     def predict(self, X): ...
 
 Threads come in the order in which they called. A thread that has a turn may call methods of either kind within one that changes, and methods that read within
-one that reads. The turns of a model are no part of it: a copy, a clone, a pickle and a forked child have their own.
+one that reads. The turns of a model are no part of it: a copy, a clone, a pickle and a forked child have their own. A model that another thread is changing
+while the process forks is half changed in the child, which says so.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import os
 import weakref
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ClassVar, ParamSpec, TypeVar, cast
+from typing import Any, ClassVar, ParamSpec, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -28,14 +29,38 @@ from lacunar import _core
 _Given = ParamSpec("_Given")
 _Answer = TypeVar("_Answer")
 
+
+class _HalfChanged:
+    """The turns, in a forked child, of a model that another thread of the parent was changing: that thread is not in the child."""
+
+    def __enter__(self) -> None:
+        raise RuntimeError(
+            "a model must be at rest when its process forks; another thread was at work on this one, and the forked child has "
+            "half of what it did. Load the model in the child, fork before threads begin, or start processes by 'spawn'."
+        )
+
+    def __exit__(self, *error: object) -> None: ...
+
+
+_Turn: TypeAlias = _core.ModelTurn | _HalfChanged
 # By the identity of the model, since models need not be hashable: turns to read and to change, and what drops the entry with the model.
-_TURNS: dict[int, tuple[_core.ModelTurn, _core.ModelTurn, weakref.ref[Any]]] = {}
+_TURNS: dict[int, tuple[_Turn, _Turn, weakref.ref[Any]]] = {}
+
+
+def _after_fork() -> None:
+    """In the child: models at rest get turns of its own, since threads that had one are not there to end it."""
+    for key, (_, change, dropped) in list(_TURNS.items()):
+        if isinstance(change, _HalfChanged) or change.changed_elsewhere():
+            _TURNS[key] = (_HalfChanged(), _HalfChanged(), dropped)
+        else:
+            del _TURNS[key]
+
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_TURNS.clear)  # threads that had a turn are not in the child, to end it
+    os.register_at_fork(after_in_child=_after_fork)
 
 
-def _turns(model: Any) -> tuple[_core.ModelTurn, _core.ModelTurn, weakref.ref[Any]]:
+def _turns(model: Any) -> tuple[_Turn, _Turn, weakref.ref[Any]]:
     try:
         return _TURNS[id(model)]
     except KeyError:
@@ -44,12 +69,12 @@ def _turns(model: Any) -> tuple[_core.ModelTurn, _core.ModelTurn, weakref.ref[An
         return _TURNS.setdefault(key, (*_core.model_turns(), dropped))  # of several threads that come here one is first
 
 
-def reading(model: Any) -> _core.ModelTurn:
+def reading(model: Any) -> _Turn:
     """A block in which no other thread changes the model."""
     return _turns(model)[0]
 
 
-def changing(model: Any) -> _core.ModelTurn:
+def changing(model: Any) -> _Turn:
     """A block in which no other thread reads or changes the model."""
     return _turns(model)[1]
 

@@ -40,6 +40,12 @@ class ModelTurns {
     leave_locked(std::this_thread::get_id());
   }
 
+  // Whether another thread is changing the model, without waiting: a thread that has mutex_ may be about to.
+  bool changed_elsewhere() {
+    const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
+    return !lock.owns_lock() || (depth_ > 0 && changer_ != std::this_thread::get_id());
+  }
+
  private:
   struct Waiting {
     Waiting(std::thread::id thread, bool alone) : who(thread), changes(alone) {}
@@ -149,7 +155,8 @@ void bind_turns(py::module_& m) {
                    "A turn at a model, for `with`.")
       .def("__enter__", [](const ModelTurn& turn) { turn.turns->enter(turn.changes); })
       .def("__exit__",
-           [](const ModelTurn& turn, const py::object&, const py::object&, const py::object&) { turn.turns->leave(); });
+           [](const ModelTurn& turn, const py::object&, const py::object&, const py::object&) { turn.turns->leave(); })
+      .def("changed_elsewhere", [](const ModelTurn& turn) { return turn.turns->changed_elsewhere(); });
   m.def(
       "model_turns",
       [] {
