@@ -28,7 +28,7 @@ SETTINGS = {
     "KarmaClassifierCV": {"options": None, "gammas": (1, 2), "Cs": (0.1, 1.0)},
     "KarmaRegressorCV": {"options": None, "gammas": (1, 2), "Cs": (0.1, 1.0)},
     "LacunarClassifier": {"members": ["logistic"], "cv": 2},
-    "LacunarRegressor": {"members": ["logistic"], "cv": 2},
+    "LacunarRegressor": {"members": ["gaussian"], "cv": 2},
     "LowRankImputer": {"max_iter": 5},
     "MaskConformalClassifier": {"estimator": KarmaClassifier(), "cv": 2},
     "MaskConformalRegressor": {"estimator": GaussianRegressor(max_iter=3), "cv": 2},

@@ -22,7 +22,6 @@ from lacunar.comparison import TableModel, load_problem
 from lacunar.encode import _EXAMPLES, TableEncoder
 from lacunar.karma import KarmaClassifier, KarmaRegressor
 from lacunar.learner.members import CLASSIFICATION, REGRESSION
-from lacunar.observed.container import read_archive, write_archive
 from lacunar.observed.rules import trial_rows
 from lacunar.persistence import registry
 from lacunar.uncertainty import MaskConformalClassifier, MaskConformalRegressor
@@ -161,8 +160,6 @@ LABELS = {
     "Int64": lambda codes: pd.array([[3, 7, None][code] for code in codes], dtype="Int64"),
     "string": lambda codes: pd.array([["a", "b", None][code] for code in codes], dtype="string"),
     "category": lambda codes: pd.Series(pd.Categorical.from_codes(codes, ["z", "y", "x"])),
-    "days": lambda codes: np.array(["2024-01-01", "2024-02-01", "2025-01-01"], dtype="datetime64[D]")[codes],
-    "durations": lambda codes: pd.Series(pd.to_timedelta(codes, unit="h")),
     "text that ends with NUL": lambda codes: np.array(["a\0", "b", "c\0\0"], dtype=object)[codes],
     "one class": lambda codes: np.full(len(codes), "only"),
 }
@@ -375,14 +372,3 @@ def test_parts_of_other_columns_are_refused(around, tmp_path):
     model.n_features_in_, model.feature_names_in_ = 2, model.feature_names_in_[:2]
     with pytest.raises(ValueError, match="not a sound model file"):
         saved_and_loaded(model, tmp_path)
-
-
-@pytest.mark.parametrize("time", ["<M8[fortnight]", "O", "<f8", 3, "<M8[D]" * 40])
-def test_dates_of_no_unit_are_refused(time, tmp_path):
-    model = KarmaClassifier().fit(np.eye(4), LABELS["days"](np.arange(4) % 2))
-    save_model(model, tmp_path / "model")
-    header, arrays = read_archive(tmp_path / "model", kind="model")
-    header["model"]["state"]["classes_"]["time"] = time
-    write_archive(tmp_path / "model", kind="model", header=header, arrays=arrays)
-    with pytest.raises(ValueError, match="not a sound model file"):
-        load_model(tmp_path / "model")

@@ -20,15 +20,7 @@ from lacunar.observed.table import Observed
 Sizes = dict[str, int]
 Dim = int | str
 _LARGEST = 2**62  # of whole numbers: sums of two still fit
-_KINDS = {
-    "f": "floats",
-    "i": "whole numbers",
-    "b": "truth values",
-    "U": "text",
-    "fi": "numbers",
-    "m": "durations",
-    "M": "dates",
-}
+_KINDS = {"f": "floats", "i": "whole numbers", "b": "truth values", "U": "text", "fi": "numbers"}
 
 
 class Rule(Protocol):
@@ -237,7 +229,7 @@ def whole(*shape: Dim, low: float = 0, **more: Any) -> Array:
     return Array("i", shape, low=low, **more)
 
 
-LABELS = Array("biufUmM", ("c",), ascending=True)
+LABELS = Array("biufU", ("c",), ascending=True)
 COUNT = Number(whole=True, low=0)
 COLUMNS: dict[str, Rule] = {
     "mean_": floats("d"),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
@@ -69,8 +68,6 @@ class Encoder:
             if any(item.endswith("\0") for item in array.flat):  # which NumPy takes for padding
                 array, node["ended"] = array + ".", True
             array, node["objects"] = array.astype(str), True
-        elif array.dtype.kind in "mM":
-            array, node["time"] = array.astype("<i8"), array.dtype.newbyteorder("<").str
         elif array.dtype.kind not in "biufU":
             _unstorable(where, value, f"its dtype is {array.dtype}")
         node["fortran"] = bool(array.ndim > 1 and array.flags.f_contiguous and not array.flags.c_contiguous)
@@ -159,16 +156,12 @@ class Decoder:
             raise ValueError(f"the model file holds a float it should not: {str(value)[:80]!r}")
         return float(value)
 
-    def _array(
-        self, depth: int, name: str, fortran: bool, objects: bool = False, ended: bool = False, time: str | None = None
-    ) -> NDArray[Any]:
+    def _array(self, depth: int, name: str, fortran: bool, objects: bool = False, ended: bool = False) -> NDArray[Any]:
         array = self._take(name)
         if objects:
             array = array.astype("O")
         if ended:
             array = np.array([text[:-1] for text in array.flat] + [None], dtype=object)[:-1].reshape(array.shape)
-        if time is not None:
-            array = _of_time(array, time)
         return np.asfortranarray(array) if fortran else array
 
     def _scalar(self, depth: int, name: str, fortran: bool) -> Any:
@@ -234,16 +227,6 @@ class Decoder:
             setattr(model, key, value)
         check_fitted_state(model)
         return model
-
-
-_TIMES = re.compile(r"<[mM]8(\[\d{0,4}(Y|M|W|D|h|m|s|ms|us|ns)\])?")
-
-
-def _of_time(array: NDArray[Any], dtype: str) -> NDArray[Any]:
-    """Dates or durations from their numbers."""
-    if not isinstance(dtype, str) or not _TIMES.fullmatch(dtype) or array.dtype != np.int64:
-        raise ValueError(f"the model file gives dtype {str(dtype)[:80]!r} to an array of {array.dtype}")
-    return array.astype(np.dtype(dtype).newbyteorder("="))
 
 
 def check_fitted_state(model: Any) -> None:
