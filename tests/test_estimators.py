@@ -280,15 +280,6 @@ def test_grid_search(estimator):
     assert search.predict(X).shape == y.shape
 
 
-@every
-def test_feature_names_must_match(estimator):
-    pandas = pytest.importorskip("pandas")
-    X, y = problem(estimator)
-    model = clone(estimator).fit(pandas.DataFrame(X, columns=list("abcdef")), y)
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(pandas.DataFrame(X, columns=list("abcdeg")))
-
-
 @pytest.mark.parametrize("estimator", [KarmaClassifierCV(), KarmaRegressorCV()], ids=repr)
 def test_weights_are_routed_through_a_pipeline(estimator):
     X, y = problem(estimator)

@@ -7,7 +7,6 @@ from functools import cache
 from numbers import Integral
 from typing import Any
 
-import numpy as np
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 MOST_THREADS = 2**15  # more than any machine has processors for
@@ -25,7 +24,7 @@ def thread_count(n_jobs: int | None) -> int:
     if n_jobs is None:
         return 1
     wish = "n_jobs must be None, a positive number of threads or negative to count from the processors"
-    if isinstance(n_jobs, bool | np.bool_) or not isinstance(n_jobs, Integral):
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, Integral):
         raise TypeError(f"{wish}, a whole number; got {n_jobs!r}. Pass n_jobs=-1 for all of them.")
     number = int(n_jobs)
     if number == 0 or abs(number) > MOST_THREADS:
