@@ -1,6 +1,7 @@
 """Threads of BLAS and OpenMP, and the number of processes in which the whole suite runs."""
 
 import os
+import sys
 
 import pytest
 
@@ -21,3 +22,12 @@ def pytest_cmdline_main(config):
         and config.option.numprocesses is None
     ):
         config.option.numprocesses, config.option.dist = 2, "loadfile"
+
+
+@pytest.fixture(autouse=True)
+def _figures_are_closed():
+    """Else a test is warned of figures that the tests before it left open, whichever those are in its process."""
+    yield
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is not None:
+        pyplot.close("all")

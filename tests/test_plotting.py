@@ -37,8 +37,6 @@ from matplotlib.colors import to_rgb  # noqa: E402
 @pytest.fixture(autouse=True)
 def _headless():
     plt.switch_backend("agg")
-    yield
-    plt.close("all")
 
 
 def holes(n=300, d=8, seed=0, rank=2):
