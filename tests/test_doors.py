@@ -16,7 +16,7 @@ from lacunar.completion import OnlineMatrixClassifier
 from lacunar.encode import TableEncoder
 from lacunar.kernels import karma_kernel
 from lacunar.lowrank import GaussianRegressor, column_pair_sums
-from lacunar.observed import Observed, write_batches
+from lacunar.observed import Observed, ObservedFile, write_batches
 from lacunar.uncertainty import missingness_report, value_of_measuring
 
 ESTIMATORS = {each.__name__: each for each in public_estimators() if each.__name__ not in NO_ARRAYS}
@@ -150,10 +150,6 @@ def test_variants_of_karma_answer_alike(estimator, door):
 # -- files --------------------------------------------------------------------------------------------------------------
 
 
-# The encoder of the one learner speaks of files in scikit-learn's words.
-FILE_REFUSED = dict.fromkeys(("LacunarClassifier", "LacunarRegressor"), "Expected 2D array|must be a table in memory")
-
-
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_file_is_read_where_the_method_says_so_and_else_refused(name, tmp_path):
     X, _ = problem()
@@ -168,7 +164,7 @@ def test_a_file_is_read_where_the_method_says_so_and_else_refused(name, tmp_path
         if reads_files:
             same(ask(file), ask(*((X, target) if methods[method] else (X,))), 0)
         else:
-            with pytest.raises((TypeError, ValueError), match=FILE_REFUSED.get(name, "must be a table in memory")):
+            with pytest.raises((TypeError, ValueError), match="must be a table in memory"):
                 ask(file, *((target,) if methods[method] else ()))
 
 
@@ -220,7 +216,7 @@ def test_a_sparse_matrix_is_no_pairs(door):
 
 
 def test_doors_and_settings_name_what_there_is():
-    assert SETTINGS.keys() | SLACK.keys() | FILE_REFUSED.keys() <= ESTIMATORS.keys()
+    assert SETTINGS.keys() | SLACK.keys() <= ESTIMATORS.keys()
 
 
 # -- functions ----------------------------------------------------------------------------------------------------------
@@ -250,3 +246,14 @@ def test_functions_of_tables_answer_alike(name, door):
 @pytest.mark.parametrize("form", FRAMES.values(), ids=FRAMES)
 def test_a_report_names_the_columns_of_a_frame(form):
     assert missingness_report(form(problem()[0]), deltas=(0.0,)).columns.tolist() == ["x0", "x1", "x2", "x3", "x4"]
+
+
+def test_a_table_of_entries_is_refused_where_cells_or_pairs_are_wanted(tmp_path):
+    table = Observed.from_dense(np.eye(3))
+    write_batches(tmp_path / "rows", [table])
+    with pytest.raises(TypeError, match="an Observed table, which holds numbers already"):
+        TableEncoder().fit(table)
+    with pytest.raises(TypeError, match="must be a table in memory"):
+        TableEncoder().fit(ObservedFile(tmp_path / "rows"))
+    with pytest.raises(TypeError, match="an Observed table is not supported"):
+        OnlineMatrixClassifier().fit(table, [1, -1, 1])

@@ -164,7 +164,7 @@ def test_a_model_at_work_when_its_process_forks_says_so_in_the_child(experts, tm
                 inside.set()
                 leave.wait()
 
-        worker = threading.Thread(target=work)
+        worker = threading.Thread(target=work, daemon=True)
         worker.start()
         inside.wait()
 
@@ -207,7 +207,7 @@ def test_an_engine_at_work_when_its_process_forks_says_so_in_the_child(tmp_path)
         engine = _core.Meg.kernels(*sides, 0.0, 1e-8)
         engine.learn(0, 1, 0.5, 0.0)
         waits[0] = True
-        worker = threading.Thread(target=engine.value, args=(0, 0))
+        worker = threading.Thread(target=engine.value, args=(0, 0), daemon=True)
         worker.start()
         inside.wait()
 

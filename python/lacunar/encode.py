@@ -18,8 +18,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from lacunar._snapshot import all_or_nothing
+from lacunar.observed import Observed
 from lacunar.observed.cells import OpenReading, Reading, TextColumn, counted, cut, learn_readings, plain_date, tidied
-from lacunar.observed.door import is_missing, unmasked
+from lacunar.observed.door import is_missing, refuse_file, unmasked
 from lacunar.observed.names import columns_by_name
 from lacunar.observed.rules import Array, Instance, Items, Optional, Rule, Word
 
@@ -106,7 +107,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Too many categories, infinite numbers, text that may be read in two ways, unknown categories with
         `handle_unknown="error"`, a frame without any column that `fit` saw, or with two of one name. The message names the column.
     TypeError
-        A cell that holds a list, tuple, dict, set or array.
+        A cell that holds a list, tuple, dict, set or array; an `Observed` table or a file of rows.
 
     Warns
     -----
@@ -286,6 +287,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             categories = [dtype in _CATEGORICAL for dtype in frame.schema.values()]
             columns = columns_of_frame(frame, _cells_of)
             return [_Cells(*column, flag) for column, flag in zip(columns, categories, strict=True)]
+        refuse_file(X)
+        if isinstance(X, Observed):
+            raise TypeError(
+                "X must be a frame or an array of cells; got an Observed table, which holds numbers already. Pass it to the estimator as it is."
+            )
         X = unmasked(X)
         kind = "f" if sp.issparse(X) else np.asarray(X).dtype.kind
         if kind == "M":  # objects of a finer unit than microseconds would be integers

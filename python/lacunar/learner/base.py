@@ -29,7 +29,7 @@ from lacunar.learner.views import TableViews, View
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
 from lacunar.observed.contract import refuse_sparse_format
-from lacunar.observed.door import TakesMissing, check_prices, unmasked
+from lacunar.observed.door import TakesMissing, check_prices, refuse_file, unmasked
 from lacunar.observed.names import columns_by_name
 from lacunar.observed.rules import Array, Instance, Number, Optional, Rule
 
@@ -57,6 +57,7 @@ class Table(NamedTuple):
     @classmethod
     def of(cls, X: Any) -> Table:
         """Sparse matrices by rows; what is no table goes on to the encoder, which says so."""
+        refuse_file(X)
         if sp.issparse(X):
             refuse_sparse_format(X)
             X = X.tocsr()

@@ -48,7 +48,7 @@ def as_observed(
 ) -> Observed:
     """Any table the library reads as `Observed`: an Observed, array, frame or sparse matrix."""
     check_sparse_missing(sparse_missing)
-    _refuse_file(X)
+    refuse_file(X)
     if isinstance(X, Observed):
         return X if dtype is None else X.astype(float_dtype(dtype, X.dtype))
     if sp.issparse(X):
@@ -60,7 +60,8 @@ def as_observed(
     return Observed.from_dense(X, dtype=dtype)
 
 
-def _refuse_file(X: Any) -> None:
+def refuse_file(X: Any) -> None:
+    """TypeError for a file of rows, where the whole table is needed."""
     if isinstance(X, ObservedFile):
         raise TypeError(
             f"X must be a table in memory here; got {X!r}. Take its batches one by one (`for rows in X.batches()`), or X.read()."
@@ -183,7 +184,7 @@ def read_X(
 ) -> Observed | NDArray[np.float64] | NDArray[np.float32]:
     """What `validate_X` makes entries of: an array where X is dense, with the same checks."""
     check_sparse_missing(sparse_missing)
-    _refuse_file(X)
+    refuse_file(X)
     if isinstance(X, Observed):
         _check_width(estimator, X, reset)
         return X
@@ -503,6 +504,7 @@ def read_id(value: Any, name: str) -> Hashable:
 
 def read_pairs(X: Any) -> tuple[list[Hashable], list[Hashable]]:
     """Ids of rows and columns from pairs: an (n, 2) array, list or frame, or the tuple (rows, cols)."""
+    _refuse_table(X)
     if isinstance(X, tuple) and len(X) == 2:
         rows, cols = read_ids(X[0], "rows"), read_ids(X[1], "cols")
     elif hasattr(X, "columns") or hasattr(X, "column_names"):
@@ -519,11 +521,15 @@ def read_pairs(X: Any) -> tuple[list[Hashable], list[Hashable]]:
     return rows, cols
 
 
-def _from_list(X: Any) -> tuple[list[Hashable], list[Hashable]]:
-    if sp.issparse(X):
+def _refuse_table(X: Any) -> None:
+    if sp.issparse(X) or isinstance(X, Observed):
+        kind = "sparse input" if sp.issparse(X) else "an Observed table"
         raise TypeError(
-            "X must be pairs (row id, column id): sparse input is not supported. Use pairs, y = lacunar.completion.table_pairs(X)."
+            f"X must be pairs (row id, column id): {kind} is not supported. Use pairs, y = lacunar.completion.table_pairs(X)."
         )
+
+
+def _from_list(X: Any) -> tuple[list[Hashable], list[Hashable]]:
     if isinstance(X, np.ndarray) or hasattr(X, "__array__"):
         X = as_array(X, keep_kind=True)
         if X.ndim != 2 or X.shape[1] != 2:

@@ -115,9 +115,7 @@ class Observed:
     values: NDArray[Any]
     shape: tuple[int, int]
 
-    def __init__(
-        self, indptr: NDArray[Any], indices: NDArray[Any], values: ArrayLike, shape: tuple[int, int]
-    ) -> None:
+    def __init__(self, indptr: NDArray[Any], indices: NDArray[Any], values: ArrayLike, shape: tuple[int, int]) -> None:
         indptr, indices, values = check_entries(indptr, indices, values, shape)
         self._adopt(indptr, indices, values, (int(shape[0]), int(shape[1])))
 
