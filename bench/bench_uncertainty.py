@@ -2,6 +2,8 @@
 
 Intervals: 240 training rows with 30 % of the entries hidden at random (airquality also with its own missing values), test rows with 30 % or 65 % hidden,
 level .9. CP-MDA-Exact (Zaffran et al. 2023) is around `GaussianRegressor`, trained on two thirds and calibrated on one.
+Sets: coverage by class of sets of classes with and without `condition="class"`, level .9, on six imbalanced laws (six classes, 1,200 rows) and on tables of `learner_tables.py` with a
+share of the test rows' entries hidden.
 Measuring: 300 training rows with 30 % hidden; test rows with 75 % hidden buy entries one by one, by `value_of_measuring`, by the largest correlation with y, or at random;
 squared error of `GaussianRegressor` over the variance of y.
 Probabilities: log loss and calibration errors on eight tables of `learner_tables.py`, as they are and with a share of the test rows' entries hidden, drawn for every row
@@ -26,7 +28,7 @@ from lacunar.datasets import fetch_dataset
 from lacunar.encode import TableEncoder
 from lacunar.lowrank import GaussianRegressor
 from lacunar.plotting import CalibrationByMissingDisplay
-from lacunar.uncertainty import MaskConformalRegressor, value_of_measuring
+from lacunar.uncertainty import MaskConformalClassifier, MaskConformalRegressor, value_of_measuring
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # where the papers' scripts are a package
 from bench.papers.conformal_missing import Band, boosting, exact, split
@@ -127,6 +129,63 @@ def covered(name: str, X: Any, y: Any, seeds: int) -> None:
         print(f"| {name} | {key} | {numbers} |", flush=True)
 
 
+SHARES = np.array([0.5, 0.25, 0.12, 0.07, 0.04, 0.02])
+RARE_TABLES = ("cleveland", "dermatology", "horses", "hepatitis", "mixed_imbalance6")
+
+
+def imbalanced(n: int, rng: np.random.Generator, means: Any, basis: Any) -> tuple[Any, Any]:
+    """Six classes around their means, rows with none, 20 % or 60 % of the entries hidden."""
+    y = rng.choice(len(SHARES), size=n, p=SHARES)
+    X = means[y] + rng.normal(size=(n, 4)) @ basis + 0.5 * rng.normal(size=(n, 8))
+    return np.where(rng.random(X.shape) < rng.choice([0, 0.2, 0.6], (n, 1)), np.nan, X), y
+
+
+def imbalanced_runs(quick: bool) -> dict[str, list[tuple[Any, Any, Any, Any]]]:
+    """Training rows and labels, test rows and labels, of every split of every law and table."""
+    runs: dict[str, list[tuple[Any, Any, Any, Any]]] = {}
+    for seed in range(1 if quick else 6):
+        rng = np.random.default_rng(seed)
+        law = 1.3 * rng.normal(size=(6, 8)), rng.normal(size=(4, 8))
+        runs[f"law {seed}"] = [(*imbalanced(1200, rng, *law), *imbalanced(4000, rng, *law))]
+    for name in () if quick else RARE_TABLES:
+        try:
+            problem = table(name)
+        except (OSError, ValueError, LookupError) as reason:
+            print(f"{name} is not here: {reason}", file=sys.stderr)
+            continue
+        X = np.asarray(TableEncoder().fit(problem.X).transform(problem.X) if hasattr(problem.X, "iloc") else problem.X)
+        runs[name] = [(X[train], problem.y[train], X[test], problem.y[test]) for train, test in problem.splits]
+    return runs
+
+
+def in_sets(model: Any, condition: str, rows: Any) -> Any:
+    if isinstance(model, MaskConformalClassifier):
+        return model.set_params(condition=condition).predict_set(rows)
+    return model.predict_set(rows, condition=condition)
+
+
+def sets_by_class(name: str, runs: list[tuple[Any, Any, Any, Any]]) -> None:
+    """Coverage of all rows, of every class, and classes in a set."""
+    ways = {
+        "MaskConformalClassifier": MaskConformalClassifier,
+        "LacunarClassifier": lambda: LacunarClassifier(members=["logistic", "gaussian"]),
+    }
+    for way, make in ways.items():
+        models = [make().fit(X, y) for X, y, _, _ in runs]
+        for condition in ("missing", "class"):
+            sets = [in_sets(model, condition, rows) for model, (_, _, rows, _) in zip(models, runs, strict=True)]
+            inside = np.concatenate(
+                [
+                    held[np.arange(len(y)), np.searchsorted(model.classes_, y)]
+                    for held, model, (_, _, _, y) in zip(sets, models, runs, strict=True)
+                ]
+            )
+            target = np.concatenate([y for *_, y in runs])
+            size = np.concatenate([held.sum(axis=1) for held in sets]).mean()
+            by_class = " ".join(f"{inside[target == k].mean():.2f}" for k in np.unique(target))
+            print(f"| {name} | {way} | {condition} | {inside.mean():.3f} | {by_class} | {size:.2f} |", flush=True)
+
+
 def bought(name: str, X: Any, y: Any, seeds: int, steps: int) -> None:
     errors: dict[str, list[float]] = {}
     for seed in range(seeds):
@@ -192,7 +251,7 @@ def told(name: str, way: str) -> list[list[float]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--only", choices=["intervals", "measuring", "probabilities"])
+    parser.add_argument("--only", choices=["intervals", "sets", "measuring", "probabilities"])
     parser.add_argument("--quick", action="store_true", help="one table, one seed")
     asked = parser.parse_args()
     sets, asked.seeds = tables(asked.quick), 1 if asked.quick else asked.seeds
@@ -203,6 +262,10 @@ def main() -> None:
         for name in ("diabetes", "friedman", "airquality"):
             if name in sets:
                 covered(name, *sets[name], asked.seeds)
+    if asked.only in (None, "sets"):
+        print("\n| table | method | condition | coverage | by class | classes in a set |\n|---|---|---|---|---|---|")
+        for name, runs in imbalanced_runs(asked.quick).items():
+            sets_by_class(name, runs)
     if asked.only in (None, "measuring"):
         print("\n| table | random | correlation | one model | value_of_measuring |\n|---|---|---|---|---|")
         for name, (X, y) in sets.items():

@@ -9,7 +9,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
-from lacunar import LacunarRegressor, Observed
+from lacunar import LacunarClassifier, LacunarRegressor, Observed
 from lacunar.lowrank import GaussianRegressor, LowRankImputer, SLRMRegressor
 from lacunar.persistence import load_model, save_model
 from lacunar.uncertainty import (
@@ -20,6 +20,7 @@ from lacunar.uncertainty import (
     value_of_measuring,
 )
 from lacunar.uncertainty.mechanisms import holm, little_test
+from lacunar.uncertainty.sets import class_quantiles
 from lacunar.uncertainty.spread import near_quantiles, quantile
 
 
@@ -314,3 +315,84 @@ def test_frames_of_categories_and_dates_are_reported_by_column():
 
 def test_holm():
     np.testing.assert_allclose(holm(np.array([0.01, np.nan, 0.04, 0.03])), [0.03, np.nan, 0.06, 0.06])
+
+
+# -- sets by class ----------------------------------------------------------------------------------------------------
+
+
+def six_classes(n, seed, law=0):
+    """Six classes of 50 % down to 2 % of the rows."""
+    rng = np.random.default_rng(law)
+    means, basis = 1.3 * rng.normal(size=(6, 8)), rng.normal(size=(4, 8))
+    rng = np.random.default_rng(seed)
+    y = rng.choice(6, size=n, p=[0.5, 0.25, 0.12, 0.07, 0.04, 0.02])
+    X = means[y] + rng.normal(size=(n, 4)) @ basis + 0.5 * rng.normal(size=(n, 8))
+    return np.where(rng.random(X.shape) < rng.choice([0, 0.2, 0.6], (n, 1)), np.nan, X), y
+
+
+def sets_of(model, rows, condition):
+    if isinstance(model, LacunarClassifier):
+        return model.predict_set(rows, condition=condition)
+    return model.set_params(condition=condition).predict_set(rows)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MaskConformalClassifier(),
+        MaskConformalClassifier(masks="any"),
+        LacunarClassifier(members=["logistic", "gaussian"]),
+    ],
+    ids=["wrapper", "any masks", "learner"],
+)
+def test_sets_cover_every_class_for_every_number_missing(model, tmp_path):
+    (X, y), (test, target) = six_classes(2000, 1), six_classes(6000, 2)
+    model = clone(model).fit(X, y)
+    covered = {}
+    for condition in ("missing", "class"):
+        sets = sets_of(model, test, condition)
+        inside = sets[np.arange(len(test)), target]
+        covered[condition] = [inside[target == k].mean() for k in range(6)]
+        assert 0.88 < inside.mean() < 0.96
+    assert min(covered["missing"]) < 0.5  # what is not promised without it
+    assert min(covered["class"]) > 0.84
+    share = np.isnan(test).mean(axis=1)
+    for rows in (share == 0, (share > 0) & (share < 0.4), share >= 0.4):
+        assert inside[rows].mean() > 0.86
+        assert inside[rows & (target >= 3)].mean() > 0.8
+    assert sets[np.arange(len(test)), model.predict_proba(test).argmax(axis=1)].all()
+    save_model(model, tmp_path / "sets")
+    np.testing.assert_array_equal(sets_of(load_model(tmp_path / "sets"), test, "class"), sets)
+
+
+@pytest.mark.parametrize("copies", [False, True])
+def test_a_class_of_too_few_rows_is_in_every_set(copies):
+    """Eight rows allow no quantile at level .9, however many copies they have; nine allow their largest score."""
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1, 2], [8, 9, 200])
+    scores, missing = rng.random(len(labels)), rng.integers(0, 5, len(labels)).astype(float)
+    copied = np.zeros(len(labels), dtype=bool)
+    if copies:
+        labels, scores, missing = np.tile(labels, 4), np.r_[scores, rng.random(3 * len(scores))], np.tile(missing, 4)
+        copied = np.arange(len(labels)) >= len(copied)
+    at = np.array([0.0, 2.0, 50.0])
+    options = {"n_columns": 5, "n_classes": 3, "level": 0.9, "copies_count": copies}
+    quantiles = class_quantiles(scores, labels, missing, copied, at, **options)
+    assert np.isinf(quantiles[:, 0]).all()
+    assert np.isfinite(quantiles[:, 1:]).all()
+    # nobody of a class lacks 50 entries: all its rows stand in
+    assert quantiles[2, 2] == quantile(scores[labels == 2], 0.9)
+    if not copies:
+        assert quantiles[0, 1] == scores[labels == 1].max()
+        own = labels == 2
+        near = near_quantiles(scores[own], missing[own], copied[own], at[:2], 5, 0.9, False)
+        np.testing.assert_array_equal(quantiles[:2, 2], near)
+
+
+def test_conditions_are_two():
+    X, y = six_classes(300, 1)
+    with pytest.raises(ValueError, match="condition"):
+        MaskConformalClassifier(condition="label").fit(X, y)
+    model = LacunarClassifier(members=["logistic"], class_weight="balanced").fit(X, y)
+    with pytest.raises(ValueError, match=r"condition must be 'missing' or 'class'; got 'label'"):
+        model.predict_set(X, condition="label")

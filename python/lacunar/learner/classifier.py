@@ -33,7 +33,8 @@ from lacunar.observed.door import (
     require_y,
     warn_if_unlabelled,
 )
-from lacunar.observed.rules import Instance, Optional, Rule, floats
+from lacunar.observed.rules import Array, Instance, Optional, Rule, floats
+from lacunar.uncertainty.sets import CONDITIONS, Condition, class_quantiles
 from lacunar.uncertainty.spread import check_level, conformal
 
 _Floats = NDArray[np.float64]
@@ -145,6 +146,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         "opened_": Optional(Instance(TargetCodes)),
         "scores_": floats("labelled", low=-1e-9, high=1),
         "score_missing_": floats("labelled", low=0),
+        "score_class_": Array("i", ("labelled",), low=0),
         "out_of_fold_": floats("labelled", "c", low=0, high=1 + 1e-9),
     }
 
@@ -207,6 +209,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         self.out_of_fold_ = np.exp(logs)
         self.scores_ = 1.0 - self.out_of_fold_[np.arange(len(logs)), lesson.codes]
         self.score_missing_ = lesson.view.n_missing
+        self.score_class_ = np.asarray(lesson.codes)
         self.opened_ = self._opened(lesson.view, lesson.Y)
         self.offsets_ = self._tuned(logs, lesson)
         self._warn_of_classes(logs, lesson)
@@ -328,7 +331,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         check_is_fitted(self)
         return self._in_batches(X, lambda view: self.ensemble_.predict(view, self.posterior_, self.n_jobs))
 
-    def predict_set(self, X: Any, level: float = 0.9) -> NDArray[np.bool_]:
+    def predict_set(self, X: Any, level: float = 0.9, *, condition: Condition = "missing") -> NDArray[np.bool_]:
         """Sets of classes that hold for what a row lacks: of rows that lack about as many entries a share of `level` has its class in the set.
 
         Parameters
@@ -336,6 +339,9 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         X : array, frame or sparse matrix of shape (m, d)
         level : float, default=0.9
             Coverage asked for.
+        condition : {"missing", "class"}, default="missing"
+            Of which rows a share of `level` is to have its class in the set: of those that lack about as many entries, whatever their class, or also of
+            those of every single class. With "missing" a rare class may be covered far less than the others.
 
         Returns
         -------
@@ -345,17 +351,40 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         Notes
         -----
         Classes whose probability is at least 1 - q, q a quantile of 1 - p(class of the row) out of fold (Sadinle, Lei and Wasserman 2019) among rows that
-        lack about as many entries: measured, not guaranteed.
+        lack about as many entries: measured, not guaranteed. With `condition="class"` every class has a quantile of its own, among its own rows (Vovk,
+        Lindsay, Nouretdinov and Gammerman 2003) that lack about as many entries, or among all of its rows where those are too few. A class of n rows with
+        ceil(level (n + 1)) > n, eight rows or fewer at level .9, is in every set.
         """
         asked = check_level(level)
+        if condition not in CONDITIONS:
+            raise ValueError(
+                f"condition must be 'missing' or 'class'; got {condition!r}. Pass 'class' for the coverage of each."
+            )
         check_is_fitted(self)
 
         def within(view: View) -> _Floats:
             chances = np.exp(self.ensemble_.predict(view, self.posterior_, self.n_jobs))
-            largest = conformal(self.scores_, self.score_missing_, view.n_missing, asked, view.T.shape[1])
-            return np.asarray(chances >= np.minimum(1.0 - largest, chances.max(axis=1))[:, None], dtype=np.float64)
+            least = np.minimum(1.0 - self._score_quantiles(view, asked, condition), chances.max(axis=1)[:, None])
+            return np.asarray(chances >= least, dtype=np.float64)
 
         return self._in_batches(X, within).astype(bool)
+
+    def _score_quantiles(self, view: View, level: float, condition: Condition) -> _Floats:
+        """Quantiles of 1 - p(class of the row) out of fold among the rows of a condition, (m, 1) or (m, c)."""
+        n_columns = max(view.T.shape[1], 1)
+        if condition == "missing":
+            return conformal(self.scores_, self.score_missing_, view.n_missing, level, n_columns)[:, None]
+        return class_quantiles(
+            self.scores_,
+            self.score_class_,
+            self.score_missing_,
+            np.zeros(len(self.scores_), dtype=bool),
+            view.n_missing,
+            n_columns=n_columns,
+            n_classes=len(self.classes_),
+            level=level,
+            copies_count=False,
+        )
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """`scoring` of the predictions.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, _fit_context, clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import _safe_indexing
-from sklearn.utils._param_validation import HasMethods
+from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
@@ -17,11 +17,45 @@ from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import all_or_nothing
 from lacunar.karma import KarmaClassifier
 from lacunar.observed.door import Scores, check_target
-from lacunar.observed.rules import Rule, floats
-from lacunar.uncertainty.masks import MaskConformal, readable_rows, with_copies
-from lacunar.uncertainty.spread import check_level
+from lacunar.observed.rules import Array, Rule, floats
+from lacunar.uncertainty.masks import MaskConformal, count_missing, readable_rows, with_copies
+from lacunar.uncertainty.spread import check_level, near_quantiles, quantile
 
 _Floats = NDArray[np.float64]
+_Ints = NDArray[np.intp]
+_Bools = NDArray[np.bool_]
+
+Condition = Literal["missing", "class"]
+CONDITIONS: tuple[Condition, ...] = ("missing", "class")
+
+
+def class_quantiles(
+    scores: _Floats,
+    labels: _Ints,
+    missing: _Floats,
+    copied: _Bools,
+    at: _Floats,
+    *,
+    n_columns: int,
+    n_classes: int,
+    level: float,
+    copies_count: bool,
+) -> _Floats:
+    """Quantiles (m, n_classes) of the scores (n,) of every class's own rows that lack about as many entries as `at` (m,) says.
+
+    The class goes before the number missing: all rows of a class stand in where those that lack about as many are too few for the level. Where all of them
+    are too few, copies not counted, the quantile is infinite, and the class in every set.
+    """
+    quantiles = np.full((len(at), n_classes), np.inf)
+    for k in range(n_classes):
+        own = labels == k
+        of_rows = quantile(scores[own & ~copied], level)
+        if np.isinf(of_rows):
+            continue
+        near = near_quantiles(scores[own], missing[own], copied[own], at, n_columns, level, copies_count)
+        of_class = quantile(scores[own], level) if copies_count else of_rows
+        quantiles[:, k] = np.where(np.isfinite(near), near, of_class)
+    return quantiles
 
 
 class MaskConformalClassifier(Scores, ClassifierMixin, MaskConformal):  # type: ignore[misc]
@@ -36,6 +70,9 @@ class MaskConformalClassifier(Scores, ClassifierMixin, MaskConformal):  # type: 
         With `fit`, `predict` and `predict_proba`, taking missing values. None is `KarmaClassifier()`.
     level : float, default=0.9
         Coverage asked for.
+    condition : {"missing", "class"}, default="missing"
+        Of which rows a share of `level` is to have its class in the set: of those that lack about as many entries, whatever their class, or also of those
+        of every single class. With "missing" a rare class may be covered far less than the others.
     masks : {"natural", "any"}, default="natural"
         Whether rows to predict lack entries as the training rows do, or whatever they may: then three more copies of every row, with a random share of its
         entries hidden, count too. With "natural" they count where fewer than a hundred rows lack about as many entries.
@@ -54,15 +91,22 @@ class MaskConformalClassifier(Scores, ClassifierMixin, MaskConformal):  # type: 
     score_missing_ : ndarray of shape (N,)
         Numbers of missing entries.
     score_copied_ : ndarray of bool of shape (N,)
+    score_class_ : ndarray of int of shape (N,)
+        Places of the rows' classes in `classes_`.
     n_features_in_ : int
 
     Notes
     -----
     Coverage is measured, in the page on uncertainty, and not guaranteed. Costs `cv` + 1 fits.
 
+    With `condition="class"` a class is in the set if its probability is at least 1 - q, q the quantile among the rows of that class alone [2]_ that lack
+    about as many entries; among all of its rows where those are too few, for the class goes first. A class of n rows with ceil(level (n + 1)) > n, eight
+    rows or fewer at level .9, is in every set.
+
     References
     ----------
     .. [1] M. Sadinle, J. Lei, L. Wasserman, "Least ambiguous set-valued classifiers with bounded error levels", 2019.
+    .. [2] V. Vovk, D. Lindsay, I. Nouretdinov, A. Gammerman, "Mondrian confidence machine", 2003.
 
     Examples
     --------
@@ -80,20 +124,27 @@ class MaskConformalClassifier(Scores, ClassifierMixin, MaskConformal):  # type: 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **MaskConformal._parameter_constraints,
         "estimator": [HasMethods(["fit", "predict_proba"]), None],
+        "condition": [StrOptions(set(CONDITIONS))],
     }
-    _held: ClassVar[dict[str, Rule]] = {**MaskConformal._held, "scores_": floats("N", high=1)}
+    _held: ClassVar[dict[str, Rule]] = {
+        **MaskConformal._held,
+        "scores_": floats("N", high=1),
+        "score_class_": Array("i", ("N",), low=0),
+    }
 
     def __init__(
         self,
         estimator: Any = None,
         *,
         level: float = 0.9,
+        condition: Condition = "missing",
         masks: Literal["natural", "any"] = "natural",
         cv: int = 5,
         random_state: Any = None,
     ) -> None:
         self.estimator = estimator
         self.level = level
+        self.condition = condition
         self.masks = masks
         self.cv = cv
         self.random_state = random_state
@@ -136,6 +187,7 @@ class MaskConformalClassifier(Scores, ClassifierMixin, MaskConformal):  # type: 
                 own = made[np.arange(len(outside)), np.where(known, at, 0)]
                 scores[t, outside] = 1 - np.where(known, own, 0.0)
         self.scores_ = scores.ravel()
+        self.score_class_ = np.tile(code, len(tables))
         self._count_missing(tables)
         return self
 
@@ -179,6 +231,22 @@ class MaskConformalClassifier(Scores, ClassifierMixin, MaskConformal):  # type: 
         asked = check_level(self.level if level is None else level)
         rows = readable_rows(self, X, reset=False)
         made = self.estimator_.predict_proba(rows)
-        sets: NDArray[np.bool_] = made >= 1 - self._near_quantiles(rows, asked)[:, None]
+        sets: NDArray[np.bool_] = made >= 1 - self._score_quantiles(rows, asked)
         sets[np.arange(len(made)), np.argmax(made, axis=1)] = True
         return sets
+
+    def _score_quantiles(self, rows: Any, level: float) -> _Floats:
+        """Quantiles of the scores that `condition` asks for, (m, 1) or (m, n_classes)."""
+        if self.condition == "missing":
+            return self._near_quantiles(rows, level)[:, None]
+        return class_quantiles(
+            self.scores_,
+            self.score_class_,
+            self.score_missing_,
+            self.score_copied_,
+            count_missing(rows),
+            n_columns=rows.shape[1],
+            n_classes=len(self.classes_),
+            level=level,
+            copies_count=self.masks == "any",
+        )
