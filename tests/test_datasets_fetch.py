@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from lacunar.datasets import dataset_names, fetch, fetch_dataset
+from lacunar.datasets import dataset_names, fetch, fetch_dataset, sets
 from lacunar.datasets.sets import SETS
 
 real = pytest.mark.skipif("LACUNAR_DATA" not in os.environ, reason="no local copies of the public sets")
@@ -203,3 +203,8 @@ def test_local_copies_are_what_is_registered(name):
     if source.content and name != "horses":  # whose copy there rounds the identifier
         with np.load(Path(os.environ["LACUNAR_DATA"]) / f"{name}.npz", allow_pickle=False) as file:
             assert fetch.digest({key: file[key] for key in file.files}) == source.content
+
+
+def test_one_long_word_does_not_make_all_words_as_wide():
+    with pytest.raises(ValueError, match="at most 200 characters; one has 201"):
+        sets._words(["writer"] * 3 + ["w" * 201])

@@ -324,3 +324,15 @@ def test_a_completion_with_more_outputs_than_classes_is_refused(intercept, tmp_p
     save_model(model, tmp_path / "m")
     with pytest.raises(ValueError, match="label_components_ must be of shape"):
         load_model(tmp_path / "m")
+
+
+def test_a_completion_of_a_rank_beyond_its_matrix_is_refused(tmp_path):
+    from lacunar.baselines import MatrixCompletionRegressor
+
+    X = np.random.default_rng(0).normal(size=(24, 4))
+    model = MatrixCompletionRegressor("bias", max_iter=5, random_state=0).fit(X, X[:, 0])
+    model.components_, model.label_components_ = np.ones((4097, 4)), np.ones((4097, 1))
+    model.rank_ = 4097  # whose products would take half a gigabyte
+    save_model(model, tmp_path / "m")
+    with pytest.raises(ValueError, match="components_ must have at most 6 rows"):
+        load_model(tmp_path / "m")

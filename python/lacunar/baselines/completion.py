@@ -217,9 +217,12 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         self.rank_, self.n_iter_ = len(matrix.sizes), solution.n_iter
 
     def _check_loaded(self) -> None:
-        """The column of ones has a code where the model has such a column, and nowhere else."""
+        """The column of ones has a code where the model has such a column, and nowhere else; no rank is larger than the completed matrix."""
         if "components_" not in vars(self):
             return
+        most = self.components_.shape[1] + self.label_components_.shape[1] + 1  # columns, labels and ones
+        if len(self.components_) > most:
+            raise ValueError(f"components_ must have at most {most} rows; got {len(self.components_)}. Fit again")
         wish = len(self.components_) if self.intercept == "column" else 0
         if len(self.ones_component_) != wish:
             raise ValueError(f"ones_component_ must be {wish} numbers; got {len(self.ones_component_)}. Fit again")

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Arrays = dict[str, NDArray[Any]]
+_LONGEST_WORD = 200  # characters: an array of words is as wide as its longest
 
 
 def read_columns(
@@ -55,9 +56,9 @@ def read_movielens_100k(raw: Sequence[bytes]) -> Arrays:
     made |= _people([u[1] for u in users], [u[2] for u in users], [jobs.index(u[3]) for u in users])
     return made | {
         "side_item_genres": np.array([item[5:] for item in items], dtype=np.int64),
-        "side_genre_names": np.array([name for _, name in genres]),
-        "side_occupation_names": np.array(jobs),
-        "side_user_zip": np.array([user[4] for user in users]),
+        "side_genre_names": _words([name for _, name in genres]),
+        "side_occupation_names": _words(jobs),
+        "side_user_zip": _words([user[4] for user in users]),
         "side_item_year": np.array([int(item[2][-4:]) if item[2] else 0 for item in items]),
     }
 
@@ -73,6 +74,14 @@ def read_movielens_1m(raw: Sequence[bytes]) -> Arrays:
     made = _ratings(ratings, (len(users), 3952))
     del made["side_time"]
     return made | _people([u[2] for u in users], [u[1] for u in users], [int(u[3]) for u in users])
+
+
+def _words(words: list[str]) -> NDArray[np.str_]:
+    """An array of words, in which each takes as much memory as the longest."""
+    longest = max(map(len, words), default=0)
+    if longest > _LONGEST_WORD:
+        raise ValueError(f"names must have at most {_LONGEST_WORD} characters; one has {longest}")
+    return np.array(words)
 
 
 def _ratings(ratings: NDArray[np.int64], shape: tuple[int, int]) -> Arrays:
