@@ -1,13 +1,15 @@
 """The bars of POPCA as ratios in one run.
 
 `pytest bench/bench_subspace.py --benchmark-enable` times the pieces and checks their answers. As a script, `OMP_NUM_THREADS=1 python
-bench/bench_subspace.py [accuracy] [accumulation] [density] [fit] [stream] [memory] [--quick]`:
+bench/bench_subspace.py [accuracy] [accumulation] [density] [fit] [stream] [memory] [imputer] [ranks] [--quick]`:
 
 accuracy      normalised excess of the default and of PCA after mean imputation (d = 50, k = 3, signal variance = noise variance), over n and p
 accumulation  sums over pairs against SciPy's X.T @ X on the same stored entries: process CPU on one thread, wall time on four
 density       scatter against products of zero-filled rows: where the rule should switch
 fit           a million rows x 2,000 columns at 1 %, 8 components, against TruncatedSVD(algorithm="arpack") on the same entries
 stream        1,000 batches against one fit of the closed form
+imputer       LowRankImputer() on 10,000 x 50 of rank 6, 30 % missing, against IterativeImputer: CPU seconds and errors
+ranks         the rank that LowRankImputer() chooses on small tables against the best in hindsight and IterativeImputer
 memory        100,000 columns x 1,000,000 rows of 20 entries in a process limited to 24 GiB of address space
 """
 
@@ -22,9 +24,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.decomposition import TruncatedSVD
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.experimental import enable_iterative_imputer  # noqa: F401
+from sklearn.impute import IterativeImputer
 
 from lacunar import Observed
-from lacunar.lowrank import POPCA, column_pair_sums
+from lacunar.lowrank import POPCA, LowRankImputer, column_pair_sums
 
 BARS = {(1000, 0.1): 0.08, (1000, 0.5): 0.010, (1000, 0.05): 0.50}
 CELLS = [*BARS, (1000, 0.2), (1000, 0.9), (100, 0.05), (100, 0.1), (100, 0.2), (100, 0.3), (100, 0.5), (10_000, 0.05)]
@@ -206,6 +211,73 @@ def stream():
     )
 
 
+def completed(X, seen, model):
+    """CPU seconds, and the squared error at what is missing, in variances of what is seen."""
+    spent, filled = taken(partial(model.fit_transform, seen))
+    return spent, float(np.mean((((filled - X) / np.nanstd(seen, axis=0))[np.isnan(seen)]) ** 2))
+
+
+def imputers(repeats, n):
+    for noise in (0.0, 0.1, 0.5):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(n, 6)) @ rng.normal(size=(6, 50)) + noise * rng.normal(size=(n, 50))
+        seen = np.where(rng.random(X.shape) < 0.3, np.nan, X)
+        models = LowRankImputer(random_state=0), IterativeImputer(random_state=0)
+        spent, errors = np.moveaxis([[completed(X, seen, model) for model in models] for _ in range(repeats)], 2, 0)
+        seconds = np.median(spent, axis=0)
+        print(
+            f"{n} x 50, noise {noise}: LowRankImputer {seconds[0]:.2f} s, error {errors[0, 0]:.5f}, rank "
+            f"{len(models[0].components_)}; IterativeImputer {seconds[1]:.2f} s, {errors[0, 1]:.5f}",
+            flush=True,
+        )
+
+
+def small_tables(seed):
+    """Names, complete rows and rows with missing entries: five laws, three shapes, entries missing at random, by others' values and by their own."""
+    rng = np.random.default_rng(seed)
+    for law in ("rank 2", "rank 5", "power", "chain", "alone"):
+        for n, d in ((60, 8), (200, 14), (150, 30)):
+            mix, noise = rng.normal(size=(d, d)), rng.normal(size=(n, d))
+            if law.startswith("rank"):
+                k = int(law[-1])
+                X = rng.normal(size=(n, k)) @ mix[:k] + 0.3 * np.sqrt(k) * noise
+            elif law == "power":
+                X = noise / np.arange(1, d + 1) @ np.linalg.qr(mix)[0]
+            else:
+                X = noise.copy()
+                for j in range(1, d if law == "chain" else 0):
+                    X[:, j] = 0.8 * X[:, j - 1] + 0.6 * X[:, j]
+            for how, share in (
+                ("at random", 0.1),
+                ("at random", 0.3),
+                ("at random", 0.5),
+                ("others", 0.3),
+                ("own", 0.3),
+            ):
+                by = {"at random": 0 * X, "others": np.roll(X, 1, axis=1), "own": X}[how]
+                draw = by / X.std(axis=0) + 0.7 * rng.normal(size=X.shape)
+                hidden = draw > np.quantile(draw, 1 - share, axis=0)
+                if how == "others":
+                    hidden[:, ::2] = False  # whose values say what is missing
+                yield f"{law}, {n} x {d}, {share} {how}", X, np.where(hidden, np.nan, X)
+
+
+def ranks(seeds, every):
+    lost = {}
+    for seed in range(seeds):
+        for name, X, seen in [*small_tables(seed)][::every]:
+            tried = sorted({k for k in (1, 2, 3, 4, 6, 8, 12, 16, 24) if k < X.shape[1]} | {X.shape[1] - 1})
+            best = min(completed(X, seen, LowRankImputer(k, random_state=0))[1] for k in tried)
+            ours = completed(X, seen, LowRankImputer(random_state=0))[1]
+            peer = completed(X, seen, IterativeImputer(random_state=0))[1]
+            lost.setdefault(name.split(",")[0], []).append((ours / best, ours / peer))
+    print("| law | chosen over best rank (mean, largest) | over IterativeImputer |\n|---|---|---|")
+    for law, pairs in (*lost.items(), ("all", sum(lost.values(), []))):
+        ratios = np.array(pairs)
+        means = np.exp(np.log(ratios).mean(axis=0))
+        print(f"| {law} | {means[0]:.3f}, {ratios[:, 0].max():.2f} | {means[1]:.2f} |", flush=True)
+
+
 def in_memory(gib, n):
     """What `memory` runs in a process of its own."""
     import resource
@@ -253,6 +325,8 @@ PARTS = {
     "fit": lambda o: fit_time(o.repeats, o.rows),
     "stream": lambda o: stream(),
     "memory": lambda o: memory(o.rows),
+    "imputer": lambda o: imputers(min(o.repeats, 3), min(o.rows, 10_000) if not o.quick else 500),
+    "ranks": lambda o: ranks(1, 15 if o.quick else 1),
     "in-memory": lambda o: in_memory(24, o.rows),
 }
 
@@ -266,5 +340,6 @@ if __name__ == "__main__":
     if options.quick:
         options.repeats, options.rows = 1, 10_000
     warnings.simplefilter("ignore", UserWarning)
+    warnings.simplefilter("ignore", ConvergenceWarning)
     for part in options.parts or [name for name in PARTS if name != "in-memory"]:
         PARTS[part](options)

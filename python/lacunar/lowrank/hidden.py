@@ -9,13 +9,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar._codes import row_codes
-from lacunar.lowrank.em import fit_em, less
+from lacunar.lowrank.em import Factors, fit_em, less
 from lacunar.observed import Observed
 
 _Floats = NDArray[np.float64]
 _HIDDEN = 10  # `choose_rank` hides every tenth observed cell
 _MOST = 64  # largest rank that `choose_rank` tries
-_PATIENCE = 2  # ranks in a row that may do worse than the best before the search ends
+_PATIENCE = 4  # ranks in a row that may do worse than the best before the search ends
+_JUDGES, _MOST_SETS = 3000, 5  # hidden cells that are enough to judge a rank, and sets of them at most
+_CELLS_A_COLUMN, _LEAST_CELLS = (
+    2000,
+    30_000,
+)  # observed cells for each column, and in all, of the rows that a rank is judged on
+_SAME, _EXACT = (
+    0.005,
+    1e-6,
+)  # differences of errors that do not matter: in units of the least, and of the variance of a column
+_STEPS, _TOL = 25, 1e-3  # of EM at most, and where it stops to judge a rank
+_SPACED = 0.8  # of the largest rank: what is tried below it
+RELAX = 1.8  # length of a step of EM, in units of the step
 
 
 def hide(rows: Observed, hidden: NDArray[np.bool_]) -> Observed:
@@ -48,31 +60,90 @@ def largest_rank(rows: Observed) -> int:
     return max(min(rows.shape) - 1, 1)
 
 
-def choose_rank(rows: Observed, *, rng: np.random.Generator, **options: Any) -> tuple[int, dict[int, float]]:
-    """The smallest rank as good as the best on hidden cells, and the mean squared errors of all that were tried: 1, 2, 4, ...
+def choose_rank(
+    rows: Observed, *, rng: np.random.Generator, max_iter: int, tol: float, n_jobs: int | None = None
+) -> tuple[int, dict[int, float]]:
+    """The rank that predicts hidden cells best, and the mean squared errors of all that were tried: 1, 2, 3, 4, 6, 8, 12, ...
 
-    A tenth of the observed cells is hidden, drawn one by one; `fewest_as_good` says what is as good. `options` go to `fit_em`.
-    The work is about that of two fits of the largest rank tried.
+    A tenth of the observed cells is hidden, drawn one by one; small tables have it done with up to five such tenths, which share no
+    cell. Large ones are judged by a sample of their rows. A few long steps of EM order the ranks as its limit does, so that the work is about
+    that of one fit to the sample.
     """
     if rows.nnz < 2 * _HIDDEN:
         return 1, {}
-    hidden = np.zeros(rows.nnz, bool)
-    hidden[rng.permutation(rows.nnz)[: rows.nnz // _HIDDEN]] = True
-    rest = hide(rows, hidden)
-    squares: dict[int, _Floats] = {}
+    rows = _sample(rows, rng)
+    order, size = rng.permutation(rows.nnz), rows.nnz // _HIDDEN
+    tests = [_marked(order[start : start + size], rows.nnz) for start in range(0, size * _sets(size), size)]
+    tables = [hide(rows, hidden) for hidden in tests]
+    options: dict[str, Any] = {
+        "max_iter": min(max_iter, _STEPS),
+        "tol": max(tol, _TOL),
+        "relax": RELAX,
+        "n_jobs": n_jobs,
+    }
+    errors: dict[int, float] = {}
     for rank in _ranks(min(largest_rank(rows), _MOST)):
-        model = fit_em(rest, rank, rng=rng, mean=True, **options)
-        codes = row_codes(less(rest, model.mean), model.basis, model.sigma2, n_jobs=options.get("n_jobs")).code
-        squares[rank] = squared_errors(codes, model.basis, rows, hidden, model.mean)
-        if np.argmin([each.mean() for each in squares.values()]) < len(squares) - _PATIENCE:
+        parts = (_errors(rows, *part, rank, rng, options) for part in zip(tables, tests, strict=True))
+        errors[rank] = float(np.mean([np.mean(part) for part in parts]))
+        if list(errors).index(_best(errors)) < len(errors) - 1 - _PATIENCE:
             break
-    chosen = list(squares)[fewest_as_good(list(squares.values()))]
-    return chosen, {rank: float(each.mean()) for rank, each in squares.items()}
+    return _best(errors), errors
+
+
+def _best(errors: dict[int, float]) -> int:
+    """The smallest rank whose error is that of the best, but for a difference that matters to nobody."""
+    least = (1 + _SAME) * min(errors.values()) + _EXACT
+    return next(rank for rank, error in errors.items() if error <= least)
+
+
+def fit_chosen(
+    rows: Observed, rank: int, *, rng: np.random.Generator, max_iter: int, tol: float, n_jobs: int | None = None
+) -> Factors:
+    """The model of the rank that was chosen, by at most as many long steps as chose it: with more, columns seen rarely are overfitted."""
+    steps = min(max_iter, _STEPS)
+    return fit_em(rows, rank, rng=rng, mean=True, max_iter=steps, tol=tol, relax=RELAX, n_jobs=n_jobs)
+
+
+def _sample(rows: Observed, rng: np.random.Generator) -> Observed:
+    """As many rows, in order, as hold the cells that a choice of the rank looks at."""
+    most = max(_CELLS_A_COLUMN * rows.shape[1], _LEAST_CELLS)
+    if rows.nnz <= most:
+        return rows
+    n = rows.shape[0]
+    return rows[np.sort(rng.permutation(n)[: -(-n * most // rows.nnz)])]
+
+
+def _sets(size: int) -> int:
+    """How many sets of `size` hidden cells judge a rank."""
+    return min(max(-(-_JUDGES // size), 1), _MOST_SETS)
+
+
+def _marked(places: NDArray[np.intp], n: int) -> NDArray[np.bool_]:
+    marks = np.zeros(n, bool)
+    marks[places] = True
+    return marks
+
+
+def _errors(
+    rows: Observed,
+    seen: Observed,
+    hidden: NDArray[np.bool_],
+    rank: int,
+    rng: np.random.Generator,
+    options: dict[str, Any],
+) -> _Floats:
+    """Squared errors at the hidden entries of a model of this rank that was fitted to what was `seen`."""
+    model = fit_em(seen, rank, rng=rng, mean=True, **options)
+    codes = row_codes(less(seen, model.mean), model.basis, model.sigma2, n_jobs=options["n_jobs"]).code
+    return squared_errors(codes, model.basis, rows, hidden, model.mean)
 
 
 def _ranks(most: int) -> Iterator[int]:
-    rank = 1
-    while rank < most:
+    """1, 2, 3, 4, 6, 8, 12, ... and the largest, which stands for those just below it."""
+    rank, step = 1, 1
+    while rank <= _SPACED * most and rank < most:
         yield rank
-        rank *= 2
+        rank += step
+        if rank & (rank - 1) == 0 and rank > 2:  # a power of two
+            step = rank // 2
     yield most

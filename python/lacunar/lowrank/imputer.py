@@ -16,7 +16,7 @@ from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import all_or_nothing
 from lacunar.lowrank.em import Factors, fit_em
-from lacunar.lowrank.hidden import choose_rank, largest_rank
+from lacunar.lowrank.hidden import choose_rank, fit_chosen, largest_rank
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
@@ -32,13 +32,14 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # t
     Parameters
     ----------
     n_components : int or "auto", default="auto"
-        Rank, below the numbers of rows and columns. "auto" tries 1, 2, 4, ... up to 64 and takes the smallest that predicts a
-        tenth of the observed cells, hidden from it, as well as the best (within one standard error of the paired difference),
-        some three times the work of a fit. Too small a rank cannot complete, too large a one fits noise.
+        Rank, below the numbers of rows and columns. "auto" tries 1, 2, 3, 4, 6, 8, 12, ... up to 64 and takes the one that best predicts
+        observed cells hidden from it: a tenth of them, up to five tenths one after another in small tables, and cells of a sample of the rows where a
+        column has more than 2,000. Too small a rank cannot complete, too large a one fits noise.
     self_masking : bool, default=False
         Whether entries are missing by their own values: entry j with probability height_j exp(-(x_j - center_j)^2 / (2 variance_j)), all three
         learned by column. Without it entries are taken as missing at random given what a row shows. The table is held dense.
     max_iter : int, default=100
+        Most steps of EM; with n_components="auto" at most 25, each 1.8 times as long as EM's own.
     tol : float, default=1e-4
         Relative change of the basis at which EM stops.
     sparse_missing : {"absent", "nan"}, default="absent"
@@ -138,10 +139,10 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # t
         tried: dict[int, float] = {}
         if self.n_components == "auto":
             rank, tried = choose_rank(rows, rng=rng, **options)
+            model = fit_chosen(rows, rank, rng=rng, **options)
         else:
-            rank = min(self.n_components, largest_rank(rows))
+            model = fit_em(rows, min(self.n_components, largest_rank(rows)), rng=rng, mean=True, **options)
         self.rank_errors_ = np.array(list(tried.items()), dtype=np.float64).reshape(-1, 2)
-        model = fit_em(rows, rank, rng=rng, mean=True, **options)
         if self.self_masking:
             self.posterior_ = self._masked(rows, model)
             model = self.posterior_.factors()
