@@ -272,7 +272,7 @@ def ranks(seeds, every):
             peer = completed(X, seen, IterativeImputer(random_state=0))[1]
             lost.setdefault(name.split(",")[0], []).append((ours / best, ours / peer))
     print("| law | chosen over best rank (mean, largest) | over IterativeImputer |\n|---|---|---|")
-    for law, pairs in (*lost.items(), ("all", sum(lost.values(), []))):
+    for law, pairs in (*lost.items(), ("all", [pair for rows in lost.values() for pair in rows])):
         ratios = np.array(pairs)
         means = np.exp(np.log(ratios).mean(axis=0))
         print(f"| {law} | {means[0]:.3f}, {ratios[:, 0].max():.2f} | {means[1]:.2f} |", flush=True)

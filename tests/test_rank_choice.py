@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from lacunar import Observed
-from lacunar.lowrank import LowRankImputer, hidden
+from lacunar.lowrank import LowRankImputer, SLRMRegressor, SLRMRegressorCV, hidden, slrm
 
 
 def low_rank(n, d, rank, noise, missing, seed=0):
@@ -86,3 +86,26 @@ def test_ranks_on_the_way_to_the_largest():
     assert list(hidden._ranks(5)) == [1, 2, 3, 4, 5]
     assert list(hidden._ranks(49)) == [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 49]
     assert list(hidden._ranks(64)) == [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64]
+
+
+def test_folds_over_rows_share_the_subspace_that_labels_do_not_tell_about(monkeypatch):
+    X, seen = low_rank(120, 8, 3, 0.3, 0.3)
+    y = X[:, 0] + X[:, 1]
+    fits, fit_em = [], slrm.fit_em
+
+    def counted(rows, rank, **options):
+        fits.append(rank)
+        return fit_em(rows, rank, **options)
+
+    monkeypatch.setattr(slrm, "fit_em", counted)
+    options = {"lam1": ["inf"], "cv": 4, "random_state": 0}
+    model = SLRMRegressorCV([1, 3], **options).fit(seen, y)
+    assert fits == [1, 3, 3]  # one of each dimension for all four folds, and the fit to all rows
+    for rank, shared in zip((1, 3), model.cv_results_["mean_test_score"], strict=True):
+        errors = []
+        for test in np.array_split(np.arange(120), 4):
+            visible = y.copy()
+            visible[test] = np.nan
+            alone = SLRMRegressor(rank, random_state=0).fit(seen, visible)
+            errors.append(np.mean((alone.predict(seen) - y)[test] ** 2))
+        np.testing.assert_allclose(shared, -np.mean(errors), rtol=0.02)

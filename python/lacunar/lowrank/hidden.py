@@ -17,15 +17,11 @@ _HIDDEN = 10  # `choose_rank` hides every tenth observed cell
 _MOST = 64  # largest rank that `choose_rank` tries
 _PATIENCE = 4  # ranks in a row that may do worse than the best before the search ends
 _JUDGES, _MOST_SETS = 3000, 5  # hidden cells that are enough to judge a rank, and sets of them at most
-_CELLS_A_COLUMN, _LEAST_CELLS = (
-    2000,
-    30_000,
-)  # observed cells for each column, and in all, of the rows that a rank is judged on
-_SAME, _EXACT = (
-    0.005,
-    1e-6,
-)  # differences of errors that do not matter: in units of the least, and of the variance of a column
-_STEPS, _TOL = 25, 1e-3  # of EM at most, and where it stops to judge a rank
+# Observed cells for each column, and in all, of the rows that a rank is judged on.
+_CELLS_A_COLUMN, _LEAST_CELLS = 2000, 30_000
+# Differences of errors that do not matter: in units of the least, and of the variance of a column.
+_SAME, _EXACT = 0.005, 1e-6
+STEPS, TOL = 25, 1e-3  # of EM at most, and where it stops to judge a rank
 _SPACED = 0.8  # of the largest rank: what is tried below it
 RELAX = 1.8  # length of a step of EM, in units of the step
 
@@ -76,8 +72,8 @@ def choose_rank(
     tests = [_marked(order[start : start + size], rows.nnz) for start in range(0, size * _sets(size), size)]
     tables = [hide(rows, hidden) for hidden in tests]
     options: dict[str, Any] = {
-        "max_iter": min(max_iter, _STEPS),
-        "tol": max(tol, _TOL),
+        "max_iter": min(max_iter, STEPS),
+        "tol": max(tol, TOL),
         "relax": RELAX,
         "n_jobs": n_jobs,
     }
@@ -100,7 +96,7 @@ def fit_chosen(
     rows: Observed, rank: int, *, rng: np.random.Generator, max_iter: int, tol: float, n_jobs: int | None = None
 ) -> Factors:
     """The model of the rank that was chosen, by at most as many long steps as chose it: with more, columns seen rarely are overfitted."""
-    steps = min(max_iter, _STEPS)
+    steps = min(max_iter, STEPS)
     return fit_em(rows, rank, rng=rng, mean=True, max_iter=steps, tol=tol, relax=RELAX, n_jobs=n_jobs)
 
 

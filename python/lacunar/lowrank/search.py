@@ -15,10 +15,10 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from lacunar._log import say
 from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import all_or_nothing
-from lacunar.lowrank.hidden import hide, squared_errors
+from lacunar.lowrank.hidden import RELAX, STEPS, TOL, hide, squared_errors
 from lacunar.lowrank.labels import fit_labels
 from lacunar.lowrank.parts import Whole
-from lacunar.lowrank.regression import SubspaceRegression
+from lacunar.lowrank.regression import Subspace, SubspaceRegression
 from lacunar.lowrank.slrm import SLRMRegressor
 from lacunar.observed import Observed
 
@@ -80,7 +80,8 @@ class SLRMRegressorCV(SubspaceRegression):
 
     Notes
     -----
-    len(n_components) len(lam1) factorisations a fold; see `SLRMRegressor` for the cost of one.
+    Of each dimension one factorisation with lam1="inf", which all folds over rows share, and one a fold for every other lam1 or for cells, of 25 long
+    steps of EM at most; see `SLRMRegressor` for the cost of one.
 
     Examples
     --------
@@ -177,8 +178,10 @@ class SLRMRegressorCV(SubspaceRegression):
         scores = np.empty((len(grid), len(alphas), len(folds)))
         score = self._score_cells if self.over == "cells" else self._score_rows
         for g, (rank, lam1) in enumerate(grid):
+            subspace = None
             for f, test in enumerate(folds):
-                scores[g, :, f] = score(rows, labels, test, self._model(rank, lam1, "auto", int(seeds[0])), alphas)
+                model = self._judged(rank, lam1, int(seeds[0]))
+                scores[g, :, f], subspace = score(rows, labels, test, model, alphas, subspace)
             say(self.verbose, "n_components=%d lam1=%s: score %.4g", rank, lam1, scores[g].mean(axis=1).max())
         self._report(grid, scores)
         best = self.best_params_
@@ -194,14 +197,32 @@ class SLRMRegressorCV(SubspaceRegression):
         options = {name: getattr(self, name) for name in shared}
         return SLRMRegressor(rank, lam1=lam1, alpha=alpha, random_state=seed, **options)
 
+    def _judged(self, rank: int, lam1: Any, seed: int) -> SLRMRegressor:
+        """A model to be scored: a few long steps of EM order dimensions and weights as its limit does."""
+        model = self._model(rank, lam1, "auto", seed)
+        if self.solver == "em":
+            model.set_params(max_iter=min(self.max_iter, STEPS), tol=max(self.tol, TOL))
+        return model
+
     def _score_rows(
-        self, rows: Observed, labels: _Floats, test: NDArray[np.intp], model: SLRMRegressor, alphas: list[Any]
-    ) -> list[float]:
-        """Negative mean squared errors on the labels of `test`, hidden from a fit to all rows; every alpha on its codes."""
+        self,
+        rows: Observed,
+        labels: _Floats,
+        test: NDArray[np.intp],
+        model: SLRMRegressor,
+        alphas: list[Any],
+        subspace: Subspace | None,
+    ) -> tuple[list[float], Subspace | None]:
+        """Negative mean squared errors on the labels of `test`, hidden from a fit to all rows; every alpha on its codes.
+
+        `subspace` is the one of these rows that an earlier fold returned: where labels do not tell about it (lam1="inf"), all folds share it.
+        """
         hidden = np.flatnonzero((~np.isnan(labels)).any(axis=1))[test]
         visible = labels.copy()
         visible[hidden] = np.nan  # the rows stay, without their labels: they tell about the subspace
-        model.fit(rows, visible)
+        table = model._ready_parts(Whole((rows, visible)))
+        subspace = subspace or model._fit_subspace(table, RELAX)
+        model._adopt(subspace, table, model.alpha, model.l1_ratio)
         codes, made = model.transform(rows) / model.sizes_, []
         for alpha in alphas:
             if alpha == "auto":
@@ -210,19 +231,26 @@ class SLRMRegressorCV(SubspaceRegression):
                 fit = fit_labels(Whole((codes, visible - model.label_mean_)), float(alpha), 0.0)
                 predicted = model.label_mean_ + fit.intercept + codes @ fit.weights
             made.append(-float(np.nanmean(np.square(predicted - labels)[hidden])))
-        return made
+        return made, subspace if model.lam1 == "inf" else None
 
     def _score_cells(
-        self, rows: Observed, labels: _Floats, test: NDArray[np.intp], model: SLRMRegressor, alphas: list[Any]
-    ) -> list[float]:
-        """Negative mean squared error, in standard deviations, of hidden cells; the same for every alpha."""
+        self,
+        rows: Observed,
+        labels: _Floats,
+        test: NDArray[np.intp],
+        model: SLRMRegressor,
+        alphas: list[Any],
+        subspace: Subspace | None,
+    ) -> tuple[list[float], Subspace | None]:
+        """Negative mean squared error, in standard deviations, of hidden cells; the same for every alpha. No fold shares another's `subspace`."""
         hidden = np.zeros(rows.nnz, dtype=bool)
         hidden[test] = True
         visible = hide(rows, hidden)
-        model.fit(visible, labels)
+        table = model._ready_parts(Whole((visible, labels)))
+        model._adopt(model._fit_subspace(table, RELAX), table, model.alpha, model.l1_ratio)
         standard = rows.with_values((rows.values - model.mean_[rows.indices]) / model.scale_[rows.indices])
         errors = squared_errors(model.transform(visible), model.components_.T, standard, hidden)
-        return [-float(np.mean(errors))] * len(alphas)
+        return [-float(np.mean(errors))] * len(alphas), None
 
     def _report(self, grid: list[tuple[int, Any]], scores: _Floats) -> None:
         from scipy.stats import rankdata

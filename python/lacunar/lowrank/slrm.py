@@ -229,19 +229,25 @@ class SLRMRegressor(SubspaceRegression):
         return self._fit_parts(parts)
 
     def _fit_parts(self, parts: Parts) -> SLRMRegressor:
+        table = self._ready_parts(parts)
+        self._adopt(self._fit_subspace(table), table, self.alpha, self.l1_ratio)
+        return self
+
+    def _ready_parts(self, parts: Parts) -> Parts:
+        """Standardised rows and centred labels, whose means and scales are those of a new fit."""
         tables = parts.map(_opened, clone(self))
         columns, targets = zip(*tables.each(attrgetter("columns", "targets")), strict=True)
         self._check_rank(adopt_columns(self, list(columns)))
         self.one_target_ = agree_targets(list(targets))
         self._fit_columns(tables.map(attrgetter("rows"), keep=False))
         self._fit_label_means(*tables.total(_label_totals))
-        table = tables.map(_ready, *self._columns(), self.label_mean_, self.n_jobs)
-        del tables  # the rows as they came are not needed again
-        self._adopt(self._fit_subspace(table), table, self.alpha, self.l1_ratio)
-        return self
+        return tables.map(_ready, *self._columns(), self.label_mean_, self.n_jobs)
 
-    def _fit_subspace(self, parts: Parts) -> Subspace:
-        """EM or ALS over parts of rows and labels; with finite lam1 the labels are columns of weight 1 / sqrt(lam1)."""
+    def _fit_subspace(self, parts: Parts, relax: float = 1.0) -> Subspace:
+        """EM or ALS over parts of rows and labels; with finite lam1 the labels are columns of weight 1 / sqrt(lam1).
+
+        Steps of EM are `relax` times as long.
+        """
         joint = np.isfinite(float(self.lam1))
         weight = 1 / np.sqrt(float(self.lam1)) if joint else 0.0
         tables = parts.map(append_labels, weight) if joint else parts.map(itemgetter(0), keep=False)
@@ -255,7 +261,7 @@ class SLRMRegressor(SubspaceRegression):
         }
         ridge = None if self.ridge == "auto" else float(self.ridge)
         if self.solver == "em":
-            model = fit_em(tables, self.n_components_, **options)
+            model = fit_em(tables, self.n_components_, relax=relax, **options)
         else:
             model = fit_als(tables, self.n_components_, ridge=ridge, **options)
         D = len(model.basis) - (len(self.label_mean_) if joint else 0)
