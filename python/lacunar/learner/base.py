@@ -183,15 +183,14 @@ class LacunarBase(TakesMissing):
         Z[rows], T[rows] = made.Z, made.T
         return View(Z, T)
 
-    def _view(self, X: Any, *, judge: bool = True) -> View:
-        """Rows as the members see them."""
+    def _view(self, X: Any) -> View:
+        """Rows as they came."""
         view = self.views_.transform(X)
-        if judge:
-            self._warn_if_unusual(view)
-        return self._with_always_seen(view)
+        self._warn_if_unusual(view)
+        return view
 
     def _in_batches(self, X: Any, answer: Callable[[View], _Floats]) -> _Floats:
-        """What `answer` says of all rows, a batch at a time."""
+        """What `answer` says of all rows as they came, a batch at a time."""
         table = Table.of(columns_by_name(self, X, reset=False))  # once: it may warn
         if table.n <= BATCH:
             return answer(self._view(table.X))
@@ -241,7 +240,7 @@ class LacunarBase(TakesMissing):
         loss, view = self._loss(y), self.views_.transform(X)
         complete = None if self.posterior_ is None else self.posterior_.complete
         rng = generator(fixed_seed(random_state))
-        made = importance(self.views_, view, lambda v: loss(self._with_always_seen(v)), complete, n_repeats, rng)
+        made = importance(self.views_, view, loss, complete, n_repeats, rng)
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         return {
             "column": [str(name) for name in names],
@@ -252,7 +251,7 @@ class LacunarBase(TakesMissing):
         }
 
     def _loss(self, y: Any) -> Callable[[View], float]:
-        """The mean loss of predictions from views of the rows whose labels or numbers are y."""
+        """The mean loss of predictions from views, as they came, of the rows whose labels or numbers are y."""
         raise NotImplementedError
 
     def _opened(self, view: View, Y: _Floats) -> TargetCodes | None:
@@ -362,8 +361,10 @@ class LacunarBase(TakesMissing):
         chosen = self._sample(rows, target.codes)
         few, of_few = rows[chosen], target.take(chosen)
         rest = np.setdiff1d(np.arange(len(rows)), chosen, assume_unique=True)
+        as_came = self.views_.transform(table.take(few))
         lesson = Lesson(
-            view=self._view(table.take(few), judge=False),
+            view=self._with_always_seen(as_came),
+            as_came=as_came,
             categorical=self.views_.categorical_,
             codes=of_few.codes,
             Y=of_few.Y,
@@ -384,7 +385,7 @@ class LacunarBase(TakesMissing):
     def _rest(self, table: Table, rows: _Ints, target: Target) -> Rest:
         """Rows beyond the sample as a sparse table in single precision, a batch at a time."""
         batches = (rows[first : first + BATCH] for first in range(0, len(rows), BATCH))
-        parts = (self._view(table.take(batch), judge=False).Z for batch in batches)
+        parts = (self._with_always_seen(self.views_.transform(table.take(batch))).Z for batch in batches)
         sparse = Observed.vstack(Observed.from_dense(part, dtype=np.float32) for part in parts)
         return Rest(sparse, target.codes, target.Y, target.weight)
 
@@ -404,7 +405,7 @@ class LacunarBase(TakesMissing):
             nothing_and_means = np.array([[np.nan], [0.0]])
             view = View(np.tile(nothing_and_means, p), np.tile(nothing_and_means, t))
             with np.errstate(all="ignore"):
-                self._try(self._with_always_seen(view))
+                self._try(view)
         except Exception as error:
             raise ValueError(
                 f"the parts of the model do not fit together ({type(error).__name__}: {error}). Fit again"

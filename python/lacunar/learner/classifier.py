@@ -329,7 +329,11 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
 
     def _logs(self, X: Any) -> _Floats:
         check_is_fitted(self)
-        return self._in_batches(X, lambda view: self.ensemble_.predict(view, self.posterior_, self.n_jobs))
+        return self._in_batches(X, self._logs_of)
+
+    def _logs_of(self, view: View) -> _Floats:
+        """Log probabilities of rows as they came."""
+        return self.ensemble_.predict(self._with_always_seen(view), self.posterior_, self.n_jobs)
 
     def predict_set(self, X: Any, level: float = 0.9, *, condition: Condition = "missing") -> NDArray[np.bool_]:
         """Sets of classes that hold for what a row lacks: of rows that lack about as many entries a share of `level` has its class in the set.
@@ -363,6 +367,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         check_is_fitted(self)
 
         def within(view: View) -> _Floats:
+            view = self._with_always_seen(view)
             chances = np.exp(self.ensemble_.predict(view, self.posterior_, self.n_jobs))
             least = np.minimum(1.0 - self._score_quantiles(view, asked, condition), chances.max(axis=1)[:, None])
             return np.asarray(chances >= least, dtype=np.float64)
@@ -409,7 +414,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         codes = self._codes(y)
 
         def loss(view: View) -> float:
-            logs = self.ensemble_.predict(view, self.posterior_, self.n_jobs)
+            logs = self._logs_of(view)
             return -float(logs[np.arange(len(codes)), codes].mean())
 
         return loss
@@ -424,7 +429,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         return np.searchsorted(self.classes_, labels)
 
     def _try(self, view: View) -> None:
-        logs = self.ensemble_.predict(view, self.posterior_, 1)
+        logs = self._logs_of(view)
         if logs.shape != (len(view.Z), len(self.classes_)):
             raise ValueError(f"log probabilities of {len(self.classes_)} classes are of shape {logs.shape}")
 

@@ -65,6 +65,7 @@ class Lesson:
     """What members learn from: rows with known targets, twice viewed, and how they are folded."""
 
     view: View
+    as_came: View  # the same rows before columns that training always saw were completed
     categorical: NDArray[np.bool_]  # columns of T
     codes: _Ints | None  # (n,) numbers of classes, None for regression
     Y: _Floats  # (n, q) standardised targets, or 2 onehot - 1 of the classes (one column for two)

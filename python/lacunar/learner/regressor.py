@@ -12,10 +12,11 @@ from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
+from lacunar._random import generator
 from lacunar._snapshot import all_or_nothing
 from lacunar.learner.base import LacunarBase, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
-from lacunar.learner.members import REGRESSION
+from lacunar.learner.members import REGRESSION, Lesson
 from lacunar.learner.targets import TargetCodes
 from lacunar.learner.views import View
 from lacunar.observed.door import (
@@ -28,11 +29,17 @@ from lacunar.observed.door import (
 )
 from lacunar.observed.rules import Array, Flag, Instance, Items, Optional, Rule, floats
 from lacunar.uncertainty.spread import Spread, check_level
+from lacunar.uncertainty.widening import Lacking, Widening, further_hidden
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intp]
 
 _FEWEST_RESIDUALS = 10  # from which a scale is learned
+_MOST_COPIED, _COPIES, _MOST_TIMES = (
+    1000,
+    3000,
+    10,
+)  # training rows, copies with further entries hidden, copies of a row
 
 
 class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  # type: ignore[misc]
@@ -121,6 +128,7 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
         "targets_": Items(Array("i", ("in_group",), low=0), length="groups", alike=False),
         "opened_": Items(Optional(Instance(TargetCodes)), length="groups"),
         "spreads_": Items(Optional(Items(Instance(Spread))), length="groups"),
+        "widenings_": Items(Optional(Items(Instance(Widening))), length="groups"),
         "target_mean_": floats("q"),
         "target_scale_": floats("q", low=np.finfo(np.float64).tiny),
         "flat_": Flag(),
@@ -181,6 +189,7 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
         self.ensembles_: list[Ensemble] = []
         self.opened_: list[TargetCodes | None] = []
         self.spreads_: list[list[Spread] | None] = []
+        self.widenings_: list[list[Widening] | None] = []
         self.targets_: list[_Ints] = []
         self.out_of_fold_ = np.full(Y.shape, np.nan)
         groups = _groups(~np.isnan(scaled) & counted[:, None])
@@ -191,7 +200,7 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
             target = Target(None, scaled[np.ix_(rows, targets)], 0, each)
             made, values, lesson, chosen = self._trained(table, rows, target, until)
             self.ensembles_.append(made)
-            self._fit_spread(lesson.view, values, lesson.Y)
+            self._fit_spread(lesson, values)
             self.targets_.append(targets)
             self.out_of_fold_[np.ix_(rows[chosen], targets)] = (
                 values * self.target_scale_[targets] + self.target_mean_[targets]
@@ -200,17 +209,60 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
             self.out_of_fold_ = self.out_of_fold_[:, 0]
         return self
 
-    def _fit_spread(self, view: View, values: _Floats, Y: _Floats) -> None:
-        """Standard deviations of the targets of one group, from residuals out of fold."""
-        opened = self._opened(view, Y)
+    def _fit_spread(self, lesson: Lesson, values: _Floats) -> None:
+        """Standard deviations of the targets of one group, from residuals out of fold, and how much more rows need that lack more."""
+        opened, residuals = self._opened(lesson.view, lesson.Y), lesson.Y - values
         self.opened_.append(opened)
-        if len(Y) < _FEWEST_RESIDUALS:
+        if lesson.n < _FEWEST_RESIDUALS:
             self.spreads_.append(None)
+            self.widenings_.append(None)
             return
-        variances, missing = self._variances(view, opened, Y.shape[1]), view.n_missing
-        self.spreads_.append(
-            [Spread().fit(values[:, j], Y[:, j] - values[:, j], variances[:, j], missing) for j in range(Y.shape[1])]
+        rows = self._lacking(lesson.as_came, values, opened)
+        spreads = [
+            Spread().fit(row.predicted, left, row.variance, row.n_missing)
+            for row, left in zip(rows, residuals.T, strict=True)
+        ]
+        copies, copied, errors = self._copies(lesson, values, opened)
+        self.spreads_.append(spreads)
+        self.widenings_.append(
+            [
+                Widening().fit(spread, row, left, copy, copied, error)
+                for spread, row, left, copy, error in zip(spreads, rows, residuals.T, copies, errors.T, strict=True)
+            ]
         )
+
+    def _copies(
+        self, lesson: Lesson, values: _Floats, opened: TargetCodes | None
+    ) -> tuple[list[Lacking], _Ints, _Floats]:
+        """Of copies of training rows with further entries hidden: what they lack, which rows they copy, and their residuals (copies, q).
+
+        The last ensemble has seen the rows. What it says of a copy, less the share of what it knows too well of the row itself by which the
+        copy is still that row, is about what it would say without having seen it.
+        """
+        rng, ensemble = generator(self.seed_), self.ensembles_[-1]
+        places = _evenly(lesson.n, _MOST_COPIED)
+        view, seen = (View(whole.Z[places], whole.T[places]) for whole in (lesson.as_came, lesson.view))
+        optimism = ensemble.predict(seen, self.posterior_, self.n_jobs) - values[places]
+        views, errors = [], []
+        for _ in range(int(np.clip(_COPIES / len(places), 1, _MOST_TIMES))):
+            hidden = further_hidden(view.T, rng)
+            views.append(self.views_.with_hidden(view, hidden))
+            left = 1 - hidden.sum(axis=1) / np.maximum((~np.isnan(view.T)).sum(axis=1), 1)
+            predicted = ensemble.predict(self._with_always_seen(views[-1]), self.posterior_, self.n_jobs)
+            errors.append(lesson.Y[places] - predicted + left[:, None] * optimism)
+        every = View(np.vstack([one.Z for one in views]), np.vstack([one.T for one in views]))
+        copied, residuals = np.tile(places, len(views)), np.vstack(errors)
+        return self._lacking(every, lesson.Y[copied] - residuals, opened), copied, residuals
+
+    def _lacking(self, view: View, values: _Floats, opened: TargetCodes | None) -> list[Lacking]:
+        """Of every target what the rows lack as they came, and its predictions, (m, q) in `values`."""
+        missing = np.isnan(view.T)
+        always_seen = missing[:, self.always_seen_].sum(axis=1).astype(np.float64)
+        variances = self._variances(view, opened, values.shape[1])
+        return [
+            Lacking(missing, always_seen, variance, value)
+            for variance, value in zip(variances.T, values.T, strict=True)
+        ]
 
     def _variances(self, view: View, opened: TargetCodes | None, q: int) -> _Floats:
         if opened is None or self.posterior_ is None:
@@ -235,8 +287,7 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
         check_is_fitted(self)
         if not return_std:
             return self._shaped(self._in_batches(X, self._values))
-        made = self._in_batches(X, lambda view: np.hstack([self._values(view), self._widths(view, None)]))
-        values, std = np.hsplit(made, 2)
+        values, std = np.hsplit(self._in_batches(X, lambda view: self._values_and_widths(view, None)), 2)
         return self._shaped(values), self._shaped(std)
 
     def predict_interval(self, X: Any, level: float = 0.9) -> _Floats:
@@ -256,41 +307,46 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
         Notes
         -----
         Prediction plus and minus a quantile of |residual| / std out of fold times std, among training rows that lack about as many entries
-        (cross-conformal, Vovk 2015). For rows like those of training this is measured, not guaranteed;
-        `lacunar.uncertainty.MaskConformalRegressor(method="cv+")` has a guarantee, and `masks="any"` for rows unlike them.
+        (cross-conformal, Vovk 2015). Rows that lack more, or other columns, than nearly all training rows have wider ones, by the residuals of copies of
+        training rows with further entries hidden, at random and by their own values. All this is measured, not guaranteed;
+        `lacunar.uncertainty.MaskConformalRegressor(method="cv+")` has a guarantee for rows like those of training.
         """
         check_is_fitted(self)
         asked = check_level(level)
-        made = self._in_batches(X, lambda view: np.hstack([self._values(view), self._widths(view, asked)]))
-        values, width = np.hsplit(made, 2)
+        values, width = np.hsplit(self._in_batches(X, lambda view: self._values_and_widths(view, asked)), 2)
         intervals = np.stack([values - width, values + width], axis=2)
         return intervals[:, 0] if self.flat_ else intervals
 
-    def _widths(self, view: View, level: float | None) -> _Floats:
-        """Standard deviations (m, targets), or half lengths of the intervals of a level."""
-        missing, made = view.n_missing, np.empty((len(view.Z), len(self.target_mean_)))
-        for each, spreads, opened, targets in zip(
-            self.ensembles_, self.spreads_, self.opened_, self.targets_, strict=True
+    def _values_and_widths(self, view: View, level: float | None) -> _Floats:
+        """Predictions of rows as they came, then standard deviations or half lengths of the intervals of a level, (m, 2 targets)."""
+        if None in self.spreads_:
+            raise ValueError(
+                f"standard deviations and intervals need at least {_FEWEST_RESIDUALS} rows with a known target; fit had fewer. Give more."
+            )
+        values, widths = np.empty((2, len(view.Z), len(self.target_mean_)))
+        completed = self._with_always_seen(view)
+        for ensemble, spreads, widenings, opened, targets in zip(
+            self.ensembles_, self.spreads_, self.widenings_, self.opened_, self.targets_, strict=True
         ):
-            if spreads is None:
-                raise ValueError(
-                    f"standard deviations and intervals need at least {_FEWEST_RESIDUALS} rows with a known target; fit had fewer. Give more."
+            assert spreads is not None
+            assert widenings is not None
+            predicted = ensemble.predict(completed, self.posterior_, self.n_jobs)
+            values[:, targets] = predicted
+            rows = self._lacking(view, predicted, opened)
+            for row, spread, widening, target in zip(rows, spreads, widenings, targets, strict=True):
+                widths[:, target] = (
+                    widening.sigma(spread, row) if level is None else widening.widths(spread, row, level)
                 )
-            values = each.predict(view, self.posterior_, self.n_jobs)
-            variances = self._variances(view, opened, len(targets))
-            for j, (spread, target) in enumerate(zip(spreads, targets, strict=True)):
-                sigma = spread.sigma(values[:, j], variances[:, j], missing)
-                made[:, target] = sigma if level is None else spread.widths(sigma, missing, level, view.T.shape[1])
-        return np.asarray(made * self.target_scale_)
+        return np.hstack([values * self.target_scale_ + self.target_mean_, widths * self.target_scale_])
 
     def _shaped(self, made: _Floats) -> _Floats:
         return made[:, 0] if self.flat_ else made
 
     def _values(self, view: View) -> _Floats:
-        """Predictions (m, targets)."""
-        made = np.empty((len(view.Z), len(self.target_mean_)))
+        """Predictions (m, targets) of rows as they came."""
+        made, completed = np.empty((len(view.Z), len(self.target_mean_))), self._with_always_seen(view)
         for each, targets in zip(self.ensembles_, self.targets_, strict=True):
-            made[:, targets] = each.predict(view, self.posterior_, self.n_jobs)
+            made[:, targets] = each.predict(completed, self.posterior_, self.n_jobs)
         return made * self.target_scale_ + self.target_mean_
 
     def _loss(self, y: Any) -> Callable[[View], float]:
@@ -303,7 +359,7 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
             raise ValueError(f"groups of targets hold {targets}, not every one of {len(self.target_mean_)} once")
         self._values(view)
         if None not in self.spreads_:
-            self._widths(view, 0.5)
+            self._values_and_widths(view, 0.5)
 
     @property
     def members_(self) -> list[str]:
@@ -335,6 +391,11 @@ def _scales(Y: _Floats, weight: _Floats | None) -> tuple[_Floats, _Floats]:
     scale = np.ldexp(spread, exponent)
     varies = (spread > 1e-12 * np.maximum(np.abs(mean), 1e-280)) & (scale >= np.finfo(np.float64).tiny)
     return np.ldexp(mean, exponent), np.where(varies, scale, 1.0)
+
+
+def _evenly(n: int, most: int) -> _Ints:
+    """At most so many of n rows, evenly spaced."""
+    return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
 
 
 def _groups(known: NDArray[np.bool_]) -> list[tuple[_Ints, _Ints]]:

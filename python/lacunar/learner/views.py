@@ -124,6 +124,13 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
                 made[missing, block] = Z[missing, block]
         return View(made, T)
 
+    def with_hidden(self, view: View, hidden: NDArray[np.bool_]) -> View:
+        """The view with entries of T (n, d) missing, and with what Z says of them."""
+        Z = view.Z.copy()
+        # Where there is nothing to learn from, Z has a column of zeros, and no places.
+        Z[:, : len(self.places_)][hidden[:, self.places_]] = np.nan
+        return View(Z, np.where(hidden, np.nan, view.T))
+
     def _values_of(self, block: _Floats, j: int) -> _Floats:
         """Entries of T from columns of Z."""
         if not self.categorical_[j]:

@@ -1,0 +1,161 @@
+"""How much wider intervals have to be for rows that lack more than any row of training did."""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+from scipy.special import expit, logit
+from sklearn.base import BaseEstimator
+
+from lacunar.observed.rules import Number, Rule, floats
+from lacunar.uncertainty.spread import Spread, conformal, near_quantiles
+
+_Floats = NDArray[np.float64]
+_Bools = NDArray[np.bool_]
+
+_LARGEST_SHARE = 0.95  # of the entries that a copy hides
+_STEEP, _LOGIT = 4.0, 1.6  # of chances that rise with ranks, whose mean is about the share
+_TAIL = 0.05  # of the training rows: what so many leave open is no news
+_FEWEST_NEAR = 3.0
+_SOFT = 0.1  # of log variances, below which two rows leave open about as much
+_MOST_REFERENCES = 500  # training rows that others are compared with
+_MOST_COLUMNS = 60  # that have a coefficient each
+_LARGEST_SQUARE = 25.0  # of a standardised prediction
+_ROUNDS = 4  # of weighted least squares
+_RIDGE = 1e-3  # of its coefficients, in units of a copy
+
+
+class Lacking(NamedTuple):
+    """What rows lack as they came, and what is predicted of them."""
+
+    missing: _Bools  # (n, t)
+    always_seen: _Floats  # (n,): how many of the columns that training always saw are missing
+    variance: _Floats  # (n,): Var(y | row)
+    predicted: _Floats  # (n,), standardised
+
+    @property
+    def n_missing(self) -> _Floats:
+        return np.asarray(self.missing.sum(axis=1), dtype=np.float64)
+
+    def take(self, rows: NDArray[np.integer]) -> Lacking:
+        return Lacking(*(column[rows] for column in self))
+
+
+def further_hidden(T: _Floats, rng: np.random.Generator) -> _Bools:
+    """Which entries (n, t) a copy of rows hides: of each row a random share, at random or by their own values.
+
+    Two of five rows hide entries at random; of the others large values are hidden more often in all columns, or small ones, or some of both.
+    """
+    n, t = T.shape
+    share = rng.uniform(0, _LARGEST_SHARE, (n, 1))
+    rank = (np.argsort(np.argsort(T, axis=0), axis=0) + 0.5) / n
+    kind = rng.integers(5, size=(n, 1))
+    sign = np.select([kind == 2, kind == 3], [1.0, -1.0], rng.choice([-1.0, 1.0], size=(n, t)))
+    by_value = expit(_LOGIT * logit(share) + _STEEP * sign * (2 * rank - 1))
+    chance = np.where(kind < 2, share, by_value)
+    hidden: _Bools = (rng.random((n, t)) < chance) & ~np.isnan(T)
+    return hidden
+
+
+class Widening(BaseEstimator):  # type: ignore[misc]
+    """Variance beyond that of `Spread`, and quantiles, learned from copies of training rows with further entries hidden.
+
+    A row is news as far as few training rows lack as many entries and leave open as much; rows that are none have the intervals of `Spread`. The others add to its
+    variance a sum with coefficients >= 0 of what the row leaves open, the share that is missing, and which columns are.
+    """
+
+    _held: ClassVar[dict[str, Rule]] = {
+        "reference_": floats("references", 3),
+        "least_missing_": Number(low=0),
+        "most_missing_": Number(low=0),
+        "least_variance_": Number(low=0, above=True),
+        "most_variance_": Number(low=0, above=True),
+        "coef_": floats("features", low=0),
+        "scores_": floats("copies", low=0),
+        "score_missing_": floats("copies", low=0),
+    }
+
+    def fit(
+        self,
+        spread: Spread,
+        rows: Lacking,
+        residuals: _Floats,
+        copies: Lacking,
+        copied: NDArray[np.intp],
+        errors: _Floats,
+    ) -> Widening:
+        """From training rows and their residuals out of fold (n,), and copies of the rows numbered in `copied` with residuals `errors`."""
+        places = np.linspace(0, len(residuals) - 1, min(len(residuals), _MOST_REFERENCES)).astype(np.intp)
+        self.reference_ = _measures(rows.take(places))
+        counts = rows.n_missing
+        self.least_missing_, self.most_missing_ = float(counts.min()), float(counts.max())
+        self.least_variance_, self.most_variance_ = float(rows.variance.min()), float(rows.variance.max())
+        usual = self._usual(spread, copies) ** 2
+        # Squares of the rows' own residuals are replaced by their expectation, which leaves less noise.
+        excess = errors**2 - residuals[copied] ** 2 + self._usual(spread, rows)[copied] ** 2 - usual
+        news = self.news(copies)
+        self.coef_ = _excess(self._features(copies), excess, usual, news)
+        new = news > 0
+        self.scores_ = (np.abs(errors) / self.sigma(spread, copies))[new]
+        self.score_missing_ = copies.n_missing[new]
+        return self
+
+    def news(self, rows: Lacking) -> _Floats:
+        """How far rows are unlike those of training (m,): 0 where a twentieth of those lacks as much, 1 where none does."""
+        count, always_seen, log = (column[:, None] for column in _measures(rows).T)
+        more = (self.reference_[:, 0] >= count) & (self.reference_[:, 1] >= always_seen)
+        near = (more * np.clip(1 - (log - self.reference_[:, 2]) / _SOFT, 0, 1)).sum(axis=1)
+        return np.asarray(np.maximum(0.0, 1 - near / max(_TAIL * len(self.reference_), _FEWEST_NEAR)))
+
+    def sigma(self, spread: Spread, rows: Lacking) -> _Floats:
+        """Standard deviations (m,)."""
+        excess = (self._features(rows) * self.coef_).sum(axis=1)  # the same bits for any number of rows
+        return np.asarray(np.sqrt(self._usual(spread, rows) ** 2 + self.news(rows) * excess))
+
+    def widths(self, spread: Spread, rows: Lacking, level: float) -> _Floats:
+        """Half the length of intervals of a level (m,)."""
+        counts, t, news = rows.n_missing, rows.missing.shape[1], self.news(rows)
+        usual = conformal(spread.scores_, spread.score_missing_, counts, level, t)
+        none_copied = np.zeros(len(self.scores_), dtype=bool)
+        new = near_quantiles(self.scores_, self.score_missing_, none_copied, counts, max(t, 1), level, False)
+        known = np.isfinite(new) & np.isfinite(usual)
+        usual[known] += news[known] * (new[known] - usual[known])
+        return np.asarray(usual * self.sigma(spread, rows))
+
+    def _usual(self, spread: Spread, rows: Lacking) -> _Floats:
+        """What `spread` says of a row that lacks as much as training's rows at most."""
+        variance = np.clip(rows.variance, self.least_variance_, self.most_variance_)
+        return spread.sigma(rows.predicted, variance, np.clip(rows.n_missing, self.least_missing_, self.most_missing_))
+
+    def _features(self, rows: Lacking) -> _Floats:
+        """Numbers >= 0 (m, features) that add to the variance."""
+        share = rows.n_missing / max(rows.missing.shape[1], 1)
+        opened = np.maximum(rows.variance - self.least_variance_, 0.0)
+        square = np.minimum(rows.predicted**2, _LARGEST_SQUARE)
+        blocks = [opened[:, None], np.column_stack([share, share**2, share * square])]
+        if rows.missing.shape[1] <= _MOST_COLUMNS:
+            blocks += [rows.missing.astype(np.float64), rows.missing * share[:, None]]
+        return np.hstack(blocks)
+
+
+def _measures(rows: Lacking) -> _Floats:
+    """Of rows (n, 3) what is compared: how many entries are missing, how many of columns that training always saw, the log variance."""
+    return np.column_stack([rows.n_missing, rows.always_seen, np.log(rows.variance)])
+
+
+def _excess(features: _Floats, excess: _Floats, usual: _Floats, news: _Floats) -> _Floats:
+    """Coefficients >= 0 of the excess of variance, by least squares relative to the variance that they give."""
+    coef = np.zeros(features.shape[1])
+    if not news.sum():
+        return coef
+    fitted = np.full(len(excess), max(float(np.average(excess, weights=news)), 0.0))
+    design, unit = features * news[:, None], np.sqrt(_RIDGE * news.sum()) * np.eye(len(coef))
+    for _ in range(_ROUNDS):
+        root = np.sqrt(news) / (usual + news * fitted)
+        scale = float(np.sqrt(np.mean(root**2)))
+        coef = nnls(np.vstack([design * root[:, None], unit * scale]), np.r_[excess * root, np.zeros(len(coef))])[0]
+        fitted = features @ coef
+    return np.asarray(coef)
