@@ -330,7 +330,7 @@ def test_a_completion_of_a_rank_beyond_its_matrix_is_refused(tmp_path):
     from lacunar.baselines import MatrixCompletionRegressor
 
     X = np.random.default_rng(0).normal(size=(24, 4))
-    model = MatrixCompletionRegressor("bias", max_iter=5, random_state=0).fit(X, X[:, 0])
+    model = MatrixCompletionRegressor("bias", lam=1.0, mu=1e-2, random_state=0).fit(X, X[:, 0])
     model.components_, model.label_components_ = np.ones((4097, 4)), np.ones((4097, 1))
     model.rank_ = 4097  # whose products would take half a gigabyte
     save_model(model, tmp_path / "m")

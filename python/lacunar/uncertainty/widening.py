@@ -25,6 +25,7 @@ _MOST_REFERENCES = 500  # training rows that others are compared with
 _MOST_COLUMNS = 60  # that have a coefficient each
 _LARGEST_SQUARE = 25.0  # of a standardised prediction
 _ROUNDS = 4  # of weighted least squares
+_TINY = float(np.finfo(np.float64).tiny)
 _RIDGE = 1e-3  # of its coefficients, in units of a copy
 
 
@@ -154,7 +155,8 @@ def _excess(features: _Floats, excess: _Floats, usual: _Floats, news: _Floats) -
     fitted = np.full(len(excess), max(float(np.average(excess, weights=news)), 0.0))
     design, unit = features * news[:, None], np.sqrt(_RIDGE * news.sum()) * np.eye(len(coef))
     for _ in range(_ROUNDS):
-        root = np.sqrt(news) / (usual + news * fitted)
+        variance = np.maximum(usual + news * fitted, _TINY)
+        root = np.sqrt(news) * (variance.min() / variance)  # in units of the largest: targets may be exact
         scale = float(np.sqrt(np.mean(root**2)))
         coef = nnls(np.vstack([design * root[:, None], unit * scale]), np.r_[excess * root, np.zeros(len(coef))])[0]
         fitted = features @ coef
