@@ -4,7 +4,7 @@
 
 The same folds for all. "*": more than one standard error behind the best, where the error is of the mean over folds with Nadeau and Bengio's
 correction, or over the rows of a single test set. Finished fits are kept in FILE (JSON lines). Peers are what a careful user would write: their
-own handling of missing values and of text where they have it; LightGBM and CatBoost where they are installed. A run of all takes hours of one core.
+own handling of missing values and of text where they have it; LightGBM, CatBoost and XGBoost, as their authors ship them, where they are installed. A run of all takes hours of one core.
 """
 
 from __future__ import annotations
@@ -156,14 +156,18 @@ def drawn(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def catboost(X: Any, y: Any, classes: bool) -> Any:
+    """As its authors ship it: 1,000 iterations, and their own choice of the rest."""
     from catboost import CatBoostClassifier, CatBoostRegressor
 
-    many, wide = classes and len(np.unique(y)) > 3, X.shape[1] > 150
-    settings: dict[str, Any] = {"iterations": 100 if many or wide else 300, "random_seed": 0, "max_ctr_complexity": 1}
-    if many or wide:
-        settings |= {"learning_rate": 0.12, "depth": 4 if wide else 6, "border_count": 64}
-    made = CatBoostClassifier if classes else CatBoostRegressor
-    return made(thread_count=1, verbose=False, allow_writing_files=False, **settings)
+    return (CatBoostClassifier if classes else CatBoostRegressor)(
+        random_seed=0, thread_count=1, verbose=False, allow_writing_files=False
+    )
+
+
+def xgboost(X: Any, y: Any, classes: bool) -> Any:
+    from xgboost import XGBClassifier, XGBRegressor
+
+    return (XGBClassifier if classes else XGBRegressor)(n_jobs=1, random_state=0, enable_categorical=True)
 
 
 def filled(flags: bool = False) -> SimpleImputer:
@@ -204,6 +208,7 @@ LEARNERS = {
     "lightgbm": Peer(lightgbm, "categories"),
     "lightgbm_tuned": Peer(lightgbm_tuned, "categories"),
     "catboost": Peer(catboost, "words"),
+    "xgboost": Peer(xgboost, "categories"),
     "forest": Peer(forest, "numbers"),
     "mean_flags": Peer(mean_flags, "numbers"),
     "iterative": Peer(iterative, "numbers"),
@@ -214,7 +219,7 @@ LEARNERS = {
 
 def installed() -> list[str]:
     """Learners whose packages are there."""
-    absent = [name for name in ("lightgbm", "catboost") if importlib.util.find_spec(name) is None]
+    absent = [name for name in ("lightgbm", "catboost", "xgboost") if importlib.util.find_spec(name) is None]
     return [name for name in LEARNERS if not name.startswith(tuple(absent))] if absent else list(LEARNERS)
 
 

@@ -3,6 +3,7 @@
 import builtins
 import csv
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -299,3 +300,27 @@ def test_verbose_names_every_learner(n_jobs, monkeypatch, capsys):
     assert {f"{name} done, fold {s} of 2" for name in names for s in (1, 2)} <= told
     assert max(fields.get("completed", 0) for fields in said) == 4
     assert "rows" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_a_support_vector_machine_and_a_forest_compete(task):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    y = np.where(X[:, 0] > 0, "yes", "no") if task == "classification" else 1e6 + 1e4 * X[:, 0]
+    X[rng.random(X.shape) < 0.2] = np.nan
+    for rival in (x for x in learners(task) if x.name in ("mean + SVM", "random forest")):
+        model = rival.make(0).fit(X, y)
+        assert model.score(X, y) > 0.6  # of the rows right, or R2: an SVM on a target in units of 1e6 has none
+
+
+def test_a_learner_is_left_out_above_its_most_rows(problem):
+    n = len(problem.y)
+    few = replace(learner("few rows", DummyClassifier), most_rows=n - 1)
+    enough = replace(learner("rows enough", DummyClassifier), most_rows=n)
+    comparison = evaluate(problem, [few, enough, COMMON], folds=2, repeats=1)
+    assert {run.learner for run in comparison.runs} == {1, 2}
+    last = comparison.scores()[-1]
+    assert last.learner.name == "few rows"
+    assert f"left out above {n - 1} rows" in last.cut
+    assert f"there are {n}" in last.cut
+    assert any("few rows" in line for line in comparison.caveats)

@@ -531,6 +531,7 @@ def evaluate(
     schedule = Schedule(
         _cheap_first(competitors), folds, len(splits), limit=time_limit, fit_limit=fit_limit, started=clock, processes=thread_count(n_jobs),
         own={k: learner.seconds for k, learner in enumerate(competitors) if learner.seconds is not None},
+        cuts=_too_many_rows(problem, competitors),
     )  # fmt: skip
     comparison = Comparison(
         problem, competitors, splits, folds, repeats, stratified, seed, first, second, time_limit=time_limit,
@@ -549,6 +550,16 @@ def evaluate(
         comparison.interrupted = True
     comparison.stopped = schedule.stopped
     return comparison
+
+
+def _too_many_rows(problem: Problem, competitors: list[Learner]) -> dict[int, str]:
+    """Learners that are not begun on so many rows, and why."""
+    n = len(problem.y)
+    return {
+        k: f"left out above {learner.most_rows} rows, for it costs time by their square; there are {n}"
+        for k, learner in enumerate(competitors)
+        if learner.most_rows is not None and n > learner.most_rows
+    }
 
 
 def _cheap_first(competitors: list[Learner]) -> list[int]:

@@ -10,18 +10,26 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from sklearn.compose import TransformedTargetRegressor
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, SimpleImputer
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import LabelEncoder, StandardScaler
+from sklearn.svm import SVC, SVR
 
 from lacunar.comparison.cells import UserError
 
 _NEAREST = 10  # columns that predict a missing entry in iterative imputation: keeps wide tables affordable
+_SVM_ROWS = 10_000  # beyond which an SVM takes minutes, in one call that no time limit can end
 SHORT = {"karma-2": "KARMA gamma=2", "boosting": "gradient boosting"}  # more names at the shell
 
 
@@ -30,7 +38,7 @@ class Learner:
     """A competitor: its name, whether it is of this package, one line on what it does, and a function that makes one from a seed.
 
     `frames` says that it takes the columns of the file as they are, text and dates included; `seconds`, of an estimator with a parameter
-    `time_limit`, the most that a fit may take.
+    `time_limit`, the most that a fit may take; `most_rows`, the rows above which it is left out, because its cost grows with their square.
     """
 
     name: str
@@ -40,6 +48,7 @@ class Learner:
     baseline: bool = False
     frames: bool = False
     seconds: float | None = None
+    most_rows: int | None = None
 
 
 def _ours(module: str, name: str, **options: Any) -> Callable[[int], Any]:
@@ -70,6 +79,16 @@ def _iterative(task: str) -> Callable[[int], Any]:
     def make(seed: int) -> Any:
         fill = IterativeImputer(random_state=seed, n_nearest_features=_NEAREST, keep_empty_features=True)
         return make_pipeline(StandardScaler(), fill, _linear(task))
+
+    return make
+
+
+def _svm(task: str) -> Callable[[int], Any]:
+    """C = 1 and scikit-learn's width of the kernel: on standardised columns, and a standardised target, a fair guess."""
+
+    def make(seed: int) -> Any:
+        head = SVC() if task == "classification" else TransformedTargetRegressor(SVR(), transformer=StandardScaler())
+        return make_pipeline(SimpleImputer(keep_empty_features=True), StandardScaler(), head)
 
     return make
 
@@ -141,6 +160,7 @@ def learners(task: str, also: Sequence[str] = (), *, seconds: float | None = Non
     classes, ending = task == "classification", _ending(task)
     model = "logistic regression" if classes else "ridge regression"
     boosting = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
+    forest = RandomForestClassifier if classes else RandomForestRegressor
     dummy = DummyClassifier if classes else DummyRegressor
     return [
         Learner(
@@ -152,6 +172,10 @@ def learners(task: str, also: Sequence[str] = (), *, seconds: float | None = Non
         Learner("mean + linear", False, f"column means for what is missing, {model}", _imputed(task)),
         Learner("mean + flags + linear", False, f"the same with a flag for each missing entry, {model}", _imputed(task, True)),
         Learner("iterative + linear", False, f"missing entries predicted from other columns in turn, {model}", _iterative(task)),
+        Learner("mean + SVM", False, "column means for what is missing, a support vector machine, C = 1", _svm(task), most_rows=_SVM_ROWS),
+        Learner(
+            "random forest", False, "scikit-learn's, 100 trees, missing entries sent down a branch", lambda seed: forest(random_state=seed),
+        ),
         Learner(
             "gradient boosting", False, "scikit-learn's HistGradientBoosting, missing entries sent down a branch",
             lambda seed: boosting(random_state=seed),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from time import perf_counter
+from types import MappingProxyType
 from typing import NamedTuple
 
 _GROWTH = 2.0  # of the slice of the first fold, so that costs are told apart up to this factor
@@ -53,11 +54,13 @@ class Schedule:
         Fits side by side.
     started : float
         When the clock began, by `perf_counter`.
+    cuts : mapping of int to str, default={}
+        Learners that are left out from the beginning, and why.
 
     Attributes
     ----------
     cuts : dict of int to str
-        Learners left out, and why.
+        All learners left out, and why.
     own_limits : dict of int to float
         What learners with a time limit of their own were told, at least.
     stopped : bool
@@ -75,15 +78,16 @@ class Schedule:
         own: Mapping[int, float],
         processes: int,
         started: float,
+        cuts: Mapping[int, str] = MappingProxyType({}),
     ) -> None:
         self.folds, self.n_splits = min(folds, n_splits), n_splits
         self.limit, self.fit_limit = limit, fit_limit
         self.own = own if limit is not None else {}
         self.processes, self.started = processes, started
-        self.cuts: dict[int, str] = {}
+        self.cuts = dict(cuts)
         self.own_limits: dict[int, float] = {}
         self.stopped = False
-        self._order = sorted(order, key=lambda k: k in self.own)
+        self._order = sorted((k for k in order if k not in self.cuts), key=lambda k: k in self.own)
         self._failed: set[int] = set()
         self._seconds: dict[int, list[float]] = {}  # of the fits that were finished, by learner
         self._tried: dict[int, float] = {}  # the longest time after which a first fit was ended, by learner
