@@ -216,6 +216,21 @@ LEARNERS = {
     "karma": Peer(karma, "numbers"),
 }
 
+OURS = "lacunar"
+TITLES = {  # of the columns of the page
+    OURS: "`Lacunar`",
+    "boosting": "HistGB",
+    "lightgbm": "LightGBM",
+    "lightgbm_tuned": "LightGBM tuned",
+    "catboost": "CatBoost",
+    "xgboost": "XGBoost",
+    "forest": "forest",
+    "mean_flags": "mean + flags + linear",
+    "iterative": "iterative + linear",
+    "svm": "SVM",
+    "karma": "`KarmaCV`",
+}
+
 
 def installed() -> list[str]:
     """Learners whose packages are there."""
@@ -260,12 +275,15 @@ def spread(problem: Problem, ours: list[dict[str, Any]], other: list[dict[str, A
 
 
 def show(found: dict[str, dict[str, list[dict[str, Any]]]], problems: dict[str, Problem], key: str) -> None:
-    """A Markdown table of means over folds, the learners' mean ranks, and on how many tables each is level with the best."""
+    """A Markdown table of means over folds, the learners' mean ranks, and on how many tables each is level with the best.
+
+    Ours has a star where it is not level: more than one standard error, or .01 of the log loss, behind the best.
+    """
     names = [n for n in found if any(key in fold for folds in found[n].values() for fold in folds)]
     if not names:
         return
     learners = [m for m in found[names[0]] if key in found[names[0]][m][0]]
-    print(f"\n| {key} | " + " | ".join(learners) + " |\n" + "|---" * (len(learners) + 1) + "|")
+    head(key, learners)
     ranks, level = [], dict.fromkeys(learners, 0)
     for name in names:
         means = {m: float(np.mean([fold[key] for fold in found[name][m]])) for m in learners}
@@ -276,11 +294,33 @@ def show(found: dict[str, dict[str, list[dict[str, Any]]]], problems: dict[str, 
             allowed = 0.01 if key != "error" or m == best else spread(problems[name], found[name][m], found[name][best])
             behind = means[m] - means[best] > allowed
             level[m] += not behind
-            text = f"{means[m]:.4g}" + "*" * behind
+            text = figure(means[m]) + "*" * (behind and m == OURS)
             cells.append(f"**{text}**" if m == best else text)
         print(f"| {name} | " + " | ".join(cells) + " |")
     print("| mean rank | " + " | ".join(f"{v:.2f}" for v in np.mean(ranks, axis=0)) + " |")
     print(f"| level with the best, of {len(names)} | " + " | ".join(str(level[m]) for m in learners) + " |")
+
+
+def head(key: str, learners: list[str]) -> None:
+    """The first two lines of a table, with the names that the page has."""
+    print(f"\n| {key} | " + " | ".join(TITLES[m] for m in learners) + " |\n" + "|---" * (len(learners) + 1) + "|")
+
+
+def figure(value: float) -> str:
+    """Four digits, without the zero before the point."""
+    return f"{value:.4f}".lstrip("0") if 0.001 <= value < 1 or value == 0 else f"{value:.4g}"
+
+
+def show_seconds(found: dict[str, dict[str, list[dict[str, Any]]]]) -> None:
+    """CPU seconds of one fit, the mean of the folds of a table: median and largest of the tables, and how many times as long ours takes."""
+    learners = list(found[next(iter(found))])
+    seconds = np.array([[np.mean([fold["fit"] for fold in found[name][m]]) for m in learners] for name in found])
+    head("CPU seconds of one fit", learners)
+    print("| median of tables | " + " | ".join(f"{v:.2g}" for v in np.median(seconds, axis=0)) + " |")
+    print("| largest | " + " | ".join(f"{v:.2g}" for v in seconds.max(axis=0)) + " |")
+    if OURS in learners:
+        times = np.median(seconds[:, [learners.index(OURS)]] / seconds, axis=0)
+        print("| ours takes so many times as long, median | " + " | ".join(f"{v:.2g}" for v in times) + " |")
 
 
 def main() -> None:
@@ -323,7 +363,7 @@ def main() -> None:
             print("\nError of classes" if classes else "\nRoot mean squared error")
             show(part, problems, "error")
             show(part, problems, "log loss")
-        show(found, problems, "fit")
+        show_seconds(found)
 
 
 if __name__ == "__main__":
