@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -288,6 +289,18 @@ def block(classes: bool) -> Problem:
     return Problem(X, (y > 0).astype(np.int64) if classes else y, classes, [(np.arange(n), n + np.arange(m))])
 
 
+def weak(signal: str, r2: float, hide: Callable[..., Any] | None, share: float, seed: int) -> Problem:
+    """59 columns of Gaussian factors and noise that, complete, tell a share `r2` of the target; 400 rows to learn from, 4,000 to test."""
+    rng, n, m, d = np.random.default_rng(seed), 400, 4000, 59
+    factors = rng.standard_normal((n + m, int(rng.integers(3, 20))))
+    X = factors @ rng.standard_normal((factors.shape[1], d)) / np.sqrt(factors.shape[1])
+    X += rng.uniform(0.2, 1.0) * rng.standard_normal((n + m, d))
+    causes = {"columns": X, "few": X[:, :5], "factors": factors}[signal]
+    effect = causes @ rng.standard_normal(causes.shape[1])
+    y = np.sqrt(r2) * effect / effect.std() + np.sqrt(1 - r2) * rng.standard_normal(n + m)
+    return Problem(X if hide is None else hide(X, share, seed + 1), y, False, [(np.arange(n), n + np.arange(m))])
+
+
 digits, cancer, wine, diabetes = (
     datasets.load_digits,
     datasets.load_breast_cancer,
@@ -333,5 +346,21 @@ TABLES: dict[str, Callable[[], Problem]] = {
 }
 
 
+# Twelve weak linear signals: how much the complete columns tell, how entries are hidden, and in turn what the target is a function of.
+HIDDEN: dict[str, tuple[Callable[..., Any] | None, float]] = {
+    "complete": (None, 0.0),
+    "mcar25": (at_random, 0.25),
+    "mcar50": (at_random, 0.5),
+    "self40": (large_hidden, 0.4),
+}
+SIGNALS = ("factors", "columns", "few")
+WEAK: dict[str, Callable[[], Problem]] = {
+    f"weak{100 * r2:02.0f}_{hiding}_{SIGNALS[k % 3]}": lambda k=k, r2=r2, hiding=hiding: weak(
+        SIGNALS[k % 3], r2, *HIDDEN[hiding], seed=301 + 10 * k
+    )
+    for k, (r2, hiding) in enumerate(itertools.product((0.02, 0.05, 0.1), HIDDEN))
+}
+
+
 def table(name: str) -> Problem:
-    return TABLES[name]()
+    return (TABLES | WEAK)[name]()

@@ -74,8 +74,8 @@ def test_answers(classifier, regressor):
     assert (
         classifier.report_["member"] == classifier.members_ == ["logistic", "gaussian", "kernels", "boosting", "forest"]
     )
-    assert regressor.members_ == ["gaussian", "kernels", "boosting", "forest"]
-    assert regressor.weights_.shape == (4,)
+    assert regressor.members_ == ["linear", "gaussian", "kernels", "boosting", "forest"]
+    assert regressor.weights_.shape == (5,)
     held_out = 1 - np.mean((regressor.out_of_fold_ - y) ** 2) / y.var()
     assert held_out > max(regressor.report_["score"]) - 0.02
 
@@ -248,7 +248,7 @@ def test_a_member_that_fails_is_left_out(monkeypatch):
     monkeypatch.setattr(members.ForestMember, "fit", broken)
     with pytest.warns(UserWarning, match=r"member 'forest' could not be fitted.*on purpose"):
         model = LacunarRegressor().fit(X, Y)
-    assert model.members_ == ["gaussian", "kernels", "boosting"]
+    assert model.members_ == ["linear", "gaussian", "kernels", "boosting"]
     assert np.isfinite(model.predict(X)).all()
 
 
@@ -290,9 +290,9 @@ def test_time_limit_trains_fewer_members():
 @pytest.mark.parametrize(
     ("kind", "wrong", "allowed"),
     [
-        (LacunarRegressor, ["logistic"], "gaussian, kernels, boosting, forest; got"),
-        (LacunarRegressor, ["gaussian", "logistic"], "gaussian, kernels, boosting, forest; got"),
-        (LacunarRegressor, ["table"], "gaussian, kernels, boosting, forest; got"),
+        (LacunarRegressor, ["logistic"], "linear, gaussian, kernels, boosting, forest; got"),
+        (LacunarRegressor, ["gaussian", "logistic"], "linear, gaussian, kernels, boosting, forest; got"),
+        (LacunarRegressor, ["table"], "linear, gaussian, kernels, boosting, forest; got"),
         (LacunarClassifier, ["table"], "logistic, gaussian, kernels, boosting, forest; got"),
         (LacunarClassifier, [["logistic"]], "logistic, gaussian, kernels, boosting, forest; got"),
     ],

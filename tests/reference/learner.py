@@ -24,6 +24,43 @@ def summed_trees(trees, rows):
     return out
 
 
+def ridge_out_of_fold(inputs, y, folds, penalty):
+    """Every row predicted by ridge regression on the other folds; columns standardised by all rows, the intercept free."""
+    columns = (inputs - inputs.mean(axis=0)) / inputs.std(axis=0)
+    out = np.empty(len(y))
+    for fold in folds:
+        others = np.setdiff1d(np.arange(len(y)), fold)
+        center, mean = columns[others].mean(axis=0), y[others].mean()
+        rows = columns[others] - center
+        coef = np.linalg.solve(rows.T @ rows + penalty * np.eye(rows.shape[1]), rows.T @ (y[others] - mean))
+        out[fold] = mean + (columns[fold] - center) @ coef
+    return out
+
+
+def linear_pool(members, y):
+    """argmin over w >= 0 of n MSE(w) / s + (1 + 1600/n) M |w - w0|^2 + 50 (sum w - 1)^2, s the least MSE of a member.
+
+    w0 is proportional to exp(-z^2 / 8) of members that are z standard errors behind.
+    """
+    n, m = members.shape
+    losses = (members - y[:, None]) ** 2
+    best = losses.mean(axis=0).argmin()
+    counts = np.ones(m)
+    for k in range(m):
+        behind = losses[:, k] - losses[:, best]
+        if k != best:
+            counts[k] = np.exp(-((behind.mean() / (behind.std() / np.sqrt(n))) ** 2) / 8)
+    prior, scale = counts / counts.sum(), losses[:, best].mean()
+
+    def loss(w):
+        misfit = ((members @ w - y) ** 2).sum() / scale
+        return misfit + (1 + 1600 / n) * m * ((w - prior) ** 2).sum() + 50 * (w.sum() - 1) ** 2
+
+    return minimize(
+        loss, prior, bounds=[(0, None)] * m, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-9, "maxiter": 10**4}
+    ).x
+
+
 def log_pool(logs, codes):
     """argmin over w >= 0 of n log loss + (1 + 400/n) M |w - 1/M|^2, and the log probabilities of the pool."""
     members, n, _ = logs.shape

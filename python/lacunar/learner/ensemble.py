@@ -133,7 +133,7 @@ def _expected_seconds(name: str, lesson: Lesson) -> float:
         return 0.2 + 1e-3 * min(n, 3000) + 3e-4 * n
     if name == "gaussian":
         return 0.05 + 2e-6 * n * min(p, 200)
-    if name == "logistic":
+    if name in ("logistic", "linear"):
         return 0.05 + 1e-6 * n * p
     if name == "table":
         return 1.0

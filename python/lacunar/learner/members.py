@@ -1,4 +1,4 @@
-"""The members of the learner: five ways to predict from what was observed, each with out-of-fold values for the pool.
+"""The members of the learner: ways to predict from what was observed, each with out-of-fold values for the pool.
 
 A member's `fit(lesson)` returns values (n, k) of every row by what was learned without its fold, and `predict(view, posterior)` those of other
 rows: one column a class in units of log probabilities up to `Calibration`, or one a target.
@@ -34,7 +34,7 @@ from lacunar.karma.race import KernelRace
 from lacunar.learner.pool import log_softmax
 from lacunar.learner.trees import Trees
 from lacunar.learner.views import View
-from lacunar.lowrank.posterior import LowRankPosterior, PosteriorRidge
+from lacunar.lowrank.posterior import LowRankPosterior, PosteriorRidge, fold_ridge
 from lacunar.observed import Observed
 from lacunar.observed.rules import COUNT, Array, Instance, Items, Number, Rule, floats
 
@@ -414,9 +414,8 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
     def fit(self, lesson: Lesson) -> _Floats:
         assert lesson.codes is not None
         self.n_classes_ = lesson.n_classes
-        missing = np.isnan(lesson.view.Z).mean(axis=0)
-        self.flagged_ = (missing > 0.01) & (missing < 0.99)
-        rows = self._rows(lesson.view)
+        self.flagged_ = _flagged(lesson.view)
+        rows = _values_and_flags(lesson.view, self.flagged_)
         best, out = self._best(rows, lesson)
         model = _logistic(best, rows, lesson.codes, lesson.weight)
         self.coef_, self.intercept_ = model.coef_, model.intercept_
@@ -444,13 +443,32 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
             out[test] = log_chances(_all_chances(model.predict_proba(rows[test]), model.classes_, lesson))
         return out
 
-    def _rows(self, view: View) -> _Floats:
-        missing = np.isnan(view.Z)
-        return np.hstack([np.where(missing, 0.0, view.Z), missing[:, self.flagged_]])
+    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
+        raw = row_product(_values_and_flags(view, self.flagged_), self.coef_.T, n_jobs) + self.intercept_
+        return log_chances(np.exp(log_softmax(all_classes(raw))))
+
+
+class LinearMember(BaseEstimator):  # type: ignore[misc]
+    """Ridge regression on numbers with 0 for the mean where missing, and on which entries are missing."""
+
+    name = "linear"
+    _held: ClassVar[dict[str, Rule]] = {
+        "n_classes_": COUNT,
+        "flagged_": Array("b", ("p",)),
+        "coef_": floats("inputs", "q"),
+        "intercept_": floats("q"),
+    }
+    _PENALTIES = tuple(np.logspace(-4, 5, 19))  # a weak signal in few rows asks for thousands
+
+    def fit(self, lesson: Lesson) -> _Floats:
+        self.n_classes_, self.flagged_ = lesson.n_classes, _flagged(lesson.view)
+        rows = _values_and_flags(lesson.view, self.flagged_)
+        ridge = fold_ridge(rows, lesson.Y, lesson.folds, lesson.weight, self._PENALTIES)
+        self.coef_, self.intercept_ = ridge.coef, ridge.intercept
+        return ridge.oof
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
-        raw = row_product(self._rows(view), self.coef_.T, n_jobs) + self.intercept_
-        return log_chances(np.exp(log_softmax(all_classes(raw))))
+        return row_product(_values_and_flags(view, self.flagged_), self.coef_, n_jobs) + self.intercept_
 
 
 class TableMember(BaseEstimator):  # type: ignore[misc]
@@ -477,6 +495,18 @@ class TableMember(BaseEstimator):  # type: ignore[misc]
         return _scores(values.reshape(len(view.Z), -1), self.n_classes_)
 
 
+def _flagged(view: View) -> NDArray[np.bool_]:
+    """Columns of Z whose missing entries are an input of their own: those that are sometimes missing, and not nearly always."""
+    share = np.isnan(view.Z).mean(axis=0)
+    return np.asarray((share > 0.01) & (share < 0.99))
+
+
+def _values_and_flags(view: View, flagged: NDArray[np.bool_]) -> _Floats:
+    """Inputs (n, p + flagged) of the linear members: Z with 0, the mean, where missing, and which entries of some columns are missing."""
+    missing = np.isnan(view.Z)
+    return np.hstack([np.where(missing, 0.0, view.Z), missing[:, flagged]])
+
+
 def _logistic(C: float, rows: _Floats, codes: _Ints, weight: _Floats | None) -> Any:
     small = rows.shape[1] * len(np.unique(codes)) <= _MOST_FOR_NEWTON
     with warnings.catch_warnings():
@@ -492,14 +522,15 @@ def _log_loss(logs: _Floats, lesson: Lesson) -> float:
 
 
 Members = dict[str, Callable[[], Any]]
-REGRESSION: Members = {
+_OF_BOTH: Members = {
     "gaussian": GaussianMember,
     "kernels": KernelMember,
     "boosting": BoostingMember,
     "forest": ForestMember,
 }
+REGRESSION: Members = {"linear": LinearMember, **_OF_BOTH}
 """What `members` of the regressor may name, in the order in which they are worth their time."""
-CLASSIFICATION: Members = {"logistic": LogisticMember, **REGRESSION}
+CLASSIFICATION: Members = {"logistic": LogisticMember, **_OF_BOTH}
 """The same of the classifier."""
-EVERY_MEMBER: Members = {**CLASSIFICATION, TableMember.name: TableMember}
+EVERY_MEMBER: Members = {**REGRESSION, **CLASSIFICATION, TableMember.name: TableMember}
 """With the member that `members="auto"` trains on the rows beyond the sample of a large table; nobody names it."""

@@ -15,6 +15,9 @@ _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intp]
 
 _FEW_ROWS = 400.0  # below which weights stay near one another: ridge values break log loss at 60 rows
+_FEW_ROWS_OF_NUMBERS = 1600.0  # the same of squared errors, where the weights' prior lets go of what is behind
+_DOUBT = 2.0  # standard errors of the difference of two losses, behind by which a member still counts exp(-1/2)
+_SUM_PRECISION = 50.0  # of the sum of the weights about 1: few rows of a weak signal may ask for far more
 _INTERCEPT_PRECISION = 1.0  # as if a row spoke against an intercept
 _LARGEST_SLOPE, _SMALLEST_SLOPE = 50.0, 0.02
 
@@ -25,9 +28,9 @@ def log_softmax(values: _Floats) -> _Floats:
     return made
 
 
-def shrinkage(n: int) -> float:
-    """How strongly weights are drawn to equal ones."""
-    return 1.0 + _FEW_ROWS / max(n, 1)
+def shrinkage(n: int, few: float = _FEW_ROWS) -> float:
+    """How strongly weights are drawn to those of the prior."""
+    return 1.0 + few / max(n, 1)
 
 
 class LogPool(BaseEstimator):  # type: ignore[misc]
@@ -106,7 +109,7 @@ def _log_weights(logs: _Floats, codes: _Ints, weight: _Floats) -> _Floats:
 
 
 class LinearPool(BaseEstimator):  # type: ignore[misc]
-    """Sums of the members' values, one row of weights >= 0 a target: least squares, shrunk to equal weights.
+    """Sums of the members' values, one row of weights >= 0 a target: least squares, shrunk to equal weights of the members that may be the best.
 
     Shrinkage is in units of the best member's squared error: the average's would spoil members that are exact.
     """
@@ -129,10 +132,31 @@ class LinearPool(BaseEstimator):  # type: ignore[misc]
 
 
 def _least_squares(members: _Floats, y: _Floats, weight: _Floats) -> _Floats:
+    """Weights (m,) >= 0 of the members' values (n, m) that minimise sum of squares / the best member's + the prior's two terms.
+
+    The terms are s m |w - prior|^2 with s = 1 + 1600/n, and 50 (sum of w - 1)^2.
+    """
     n, m = members.shape
-    errors = np.average((members - y[:, None]) ** 2, axis=0, weights=weight)
-    unit = np.sqrt(max(float(errors.min()), 1e-14 * max(float(np.average(y**2, weights=weight)), 1e-300)))
-    roots, pull = np.sqrt(weight)[:, None] / unit, np.sqrt(shrinkage(n) * m)
-    left = np.vstack([members * roots, pull * np.eye(m)])
-    found: _Floats = nnls(left, np.r_[y * roots[:, 0], np.full(m, pull / m)])[0]
-    return found
+    losses = (members - y[:, None]) ** 2
+    least = float(np.average(losses, axis=0, weights=weight).min())
+    unit = np.sqrt(max(least, 1e-14 * max(float(np.average(y**2, weights=weight)), 1e-300)))
+    roots, pull = np.sqrt(weight)[:, None] / unit, np.sqrt(shrinkage(n, _FEW_ROWS_OF_NUMBERS) * m)
+    sum_pull = np.sqrt(_SUM_PRECISION)
+    left = np.vstack([members * roots, pull * np.eye(m), np.full((1, m), sum_pull)])
+    weights: _Floats = nnls(left, np.r_[y * roots[:, 0], pull * prior_weights(losses, weight), sum_pull])[0]
+    return weights
+
+
+def prior_weights(losses: _Floats, weight: _Floats) -> _Floats:
+    """Weights (m,) that least squares are shrunk to, from the members' losses (n, m): alike where the losses do not tell members apart.
+
+    A member whose mean loss is z standard errors behind the least one counts exp(-(z / 2)^2 / 2).
+    """
+    means = np.average(losses, axis=0, weights=weight)
+    behind = losses - losses[:, [int(means.argmin())]]
+    gaps = means - means.min()
+    errors = np.sqrt((weight[:, None] ** 2 * (behind - gaps) ** 2).sum(axis=0)) / weight.sum()
+    z = np.divide(gaps, errors, out=np.where(gaps > 0, np.inf, 0.0), where=errors > 0)
+    counts = np.exp(-0.5 * (z / _DOUBT) ** 2)
+    shares: _Floats = counts / counts.sum()
+    return shares

@@ -43,15 +43,16 @@ _MOST_COPIED, _COPIES, _MOST_TIMES = (
 
 
 class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  # type: ignore[misc]
-    """Regression on a table with missing values, with nothing to choose: four kinds of learners, pooled on out-of-fold values.
+    """Regression on a table with missing values, with nothing to choose: five kinds of learners, pooled on out-of-fold values.
 
-    Kernel machines over observed entries, a low-rank Gaussian with ridge regression, gradient boosting and extremely randomised trees are trained on
-    the table as it is; their predictions are summed with weights that least squares on out-of-fold values gives them. No member imputes before it
-    learns, except that columns which training always saw are completed where they are missing at prediction.
+    Kernel machines over observed entries, a low-rank Gaussian with ridge regression, gradient boosting, extremely randomised trees and ridge
+    regression on values and missing flags are trained on the table as it is; their predictions are summed with weights that least squares on
+    out-of-fold values gives them. No member imputes before it learns, except that columns which training always saw are completed where they are
+    missing at prediction, and that the ridge regression reads a missing entry as the mean.
 
     Parameters
     ----------
-    members : "auto" or list of {"gaussian", "kernels", "boosting", "forest"}, default="auto"
+    members : "auto" or list of {"linear", "gaussian", "kernels", "boosting", "forest"}, default="auto"
         What is trained; "auto" is all of them that the table allows, and of more rows than are folded a weight table of KARMA ("table" in
         `members_`) beside them.
     cv : int or splitter, default=5
@@ -104,8 +105,9 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
 
     Notes
     -----
-    Weights w >= 0 minimise the out-of-fold squared error, shrunk to equal weights by 1 + 400/n in units of the best member's error. Kernels: Hazan,
-    Livni and Mansour, ICML 2015; Gaussian: the latent model of Ganti and Willett, 2015, by EM. Rows whose target is missing (NaN) teach the low-rank
+    Weights w >= 0 of M members minimise, in units of the best member's, the sum of squared errors out of fold + (1 + 1600/n) M |w - w0|^2 + 50 (sum of
+    w - 1)^2. A member whose mean error is z standard errors above the least one has w0 proportional to exp(-z^2 / 8): equal weights where the rows do
+    not tell members apart, and next to none where they speak against one. Kernels: Hazan, Livni and Mansour, ICML 2015; Gaussian: the latent model of Ganti and Willett, 2015, by EM. Rows whose target is missing (NaN) teach the low-rank
     Gaussian. O(n^2 d) up to 3,000 rows, O(n (1500 + d) d) beyond.
 
     Examples

@@ -56,6 +56,7 @@ CLASSES: dict[str, tuple[str, str]] = {
             "GaussianMember",
             "BoostingMember",
             "ForestMember",
+            "LinearMember",
             "LogisticMember",
             "TableMember",
         )
