@@ -96,9 +96,9 @@ def speed(repeats, shapes, n=6000):
         runs = {
             "literal NumPy": lambda rows=rows, y=y, U=U, steps=steps: literal_time(rows, y, U, steps),
             "paper, lazy": lambda rows=rows, y=y, d=d: paper_time(rows, y, d),
-            "PETRELS per-column": lambda rows=rows, d=d: tracker_time(rows, PETRELS(d, random_state=0)),
+            "PETRELS per-column": lambda rows=rows, d=d: tracker_time(rows, PETRELS(d, forget=0.998, random_state=0)),
             "PETRELS shared": lambda rows=rows, d=d: tracker_time(
-                rows, PETRELS(d, correlation="shared", random_state=0)
+                rows, PETRELS(d, correlation="shared", forget=0.998, random_state=0)
             ),
             "GROUSE": lambda rows=rows, d=d: tracker_time(rows, GROUSE(d, random_state=0)),
         }
@@ -137,7 +137,7 @@ rng = np.random.default_rng(0)
 indices = np.sort(rng.integers(0, D // observed, size=(n, observed)) + np.arange(observed) * (D // observed)).astype(np.int32)
 rows = Observed(np.arange(0, n * observed + 1, observed), indices.ravel(), rng.normal(size=n * observed), (n, D))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-tracker = PETRELS(20, correlation=sys.argv[1], precision="float32", init="random", random_state=0)
+tracker = PETRELS(20, correlation=sys.argv[1], forget=0.998, precision="float32", init="random", random_state=0)
 tracker.fit(rows)
 held = sum(v.nbytes for v in tracker.state_.values() if hasattr(v, "nbytes"))
 print(held / 2**30, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20)
@@ -157,7 +157,7 @@ def memory():
 @pytest.mark.parametrize("correlation", ["shared", "per-column"])
 def test_petrels(benchmark, correlation):
     rows, _, U = stream(4000, 300, 10, 60)
-    tracker = PETRELS(10, correlation=correlation, random_state=0)
+    tracker = PETRELS(10, correlation=correlation, forget=0.998, random_state=0)
     benchmark(tracker.fit, rows)
     Q = tracker.components_.T
     assert np.linalg.norm(U - Q @ (Q.T @ U)) ** 2 / 10 < 0.05

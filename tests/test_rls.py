@@ -7,9 +7,10 @@ import sys
 
 import numpy as np
 import pytest
-from reference.slrm import petrels, slrm
+from reference.slrm import petrels, slrm, tracking_memory
 
 from lacunar import Observed, _core
+from lacunar.lowrank import PETRELS
 
 DELTA = 10.0
 
@@ -48,7 +49,7 @@ class Pass:
         self.pool, self.clock = first_pool(D, d, single), np.zeros(_core.RLS_CLOCK)
         self.codes, self.labelled, self.labels = np.zeros((d, d)), np.zeros(d), np.zeros(1)
         plain = {"lam1": np.inf, "lam2": 0.0, "lam3": 0.0, "rho": 0.0, "constant_until": 1, "continuous": True}
-        rule = {"ridge": 0.0, "cap": 1e6, "delta": DELTA, "orthonormal": False}
+        rule = {"ridge": 0.0, "automatic": False, "cap": 1e6, "delta": DELTA, "orthonormal": False}
         keeping = {"forgetting": "fixed", "keep": 1.0, "lost": 3.0, "start": 300.0}
         self.options = {**plain, **rule, **keeping, **options}
 
@@ -129,7 +130,7 @@ def test_single_precision_state_stays_close():
 
 def test_chunks_make_no_difference():
     X, y, _, start = table(300, 50, 4, 0.5)
-    options = {**SLRM, "constant_until": 100, "orthonormal": True, "forgetting": "adaptive", "start": 20.0}
+    options = {**SLRM, "constant_until": 100, "orthonormal": True, "forgetting": "window"}
     whole, parts = Pass(start, **options), Pass(start, **options)
     whole.run(X, y)
     for first in range(0, 300, 7):
@@ -157,17 +158,14 @@ def test_a_long_run_with_forgetting_stays_finite_and_orthonormal(single):
     assert np.linalg.norm(U - tracker.U @ (tracker.U.T @ U)) ** 2 / 4 < 1e-2
 
 
-def test_the_adaptive_window_follows_a_change():
+def test_memories_follow_a_change():
     first, second = table(1500, 60, 4, 0.4, 0.01, seed=1), table(300, 60, 4, 0.4, 0.01, seed=2)
-    errors = {}
-    for rule in ({"forgetting": "adaptive", "start": 20.0}, {"keep": 1.0}):
-        tracker = Pass(first[3], **rule)
-        tracker.run(first[0])
-        tracker.run(second[0])
-        Q, U = np.linalg.qr(tracker.v)[0], second[2]
-        errors[str(rule)] = np.linalg.norm(U - Q @ (Q.T @ U)) ** 2 / 4
-    adaptive, fixed = errors.values()
-    assert adaptive < 1e-3 < fixed
+    errors = []
+    for forget in ("auto", 1.0):
+        tracker = PETRELS(4, forget=forget, init=first[3].T).fit(first[0]).partial_fit(second[0])
+        U, Q = second[2], tracker.components_
+        errors.append(np.linalg.norm(U - Q.T @ (Q @ U)) ** 2 / 4)
+    assert errors[0] < 1e-3 < errors[1]
 
 
 def test_degenerate_rows():
@@ -216,3 +214,18 @@ def test_arrays_that_do_not_fit_are_refused():
         ours.run(X)
     with pytest.raises(ValueError, match="rank"):
         _core.rls_stride(65, single=False)
+
+
+def test_memories_are_their_twin():
+    """The factors of every row, the weights and the basis, before and after a change of the subspace."""
+    first, second = table(300, 40, 3, 0.5, 0.05, seed=1), table(150, 40, 3, 0.5, 0.05, seed=2)
+    X, start = np.vstack([first[0], second[0]]), first[3]
+    U, keeps, weights = tracking_memory(X, start, DELTA, 1e-3)
+    ours, logs = PETRELS(3, init=start.T, delta=DELTA), [0.0]
+    for row in X:
+        ours.partial_fit(row[None])
+        logs.append(ours.state_["clock"][1])
+    np.testing.assert_allclose(np.exp(np.diff(logs)), keeps, rtol=1e-6)
+    np.testing.assert_allclose(np.exp(ours.state_["memory_lines"][2]), weights, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(ours.state_["v"], U, atol=1e-7 * np.abs(U).max())
+    assert keeps[20:300].min() > 0.8 > keeps[300:].min()

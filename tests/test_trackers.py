@@ -148,6 +148,7 @@ def test_degenerate_rows_do_no_harm(dtype):
 
 TRACKERS = [
     PETRELS(4, random_state=0),
+    PETRELS(4, correlation="shared", random_state=0),
     PETRELS(4, correlation="shared", forget="window", random_state=0),
     PETRELS(4, precision="float32", forget=0.99, init="random", random_state=0),
     GROUSE(4, damping=0.5, random_state=0),
@@ -214,7 +215,11 @@ def test_a_change_is_seen_and_followed():
     assert missed(second[2], tracker.components_.T) < 1e-3
 
 
-@pytest.mark.parametrize("tracker", [PETRELS(3, random_state=0), GROUSE(3, random_state=0)], ids=repr)
+@pytest.mark.parametrize(
+    "tracker",
+    [PETRELS(3, random_state=0), PETRELS(3, correlation="shared", random_state=0), GROUSE(3, random_state=0)],
+    ids=repr,
+)
 def test_a_failed_step_changes_nothing(tracker):
     X, _, _, _ = table(100, 30, 3, 0.5)
     tracker.fit(X)
@@ -284,3 +289,83 @@ def test_the_default_dimension_fits_the_table(make):
     for D, k in ((1, 1), (4, 3), (11, 10), (30, 10)):
         assert make(random_state=0).fit(rng.normal(size=(40, D))).components_.shape == (k, D)
     assert make(init=np.eye(2, 6), random_state=0).fit(rng.normal(size=(40, 6))).components_.shape == (2, 6)
+
+
+@pytest.mark.parametrize("correlation", ["per-column", "shared"])
+def test_a_failed_step_on_few_columns_changes_no_memory(correlation):
+    """Only what the columns of the rows have is copied before a pass."""
+    X, _, _, _ = table(200, 60, 3, 0.5)
+    tracker = PETRELS(3, correlation=correlation, random_state=0).fit(X)
+    before = pickle.dumps(tracker.state_)
+    narrow = np.full((6, 60), np.nan)
+    narrow[:, [0, 3, 4, 8, 13, 16, 21]] = np.random.default_rng(0).normal(size=(6, 7))
+    narrow[5] *= 1e200
+    with pytest.raises(ValueError, match="row 5"):
+        tracker.partial_fit(narrow)
+    assert pickle.dumps(tracker.state_) == before
+    tracker.partial_fit(narrow[:5])
+    assert pickle.dumps(tracker.state_) != before
+
+
+@pytest.mark.parametrize("correlation", ["per-column", "shared"])
+def test_states_from_before_the_memories_go_on(correlation):
+    X, _, _, _ = table(200, 30, 3, 0.5)
+    tracker = PETRELS(3, correlation=correlation, random_state=0).fit(X)
+    older = {name: value for name, value in tracker.state_.items() if not name.startswith("memory")}
+    absent = ("automatic",) if correlation == "per-column" else ()
+    older["options"] = {name: value for name, value in older["options"].items() if name not in absent}
+    before, tracker.state_ = tracker.components_.copy(), older
+    tracker._check_loaded()
+    np.testing.assert_array_equal(tracker.components_, before)
+    assert tracker.state_["memory_rows"][0] == 200
+    tracker.partial_fit(X[:100])
+    assert tracker.residual_ < 0.05
+    tracker.state_ = {**older, "v": older["v"][:, :2]}
+    with pytest.raises(ValueError, match="'v'"):
+        tracker._check_loaded()
+
+
+def test_a_state_with_other_memories_is_refused():
+    X, _, _, _ = table(60, 30, 3, 0.5)
+    tracker = PETRELS(3, random_state=0).fit(X)
+    state = tracker.state_
+    tracker.state_ = {**state, **{name: state[name][:-1] for name in ("memory_v", "memory_seen")}}
+    with pytest.raises(ValueError, match="8 places"):
+        tracker._check_loaded()
+
+
+def drifting(n, turn, noise, seed=0, D=200, d=3, share=0.3):
+    """Rows of a subspace that turns by 90 degrees in `turn` rows, and its basis at every 50th row."""
+    rng = np.random.default_rng(seed)
+    first, second = np.split(np.linalg.qr(rng.normal(size=(D, 2 * d)))[0], 2, axis=1)
+    angle, codes = np.pi / 2 / turn * np.arange(n), rng.normal(size=(n, d))
+    X = np.cos(angle)[:, None] * (codes @ first.T) + np.sin(angle)[:, None] * (codes @ second.T)
+    X = np.sqrt(D / d) * X + noise * rng.normal(size=X.shape)
+    X[rng.random(X.shape) > share] = np.nan
+    return X, [np.cos(a) * first + np.sin(a) * second for a in angle[49::50]]
+
+
+def mean_missed(X, bases, **options):
+    tracker, errors = PETRELS(3, random_state=0, **options), []
+    for block, U in enumerate(bases):
+        tracker.partial_fit(X[block * 50 : (block + 1) * 50])
+        errors.append(missed(U, tracker.components_.T))
+    return np.mean(errors[len(errors) // 5 :])
+
+
+@pytest.mark.parametrize("turn", [500, 2500, np.inf])
+@pytest.mark.parametrize("correlation", ["per-column", "shared"])
+def test_what_is_remembered_fits_the_drift(turn, correlation):
+    """Within a fifth of the best fixed factor, over two streams."""
+    forgets, errors = (0.9, 0.95, 0.98, 0.99, 0.995, 1.0, "auto"), []
+    for seed in range(2):
+        X, bases = drifting(2500, turn, 0.1, seed)
+        errors.append([mean_missed(X, bases, correlation=correlation, forget=forget) for forget in forgets])
+    *fixed, learned = np.mean(errors, axis=0)
+    assert learned < 1.2 * min(fixed)
+
+
+def test_the_ridge_of_a_stream_without_noise_vanishes():
+    X, bases = drifting(2000, np.inf, 0.0)
+    assert mean_missed(X, bases) < 1e-16
+    assert mean_missed(X, bases, ridge=1e-3) > 1e-9

@@ -17,7 +17,6 @@
 namespace lacunar {
 namespace {
 
-constexpr double kFastRate = .2, kSlowRate = .02;
 constexpr int kAhead = 2;  // inverse correlations prefetched ahead
 
 // The inverse correlation of a column as blocks: in place for doubles, unpacked and packed again for floats.
@@ -50,7 +49,8 @@ class Pass {
         s_(state),
         d_(state.d),
         row_(state.d, largest),
-        basis_(state.v, state.n_cols, state.d, state.t, state.t_inverse) {
+        basis_(state.v, state.n_cols, state.d, state.t, state.t_inverse),
+        memories_(state.memories, state.n_cols, state.d, largest) {
     const auto side = static_cast<std::size_t>(row_.leading);
     for (auto* line : {&code_, &label_code_, &inner_, &gain_, &w_}) line->resize(side);
     for (auto* tall : {&next_, &change_}) tall->resize(row_.rows.size());
@@ -81,6 +81,7 @@ class Pass {
   int d_;
   RowCode row_;
   LazyBasis basis_;
+  Memories memories_;
   const Index* seen_ = nullptr;
   std::vector<double> code_, label_code_, inner_, gain_, w_;  // (leading)
   std::vector<double> next_, change_, t_gram_, unpacked_;
@@ -94,12 +95,13 @@ bool Pass<P, T>::load(Offset row) {
   seen_ = rows_.indices + first;
   basis_.gather(seen_, m, row_.rows.data());
   row_.load(rows_.values + first, m);
+  const double ridge = rule_.automatic ? memories_.ridge(row_, rule_.ridge) : rule_.ridge;
   const double* inner = nullptr;
-  if (rule_.ridge > 0 && rule_.orthonormal) {
+  if (ridge > 0 && rule_.orthonormal) {
     kernels().small.gram(basis_.t_inverse().data(), d_, row_.leading, t_gram_.data());
     inner = t_gram_.data();
   }
-  return row_.factorise(rule_.ridge, inner, rule_.ridge > 0 ? kSingular : kExact);
+  return row_.factorise(ridge, inner, ridge > 0 ? kSingular : kExact);
 }
 
 // code: a0, label_code: a0 + c g of step 5, in V's coordinates; the prediction w a0.
@@ -202,7 +204,8 @@ bool Pass<P, T>::step(Offset row, const RlsTrace& trace) {
   const double label = label_ == nullptr ? std::numeric_limits<double>::quiet_NaN() : label_[row];
   double prediction = 0, relative = 0;
   if (rows_.offsets[row + 1] > rows_.offsets[row]) {
-    if (load(row))
+    const bool factored = load(row);
+    if (factored)
       solve_codes(label, &prediction);
     else
       shortest_codes(label, &prediction);
@@ -210,7 +213,10 @@ bool Pass<P, T>::step(Offset row, const RlsTrace& trace) {
     if (!residuals() || !std::isfinite(relative) || !std::isfinite(prediction)) return false;
     if (rule_.orthonormal) basis_.to_u(label_code_.data(), inner_.data());
     s_.clock[kSteps] += 1;
-    const double kept = keep_of(rule_.forgetting, relative, s_.clock);
+    const double kept = rule_.forgetting.kind == Forgetting::Kind::adaptive
+                            ? memories_.keep(row_, seen_, rows_.values + rows_.offsets[row], code_, label_code_,
+                                             relative, factored)
+                            : keep_of(rule_.forgetting, s_.clock);
     s_.clock[kLogDiscount] += std::log(kept);
     if (s_.codes != nullptr) remember_label({s_.codes, s_.labelled, s_.labels}, d_, kept, label, code_.data());
     update_columns();
@@ -227,20 +233,9 @@ bool Pass<P, T>::step(Offset row, const RlsTrace& trace) {
 
 }  // namespace
 
-double keep_of(const Forgetting& rule, double relative, double* clock) {
-  double &age = clock[kAge], &fast = clock[kFast], &slow = clock[kSlow];
-  age += 1;
-  if (rule.kind == Forgetting::Kind::fixed) return rule.keep;
-  const double kept = 1 - rule.lost / (age + rule.start);
-  if (rule.kind == Forgetting::Kind::window) return kept;
-  fast += kFastRate * (relative - fast);
-  slow += std::max(kSlowRate, 1 / age) * (relative - slow);
-  if (age > 1 / kSlowRate && fast > rule.alarm * slow) {
-    age = 0;
-    slow = fast;
-    return rule.drop;
-  }
-  return std::clamp(kept, rule.least, rule.most);
+double keep_of(const Forgetting& rule, double* clock) {
+  clock[kAge] += 1;
+  return rule.kind == Forgetting::Kind::fixed ? rule.keep : 1 - rule.lost / (clock[kAge] + rule.start);
 }
 
 void remember_label(const LabelSums& sums, int d, double kept, double label, const double* code) {

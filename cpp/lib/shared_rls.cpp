@@ -42,7 +42,13 @@ template <class T>
 class Shared {
  public:
   Shared(const Rows<T>& rows, const double* label, const SharedRule& rule, const SharedState& state, Offset largest)
-      : rows_(rows), label_(label), rule_(rule), s_(state), d_(state.d), row_(state.d, largest) {
+      : rows_(rows),
+        label_(label),
+        rule_(rule),
+        s_(state),
+        d_(state.d),
+        row_(state.d, largest),
+        memories_(state.memories, state.n_cols, state.d, largest) {
     const auto side = static_cast<std::size_t>(row_.leading);
     for (auto* line : {&code_, &label_code_, &gain_, &w_}) line->resize(side);
     fitted_.resize(row_.x.size());
@@ -67,6 +73,7 @@ class Shared {
   const SharedState& s_;
   int d_;
   RowCode row_;
+  Memories memories_;
   double ridge_ = 0, left_ = 0;
   std::vector<double> code_, label_code_, gain_, w_, fitted_;
 };
@@ -138,6 +145,7 @@ void Shared<T>::normalise() {
   kernels().small.multiply(gram.data(), root.data(), ld, ld, back.data());
   turn_columns(s_.v, s_.n_cols, d_, ld, root);
   sandwich(root, s_.inverse, d_, ld);
+  memories_.turn(root, ld);
   s_.sums[kGramTrace] *= d_ / trace;
   sandwich(back, s_.codes, d_, ld);
   apply_square(back, s_.labelled, d_, ld);
@@ -155,7 +163,8 @@ bool Shared<T>::step(Offset row, const RlsTrace& trace) {
     gather_rows(s_.v, d_, seen, m, row_.leading, row_.rows.data());
     row_.load(rows_.values + first, m);
     ridge_ = rule_.automatic ? ridge_of(s_.sums, d_, rule_.ridge) : rule_.ridge;
-    if (!row_.factorise(ridge_, nullptr, kSingular)) row_.rescue(ridge_), s_.clock[kSingularRows] += 1;
+    const bool factored = row_.factorise(ridge_, nullptr, kSingular);
+    if (!factored) row_.rescue(ridge_), s_.clock[kSingularRows] += 1;
     row_.solve(row_.right, code_);
     prediction = dot(w_.data(), code_.data(), d_);
     left_ = row_.left(code_);
@@ -169,7 +178,10 @@ bool Shared<T>::step(Offset row, const RlsTrace& trace) {
     kernels().small.project(row_.rows.data(), label_code_.data(), m, row_.leading, fitted_.data());
     for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i) row_.x[i] -= fitted_[i];
     if (!std::isfinite(dot(row_.x.data(), row_.x.data(), m)) || !std::isfinite(row_.size)) return false;
-    const double kept = keep_of(rule_.forgetting, relative, s_.clock);
+    const double kept =
+        rule_.forgetting.kind == Forgetting::Kind::adaptive
+            ? memories_.keep(row_, seen, rows_.values + first, code_, label_code_, relative, factored)
+            : keep_of(rule_.forgetting, s_.clock);
     s_.clock[kSteps] += 1;
     s_.clock[kLogDiscount] += std::log(kept);
     move_columns(seen, kept, advance_inverse(kept));

@@ -210,6 +210,9 @@ def dual_ascend_multiclass(
     tol: float,
 ) -> tuple[int, float, float, float, bool]: ...
 
+MEMORIES: int
+MEMORY_EVERY: int
+MEMORY_LINES: int
 RLS_CLOCK: int
 SHARED_SUMS: int
 

@@ -31,10 +31,13 @@ RlsRule rule_of(const py::dict& options) {
   rule.constant_until = option<Offset>(options, "constant_until");
   rule.continuous = option<bool>(options, "continuous");
   rule.ridge = option<double>(options, "ridge");
+  rule.automatic = option<bool>(options, "automatic");
   rule.cap = option<double>(options, "cap");
   rule.delta = option<double>(options, "delta");
   rule.orthonormal = option<bool>(options, "orthonormal");
   rule.forgetting = forgetting_of(options);
+  if (rule.orthonormal && rule.forgetting.kind == Forgetting::Kind::adaptive)
+    throw std::invalid_argument("adaptive forgetting needs a basis that is not orthonormalised");
   return rule;
 }
 
@@ -71,6 +74,18 @@ class State {
   Array<double> v_;
   std::vector<py::array> held_;
 };
+
+// The memories of a tracker; none, where `forgetting` does not go by them.
+MemoryState memories_of(State& held, const Forgetting& forgetting) {
+  if (forgetting.kind != Forgetting::Kind::adaptive) return {};
+  const Offset columns = (held.n_cols() + kMemoryEvery - 1) / kMemoryEvery, d = held.rank();
+  return {held.numbers<double>("memory_v", {columns, d, kMemories}),
+          held.numbers<double>("memory_seen", {columns, kMemories}),
+          held.numbers<double>("memory_inverse", {d, d, kMemories}),
+          held.numbers<double>("memory_lines", {kMemoryLines, kMemories}),
+          held.numbers<double>("memory_rows", {1}),
+          held.numbers<double>("clock", {kRlsClock})};
+}
 
 // Every column of the rows has a place in the pool.
 template <class T>
@@ -118,7 +133,8 @@ Offset rls_over(const Stream<T>& stream, const RlsRule& rule, State& held) {
                           held.template numbers<double>("clock", {kRlsClock}),
                           held.square("codes"),
                           held.by_code("labelled"),
-                          held.template numbers<double>("labels", {1})};
+                          held.template numbers<double>("labels", {1}),
+                          memories_of(held, rule.forgetting)};
   expect_slots(stream.rows, state.slot, places);
   const py::gil_scoped_release nogil;
   return rls_pass(stream.rows, stream.order, stream.n_order, stream.label, rule, state, stream.trace);
@@ -141,6 +157,8 @@ Offset shared(const Array<Offset>& indptr, const Array<Index>& indices, const Ar
               const py::dict& state, Array<double>& prediction, Array<double>& residual) {
   State held(state);
   const Stream<T> stream(rows_of(indptr, indices, values, held.n_cols()), order, label, prediction, residual);
+  const SharedRule rule{option<double>(options, "lam1"), option<double>(options, "ridge"),
+                        option<bool>(options, "automatic"), forgetting_of(options)};
   const SharedState arrays{held.n_cols(),
                            held.rank(),
                            held.v(),
@@ -151,9 +169,8 @@ Offset shared(const Array<Offset>& indptr, const Array<Index>& indices, const Ar
                            held.square("codes"),
                            held.by_code("labelled"),
                            held.by_code("w"),
-                           held.template numbers<double>("clock", {kRlsClock})};
-  const SharedRule rule{option<double>(options, "lam1"), option<double>(options, "ridge"),
-                        option<bool>(options, "automatic"), forgetting_of(options)};
+                           held.template numbers<double>("clock", {kRlsClock}),
+                           memories_of(held, rule.forgetting)};
   const py::gil_scoped_release nogil;
   return shared_pass(stream.rows, stream.order, stream.n_order, stream.label, rule, arrays, stream.trace);
 }
@@ -232,6 +249,9 @@ void bind_rls(py::module_& m) {
       },
       py::arg("sums").noconvert(), py::arg("d"), py::arg("otherwise"), "The automatic ridge of running sums.");
   m.attr("SHARED_SUMS") = static_cast<int>(kSharedSum);
+  m.attr("MEMORIES") = kMemories;
+  m.attr("MEMORY_EVERY") = kMemoryEvery;
+  m.attr("MEMORY_LINES") = static_cast<int>(kMemoryLines);
   m.attr("RLS_CLOCK") = static_cast<int>(kRlsClock);
 }
 

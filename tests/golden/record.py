@@ -2,7 +2,7 @@
 
 `python tests/golden/record.py write` adds cases that are not stored yet (what is stored already stays as it was). Under "new/NAME"
 stand answers of new fits that are other than those of the stored model: version 0.1.0 took a basis of an eigenspace as LAPACK
-chose it (GRAM and RING have repeated eigenvalues), and "imputer-auto" chooses another rank.
+chose it (GRAM and RING have repeated eigenvalues), "imputer-auto" chooses another rank, and the three of PETRELS learn how long to remember.
 `python tests/golden/record.py --bits FILE` writes every answer of this code to FILE, or, when FILE is there, compares with it bit
 for bit. That holds on one machine only: BLAS differs between machines. `tests/test_golden.py` compares to a tolerance.
 """

@@ -158,3 +158,62 @@ def shared_petrels(X, U, inverse, keep=1.0, ridge=0.0):
         P -= np.outer(gain, gain) / (1 + a @ gain)
         c, counts = keep * c + 1, keep * counts + seen
     return U
+
+
+MEMORY_FACTORS = np.array([0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 1.0])
+
+
+def memory_weights(weights, loss, count, own, trust=0.25, freedom=2.0):
+    """Weights (8,) after squared errors (8,) at `count` entries of a row: Student's likelihood, then a share for all alike."""
+    share = min(2 / max(own, 1), 0.05)
+    likelihood = (1 + count / freedom * loss / (weights @ loss)) ** (-trust * (freedom + count) / 2)
+    return (1 - share) * weights * likelihood / (weights @ likelihood) + share / len(weights)
+
+
+def subspace_lost(averages, watched, relative, free):
+    """Fast and slow averages of what rows leave over, in logs, after one more row; whether the first is three times the second."""
+    level = np.log(max(relative / free, 1e-12))
+    fast, slow = averages if watched else (level, level)
+    fast += free * max(0.1, 1 / (watched + 1)) * (np.clip(level, slow - 9, slow + 9) - fast)
+    slow += free * max(0.01, 1 / (watched + 1)) * (level - slow)
+    return (fast, slow), watched + 1 > 50 and fast > slow + 1.1
+
+
+def tracking_memory(X, U, delta, most):
+    """PETRELS that forgets as every fourth column, learned at eight factors, says, with a ridge of `most` at most; U, factors, weights."""
+    D, d = U.shape
+    U, R_inv, small = U.copy(), np.tile(delta * np.eye(d), (D, 1, 1)), np.arange(D) % 4 == 0
+    V, P = np.tile(U, (8, 1, 1)), np.tile(delta * np.eye(d), (8, 1, 1))
+    counts, rows, weights = np.zeros((8, D)), np.zeros(8), np.full(8, 1 / 8)
+    own, averages, watched, every_keep = 0.0, (0.0, 0.0), 0, []
+    for x in X:
+        seen = ~np.isnan(x)
+        noise = np.exp(max(averages)) if watched > 50 else 1.0
+        learned = noise / (1 - noise) * np.mean(np.sum(U[seen] ** 2, axis=1)) if noise < 1 else np.inf
+        ridge = min(most, learned)
+        a, looked = code(U, seen, x, ridge), np.flatnonzero(seen & small)
+        loss = np.zeros(8)
+        for j in looked:
+            others = seen & (np.arange(D) != j)
+            loss += (x[j] - V[:, j] @ code(U, others, x, ridge)) ** 2
+        if len(looked):
+            weights = memory_weights(weights, loss, len(looked), own)
+        wanted = 1.4 * np.exp(weights @ np.log(np.maximum(MEMORY_FACTORS * rows, 1)))
+        relative, free = np.sum((x - U @ a)[seen] ** 2) / np.sum(x[seen] ** 2), 1 - d / seen.sum()
+        if free > 0:
+            averages, lost = subspace_lost(averages, watched, relative, free)
+            wanted, watched = 0.0 if lost else wanted, watched + 1
+        wanted = max(wanted, 0.5 * d * D / seen.sum())
+        keep = np.clip(wanted / own, 0.5, 1) if own > 1 else 1.0
+        keeps = np.minimum(MEMORY_FACTORS, np.maximum(2 * own / np.maximum(rows, 1e-9), 0.5) if rows[0] > 1 else 1)
+        own, rows, counts = keep * own + 1, keeps * rows + 1, keeps[:, None] * counts
+        counts[:, looked] += 1
+        for m in range(8):
+            gain, share = P[m] @ a / keeps[m], rows[m] / counts[m, looked]
+            error = (x[looked] - V[m, looked] @ a) * share / (1 + share * (a @ gain))
+            V[m, looked] += np.outer(error, gain)
+            P[m] = P[m] / keeps[m] - np.outer(gain, gain) / (1 + a @ gain)
+        R_inv /= keep
+        modified_petrels(U, R_inv, seen, x, a)
+        every_keep.append(keep)
+    return U, np.array(every_keep), weights

@@ -3,6 +3,7 @@
 // column.
 #pragma once
 
+#include "lacunar/memories.hpp"
 #include "lacunar/types.hpp"
 
 namespace lacunar {
@@ -11,16 +12,13 @@ constexpr int kMaxRank = 64;
 
 // How much of the past a step keeps.
 struct Forgetting {
-  enum class Kind { fixed, window, adaptive } kind = Kind::fixed;
-  double keep = 1;                 // fixed: what a step multiplies the past by
-  double lost = 3, start = 300;    // window and adaptive: keep = 1 - lost / (age + start)
-  double least = .9, most = .998;  // adaptive: bounds on that
-  double drop = .1;                // adaptive: what is kept of the past, once, when the age restarts
-  double alarm = 3;  // adaptive: age restarts when the fast average residual exceeds this times the slow one
+  enum class Kind { fixed, window, adaptive } kind = Kind::fixed;  // adaptive: as its memories say
+  double keep = 1;               // fixed: what a step multiplies the past by
+  double lost = 3, start = 300;  // window: keep = 1 - lost / (age + start)
 };
 
-// What the next step multiplies the past by, after a row of this relative residual; advances the clock's averages.
-double keep_of(const Forgetting& rule, double relative, double* clock);
+// What this step multiplies the past by, where that does not depend on the rows; advances the clock's age.
+double keep_of(const Forgetting& rule, double* clock);
 
 struct RlsRule {
   double lam1 = 0;                     // weight of the entries against the label; infinite: codes do not see the label
@@ -28,6 +26,7 @@ struct RlsRule {
   Offset constant_until = 1;           // steps at rho before it falls as 1 / t
   bool continuous = true;              // ... from rho (rho t0 / t), not from rho / t as printed
   double ridge = 0;                    // on codes
+  bool automatic = false;              // ... or less, where the memories say that there is less noise
   double cap = 1e6;                    // largest diagonal of an inverse correlation after growth, in units of `delta`
   double delta = 1;                    // what inverse correlations start from, times the identity
   bool orthonormal = false;            // step 7: U <- U (U^T U)^(-1/2) after every row
@@ -50,6 +49,7 @@ struct RlsState {
   double* codes;      // (d, d), labelled (d), labels (1): the sums of LabelSums, in V's coordinates; null to keep none
   double* labelled;
   double* labels;
+  MemoryState memories = {};
 };
 
 // Of the step of one row in a basis of rank d, about.
@@ -63,8 +63,6 @@ struct LabelSums {
   double *codes, *labelled, *labels;  // (d, d), (d), (1)
 };
 void remember_label(const LabelSums& sums, int d, double kept, double label, const double* code);
-
-enum RlsClock { kSteps, kLogDiscount, kAge, kFast, kSlow, kSingularRows, kLazySteps, kRlsClock };
 
 // Elements of one stored inverse correlation: blocks of eight columns for double, the packed triangle for float.
 template <class P>

@@ -30,6 +30,7 @@ struct SharedState {
   double* labelled;  // (d): sum of y a
   double* w;         // (d), label weights; turned with V
   double* clock;     // kRlsClock numbers
+  MemoryState memories = {};
 };
 
 // As rls_pass. All columns share a gain, so that a row of o entries costs o d^2 / 2 + d^3 / 3.

@@ -79,8 +79,8 @@ class SLRMOnlineRegressor(SubspaceRegression):
     correlation : {"shared", "per-column"}, default="shared"
         Of the stream: one correlation for all columns, or an inverse correlation (d, d) for each.
     forget : "window", "auto" or float, default="window"
-        Of the stream: what a step multiplies the past by; the growing window 1 - 3 / (t + 300), an adaptive one that follows
-        abrupt changes, or a number in (0, 1].
+        Of the stream: what a step multiplies the past by; the growing window 1 - 3 / (t + 300), what `PETRELS` learns with
+        "auto" while the subspace moves, or a number in (0, 1].
     rho : float, default=1e-3
         Of `options="paper"`: eta_t is rho in the first pass, then rho / t.
     validate : {"step", "pass"} or None, default="step"
@@ -435,7 +435,9 @@ class SLRMOnlineRegressor(SubspaceRegression):
         """One target, and a state of these columns and components."""
         super()._check_loaded()
         if "state_" in vars(self):
-            self._tracker_class.check(self.state_, (self.n_features_in_, self.n_components_))
+            shape = self.n_features_in_, self.n_components_
+            self.state_ = self._tracker_class.renewed(self.state_, shape)
+            self._tracker_class.check(self.state_, shape)
 
 
 def stream_weights(tracker: PerColumnRls | SharedRls, lam1: float, lam2: float) -> _Floats | None:
