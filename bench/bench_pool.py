@@ -4,6 +4,8 @@
 label predicted before it is learned, means over random orders (films: the one order of time); the best of the simple learners in hindsight beside it.
 `--batch`: the pool and batch completion (implicit and river where they are installed) fitted to the first half of a stream and asked about the second.
 `--cold`: a fifth of the rows asked about with nothing learned of them but by what their side information says.
+`--latency`: how long single pairs take in `learn_one`, on a generated stream (`--pairs 1000000 --rows 3000 --columns 1000`), or on one of those named by `--only`: percentiles and the longest.
+`--flips`: generated streams whose labels all flip now and then, beside factors by stochastic gradient.
 `--million`: the million ratings of MovieLens-1M in a random order, and how long they take.
 """
 
@@ -410,19 +412,90 @@ def million() -> None:
         )
 
 
+def of_factors(n: int, rows: int, columns: int, rank: int, seed: int) -> Stream:
+    """Generated: uniformly drawn pairs, biases and factors of a rank in the log-odds."""
+    rng = np.random.default_rng(seed)
+    U, V = rng.normal(size=(rows, rank)), rng.normal(size=(columns, rank))
+    i, j = rng.integers(0, rows, n), rng.integers(0, columns, n)
+    odds = (U[i] * V[j]).sum(axis=1) + 0.7 * (rng.normal(size=rows)[i] + rng.normal(size=columns)[j])
+    return Stream(i, j, np.where(rng.random(n) < 1 / (1 + np.exp(-odds)), 1, -1))
+
+
+@np.errstate(over="ignore")  # long steps of the gradient
+def flips(n: int) -> None:
+    """All labels flip after every 1,000 of n pairs: error of the pool beside that of factors by stochastic gradient, the best of ten in hindsight."""
+    print(
+        "| rows x columns, rank | pool: error, log loss, us a pair | rank 5, rate 0.2 | best gradient |\n"
+        + "|---" * 4
+        + "|"
+    )
+    for rows, columns, rank in ((20, 10, 1), (20, 10, 2), (30, 20, 2), (40, 30, 1), (60, 40, 1), (60, 40, 2)):
+        rng = np.random.default_rng(0)
+        U, V = rng.normal(size=(rows, rank)), rng.normal(size=(columns, rank))
+        i, j, turn = rng.integers(0, rows, n), rng.integers(0, columns, n), np.arange(n) // 1000 % 2
+        y = np.where((U[i] * V[j]).sum(axis=1) > 0, 1, -1) * np.where(turn, -1, 1)
+        start = time.process_time()
+        score = OnlineMatrixClassifier().score_stream(i, j, y)
+        spent = 1e6 * (time.process_time() - start) / len(y)
+        others = {}
+        for k, rate in [(k, rate) for k in (2, 5) for rate in (0.1, 0.2, 0.4, 0.8, 1.6)]:
+            p = np.array(list(gradient(i.tolist(), j.tolist(), y.tolist(), k, rate)))
+            others[f"rank {k}, rate {rate}"] = error(p, y), log_loss(p, y)
+        best = min(others, key=lambda name: others[name][0])
+        cells = ["{:.3f}, {:.3f}".format(*others[name]) for name in ("rank 5, rate 0.2", best)]
+        print(
+            f"| {rows} x {columns}, {rank} | {score.error:.3f}, {score.loss:.3f}, {spent:.0f} | {cells[0]} | {cells[1]} ({best}) |",
+            flush=True,
+        )
+
+
+def latency(stream: Stream) -> None:
+    """Times of every `learn_one`; CPU time beside wall-clock time, which a busy machine lengthens."""
+    model = OnlineMatrixClassifier(stream.rows, stream.cols)
+    n = len(stream.y)
+    times = np.empty((n, 2), np.int64)
+    for t, pair in enumerate(zip(*(part.tolist() for part in stream[:3]), strict=True)):
+        cpu, wall = time.thread_time_ns(), time.perf_counter_ns()
+        model.learn_one(*pair)
+        times[t] = time.thread_time_ns() - cpu, time.perf_counter_ns() - wall
+    milliseconds = times / 1e6
+    print("| ms | median | 90 % | 99 % | 99.9 % | 99.99 % | most | sum, s |\n" + "|---" * 8 + "|")
+    for name, column in zip(("CPU", "wall clock"), milliseconds.T, strict=True):
+        shares = np.percentile(column, [50, 90, 99, 99.9, 99.99, 100])
+        print(f"| {name} | " + " | ".join(f"{share:.3f}" for share in shares) + f" | {column.sum() / 1e3:.1f} |")
+    longest = np.argsort(milliseconds[:, 0])[::-1][:20]
+    print("longest, CPU ms at pair: " + ", ".join(f"{milliseconds[t, 0]:.1f} at {t + 1:,}" for t in longest))
+    print(f"errors {model.n_mistakes_ / n:.4f}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--orders", type=int, default=5)
     parser.add_argument("--only", nargs="*", default=[""])
-    for other in ("batch", "cold", "million"):
+    for other in ("batch", "cold", "flips", "latency", "million"):
         parser.add_argument(f"--{other}", action="store_true")
-    parser.add_argument("--quick", action="store_true", help="one order of the one stream that is drawn, not read")
+    for size, default in (("pairs", 10**6), ("rows", 3000), ("columns", 1000)):
+        parser.add_argument(f"--{size}", type=int, default=default, help="of --latency")
+    parser.add_argument(
+        "--quick", action="store_true", help="one order of the one stream that is drawn, not read; short flips, latency"
+    )
     options = parser.parse_args()
     if options.quick:
         options.orders, options.only = 1, ["rank one"]
+        flips(1200)
+        latency(of_factors(2000, 60, 40, 3, 0))
     names = [name for name in STREAMS if any(word in name for word in options.only)]
     if options.million:
         million()
+    elif options.flips:
+        flips(20000)
+    elif options.latency:
+        if options.only == [""]:
+            latency(of_factors(options.pairs, options.rows, options.columns, 3, 0))
+        else:
+            for name in names:
+                print(f"\n{name}")
+                latency(STREAMS[name](np.random.default_rng(0)))
     elif options.cold:
         cold([name for name in names if any(word in name for word in COLD)], options.orders)
     elif options.batch:

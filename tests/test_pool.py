@@ -55,6 +55,12 @@ def core(models, n_rows=12, n_cols=12, extra=0, **rule):
     return _core.PairPool(options, {**side, "size": n_rows}, {**side, "size": n_cols})
 
 
+@pytest.fixture
+def spread(monkeypatch):
+    """Refits that take a tenth of the stream, so that short ones are cut in their midst."""
+    monkeypatch.setitem(pool_module._RULE, "refit_share", 0.1)
+
+
 def run(pool, i, j, y, extra=None):
     out, each = np.empty(len(y)), np.empty((len(y), pool.hedged))
     extra = np.zeros((len(y), 0)) if extra is None else extra
@@ -115,7 +121,7 @@ def test_a_sleeping_expert_changes_nothing_but_its_own_share():
 def test_refits_reach_the_maximum_a_posteriori_of_biases():
     """Sweeps of the bound's updates, repeated, end where the gradient of the penalised log likelihood is 0."""
     i, j, y = stream(200)
-    pool = core([{}], first_refit=200, sweeps=300)
+    pool = core([{}], first_refit=200, refit_share=0, sweeps=300)
     run(pool, i, j, y)
     state = pool.state(True)
     rows, cols = (state[f"model0_{name}"].reshape(12, 3) for name in ("rows", "cols"))
@@ -128,12 +134,12 @@ def test_refits_reach_the_maximum_a_posteriori_of_biases():
 
 
 @pytest.mark.parametrize("name", SIDES)
-def test_the_stream_may_be_cut_anywhere(name):
+def test_the_stream_may_be_cut_anywhere(name, spread):
     i, j, y = stream()
     rows, cols = SIDES[name]
     whole = OnlineMatrixClassifier(rows, cols).partial_fit(i, j, y)
     parts = OnlineMatrixClassifier(rows, cols)
-    for cut in np.array_split(np.arange(300), [1, 8, 100, 257]):
+    for cut in np.array_split(np.arange(300), [1, 8, 100, 244, 257]):
         parts.partial_fit(i[cut], j[cut], y[cut])
     single = OnlineMatrixClassifier(rows, cols)
     for each in zip(i.tolist(), j.tolist(), y.tolist(), strict=True):
@@ -261,6 +267,9 @@ def test_it_finds_a_matrix_of_rank_one():
         {"path": np.zeros(3)},
         {"model0_rows": np.full(3, np.nan)},
         {"next_refit": -1.0},
+        {"refit_place": np.array([99.0, 0, 0, 0, 0, 1, 1])},
+        {"refit_place": np.array([0.0, 0, 0, 0, 1e6, 1, 1])},
+        {"refit_place": np.array([0.0, 0, 0, 1e300, 0, 1, 1])},
     ],
 )
 def test_damaged_states_are_refused(damage):
@@ -385,3 +394,75 @@ def test_recommendations_for_an_unknown_id_are_those_of_the_prior():
         best = model.recommend("nobody", 6)
     assert len(told) == 1
     assert {column for column, _ in best} == set(range(6))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.2])
+def test_spread_refits_are_those_of_the_formulas(share):
+    rng = np.random.default_rng(0)
+    i, j = rng.integers(0, 30, 1000), rng.integers(0, 20, 1000)
+    y = np.where(rng.normal(size=30)[i] + rng.normal(size=20)[j] + rng.normal(size=1000) > 0, 1, -1)
+    _, each = run(core([{}], 30, 20, refit_share=share), i, j, y)
+    np.testing.assert_allclose(each[:, 3], twin.refitted_biases(i, j, y, share), rtol=1e-9)
+
+
+def test_no_trial_waits_for_a_whole_refit():
+    """A trial refits few of the rows at once, and the trials that refit are few."""
+    rng = np.random.default_rng(0)
+    n, rows = 8000, 300
+    i, j, y = rng.integers(0, rows, n), rng.integers(0, rows, n), rng.choice([-1, 1], n)
+    pool = core([{}], rows, rows, refit_share=0.02)
+    run(pool, i[:5000], j[:5000], y[:5000])
+    before, changed = pool.state(False)["model0_rows"].reshape(rows, 3), []
+    for t in range(5000, n):
+        run(pool, i[t : t + 1], j[t : t + 1], y[t : t + 1])
+        after = pool.state(False)["model0_rows"].reshape(rows, 3)
+        changed.append((after != before).any(axis=1).sum())
+        before = after
+    changed = np.array(changed)
+    assert changed.max() < rows / 2
+    assert changed.sum() > 8 * rows
+    assert 0 < (changed > 1).mean() < 0.1
+
+
+def in_a_refit(model):
+    """Whether a refit is under way."""
+    return model.snapshot()["pools"][0]["refit_place"][0] >= 0
+
+
+@pytest.mark.parametrize("name", [name for name in SIDES if name != "function"])
+def test_copies_in_the_midst_of_a_refit_go_on_to_the_same_bits(name, spread, tmp_path):
+    i, j, y = stream()
+    model = OnlineMatrixClassifier(*SIDES[name]).partial_fit(i[:244], j[:244], y[:244])
+    assert in_a_refit(model)
+    save_model(model, tmp_path / "model.lacunar")
+    copies = [load_model(tmp_path / "model.lacunar"), pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
+    expected = model.score_stream(i[244:], j[244:], y[244:])
+    for other in copies:
+        scores = []
+        for pair in zip(i[244:].tolist(), j[244:].tolist(), y[244:].tolist(), strict=True):
+            other.predict_proba((j[:5], i[:5]))
+            scores.extend(other.score_stream(*([part] for part in pair)).values)
+        np.testing.assert_array_equal(scores, expected.values)
+
+
+def test_a_failed_batch_goes_back_into_the_midst_of_a_refit(spread):
+    i, j, y = stream()
+    model, other = (OnlineMatrixClassifier(Features(TABLE)).partial_fit(i[:244], j[:244], y[:244]) for _ in range(2))
+    assert in_a_refit(model)
+    live = model._live()
+    learned = live.probabilities
+    live.probabilities = lambda scores: (_ for _ in ()).throw(KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        model.partial_fit(i, j, -y)
+    live.probabilities = learned
+    expected = other.score_stream(i[244:], j[244:], y[244:]).values
+    np.testing.assert_array_equal(model.score_stream(i[244:], j[244:], y[244:]).values, expected)
+
+
+def test_labels_that_all_flip_are_followed():
+    """A fast expert learns anew after each change; the others learn that they know nothing."""
+    rng = np.random.default_rng(0)
+    u, v = rng.normal(size=(30, 2)), rng.normal(size=(20, 2))
+    i, j = rng.integers(0, 30, 6000), rng.integers(0, 20, 6000)
+    y = np.where((u[i] * v[j]).sum(axis=1) > 0, 1, -1) * np.where(np.arange(6000) // 1000 % 2, -1, 1)
+    assert OnlineMatrixClassifier().score_stream(i, j, y).error < 0.25

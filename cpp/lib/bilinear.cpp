@@ -87,12 +87,28 @@ void solve(double* H, const double* b, int d, double* mean, double* P) {
 
 }  // namespace
 
-void RefitRoom::resize(Offset n, Offset vertices, Offset features, Offset dim) {
-  first.resize(static_cast<std::size_t>(vertices) + 1);
-  order.resize(static_cast<std::size_t>(n));
-  f.resize(static_cast<std::size_t>(n * features));
-  matrix.resize(static_cast<std::size_t>(dim * dim));
-  right.resize(static_cast<std::size_t>(dim));
+void TrialFeatures::reserve() {
+  if (width_ == 1 || size_ < kChunk * static_cast<Offset>(chunks_.size())) return;
+  chunks_.emplace_back(static_cast<std::size_t>(kChunk * width_));
+}
+
+void TrialFeatures::push(const double* f) {
+  if (width_ > 1)
+    std::copy(f, f + width_, chunks_[static_cast<std::size_t>(size_ / kChunk)].data() + size_ % kChunk * width_);
+  ++size_;
+}
+
+const double* TrialFeatures::of(Offset trial) const {
+  static constexpr double kOne = 1;
+  return width_ == 1 ? &kOne
+                     : chunks_[static_cast<std::size_t>(trial / kChunk)].data() + trial % kChunk * width_;
+}
+
+void RefitState::resize(int dim) {
+  const auto d = static_cast<std::size_t>(dim);
+  matrix.assign(d * d, 0);
+  right.assign(d, 0);
+  sums.assign(2 * d, 0);
 }
 
 Bilinear::Bilinear(const BilinearRule& rule, int d_rows, int d_cols, std::uint64_t salt) : rule_(rule), salt_(salt) {
@@ -111,6 +127,8 @@ Bilinear::Bilinear(const BilinearRule& rule, int d_rows, int d_cols, std::uint64
   gf_.resize(G);
   s_.global.assign(G + G * G, 0);
   for (std::size_t k = 0; k < G; ++k) s_.global[G + k * G + k] = rule.global;
+  global_prior_.assign(G, 0);
+  global_prior_.resize(2 * G, rule.global);
 }
 
 // The variance of a coordinate of x_i or y_j at the beginning.
@@ -241,11 +259,10 @@ double Bilinear::doubted(const PairKnown& pair, const double* x, const double* y
   return spread;
 }
 
-PairKnown Bilinear::seen_pair(std::size_t t, const PairHistory& seen, const double* phi, const double* psi,
-                              const RefitRoom& room) const {
-  return {seen.i[t], seen.j[t], d_[0] > 0 ? phi + static_cast<Offset>(seen.i[t]) * d_[0] : nullptr,
-          d_[1] > 0 ? psi + static_cast<Offset>(seen.j[t]) * d_[1] : nullptr,
-          room.f.data() + static_cast<Offset>(t) * global_dim()};
+PairKnown Bilinear::seen_pair(int side, Index vertex, const Observation& seen, const RefitSource& source) const {
+  const Index i = side == 0 ? vertex : seen.other, j = side == 0 ? seen.other : vertex;
+  return {i, j, d_[0] > 0 ? source.phi + static_cast<Offset>(i) * d_[0] : nullptr,
+          d_[1] > 0 ? source.psi + static_cast<Offset>(j) * d_[1] : nullptr, source.features->of(seen.trial)};
 }
 
 // The weight of an observation, from the mean of z and its square: by the mean alone where doubt is 0.
@@ -253,104 +270,157 @@ double Bilinear::weight(double z, const PairKnown& pair, const double* x, const 
   return bound_weight(rule_.doubt == 0 ? std::abs(z) : std::sqrt(z * z + doubted(pair, x, y)));
 }
 
-// The blocks of one side, each from its observations with all else held: O(n d^2 + vertices d^3).
-void Bilinear::sweep(int side, const PairHistory& seen, const double* phi, const double* psi, RefitRoom& room) {
-  const int d = dim_[side], e = dim_[1 - side];
-  if (d == 0) return;
-  auto& blocks = side == 0 ? s_.rows : s_.cols;
-  const auto& others = side == 0 ? s_.cols : s_.rows;
-  const Offset vertices = static_cast<Offset>(blocks.size()) / stride(side);
-  const auto& index = side == 0 ? seen.i : seen.j;
-  std::fill(room.first.begin(), room.first.end(), 0);
-  for (const Index v : index) ++room.first[static_cast<std::size_t>(v) + 1];
-  for (std::size_t v = 0; v < static_cast<std::size_t>(vertices); ++v) room.first[v + 1] += room.first[v];
-  for (std::size_t t = 0; t < index.size(); ++t)
-    room.order[static_cast<std::size_t>(room.first[static_cast<std::size_t>(index[t])]++)] = static_cast<Offset>(t);
-  const double* prior = (side == 0 ? s_.row_prior : s_.col_prior).data();
-  Offset next = 0;
-  for (Offset v = 0; v < vertices; ++v) {
-    const Offset end = room.first[static_cast<std::size_t>(v)];  // where the next vertex begins, after the loop above
-    if (end == next) continue;
-    double* block = blocks.data() + v * stride(side);
-    double *H = room.matrix.data(), *b = room.right.data();
-    std::fill(H, H + d * d, 0);
-    for (int k = 0; k < d; ++k) {
-      H[k * d + k] = 1 / prior[d + k];
-      b[k] = prior[k] / prior[d + k];
-    }
-    for (; next < end; ++next) {
-      const auto t = static_cast<std::size_t>(room.order[static_cast<std::size_t>(next)]);
-      const PairKnown pair = seen_pair(t, seen, phi, psi, room);
-      const Index other = side == 0 ? pair.j : pair.i;
-      const double* its_block = others.data() + other * stride(1 - side);
-      const double known = rest(side, pair, its_block);
-      const double* h = h_[side].data();
-      const double z = known + inner(block + 1, h, d);
-      const double w = weight(z, pair, side == 0 ? block : its_block, side == 0 ? its_block : block);
-      const double aim = .5 * seen.y[t] - w * known;
-      for (int k = 0; k < d; ++k) {
-        b[k] += aim * h[k];
-        for (int l = 0; l <= k; ++l) H[k * d + l] += w * h[k] * h[l];
-      }
-      if (rule_.doubt == 0) continue;
-      const double* Q = its_block + 1 + e;
-      const int mine = bias(side), its = bias(1 - side);
-      for (int k = 0; k < rule_.rank; ++k)
-        for (int l = 0; l <= k; ++l) H[(mine + k) * d + mine + l] += rule_.doubt * w * Q[(its + k) * e + its + l];
-    }
-    solve(H, b, d, block + 1, block + 1 + d);
-  }
-}
+// Work is counted in products of a block of d numbers; to look up an observation costs as much as 80 of them (timed).
+double Bilinear::visit_work(int d) const { return d == 0 ? 0 : (rule_.doubt == 0 ? 1 : 2) * (80.0 + d * d); }
 
-void Bilinear::sweep_global(const PairHistory& seen, const double* phi, const double* psi, RefitRoom& room) {
+static double solve_work(int d) { return d == 0 ? 0 : 20.0 + d * d * d; }
+
+double Bilinear::refit_work(Offset n, int sweeps) const {
   const int G = global_dim();
-  double *H = room.matrix.data(), *b = room.right.data();
-  std::fill(H, H + G * G, 0);
-  std::fill(b, b + G, 0);
-  for (int k = 0; k < G; ++k) H[k * G + k] = 1 / rule_.global;
-  for (std::size_t t = 0; t < seen.y.size(); ++t) {
-    const PairKnown pair = seen_pair(t, seen, phi, psi, room);
-    const double *x = s_.rows.data() + pair.i * stride(0), *y = s_.cols.data() + pair.j * stride(1), *f = pair.f;
-    const double z = rest(0, pair, y) + inner(x + 1, h_[0].data(), dim_[0]), w = weight(z, pair, x, y);
-    const double aim = .5 * seen.y[t] - w * (z - inner(s_.global.data(), f, G));
-    for (int k = 0; k < G; ++k) {
-      b[k] += aim * f[k];
-      for (int l = 0; l <= k; ++l) H[k * G + l] += w * f[k] * f[l];
-    }
-  }
-  solve(H, b, G, s_.global.data(), s_.global.data() + G);
+  double work = 3 + static_cast<double>(n) * visit_work(G) + solve_work(G);  // 1 for the end of every part
+  for (const int side : {0, 1})
+    work += static_cast<double>(n) * visit_work(dim_[side]) +
+            static_cast<double>(vertices(side)) * solve_work(dim_[side]);
+  return sweeps * work;
 }
 
-// Mean and variance of a coordinate over the vertices seen; factors keep mean 0.
-void Bilinear::learn_prior(int side) {
-  const int d = dim_[side];
-  const auto& blocks = side == 0 ? s_.rows : s_.cols;
-  auto& prior = side == 0 ? s_.row_prior : s_.col_prior;
-  const auto count = static_cast<double>(order_[side].size());
+double Bilinear::refit(const RefitSource& source, int sweeps, double budget, RefitState& at) {
+  double work = 0;
+  while (work < budget && at.sweep < sweeps)
+    work += at.part < 2 ? refit_block(static_cast<int>(at.part), source, budget - work, at)
+                        : refit_global(source, budget - work, at);
+  return work;
+}
+
+bool Bilinear::stands(const RefitSource& source, int sweeps, const RefitState& at) const {
+  const int side = at.part == 1;
+  const bool in_range = at.sweep >= 0 && at.sweep < sweeps && at.part >= 0 && at.part < 3 && at.vertex >= 0 &&
+                        at.vertex <= vertices(side) && at.entry >= 0;
+  if (!in_range || at.entry == 0) return in_range;
+  if (at.vertex == vertices(side)) return false;
+  const Index vertex = order_[side][static_cast<std::size_t>(at.vertex)];
+  return at.entry < static_cast<Offset>((*source.lists[side])[static_cast<std::size_t>(vertex)].size());
+}
+
+void Bilinear::begin_sums(const double* prior, int d, RefitState& at) const {
+  std::fill(at.matrix.begin(), at.matrix.begin() + d * d, 0);
   for (int k = 0; k < d; ++k) {
-    double sum = 0, squares = 0;
-    for (const Index v : order_[side]) {
-      const double* block = blocks.data() + v * stride(side);
-      sum += block[1 + k];
-      squares += block[1 + k] * block[1 + k] + block[1 + d + k * d + k];
-    }
+    at.matrix[static_cast<std::size_t>(k * d + k)] = 1 / prior[d + k];
+    at.right[static_cast<std::size_t>(k)] = prior[k] / prior[d + k];
+  }
+}
+
+void Bilinear::end_part(RefitState& at) const {
+  at.sweep += at.part == 2;
+  at.part = (at.part + 1) % 3;
+  at.vertex = at.entry = 0;
+  std::fill(at.sums.begin(), at.sums.end(), 0);
+}
+
+// The observations that work is left for, of those that a vertex has from at.entry on; one at least.
+static Offset end_of_piece(const std::vector<Observation>& seen, const RefitState& at, double visits) {
+  const auto left = static_cast<Offset>(seen.size()) - at.entry;
+  return at.entry + (visits >= static_cast<double>(left) ? left : std::max<Offset>(1, static_cast<Offset>(visits)));
+}
+
+// A piece of the block of one vertex, from its observations with all else held; or the end of the side.
+// Vertices come in the order of the stream, since what is learned meanwhile may hang on that and on nothing else.
+double Bilinear::refit_block(int side, const RefitSource& source, double budget, RefitState& at) {
+  const int d = dim_[side];
+  if (d == 0 || at.vertex == vertices(side)) {
+    learn_prior(side, at);
+    end_part(at);
+    return 1;
+  }
+  const Index vertex = order_[side][static_cast<std::size_t>(at.vertex)];
+  const auto& seen = (*source.lists[side])[static_cast<std::size_t>(vertex)];
+  if (at.entry == 0) begin_sums((side == 0 ? s_.row_prior : s_.col_prior).data(), d, at);
+  const Offset first = at.entry, end = end_of_piece(seen, at, budget / visit_work(d));
+  for (; at.entry < end; ++at.entry) {
+    const Observation& one = seen[static_cast<std::size_t>(at.entry)];
+    add_to_block(side, seen_pair(side, vertex, one, source), one.y, at);
+  }
+  const double work = static_cast<double>(end - first) * visit_work(d);
+  if (end < static_cast<Offset>(seen.size())) return work;
+  double* block = (side == 0 ? s_.rows : s_.cols).data() + vertex * stride(side);
+  solve(at.matrix.data(), at.right.data(), d, block + 1, block + 1 + d);
+  for (int k = 0; k < d; ++k) {
+    at.sums[static_cast<std::size_t>(k)] += block[1 + k];
+    at.sums[static_cast<std::size_t>(d + k)] += block[1 + k] * block[1 + k] + block[1 + d + k * d + k];
+  }
+  at.entry = 0;
+  ++at.vertex;
+  return work + solve_work(d);
+}
+
+void Bilinear::add_to_block(int side, const PairKnown& pair, double y, RefitState& at) {
+  const int d = dim_[side], e = dim_[1 - side];
+  const double *x = s_.rows.data() + pair.i * stride(0), *v = s_.cols.data() + pair.j * stride(1);
+  const double *block = side == 0 ? x : v, *its_block = side == 0 ? v : x;
+  const double known = rest(side, pair, its_block);
+  const double* h = h_[side].data();
+  const double w = weight(known + inner(block + 1, h, d), pair, x, v), aim = .5 * y - w * known;
+  double *H = at.matrix.data(), *b = at.right.data();
+  for (int k = 0; k < d; ++k) {
+    b[k] += aim * h[k];
+    for (int l = 0; l <= k; ++l) H[k * d + l] += w * h[k] * h[l];
+  }
+  if (rule_.doubt == 0) return;
+  const double* Q = its_block + 1 + e;
+  const int mine = bias(side), its = bias(1 - side);
+  for (int k = 0; k < rule_.rank; ++k)
+    for (int l = 0; l <= k; ++l) H[(mine + k) * d + mine + l] += rule_.doubt * w * Q[(its + k) * e + its + l];
+}
+
+// A piece of what all pairs share, row by row.
+double Bilinear::refit_global(const RefitSource& source, double budget, RefitState& at) {
+  const int G = global_dim();
+  if (at.vertex == vertices(0)) {
+    solve(at.matrix.data(), at.right.data(), G, s_.global.data(), s_.global.data() + G);
+    end_part(at);
+    return 1 + solve_work(G);
+  }
+  if (at.vertex == 0 && at.entry == 0) begin_sums(global_prior_.data(), G, at);
+  const Index vertex = order_[0][static_cast<std::size_t>(at.vertex)];
+  const auto& seen = (*source.lists[0])[static_cast<std::size_t>(vertex)];
+  const Offset first = at.entry, end = end_of_piece(seen, at, budget / visit_work(G));
+  for (; at.entry < end; ++at.entry) {
+    const Observation& one = seen[static_cast<std::size_t>(at.entry)];
+    add_to_global(seen_pair(0, vertex, one, source), one.y, at);
+  }
+  if (end == static_cast<Offset>(seen.size())) {
+    at.entry = 0;
+    ++at.vertex;
+  }
+  return static_cast<double>(end - first) * visit_work(G);
+}
+
+void Bilinear::add_to_global(const PairKnown& pair, double y, RefitState& at) {
+  const int G = global_dim();
+  const double *x = s_.rows.data() + pair.i * stride(0), *v = s_.cols.data() + pair.j * stride(1), *f = pair.f;
+  const double z = rest(0, pair, v) + inner(x + 1, h_[0].data(), dim_[0]), w = weight(z, pair, x, v);
+  const double aim = .5 * y - w * (z - inner(s_.global.data(), f, G));
+  double *H = at.matrix.data(), *b = at.right.data();
+  for (int k = 0; k < G; ++k) {
+    b[k] += aim * f[k];
+    for (int l = 0; l <= k; ++l) H[k * G + l] += w * f[k] * f[l];
+  }
+}
+
+// Mean and variance of a coordinate over the vertices swept; factors keep mean 0.
+void Bilinear::learn_prior(int side, const RefitState& at) {
+  const int d = dim_[side];
+  auto& prior = side == 0 ? s_.row_prior : s_.col_prior;
+  const auto count = static_cast<double>(at.vertex);
+  for (int k = 0; k < d; ++k) {
+    const double sum = at.sums[static_cast<std::size_t>(k)], squares = at.sums[static_cast<std::size_t>(d + k)];
     const bool centred = k >= bias(side) + rule_.rank;
     const double mean = centred ? sum / (count + kPriorCount) : 0;
-    const auto at = static_cast<std::size_t>(k);
-    prior[at] = mean;
-    prior[at + static_cast<std::size_t>(d)] =
+    const auto coordinate = static_cast<std::size_t>(k);
+    prior[coordinate] = mean;
+    prior[coordinate + static_cast<std::size_t>(d)] =
         (squares - 2 * mean * sum + count * mean * mean + kPriorCount * prior_variance(side, k)) /
         (count + kPriorCount);
-  }
-}
-
-void Bilinear::refit(const PairHistory& seen, const double* phi, const double* psi, int sweeps, RefitRoom& room) {
-  for (int s = 0; s < sweeps; ++s) {
-    for (const int side : {0, 1}) {
-      sweep(side, seen, phi, psi, room);
-      learn_prior(side);
-    }
-    sweep_global(seen, phi, psi, room);
   }
 }
 

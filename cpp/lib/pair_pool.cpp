@@ -41,48 +41,59 @@ std::int64_t key_of(Index i, Index j) { return (static_cast<std::int64_t>(i) << 
 
 // -- cells ------------------------------------------------------------------------------------------------------------
 
-std::size_t CellCounts::place(std::int64_t key) const {
-  auto x = static_cast<std::uint64_t>(key) * 0x9E3779B97F4A7C15u;
-  x ^= x >> 29;
-  std::size_t at = x & (keys_.size() - 1);
-  while (keys_[at] != key && keys_[at] >= 0) at = (at + 1) & (keys_.size() - 1);
+static std::uint64_t hash_of(std::int64_t key) {
+  const auto x = static_cast<std::uint64_t>(key) * 0x9E3779B97F4A7C15u;
+  return x ^ (x >> 29);
+}
+
+std::size_t CellCounts::part_of(std::int64_t key) { return hash_of(key) >> 56; }
+
+std::size_t CellCounts::Part::place(std::int64_t key) const {
+  std::size_t at = hash_of(key) & (keys.size() - 1);
+  while (keys[at] != key && keys[at] >= 0) at = (at + 1) & (keys.size() - 1);
   return at;
 }
 
-void CellCounts::reserve(Offset more) {
-  const std::size_t wanted = 2 * (used_ + static_cast<std::size_t>(more)) + 2;
-  if (wanted <= keys_.size()) return;
-  std::size_t size = std::max<std::size_t>(16, keys_.size());
-  while (size < wanted) size *= 2;
-  CellCounts larger;
-  larger.keys_.assign(size, -1);
-  larger.counts_.assign(size, {0, 0});
-  for (std::size_t k = 0; k < keys_.size(); ++k) {
-    if (keys_[k] < 0) continue;
-    const std::size_t at = larger.place(keys_[k]);
-    larger.keys_[at] = keys_[k];
-    larger.counts_[at] = counts_[k];
+void CellCounts::Part::grow() {
+  const std::size_t size = std::max<std::size_t>(16, 2 * keys.size());
+  Part larger;
+  larger.keys.assign(size, -1);
+  larger.counts.assign(size, {0, 0});
+  for (std::size_t k = 0; k < keys.size(); ++k) {
+    if (keys[k] < 0) continue;
+    const std::size_t at = larger.place(keys[k]);
+    larger.keys[at] = keys[k];
+    larger.counts[at] = counts[k];
   }
-  keys_.swap(larger.keys_);
-  counts_.swap(larger.counts_);
+  keys.swap(larger.keys);
+  counts.swap(larger.counts);
+}
+
+void CellCounts::reserve(Index i, Index j) {
+  Part& part = parts_[part_of(key_of(i, j))];
+  if (2 * (part.used + 1) > part.keys.size()) part.grow();
 }
 
 CellCounts::Pair CellCounts::of(Index i, Index j) const {
-  if (i < 0 || j < 0 || keys_.empty()) return {0, 0};
-  const std::size_t at = place(key_of(i, j));
-  return keys_[at] < 0 ? Pair{0, 0} : counts_[at];
+  if (i < 0 || j < 0) return {0, 0};
+  const Part& part = parts_[part_of(key_of(i, j))];
+  if (part.keys.empty()) return {0, 0};
+  const std::size_t at = part.place(key_of(i, j));
+  return part.keys[at] < 0 ? Pair{0, 0} : part.counts[at];
 }
 
 void CellCounts::add(Index i, Index j, double y) {
-  const std::size_t at = place(key_of(i, j));
-  used_ += keys_[at] < 0;
-  keys_[at] = key_of(i, j);
-  ++(y > 0 ? counts_[at].positive : counts_[at].negative);
+  Part& part = parts_[part_of(key_of(i, j))];
+  const std::size_t at = part.place(key_of(i, j));
+  part.used += part.keys[at] < 0;
+  part.keys[at] = key_of(i, j);
+  ++(y > 0 ? part.counts[at].positive : part.counts[at].negative);
 }
 
 void CellCounts::remove(Index i, Index j, double y) {
-  Pair& at = counts_[place(key_of(i, j))];
-  --(y > 0 ? at.positive : at.negative);
+  Part& part = parts_[part_of(key_of(i, j))];
+  Pair& counts = part.counts[part.place(key_of(i, j))];
+  --(y > 0 ? counts.positive : counts.negative);
 }
 
 // -- kin --------------------------------------------------------------------------------------------------------------
@@ -177,6 +188,11 @@ PairPool::PairPool(PoolRule rule, PoolSide rows, PoolSide cols)
       at[mixer_dim_ + e * mixer_dim_ + e] = of_all ? rule_.mixer_variance : rule_.correction_variance;
   }
   s_.next_refit = static_cast<double>(rule_.first_refit);
+  int widest = 1;
+  for (const auto& model : models_)
+    widest = std::max({widest, model.row_dim(), model.col_dim(), model.global_dim()});
+  s_.refit.resize(widest);
+  features_ = TrialFeatures(pair_features_);
   for (const int side : {0, 1}) grow(side, {});
 }
 
@@ -194,6 +210,7 @@ void PairPool::grow(int side, const PoolSide& more) {
   }
   (side == 0 ? s_.rows : s_.cols).resize(static_cast<std::size_t>(size * count_stride_[side]));
   kin_.resize(side, size);
+  lists_[side].resize(static_cast<std::size_t>(size));
   const Offset rows = side == 0 ? size : sides_[0].size, cols = side == 1 ? size : sides_[1].size;
   for (auto& model : models_) model.resize(model.rule().mirrored ? all : rows, model.rule().mirrored ? all : cols);
   at.size = size;
@@ -478,78 +495,117 @@ void PairPool::learn(Index i, Index j, double y) {
   learn_counts(i, j, y);
   learn_kin(i, j, y);
   cells_.add(i, j, y);
+  list(s_.seen.size(), i, j, y);
+  features_.push(f_.data());
   s_.seen.i.push_back(i);
   s_.seen.j.push_back(j);
   s_.seen.y.push_back(y > 0 ? 1 : -1);
-  if (static_cast<double>(s_.seen.size()) >= s_.next_refit) refit();
+  refit();
 }
 
-void PairPool::make_room(const Bilinear& model, Offset n) {
-  const int G = model.global_dim();
-  const Offset vertices =
-      model.rule().mirrored ? sides_[0].size + sides_[1].size : std::max(sides_[0].size, sides_[1].size);
-  room_.resize(n, vertices, G, std::max({model.row_dim(), model.col_dim(), G}));
+// Notes a trial at its vertices.
+void PairPool::list(Offset trial, Index i, Index j, double y) {
+  const std::int8_t label = y > 0 ? 1 : -1;
+  lists_[0][static_cast<std::size_t>(i)].push_back({trial, j, label});
+  lists_[1][static_cast<std::size_t>(j)].push_back({trial, i, label});
+  if (!rule_.kin) return;
+  const Index a = kin_.of(0, i), b = kin_.of(1, j);
+  kin_lists_[static_cast<std::size_t>(a)].push_back({trial, b, label});
+  kin_lists_[static_cast<std::size_t>(b)].push_back({trial, a, label});
 }
 
-// What a model is refitted from.
-const PairHistory& PairPool::history_of(const Bilinear& model) {
+// The trials that a model learned from.
+PairHistory PairPool::history_of(const Bilinear& model) const {
   if (!model.rule().mirrored) return s_.seen;
-  const auto n = static_cast<std::size_t>(s_.seen.size());
-  both_.i.resize(2 * n);
-  both_.j.resize(2 * n);
-  both_.y.resize(2 * n);
-  for (std::size_t t = 0; t < n; ++t) {
-    both_.i[2 * t] = both_.j[2 * t + 1] = kin_.of(0, s_.seen.i[t]);
-    both_.j[2 * t] = both_.i[2 * t + 1] = kin_.of(1, s_.seen.j[t]);
-    both_.y[2 * t] = both_.y[2 * t + 1] = s_.seen.y[t];
+  PairHistory both;
+  for (std::size_t t = 0; t < s_.seen.y.size(); ++t) {
+    const Index a = kin_.of(0, s_.seen.i[t]), b = kin_.of(1, s_.seen.j[t]);
+    for (const auto& [from, to] : {std::pair{a, b}, std::pair{b, a}}) {
+      both.i.push_back(from);
+      both.j.push_back(to);
+      both.y.push_back(s_.seen.y[t]);
+    }
   }
-  return both_;
+  return both;
 }
 
-void PairPool::refit() {
+RefitSource PairPool::source_of(const Bilinear& model) const {
+  const bool mirrored = model.rule().mirrored;
+  return {{mirrored ? &kin_lists_ : &lists_[0], mirrored ? &kin_lists_ : &lists_[1]},
+          sides_[0].phi.data(),
+          sides_[1].phi.data(),
+          &features_};
+}
+
+// A refit spreads its work evenly over the next `refit_share` of the stream: no trial waits for all of it, and what
+// is done at a trial hangs on nothing but the trials before.
+void PairPool::begin_refit() {
   s_.next_refit = std::ceil(s_.next_refit * rule_.refit_growth);
   s_.path.push_back(static_cast<double>(s_.seen.size()));
   for (const double w : s_.log_weights) s_.path.push_back(std::exp(w));
-  for (auto& model : models_) {
-    if (!model.rule().refit) continue;
-    const PairHistory& seen = history_of(model);
-    const int G = model.global_dim();
-    make_room(model, seen.size());
-    for (std::size_t t = 0; t < seen.y.size(); ++t) {
-      if (G == 1) {
-        room_.f[t] = 1;
-        continue;
-      }
-      pair_features(seen.i[t], seen.j[t], f_.data());
-      std::copy(f_.data(), f_.data() + G, room_.f.data() + static_cast<Offset>(t) * G);
-    }
-    model.refit(seen, sides_[0].phi.data(), sides_[1].phi.data(), rule_.sweeps, room_);
+  double work = 0;
+  for (const auto& model : models_)
+    if (model.rule().refit) work += model.refit_work((1 + model.rule().mirrored) * s_.seen.size(), rule_.sweeps);
+  s_.refit.credit = 0;
+  s_.refit.quota = work / std::max(1.0, std::ceil(rule_.refit_share * static_cast<double>(s_.seen.size())));
+  next_model(0);
+}
+
+void PairPool::next_model(Offset first) {
+  RefitState& at = s_.refit;
+  const auto count = static_cast<Offset>(models_.size());
+  while (first < count && !models_[static_cast<std::size_t>(first)].rule().refit) ++first;
+  at.model = first < count ? first : -1;
+  at.sweep = at.part = at.vertex = at.entry = 0;
+}
+
+// The share of a refit that is due at this trial.
+void PairPool::refit() {
+  RefitState& at = s_.refit;
+  if (at.model < 0 && static_cast<double>(s_.seen.size()) >= s_.next_refit) begin_refit();
+  if (at.model < 0) return;
+  at.credit += at.quota;
+  while (at.model >= 0 && at.credit > 0) {
+    Bilinear& model = models_[static_cast<std::size_t>(at.model)];
+    at.credit -= model.refit(source_of(model), rule_.sweeps, at.credit, at);
+    if (at.sweep == rule_.sweeps) next_model(at.model + 1);
   }
 }
 
-// Memory for n more trials, so that none of them can fail.
-void PairPool::reserve(Offset n) {
-  cells_.reserve(n);
-  if (static_cast<double>(s_.seen.size() + n) >= s_.next_refit) {
-    s_.path.reserve(s_.path.size() + 64 * (s_.log_weights.size() + 1));
-    for (auto& model : models_)
-      if (model.rule().refit) make_room(model, (1 + model.rule().mirrored) * (s_.seen.size() + n));
-    if (rule_.kin)
-      for (auto* each : {&both_.i, &both_.j}) each->reserve(static_cast<std::size_t>(2 * (s_.seen.size() + n)));
-    if (rule_.kin) both_.y.reserve(static_cast<std::size_t>(2 * (s_.seen.size() + n)));
-  }
-  const std::size_t wanted = s_.seen.y.size() + static_cast<std::size_t>(n);
-  if (wanted <= s_.seen.y.capacity()) return;
-  const std::size_t room = std::max(wanted, 2 * s_.seen.y.capacity());
-  s_.seen.i.reserve(room);
-  s_.seen.j.reserve(room);
-  s_.seen.y.reserve(room);
+bool PairPool::stands(const RefitState& at) const {
+  if (at.model == -1) return true;
+  if (at.model < 0 || at.model >= static_cast<Offset>(models_.size())) return false;
+  const Bilinear& model = models_[static_cast<std::size_t>(at.model)];
+  return model.rule().refit && model.stands(source_of(model), rule_.sweeps, at);
+}
+
+template <class T>
+static void reserve_one_more(std::vector<T>& values, std::size_t more = 1) {
+  if (values.size() + more > values.capacity()) values.reserve(std::max<std::size_t>(4, 2 * values.size() + more));
+}
+
+// Memory for one more trial, so that it cannot fail.
+void PairPool::reserve(Index i, Index j) {
+  cells_.reserve(i, j);
+  features_.reserve();
+  reserve_one_more(s_.path, s_.log_weights.size() + 1);
+  reserve_one_more(s_.seen.i);
+  reserve_one_more(s_.seen.j);
+  reserve_one_more(s_.seen.y);
+  reserve_one_more(lists_[0][static_cast<std::size_t>(i)]);
+  reserve_one_more(lists_[1][static_cast<std::size_t>(j)]);
+  if (!rule_.kin) return;
+  const Offset known = kin_.size();
+  reserve_one_more(kin_lists_, 2);
+  kin_lists_.resize(std::max(kin_lists_.size(), static_cast<std::size_t>(known) + 2));
+  for (const Index number : {kin_.of(0, i), kin_.of(1, j), static_cast<Index>(known), static_cast<Index>(known) + 1})
+    if (number >= 0) reserve_one_more(kin_lists_[static_cast<std::size_t>(number)], 2);
 }
 
 void PairPool::run(Offset n, const Index* i, const Index* j, const double* y, const double* extra, double* out,
                    double* each) {
-  reserve(n);
   for (Offset t = 0; t < n; ++t) {
+    reserve(i[t], j[t]);
     rehearse(i[t], j[t], y[t]);
     ask(i[t], j[t], extra + t * rule_.extra, {});
     out[t] = mixture_;
@@ -560,21 +616,33 @@ void PairPool::run(Offset n, const Index* i, const Index* j, const double* y, co
 
 void PairPool::remember(PairHistory seen) {
   CellCounts cells;
-  cells.reserve(seen.size());
-  for (std::size_t t = 0; t < seen.y.size(); ++t) cells.add(seen.i[t], seen.j[t], seen.y[t]);
+  for (std::size_t t = 0; t < seen.y.size(); ++t) {
+    cells.reserve(seen.i[t], seen.j[t]);
+    cells.add(seen.i[t], seen.j[t], seen.y[t]);
+  }
   s_.seen = std::move(seen);
   cells_ = std::move(cells);
   relink();
 }
 
-// Numbers, links and the order of vertices from the history.
+// Numbers, links, lists, features and the order of vertices from the history.
 void PairPool::relink() {
-  if (rule_.kin) {
-    kin_.clear();
-    for (std::size_t t = 0; t < s_.seen.y.size(); ++t) {
-      const Index a = kin_.number(0, s_.seen.i[t]), b = kin_.number(1, s_.seen.j[t]);
-      kin_.link(a, b, s_.seen.y[t]);
+  kin_.clear();
+  features_.clear();
+  for (auto* lists : {&lists_[0], &lists_[1], &kin_lists_})
+    for (auto& seen : *lists) seen.clear();
+  const PairHistory& seen = s_.seen;
+  for (Offset t = 0; t < seen.size(); ++t) {
+    const auto trial = static_cast<std::size_t>(t);
+    const Index i = seen.i[trial], j = seen.j[trial];
+    reserve(i, j);
+    if (rule_.kin) {
+      const Index a = kin_.number(0, i), b = kin_.number(1, j);
+      kin_.link(a, b, seen.y[trial]);
     }
+    list(t, i, j, seen.y[trial]);
+    if (pair_features_ > 1) pair_features(i, j, f_.data());
+    features_.push(f_.data());
   }
   for (auto& model : models_) model.follow(history_of(model));
 }

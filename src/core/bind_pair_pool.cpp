@@ -1,5 +1,6 @@
 #include <pybind11/stl.h>
 
+#include <cmath>
 #include <optional>
 #include <string>
 
@@ -36,6 +37,7 @@ PoolRule rule_of_pool(const py::dict& options) {
   rule.smoothing = options["smoothing"].cast<double>();
   rule.refit_growth = options["refit_growth"].cast<double>();
   rule.first_refit = options["first_refit"].cast<Offset>();
+  rule.refit_share = options["refit_share"].cast<double>();
   rule.sweeps = options["sweeps"].cast<int>();
   rule.mixer_variance = options["mixer_variance"].cast<double>();
   rule.correction_variance = options["correction_variance"].cast<double>();
@@ -203,6 +205,9 @@ void each_array(PairPool& pool, F&& take) {
   take("counts", s.global);
   take("mixers", s.mixers);
   take("log_weights", s.log_weights);
+  take("refit_matrix", s.refit.matrix);
+  take("refit_right", s.refit.right);
+  take("refit_sums", s.refit.sums);
   for (std::size_t e = 0; e < pool.models().size(); ++e) {
     BilinearState& b = pool.models()[e].state();
     const std::string name = "model" + std::to_string(e);
@@ -212,6 +217,27 @@ void each_array(PairPool& pool, F&& take) {
     take(name + "_row_prior", b.row_prior);
     take(name + "_col_prior", b.col_prior);
   }
+}
+
+// Where a refit stands, as an array: model, sweep, part, vertex, entry; then credit and quota.
+std::vector<double> place_of(const RefitState& at) {
+  std::vector<double> place;
+  for (const Offset number : {at.model, at.sweep, at.part, at.vertex, at.entry})
+    place.push_back(static_cast<double>(number));
+  place.insert(place.end(), {at.credit, at.quota});
+  return place;
+}
+
+void set_place(RefitState& at, const py::dict& kept) {
+  const auto place = kept["refit_place"].cast<Array<double>>();
+  expect_size(place, 7, "refit_place");
+  const double* number = place.data();
+  for (Offset* target : {&at.model, &at.sweep, &at.part, &at.vertex, &at.entry}) {
+    if (!(std::abs(*number) < 1e15)) throw std::invalid_argument("refit_place of a snapshot must be counts; it is not. Take it again.");
+    *target = static_cast<Offset>(*number++);
+  }
+  at.credit = *number++;
+  at.quota = *number;
 }
 
 py::dict Pool::state(bool history) {
@@ -224,6 +250,7 @@ py::dict Pool::state(bool history) {
   made["n_seen"] = s.seen.size();
   made["next_refit"] = s.next_refit;
   made["path"] = array_of(s.path);
+  made["refit_place"] = array_of(place_of(s.refit));
   if (history) {
     made["seen_rows"] = array_of(s.seen.i);
     made["seen_cols"] = array_of(s.seen.j);
@@ -238,6 +265,7 @@ void Pool::set_state(const py::dict& kept) {
   each_array(pool_, [&](const std::string& name, std::vector<double>& values) { replace(values, kept, name); });
   replace(s.path, kept, "path", false);
   s.next_refit = kept["next_refit"].cast<double>();
+  set_place(s.refit, kept);
   if (kept.contains("seen_rows")) {
     const auto i = kept["seen_rows"].cast<Array<Index>>(), j = kept["seen_cols"].cast<Array<Index>>();
     const auto y = kept["seen_labels"].cast<Array<std::int8_t>>();
@@ -249,6 +277,8 @@ void Pool::set_state(const py::dict& kept) {
   } else {
     pool_.forget_since(kept["n_seen"].cast<Offset>());
   }
+  if (!pool_.stands(s.refit))
+    throw std::invalid_argument("refit_place of a snapshot must lie in its history; it does not. Take it again.");
 }
 
 }  // namespace

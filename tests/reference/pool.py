@@ -72,3 +72,66 @@ def fixed_share(chances, y):
         w /= w.sum()
         w = w * (1 - 1 / (t + 2)) + (1 - w) / (t + 2) / (E - 1)
     return out, w
+
+
+def refitted_biases(i, j, y, share, first=32, growth=1.25, sweeps=8):
+    """`biases` whose posterior is refitted at trial `first` and whenever the stream has grown by `growth`, spread over a `share` of the trials so far: P(y = 1) of every trial before its label."""
+    blocks, lists, priors, out = ({}, {}, {"all": (0.0, 1.0)}), ({}, {}), [1.0, 1.0], []
+    refit, credit, quota, due = iter(()), 0.0, 0.0, first
+    for n, (r, c, label) in enumerate(zip(i, j, y, strict=True), 1):
+        at = ((0, r), (1, c), (2, "all"))
+        mean, variance = np.transpose([blocks[s].get(v, (0.0, priors[min(s, 1)])) for s, v in at])
+        p, mean, P = moment_step(mean, np.diag(variance), np.ones(3), label)
+        out.append(p)
+        for (s, v), m, new in zip(at, mean, np.diag(P), strict=True):
+            blocks[s][v] = m, new
+        lists[0].setdefault(r, []).append((c, label))
+        lists[1].setdefault(c, []).append((r, label))
+        if n >= due and not quota:
+            due, credit = np.ceil(due * growth), 0.0
+            refit = _sweeps(blocks, lists, priors, sweeps)
+            work = 3 + 3 * 81 * n + 21 * (len(blocks[0]) + len(blocks[1]) + 1)
+            quota = sweeps * work / max(1, np.ceil(share * n))
+        credit += quota
+        while quota and credit > 0:
+            step = next(refit, None)
+            credit, quota = (credit - step, quota) if step else (0.0, 0.0)
+    return np.array(out)
+
+
+def _sweeps(blocks, lists, priors, sweeps):
+    """Coordinate ascent of Jaakkola and Jordan's bound over rows, columns and constant; after each piece its work. Observations may come in between."""
+    for _ in range(sweeps):
+        for side in (0, 1):
+            squares, at = 0.0, 0
+            while at < len(blocks[side]):
+                v = list(blocks[side])[at]
+                H, b, seen, at = 1 / priors[side], 0.0, 0, at + 1
+                while v is not None:
+                    other, label = lists[side][v][seen]
+                    known = blocks[2]["all"][0] + blocks[1 - side][other][0]
+                    w = _bound(known + blocks[side][v][0])
+                    H, b, seen, work = H + w, b + 0.5 * label - w * known, seen + 1, 81
+                    if seen == len(lists[side][v]):
+                        blocks[side][v] = b / H, 1 / H
+                        squares, v, work = squares + (b / H) ** 2 + 1 / H, None, 81 + 21
+                    yield work
+            priors[side] = (squares + 2) / (at + 2)
+            yield 1
+        H, b, at = 1.0, 0.0, 0
+        while at < len(blocks[0]):
+            v, seen = list(blocks[0])[at], 0
+            while v is not None:
+                other, label = lists[0][v][seen]
+                known = blocks[0][v][0] + blocks[1][other][0]
+                w = _bound(known + blocks[2]["all"][0])
+                H, b, seen = H + w, b + 0.5 * label - w * known, seen + 1
+                v = None if seen == len(lists[0][v]) else v
+                yield 81
+            at += 1
+        blocks[2]["all"] = b / H, 1 / H
+        yield 22
+
+
+def _bound(z):
+    return 0.25 if abs(z) < 1e-4 else np.tanh(abs(z) / 2) / (2 * abs(z))

@@ -41,12 +41,47 @@ struct PairHistory {
   Offset size() const { return static_cast<Offset>(y.size()); }
 };
 
-// Room for the refits of all models of a pool.
-struct RefitRoom {
-  std::vector<Offset> first, order;  // the history by rows, or by columns
-  std::vector<double> f;             // (n, pair features)
-  std::vector<double> matrix, right;
-  void resize(Offset n, Offset vertices, Offset features, Offset dim);
+// An observation as one of its two vertices sees it.
+struct Observation {
+  Offset trial;
+  Index other;
+  std::int8_t y;
+};
+using VertexLists = std::vector<std::vector<Observation>>;
+
+// The features of every trial's pair, in chunks, so that a long stream never copies them all. One feature is the
+// constant and is not stored.
+class TrialFeatures {
+ public:
+  explicit TrialFeatures(int width = 1) : width_(width) {}
+  void reserve();  // for one more trial, which then cannot fail
+  void push(const double* f);
+  void clear() { size_ = 0; }
+  const double* of(Offset trial) const;
+
+ private:
+  static constexpr Offset kChunk = 1024;
+  int width_;
+  Offset size_ = 0;
+  std::vector<std::vector<double>> chunks_;
+};
+
+// What a refit reads: the history by rows and by columns, and what is known of vertices and pairs.
+struct RefitSource {
+  const VertexLists* lists[2];
+  const double *phi, *psi;
+  const TrialFeatures* features;
+};
+
+// A refit that is spread over trials: where it stands, and what it has summed up so far. All of it is state: a copy
+// goes on to the same bits.
+struct RefitState {
+  Offset model = -1;              // -1: none is under way
+  Offset sweep = 0, part = 0;     // part 0: rows, 1: columns, 2: what all pairs share
+  Offset vertex = 0, entry = 0;   // the next observation: which of its vertex, which vertex in the order of the stream
+  double credit = 0, quota = 0;   // work that may be done at once, and what a trial adds to it
+  std::vector<double> matrix, right, sums;
+  void resize(int dim);
 };
 
 class Bilinear {
@@ -59,8 +94,14 @@ class Bilinear {
   double odds(const PairKnown& pair);
   // y = 1 or -1 of the pair that was asked last, by moment matching: one step of assumed density filtering. O(d^2).
   void learn(double y);
-  // Variational sweeps (Jaakkola and Jordan's bound) over the history, and new variances of the prior by EM.
-  void refit(const PairHistory& seen, const double* phi, const double* psi, int sweeps, RefitRoom& room);
+  // A refit is variational sweeps (Jaakkola and Jordan's bound) over the history, and new variances of the prior by
+  // EM. This does about `budget` of its work in place, and returns what it did; the last sweep ends with
+  // at.sweep == sweeps.
+  double refit(const RefitSource& source, int sweeps, double budget, RefitState& at);
+  // The work of a whole refit of n observations.
+  double refit_work(Offset n, int sweeps) const;
+  // Whether a refit of these observations may have come to a place.
+  bool stands(const RefitSource& source, int sweeps, const RefitState& at) const;
 
   // Takes the order of the vertices from a history, where the blocks were replaced.
   void follow(const PairHistory& seen);
@@ -83,17 +124,23 @@ class Bilinear {
   double rest(int side, const PairKnown& pair, const double* of_other);
   double doubted(const PairKnown& pair, const double* x, const double* y);
   double weight(double z, const PairKnown& pair, const double* x, const double* y);
-  PairKnown seen_pair(std::size_t t, const PairHistory& seen, const double* phi, const double* psi,
-                      const RefitRoom& room) const;
-  void sweep(int side, const PairHistory& seen, const double* phi, const double* psi, RefitRoom& room);
-  void sweep_global(const PairHistory& seen, const double* phi, const double* psi, RefitRoom& room);
-  void learn_prior(int side);
+  double visit_work(int d) const;
+  Offset vertices(int side) const { return static_cast<Offset>(order_[side].size()); }
+  PairKnown seen_pair(int side, Index vertex, const Observation& seen, const RefitSource& source) const;
+  double refit_block(int side, const RefitSource& source, double budget, RefitState& at);
+  void add_to_block(int side, const PairKnown& pair, double y, RefitState& at);
+  double refit_global(const RefitSource& source, double budget, RefitState& at);
+  void add_to_global(const PairKnown& pair, double y, RefitState& at);
+  void begin_sums(const double* prior, int d, RefitState& at) const;
+  void end_part(RefitState& at) const;
+  void learn_prior(int side, const RefitState& at);
 
   BilinearRule rule_;
   int dim_[2], d_[2];
   std::uint64_t salt_;
   BilinearState s_;
   std::vector<Index> order_[2];  // vertices with observations, by their first: what is learned hangs on no other number
+  std::vector<double> global_prior_;  // mean (d), variance (d)
   std::vector<double> h_[2], g_[2], gf_, fresh_[2];
   PairKnown pair_{};
   double z_ = 0, variance_ = 0;

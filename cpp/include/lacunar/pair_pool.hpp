@@ -28,6 +28,7 @@ struct PoolRule {
   double smoothing = 1;        // observations that the coarser count is worth
   double refit_growth = 1.25;  // of the stream from one refit to the next
   Offset first_refit = 32;
+  double refit_share = .005;  // a refit is spread over so many trials of those before it; 0 does it at once
   int sweeps = 8;
   double mixer_variance = .2;        // of the mixers' weights at the beginning
   double correction_variance = .02;  // of what a mixer of its own adds where so much was seen of row and column
@@ -36,22 +37,27 @@ struct PoolRule {
   bool kin = false;                  // rows and columns may be of one kind
 };
 
-// Observations of a cell, by an open hash table.
+// Observations of a cell, by open hash tables: many small ones, so that none takes long to grow.
 class CellCounts {
  public:
   struct Pair {
     std::int32_t negative, positive;
   };
-  void reserve(Offset more);
+  void reserve(Index i, Index j);  // for one more cell, which then cannot fail
   Pair of(Index i, Index j) const;
   void add(Index i, Index j, double y);
   void remove(Index i, Index j, double y);
 
  private:
-  std::size_t place(std::int64_t key) const;
-  std::vector<std::int64_t> keys_;
-  std::vector<Pair> counts_;
-  std::size_t used_ = 0;
+  struct Part {
+    std::vector<std::int64_t> keys;
+    std::vector<Pair> counts;
+    std::size_t used = 0;
+    std::size_t place(std::int64_t key) const;
+    void grow();
+  };
+  static std::size_t part_of(std::int64_t key);
+  std::vector<Part> parts_ = std::vector<Part>(256);
 };
 
 // Rows and columns of one kind: the number of a vertex on either side, and its links so far.
@@ -64,6 +70,7 @@ class Kin {
   Index number(int side, Index vertex);
   void link(Index a, Index b, double y);
   void clear();
+  Offset size() const { return static_cast<Offset>(links_[0].size()); }
   // A constant, then what the links of a and b have in common.
   static constexpr int kFeatures = 8;
   void features(Index a, Index b, double* f) const;
@@ -82,6 +89,7 @@ struct PoolState {
   std::vector<double> log_weights;  // of the hedge
   std::vector<double> path;         // trials and weights at every refit
   double next_refit = 0;
+  RefitState refit;
 };
 
 class PairPool {
@@ -110,6 +118,7 @@ class PairPool {
   std::vector<Bilinear>& models() { return models_; }
   void remember(PairHistory seen);  // this history instead of the present one
   void forget_since(Offset n);      // the history's first n trials
+  bool stands(const RefitState& at) const;  // whether a refit of the present history can have come there
   std::vector<double> weights() const;
 
  private:
@@ -122,7 +131,8 @@ class PairPool {
   PairKnown mirrored(const Bilinear& model) const { return {b_, a_, nullptr, nullptr, f_of(model)}; }
   const double* f_of(const Bilinear& model) const { return model.rule().linked ? links_.data() : f_.data(); }
   void learn_kin(Index i, Index j, double y);
-  const PairHistory& history_of(const Bilinear& model);
+  void list(Offset trial, Index i, Index j, double y);
+  PairHistory history_of(const Bilinear& model) const;
   void gather(Index i, Index j, const double* extra);
   void ask(Index i, Index j, const double* extra, Twins twins);
   void rehearse(Index i, Index j, double y);
@@ -134,9 +144,11 @@ class PairPool {
   void learn_counts(Index i, Index j, double y);
   void learn_mixer(int k, double y);
   void learn_hedge(double y);
-  void reserve(Offset n);
-  void make_room(const Bilinear& model, Offset n);
+  void reserve(Index i, Index j);
+  void begin_refit();
+  void next_model(Offset first);
   void refit();
+  RefitSource source_of(const Bilinear& model) const;
   void relink();
 
   PoolRule rule_;
@@ -155,8 +167,8 @@ class PairPool {
   int bucket_ = 0,
       case_ = 0;  // of the pair: how much was seen of row and column; whether one of them, or both, are new
   double mixed_[kMixers] = {}, spread_[kMixers] = {}, mixture_ = .5;
-  RefitRoom room_;
-  PairHistory both_;  // the history in common numbers, in both directions
+  VertexLists lists_[2], kin_lists_;  // the history by rows, by columns, and by common numbers in both directions
+  TrialFeatures features_;
 };
 
 }  // namespace lacunar

@@ -104,7 +104,8 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     The pool's log loss exceeds that of its best expert by at most log E + log(T + 1) over T trials, and that of the best sequence of
     experts by log((E - 1)(T + 1)) more for every switch: fixed share (Herbster and Warmuth, "Tracking the best expert", 1998)
     with share 1 / (t + 1), for a loss that is mixable with step 1. Its y_bar is 2 P(y = 1) - 1. Low-rank experts are refitted from all
-    pairs seen at growing times, so that memory is that of the pairs. For the learner of the paper alone (experts=None):
+    pairs seen at growing times, a little at every one of the pairs that follow, so that memory is
+    that of the pairs and no pair of a long stream waits for a refit. For the learner of the paper alone (experts=None):
     mistakes exceed those of a matrix U by at most 4 sqrt(2 D log(N) T) / gamma in expectation (Theorem 1, paper's tuning), D smaller
     the better the side information fits U. The defaults, found by experiment, have no such proof. A prediction costs a few products
     with the two kernels and the observations. Source: Herbster, Pasteris and Tse, "Online Matrix Completion with Side Information",

@@ -49,7 +49,7 @@ _ALIKE = 8  # of a pair: the edge, common neighbours, degrees, products of featu
 _MIX = (0.6, 0.2, 0.2)  # info, const, own
 _MOST_VERTICES = 4000  # up to which the matrix exponentiated gradient takes part
 _RULE = {
-    "smoothing": 1.0, "refit_growth": 1.25, "first_refit": 32, "sweeps": 8, "mixer_variance": 0.2, "correction_variance": 0.02,
+    "smoothing": 1.0, "refit_growth": 1.25, "first_refit": 32, "refit_share": 0.005, "sweeps": 8, "mixer_variance": 0.2, "correction_variance": 0.02,
 }  # fmt: skip
 _MODEL = {
     "rank": 0, "row_bias": True, "col_bias": True, "features": False, "pair_features": 0, "bias": 1.0, "factor": 0.5,
@@ -81,6 +81,7 @@ def bilinear_experts(*, features: bool, same: bool, kin: bool) -> dict[str, dict
     if kin:
         made["both ways"] = {"rank": 2, "mirrored": True}
         made["links so far"] = {"linked": True, "refit": False, **alone}
+    made["fast rank 5"] = {"rank": 5, "noise": 0.03, "refit": False, "factor": 1.0}
     made["rank 5"] = {"rank": 5}
     return {name: _MODEL | options for name, options in made.items()}
 
