@@ -67,7 +67,8 @@ def choose_rank(
     """
     if rows.nnz < 2 * _HIDDEN:
         return 1, {}
-    rows = _sample(rows, rng)
+    sample = sampled_rows(rows, rng)
+    rows = rows if sample is None else rows[sample]
     order, size = rng.permutation(rows.nnz), rows.nnz // _HIDDEN
     tests = [_marked(order[start : start + size], rows.nnz) for start in range(0, size * _sets(size), size)]
     tables = [hide(rows, hidden) for hidden in tests]
@@ -100,13 +101,22 @@ def fit_chosen(
     return fit_em(rows, rank, rng=rng, mean=True, max_iter=steps, tol=tol, relax=RELAX, n_jobs=n_jobs)
 
 
-def _sample(rows: Observed, rng: np.random.Generator) -> Observed:
-    """As many rows, in order, as hold the cells that a choice of the rank looks at."""
-    most = max(_CELLS_A_COLUMN * rows.shape[1], _LEAST_CELLS)
+def sampled_rows(
+    rows: Observed, rng: np.random.Generator, labelled: NDArray[np.bool_] | None = None
+) -> NDArray[np.intp] | None:
+    """As many rows, in order, as hold the cells that a choice of the rank looks at; None for all.
+
+    Rows that are `labelled` (n,) have their share, and as many as there are up to half of the sample.
+    """
+    most, n = max(_CELLS_A_COLUMN * rows.shape[1], _LEAST_CELLS), rows.shape[0]
     if rows.nnz <= most:
-        return rows
-    n = rows.shape[0]
-    return rows[np.sort(rng.permutation(n)[: -(-n * most // rows.nnz)])]
+        return None
+    order, size = rng.permutation(n), -(-n * most // rows.nnz)
+    if labelled is None:
+        return np.sort(order[:size])
+    first, others = order[labelled[order]], order[~labelled[order]]
+    share = max(-(-size * len(first) // n), min(len(first), size // 2))
+    return np.sort(np.concatenate([first[:share], others[: size - share]]))
 
 
 def _sets(size: int) -> int:

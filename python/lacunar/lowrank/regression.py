@@ -69,6 +69,12 @@ class Subspace(NamedTuple):
         state = (model.n_iter, model.converged, model.n_singular)
         return cls(basis, model.mean[:D], model.ridge, model.sigma2, model.tau, None, *state)
 
+    def factors(self, weight: float = 0.0, targets: int = 0) -> Factors:
+        """Where EM may begin: the factorisation, with labels times `weight` as further columns."""
+        labels = np.zeros((targets, self.basis.shape[1])) if self.weights is None else weight * self.weights.T[:targets]
+        mean, noise = np.concatenate([self.mean, np.zeros(targets)]), self.ridge if self.sigma2 is None else self.sigma2
+        return Factors(np.vstack([self.basis, labels]), mean, noise, self.tau, 0, False, 0)
+
     def rotated(self) -> Subspace:
         """The same model with basis = U diag(s), U orthonormal, s falling."""
         u, s, right = np.linalg.svd(self.basis, full_matrices=False)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from itertools import product
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +16,15 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from lacunar._log import say
 from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import all_or_nothing
-from lacunar.lowrank.hidden import RELAX, STEPS, TOL, hide, squared_errors
-from lacunar.lowrank.labels import fit_labels
+from lacunar.lowrank.hidden import RELAX, STEPS, TOL, hide, sampled_rows, squared_errors
+from lacunar.lowrank.labels import LabelFit, fit_labels
 from lacunar.lowrank.parts import Whole
-from lacunar.lowrank.regression import Subspace, SubspaceRegression
+from lacunar.lowrank.regression import Labelled, Subspace, SubspaceRegression, code_labelled
 from lacunar.lowrank.slrm import SLRMRegressor
 from lacunar.observed import Observed
 
 _Floats = NDArray[np.float64]
+_LABEL_STEPS = 10  # of EM at most, from the subspace that labels do not tell about
 
 
 def _listed(values: Any) -> list[Any]:
@@ -38,6 +40,102 @@ def _splitter(cv: Any, units: int, over: str, seed: int) -> Iterator[NDArray[np.
     else:
         chosen = check_cv(cv)
     return (test for _, test in chosen.split(np.zeros((units, 1))))
+
+
+class _Coded(NamedTuple):
+    """A subspace, and the codes (n, d) of all rows in it."""
+
+    subspace: Subspace
+    codes: _Floats
+
+    def labels(self, labels: _Floats, alpha: Any) -> LabelFit:
+        """Weights of centred labels (n, targets): those of a factorisation that had them, or by a regression on the codes."""
+        if alpha == "auto" and self.subspace.weights is not None:
+            return LabelFit(self.subspace.weights, np.zeros(labels.shape[1]))
+        fit = fit_labels(Whole((self.codes, labels)), alpha if alpha == "auto" else float(alpha), 0.0)
+        return fit._replace(intercept=np.nan_to_num(fit.intercept))
+
+
+class _Judge:
+    """Fits that order ranks and weights of labels as their limits do, by a few long steps of EM on a sample of the rows.
+
+    The subspace that labels do not tell about is fitted once, and fits with labels start from it. A last step sees all rows.
+    """
+
+    def __init__(self, model: SLRMRegressor, weights: list[Any], sample: NDArray[np.intp] | None) -> None:
+        self.model, self._weights, self._sample = model, weights, sample
+        self._unlabelled: _Coded | None = None
+
+    @property
+    def unlabelled(self) -> Subspace | None:
+        """The subspace that labels do not tell about, if it was fitted."""
+        return None if self._unlabelled is None else self._unlabelled.subspace
+
+    def coded(self, part: Labelled) -> Iterator[_Coded]:
+        """A subspace for every lam1, of standardised rows and centred labels."""
+        for lam1 in self._weights:
+            if np.isinf(float(lam1)):
+                yield self._without_labels(part)
+            elif self.model.solver == "als":
+                yield self._fitted(part, lam1, STEPS, None)
+            else:
+                start = self._without_labels(part)
+                weights = start.labels(part[1], "auto").weights
+                yield self._fitted(part, lam1, _LABEL_STEPS, start.subspace._replace(weights=weights))
+
+    def _without_labels(self, part: Labelled) -> _Coded:
+        if self._unlabelled is None:
+            self._unlabelled = self._fitted(part, "inf", STEPS, None)
+        return self._unlabelled
+
+    def _fitted(self, part: Labelled, lam1: Any, steps: int, start: Subspace | None) -> _Coded:
+        model, rows = copy(self.model).set_params(lam1=lam1), part[0]
+        long = model.solver == "em"
+        if long:
+            model.set_params(max_iter=min(model.max_iter, steps), tol=max(model.tol, TOL))
+        chosen = part if self._sample is None else (rows[self._sample], part[1][self._sample])
+        subspace = model._fit_subspace(Whole(chosen), RELAX, start)
+        if long and self._sample is not None:
+            subspace = model.set_params(max_iter=1)._fit_subspace(Whole(part), start=subspace)
+        return _Coded(subspace, code_labelled(part, subspace.mean, subspace.basis, subspace.ridge, model.n_jobs)[0])
+
+
+def _fitted_to_all(model: SLRMRegressor, rows: Observed, y: _Floats, start: Subspace | None) -> SLRMRegressor:
+    """The model of all rows and labels; from a subspace that was judged by a few long steps of EM more, as `SLRMRegressor.fit` else."""
+    if start is None or model.solver == "als":
+        model.fit(rows, y)
+        return model
+    model.set_params(max_iter=min(model.max_iter, STEPS))
+    table = model._ready_parts(Whole((rows, y)))
+    model._adopt(model._fit_subspace(table, RELAX, start), table, model.alpha, model.l1_ratio)
+    return model
+
+
+def _label_scores(judge: _Judge, rows: Observed, labels: _Floats, test: NDArray[np.intp], alphas: list[Any]) -> _Floats:
+    """Negative mean squared errors (lam1, alpha) on the labels of `test`, hidden from a fit to all rows."""
+    hidden = np.flatnonzero((~np.isnan(labels)).any(axis=1))[test]
+    visible = labels.copy()
+    visible[hidden] = np.nan  # the rows stay, without their labels: they tell about the subspace
+    part = judge.model._ready_parts(Whole((rows, visible))).each(tuple)[0]
+    away = labels[hidden] - judge.model.label_mean_
+    fits = [[(coded.codes[hidden], coded.labels(part[1], alpha)) for alpha in alphas] for coded in judge.coded(part)]
+    return np.array(
+        [[-np.nanmean((codes @ fit.weights + fit.intercept - away) ** 2) for codes, fit in line] for line in fits]
+    )
+
+
+def _cell_scores(judge: _Judge, rows: Observed, labels: _Floats, test: NDArray[np.intp]) -> _Floats:
+    """Negative mean squared errors (lam1,) of the hidden cells `test`, in standard deviations of their columns."""
+    hidden = np.zeros(rows.nnz, dtype=bool)
+    hidden[test] = True
+    part = judge.model._ready_parts(Whole((hide(rows, hidden), labels))).each(tuple)[0]
+    mean, scale = judge.model.mean_, judge.model.scale_
+    standard = rows.with_values((rows.values - mean[rows.indices]) / scale[rows.indices])
+    errors = (
+        squared_errors(coded.codes, coded.subspace.basis, standard, hidden, coded.subspace.mean)
+        for coded in judge.coded(part)
+    )
+    return np.array([-np.mean(part) for part in errors])
 
 
 class SLRMRegressorCV(SubspaceRegression):
@@ -80,8 +178,10 @@ class SLRMRegressorCV(SubspaceRegression):
 
     Notes
     -----
-    Of each dimension one factorisation with lam1="inf", which all folds over rows share, and one a fold for every other lam1 or for cells, of 25 long
-    steps of EM at most; see `SLRMRegressor` for the cost of one.
+    Of each dimension one factorisation with lam1="inf", which all folds over rows share, or for cells one a fold, by 25 long steps of EM at most; one a
+    fold for every other lam1, which starts there and takes 10. In tables with more than 2,000 observed entries a column (and 30,000 in all) these see a
+    sample of the rows, and then all rows in a last step; the final model goes on from there by 25 long steps at most, and starts afresh as that of
+    `SLRMRegressor` in smaller tables.
 
     Examples
     --------
@@ -166,27 +266,37 @@ class SLRMRegressorCV(SubspaceRegression):
                 f"n_components must hold dimensions from 1 to the number of columns, {rows.shape[1]}; got "
                 f"{_listed(self.n_components)}. Add a smaller one."
             )
-        grid, alphas = list(product(ranks, _listed(self.lam1))), _listed(self.alpha)
-        seeds = generator(fixed_seed(self.random_state)).integers(2**31 - 1, size=2)
-        units = rows.nnz if self.over == "cells" else int((~np.isnan(labels)).any(axis=1).sum())
+        weights, alphas = _listed(self.lam1), _listed(self.alpha)
+        seeds = generator(fixed_seed(self.random_state)).integers(2**31 - 1, size=3)
+        known = np.any(~np.isnan(labels), axis=1)
+        units = rows.nnz if self.over == "cells" else int(known.sum())
         if units < 2:
             raise ValueError(
                 f"y must have at least two known labels to search with; got n_samples={units}. Use SLRMRegressor, or "
                 "over='cells'."
             )
         folds = list(_splitter(self.cv, units, self.over, int(seeds[1])))
-        scores = np.empty((len(grid), len(alphas), len(folds)))
-        score = self._score_cells if self.over == "cells" else self._score_rows
-        for g, (rank, lam1) in enumerate(grid):
-            subspace = None
+        sample = sampled_rows(rows, generator(int(seeds[2])), known)
+        scores = np.empty((len(ranks), len(weights), len(alphas), len(folds)))
+        starts: dict[int, Subspace | None] = {}
+        for r, rank in enumerate(ranks):
+            model = self._model(rank, "inf", "auto", int(seeds[0]))
+            judge = _Judge(model, weights, sample)
             for f, test in enumerate(folds):
-                model = self._judged(rank, lam1, int(seeds[0]))
-                scores[g, :, f], subspace = score(rows, labels, test, model, alphas, subspace)
-            say(self.verbose, "n_components=%d lam1=%s: score %.4g", rank, lam1, scores[g].mean(axis=1).max())
-        self._report(grid, scores)
+                if (
+                    self.over == "cells"
+                ):  # other cells are seen in every fold, while rows stay and lose their labels only
+                    judge = _Judge(model, weights, sample)
+                    scores[r, :, :, f] = _cell_scores(judge, rows, labels, test)[:, None]
+                else:
+                    scores[r, :, :, f] = _label_scores(judge, rows, labels, test, alphas)
+            starts[rank] = None if sample is None else judge.unlabelled
+            for lam1, scored in zip(weights, scores[r], strict=True):
+                say(self.verbose, "n_components=%d lam1=%s: score %.4g", rank, lam1, scored.mean(axis=1).max())
+        self._report(list(product(ranks, weights)), scores)
         best = self.best_params_
         model = self._model(best["n_components"], best["lam1"], best["alpha"], int(seeds[0]))
-        model.fit(rows, labels[:, 0] if single else labels)
+        model = _fitted_to_all(model, rows, labels[:, 0] if single else labels, starts[best["n_components"]])
         for name, value in vars(model).items():
             if name.endswith("_") and name not in ("n_features_in_",):
                 setattr(self, name, value)
@@ -196,61 +306,6 @@ class SLRMRegressorCV(SubspaceRegression):
         shared = ("solver", "max_iter", "tol", "gate", "standardize", "clip", "n_jobs")
         options = {name: getattr(self, name) for name in shared}
         return SLRMRegressor(rank, lam1=lam1, alpha=alpha, random_state=seed, **options)
-
-    def _judged(self, rank: int, lam1: Any, seed: int) -> SLRMRegressor:
-        """A model to be scored: a few long steps of EM order dimensions and weights as its limit does."""
-        model = self._model(rank, lam1, "auto", seed)
-        if self.solver == "em":
-            model.set_params(max_iter=min(self.max_iter, STEPS), tol=max(self.tol, TOL))
-        return model
-
-    def _score_rows(
-        self,
-        rows: Observed,
-        labels: _Floats,
-        test: NDArray[np.intp],
-        model: SLRMRegressor,
-        alphas: list[Any],
-        subspace: Subspace | None,
-    ) -> tuple[list[float], Subspace | None]:
-        """Negative mean squared errors on the labels of `test`, hidden from a fit to all rows; every alpha on its codes.
-
-        `subspace` is the one of these rows that an earlier fold returned: where labels do not tell about it (lam1="inf"), all folds share it.
-        """
-        hidden = np.flatnonzero((~np.isnan(labels)).any(axis=1))[test]
-        visible = labels.copy()
-        visible[hidden] = np.nan  # the rows stay, without their labels: they tell about the subspace
-        table = model._ready_parts(Whole((rows, visible)))
-        subspace = subspace or model._fit_subspace(table, RELAX)
-        model._adopt(subspace, table, model.alpha, model.l1_ratio)
-        codes, made = model.transform(rows) / model.sizes_, []
-        for alpha in alphas:
-            if alpha == "auto":
-                predicted = model.intercept_ + codes @ model._weights()
-            else:
-                fit = fit_labels(Whole((codes, visible - model.label_mean_)), float(alpha), 0.0)
-                predicted = model.label_mean_ + fit.intercept + codes @ fit.weights
-            made.append(-float(np.nanmean(np.square(predicted - labels)[hidden])))
-        return made, subspace if model.lam1 == "inf" else None
-
-    def _score_cells(
-        self,
-        rows: Observed,
-        labels: _Floats,
-        test: NDArray[np.intp],
-        model: SLRMRegressor,
-        alphas: list[Any],
-        subspace: Subspace | None,
-    ) -> tuple[list[float], Subspace | None]:
-        """Negative mean squared error, in standard deviations, of hidden cells; the same for every alpha. No fold shares another's `subspace`."""
-        hidden = np.zeros(rows.nnz, dtype=bool)
-        hidden[test] = True
-        visible = hide(rows, hidden)
-        table = model._ready_parts(Whole((visible, labels)))
-        model._adopt(model._fit_subspace(table, RELAX), table, model.alpha, model.l1_ratio)
-        standard = rows.with_values((rows.values - model.mean_[rows.indices]) / model.scale_[rows.indices])
-        errors = squared_errors(model.transform(visible), model.components_.T, standard, hidden)
-        return [-float(np.mean(errors))] * len(alphas), None
 
     def _report(self, grid: list[tuple[int, Any]], scores: _Floats) -> None:
         from scipy.stats import rankdata

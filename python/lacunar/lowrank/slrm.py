@@ -243,10 +243,10 @@ class SLRMRegressor(SubspaceRegression):
         self._fit_label_means(*tables.total(_label_totals))
         return tables.map(_ready, *self._columns(), self.label_mean_, self.n_jobs)
 
-    def _fit_subspace(self, parts: Parts, relax: float = 1.0) -> Subspace:
+    def _fit_subspace(self, parts: Parts, relax: float = 1.0, start: Subspace | None = None) -> Subspace:
         """EM or ALS over parts of rows and labels; with finite lam1 the labels are columns of weight 1 / sqrt(lam1).
 
-        Steps of EM are `relax` times as long.
+        Steps of EM are `relax` times as long, and may begin at another subspace, with its label weights.
         """
         joint = np.isfinite(float(self.lam1))
         weight = 1 / np.sqrt(float(self.lam1)) if joint else 0.0
@@ -261,7 +261,8 @@ class SLRMRegressor(SubspaceRegression):
         }
         ridge = None if self.ridge == "auto" else float(self.ridge)
         if self.solver == "em":
-            model = fit_em(tables, self.n_components_, relax=relax, **options)
+            first = None if start is None else start.factors(weight, len(self.label_mean_) if joint else 0)
+            model = fit_em(tables, self.n_components_, relax=relax, start=first, **options)
         else:
             model = fit_als(tables, self.n_components_, ridge=ridge, **options)
         D = len(model.basis) - (len(self.label_mean_) if joint else 0)
