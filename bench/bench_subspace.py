@@ -1,7 +1,7 @@
 """The bars of POPCA as ratios in one run.
 
 `pytest bench/bench_subspace.py --benchmark-enable` times the pieces and checks their answers. As a script, `OMP_NUM_THREADS=1 python
-bench/bench_subspace.py [accuracy] [accumulation] [density] [fit] [stream] [memory] [imputer] [ranks] [--quick]`:
+bench/bench_subspace.py [accuracy] [accumulation] [density] [fit] [stream] [memory] [imputer] [ranks] [popca] [held-back] [--quick]`:
 
 accuracy      normalised excess of the default and of PCA after mean imputation (d = 50, k = 3, signal variance = noise variance), over n and p
 accumulation  sums over pairs against SciPy's X.T @ X on the same stored entries: process CPU on one thread, wall time on four
@@ -10,15 +10,20 @@ fit           a million rows x 2,000 columns at 1 %, 8 components, against Trunc
 stream        1,000 batches against one fit of the closed form
 imputer       LowRankImputer() on 10,000 x 50 of rank 6, 30 % missing, against IterativeImputer: CPU seconds and errors
 ranks         the rank that LowRankImputer() chooses on small tables against the best in hindsight and IterativeImputer
+popca         the number of components with which POPCA() imputes, on those tables and on low-rank ones of up to 200 columns, against the best in hindsight
+              and POPCA(5)
+held-back     LowRankImputer on tables of another seed, and both on real tables (scikit-learn's, and those of LACUNAR_DATA if it is set): no choice was made on these
 memory        100,000 columns x 1,000,000 rows of 20 entries in a process limited to 24 GiB of address space
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import time
 import warnings
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -212,9 +217,11 @@ def stream():
 
 
 def completed(X, seen, model):
-    """CPU seconds, and the squared error at what is missing, in variances of what is seen."""
-    spent, filled = taken(partial(model.fit_transform, seen))
-    return spent, float(np.mean((((filled - X) / np.nanstd(seen, axis=0))[np.isnan(seen)]) ** 2))
+    """CPU seconds, and the squared error at known entries that are hidden, in variances of what is seen."""
+    spent, filled = taken(
+        lambda: model.fit(seen).impute(seen) if isinstance(model, POPCA) else model.fit_transform(seen)
+    )
+    return spent, float(np.mean((((filled - X) / np.nanstd(seen, axis=0))[np.isnan(seen) & ~np.isnan(X)]) ** 2))
 
 
 def imputers(repeats, n):
@@ -263,19 +270,109 @@ def small_tables(seed):
 
 
 def ranks(seeds, every):
+    print_ranks(table for seed in range(seeds) for table in [*small_tables(seed)][::every])
+
+
+def print_ranks(tables):
+    """A line a group of tables: names before the first comma."""
     lost = {}
-    for seed in range(seeds):
-        for name, X, seen in [*small_tables(seed)][::every]:
-            tried = sorted({k for k in (1, 2, 3, 4, 6, 8, 12, 16, 24) if k < X.shape[1]} | {X.shape[1] - 1})
-            best = min(completed(X, seen, LowRankImputer(k, random_state=0))[1] for k in tried)
-            ours = completed(X, seen, LowRankImputer(random_state=0))[1]
-            peer = completed(X, seen, IterativeImputer(random_state=0))[1]
-            lost.setdefault(name.split(",")[0], []).append((ours / best, ours / peer))
-    print("| law | chosen over best rank (mean, largest) | over IterativeImputer |\n|---|---|---|")
+    for name, X, seen in tables:
+        best = min(completed(X, seen, LowRankImputer(k, random_state=0))[1] for k in ranks_up_to(*X.shape))
+        ours = completed(X, seen, LowRankImputer(random_state=0))[1]
+        peer = completed(X, seen, IterativeImputer(random_state=0))[1]
+        lost.setdefault(name.split(",")[0], []).append((ours / best, ours / peer))
+    print("| tables | n | chosen over best rank (mean, largest) | over IterativeImputer |\n|---|---|---|---|")
     for law, pairs in (*lost.items(), ("all", [pair for rows in lost.values() for pair in rows])):
         ratios = np.array(pairs)
         means = np.exp(np.log(ratios).mean(axis=0))
-        print(f"| {law} | {means[0]:.3f}, {ratios[:, 0].max():.2f} | {means[1]:.2f} |", flush=True)
+        print(f"| {law} | {len(pairs)} | {means[0]:.3f}, {ratios[:, 0].max():.2f} | {means[1]:.2f} |", flush=True)
+
+
+def low_rank_tables(seed):
+    """Names, complete rows and rows with missing entries: low rank and noise, up to 200 columns."""
+    rng = np.random.default_rng(seed)
+    for n, d, k, noise in ((60, 10, 3, 0.5), (100, 60, 5, 0.5), (150, 100, 3, 0.2), (500, 100, 8, 1.0), (300, 200, 5, 1.0),
+                           (2000, 200, 10, 0.5), (5000, 30, 10, 1.0), (10_000, 50, 6, 0.3)):  # fmt: skip
+        for share in (0.1, 0.3, 0.5, 0.7):
+            X = rng.normal(size=(n, k)) @ rng.normal(size=(k, d)) + noise * np.sqrt(k) * rng.normal(size=(n, d))
+            yield f"{n} x {d} of rank {k}, {share}", X, np.where(rng.random(X.shape) < share, np.nan, X)
+
+
+def ranks_up_to(n, d):
+    """Ranks below the numbers of rows and columns."""
+    most = min(n, d) - 1
+    return sorted({k for k in (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48) if k < most} | {min(most, 64)})
+
+
+def popca_errors(X, seen):
+    """Of POPCA() and of what `partial_fit` makes, POPCA(5), the best number of components in hindsight, all components."""
+    n, d = X.shape
+    hindsight = {k: completed(X, seen, POPCA(k, random_state=0))[1] for k in ranks_up_to(n, d)}
+    best, five = min(hindsight.values()), hindsight.get(5, hindsight[max(hindsight)])
+    closed = {k: completed(X, seen, POPCA(k, refine=0, random_state=0))[1] for k in hindsight}
+    full = completed(X, seen, POPCA(min(n, d), refine=0, random_state=0))[1]
+    chosen, streamed = (completed(X, seen, POPCA(random_state=0, **how))[1] for how in ({}, {"refine": 0}))
+    return chosen / best, streamed / min(closed.values()), chosen / five, chosen / full, five / best
+
+
+def print_popca(tables):
+    """A line a group of tables: names before the first comma."""
+    print(
+        "| tables | n | POPCA() over best (mean, largest) | refine=0 over its best (mean, largest) | POPCA() over POPCA(5) | over all components | POPCA(5) over best "
+        "(largest) |\n" + "|---" * 7 + "|"
+    )
+    groups = {}
+    for name, X, seen in tables:
+        groups.setdefault(name.split(",")[0], []).append(popca_errors(X, seen))
+    everything = [line for lines in groups.values() for line in lines]
+    for name, lines in (*groups.items(), ("all", everything)):
+        ratios, largest = np.array(lines), np.max(lines, axis=0)
+        mean = np.exp(np.log(ratios).mean(axis=0))
+        print(
+            f"| {name} | {len(lines)} | {mean[0]:.3f}, {largest[0]:.2f} | {mean[1]:.3f}, {largest[1]:.2f} | {mean[2]:.2f} | {mean[3]:.2f} | "
+            f"{largest[4]:.2f} |",
+            flush=True,
+        )
+
+
+def popca(seeds, every):
+    """On tables of seeds that no choice was made on."""
+    for generator in (small_tables, low_rank_tables):
+        print_popca(table for seed in range(100, 100 + seeds) for table in [*generator(seed)][::every])
+
+
+REAL = ("airquality", "cleveland", "hepatitis", "mammographic", "wisconsin", "horses", "dermatology")
+
+
+def real_tables(seed):
+    """Numbers of real tables, and the same with entries hidden at random."""
+    from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
+
+    rng = np.random.default_rng(seed)
+    tables = {"iris": load_iris, "wine": load_wine, "diabetes": load_diabetes, "breast cancer": load_breast_cancer}
+    tables = {name: load(return_X_y=True)[0] for name, load in tables.items()}
+    for name in REAL if "LACUNAR_DATA" in os.environ else ():
+        with np.load(Path(os.environ["LACUNAR_DATA"]) / f"{name}.npz", allow_pickle=False) as data:
+            tables[name] = np.array(data["X"], dtype=np.float64)
+    for name, X in tables.items():
+        X = X[:, np.nanstd(X, axis=0) > 0]
+        for share in (0.1, 0.3, 0.5):
+            seen = np.where(rng.random(X.shape) < share, np.nan, X)
+            if np.nanstd(seen, axis=0).min() > 0:
+                yield f"{name} ({X.shape[0]} x {X.shape[1]}), {share}", X, seen
+
+
+def held_back(seeds, every):
+    tables = [table for seed in range(seeds) for table in [*real_tables(seed)][::every]]
+    print_ranks(table for seed in range(100, 100 + seeds) for table in [*small_tables(seed)][::every])
+    print_ranks(tables)
+    print_popca(((name, *standardised(X, seen)) for name, X, seen in tables))
+
+
+def standardised(X, seen):
+    """POPCA takes columns in their units; those of real tables have none in common."""
+    mean, deviation = np.nanmean(seen, axis=0), np.nanstd(seen, axis=0)
+    return (X - mean) / deviation, (seen - mean) / deviation
 
 
 def in_memory(gib, n):
@@ -326,7 +423,9 @@ PARTS = {
     "stream": lambda o: stream(),
     "memory": lambda o: memory(o.rows),
     "imputer": lambda o: imputers(min(o.repeats, 3), min(o.rows, 10_000) if not o.quick else 500),
-    "ranks": lambda o: ranks(1, 15 if o.quick else 1),
+    "ranks": lambda o: ranks(1, 15 if o.quick else o.every),
+    "popca": lambda o: popca(1, 15 if o.quick else o.every),
+    "held-back": lambda o: held_back(1, 15 if o.quick else o.every),
     "in-memory": lambda o: in_memory(24, o.rows),
 }
 
@@ -335,6 +434,9 @@ if __name__ == "__main__":
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument(
+        "--every", type=int, default=1, help="of the tables of ranks, popca and held-back, every so many"
+    )
     parser.add_argument("--quick", action="store_true", help="small sizes: shows that it runs, decides no bar")
     options = parser.parse_args()
     if options.quick:

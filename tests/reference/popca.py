@@ -82,3 +82,17 @@ def variational_step(X, basis, spread, mean, noise, prior, centre=True):
     new, new_spread = new @ turn, np.array([turn.T @ each @ turn for each in new_spread])
     prior = np.mean(new**2 + np.array([np.diag(each) for each in new_spread]), axis=0)
     return new, new_spread, new_mean, left / seen.sum(), prior
+
+
+def expected_error(left, right, rank, masks, unit):
+    """Mean squared error, in `unit`, of missing entries that the model of `left` with `rank` components predicts, for rows of covariance `right`."""
+    values, vectors = np.linalg.eigh(left)
+    values, vectors = values[::-1], vectors[:, ::-1]
+    noise = values[rank:].mean()
+    model = (vectors[:, :rank] * (values[:rank] - noise)) @ vectors[:, :rank].T + noise * np.eye(len(left))
+    errors = []
+    for seen in masks:
+        for j in np.flatnonzero(~seen):
+            w = np.linalg.solve(model[np.ix_(seen, seen)], model[seen, j])
+            errors.append((right[j, j] - 2 * w @ right[seen, j] + w @ right[np.ix_(seen, seen)] @ w) / unit[j])
+    return np.mean(errors)

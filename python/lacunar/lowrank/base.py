@@ -121,12 +121,17 @@ class SubspaceModel(WholeCopies, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     @over_files
     def _filled(self, X: Any) -> _Floats:
-        rows, coding = self._check_rows(X), self._coding()
-        made = self._complete(self._coded(rows, coding).code * coding.size / coding.unit, coding)
+        rows = self._check_rows(X)
+        made = self._completed(rows)
         if (unknown := self._unknown_columns()) is not None:
             made[:, unknown] = np.nan
         made[rows.row_numbers, rows.indices] = rows.values
         return made
+
+    def _completed(self, rows: Observed) -> _Floats:
+        """What the model says of all entries of rows, observed ones too."""
+        coding = self._coding()
+        return self._complete(self._coded(rows, coding).code * coding.size / coding.unit, coding)
 
     @property
     def _n_features_out(self) -> int:

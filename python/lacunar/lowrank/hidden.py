@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,11 @@ _CELLS_A_COLUMN, _LEAST_CELLS = 2000, 30_000
 # Differences of errors that do not matter: in units of the least, and of the variance of a column.
 _SAME, _EXACT = 0.005, 1e-6
 STEPS, TOL = 25, 1e-3  # of EM at most, and where it stops to judge a rank
+_FLAT = 1e-12  # variance of a column, in units of the largest, whose errors are none
+_LEAST_NOISE = 1e-3  # of sigma^2, in units of the mean variance of a column
 _SPACED = 0.8  # of the largest rank: what is tried below it
+# Of `choose_rank_of_moments`: the share of rows that a model is of, entries judged a draw, drawn rows, draws, and columns times draws.
+_SHARE, _JUDGED, _MASKS, _DRAWS, _DRAWN = 0.9, 500, (4, 64), (1, 4), 400
 RELAX = 1.8  # length of a step of EM, in units of the step
 
 
@@ -49,6 +53,12 @@ def fewest_as_good(errors: Sequence[_Floats]) -> int:
     best = errors[int(np.argmin([float(np.mean(each)) for each in errors]))]
     losses = (each - best for each in errors)
     return next(k for k, loss in enumerate(losses) if loss.mean() <= loss.std() / np.sqrt(len(loss)))
+
+
+def tail_noise(values: _Floats, trace: float, d: int) -> float:
+    """Mean of the eigenvalues that are not kept, at least .001 of the mean of all."""
+    rest = (trace - float(values.sum())) / (d - len(values)) if d > len(values) else 0.0
+    return max(rest, _LEAST_NOISE * trace / max(d, 1), 1e-300)
 
 
 def largest_rank(rows: Observed) -> int:
@@ -78,11 +88,119 @@ def choose_rank(
         "relax": RELAX,
         "n_jobs": n_jobs,
     }
-    errors: dict[int, float] = {}
-    for rank in _ranks(min(largest_rank(rows), _MOST)):
+
+    def error(rank: int) -> float:
         parts = (_errors(rows, *part, rank, rng, options) for part in zip(tables, tests, strict=True))
-        errors[rank] = float(np.mean([np.mean(part) for part in parts]))
-        if list(errors).index(_best(errors)) < len(errors) - 1 - _PATIENCE:
+        return float(np.mean([np.mean(part) for part in parts]))
+
+    return _searched(error, _ranks(min(largest_rank(rows), _MOST)), _PATIENCE)
+
+
+def choose_rank_of_moments(
+    covariance: _Floats, counts: _Floats, rates: _Floats, most: int, rng: np.random.Generator
+) -> tuple[int, dict[int, float]]:
+    """The number of leading eigenvectors of a covariance that predicts missing entries best, and mean squared errors, as of `choose_rank`.
+
+    Nothing is known of the rows but the covariance (d, d), the `counts` (d, d) of rows that its entries come from, and the `rates` (d,) at which columns are seen.
+    Noise like its own, W, thins it: C + W sqrt((1 - f) / f) and C - W sqrt(f / (1 - f)) are like the covariances of a share f of the rows and of the
+    others, and independent, as W has the variance that C has about its expectation (Rasines and Young, "Splitting strategies for post-selection
+    inference", 2023). The model is of the one, and its mean squared error at entries of drawn rows that are missing a sum of entries of the other.
+    """
+    d, size = len(covariance), float(np.max(np.diag(covariance)))
+    if size <= 0:
+        return 1, {}
+    covariance = covariance / size
+    rates = np.minimum(rates, 1 - 1 / _HIDDEN)
+    n_masks = int(np.clip(-(-_JUDGED // max(float(np.sum(1 - rates)), 1e-300)), *_MASKS))
+    draw = _moment_noise(covariance, counts, float(np.mean(rates)), rng)
+    halves = []
+    for _ in range(int(np.clip(_DRAWN // d, *_DRAWS))):
+        noise, masks = draw(), rng.random((n_masks, d)) < rates
+        halves += [_half(covariance, sign * noise, masks) for sign in (1, -1)]
+    unit = np.maximum(np.diag(covariance), _FLAT)
+
+    def error(rank: int) -> float:
+        return float(np.mean([_moment_error(half, rank, unit) for half in halves]))
+
+    return _searched(error, range(1, min(most, _MOST) + 1), 2 * _PATIENCE)
+
+
+class _Half(NamedTuple):
+    """Eigenvalues of a thinned covariance, falling, its eigenvectors (d, d), the other covariance, and entries of rows that are seen."""
+
+    values: _Floats
+    vectors: _Floats
+    other: _Floats
+    masks: NDArray[np.bool_]
+
+
+def _half(covariance: _Floats, noise: _Floats, masks: NDArray[np.bool_]) -> _Half:
+    values, vectors = np.linalg.eigh(covariance + noise * np.sqrt((1 - _SHARE) / _SHARE))
+    return _Half(values[::-1], vectors[:, ::-1], covariance - noise * np.sqrt(_SHARE / (1 - _SHARE)), masks)
+
+
+def _moment_noise(covariance: _Floats, counts: _Floats, rate: float, rng: np.random.Generator) -> Callable[[], _Floats]:
+    """Draws W (d, d): of the variance of every entry of a covariance of normal rows.
+
+    Entries of a row or column of it have a correlation of about `rate`, as they share rows; as such a share of W has the correlations of complete rows, and the
+    other none.
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+    variance = np.diag(root @ root)
+    deviation = np.sqrt(np.outer(variance, variance) + covariance**2)
+    np.fill_diagonal(deviation, variance)  # as the diagonal of what is drawn has variance 2
+
+    def draw() -> _Floats:
+        shared, own = (_symmetric_normal(len(root), rng) for _ in range(2))
+        noise = rate * (root @ shared @ root) + np.sqrt(1 - rate**2) * deviation * own
+        made: _Floats = noise / np.sqrt(np.maximum(counts, 1.0))
+        return made
+
+    return draw
+
+
+def _symmetric_normal(d: int, rng: np.random.Generator) -> _Floats:
+    """Entries of variance 1, on the diagonal 2."""
+    normal = rng.normal(size=(d, d))
+    made: _Floats = (normal + normal.T) / np.sqrt(2)
+    return made
+
+
+def _moment_error(half: _Half, rank: int, unit: _Floats) -> float:
+    """Mean squared error, in `unit` (d,), of the posterior means of entries that rows miss, where rows have the other covariance.
+
+    Means are V_h K x_o, K = (V_o' V_o + noise)^-1 V_o', so that errors are C_hh - 2 V_h K C_oh + V_h K C_oo K' V_h'.
+    """
+    d, other = len(unit), half.other
+    values = np.maximum(half.values[:rank], 0.0)
+    noise = tail_noise(values, float(half.values.sum()), d)
+    basis = half.vectors[:, :rank] * np.sqrt(np.maximum(values - noise, 0.0))
+    total = n_missing = 0.0
+    for seen in half.masks:
+        part, missing = basis[seen], ~seen
+        onto = np.linalg.solve(part.T @ part + noise * np.eye(rank), part.T)
+        products = onto @ other[seen]
+        second = products[:, seen] @ onto.T
+        errors = np.diag(other)[missing] + np.sum(
+            (basis[missing] @ second - 2 * products[:, missing].T) * basis[missing], axis=1
+        )
+        total += float(np.sum(errors / unit[missing]))
+        n_missing += len(errors)
+    return total / max(n_missing, 1.0)
+
+
+def next_rank(rank: int, most: int) -> int:
+    """The rank that would be tried after this one, up to `most`."""
+    return next((larger for larger in _ranks(min(most, _MOST)) if larger > rank), rank)
+
+
+def _searched(error: Callable[[int], float], ranks: Iterable[int], patience: int) -> tuple[int, dict[int, float]]:
+    """The best rank and all errors, one rank after another until more than `patience` in a row do no better than the best."""
+    errors: dict[int, float] = {}
+    for rank in ranks:
+        errors[rank] = error(rank)
+        if list(errors).index(_best(errors)) < len(errors) - 1 - patience:
             break
     return _best(errors), errors
 

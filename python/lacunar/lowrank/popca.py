@@ -16,13 +16,15 @@ from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from lacunar._codes import row_codes
 from lacunar._moments import Sums, moved
+from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import SavePoint, all_or_nothing
 from lacunar._turns import changes, reading, reads
 from lacunar.lowrank.base import Coding, SubspaceModel
 from lacunar.lowrank.diagnostics import Probe, describe, probe_rows, probe_tables, warn, warn_dependent
-from lacunar.lowrank.hidden import fewest_as_good, hide
+from lacunar.lowrank.hidden import choose_rank_of_moments, fewest_as_good, hide, next_rank, tail_noise
 from lacunar.lowrank.moments import (
     Implicit,
     Spectrum,
@@ -37,7 +39,7 @@ from lacunar.lowrank.moments import (
     pair_sums,
 )
 from lacunar.lowrank.parts import Counts, FileParts, Parts, Whole, centred, count, opened
-from lacunar.lowrank.refine import Model, hidden_errors, refinable, refined, tail_noise
+from lacunar.lowrank.refine import Model, hidden_errors, refinable, refined
 from lacunar.observed import Observed, ObservedFile, rules
 from lacunar.observed.batches import one_pass, rows_of
 from lacunar.observed.door import adopt_columns
@@ -70,7 +72,8 @@ class POPCA(SubspaceModel):
     ----------
     n_components : int, float in (0, 1), "holdout" or None, default=None
         How many; a float is the share of variance to reach, "holdout" the fewest within a standard error of the best at
-        imputing hidden entries (at most 20), None min(n, d).
+        imputing hidden entries (at most 20), None min(n, d): all that rows tell about. `impute` and `score` then use
+        `n_impute_components_` of them, as all of them would fit noise.
     center : bool, default=True
         Centre by the means of observed entries. False takes the second moment, as the paper does.
     weights : {"auto", "pairwise", "kappa", "feature", "global"}, float or array-like of shape (d,), default="auto"
@@ -115,6 +118,9 @@ class POPCA(SubspaceModel):
     mean_, scale_ : ndarrays of shape (d,)
     noise_variance_, total_variance_ : float
     n_components_, n_samples_seen_, n_features_in_ : int
+    n_impute_components_ : int
+        Components that `impute` and `score` use: `n_components_`, but with n_components=None as many (up to 64) as predict missing entries best
+        when the covariance is split into one to learn from and one to judge by; refined where `refine` asks for it.
     n_seen_per_feature_ : ndarray of shape (d,)
     diagnostics_ : dict
         median_joint_count, mean_joint_count, frac_pairs_unseen, kappa, independence_gap (mean relative deviation of joint counts
@@ -150,6 +156,15 @@ class POPCA(SubspaceModel):
         **dict.fromkeys(("explained_variance_", "explained_variance_ratio_"), floats("k")),
         **dict.fromkeys(("noise_variance_", "total_variance_"), Number()),
         "n_components_": Number(whole=True, low=0, names="k"),
+        "n_impute_components_": COUNT,
+        "imputing_": rules.Parts(
+            {
+                "mean": floats("d"),
+                "components": floats("imputing", "d"),
+                "values": floats("imputing"),
+                "noise": Number(low=0),
+            }
+        ),
         "n_samples_seen_": COUNT,
         "solver_": Word(("dense", "matrix-free")),
         "holdout_errors_": floats("tried", finite=False),
@@ -290,19 +305,29 @@ class POPCA(SubspaceModel):
         if k == "holdout" and isinstance(parts, Whole):
             k = self._held_out(parts.part, probe, rng)
         if matrix_free(how, d, k, probe):
-            model = self._without_table(parts.map(centred, shift, None, self.n_jobs), counts, int(k), probe, rng)
+            model, imputing = (
+                self._without_table(parts.map(centred, shift, None, self.n_jobs), counts, int(k), probe, rng),
+                None,
+            )
         else:
             # Cross sums take most of the time. About the means of all rows, or about 0 where nothing is centred, they cancel.
             sums = Sums(*parts.total(pair_sums, shift, self.n_jobs, goes_on))
-            model = self._from_tables(sums if goes_on else sums._replace(A=np.zeros_like(sums.S)), shift, k)
+            model, imputing = self._from_tables(sums if goes_on else sums._replace(A=np.zeros_like(sums.S)), shift, k)
             if goes_on:
                 self._keep(sums, shift)
-        if how.refine and refinable(model):
-            table = parts.map(centred, shift, self.scale_, self.n_jobs)
-            model = refined(model, table, how.refine, centre=how.center, n_jobs=self.n_jobs)
-        self._publish(model, shift)
+        if imputing is not None:
+            imputing = self._refined(imputing, parts, shift)
+        self._publish(self._refined(model, parts, shift), shift, imputing)
         self.n_seen_per_feature_, self.n_samples_seen_ = counts.n, counts.m
         return self
+
+    def _refined(self, model: Model, parts: Parts, shift: _Floats) -> Model:
+        """The model after `refine` steps of EM on rows, where those make sense."""
+        how = self._effective
+        if not how.refine or not refinable(model):
+            return model
+        table = parts.map(centred, shift, self.scale_, self.n_jobs)
+        return refined(model, table, how.refine, centre=how.center, n_jobs=self.n_jobs)
 
     def _without_table(self, table: Parts, counts: Counts, k: int, probe: Any, rng: np.random.Generator) -> Model:
         """The closed form of centred rows by products with them; sets the attributes that `_from_tables` sets."""
@@ -491,9 +516,9 @@ class POPCA(SubspaceModel):
     def _from_stream(self) -> POPCA:
         sums, shift = self._kept()
         n = np.diag(sums.N).copy()
-        model = self._from_tables(sums, shift, self.n_components)
+        model, imputing = self._from_tables(sums, shift, self.n_components, refines=False)
         mean = shift + np.diag(sums.A) / np.maximum(n, 1) if self._effective.center else np.zeros(len(n))
-        self._publish(model, mean)
+        self._publish(model, mean, imputing)
         self.n_seen_per_feature_, self.n_samples_seen_ = n, sums.m
         warn_unseen(n)
         return self
@@ -503,8 +528,14 @@ class POPCA(SubspaceModel):
         about_zero = not self._effective.center and shift.any()
         return covariance_of(moved(sums, -shift) if about_zero else sums, **self._moment())
 
-    def _from_tables(self, sums: Sums, shift: _Floats, n_components: Any) -> Model:
-        """The closed form in standardised columns; sets `scale_`, `solver_`, `diagnostics_`, `total_variance_`."""
+    def _from_tables(
+        self, sums: Sums, shift: _Floats, n_components: Any, *, refines: bool = True
+    ) -> tuple[Model, Model | None]:
+        """The closed form in standardised columns, and that of fewer components which imputes where all are asked for.
+
+        Sets `scale_`, `solver_`, `diagnostics_`, `total_variance_`. What `refines` begins at the next larger rank that is tried: its prior
+        shrinks components that are too many, and cannot add any.
+        """
         C = self._covariance(sums, shift)
         d = len(C)
         self.scale_ = scale_of(np.diag(C)) if self._effective.standardize else np.ones(d)
@@ -513,19 +544,41 @@ class POPCA(SubspaceModel):
         spectrum = dense_spectrum(C, k)
         self._describe(probe_tables(sums), spectrum, expected=self._effective.weights not in ("auto", "pairwise"))
         self.solver_ = "dense"
-        return model_of(spectrum, k, np.diag(sums.N))
+        n = np.diag(sums.N)
+        if n_components is not None:
+            return model_of(spectrum, k, n), None
+        most = max(k - 1, 1)
+        rank = self._imputing_rank(C, sums, most)
+        if refines and self._effective.refine:
+            rank = next_rank(rank, most)
+        return model_of(spectrum, k, n), model_of(spectrum, rank, n)
+
+    def _imputing_rank(self, C: _Floats, sums: Sums, most: int) -> int:
+        """How many components of a covariance impute best, at most `most`: from sums alone, so that all ways to fit have one answer."""
+        n = np.diag(sums.N)
+        seen = np.flatnonzero(n > 0)
+        if not len(seen):
+            return 1
+        block, rng = np.ix_(seen, seen), generator(fixed_seed(self.random_state))
+        counts = sums.N[block] + self._effective.pseudo_count
+        return choose_rank_of_moments(C[block], counts, n[seen] / max(sums.m, 1), min(most, len(seen)), rng)[0]
 
     def _describe(self, probe: Probe, spectrum: Spectrum, *, expected: bool) -> None:
         self.diagnostics_, self.total_variance_ = describe(probe, spectrum), spectrum.trace
         warn(self.diagnostics_, spectrum.values, len(self.scale_), expected=expected)
 
-    def _publish(self, model: Model, shift: _Floats) -> None:
+    def _publish(self, model: Model, shift: _Floats, imputing: Model | None) -> None:
+        if imputing is None:
+            self.__dict__.pop("imputing_", None)
+        else:
+            self.imputing_ = imputing._asdict() | {"mean": shift + imputing.mean * self.scale_}
         self.mean_ = shift + model.mean * self.scale_
         self.components_, self.explained_variance_ = model.components, model.values
         self.noise_variance_ = float(model.noise)
         total = max(self.total_variance_, float(model.values.sum()), 1e-300)
         self.explained_variance_ratio_ = model.values / total
         self.n_components_ = len(model.values)
+        self.n_impute_components_ = len((imputing or model).values)
 
     @property
     def _effective(self) -> Any:
@@ -540,13 +593,25 @@ class POPCA(SubspaceModel):
     def _model(self) -> Model:
         return Model(np.zeros(len(self.mean_)), self.components_, self.explained_variance_, self.noise_variance_)
 
-    def _coding(self, codes: Literal["ridge", "ls"] | None = None) -> Coding:
-        model = self._model()
+    def _imputing(self) -> tuple[_Floats, Model]:
+        """Means (d,) of columns and the model about them that `impute` and `score` use."""
+        if "imputing_" not in vars(self):
+            return self.mean_, self._model()
+        return self.imputing_["mean"], Model(**self.imputing_)._replace(mean=np.zeros(len(self.mean_)))
+
+    def _coding(self, codes: Literal["ridge", "ls"] | None = None, model: Model | None = None) -> Coding:
+        model = model or self._model()
         unit = np.sqrt(np.maximum(model.values, 1e-300)) if self.whiten else np.ones(len(model.values))
         if (codes or self._effective.codes) == "ls":
             return Coding(model.components, model.components.T, 0.0, unit=unit)
         size = np.sqrt(np.maximum(model.values - model.noise, 0.0))
         return Coding(model.components, model.basis(), model.noise, size, unit)
+
+    def _completed(self, rows: Observed) -> _Floats:
+        mean, model = self._imputing()
+        coding, table = self._coding(model=model), centred(rows, mean, self.scale_, n_jobs=self.n_jobs)
+        codes = row_codes(table, coding.basis, coding.ridge, n_jobs=self.n_jobs).code
+        return row_product(codes * coding.size, coding.components, self.n_jobs) * self.scale_ + mean
 
     def _unknown_columns(self) -> NDArray[np.bool_]:
         return np.equal(self.n_seen_per_feature_, 0)
@@ -603,9 +668,10 @@ class POPCA(SubspaceModel):
     @over_files
     def _hidden(self, X: Any, rng: np.random.Generator) -> tuple[_Floats, NDArray[np.intp]]:
         """Sums of the squared errors at hidden entries, and their number, of every row (m,)."""
-        table = self._standardised(self._check_rows(X))
+        mean, model = self._imputing()
+        table = centred(self._check_rows(X), mean, self.scale_, n_jobs=self.n_jobs)
         hidden = rng.random(table.nnz) < _HIDDEN
-        errors = hidden_errors(self._model(), table, hide(table, hidden), hidden, self.n_jobs)
+        errors = hidden_errors(model, table, hide(table, hidden), hidden, self.n_jobs)
         n, row = table.shape[0], table.row_numbers[hidden]
         return np.bincount(row, errors, n).astype(np.float64), np.bincount(row, minlength=n)
 

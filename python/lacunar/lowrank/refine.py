@@ -21,7 +21,6 @@ _LEAST = 1e-12  # of noise, in units of the mean square of an entry; of a column
 _FAINT = 1e-6  # of a component's variance at the start, in units of the noise: none starts, and so stays, at 0
 _NOTHING = 1e-200  # a variance whose quotients would leave float64
 _BLOCK = 2**22  # numbers of unpacked matrices of columns held at once
-_LEAST_NOISE = 1e-3  # of sigma^2, in units of the mean variance of a column
 
 
 class Model(NamedTuple):
@@ -35,12 +34,6 @@ class Model(NamedTuple):
     def basis(self) -> _Floats:
         """Components times the standard deviation of their codes (d, k)."""
         return self.components.T * np.sqrt(np.maximum(self.values - self.noise, 0.0))
-
-
-def tail_noise(values: _Floats, trace: float, d: int) -> float:
-    """Mean of the eigenvalues that are not kept, at least .001 of the mean of all."""
-    rest = (trace - float(values.sum())) / (d - len(values)) if d > len(values) else 0.0
-    return max(rest, _LEAST_NOISE * trace / max(d, 1), 1e-300)
 
 
 def hidden_errors(
