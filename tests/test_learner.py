@@ -364,14 +364,6 @@ def test_columns_that_training_always_saw_are_completed():
         assert model.score(new, y[300:]) > 0.9
 
 
-def test_far_more_missing_than_in_training_is_said_once():
-    whole, y = low_rank(100, share=0.0)
-    model = LacunarRegressor(members=["gaussian"]).fit(whole, y)
-    with pytest.warns(UserWarning, match="of the entries are missing"):
-        model.predict(np.where(RNG.random(whole.shape) < 0.7, np.nan, whole))
-    model.predict(np.where(RNG.random(whole.shape) < 0.7, np.nan, whole))
-
-
 def few(monkeypatch, *names):
     """Of all members those that are quick."""
     for kind in (LacunarClassifier, LacunarRegressor):

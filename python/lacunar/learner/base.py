@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-import weakref
 from collections.abc import Callable, Sequence
 from numbers import Integral, Real
 from time import perf_counter
@@ -23,6 +22,7 @@ from lacunar._threads import one_blas_thread, thread_count
 from lacunar.karma.base import row_weights
 from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.importance import importance
+from lacunar.learner.masks import FEWEST_ROWS, MOST_ROWS_COMPARED, MaskComparison
 from lacunar.learner.members import GaussianMember, Lesson, Members, Rest, TableMember
 from lacunar.learner.targets import TargetCodes
 from lacunar.learner.views import TableViews, View
@@ -37,15 +37,12 @@ _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intp]
 
 _ALWAYS_SEEN = 0.01  # share missing in training, below which a column is completed where it is missing
-_FAR = 0.15  # beyond the shares missing of nearly all training rows
-_ROWS_TO_JUDGE = 20
 # Rows that are folded; of more the members learn from a sample, and a table of pairs of columns from the rest.
 MOST_ROWS = 40_000
 _BYTES_A_ROW, _BYTES_AN_ENTRY, _FEWEST_SAMPLED = 16_000, 120, 1_000  # of a row that is folded
 _FOLDS_OF_LARGE = 3
 _EM_ROWS, _EM_ROWS_A_SECOND = 4_000, 150
 BATCH = 20_000  # rows seen at once beyond the sample
-_WARNED: weakref.WeakSet[Any] = weakref.WeakSet()  # learners that have warned of rows unlike those of training
 
 
 class Table(NamedTuple):
@@ -109,7 +106,7 @@ class LacunarBase(TakesMissing):
         "views_": Instance(TableViews),
         "posterior_": Optional(Instance(LowRankPosterior)),
         "always_seen_": Array("b", ("t",)),
-        "usual_share_": Number(low=0, high=1),
+        "masks_": Instance(MaskComparison),
         "seed_": Number(whole=True, low=0),
     }
     _members: ClassVar[Members]  # of the task, by name
@@ -142,16 +139,10 @@ class LacunarBase(TakesMissing):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         view = self.views_.transform(some)
-        self._judge(view)
+        self.always_seen_ = np.isnan(view.T).mean(axis=0) < _ALWAYS_SEEN
+        self.masks_ = MaskComparison().fit(view.T, self.seed_)
         self.posterior_ = self._posterior(view.Z, None if weight is None else weight[rows])
         self._warn_of_no_posterior()
-
-    def _judge(self, view: View) -> None:
-        """What share of a row is usually missing, and which columns hardly ever are."""
-        missing = np.isnan(view.T)
-        self.always_seen_ = missing.mean(axis=0) < _ALWAYS_SEEN
-        shares = missing.mean(axis=1) if missing.shape[1] else np.zeros(len(missing))
-        self.usual_share_ = float(np.quantile(shares, 0.99))
 
     def _posterior(self, Z: _Floats, weight: _Floats | None) -> LowRankPosterior | None:
         if Z.shape[1] < 2 or len(Z) < 4:
@@ -183,32 +174,34 @@ class LacunarBase(TakesMissing):
         Z[rows], T[rows] = made.Z, made.T
         return View(Z, T)
 
-    def _view(self, X: Any) -> View:
-        """Rows as they came."""
-        view = self.views_.transform(X)
-        self._warn_if_unusual(view)
-        return view
-
     def _in_batches(self, X: Any, answer: Callable[[View], _Floats]) -> _Floats:
-        """What `answer` says of all rows as they came, a batch at a time."""
+        """What `answer` says of all rows as they came, a batch at a time; a warning where they lack other entries than the training rows did."""
         table = Table.of(columns_by_name(self, X, reset=False))  # once: it may warn
-        if table.n <= BATCH:
-            return answer(self._view(table.X))
-        batches = (np.arange(first, min(first + BATCH, table.n)) for first in range(0, table.n, BATCH))
-        return np.vstack([answer(self._view(table.take(batch))) for batch in batches])
+        step = max(-(-table.n // MOST_ROWS_COMPARED), 1)
+        answers, compared = [], []
+        for first in range(0, max(table.n, 1), BATCH):
+            batch = np.arange(first, min(first + BATCH, table.n))
+            view = self.views_.transform(table.X if table.n <= BATCH else table.take(batch))
+            compared.append(view.T[-first % step :: step])
+            answers.append(answer(view))
+        self._warn_of_masks(np.vstack(compared))
+        return np.vstack(answers)
 
-    def _warn_if_unusual(self, view: View) -> None:
-        if len(view.T) < _ROWS_TO_JUDGE or self in _WARNED:
-            return
-        share = float(np.isnan(view.T).mean()) if view.T.size else 0.0
-        if share > self.usual_share_ + _FAR:
-            _WARNED.add(self)
+    def _warn_of_masks(self, T: _Floats) -> None:
+        differences = self.masks_.differences(T, self._column_names())
+        if differences:
             warnings.warn(
-                f"{share:.0%} of the entries are missing, and 99 of 100 training rows had at most {self.usual_share_:.0%}: predictions are "
-                "then less certain than they were out of fold. Train on rows like these if there are any.",
+                f"the rows to predict lack other entries than the training rows did, by a comparison of {len(T)} of them: {'; '.join(differences)}. Where only "
+                "observed values differ, the values themselves may have changed rather than which of them are missing. Predictions, probabilities and intervals "
+                "were learned from rows whose entries are missing as they were in training, and may be far off: train on rows like these.",
                 UserWarning,
                 stacklevel=4,
             )
+
+    def _column_names(self) -> list[str]:
+        """For every column of a view's T that of the table."""
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        return [str(names[j]) for j in self.views_.source_]
 
     def importance(self, X: Any, y: Any, *, n_repeats: int = 5, random_state: Any = None) -> dict[str, Any]:
         """How much worse predictions get when a column's values, or which of them are missing, are those of other rows.
@@ -393,7 +386,7 @@ class LacunarBase(TakesMissing):
         return np.inf if self.time_limit is None else perf_counter() + float(self.time_limit)
 
     def _check_loaded(self) -> None:
-        """Refuse a model file whose parts do not fit together: two rows are predicted, one with nothing observed and one of means."""
+        """Refuse a model file whose parts do not fit together: rows with nothing observed and rows of means are predicted."""
         if "views_" not in vars(self):
             return
         if self.n_features_in_ != self.views_.encoder_.n_features_in_:
@@ -406,6 +399,7 @@ class LacunarBase(TakesMissing):
             view = View(np.tile(nothing_and_means, p), np.tile(nothing_and_means, t))
             with np.errstate(all="ignore"):
                 self._try(view)
+                self.masks_.compare(np.repeat(view.T, FEWEST_ROWS, axis=0))
         except Exception as error:
             raise ValueError(
                 f"the parts of the model do not fit together ({type(error).__name__}: {error}). Fit again"

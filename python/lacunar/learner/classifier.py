@@ -102,9 +102,10 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
     Warns
     -----
     UserWarning
-        A member fails and is left out, or one that was named has nothing to learn from; a class is never predicted; far more is missing at
-        prediction than in training; a column of free text is left out; words in a column of numbers or dates are missing; a frame lacks
-        columns, or has others.
+        A member fails and is left out, or one that was named has nothing to learn from; a class is never predicted; rows to
+        predict lack other entries than the training rows did (compared where there are 50 rows or more of both: shares missing, columns missing
+        together, and observed values where others are missing); a column of free text is left out; words in a column of numbers or dates are
+        missing; a frame lacks columns, or has others.
 
     See Also
     --------

@@ -94,8 +94,9 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
     Warns
     -----
     UserWarning
-        A member fails and is left out, or one that was named has nothing to learn from; far more is missing at prediction than in training;
-        a column of free text is left out; words in a column of numbers or dates are missing; a frame lacks columns, or has others.
+        A member fails and is left out, or one that was named has nothing to learn from; rows to predict lack other
+        entries than the training rows did (compared where there are 50 rows or more of both: shares missing, columns missing together, and observed
+        values where others are missing); a column of free text is left out; words in a column of numbers or dates are missing; a frame lacks columns, or has others.
 
     See Also
     --------
