@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.linear_model import GammaRegressor
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from lacunar import LacunarRegressor, load_model, save_model
 from lacunar.uncertainty.spread import Spread
@@ -115,3 +117,30 @@ def test_tables_without_anything_to_learn_from_have_intervals():
     y = np.random.default_rng(0).normal(size=40)
     model = LacunarRegressor().fit(np.ones((40, 3)), y)
     assert np.ptp(model.predict_interval(np.full((2, 3), np.nan)), axis=1) == pytest.approx([3.0, 3.0], abs=1.5)
+
+
+def test_scales_are_learned_on_one_thread(monkeypatch):
+    """Threads of OpenMP for a few hundred rows take eight times as long on a busy machine."""
+    threads, fit = [], GammaRegressor.fit
+
+    def watched(self, *args):
+        threads.extend(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "openmp")
+        return fit(self, *args)
+
+    monkeypatch.setattr(GammaRegressor, "fit", watched)
+    with threadpool_limits(2, user_api="openmp"):
+        assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "openmp"} == {2}
+        rng = np.random.default_rng(0)
+        Spread().fit(rng.normal(size=50), rng.normal(size=50), np.ones(50), np.zeros(50))
+    assert set(threads) == {1}
+
+
+def test_most_copies_hide_values_on_one_side():
+    """Four of five: where large values are missing, predictions are off to one side."""
+    rng = np.random.default_rng(1)
+    T = rng.normal(size=(3000, 30))
+    mask = further_hidden(T, rng)
+    enough = np.abs(mask.mean(axis=1) - 0.5) < 0.2
+    apart = np.array([row[m].mean() - row[~m].mean() for row, m in zip(T[enough], mask[enough], strict=True)])
+    assert 0.7 < np.mean(np.abs(apart) > 0.8) < 0.9
+    assert abs(np.mean(apart > 0) - 0.5) < 0.05

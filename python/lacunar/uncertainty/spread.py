@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import GammaRegressor
 
+from lacunar._threads import one_openmp_thread
 from lacunar.observed.rules import Rule, floats
 
 _Floats = NDArray[np.float64]
@@ -94,7 +95,8 @@ class Spread(BaseEstimator):  # type: ignore[misc]
         rows = _features(predicted, variance, missing)
         self.mean_, self.scale_ = rows.mean(axis=0), rows.std(axis=0) + 1e-9
         squares = np.maximum(residuals**2 / self.square_, _LEAST_SQUARE)
-        fitted = GammaRegressor(alpha=_RIDGE, max_iter=300).fit((rows - self.mean_) / self.scale_, squares)
+        with one_openmp_thread():  # threads for so few rows wait for one another on a busy machine
+            fitted = GammaRegressor(alpha=_RIDGE, max_iter=300).fit((rows - self.mean_) / self.scale_, squares)
         self.coef_, self.intercept_ = fitted.coef_, float(fitted.intercept_)
 
     def sigma(self, predicted: _Floats, variance: _Floats, missing: _Floats) -> _Floats:

@@ -48,17 +48,31 @@ class Lacking(NamedTuple):
 def further_hidden(T: _Floats, rng: np.random.Generator) -> _Bools:
     """Which entries (n, t) a copy of rows hides: of each row a random share, at random or by their own values.
 
-    Two of five rows hide entries at random; of the others large values are hidden more often in all columns, or small ones, or some of both.
+    One of five rows hides entries at random, two hide large values more often in all columns, and two small ones: predictions are then off to one side.
     """
     n, t = T.shape
     share = rng.uniform(0, _LARGEST_SHARE, (n, 1))
     rank = (np.argsort(np.argsort(T, axis=0), axis=0) + 0.5) / n
     kind = rng.integers(5, size=(n, 1))
-    sign = np.select([kind == 2, kind == 3], [1.0, -1.0], rng.choice([-1.0, 1.0], size=(n, t)))
+    sign = np.where(kind <= 2, 1.0, -1.0)
     by_value = expit(_LOGIT * logit(share) + _STEEP * sign * (2 * rank - 1))
-    chance = np.where(kind < 2, share, by_value)
+    chance = np.where(kind == 0, share, by_value)
     hidden: _Bools = (rng.random((n, t)) < chance) & ~np.isnan(T)
     return hidden
+
+
+def references(rows: Lacking) -> _Floats:
+    """What other rows are compared with, of evenly spaced training rows (references, 3)."""
+    n = len(rows.variance)
+    return _measures(rows.take(np.linspace(0, n - 1, min(n, _MOST_REFERENCES)).astype(np.intp)))
+
+
+def news_of(reference: _Floats, rows: Lacking) -> _Floats:
+    """How far rows are unlike those of training (m,): 0 where a twentieth of those lacks as much, 1 where none does."""
+    count, always_seen, log = (column[:, None] for column in _measures(rows).T)
+    more = (reference[:, 0] >= count) & (reference[:, 1] >= always_seen)
+    near = (more * np.clip(1 - (log - reference[:, 2]) / _SOFT, 0, 1)).sum(axis=1)
+    return np.asarray(np.maximum(0.0, 1 - near / max(_TAIL * len(reference), _FEWEST_NEAR)))
 
 
 class Widening(BaseEstimator):  # type: ignore[misc]
@@ -89,8 +103,7 @@ class Widening(BaseEstimator):  # type: ignore[misc]
         errors: _Floats,
     ) -> Widening:
         """From training rows and their residuals out of fold (n,), and copies of the rows numbered in `copied` with residuals `errors`."""
-        places = np.linspace(0, len(residuals) - 1, min(len(residuals), _MOST_REFERENCES)).astype(np.intp)
-        self.reference_ = _measures(rows.take(places))
+        self.reference_ = references(rows)
         counts = rows.n_missing
         self.least_missing_, self.most_missing_ = float(counts.min()), float(counts.max())
         self.least_variance_, self.most_variance_ = float(rows.variance.min()), float(rows.variance.max())
@@ -106,10 +119,7 @@ class Widening(BaseEstimator):  # type: ignore[misc]
 
     def news(self, rows: Lacking) -> _Floats:
         """How far rows are unlike those of training (m,): 0 where a twentieth of those lacks as much, 1 where none does."""
-        count, always_seen, log = (column[:, None] for column in _measures(rows).T)
-        more = (self.reference_[:, 0] >= count) & (self.reference_[:, 1] >= always_seen)
-        near = (more * np.clip(1 - (log - self.reference_[:, 2]) / _SOFT, 0, 1)).sum(axis=1)
-        return np.asarray(np.maximum(0.0, 1 - near / max(_TAIL * len(self.reference_), _FEWEST_NEAR)))
+        return news_of(self.reference_, rows)
 
     def sigma(self, spread: Spread, rows: Lacking) -> _Floats:
         """Standard deviations (m,)."""
