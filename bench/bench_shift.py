@@ -2,6 +2,7 @@
 
 Intervals: `LacunarRegressor.predict_interval` at level .9, trained on complete rows or with 30 % of the entries hidden at random, tested with 30 % and 60 % hidden at random, by
 other columns, or by their own values, on laws of eight columns: linear, nonlinear, two more with errors that depend on a column and with heavy tails, and Friedman's.
+Sets (`--sets`): of `LacunarClassifier`, of thirds of the same y, the log loss, the error of calibration of the likeliest class, and coverage and size of `predict_set`.
 Widths are in standard deviations of y; the score is the width plus 2 / (1 - level) times how far y is outside.
 """
 
@@ -17,7 +18,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, ndtr
 
-from lacunar import LacunarRegressor
+from lacunar import LacunarClassifier, LacunarRegressor
 
 LEVEL, COLUMNS, SLOPE = 0.9, 8, 2.0
 ROOT = np.linalg.cholesky(0.5 ** np.abs(np.subtract.outer(np.arange(COLUMNS), np.arange(COLUMNS))))
@@ -124,19 +125,62 @@ def print_intervals(laws: list[str], sizes: list[int], seeds: int, shares: list[
         print(f"{below} of {cells} coverages of rows that lack more are below .86")
 
 
+def sets(law: str, n: int, trained: float, seed: int) -> list[list[float]]:
+    """For every test log loss, calibration error, coverage and size of the sets."""
+    rng = np.random.default_rng(seed)
+    draw = drawn(law, rng)
+    X, y = draw(n)
+    cuts = np.quantile(y, [1 / 3, 2 / 3])
+    model = LacunarClassifier(random_state=0).fit(hidden(X, trained, "MCAR", rng), np.digitize(y, cuts))
+    figures = []
+    for mechanism, share in tests(trained):
+        rows, target = draw(2000)
+        labels, rows = np.digitize(target, cuts), hidden(rows, share, mechanism, rng)
+        chances, inside = model.predict_proba(rows), model.predict_set(rows, LEVEL)
+        own = np.arange(len(labels))
+        loss = -np.log(np.maximum(chances[own, labels], 1e-15)).mean()
+        figures.append(
+            [loss, calibration_error(chances, labels), inside[own, labels].mean(), inside.sum(axis=1).mean()]
+        )
+    return figures
+
+
+def calibration_error(chances: Any, labels: Any) -> float:
+    """Mean distance of the likeliest class's probability from how often it is right, in ten bins of as many rows."""
+    right, likeliest = chances.argmax(axis=1) == labels, chances.max(axis=1)
+    bins = np.array_split(np.argsort(likeliest), 10)
+    return float(np.mean([abs(right[rows].mean() - likeliest[rows].mean()) for rows in bins]))
+
+
+def print_sets(laws: list[str], sizes: list[int], seeds: int, shares: list[float]) -> None:
+    print("| trained with | law | n | test | log loss | calibration error | coverage by seed | mean | size |\n|---|---|---|---|---|---|---|---|---|")  # fmt: skip
+    for trained in shares:
+        for law in laws:
+            for n in sizes:
+                runs = [sets(law, n, trained, seed) for seed in range(seeds)]
+                for k, (mechanism, share) in enumerate(tests(trained)):
+                    loss, error, coverage, size = np.array([run[k] for run in runs]).T
+                    seen = " ".join(f"{each:.2f}" for each in coverage)
+                    numbers = (
+                        f"{loss.mean():.3f} | {error.mean():.3f} | {seen} | {coverage.mean():.3f} | {size.mean():.2f}"
+                    )
+                    print(f"| {trained:.0%} | {law} | {n} | {mechanism} {share:.0%} | {numbers} |", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--sizes", type=int, nargs="+", default=[500, 2000])
     parser.add_argument("--laws", nargs="+", default=list(LAWS))
     parser.add_argument("--trained", type=float, nargs="+", default=[0.0, 0.3], help="shares hidden in training")
+    parser.add_argument("--sets", action="store_true", help="probabilities and sets of the classifier")
     parser.add_argument("--quick", action="store_true", help="one law, one seed")
     wish = parser.parse_args()
     if wish.quick:
         wish.seeds, wish.sizes, wish.laws, wish.trained = 1, [200], ["linear"], [0.0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that the rows are unlike those of training
-        print_intervals(wish.laws, wish.sizes, wish.seeds, wish.trained)
+        (print_sets if wish.sets else print_intervals)(wish.laws, wish.sizes, wish.seeds, wish.trained)
 
 
 if __name__ == "__main__":

@@ -32,6 +32,7 @@ from lacunar.observed.contract import refuse_sparse_format
 from lacunar.observed.door import TakesMissing, check_prices, refuse_file, unmasked
 from lacunar.observed.names import columns_by_name
 from lacunar.observed.rules import Array, Instance, Number, Optional, Rule
+from lacunar.uncertainty.widening import further_hidden
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intp]
@@ -39,6 +40,11 @@ _Ints = NDArray[np.intp]
 _ALWAYS_SEEN = 0.01  # share missing in training, below which a column is completed where it is missing
 # Rows that are folded; of more the members learn from a sample, and a table of pairs of columns from the rest.
 MOST_ROWS = 40_000
+_MOST_COPIED, _COPIES, _MOST_TIMES = (
+    1000,
+    3000,
+    10,
+)  # training rows, copies with further entries hidden, copies of a row
 _BYTES_A_ROW, _BYTES_AN_ENTRY, _FEWEST_SAMPLED = 16_000, 120, 1_000  # of a row that is folded
 _FOLDS_OF_LARGE = 3
 _EM_ROWS, _EM_ROWS_A_SECOND = 4_000, 150
@@ -251,6 +257,34 @@ class LacunarBase(TakesMissing):
         """How much of the targets a row leaves open, where there is a low-rank model to say so."""
         return None if self.posterior_ is None else TargetCodes().fit(self.posterior_, view.Z, Y)
 
+    def _copies(self, lesson: Lesson, ensemble: Ensemble, values: _Floats) -> tuple[View, _Ints, _Floats]:
+        """Copies of training rows with further entries hidden, which rows they copy, and what is predicted of them, as `values` are (copies, q).
+
+        The ensemble has seen the rows. What it says of a copy, less the share of what it knows too well of the row itself by which the
+        copy is still that row, is about what it would say without having seen it.
+        """
+        rng = generator(self.seed_)
+        places = _evenly(lesson.n, _MOST_COPIED)
+        view, seen = (View(both.Z[places], both.T[places]) for both in (lesson.as_came, lesson.view))
+        optimism = ensemble.predict(seen, self.posterior_, self.n_jobs) - values[places]
+        views, predictions = [], []
+        for _ in range(int(np.clip(_COPIES / len(places), 1, _MOST_TIMES))):
+            hidden = further_hidden(view.T, rng)
+            views.append(self.views_.with_hidden(view, hidden))
+            left = 1 - hidden.sum(axis=1) / np.maximum((~np.isnan(view.T)).sum(axis=1), 1)
+            predicted = ensemble.predict(self._with_always_seen(views[-1]), self.posterior_, self.n_jobs)
+            predictions.append(predicted - left[:, None] * optimism)
+        every = View(np.vstack([one.Z for one in views]), np.vstack([one.T for one in views]))
+        return every, np.tile(places, len(views)), np.vstack(predictions)
+
+    def _lacked(self, view: View, opened: TargetCodes | None, q: int) -> tuple[NDArray[np.bool_], _Floats, _Floats]:
+        """What rows lack as they came: which entries, how many of columns that training always saw, and Var(target | row) (m, q)."""
+        missing = np.isnan(view.T)
+        always_seen = missing[:, self.always_seen_].sum(axis=1).astype(np.float64)
+        if opened is None or self.posterior_ is None:
+            return missing, always_seen, np.ones((len(view.Z), q))
+        return missing, always_seen, opened.variances(self.posterior_, view.Z)
+
     def value_of_measuring(self, X: Any, *, cost: Any = None) -> _Floats:
         """Expected fall of the variance of the target if a missing entry were measured, under the low-rank Gaussian.
 
@@ -416,6 +450,11 @@ class LacunarBase(TakesMissing):
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         return tags
+
+
+def _evenly(n: int, most: int) -> _Ints:
+    """At most so many of n rows, evenly spaced."""
+    return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
 
 
 def _spread(codes: _Ints | None, n: int, splits: int, seed: int) -> list[_Ints]:

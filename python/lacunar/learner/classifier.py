@@ -35,13 +35,16 @@ from lacunar.observed.door import (
 )
 from lacunar.observed.rules import Array, Instance, Optional, Rule, floats
 from lacunar.uncertainty.sets import CONDITIONS, Condition, class_quantiles
+from lacunar.uncertainty.softening import Softening
 from lacunar.uncertainty.spread import check_level, conformal
+from lacunar.uncertainty.widening import Lacking
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intp]
 
 _OFFSETS = np.linspace(-6.0, 6.0, 121)  # log odds by which a class may be preferred
 _ROWS_TO_WARN = 50
+_FEWEST_ROWS_TO_SOFTEN = 10
 
 
 class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[misc]
@@ -145,6 +148,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         "ensemble_": Instance(Ensemble),
         "offsets_": floats("c"),
         "opened_": Optional(Instance(TargetCodes)),
+        "softening_": Optional(Instance(Softening)),
         "scores_": floats("labelled", low=-1e-9, high=1),
         "score_missing_": floats("labelled", low=0),
         "score_class_": Array("i", ("labelled",), low=0),
@@ -212,9 +216,25 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         self.score_missing_ = lesson.view.n_missing
         self.score_class_ = np.asarray(lesson.codes)
         self.opened_ = self._opened(lesson.view, lesson.Y)
+        self.softening_ = self._softening(lesson, logs)
         self.offsets_ = self._tuned(logs, lesson)
         self._warn_of_classes(logs, lesson)
         return self
+
+    def _softening(self, lesson: Lesson, logs: _Floats) -> Softening | None:
+        """How much less sure rows are that lack more than the training rows did; None of one class, or of few rows."""
+        if len(self.classes_) < 2 or lesson.n < _FEWEST_ROWS_TO_SOFTEN:
+            return None
+        labels = np.asarray(lesson.codes)
+        view, copied, copy_logs = self._copies(lesson, self.ensemble_, logs)
+        rows, copies = (self._lacking(each) for each in (lesson.as_came, view))
+        weight = np.ones(lesson.n) if lesson.weight is None else lesson.weight
+        return Softening().fit(rows, labels, weight, copies, copied, log_softmax(copy_logs))
+
+    def _lacking(self, view: View) -> Lacking:
+        """What rows lack as they came; of their classes the mean variance."""
+        missing, always_seen, variances = self._lacked(view, self.opened_, 1)
+        return Lacking(missing, always_seen, variances.mean(axis=1), np.zeros(len(missing)))
 
     def _target(self, codes: _Ints, weight: _Floats | None) -> Target:
         """Classes as numbers, and as the targets of least squares."""
@@ -297,6 +317,11 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         Returns
         -------
         probabilities : ndarray of shape (m, c)
+
+        Notes
+        -----
+        Rows that lack more, or other columns, than nearly all training rows have probabilities nearer to the shares of the classes, by the log loss of copies
+        of training rows with further entries hidden.
         """
         chances = np.exp(self._logs(X))
         return np.asarray(chances / chances.sum(axis=1, keepdims=True))
@@ -334,7 +359,8 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
 
     def _logs_of(self, view: View) -> _Floats:
         """Log probabilities of rows as they came."""
-        return self.ensemble_.predict(self._with_always_seen(view), self.posterior_, self.n_jobs)
+        logs = self.ensemble_.predict(self._with_always_seen(view), self.posterior_, self.n_jobs)
+        return logs if self.softening_ is None else self.softening_.softened(self._lacking(view), logs)
 
     def predict_set(self, X: Any, level: float = 0.9, *, condition: Condition = "missing") -> NDArray[np.bool_]:
         """Sets of classes that hold for what a row lacks: of rows that lack about as many entries a share of `level` has its class in the set.
@@ -356,7 +382,8 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         Notes
         -----
         Classes whose probability is at least 1 - q, q a quantile of 1 - p(class of the row) out of fold (Sadinle, Lei and Wasserman 2019) among rows that
-        lack about as many entries: measured, not guaranteed. With `condition="class"` every class has a quantile of its own, among its own rows (Vovk,
+        lack about as many entries: measured, not guaranteed. Rows that lack more, or other columns, than nearly all training rows have the quantile of copies
+        of training rows with further entries hidden. With `condition="class"` every class has a quantile of its own, among its own rows (Vovk,
         Lindsay, Nouretdinov and Gammerman 2003) that lack about as many entries, or among all of its rows where those are too few. A class of n rows with
         ceil(level (n + 1)) > n, eight rows or fewer at level .9, is in every set.
         """
@@ -368,23 +395,36 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         check_is_fitted(self)
 
         def within(view: View) -> _Floats:
-            view = self._with_always_seen(view)
-            chances = np.exp(self.ensemble_.predict(view, self.posterior_, self.n_jobs))
+            chances = np.exp(self._logs_of(view))
             least = np.minimum(1.0 - self._score_quantiles(view, asked, condition), chances.max(axis=1)[:, None])
             return np.asarray(chances >= least, dtype=np.float64)
 
         return self._in_batches(X, within).astype(bool)
 
     def _score_quantiles(self, view: View, level: float, condition: Condition) -> _Floats:
-        """Quantiles of 1 - p(class of the row) out of fold among the rows of a condition, (m, 1) or (m, c)."""
+        """Quantiles of 1 - p(class of the row) out of fold among the rows of a condition, (m, 1) or (m, c); of rows that lack more, among copies."""
+        completed = self._with_always_seen(view)
+        usual = self._quantiles_among(self.scores_, self.score_missing_, self.score_class_, completed, level, condition)
+        soft = self.softening_
+        if soft is None or not len(soft.scores_):
+            return usual
+        new = self._quantiles_among(soft.scores_, soft.score_missing_, soft.score_class_, view, level, condition)
+        news = np.broadcast_to(soft.news(self._lacking(view))[:, None], usual.shape)
+        known = np.isfinite(new) & np.isfinite(usual) & (news > 0)
+        usual[known] += news[known] * (new[known] - usual[known])
+        return usual
+
+    def _quantiles_among(
+        self, scores: _Floats, missing: _Floats, labels: _Ints, view: View, level: float, condition: Condition
+    ) -> _Floats:
         n_columns = max(view.T.shape[1], 1)
         if condition == "missing":
-            return conformal(self.scores_, self.score_missing_, view.n_missing, level, n_columns)[:, None]
+            return conformal(scores, missing, view.n_missing, level, n_columns)[:, None]
         return class_quantiles(
-            self.scores_,
-            self.score_class_,
-            self.score_missing_,
-            np.zeros(len(self.scores_), dtype=bool),
+            scores,
+            labels,
+            missing,
+            np.zeros(len(scores), dtype=bool),
             view.n_missing,
             n_columns=n_columns,
             n_classes=len(self.classes_),

@@ -12,7 +12,6 @@ from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from lacunar._random import generator
 from lacunar._snapshot import all_or_nothing
 from lacunar.learner.base import LacunarBase, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
@@ -29,17 +28,12 @@ from lacunar.observed.door import (
 )
 from lacunar.observed.rules import Array, Flag, Instance, Items, Optional, Rule, floats
 from lacunar.uncertainty.spread import Spread, check_level
-from lacunar.uncertainty.widening import Lacking, Widening, further_hidden
+from lacunar.uncertainty.widening import Lacking, Widening
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intp]
 
 _FEWEST_RESIDUALS = 10  # from which a scale is learned
-_MOST_COPIED, _COPIES, _MOST_TIMES = (
-    1000,
-    3000,
-    10,
-)  # training rows, copies with further entries hidden, copies of a row
 
 
 class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  # type: ignore[misc]
@@ -225,7 +219,9 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
             Spread().fit(row.predicted, left, row.variance, row.n_missing)
             for row, left in zip(rows, residuals.T, strict=True)
         ]
-        copies, copied, errors = self._copies(lesson, values, opened)
+        view, copied, predicted = self._copies(lesson, self.ensembles_[-1], values)
+        errors = lesson.Y[copied] - predicted
+        copies = self._lacking(view, predicted, opened)
         self.spreads_.append(spreads)
         self.widenings_.append(
             [
@@ -234,43 +230,10 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
             ]
         )
 
-    def _copies(
-        self, lesson: Lesson, values: _Floats, opened: TargetCodes | None
-    ) -> tuple[list[Lacking], _Ints, _Floats]:
-        """Of copies of training rows with further entries hidden: what they lack, which rows they copy, and their residuals (copies, q).
-
-        The last ensemble has seen the rows. What it says of a copy, less the share of what it knows too well of the row itself by which the
-        copy is still that row, is about what it would say without having seen it.
-        """
-        rng, ensemble = generator(self.seed_), self.ensembles_[-1]
-        places = _evenly(lesson.n, _MOST_COPIED)
-        view, seen = (View(whole.Z[places], whole.T[places]) for whole in (lesson.as_came, lesson.view))
-        optimism = ensemble.predict(seen, self.posterior_, self.n_jobs) - values[places]
-        views, errors = [], []
-        for _ in range(int(np.clip(_COPIES / len(places), 1, _MOST_TIMES))):
-            hidden = further_hidden(view.T, rng)
-            views.append(self.views_.with_hidden(view, hidden))
-            left = 1 - hidden.sum(axis=1) / np.maximum((~np.isnan(view.T)).sum(axis=1), 1)
-            predicted = ensemble.predict(self._with_always_seen(views[-1]), self.posterior_, self.n_jobs)
-            errors.append(lesson.Y[places] - predicted + left[:, None] * optimism)
-        every = View(np.vstack([one.Z for one in views]), np.vstack([one.T for one in views]))
-        copied, residuals = np.tile(places, len(views)), np.vstack(errors)
-        return self._lacking(every, lesson.Y[copied] - residuals, opened), copied, residuals
-
     def _lacking(self, view: View, values: _Floats, opened: TargetCodes | None) -> list[Lacking]:
         """Of every target what the rows lack as they came, and its predictions, (m, q) in `values`."""
-        missing = np.isnan(view.T)
-        always_seen = missing[:, self.always_seen_].sum(axis=1).astype(np.float64)
-        variances = self._variances(view, opened, values.shape[1])
-        return [
-            Lacking(missing, always_seen, variance, value)
-            for variance, value in zip(variances.T, values.T, strict=True)
-        ]
-
-    def _variances(self, view: View, opened: TargetCodes | None, q: int) -> _Floats:
-        if opened is None or self.posterior_ is None:
-            return np.ones((len(view.Z), q))
-        return opened.variances(self.posterior_, view.Z)
+        lacked = self._lacked(view, opened, values.shape[1])
+        return [Lacking(*lacked[:2], variance, value) for variance, value in zip(lacked[2].T, values.T, strict=True)]
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predicted numbers.
@@ -394,11 +357,6 @@ def _scales(Y: _Floats, weight: _Floats | None) -> tuple[_Floats, _Floats]:
     scale = np.ldexp(spread, exponent)
     varies = (spread > 1e-12 * np.maximum(np.abs(mean), 1e-280)) & (scale >= np.finfo(np.float64).tiny)
     return np.ldexp(mean, exponent), np.where(varies, scale, 1.0)
-
-
-def _evenly(n: int, most: int) -> _Ints:
-    """At most so many of n rows, evenly spaced."""
-    return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
 
 
 def _groups(known: NDArray[np.bool_]) -> list[tuple[_Ints, _Ints]]:

@@ -48,6 +48,7 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.learner.TargetCodes": ("lacunar.learner.targets", "TargetCodes"),
     "lacunar.learner.Spread": ("lacunar.uncertainty.spread", "Spread"),
     "lacunar.learner.MaskComparison": ("lacunar.learner.masks", "MaskComparison"),
+    "lacunar.learner.Softening": ("lacunar.uncertainty.softening", "Softening"),
     "lacunar.learner.Widening": ("lacunar.uncertainty.widening", "Widening"),
     "lacunar.learner.Trees": ("lacunar.learner.trees", "Trees"),
     **{
