@@ -215,3 +215,17 @@ def test_names_that_are_none():
             lacunar.compare(FRAME, "y", learner=wrong)
     with pytest.raises(ValueError, match="mc-1"):
         lacunar.compare(FRAME, "y", also="gem")
+
+
+@ALARMS
+def test_what_a_learner_shortened_is_repeated():
+    """In the caveats, from the report of a learner with a time limit of its own."""
+
+    class Hurried(Sleeper):
+        @property
+        def report_(self):
+            return {"member": ["logistic", "kernels", "forest"], "shortened": ["", "1 of 4 kernels", "left out"]}
+
+    learners = [Learner("hurried", False, "", lambda seed: Hurried(5.0), seconds=5.0), sleeper(0.0)]
+    comparison = evaluate(load_problem(FRAME), learners, folds=2, repeats=1, time_limit=1.5)
+    assert any("used it up by shortening kernels, forest (left out)" in line for line in comparison.caveats)

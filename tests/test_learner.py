@@ -282,9 +282,17 @@ def test_a_failed_fit_changes_nothing(classifier):
 
 def test_time_limit_trains_fewer_members():
     started = time.process_time()
-    model = LacunarClassifier(time_limit=1e-3).fit(X, LABELS)
+    with pytest.warns(UserWarning, match=r"time_limit=0.001 has shortened members .*boosting: left out"):
+        model = LacunarClassifier(time_limit=1e-3).fit(X, LABELS)
     assert model.members_ == ["logistic"]
     assert time.process_time() - started < 10
+    left_out = [
+        name
+        for name, text in zip(model.report_["member"], model.report_["shortened"], strict=True)
+        if text == "left out"
+    ]
+    assert left_out == ["gaussian", "forest", "kernels", "boosting"]
+    assert np.isnan(model.report_["score"][1:]).all()
 
 
 @pytest.mark.parametrize(

@@ -122,6 +122,7 @@ class Run:
     error: str = ""
     wall_seconds: float = 0.0  # of all that, on a machine that may be busy
     late: bool = False  # stopped by the time limit
+    shortened: str = ""  # what a learner with a time limit of its own says that it cost
 
 
 @dataclass(frozen=True)
@@ -361,8 +362,11 @@ class Comparison:
         for k, own in self.own_limits.items():
             seconds = [run.wall_seconds for run in self.runs if run.learner == k]
             if seconds and max(seconds) >= _HURRIED * own:
+                cost = next(
+                    (f" by shortening {run.shortened}" for run in self.runs if run.learner == k and run.shortened), ""
+                )
                 lines.append(
-                    f"{self.learners[k].name} was told to keep each fit within {own:.2g} s for the sake of the time limit, and used it up: "
+                    f"{self.learners[k].name} was told to keep each fit within {own:.2g} s for the sake of the time limit, and used it up{cost}: "
                     "with a higher --time-limit it may do better."
                 )
         return lines
@@ -457,7 +461,23 @@ def one_run(
             said = str(error).strip().splitlines()
             return Run(k, s, error=f"{type(error).__name__}: {cut(said[0], 200) if said else ''}")
     unconverged = any(issubclass(w.category, ConvergenceWarning) for w in caught)
-    return Run(k, s, predicted, proba, fitted - start, done - fitted, int(unconverged), "", perf_counter() - begun)
+    return Run(
+        k, s, predicted, proba, fitted - start, done - fitted, int(unconverged), "", perf_counter() - begun,
+        shortened=_shortened(model),
+    )  # fmt: skip
+
+
+def _shortened(model: Any) -> str:
+    """Members that a time limit of the model's own has shortened or left out, by its `report_`."""
+    report = getattr(model, "report_", {})
+    if "shortened" not in report:
+        return ""
+    members = [
+        name if text != "left out" else f"{name} (left out)"
+        for name, text in zip(report["member"], report["shortened"], strict=True)
+        if text
+    ]
+    return listed(list(dict.fromkeys(members)))
 
 
 def _chances(model: Any, rows: Any, problem: Problem) -> Chances | None:

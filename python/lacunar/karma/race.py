@@ -38,6 +38,7 @@ __all__ = ["KernelRace"]
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intp]
 Complete = Callable[[_Floats], _Floats]
+Note = Callable[[str], None]
 Form = KernelForm | RadialForm
 Split = tuple[_Ints, _Ints]
 
@@ -57,6 +58,13 @@ _ABSENT = 1e-12  # what a weight of 0 counts as: such a row has a prediction and
 _RIDGE = 1e-8  # on the diagonal of the landmarks' Gram
 _EXPANSION_ROWS = 20_000
 _SHARED_ROWS = 1000  # whose pair sums are kept between heats
+_PILOT_MARKS, _FEWER_MARKS = 150, (1000, 700, 500, 300)  # landmarks where time is short
+_MARKS_POWER = 1.5  # of the landmarks, to which a fit takes time, between what kernel values and what products take
+_USABLE = 0.8  # of the seconds left that an estimate may fill
+_TICK = 1e-6  # seconds that anything takes at least
+_HEATS_SHARE = 0.5  # of the time
+_PILOT_ROWS, _ROWS_POWER = 120, 2.3  # of a heat where time is short, and the power of the rows to which it takes time
+_WORTH_A_HEAT = 1.5  # times as many rows, for which the first heat is run again
 _BLOCK = 2**22  # kernel values made at once
 _HELD = 2**26  # kernel values kept while landmarks are fitted: 512 MB
 
@@ -119,7 +127,8 @@ class Grid:
     """Kernels of a race, values of C in ascending order, and kernels that the first heat cannot put out; what the race finds.
 
     `trials` are all kernels and C tried so far; `pairs` pair sums of few rows, for heats of the same rows; `distances` the median distances
-    between rows by table. What has not begun by the `deadline`, a time of `perf_counter`, is left out.
+    between rows by table. What has not begun by the `deadline`, a time of `perf_counter`, is left out; `note` is called with what the deadline
+    cost the fit to all rows.
     """
 
     entries: list[Entry]
@@ -129,6 +138,7 @@ class Grid:
     pairs: dict[tuple[int, str], tuple[Rows, PairSums]] = field(default_factory=dict)
     distances: dict[str, float] = field(default_factory=dict)
     deadline: float = np.inf
+    note: Note | None = None
     verbose: int = 0
 
     def scaled(self, entry: Entry, pairs: PairSums) -> dict[str, Any]:
@@ -448,6 +458,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         weight: _Floats | None = None,
         complete: Complete | None = None,
         deadline: float = np.inf,
+        note: Note | None = None,
     ) -> _Floats:
         """Race, fit the winners to all rows; their mean out-of-fold values.
 
@@ -464,7 +475,9 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         complete : callable, default=None
             From Z to Z with the missing entries filled; to be given to `predict` too.
         deadline : float, default=inf
-            A time of `time.perf_counter`: what has not begun by then is left out.
+            A time of `time.perf_counter`: heats have fewer rows and fits fewer landmarks to keep it, and what has not begun by then is left out.
+        note : callable, default=None
+            Called with a text that says what the deadline cost the fit to all rows.
 
         Returns
         -------
@@ -480,7 +493,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         entries = [each for table in tables for each in karma_entries(table)] + radial_entries(PLAIN)
         if complete is not None:
             entries += radial_entries(COMPLETED)
-        return self.run(data, order, Grid(entries, deadline=deadline), folds)
+        return self.run(data, order, Grid(entries, deadline=deadline, note=note), folds)
 
     def fit_expansions(self, rows: Observed, order: _Ints, kinds: Sequence[Expansion] = _EXPANDED) -> list[str]:
         """Learn to expand columns from the first rows of an order.
@@ -523,20 +536,48 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         values : ndarray of shape (n, q)
             Exact values of every row without its fold.
         """
+        deadline, wall = grid.deadline, perf_counter()
+        if np.isfinite(deadline):
+            grid.deadline = wall + _HEATS_SHARE * (deadline - wall)
         trials = self.heats(data, order, grid)
+        grid.deadline = deadline
         finalists = [each for each in trials[: self.average] if each.error <= _CLOSE * trials[0].error]
         say(grid.verbose, "%d kernels are fitted to all %d rows", len(finalists), len(order))
         everything = data._replace(splits=None)
-        if len(order) <= self.full_rows:
+        n_marks = len(order) if len(order) <= self.full_rows else self.landmarks
+        if np.isfinite(deadline) and len(order) > _PILOT_MARKS:
+            n_marks, finalists = self._in_time(everything, order, grid, finalists, n_marks, folds)
+        if n_marks == len(order):
             marks, fit = everything, self._fit_all
         else:
-            marks, fit = everything.take(np.sort(order[: self.landmarks])), self._fit_marks
+            marks, fit = everything.take(np.sort(order[:n_marks])), self._fit_marks
         fitted = self._by_table(
             marks, grid, finalists, lambda form, gram, each: fit(form, gram, each, everything, marks, folds)
         )
         if data.splits is None:
             grid.trials += [each.trial for each in fitted if each is not None]
         return self._keep(everything, marks.rows, fitted, folds, data.splits is not None)
+
+    def _in_time(
+        self, data: Data, order: _Ints, grid: Grid, finalists: list[Trial], wished: int, folds: Sequence[_Ints] | None
+    ) -> tuple[int, list[Trial]]:
+        """Landmarks (or all rows) and kernels for which there is time, by what a fit through few landmarks takes."""
+        marks, started = data.take(np.sort(order[:_PILOT_MARKS])), perf_counter()
+        self._by_table(
+            marks, grid, finalists[:1], lambda form, gram, each: self._fit_marks(form, gram, each, data, marks, folds)
+        )
+        seconds = max(perf_counter() - started, _TICK)
+        sizes = [wished, *(size for size in _FEWER_MARKS if size < wished), _PILOT_MARKS]
+        for size in sizes:
+            a_kernel = seconds * (size / _PILOT_MARKS) ** _MARKS_POWER
+            n_kernels = int(_USABLE * (grid.deadline - perf_counter()) / a_kernel)
+            if n_kernels >= min(len(finalists), 2) or size == _PILOT_MARKS:
+                break
+        if size < wished or n_kernels < len(finalists):
+            n_kernels = max(min(n_kernels, len(finalists)), 1)
+            if grid.note is not None:
+                grid.note(f"{n_kernels} of {len(finalists)} kernels through {size} of {wished} rows")
+        return size, finalists[: max(n_kernels, 1)]
 
     def heats(self, data: Data, order: _Ints, grid: Grid) -> list[Trial]:
         """Two heats, the second with a line search in C; all trials go to the grid.
@@ -555,12 +596,28 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         trials : list of Trial
             The best of every kernel of the second heat, best first.
         """
-        few = data.take(np.sort(order[: self.screen_rows]))
-        say(grid.verbose, "first heat: %d kernels on %d rows", len(grid.entries), min(self.screen_rows, len(order)))
-        starters = _starters(self._screen(few, grid), grid)
-        say(grid.verbose, "second heat: %d kernels on %d rows", len(starters), min(self.race_rows, len(order)))
-        more = data.take(np.sort(order[: self.race_rows]))
+        screen_rows, race_rows, screened = self.screen_rows, self.race_rows, list[Trial]()
+        if np.isfinite(grid.deadline) and len(order) > _PILOT_ROWS:
+            screen_rows, race_rows, screened = self._heats_in_time(data, order, grid)
+        if screen_rows > _PILOT_ROWS or not screened:
+            few = data.take(np.sort(order[:screen_rows]))
+            say(grid.verbose, "first heat: %d kernels on %d rows", len(grid.entries), min(screen_rows, len(order)))
+            screened = self._screen(few, grid)
+        starters = _starters(screened, grid)
+        say(grid.verbose, "second heat: %d kernels on %d rows", len(starters), min(race_rows, len(order)))
+        more = data.take(np.sort(order[:race_rows]))
         return self._heat(more, grid, starters, lambda _, gram, each: _climb(gram, more, each, grid.Cs))
+
+    def _heats_in_time(self, data: Data, order: _Ints, grid: Grid) -> tuple[int, int, list[Trial]]:
+        """Rows of the two heats for which there is time, by a first heat on few rows, and what that heat says."""
+        started = perf_counter()
+        screened = self._screen(data.take(np.sort(order[:_PILOT_ROWS])), grid)
+        seconds = perf_counter() - started
+        half = max(grid.deadline - perf_counter(), 0.0) / 2
+        times = (half / max(seconds, _TICK)) ** (1 / _ROWS_POWER)
+        screen_rows = int(np.clip(times, 1.0, self.screen_rows / _PILOT_ROWS) * _PILOT_ROWS)
+        race_rows = int(np.clip(times, 1.0, self.race_rows / _PILOT_ROWS) * _PILOT_ROWS)
+        return (screen_rows if times > _WORTH_A_HEAT else _PILOT_ROWS), race_rows, screened
 
     def predict(self, Z: _Floats, complete: Complete | None = None) -> _Floats:
         """Mean of the kernels' values.

@@ -49,6 +49,12 @@ _BYTES_A_ROW, _BYTES_AN_ENTRY, _FEWEST_SAMPLED = 16_000, 120, 1_000  # of a row 
 _FOLDS_OF_LARGE = 3
 _EM_ROWS, _EM_ROWS_A_SECOND = 4_000, 150
 BATCH = 20_000  # rows seen at once beyond the sample
+_EM_SHARE, _EM_STEPS, _EM_RANK = 0.1, (8, 36), 40  # of a time limit, for the low-rank model
+_EM_SECONDS = 2e-10  # of a step, for a row, a column and the square of the rank, roughly
+_PILOT_ROWS, _AFTER_FITS = 500, 1.7  # what comes after the members takes, in units of the codes of the targets
+_TICK = 1e-6  # seconds that anything takes at least
+_AFTER_SHARE = 0.08  # of a time limit, for what comes after the members
+_MEMBERS_SHARE = 0.93  # of a time limit, when members must have ended
 
 
 class Table(NamedTuple):
@@ -153,11 +159,13 @@ class LacunarBase(TakesMissing):
     def _posterior(self, Z: _Floats, weight: _Floats | None) -> LowRankPosterior | None:
         if Z.shape[1] < 2 or len(Z) < 4:
             return None
-        started, most = perf_counter(), _EM_ROWS
-        if self.time_limit is not None:  # fewer where time is short
+        started, options = perf_counter(), dict[str, Any](max_rows=_EM_ROWS)
+        if self.time_limit is not None:  # fewer rows and steps where time is short
             most = int(np.clip(_EM_ROWS_A_SECOND * self.time_limit, 300, _EM_ROWS))
+            step = _EM_SECONDS * min(most, len(Z)) * Z.shape[1] * min(Z.shape[1], _EM_RANK) ** 2
+            options = {"max_rows": most, "max_iter": int(np.clip(_EM_SHARE * self.time_limit / step, *_EM_STEPS))}
         try:
-            made = LowRankPosterior(max_rows=most, random_state=self.seed_).fit(Z, weight=weight)
+            made = LowRankPosterior(random_state=self.seed_, **options).fit(Z, weight=weight)
         except Exception as error:
             warnings.warn(
                 f"the low-rank model could not be fitted and is left out: {type(error).__name__}: {error}",
@@ -165,7 +173,8 @@ class LacunarBase(TakesMissing):
                 stacklevel=5,
             )
             return None
-        say(self.verbose, "low-rank model: %.1f s", perf_counter() - started)
+        what = "" if self.time_limit is None else f", {options['max_iter']} steps on at most {most:,} rows"
+        say(self.verbose, "low-rank model: %.1f s%s", perf_counter() - started, what)
         return made
 
     def _with_always_seen(self, view: View) -> View:
@@ -402,22 +411,53 @@ class LacunarBase(TakesMissing):
             seed=self.seed_,
             n_jobs=self.n_jobs,
             deadline=deadline,
-            rest=None if not rest.size else lambda: self._rest(table, rows[rest], target.take(rest)),
+            rest=None if not rest.size else lambda most: self._rest(table, rows, target, _some(rest, most)),
+            n_rest=len(rest),
         )
+        if lesson.hurried:
+            self._spare_time_after(lesson)
         made = Ensemble()
         with one_blas_thread():
             values = made.fit(lesson, self._names(), int(self.verbose))
+        self._warn_of_shortened(made)
         return made, values, lesson, chosen
 
-    def _rest(self, table: Table, rows: _Ints, target: Target) -> Rest:
+    def _spare_time_after(self, lesson: Lesson) -> None:
+        """Let members end in time for what is learned after them, and that be learned from a share of the rows where all would take long."""
+        if self.posterior_ is None:
+            return
+        pilot, rows = lesson.thinned(_PILOT_ROWS / lesson.n)
+        started = perf_counter()
+        TargetCodes().fit(self.posterior_, pilot.view.Z, pilot.Y)
+        a_row = max(perf_counter() - started, _TICK) / len(rows)
+        spared = _AFTER_SHARE * float(self.time_limit or 0.0)
+        lesson.share_after = float(np.clip(spared / (_AFTER_FITS * a_row * lesson.n), len(rows) / lesson.n, 1.0))
+        if lesson.share_after < 1.0:
+            say(self.verbose, "what rows leave open will be learned from %.0f %% of the rows", 100 * lesson.share_after)
+        seconds = a_row * (_AFTER_FITS * lesson.share_after * lesson.n + _COPIES)
+        lesson.deadline -= min(seconds, lesson.left() / 3)
+
+    def _warn_of_shortened(self, ensemble: Ensemble) -> None:
+        """Say what the time limit has cost."""
+        if ensemble.shortened_:
+            what = "; ".join(f"{name}: {text}" for name, text in ensemble.shortened_.items())
+            warnings.warn(
+                f"time_limit={self.time_limit:g} has shortened members ({what}). `report_` says so too; raise time_limit for whole ones.",
+                UserWarning,
+                stacklevel=5,
+            )
+
+    def _rest(self, table: Table, rows: _Ints, target: Target, beyond: _Ints) -> Rest:
         """Rows beyond the sample as a sparse table in single precision, a batch at a time."""
+        rows, target = rows[beyond], target.take(beyond)
         batches = (rows[first : first + BATCH] for first in range(0, len(rows), BATCH))
         parts = (self._with_always_seen(self.views_.transform(table.take(batch))).Z for batch in batches)
         sparse = Observed.vstack(Observed.from_dense(part, dtype=np.float32) for part in parts)
         return Rest(sparse, target.codes, target.Y, target.weight)
 
     def _deadline(self) -> float:
-        return np.inf if self.time_limit is None else perf_counter() + float(self.time_limit)
+        """When members must have ended: what comes after them needs a little."""
+        return np.inf if self.time_limit is None else perf_counter() + _MEMBERS_SHARE * float(self.time_limit)
 
     def _check_loaded(self) -> None:
         """Refuse a model file whose parts do not fit together: rows with nothing observed and rows of means are predicted."""
@@ -465,6 +505,32 @@ def _spread(codes: _Ints | None, n: int, splits: int, seed: int) -> list[_Ints]:
     return [np.sort(order[k::splits]) for k in range(splits)]
 
 
+def _add_shortened(table: dict[str, list[Any]], ensembles: Sequence[Ensemble]) -> None:
+    """A column with what the time limit cost every member, and rows of those that were left out."""
+    table["shortened"] = [
+        ensembles[number].shortened_.get(name, "")
+        for number, name in zip(table["target"], table["member"], strict=True)
+    ]
+    for number, each in enumerate(ensembles):
+        for name, text in each.shortened_.items():
+            if name not in each.names_:
+                row = {
+                    "target": number,
+                    "member": name,
+                    "score": np.nan,
+                    "weight": 0.0,
+                    "seconds": 0.0,
+                    "shortened": text,
+                }
+                for column, value in row.items():
+                    table[column].append(value)
+
+
+def _some(rows: _Ints, most: int | None) -> _Ints:
+    """All rows, or so many of them, evenly spaced."""
+    return rows if most is None else rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
+
+
 def report(ensembles: Sequence[Ensemble]) -> dict[str, Any]:
     """Columns of a small table: member, its own score out of fold, its weight, its seconds."""
     table: dict[str, list[Any]] = {"target": [], "member": [], "score": [], "weight": [], "seconds": []}
@@ -476,6 +542,8 @@ def report(ensembles: Sequence[Ensemble]) -> dict[str, Any]:
             table["score"].append(float(score))
             table["weight"].append(float(weight))
             table["seconds"].append(float(seconds))
+    if any(vars(each).get("shortened_") for each in ensembles):  # models of before know none
+        _add_shortened(table, ensembles)
     if len(ensembles) == 1:
         del table["target"]
     return table

@@ -67,7 +67,8 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
     class_weight : dict, "balanced" or None, default=None
         Weights of classes, in training and in probabilities.
     time_limit : float, default=None
-        Seconds after which no member begins and trees stop growing; one member is always trained.
+        Seconds that `fit` may take, roughly. Members share them, and a share that is too short for all of a member pays for fewer trees, iterations, landmarks,
+        penalties or rows; a member for which nothing is left is left out, but one is always trained. A warning and `report_` say what was shortened.
     memory_limit : float, default=None
         MiB that members may take beyond the data, roughly: of more rows than fit they learn from a sample. None is 40,000 rows.
     sparse_missing : {"absent", "nan"}, default="absent"
@@ -88,7 +89,8 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
     members_ : list of str
         Members that were trained.
     report_ : dict of lists
-        Columns "member", "score" (accuracy out of fold), "weight", "seconds": `pandas.DataFrame(model.report_)` is a table.
+        Columns "member", "score" (accuracy out of fold), "weight", "seconds": `pandas.DataFrame(model.report_)` is a table. Where `time_limit` cost
+        something, "shortened" says what, and members that were left out have a row.
     out_of_fold_ : ndarray of shape (labelled rows, c)
         Probabilities of the training rows by members that had not seen them.
     n_features_in_ : int
@@ -105,10 +107,10 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
     Warns
     -----
     UserWarning
-        A member fails and is left out, or one that was named has nothing to learn from; a class is never predicted; rows to
-        predict lack other entries than the training rows did (compared where there are 50 rows or more of both: shares missing, columns missing
-        together, and observed values where others are missing); a column of free text is left out; words in a column of numbers or dates are
-        missing; a frame lacks columns, or has others.
+        `time_limit` has shortened members; a member fails and is left out, or one that was named has nothing to learn from; a class is never
+        predicted; rows to predict lack other entries than the training rows did (compared where there are 50 rows or more of both: shares missing,
+        columns missing together, and observed values where others are missing); a column of free text is left out; words in a column of numbers or
+        dates are missing; a frame lacks columns, or has others.
 
     See Also
     --------
@@ -215,8 +217,9 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         self.scores_ = 1.0 - self.out_of_fold_[np.arange(len(logs)), lesson.codes]
         self.score_missing_ = lesson.view.n_missing
         self.score_class_ = np.asarray(lesson.codes)
-        self.opened_ = self._opened(lesson.view, lesson.Y)
-        self.softening_ = self._softening(lesson, logs)
+        thinned, rows_after = lesson.thinned(lesson.share_after)
+        self.opened_ = self._opened(thinned.view, thinned.Y)
+        self.softening_ = self._softening(thinned, logs[rows_after])
         self.offsets_ = self._tuned(logs, lesson)
         self._warn_of_classes(logs, lesson)
         return self

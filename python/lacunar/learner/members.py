@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
@@ -27,6 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from lacunar._products import row_product
+from lacunar._random import generator
 from lacunar._threads import one_openmp_thread, thread_count
 from lacunar.karma import KarmaClassifier, KarmaRegressor
 from lacunar.karma.calibrate import all_classes
@@ -48,6 +49,13 @@ _SMALL_LEAVES = 6
 _PILOT_FOLDS = 2  # on which usual and small trees compete
 _MANY_ROWS, _MANY_COLUMNS = 5000, 100  # beyond which small trees are not tried
 _MOST_FOR_NEWTON = 200  # coefficients of logistic regression, whose Hessian is factorised
+# Under a time limit:
+_PILOT_TREES, _WORTHWHILE_TREES = 3, 30  # of a forest; rows are left out for the sake of so many
+_PILOT_ITERATIONS, _WORTHWHILE_ITERATIONS = 3, 40  # the same of boosting
+_FEWEST_ITERATIONS = 5  # of boosting that are worth another stage
+_PILOT_REST = 2000  # rows beyond the sample
+_TICK = 1e-6  # seconds that anything takes at least
+_USABLE = 0.8  # of the seconds left that an estimate may fill
 _MANY_CLASSES = 3  # beyond which boosting takes longer steps
 
 
@@ -76,7 +84,11 @@ class Lesson:
     seed: int
     n_jobs: int | None = None
     deadline: float = np.inf  # by perf_counter
-    rest: Callable[[], Rest] | None = None  # of a table too large for folds
+    rest: Callable[[int | None], Rest] | None = None  # of a table too large for folds, so many rows of it or all
+    n_rest: int = 0
+    shortened: dict[str, str] = field(default_factory=dict)  # what the time limit cost a member, by name
+    learned: _Ints | None = None  # rows that folds learn from, None for all; they test all
+    share_after: float = 1.0  # of the rows, that what is computed after the members learns from
 
     @property
     def n(self) -> int:
@@ -89,9 +101,47 @@ class Lesson:
         """Seconds."""
         return self.deadline - perf_counter()
 
+    def note(self, name: str) -> Callable[[str], None]:
+        """To be called with what the time limit cost a member."""
+        return lambda text: self.shortened.__setitem__(name, text)
+
+    @property
+    def hurried(self) -> bool:
+        """Whether there is a time limit."""
+        return bool(np.isfinite(self.deadline))
+
+    def thinned(self, share: float) -> tuple[Lesson, _Ints]:
+        """The same of a share of the rows, as large of every class and one more than there are folds of each at least, and which rows those are."""
+        if share >= 1.0:
+            return self, np.arange(self.n)
+        rows = self._drawn(share)
+        place = np.full(self.n, -1)
+        place[rows] = np.arange(len(rows))
+        folds = [place[fold][place[fold] >= 0] for fold in self.folds]
+        lesson = replace(
+            self,
+            view=View(self.view.Z[rows], self.view.T[rows]),
+            as_came=View(self.as_came.Z[rows], self.as_came.T[rows]),
+            codes=None if self.codes is None else self.codes[rows],
+            Y=self.Y[rows],
+            folds=[fold for fold in folds if len(fold)],
+            weight=None if self.weight is None else self.weight[rows] / self.weight[rows].mean(),
+        )
+        return lesson, rows
+
+    def _drawn(self, share: float) -> _Ints:
+        order = generator(self.seed).permutation(self.n)
+        if self.codes is None:
+            return np.sort(order[: max(int(share * self.n), len(self.folds) + 1)])
+        order = order[np.argsort(self.codes[order], kind="stable")]
+        sizes = np.bincount(self.codes, minlength=self.n_classes)
+        place = np.arange(self.n) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        enough = np.maximum(np.ceil(share * sizes), np.minimum(sizes, len(self.folds) + 1))
+        return np.sort(order[place < np.repeat(enough, sizes)])
+
     def cuts(self) -> Iterator[tuple[_Ints, _Ints]]:
         """Training and test rows of every fold."""
-        every = np.arange(self.n)
+        every = np.arange(self.n) if self.learned is None else self.learned
         for fold in self.folds:
             yield np.setdiff1d(every, fold, assume_unique=True), fold
 
@@ -116,7 +166,9 @@ class KernelMember(BaseEstimator):  # type: ignore[misc]
         self.n_classes_ = lesson.n_classes
         self.race_ = KernelRace(random_state=lesson.seed, n_jobs=lesson.n_jobs)
         complete = None if lesson.posterior is None else lesson.posterior.complete
-        made = self.race_.fit(lesson.view.Z, lesson.Y, lesson.folds, lesson.weight, complete, lesson.deadline)
+        made = self.race_.fit(
+            lesson.view.Z, lesson.Y, lesson.folds, lesson.weight, complete, lesson.deadline, lesson.note(self.name)
+        )
         return _scores(made, lesson.n_classes)
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
@@ -133,8 +185,22 @@ class GaussianMember(BaseEstimator):  # type: ignore[misc]
     def fit(self, lesson: Lesson) -> _Floats:
         assert lesson.posterior is not None
         self.n_classes_, self.ridge_ = lesson.n_classes, PosteriorRidge()
-        made = self.ridge_.fit(lesson.view.Z, lesson.Y, lesson.folds, lesson.posterior, weight=lesson.weight)
+        made = self.ridge_.fit(
+            lesson.view.Z,
+            lesson.Y,
+            lesson.folds,
+            lesson.posterior,
+            lesson.weight,
+            lesson.deadline,
+            lesson.note(self.name),
+        )
         return _scores(made, lesson.n_classes)
+
+    def pilot(self, lesson: Lesson, whole: Lesson) -> float:
+        assert lesson.posterior is not None
+        ridge = PosteriorRidge(self_masking=False)
+        ridge.fit(lesson.view.Z, lesson.Y, lesson.folds, lesson.posterior, weight=lesson.weight)
+        return 1.0
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
         assert posterior is not None
@@ -149,6 +215,7 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
     """
 
     name = "boosting"
+    folds_test_all = True  # rows that are not learned from, too
     _held: ClassVar[dict[str, Rule]] = {
         "n_classes_": COUNT,
         "trees_": Items(Items(Instance(Trees)), alike=False),
@@ -171,14 +238,26 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
         cuts = [(train, test) for train, test in lesson.cuts() if not lesson.n_classes or np.ptp(y[train])]
         if not cuts:
             raise ValueError("every fold has rows of one class only")
-        tried = [_Folds(lesson, y, 15 if lesson.n < 2000 else 31)]
+        tried = [_Folds(lesson, y, _leaves(lesson))]
         if _small_trees_are_cheap(lesson):
             tried.append(_Folds(lesson, y, _SMALL_LEAVES))
             for each in tried:
-                each.grow(cuts[:_PILOT_FOLDS], until)
+                each.grow(cuts[:_PILOT_FOLDS], until if np.isinf(until) else perf_counter() + lesson.left() / last / 5)
         best = min(tried, key=lambda each: each.loss)
         best.grow(cuts, until)
-        return best.finish()
+        grown = best.finish()
+        if best.cut_short:
+            lesson.shortened[self.name] = f"{grown.n_iter} of up to {best.wished} iterations"
+        return grown
+
+    def pilot(self, lesson: Lesson, whole: Lesson) -> float:
+        y = lesson.Y[:, 0] if lesson.codes is None else lesson.codes
+        model = _model(whole, _leaves(whole)).set_params(max_iter=_PILOT_ITERATIONS)
+        with one_openmp_thread():
+            model.fit(lesson.view.T, y, sample_weight=lesson.weight)
+        targets = 1 if lesson.n_classes else lesson.Y.shape[1]
+        at_once = min(thread_count(lesson.n_jobs), len(lesson.folds))
+        return len(lesson.folds) * targets * _WORTHWHILE_ITERATIONS / _PILOT_ITERATIONS / at_once
 
     def _keep(self, models: list[list[Any]], lesson: Lesson) -> None:
         """Models with the same classes share their trees; a fold may lack a class."""
@@ -222,6 +301,7 @@ class _Folds:
         self._lesson, self._y, self._leaves = lesson, y, leaves
         self._growing: list[_Growing] = []
         self._losses = np.zeros(0)
+        self.cut_short = False  # by the time limit
 
     @property
     def loss(self) -> float:
@@ -233,8 +313,13 @@ class _Folds:
         for train, test in cuts[len(self._growing) :]:
             self._growing.append(_Growing(_model(self._lesson, self._leaves), self._lesson, self._y, train, test))
         started, done = perf_counter(), 0
-        while done < self._wished and self._has_time(done, perf_counter() - started, until):
-            done = min(done + (_STAGE if done or np.isinf(until) else _STAGE // 4), self._wished)
+        self.cut_short = False
+        while done < self.wished:
+            stage = self._stage(done, perf_counter() - started, until)
+            self.cut_short = stage == 0
+            if self.cut_short:
+                return
+            done = min(done + stage, self.wished)
             Parallel(n_jobs=thread_count(self._lesson.n_jobs), prefer="threads")(
                 delayed(each.grow)(done) for each in self._growing
             )
@@ -242,11 +327,17 @@ class _Folds:
             if int(self._losses.argmin()) + 1 + _STAGE // 2 < done:
                 return
 
-    def _has_time(self, done: int, seconds: float, until: float) -> bool:
-        return not done or perf_counter() + seconds * _STAGE / done < until
+    def _stage(self, done: int, seconds: float, until: float) -> int:
+        """Iterations to grow next: as many as there is time for, by what those before took."""
+        if np.isinf(until):
+            return _STAGE
+        if not done:
+            return _PILOT_ITERATIONS
+        possible = int((until - perf_counter()) * done / max(seconds, _TICK))
+        return min(possible, _STAGE) if possible >= _FEWEST_ITERATIONS else 0
 
     @property
-    def _wished(self) -> int:
+    def wished(self) -> int:
         """Iterations at most."""
         n, classes = self._lesson.n, self._lesson.n_classes
         if classes > _MANY_CLASSES:
@@ -325,9 +416,13 @@ def _model(lesson: Lesson, leaves: int) -> Any:
     )
 
 
+def _leaves(lesson: Lesson) -> int:
+    return 15 if lesson.n < 2000 else 31
+
+
 def _small_trees_are_cheap(lesson: Lesson) -> bool:
     one_output = lesson.n_classes <= _MANY_CLASSES if lesson.n_classes else lesson.Y.shape[1] == 1
-    return one_output and lesson.n < _MANY_ROWS and lesson.view.T.shape[1] <= _MANY_COLUMNS
+    return one_output and lesson.learned is None and lesson.n < _MANY_ROWS and lesson.view.T.shape[1] <= _MANY_COLUMNS
 
 
 def _bins(lesson: Lesson) -> int:
@@ -368,11 +463,19 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of rows that no tree left out
             model.fit(rows, target, sample_weight=lesson.weight)
-            each = (perf_counter() - started) / pilot
+            each = max(perf_counter() - started, _TICK) / pilot
             more = wished if pilot == wished else int(np.clip(lesson.left() / each * 0.8, pilot, wished))
             if more > pilot:
                 model.set_params(n_estimators=more, warm_start=True).fit(rows, target, sample_weight=lesson.weight)
+        if more < wished:
+            lesson.shortened[self.name] = f"{more} of {wished} trees"
         return model
+
+    def pilot(self, lesson: Lesson, whole: Lesson) -> float:
+        target = lesson.codes if lesson.codes is not None else lesson.Y
+        model = self._model(lesson, _PILOT_TREES).set_params(oob_score=False)
+        model.fit(lesson.view.T.astype(np.float32), target, sample_weight=lesson.weight)
+        return _WORTHWHILE_TREES / _PILOT_TREES
 
     def _model(self, lesson: Lesson, n_trees: int) -> Any:
         make, leaf, features = (ExtraTreesClassifier, 1, "sqrt") if lesson.n_classes else (ExtraTreesRegressor, 2, 0.5)
@@ -408,6 +511,7 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
         "coef_": floats("k", "inputs"),
         "intercept_": floats("k"),
     }
+    _FIRST = 0.1  # where there may be time for one only
     _PENALTIES = (0.01, 0.1, 1.0)
     _WEAKER = (10.0, 100.0, 1e3, 1e4)  # tried as long as they help: numbers that add up need them
 
@@ -423,6 +527,8 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
 
     def _best(self, rows: _Floats, lesson: Lesson) -> tuple[float, _Floats]:
         """The penalty of least loss out of fold, and the values out of fold."""
+        if lesson.hurried:
+            return self._best_in_time(rows, lesson)
         tried = [(C, self._out_of_fold(rows, lesson, C)) for C in self._PENALTIES]
         losses = [_log_loss(out, lesson) for _, out in tried]
         for C in self._WEAKER:
@@ -431,6 +537,30 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
             tried.append((C, self._out_of_fold(rows, lesson, C)))
             losses.append(_log_loss(tried[-1][1], lesson))
         return tried[int(np.argmin(losses))]
+
+    def _best_in_time(self, rows: _Floats, lesson: Lesson) -> tuple[float, _Floats]:
+        """The same among the penalties for which there is time."""
+        penalties = [self._FIRST, *(C for C in (*self._PENALTIES, *self._WEAKER) if C != self._FIRST)]
+        values: dict[float, _Floats] = {}
+        losses: dict[float, float] = {}
+        longest = 0.0
+        for C in penalties:
+            if C in self._WEAKER and losses[max(losses)] > min(losses.values()):
+                break
+            started = perf_counter()
+            if longest and lesson.left() < (1 + 1 / len(lesson.folds)) * longest:
+                lesson.shortened[self.name] = f"{len(losses)} of up to {len(penalties)} penalties"
+                break
+            values[C] = self._out_of_fold(rows, lesson, C)
+            losses[C], longest = _log_loss(values[C], lesson), max(longest, perf_counter() - started)
+        best = min(losses, key=lambda C: (losses[C], C))
+        return best, values[best]
+
+    def pilot(self, lesson: Lesson, whole: Lesson) -> float:
+        assert lesson.codes is not None
+        missing = np.isnan(lesson.view.Z)
+        _logistic(self._FIRST, np.hstack([np.where(missing, 0.0, lesson.view.Z), missing]), lesson.codes, lesson.weight)
+        return 2.0 * (len(lesson.folds) + 1)
 
     def _out_of_fold(self, rows: _Floats, lesson: Lesson, C: float) -> _Floats:
         assert lesson.codes is not None
@@ -467,6 +597,10 @@ class LinearMember(BaseEstimator):  # type: ignore[misc]
         self.coef_, self.intercept_ = ridge.coef, ridge.intercept
         return ridge.oof
 
+    def pilot(self, lesson: Lesson, whole: Lesson) -> float:
+        LinearMember().fit(lesson)
+        return 1.0
+
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
         return row_product(_values_and_flags(view, self.flagged_), self.coef_, n_jobs) + self.intercept_
 
@@ -479,13 +613,28 @@ class TableMember(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, lesson: Lesson) -> _Floats:
         assert lesson.rest is not None
-        self.n_classes_, rest = lesson.n_classes, lesson.rest()
-        make = KarmaClassifier if lesson.n_classes else KarmaRegressor
+        self.n_classes_ = lesson.n_classes
+        self.model_ = self._learned(lesson, self._most(lesson) if lesson.hurried else None)
+        return self.predict(lesson.view, None, lesson.n_jobs)
+
+    def _learned(self, lesson: Lesson, most: int | None) -> Any:
+        assert lesson.rest is not None
+        rest, make = lesson.rest(most), KarmaClassifier if lesson.n_classes else KarmaRegressor
         target = rest.codes if rest.codes is not None else rest.Y
         target = target[:, 0] if target.ndim == 2 and target.shape[1] == 1 else target
-        self.model_ = make(random_state=lesson.seed, n_jobs=lesson.n_jobs)
-        self.model_.fit(rest.rows, target, sample_weight=rest.weight)
-        return self.predict(lesson.view, None, lesson.n_jobs)
+        return make(random_state=lesson.seed, n_jobs=lesson.n_jobs).fit(rest.rows, target, sample_weight=rest.weight)
+
+    def _most(self, lesson: Lesson) -> int | None:
+        """Rows for which there is time, by a pilot on few."""
+        if lesson.n_rest <= _PILOT_REST:
+            return None
+        started = perf_counter()
+        self._learned(lesson, _PILOT_REST)
+        most = max(int(_USABLE * lesson.left() * _PILOT_REST / max(perf_counter() - started, _TICK)), _PILOT_REST)
+        if most >= lesson.n_rest:
+            return None
+        lesson.shortened[self.name] = f"{most / lesson.n_rest:.0%} of the further rows"
+        return most
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
         rows = Observed.from_dense(view.Z, dtype=np.float32)

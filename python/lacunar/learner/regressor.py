@@ -52,7 +52,8 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
     cv : int or splitter, default=5
         Folds of the out-of-fold values; a splitter must test every row once.
     time_limit : float, default=None
-        Seconds after which no member begins and trees stop growing; one member is always trained.
+        Seconds that `fit` may take, roughly. Members share them, and a share that is too short for all of a member pays for fewer trees, iterations, landmarks
+        or rows; a member for which nothing is left is left out, but one is always trained. A warning and `report_` say what was shortened.
     memory_limit : float, default=None
         MiB that members may take beyond the data, roughly: of more rows than fit they learn from a sample. None is 40,000 rows.
     sparse_missing : {"absent", "nan"}, default="absent"
@@ -71,7 +72,8 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
     members_ : list of str
         Members that were trained.
     report_ : dict of lists
-        Columns "member", "score" (R2 out of fold), "weight", "seconds": `pandas.DataFrame(model.report_)` is a table.
+        Columns "member", "score" (R2 out of fold), "weight", "seconds": `pandas.DataFrame(model.report_)` is a table. Where `time_limit` cost
+        something, "shortened" says what, and members that were left out have a row.
     out_of_fold_ : ndarray of shape (n,) or (n, targets)
         Predictions of the training rows by members that had not seen them; NaN where the target is unknown.
     n_features_in_ : int
@@ -88,9 +90,10 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
     Warns
     -----
     UserWarning
-        A member fails and is left out, or one that was named has nothing to learn from; rows to predict lack other
-        entries than the training rows did (compared where there are 50 rows or more of both: shares missing, columns missing together, and observed
-        values where others are missing); a column of free text is left out; words in a column of numbers or dates are missing; a frame lacks columns, or has others.
+        `time_limit` has shortened members; a member fails and is left out, or one that was named has nothing to learn from; rows to predict lack
+        other entries than the training rows did (compared where there are 50 rows or more of both: shares missing, columns missing together, and
+        observed values where others are missing); a column of free text is left out; words in a column of numbers or dates are missing; a frame lacks
+        columns, or has others.
 
     See Also
     --------
@@ -208,6 +211,8 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
 
     def _fit_spread(self, lesson: Lesson, values: _Floats) -> None:
         """Standard deviations of the targets of one group, from residuals out of fold, and how much more rows need that lack more."""
+        lesson, rows_after = lesson.thinned(lesson.share_after)
+        values = values[rows_after]
         opened, residuals = self._opened(lesson.view, lesson.Y), lesson.Y - values
         self.opened_.append(opened)
         if lesson.n < _FEWEST_RESIDUALS:

@@ -7,6 +7,7 @@ what a row does not show has an exact posterior.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -441,6 +442,8 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         folds: Sequence[NDArray[Any]],
         posterior: LowRankPosterior,
         weight: _Floats | None = None,
+        deadline: float = np.inf,
+        note: Callable[[str], None] | None = None,
     ) -> _Floats:
         """Fit, and predict every row without its fold.
 
@@ -454,6 +457,10 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         posterior : LowRankPosterior
             Fitted to rows like these.
         weight : ndarray of shape (n,), optional
+        deadline : float, default=inf
+            A time of `time.perf_counter`: self-masking is not tried where it would take longer.
+        note : callable, optional
+            Called with a text that says so.
 
         Returns
         -------
@@ -464,8 +471,19 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         self.mask_columns_ = (share > _MASK_SHARE) & (share < 1 - _MASK_SHARE)
         self.posterior_: LowRankPosterior | None = None
         self.errors_: dict[str, float] = {}
+        started = perf_counter()
         tried = self._tried(Z, Y, folds, posterior, weight)
-        if self._wants_masking(missing, tried):
+        seconds = perf_counter() - started
+        wants = self._wants_masking(missing, tried)
+        if (
+            wants
+            and np.isfinite(deadline)
+            and perf_counter() + seconds + _masked_seconds(Z, weight, posterior) > deadline
+        ):
+            wants = False
+            if note is not None:
+                note("without self-masking")
+        if wants:
             masked = LowRankPosterior(self_masking=True, max_iter=_MASKED_ITER).fit(Z, weight, start=posterior)
             self.posterior_ = masked
             tried += self._tried(Z, Y, folds, masked, weight)
@@ -509,6 +527,13 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
             return codes
         mask = np.isnan(Z)[:, self.mask_columns_].astype(np.float64)
         return np.concatenate([posterior.filled(Z, codes) if kind == "completed and mask" else codes, mask], axis=1)
+
+
+def _masked_seconds(Z: _Floats, weight: _Floats | None, posterior: LowRankPosterior) -> float:
+    """What learning self-masking takes at most, by one step."""
+    started = perf_counter()
+    LowRankPosterior(self_masking=True, max_iter=1).fit(Z, weight, start=posterior)
+    return _MASKED_ITER * (perf_counter() - started)
 
 
 class RidgeFit(NamedTuple):

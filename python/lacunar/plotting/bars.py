@@ -368,7 +368,7 @@ class PoolDisplay(Bars):
 
     def _names(self) -> list[str]:
         pairs = zip(self.report["member"], self.report["score"], strict=True)
-        return [f"{name}, {score:.3f}" for name, score in pairs]
+        return [f"{name}, {'left out' if np.isnan(score) else f'{score:.3f}'}" for name, score in pairs]
 
     def _label(self) -> str:
         return "weight in the pool; beside the name its score out of fold"

@@ -1,0 +1,162 @@
+"""The time limit of the one learner: members are shortened rather than left out, the limit is used, and what it cost is said. The clock moves by work alone."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+
+from lacunar import LacunarClassifier, LacunarRegressor
+from lacunar.karma import race
+from lacunar.learner import base, ensemble, members
+from lacunar.learner import regressor as regressor_module
+from lacunar.learner.targets import TargetCodes
+from lacunar.lowrank import posterior
+from lacunar.plotting import PoolDisplay
+
+ALL_MEMBERS = {"gaussian", "forest", "kernels", "boosting"}
+
+
+def table(n, d=6, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3)) @ rng.normal(size=(3, d)) + 0.5 * rng.normal(size=(n, d))
+    y = X[:, 0] * X[:, 1] + 0.5 * np.abs(X[:, 2]) + 0.2 * rng.normal(size=n)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    return X, y
+
+
+class WorkClock:
+    """A clock that only work moves: so many seconds for a fit by its rows, trees or kernel values."""
+
+    def __init__(self, monkeypatch, slowness=1.0):
+        self.now, self.slowness, self.patch = 0.0, slowness, monkeypatch.setattr
+        for module in (base, ensemble, members, race, regressor_module, posterior):
+            self.patch(module, "perf_counter", lambda: self.now)
+        for kind in (HistGradientBoostingClassifier, HistGradientBoostingRegressor):
+            self.charge(kind, "fit", self.of_boosting)
+        for kind in (ExtraTreesClassifier, ExtraTreesRegressor):
+            self.charge(kind, "fit", self.of_forest)
+        self.charge(members, "_logistic", lambda C, rows, *args: 3e-5 * len(rows))
+        self.charge(race, "_measure", lambda gram, *args: 3e-9 * len(gram) ** 2.5)
+        self.charge(
+            race.KernelRace,
+            "_fit_marks",
+            lambda r, form, gram, trial, data, *args: 1e-8 * len(data.targets) * len(gram) ** 1.5,
+        )
+        self.charge(race.KernelRace, "_fit_all", lambda r, form, gram, *args: 3e-10 * len(gram) ** 3)
+        self.charge(posterior.PosteriorRidge, "_tried", lambda r, Z, *args: 1e-4 * len(Z))
+        self.charge(
+            posterior.LowRankPosterior, "fit", lambda p, Z, *args, **more: 1e-6 * p.max_iter * min(len(Z), p.max_rows)
+        )
+        self.charge(TargetCodes, "fit", lambda t, p, Z, *args: 5e-5 * len(Z))
+        self.charge(TargetCodes, "variances", lambda t, p, Z: 5e-5 * len(Z))
+
+    def charge(self, owner, name, seconds):
+        function = getattr(owner, name)
+
+        def charged(*args, **more):
+            self.now += self.slowness * seconds(*args, **more)
+            return function(*args, **more)
+
+        self.patch(owner, name, charged)
+
+    def of_boosting(self, model, X, y, sample_weight=None):
+        grown = len(getattr(model, "_predictors", ()))
+        trees = (model.max_iter - grown) * (len(np.unique(y)) if "Classifier" in type(model).__name__ else 1)
+        return trees * (1e-3 + 2e-6 * len(X))
+
+    def of_forest(self, model, X, y, sample_weight=None):
+        return (model.n_estimators - len(getattr(model, "estimators_", ()))) * (1e-3 + 1e-5 * len(X))
+
+
+def fitted(kind, n, limit, clock, **more):
+    X, y = table(n + 500)
+    target = np.digitize(y, [-0.5, 0.8]) if kind is LacunarClassifier else y
+    began = clock.now
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = kind(time_limit=limit, **more).fit(X[:n], target[:n])
+    said = [str(w.message) for w in caught if "time_limit" in str(w.message)]
+    return model, clock.now - began, model.score(X[n:], target[n:]), said
+
+
+@pytest.mark.parametrize("limit", [6.0, 20.0])
+@pytest.mark.parametrize("kind", [LacunarClassifier, LacunarRegressor])
+def test_the_limit_is_used_and_kept_and_no_member_is_left_out(kind, limit, monkeypatch):
+    clock = WorkClock(monkeypatch, slowness=5.0)
+    model, seconds, score, said = fitted(kind, 3500, limit, clock)
+    assert 0.8 * limit <= seconds <= 1.1 * limit
+    assert set(model.members_) >= ALL_MEMBERS
+    assert score > (0.5 if kind is LacunarClassifier else 0.3)
+    shortened = dict(zip(model.report_["member"], model.report_["shortened"], strict=True))
+    assert shortened["boosting"]
+    assert len(said) == 1
+    assert all(f"{name}: {text}" in said[0] for name, text in shortened.items() if text)
+
+
+@pytest.mark.parametrize("kind", [LacunarClassifier, LacunarRegressor])
+def test_a_limit_that_is_long_enough_shortens_nothing(kind, monkeypatch):
+    clock = WorkClock(monkeypatch, slowness=1e-3)
+    model, _, _, said = fitted(kind, 700, 600.0, clock)
+    assert set(model.report_) == {"member", "score", "weight", "seconds"}
+    assert set(model.members_) >= ALL_MEMBERS
+    assert not said
+
+
+def test_rows_beyond_the_sample_are_shortened_too(monkeypatch):
+    monkeypatch.setattr(base, "MOST_ROWS", 1000)
+    clock = WorkClock(monkeypatch, slowness=5.0)
+    clock.charge(members.TableMember, "_learned", lambda member, lesson, most: 2e-4 * (most or lesson.n_rest))
+    model, seconds, _, _ = fitted(LacunarRegressor, 9000, 10.0, clock)
+    texts = dict(zip(model.report_["member"], model.report_["shortened"], strict=True))
+    assert texts["table"].endswith("% of the further rows")
+    assert 0.8 * 10 <= seconds <= 1.1 * 10
+
+
+def test_what_is_shortened_is_said_as_it_happens(monkeypatch, caplog):
+    clock = WorkClock(monkeypatch, slowness=5.0)
+    with caplog.at_level("INFO", logger="lacunar"):
+        model, _, _, _ = fitted(LacunarRegressor, 2500, 10.0, clock, verbose=1)
+    text = model.report_["shortened"][model.report_["member"].index("boosting")]
+    assert f"boosting: shortened, {text}" in caplog.text
+
+
+def lesson_of(codes, folds):
+    view = members.View(np.zeros((len(codes), 2)), np.zeros((len(codes), 2)))
+    return members.Lesson(
+        view=view, as_came=view, categorical=np.zeros(2, dtype=bool), codes=codes, Y=np.zeros((len(codes), 3)), n_classes=3,
+        folds=folds, weight=np.arange(1.0, len(codes) + 1), posterior=None, seed=0,
+    )  # fmt: skip
+
+
+def test_thinned_lessons_keep_every_class_and_the_folds():
+    codes = np.repeat([0, 1, 2], [900, 90, 3])
+    folds = [np.arange(k, 993, 5) for k in range(5)]
+    lesson = lesson_of(codes, folds)
+    thinned, rows = lesson.thinned(0.1)
+    assert np.bincount(codes[rows]).tolist() == [90, 9, 3]
+    assert np.array_equal(thinned.codes, codes[rows])
+    assert np.array_equal(np.sort(np.concatenate(thinned.folds)), np.arange(102))
+    assert all(np.isin(rows[small], large).all() for small, large in zip(thinned.folds, folds, strict=True))
+    assert np.isclose(thinned.weight.mean(), 1.0)
+    assert lesson.thinned(1.0)[0] is lesson
+    lesson.learned = rows
+    for train, test in lesson.cuts():
+        assert not np.intersect1d(train, test).size
+        assert np.isin(train, rows).all()
+    assert sum(len(test) for _, test in lesson.cuts()) == 993
+
+
+def test_a_picture_says_which_members_were_left_out():
+    report = {
+        "member": ["logistic", "forest"],
+        "score": [0.8, np.nan],
+        "weight": [1.0, 0.0],
+        "shortened": ["", "left out"],
+    }
+    assert PoolDisplay(report).shown() == ["logistic, 0.800", "forest, left out"]
