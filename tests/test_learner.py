@@ -22,7 +22,9 @@ from lacunar import LacunarClassifier, LacunarRegressor, load_model, save_model
 from lacunar.learner import base, members
 from lacunar.learner.pool import LogPool, log_softmax
 from lacunar.learner.trees import Trees
+from lacunar.lowrank import GaussianRegressor
 from lacunar.observed import Observed
+from lacunar.uncertainty import MeasuringLoop
 
 RNG = np.random.default_rng(0)
 N = 240
@@ -444,22 +446,78 @@ def test_several_targets_have_intervals():
     assert model.predict(X, return_std=True)[1].shape == (N, 2)
 
 
-def test_value_of_measuring_is_the_gaussian_one():
-    """Against conditioning the joint Gaussian of (x, y) entry by entry."""
+def test_value_of_measuring_is_that_of_the_gaussian_regressor():
+    """One mechanism and one unit, squared units of y, whatever the target is measured in."""
     rows, y = linear(500, 0.5)
-    model = LacunarRegressor(members=["gaussian"]).fit(rows, y)
+    model = LacunarRegressor(members=["gaussian"]).fit(rows, 10 * y)
+    Z = model.views_.transform(rows).Z
+    gaussian = GaussianRegressor(max_iter=30, tol=1e-3, random_state=model.seed_).fit(Z, 10 * y)
+    values = model.value_of_measuring(rows[:20])
+    assert np.allclose(values, gaussian.value_of_measuring(Z[:20]), rtol=1e-9)
+    assert not values[~np.isnan(rows[:20])].any()
+    dear = model.value_of_measuring(rows[:20], cost=np.full(8, 2.0))
+    assert np.allclose(2 * dear, values)
+    both = LacunarRegressor(members=["gaussian"]).fit(rows, np.c_[10 * y, -y])
+    assert np.allclose(both.value_of_measuring(rows[:20]), values / np.var(10 * y), rtol=0.05, atol=1e-4)
+
+
+def test_value_of_measuring_labels_is_of_their_indicators():
+    rows, y = linear(500, 0.5)
+    labels = LacunarClassifier(members=["gaussian"]).fit(rows, np.where(y > 0, "high", "low"))
+    Z = labels.views_.transform(rows).Z
+    options = {"max_iter": 30, "tol": 1e-3, "random_state": labels.seed_}
+    signs = np.where(y > 0, -1.0, 1.0)  # "low" is the second class
+    gaussian = GaussianRegressor(**options).fit(Z, signs)
+    assert np.allclose(labels.value_of_measuring(rows[:20]), gaussian.value_of_measuring(Z[:20]), rtol=1e-9)
+    three = np.digitize(y, [-1.0, 1.0])
+    model = LacunarClassifier(members=["gaussian"]).fit(rows, three)
+    gaussian = GaussianRegressor(**options).fit(Z, 2.0 * np.eye(3)[three] - 1)
+    summed = sum(gaussian.value_of_measuring(Z[:20], target=k) for k in range(3))
+    assert np.allclose(model.value_of_measuring(rows[:20]), summed, rtol=1e-9)
+
+
+def test_value_of_measuring_wide_tables_is_that_of_the_low_rank():
+    """Against conditioning the joint Gaussian of (x, y) entry by entry."""
+    rng = np.random.default_rng(2)
+    latent = rng.normal(size=(300, 3))
+    rows = latent @ rng.normal(size=(3, 101)) + 0.5 * rng.normal(size=(300, 101))
+    rows[rng.random(rows.shape) < 0.5] = np.nan
+    model = LacunarRegressor(members=["gaussian"]).fit(rows, 10 * latent[:, 0])
     posterior, codes, Z = model.posterior_, model.opened_[0], model.views_.transform(rows[:20]).Z
+    assert codes.joint_ is None
     W, w = posterior.components_.T, codes.coef_[:, 0]
     for z, value in zip(Z, model.value_of_measuring(rows[:20]), strict=True):
         seen = np.flatnonzero(~np.isnan(z))
         inner = W[seen] @ W[seen].T + posterior.noise_variance_ * np.eye(len(seen))
         cov = np.eye(len(w)) - W[seen].T @ np.linalg.solve(inner, W[seen])
         expected = (W @ cov @ w) ** 2 / (np.einsum("pk,kl,pl->p", W, cov, W) + posterior.noise_variance_)
+        expected *= np.var(10 * latent[:, 0])
         assert np.allclose(value, np.where(np.isnan(z), expected, 0.0), rtol=1e-6, atol=1e-9)
-    dear = model.value_of_measuring(rows[:20], cost=np.full(8, 2.0))
-    assert np.allclose(2 * dear, model.value_of_measuring(rows[:20]))
-    labels = LacunarClassifier(members=["gaussian"]).fit(rows, y > 0)
-    assert (labels.value_of_measuring(rows[:20]) > 0).sum() == np.isnan(rows[:20]).sum()
+
+
+def test_a_loop_around_the_learner_buys_no_worse_than_by_correlation():
+    """In the mean over laws whose columns share latent numbers, where a low rank forgets which column is nearly free of noise."""
+    errors = {"learner": [], "correlation": []}
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        latent = rng.normal(size=(700, 3))
+        full = latent @ rng.normal(size=(3, 12)) + rng.uniform(0.1, 1.5, 12) * rng.normal(size=(700, 12))
+        y = latent @ rng.normal(size=3)
+        rows = np.where(rng.random(full.shape) < 0.3, np.nan, full)[:400]
+        arrived = np.where(rng.random(full.shape) < 0.75, np.nan, full)[400:]
+        model = LacunarRegressor(members=["gaussian"]).fit(rows, y[:400])
+        loop = MeasuringLoop(model, budget=3)
+        loop.add(arrived)
+        bought = {"learner": loop.run(lambda row, column, full=full: full[400 + row, column]).rows_}
+        seen = ~np.isnan(rows)
+        size = np.abs([np.corrcoef(rows[seen[:, j], j], y[:400][seen[:, j]])[0, 1] for j in range(12)])
+        order = np.argsort(np.where(np.isnan(arrived), -size, 0.0), axis=1)[:, :3]
+        at = np.arange(300)[:, None]
+        bought["correlation"] = arrived.copy()
+        bought["correlation"][at, order] = full[400:][at, order]
+        for way, table in bought.items():
+            errors[way].append(np.mean((model.predict(table) - y[400:]) ** 2) / y.var())
+    assert np.mean(errors["learner"]) < 0.97 * np.mean(errors["correlation"]), errors
 
 
 # -- what matters -----------------------------------------------------------------------------------------------------------------
@@ -531,3 +589,33 @@ def test_free_text_is_left_out_with_a_warning():
     rows["remark"] = [f"remark {k}" for k in range(300)]
     with pytest.warns(UserWarning, match="remark"):
         LacunarClassifier(members=["logistic"]).fit(rows, np.resize(labels, 300))
+
+
+@pytest.mark.parametrize("kind", [LacunarClassifier, LacunarRegressor])
+def test_value_of_measuring_is_by_correlation_where_the_gaussian_buys_worse(kind, monkeypatch, tmp_path):
+    """Training rows with entries hidden settle it: a Gaussian that prefers the columns that tell least is not followed."""
+    rng = np.random.default_rng(0)
+    full = rng.normal(size=(400, 8))
+    y = full[:, :3] @ [3.0, 2.0, 1.0] + 0.1 * rng.normal(size=400)
+    rows = np.where(rng.random(full.shape) < 0.3, np.nan, full)
+    target = (y > 0).astype(int) if kind is LacunarClassifier else y
+    followed = kind(members=["gaussian"]).fit(rows, target)
+    right = GaussianRegressor._values
+    monkeypatch.setattr(
+        GaussianRegressor, "_values",
+        lambda self, Z, *args: np.where(np.isnan(Z), 1 / np.maximum(right(self, Z, *args), 1e-9), 0.0),
+    )  # fmt: skip
+    model = kind(members=["gaussian"]).fit(rows, target)
+    one, other = (fitted.opened_[0] if kind is LacunarRegressor else fitted.opened_ for fitted in (followed, model))
+    assert not one.by_correlation_
+    assert other.by_correlation_
+    values = model.value_of_measuring(rows)
+    Y = target if kind is LacunarRegressor else 2.0 * target - 1
+    for j in range(8):
+        seen = ~np.isnan(rows[:, j])
+        centred = rows[seen, j] - rows[seen, j].mean()
+        expected = np.mean(centred * (Y[seen] - Y.mean())) ** 2 / np.mean(centred**2)
+        assert np.allclose(values[~seen, j], expected, rtol=0.02, atol=1e-6)
+        assert not values[seen, j].any()
+    save_model(model, tmp_path / "model.lacunar")
+    assert np.array_equal(load_model(tmp_path / "model.lacunar").value_of_measuring(rows), values)

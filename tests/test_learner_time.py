@@ -54,6 +54,7 @@ class WorkClock:
             posterior.LowRankPosterior, "fit", lambda p, Z, *args, **more: 1e-6 * p.max_iter * min(len(Z), p.max_rows)
         )
         self.charge(TargetCodes, "fit", lambda t, p, Z, *args: 5e-5 * len(Z))
+        self.charge(TargetCodes, "gains", lambda t, p, Z: 5e-5 * len(Z))
         self.charge(TargetCodes, "variances", lambda t, p, Z: 5e-5 * len(Z))
 
     def charge(self, owner, name, seconds):

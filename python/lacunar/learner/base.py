@@ -54,7 +54,14 @@ _EM_SECONDS = 2e-10  # of a step, for a row, a column and the square of the rank
 _PILOT_ROWS, _AFTER_FITS = 500, 1.7  # what comes after the members takes, in units of the codes of the targets
 _TICK = 1e-6  # seconds that anything takes at least
 _AFTER_SHARE = 0.08  # of a time limit, for what comes after the members
-_MEMBERS_SHARE = 0.93  # of a time limit, when members must have ended
+_MEMBERS_SHARE = 0.91  # of a time limit, when members must have ended
+_JOINT_ENTRIES, _JOINT_ENTRIES_A_SECOND = (
+    100_000,
+    10_000,
+)  # that the Gaussian of columns and targets learns from, the latter of a time limit
+# Copies of training rows settle the order in which entries are measured.
+_FEWEST_SETTLED, _SETTLED, _SETTLED_ENTRIES, _MOST_TIMES_SETTLED = 50, 800, 60_000, 3
+_HIDDEN_SHARE, _SETTLING_STEPS = 0.75, 3
 
 
 class Table(NamedTuple):
@@ -264,7 +271,49 @@ class LacunarBase(TakesMissing):
 
     def _opened(self, view: View, Y: _Floats) -> TargetCodes | None:
         """How much of the targets a row leaves open, where there is a low-rank model to say so."""
-        return None if self.posterior_ is None else TargetCodes().fit(self.posterior_, view.Z, Y)
+        if self.posterior_ is None:
+            return None
+        most = (
+            _JOINT_ENTRIES
+            if self.time_limit is None
+            else min(_JOINT_ENTRIES_A_SECOND * self.time_limit, _JOINT_ENTRIES)
+        )
+        return TargetCodes().fit(self.posterior_, view.Z, Y).fit_joint(view.Z, Y, self.seed_, int(most))
+
+    def _settle_order(self, opened: TargetCodes | None, ensemble: Ensemble, lesson: Lesson) -> None:
+        """Let the order by correlation say what to measure where it tells more of training rows with entries hidden than the Gaussian's order does."""
+        if opened is None or lesson.n < _FEWEST_SETTLED:
+            return
+        rng, n_copies = generator(self.seed_), _settled(lesson)
+        places = np.linspace(0, lesson.n - 1, min(lesson.n, n_copies)).astype(np.intp)
+        places = np.tile(places, min(-(-n_copies // len(places)), _MOST_TIMES_SETTLED))
+        view = View(lesson.as_came.Z[places], lesson.as_came.T[places])
+        hidden = (rng.random(view.T.shape) < _HIDDEN_SHARE) & ~np.isnan(view.T)
+        losses = []
+        for opened.by_correlation_ in (False, True):
+            shown = self._with_always_seen(self._measured(view, hidden, opened))
+            predicted = ensemble.predict(shown, self.posterior_, self.n_jobs)
+            if lesson.codes is None:
+                losses.append(float(np.mean((predicted - lesson.Y[places]) ** 2)))
+            else:
+                losses.append(-float(np.mean(predicted[np.arange(len(places)), lesson.codes[places]])))
+        opened.by_correlation_ = losses[1] < losses[0]
+
+    def _measured(self, view: View, hidden: NDArray[np.bool_], opened: TargetCodes) -> View:
+        """The view with hidden entries of T, of which the most valuable ones are measured one after another."""
+        assert self.posterior_ is not None
+        hidden = hidden.copy()
+        for _ in range(_SETTLING_STEPS):
+            gains = opened.gains(self.posterior_, self.views_.with_hidden(view, hidden).Z)
+            of_column = np.zeros(hidden.shape)
+            for place, column in enumerate(self.views_.places_):
+                of_column[:, column] = np.maximum(of_column[:, column], gains[:, place])
+            hidden[np.arange(len(hidden)), np.where(hidden, of_column, -1.0).argmax(axis=1)] = False
+        return self.views_.with_hidden(view, hidden)
+
+    def _unit_of_values(self) -> float:
+        """What `value_of_measuring` has for a variance of 1 of the targets that the members learn."""
+        return 1.0
 
     def _copies(self, lesson: Lesson, ensemble: Ensemble, values: _Floats) -> tuple[View, _Ints, _Floats]:
         """Copies of training rows with further entries hidden, which rows they copy, and what is predicted of them, as `values` are (copies, q).
@@ -295,7 +344,7 @@ class LacunarBase(TakesMissing):
         return missing, always_seen, opened.variances(self.posterior_, view.Z)
 
     def value_of_measuring(self, X: Any, *, cost: Any = None) -> _Floats:
-        """Expected fall of the variance of the target if a missing entry were measured, under the low-rank Gaussian.
+        """Expected fall of the variance of the target if a missing entry were measured, under a Gaussian of columns and target.
 
         Parameters
         ----------
@@ -307,12 +356,14 @@ class LacunarBase(TakesMissing):
         Returns
         -------
         value : ndarray of shape (m, d)
-            0 where the entry is known. Of numbers in shares of the target's variance, summed over targets; of labels the variances of the classes'
-            indicators +1 and -1, summed over classes.
+            0 where the entry is known. Of numbers in squared units of y, or where there are several targets the mean of the shares of their variances, as
+            `lowrank.GaussianRegressor` has it; of labels the variances of the classes' indicators +1 and -1, summed over classes (of two classes: of one).
 
         Notes
         -----
-        Cov(x_j, y | row)^2 / Var(x_j | row), exact under the model; of a category the level that tells most. Several entries at once, and averages over
+        Cov(x_j, y | row)^2 / Var(x_j | row), exact under the model; of a category the level that tells most. The model is the full Gaussian up to 100
+        columns (a category counts a column a level), learned from 100,000 entries at most, and the low-rank one beyond. Where training rows with entries hidden are
+        predicted better after the order by correlation, the value is Cov(x_j, y)^2 / Var(x_j), whatever the row shows. Several entries at once, and averages over
         resampled rows: `lacunar.uncertainty.value_of_measuring`.
         """
         check_is_fitted(self)
@@ -325,7 +376,7 @@ class LacunarBase(TakesMissing):
                 for place, column in enumerate(of_column):  # of the levels of a category the one that tells most
                     of_group[:, column] = np.maximum(of_group[:, column], gains[:, place])
                 made += of_group
-        return np.asarray(made / price)
+        return np.asarray(made * self._unit_of_values() / price)
 
     # -- learning -------------------------------------------------------------------------------------------------------
 
@@ -435,6 +486,7 @@ class LacunarBase(TakesMissing):
         if lesson.share_after < 1.0:
             say(self.verbose, "what rows leave open will be learned from %.0f %% of the rows", 100 * lesson.share_after)
         seconds = a_row * (_AFTER_FITS * lesson.share_after * lesson.n + _COPIES)
+        seconds += a_row * _SETTLING_STEPS * _settled(lesson)
         lesson.deadline -= min(seconds, lesson.left() / 3)
 
     def _warn_of_shortened(self, ensemble: Ensemble) -> None:
@@ -524,6 +576,11 @@ def _add_shortened(table: dict[str, list[Any]], ensembles: Sequence[Ensemble]) -
                 }
                 for column, value in row.items():
                     table[column].append(value)
+
+
+def _settled(lesson: Lesson) -> int:
+    """Copies of rows on which two orders of measuring are compared."""
+    return int(min(_SETTLED, _SETTLED_ENTRIES // max(lesson.view.Z.shape[1], 1)))
 
 
 def _some(rows: _Ints, most: int | None) -> _Ints:

@@ -220,6 +220,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         thinned, rows_after = lesson.thinned(lesson.share_after)
         self.opened_ = self._opened(thinned.view, thinned.Y)
         self.softening_ = self._softening(thinned, logs[rows_after])
+        self._settle_order(self.opened_, self.ensemble_, thinned)
         self.offsets_ = self._tuned(logs, lesson)
         self._warn_of_classes(logs, lesson)
         return self

@@ -215,6 +215,7 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
         values = values[rows_after]
         opened, residuals = self._opened(lesson.view, lesson.Y), lesson.Y - values
         self.opened_.append(opened)
+        self._settle_order(opened, self.ensembles_[-1], lesson)
         if lesson.n < _FEWEST_RESIDUALS:
             self.spreads_.append(None)
             self.widenings_.append(None)
@@ -239,6 +240,9 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
         """Of every target what the rows lack as they came, and its predictions, (m, q) in `values`."""
         lacked = self._lacked(view, opened, values.shape[1])
         return [Lacking(*lacked[:2], variance, value) for variance, value in zip(lacked[2].T, values.T, strict=True)]
+
+    def _unit_of_values(self) -> float:
+        return float(self.target_scale_[0] ** 2) if len(self.target_scale_) == 1 else 1.0 / len(self.target_scale_)
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predicted numbers.

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
+from lacunar._random import generator
+from lacunar.lowrank.gaussian import LARGEST_FULL, GaussianRegressor
 from lacunar.lowrank.posterior import LowRankPosterior
-from lacunar.observed.rules import Rule, floats
+from lacunar.observed.rules import Flag, Instance, Optional, Rule, floats
 
 _Floats = NDArray[np.float64]
 
 _PENALTY = 1.0  # of the ridge of targets on codes
 _LEAST_SHARE = 1e-3  # of a target's variance, which no row is thought to leave open less of
+_JOINT_STEPS, _JOINT_TOL = 30, 1e-3  # of its EM
+_FEWEST_JOINT_ROWS = 50
 _BATCH = 1000  # rows whose posterior covariances are in memory at once
 
 
@@ -25,7 +29,13 @@ class TargetCodes(BaseEstimator):  # type: ignore[misc]
     Var(y | row) = w' Cov(a | row) w + Var(e), and measuring a missing entry x_j lets it fall by Cov(x_j, y | row)^2 / Var(x_j | row).
     """
 
-    _held: ClassVar[dict[str, Rule]] = {"coef_": floats("k", "q"), "noise_": floats("q", low=0)}
+    _held: ClassVar[dict[str, Rule]] = {
+        "coef_": floats("k", "q"),
+        "noise_": floats("q", low=0),
+        "joint_": Optional(Instance(GaussianRegressor)),
+        "alone_": floats("p", low=0),
+        "by_correlation_": Flag(),
+    }
 
     def fit(self, posterior: LowRankPosterior, Z: _Floats, Y: _Floats) -> TargetCodes:
         """From standardised targets (n, q)."""
@@ -36,6 +46,20 @@ class TargetCodes(BaseEstimator):  # type: ignore[misc]
         self.noise_ = np.maximum(left - self.variances(posterior, Z).mean(axis=0), _LEAST_SHARE)
         return self
 
+    def fit_joint(self, Z: _Floats, Y: _Floats, seed: int, most: int) -> Self:
+        """Learn the full Gaussian of columns and targets from so many entries, where the columns allow one, and what every column tells alone."""
+        self.joint_, self.alone_, self.by_correlation_ = None, _told_alone(Z, Y), False
+        n_rows = min(most // Z.shape[1], len(Z))
+        if max(Z.shape[1], Y.shape[1]) > LARGEST_FULL or n_rows < min(_FEWEST_JOINT_ROWS, len(Z)):
+            return self
+        chosen = np.sort(generator(seed).permutation(len(Z))[:n_rows])
+        model = GaussianRegressor(max_iter=_JOINT_STEPS, tol=_JOINT_TOL, random_state=seed)
+        try:
+            self.joint_ = model.fit(Z[chosen], Y[chosen])
+        except np.linalg.LinAlgError:  # columns that add up exactly: the low rank answers
+            self.joint_ = None
+        return self
+
     def variances(self, posterior: LowRankPosterior, Z: _Floats) -> _Floats:
         """Var(y | row), (n, q)."""
         w = self.coef_
@@ -44,12 +68,30 @@ class TargetCodes(BaseEstimator):  # type: ignore[misc]
 
     def gains(self, posterior: LowRankPosterior, Z: _Floats) -> _Floats:
         """How much the variances of the targets, summed, are expected to fall by measuring an entry: (n, p), 0 where it is known."""
+        joint: GaussianRegressor | None = vars(self).get("joint_")  # models of before know none
+        if vars(self).get("by_correlation_"):
+            return np.asarray(np.where(np.isnan(Z), self.alone_, 0.0), dtype=np.float64)
+        if joint is not None:
+            values = joint._values(joint._standardised(Z), joint.label_scale_**2, np.ones(Z.shape[1]))
+            return np.asarray(values, dtype=np.float64)
         W, made = posterior.components_.T, []
         for cov in _covariances(posterior, Z):
             with_y = W @ (cov @ self.coef_)
             of_x = np.einsum("pk,nkl,pl->np", W, cov, W) + posterior.noise_variance_
             made.append((with_y**2).sum(axis=2) / of_x)
         return np.where(np.isnan(Z), np.vstack(made), 0.0)
+
+
+def _told_alone(Z: _Floats, Y: _Floats) -> _Floats:
+    """Cov(x_j, y)^2 / Var(x_j), summed over the targets, of every column (p,) by the rows that show it."""
+    seen = ~np.isnan(Z)
+    counts = np.maximum(seen.sum(axis=0), 1)
+    X = np.where(seen, Z, 0.0)
+    centred = np.where(seen, Z - X.sum(axis=0) / counts, 0.0)
+    covariance = centred.T @ (Y - Y.mean(axis=0)) / counts[:, None]
+    variance = (centred**2).sum(axis=0) / counts
+    alone: _Floats = np.divide((covariance**2).sum(axis=1), variance, out=np.zeros(Z.shape[1]), where=variance > 0)
+    return alone
 
 
 def _covariances(posterior: LowRankPosterior, Z: _Floats) -> Iterator[_Floats]:

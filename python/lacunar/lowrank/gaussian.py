@@ -256,6 +256,7 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
     # -- answers --------------------------------------------------------------------------------------------------------
 
     def _standardised(self, X: Any) -> _Floats:
+        """Rows (m, d) in units of the columns that `fit` saw, NaN where missing."""
         check_is_fitted(self, "location_")
         columns = ColumnScale(self.mean_, self.scale_, self.observed_columns_)
         return scaled_rows(self, X, columns, sparse_missing=self.sparse_missing).to_dense()
@@ -333,11 +334,16 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
         each = np.full(targets, 1 / targets) if target is None else np.eye(targets)[int(target)]
         if target is not None or targets == 1:
             each = each * self.label_scale_**2
+        return self._values(Z, each, price, int(n))
+
+    def _values(self, Z: _Floats, each: _Floats, price: _Floats, n: int = 1) -> _Floats:
+        """`value_of_measuring` of standardised rows (m, d), of the sum of the standardised targets' variances times `each` (targets,)."""
+        targets = len(self.label_mean_)
         covariance = self.covariance_ if "covariance_" in vars(self) else self._low_rank_covariance()
         made = np.zeros_like(Z)
         for group in self._groups(Z, Gaussian(self.location_, covariance)):
             d = group.columns.shape[1] - targets
-            values = greedy_values(group.covariance, d, each, price[group.columns[:, :d]], int(n))
+            values = greedy_values(group.covariance, d, each, price[group.columns[:, :d]], n)
             made[group.rows[:, None], group.columns[group.own][:, :d]] = values[group.own]
         return made
 
