@@ -495,6 +495,7 @@ def test_value_of_measuring_wide_tables_is_that_of_the_low_rank():
         assert np.allclose(value, np.where(np.isnan(z), expected, 0.0), rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:the rows to predict lack other entries")
 def test_a_loop_around_the_learner_buys_no_worse_than_by_correlation():
     """In the mean over laws whose columns share latent numbers, where a low rank forgets which column is nearly free of noise."""
     errors = {"learner": [], "correlation": []}

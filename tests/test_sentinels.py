@@ -112,6 +112,9 @@ def frames():
     yield "observed", lacunar.Observed.from_dense(X.to_numpy())
 
 
+@pytest.mark.filterwarnings(
+    "ignore:the rows to predict lack other entries"
+)  # so do rows with sentinels beside rows without
 @pytest.mark.parametrize(("kind", "X"), list(frames()), ids=lambda value: value if isinstance(value, str) else "")
 @pytest.mark.parametrize("learner", [lacunar.LacunarClassifier, lacunar.LacunarRegressor])
 def test_learners_warn_once_and_replace_nothing(kind, X, learner):

@@ -33,6 +33,7 @@ def inputs(X, known):
 # -- the member ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:the rows to predict lack other entries")  # the column without flag
 def test_linear_member_is_ridge_on_values_and_flags(monkeypatch):
     """Against a plain twin, with one penalty: values of the rows by the other folds, and of new rows."""
     monkeypatch.setattr(LinearMember, "_PENALTIES", (30.0,))

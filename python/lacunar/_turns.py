@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, ClassVar, ParamSpec, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -65,7 +65,8 @@ def _turns(model: Any) -> tuple[_Turn, _Turn, weakref.ref[Any]]:
         return _TURNS[id(model)]
     except KeyError:
         key = id(model)
-        dropped = weakref.ref(model, lambda _: _TURNS.pop(key, None))
+        # Without a frame of Python, which could fail where nobody hears of it; the dead reference is pop's default.
+        dropped = weakref.ref(model, partial(_TURNS.pop, key))
         return _TURNS.setdefault(key, (*_core.model_turns(), dropped))  # of several threads that come here one is first
 
 

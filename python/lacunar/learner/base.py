@@ -40,11 +40,8 @@ _Ints = NDArray[np.intp]
 _ALWAYS_SEEN = 0.01  # share missing in training, below which a column is completed where it is missing
 # Rows that are folded; of more the members learn from a sample, and a table of pairs of columns from the rest.
 MOST_ROWS = 40_000
-_MOST_COPIED, _COPIES, _MOST_TIMES = (
-    1000,
-    3000,
-    10,
-)  # training rows, copies with further entries hidden, copies of a row
+# Training rows that are copied, copies with further entries hidden, and copies of a row.
+_MOST_COPIED, _COPIES, _MOST_TIMES = 1000, 3000, 10
 _BYTES_A_ROW, _BYTES_AN_ENTRY, _FEWEST_SAMPLED = 16_000, 120, 1_000  # of a row that is folded
 _FOLDS_OF_LARGE = 3
 _EM_ROWS, _EM_ROWS_A_SECOND = 4_000, 150
@@ -54,11 +51,9 @@ _EM_SECONDS = 2e-10  # of a step, for a row, a column and the square of the rank
 _PILOT_ROWS, _AFTER_FITS = 500, 1.7  # what comes after the members takes, in units of the codes of the targets
 _TICK = 1e-6  # seconds that anything takes at least
 _AFTER_SHARE = 0.08  # of a time limit, for what comes after the members
-_MEMBERS_SHARE = 0.91  # of a time limit, when members must have ended
-_JOINT_ENTRIES, _JOINT_ENTRIES_A_SECOND = (
-    100_000,
-    10_000,
-)  # that the Gaussian of columns and targets learns from, the latter of a time limit
+_MEMBERS_SHARE = 0.9  # of a time limit, when members must have ended
+# Entries that the Gaussian of columns and targets learns from, the latter of a time limit.
+_JOINT_ENTRIES, _JOINT_ENTRIES_A_SECOND = 100_000, 10_000
 # Copies of training rows settle the order in which entries are measured.
 _FEWEST_SETTLED, _SETTLED, _SETTLED_ENTRIES, _MOST_TIMES_SETTLED = 50, 800, 60_000, 3
 _HIDDEN_SHARE, _SETTLING_STEPS = 0.75, 3

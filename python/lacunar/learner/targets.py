@@ -48,14 +48,15 @@ class TargetCodes(BaseEstimator):  # type: ignore[misc]
 
     def fit_joint(self, Z: _Floats, Y: _Floats, seed: int, most: int) -> Self:
         """Learn the full Gaussian of columns and targets from so many entries, where the columns allow one, and what every column tells alone."""
-        self.joint_, self.alone_, self.by_correlation_ = None, _told_alone(Z, Y), False
+        self.joint_, self.by_correlation_ = None, False
+        self.alone_, varies = _told_alone(Z, Y)
         n_rows = min(most // Z.shape[1], len(Z))
         if max(Z.shape[1], Y.shape[1]) > LARGEST_FULL or n_rows < min(_FEWEST_JOINT_ROWS, len(Z)):
             return self
         chosen = np.sort(generator(seed).permutation(len(Z))[:n_rows])
         model = GaussianRegressor(max_iter=_JOINT_STEPS, tol=_JOINT_TOL, random_state=seed)
         try:
-            self.joint_ = model.fit(Z[chosen], Y[chosen])
+            self.joint_ = model.fit(np.where(varies | np.isnan(Z[chosen]), Z[chosen], 0.0), Y[chosen])
         except np.linalg.LinAlgError:  # columns that add up exactly: the low rank answers
             self.joint_ = None
         return self
@@ -82,16 +83,16 @@ class TargetCodes(BaseEstimator):  # type: ignore[misc]
         return np.where(np.isnan(Z), np.vstack(made), 0.0)
 
 
-def _told_alone(Z: _Floats, Y: _Floats) -> _Floats:
-    """Cov(x_j, y)^2 / Var(x_j), summed over the targets, of every column (p,) by the rows that show it."""
+def _told_alone(Z: _Floats, Y: _Floats) -> tuple[_Floats, NDArray[np.bool_]]:
+    """Cov(x_j, y)^2 / Var(x_j), summed over the targets, of every column (p,) by the rows that show it, and whether Var(x_j) is above 0 in float64."""
     seen = ~np.isnan(Z)
     counts = np.maximum(seen.sum(axis=0), 1)
     X = np.where(seen, Z, 0.0)
     centred = np.where(seen, Z - X.sum(axis=0) / counts, 0.0)
     covariance = centred.T @ (Y - Y.mean(axis=0)) / counts[:, None]
     variance = (centred**2).sum(axis=0) / counts
-    alone: _Floats = np.divide((covariance**2).sum(axis=1), variance, out=np.zeros(Z.shape[1]), where=variance > 0)
-    return alone
+    varies = variance > 0
+    return np.divide((covariance**2).sum(axis=1), variance, out=np.zeros(Z.shape[1]), where=varies), varies
 
 
 def _covariances(posterior: LowRankPosterior, Z: _Floats) -> Iterator[_Floats]:
