@@ -1,4 +1,4 @@
-"""`LacunarClassifier` and `LacunarRegressor` beside their peers on 37 tables: error, log loss, CPU seconds, mean ranks.
+"""`LacunarClassifier` and `LacunarRegressor` beside their peers on 37 tables, or `--tables` (of `learner_tables.py`): error, log loss, CPU seconds, mean ranks.
 
     OMP_NUM_THREADS=1 LACUNAR_DATA=... python bench/bench_learner.py [--tables horses,mixed_rules] [--learners lacunar,forest] [--out FILE] [--quick]
 
@@ -283,7 +283,7 @@ def show(found: dict[str, dict[str, list[dict[str, Any]]]], problems: dict[str, 
     if not names:
         return
     learners = [m for m in found[names[0]] if key in found[names[0]][m][0]]
-    head(key, learners)
+    head(key if key != "error" else "error rate" if problems[names[0]].classes else "RMSE", learners)
     ranks, level = [], dict.fromkeys(learners, 0)
     for name in names:
         means = {m: float(np.mean([fold[key] for fold in found[name][m]])) for m in learners}
@@ -360,7 +360,6 @@ def main() -> None:
     if not options.quick:
         for classes in (True, False):
             part = {n: v for n, v in found.items() if problems[n].classes == classes}
-            print("\nError of classes" if classes else "\nRoot mean squared error")
             show(part, problems, "error")
             show(part, problems, "log loss")
         show_seconds(found)

@@ -132,6 +132,12 @@ def hidden_by_others(X: Any, share: float, seed: int) -> Any:
     return X
 
 
+def complete(load: Callable[..., Any], classes: bool = True, folds: int = 5) -> Problem:
+    """Nothing missing."""
+    X, y = load(return_X_y=True)
+    return problem(np.asarray(X, float), y, classes, folds)
+
+
 def bundled(
     load: Callable[..., Any], hide: Callable[..., Any], share: float, seed: int, classes: bool = True
 ) -> Problem:
@@ -269,11 +275,11 @@ def mixed_rules() -> Problem:
     return problem(made.at_random(0.1), rule, True)
 
 
-def friedman() -> Problem:
+def friedman(share: float = 0.3) -> Problem:
     rng = np.random.default_rng(27)
     X = rng.random((1000, 10))
     y = 10 * np.sin(np.pi * X[:, 0] * X[:, 1]) + 20 * (X[:, 2] - 0.5) ** 2 + 10 * X[:, 3] + 5 * X[:, 4]
-    return problem(at_random(X, 0.3, 28), y + rng.standard_normal(1000), False, 3)
+    return problem(at_random(X, share, 28), y + rng.standard_normal(1000), False, 3)
 
 
 def block(classes: bool) -> Problem:
@@ -345,6 +351,16 @@ TABLES: dict[str, Callable[[], Problem]] = {
     "block_margin": lambda: block(True),
 }
 
+# Tables without missing values, where one would try a linear model first; not among the 37.
+COMPLETE: dict[str, Callable[[], Problem]] = {
+    "complete_iris": lambda: complete(datasets.load_iris),
+    "complete_wine": lambda: complete(wine),
+    "complete_cancer": lambda: complete(cancer),
+    "complete_digits": lambda: complete(digits, folds=3),
+    "complete_diabetes": lambda: complete(diabetes, False),
+    "complete_friedman": lambda: friedman(0.0),
+    "complete_atp1d": lambda: problem(*fetch_dataset("atp1d", return_X_y=True), False, 3),
+}
 
 # Twelve weak linear signals: how much the complete columns tell, how entries are hidden, and in turn what the target is a function of.
 HIDDEN: dict[str, tuple[Callable[..., Any] | None, float]] = {
@@ -363,4 +379,4 @@ WEAK: dict[str, Callable[[], Problem]] = {
 
 
 def table(name: str) -> Problem:
-    return (TABLES | WEAK)[name]()
+    return (TABLES | COMPLETE | WEAK)[name]()
