@@ -16,12 +16,13 @@ _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intp]
 
 _START, _RIDGE = 0.5, 1e-3  # of the coefficients; the latter in units of a copy
+_TAIL = 0.0  # of the training rows: three of them that lack as much have had their say in the calibration
 
 
 class Softening(BaseEstimator):  # type: ignore[misc]
     """Log probabilities drawn to those of the classes' shares, learned from copies of training rows with further entries hidden.
 
-    A row is news as for `Widening`; rows that are none keep their probabilities. Of the others the log probabilities over the shares of the classes are divided by
+    A row is news where fewer than three training rows lack as much; rows that are none keep their probabilities. Of the others the log probabilities over the shares of the classes are divided by
     1 plus a sum with coefficients >= 0 of the share that is missing, its square, and what the row leaves open.
     """
 
@@ -54,7 +55,7 @@ class Softening(BaseEstimator):  # type: ignore[misc]
 
     def news(self, rows: Lacking) -> _Floats:
         """How far rows are unlike those of training (m,), from 0 to 1."""
-        return news_of(self.reference_, rows)
+        return news_of(self.reference_, rows, _TAIL)
 
     def softened(self, rows: Lacking, logs: _Floats) -> _Floats:
         """Log probabilities (m, c) of rows whose ensemble says `logs`, which stay where a row is no news."""

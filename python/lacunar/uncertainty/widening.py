@@ -67,12 +67,12 @@ def references(rows: Lacking) -> _Floats:
     return _measures(rows.take(np.linspace(0, n - 1, min(n, _MOST_REFERENCES)).astype(np.intp)))
 
 
-def news_of(reference: _Floats, rows: Lacking) -> _Floats:
-    """How far rows are unlike those of training (m,): 0 where a twentieth of those lacks as much, 1 where none does."""
+def news_of(reference: _Floats, rows: Lacking, tail: float) -> _Floats:
+    """How far rows are unlike those of training (m,): 0 where a share `tail` of those, and three, lack as much, 1 where none does."""
     count, always_seen, log = (column[:, None] for column in _measures(rows).T)
     more = (reference[:, 0] >= count) & (reference[:, 1] >= always_seen)
     near = (more * np.clip(1 - (log - reference[:, 2]) / _SOFT, 0, 1)).sum(axis=1)
-    return np.asarray(np.maximum(0.0, 1 - near / max(_TAIL * len(reference), _FEWEST_NEAR)))
+    return np.asarray(np.maximum(0.0, 1 - near / max(tail * len(reference), _FEWEST_NEAR)))
 
 
 class Widening(BaseEstimator):  # type: ignore[misc]
@@ -119,7 +119,7 @@ class Widening(BaseEstimator):  # type: ignore[misc]
 
     def news(self, rows: Lacking) -> _Floats:
         """How far rows are unlike those of training (m,): 0 where a twentieth of those lacks as much, 1 where none does."""
-        return news_of(self.reference_, rows)
+        return news_of(self.reference_, rows, _TAIL)
 
     def sigma(self, spread: Spread, rows: Lacking) -> _Floats:
         """Standard deviations (m,)."""
