@@ -515,9 +515,13 @@ def test_ctrl_c_ends_the_waiting():
     thread, _ = in_thread(hold)
     assert entered.wait(PATIENCE)
     main = threading.main_thread().ident
-    threading.Timer(0.3, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
-    with pytest.raises(KeyboardInterrupt):
-        model.predict(X)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores Ctrl-C
+    try:
+        threading.Timer(0.3, lambda: signal.pthread_kill(main, signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            model.predict(X)
+    finally:
+        signal.signal(signal.SIGINT, before)
     leave.set()
     thread.join(PATIENCE)
     assert len(model.predict(X)) == 40
