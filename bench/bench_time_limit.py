@@ -53,9 +53,9 @@ def main() -> None:
     parser.add_argument("--tables", nargs="*", default=["2000x20", "34000x30", "10000x100"], help="rows x columns")
     parser.add_argument("--limits", type=float, nargs="*", default=[5, 12, 30, 0], help="0 is none")
     parser.add_argument("--task", choices=["classes", "numbers"])
-    asked = parser.parse_args()
+    options = parser.parse_args()
     clock = time.perf_counter
-    if asked.processor:
+    if options.processor:
         clock = time.process_time
         from lacunar.karma import race
         from lacunar.learner import base, ensemble, members, regressor
@@ -63,12 +63,12 @@ def main() -> None:
 
         for module in (base, ensemble, members, race, regressor, posterior):
             module.perf_counter = clock
-    if asked.quick:
-        asked.tables, asked.limits = ["2000x10"], [3]
+    if options.quick:
+        options.tables, options.limits = ["2000x10"], [3]
     print("| rows | columns | target | limit | seconds | used | error | shortened |\n|---|---|---|---|---|---|---|---|")
-    for rows, columns in (table.split("x") for table in asked.tables):
-        for task in [asked.task] if asked.task else ["classes", "numbers"]:
-            for limit in asked.limits:
+    for rows, columns in (table.split("x") for table in options.tables):
+        for task in [options.task] if options.task else ["classes", "numbers"]:
+            for limit in options.limits:
                 measured(int(rows), int(columns), limit or None, task == "classes", clock)
 
 

@@ -60,8 +60,8 @@ _EXPANSION_ROWS = 20_000
 _SHARED_ROWS = 1000  # whose pair sums are kept between heats
 _PILOT_MARKS, _FEWER_MARKS = 150, (1000, 700, 500, 300)  # landmarks where time is short
 _MARKS_POWER = 1.5  # of the landmarks, to which a fit takes time, between what kernel values and what products take
-_USABLE = 0.8  # of the seconds left that an estimate may fill
-_TICK = 1e-6  # seconds that anything takes at least
+USABLE = 0.8  # of the seconds left that an estimate may fill
+TICK = 1e-6  # seconds that anything takes at least
 _HEATS_SHARE = 0.5  # of the time
 _PILOT_ROWS, _ROWS_POWER = 120, 2.3  # of a heat where time is short, and the power of the rows to which it takes time
 _WORTH_A_HEAT = 1.5  # times as many rows, for which the first heat is run again
@@ -566,11 +566,11 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         self._by_table(
             marks, grid, finalists[:1], lambda form, gram, each: self._fit_marks(form, gram, each, data, marks, folds)
         )
-        seconds = max(perf_counter() - started, _TICK)
+        seconds = max(perf_counter() - started, TICK)
         sizes = [wished, *(size for size in _FEWER_MARKS if size < wished), _PILOT_MARKS]
         for size in sizes:
             a_kernel = seconds * (size / _PILOT_MARKS) ** _MARKS_POWER
-            n_kernels = int(_USABLE * (grid.deadline - perf_counter()) / a_kernel)
+            n_kernels = int(USABLE * (grid.deadline - perf_counter()) / a_kernel)
             if n_kernels >= min(len(finalists), 2) or size == _PILOT_MARKS:
                 break
         if size < wished or n_kernels < len(finalists):
@@ -614,7 +614,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         screened = self._screen(data.take(np.sort(order[:_PILOT_ROWS])), grid)
         seconds = perf_counter() - started
         half = max(grid.deadline - perf_counter(), 0.0) / 2
-        times = (half / max(seconds, _TICK)) ** (1 / _ROWS_POWER)
+        times = (half / max(seconds, TICK)) ** (1 / _ROWS_POWER)
         screen_rows = int(np.clip(times, 1.0, self.screen_rows / _PILOT_ROWS) * _PILOT_ROWS)
         race_rows = int(np.clip(times, 1.0, self.race_rows / _PILOT_ROWS) * _PILOT_ROWS)
         return (screen_rows if times > _WORTH_A_HEAT else _PILOT_ROWS), race_rows, screened

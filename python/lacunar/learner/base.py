@@ -20,6 +20,7 @@ from lacunar._log import say
 from lacunar._random import fixed_seed, generator
 from lacunar._threads import one_blas_thread, thread_count
 from lacunar.karma.base import row_weights
+from lacunar.karma.race import TICK
 from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.importance import importance
 from lacunar.learner.masks import FEWEST_ROWS, MOST_ROWS_COMPARED, MaskComparison
@@ -32,7 +33,7 @@ from lacunar.observed.contract import refuse_sparse_format
 from lacunar.observed.door import TakesMissing, check_prices, refuse_file, unmasked
 from lacunar.observed.names import columns_by_name
 from lacunar.observed.rules import Array, Instance, Number, Optional, Rule
-from lacunar.uncertainty.widening import further_hidden
+from lacunar.uncertainty.widening import evenly, further_hidden
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intp]
@@ -49,7 +50,6 @@ BATCH = 20_000  # rows seen at once beyond the sample
 _EM_SHARE, _EM_STEPS, _EM_RANK = 0.1, (8, 36), 40  # of a time limit, for the low-rank model
 _EM_SECONDS = 2e-10  # of a step, for a row, a column and the square of the rank, roughly
 _PILOT_ROWS, _AFTER_FITS = 500, 1.7  # what comes after the members takes, in units of the codes of the targets
-_TICK = 1e-6  # seconds that anything takes at least
 _AFTER_SHARE = 0.08  # of a time limit, for what comes after the members
 _MEMBERS_SHARE = 0.9  # of a time limit, when members must have ended
 # Entries that the Gaussian of columns and targets learns from, the latter of a time limit.
@@ -217,8 +217,12 @@ class LacunarBase(TakesMissing):
 
     def _column_names(self) -> list[str]:
         """For every column of a view's T that of the table."""
+        names = self._table_names()
+        return [names[j] for j in self.views_.source_]
+
+    def _table_names(self) -> list[str]:
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        return [str(names[j]) for j in self.views_.source_]
+        return [str(name) for name in names]
 
     def importance(self, X: Any, y: Any, *, n_repeats: int = 5, random_state: Any = None) -> dict[str, Any]:
         """How much worse predictions get when a column's values, or which of them are missing, are those of other rows.
@@ -251,9 +255,8 @@ class LacunarBase(TakesMissing):
         complete = None if self.posterior_ is None else self.posterior_.complete
         rng = generator(fixed_seed(random_state))
         made = importance(self.views_, view, loss, complete, n_repeats, rng)
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         return {
-            "column": [str(name) for name in names],
+            "column": self._table_names(),
             "value": made["value"].mean(axis=0),
             "value_sd": made["value"].std(axis=0),
             "missing": made["missing"].mean(axis=0),
@@ -280,7 +283,7 @@ class LacunarBase(TakesMissing):
         if opened is None or lesson.n < _FEWEST_SETTLED:
             return
         rng, n_copies = generator(self.seed_), _settled(lesson)
-        places = np.linspace(0, lesson.n - 1, min(lesson.n, n_copies)).astype(np.intp)
+        places = evenly(lesson.n, n_copies)
         places = np.tile(places, min(-(-n_copies // len(places)), _MOST_TIMES_SETTLED))
         view = View(lesson.as_came.Z[places], lesson.as_came.T[places])
         hidden = (rng.random(view.T.shape) < _HIDDEN_SHARE) & ~np.isnan(view.T)
@@ -317,7 +320,7 @@ class LacunarBase(TakesMissing):
         copy is still that row, is about what it would say without having seen it.
         """
         rng = generator(self.seed_)
-        places = _evenly(lesson.n, _MOST_COPIED)
+        places = evenly(lesson.n, _MOST_COPIED)
         view, seen = (View(both.Z[places], both.T[places]) for both in (lesson.as_came, lesson.view))
         optimism = ensemble.predict(seen, self.posterior_, self.n_jobs) - values[places]
         views, predictions = [], []
@@ -475,7 +478,7 @@ class LacunarBase(TakesMissing):
         pilot, rows = lesson.thinned(_PILOT_ROWS / lesson.n)
         started = perf_counter()
         TargetCodes().fit(self.posterior_, pilot.view.Z, pilot.Y)
-        a_row = max(perf_counter() - started, _TICK) / len(rows)
+        a_row = max(perf_counter() - started, TICK) / len(rows)
         spared = _AFTER_SHARE * float(self.time_limit or 0.0)
         lesson.share_after = float(np.clip(spared / (_AFTER_FITS * a_row * lesson.n), len(rows) / lesson.n, 1.0))
         if lesson.share_after < 1.0:
@@ -539,11 +542,6 @@ class LacunarBase(TakesMissing):
         return tags
 
 
-def _evenly(n: int, most: int) -> _Ints:
-    """At most so many of n rows, evenly spaced."""
-    return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
-
-
 def _spread(codes: _Ints | None, n: int, splits: int, seed: int) -> list[_Ints]:
     """Random folds with the rows of every class spread as evenly as they go, also where a class has fewer rows than there are folds."""
     order = generator(seed).permutation(n)
@@ -580,7 +578,7 @@ def _settled(lesson: Lesson) -> int:
 
 def _some(rows: _Ints, most: int | None) -> _Ints:
     """All rows, or so many of them, evenly spaced."""
-    return rows if most is None else rows[np.linspace(0, len(rows) - 1, most).astype(np.intp)]
+    return rows if most is None else rows[evenly(len(rows), most)]
 
 
 def report(ensembles: Sequence[Ensemble]) -> dict[str, Any]:

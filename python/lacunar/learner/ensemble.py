@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from lacunar._log import say
+from lacunar.karma.race import TICK, USABLE
 from lacunar.learner.members import EVERY_MEMBER, Lesson
 from lacunar.learner.pool import LinearPool, LogPool, log_softmax
 from lacunar.learner.views import View
@@ -34,8 +35,6 @@ _SHARES = {
 _PILOTS = (500, 2000)  # rows on which the seconds of a fit are measured
 _PILOTS_SHARE = 0.03  # of the time left, which a pilot may take if there is to be another
 _FEWEST_LEARNED = 300  # rows that a member learns from
-_TICK = 1e-6  # seconds that anything takes at least
-_USABLE = 0.8  # of the seconds left that an estimate may fill
 _AGAIN = 1.3  # seconds left, in units of what a shortened member took, with which it is trained again
 _FEWEST_ROWS = 4  # below which there is nothing to fold
 
@@ -203,13 +202,13 @@ def _share(member: Any, lesson: Lesson) -> float:
         started = perf_counter()
         fits = member.pilot(thinned, lesson)
         sizes.append(len(rows))
-        seconds.append(max(perf_counter() - started, _TICK))
+        seconds.append(max(perf_counter() - started, TICK))
         if size >= lesson.n or seconds[-1] > _PILOTS_SHARE * lesson.left():
             break
     a_row = max(seconds[-1] - seconds[-2], 0.05 * seconds[-1]) / max(sizes[-1] - sizes[-2], 1)
     without_rows = max(seconds[-1] - a_row * sizes[-1], 0.0)
     fewest = max(without_rows / a_row, _FEWEST_LEARNED)  # fewer rows than that hardly save time
-    enough = (_USABLE * lesson.left() / fits - without_rows) / a_row
+    enough = (USABLE * lesson.left() / fits - without_rows) / a_row
     return float(np.clip(enough, min(fewest, lesson.n), lesson.n) / lesson.n)
 
 

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 
 from lacunar._random import generator
 from lacunar.observed.rules import Array, Number, Rule, floats, whole
+from lacunar.uncertainty.widening import evenly
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intp]
@@ -83,9 +84,9 @@ class MaskComparison(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, T: _Floats, seed: int) -> MaskComparison:
         """From training rows (n, t), NaN where an entry is missing."""
-        T = _evenly(T, _MOST_TRAINING_ROWS)
+        T = T[evenly(len(T), _MOST_TRAINING_ROWS)]
         t = T.shape[1]
-        self.paired_ = np.arange(t) if t <= _MOST_PAIRED else np.linspace(0, t - 1, _MOST_PAIRED).astype(np.intp)
+        self.paired_ = evenly(t, _MOST_PAIRED)
         missing = np.isnan(T)
         counts = missing.sum(axis=1).astype(np.float64)
         self.limits_ = np.unique(np.quantile(counts, _LEVELS, method="inverted_cdf")) if len(T) else np.zeros(1)
@@ -290,7 +291,3 @@ def _z(
 def _mean_square(z: _Floats) -> float:
     number = np.count_nonzero(z)
     return float((z**2).sum() / number) if number else 0.0
-
-
-def _evenly(T: _Floats, most: int) -> _Floats:
-    return T if len(T) <= most else T[np.linspace(0, len(T) - 1, most).astype(np.intp)]

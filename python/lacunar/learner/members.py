@@ -31,7 +31,7 @@ from lacunar._random import generator
 from lacunar._threads import one_openmp_thread, thread_count
 from lacunar.karma import KarmaClassifier, KarmaRegressor
 from lacunar.karma.calibrate import all_classes
-from lacunar.karma.race import KernelRace
+from lacunar.karma.race import TICK, USABLE, KernelRace
 from lacunar.learner.pool import log_softmax
 from lacunar.learner.trees import Trees
 from lacunar.learner.views import View
@@ -54,8 +54,6 @@ _PILOT_TREES, _WORTHWHILE_TREES = 3, 30  # of a forest; rows are left out for th
 _PILOT_ITERATIONS, _WORTHWHILE_ITERATIONS = 3, 40  # the same of boosting
 _FEWEST_ITERATIONS = 5  # of boosting that are worth another stage
 _PILOT_REST = 2000  # rows beyond the sample
-_TICK = 1e-6  # seconds that anything takes at least
-_USABLE = 0.8  # of the seconds left that an estimate may fill
 _MANY_CLASSES = 3  # beyond which boosting takes longer steps
 
 
@@ -238,12 +236,12 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
         cuts = [(train, test) for train, test in lesson.cuts() if not lesson.n_classes or np.ptp(y[train])]
         if not cuts:
             raise ValueError("every fold has rows of one class only")
-        tried = [_Folds(lesson, y, _leaves(lesson))]
+        candidates = [_Folds(lesson, y, _leaves(lesson))]
         if _small_trees_are_cheap(lesson):
-            tried.append(_Folds(lesson, y, _SMALL_LEAVES))
-            for each in tried:
-                each.grow(cuts[:_PILOT_FOLDS], until if np.isinf(until) else perf_counter() + lesson.left() / last / 5)
-        best = min(tried, key=lambda each: each.loss)
+            candidates.append(_Folds(lesson, y, _SMALL_LEAVES))
+            for candidate in candidates:
+                candidate.grow(cuts[:_PILOT_FOLDS], until if np.isinf(until) else perf_counter() + lesson.left() / last / 5)
+        best = min(candidates, key=lambda each: each.loss)
         best.grow(cuts, until)
         grown = best.finish()
         if best.cut_short:
@@ -333,7 +331,7 @@ class _Folds:
             return _STAGE
         if not done:
             return _PILOT_ITERATIONS
-        possible = int((until - perf_counter()) * done / max(seconds, _TICK))
+        possible = int((until - perf_counter()) * done / max(seconds, TICK))
         return min(possible, _STAGE) if possible >= _FEWEST_ITERATIONS else 0
 
     @property
@@ -463,8 +461,8 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of rows that no tree left out
             model.fit(rows, target, sample_weight=lesson.weight)
-            each = max(perf_counter() - started, _TICK) / pilot
-            more = wished if pilot == wished else int(np.clip(lesson.left() / each * 0.8, pilot, wished))
+            a_tree = max(perf_counter() - started, TICK) / pilot
+            more = wished if pilot == wished else int(np.clip(USABLE * lesson.left() / a_tree, pilot, wished))
             if more > pilot:
                 model.set_params(n_estimators=more, warm_start=True).fit(rows, target, sample_weight=lesson.weight)
         if more < wished:
@@ -558,8 +556,8 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
 
     def pilot(self, lesson: Lesson, whole: Lesson) -> float:
         assert lesson.codes is not None
-        missing = np.isnan(lesson.view.Z)
-        _logistic(self._FIRST, np.hstack([np.where(missing, 0.0, lesson.view.Z), missing]), lesson.codes, lesson.weight)
+        rows = _values_and_flags(lesson.view, _flagged(lesson.view))
+        _logistic(self._FIRST, rows, lesson.codes, lesson.weight)
         return 2.0 * (len(lesson.folds) + 1)
 
     def _out_of_fold(self, rows: _Floats, lesson: Lesson, C: float) -> _Floats:
@@ -630,7 +628,7 @@ class TableMember(BaseEstimator):  # type: ignore[misc]
             return None
         started = perf_counter()
         self._learned(lesson, _PILOT_REST)
-        most = max(int(_USABLE * lesson.left() * _PILOT_REST / max(perf_counter() - started, _TICK)), _PILOT_REST)
+        most = max(int(USABLE * lesson.left() * _PILOT_REST / max(perf_counter() - started, TICK)), _PILOT_REST)
         if most >= lesson.n_rest:
             return None
         lesson.shortened[self.name] = f"{most / lesson.n_rest:.0%} of the further rows"

@@ -48,7 +48,8 @@ class TargetCodes(BaseEstimator):  # type: ignore[misc]
 
     def fit_joint(self, Z: _Floats, Y: _Floats, seed: int, most: int) -> Self:
         """Learn the full Gaussian of columns and targets from so many entries, where the columns allow one, and what every column tells alone."""
-        self.joint_, self.by_correlation_ = None, False
+        self.joint_: GaussianRegressor | None = None
+        self.by_correlation_ = False
         self.alone_, varies = _told_alone(Z, Y)
         n_rows = min(most // Z.shape[1], len(Z))
         if max(Z.shape[1], Y.shape[1]) > LARGEST_FULL or n_rows < min(_FEWEST_JOINT_ROWS, len(Z)):
@@ -69,10 +70,10 @@ class TargetCodes(BaseEstimator):  # type: ignore[misc]
 
     def gains(self, posterior: LowRankPosterior, Z: _Floats) -> _Floats:
         """How much the variances of the targets, summed, are expected to fall by measuring an entry: (n, p), 0 where it is known."""
-        joint: GaussianRegressor | None = vars(self).get("joint_")  # models of before know none
-        if vars(self).get("by_correlation_"):
+        if self.by_correlation_:
             return np.asarray(np.where(np.isnan(Z), self.alone_, 0.0), dtype=np.float64)
-        if joint is not None:
+        if self.joint_ is not None:
+            joint = self.joint_
             values = joint._values(joint._standardised(Z), joint.label_scale_**2, np.ones(Z.shape[1]))
             return np.asarray(values, dtype=np.float64)
         W, made = posterior.components_.T, []

@@ -61,10 +61,15 @@ def further_hidden(T: _Floats, rng: np.random.Generator) -> _Bools:
     return hidden
 
 
+def evenly(n: int, most: int) -> NDArray[np.intp]:
+    """Numbers of at most so many of n rows, evenly spaced."""
+    return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
+
+
 def references(rows: Lacking) -> _Floats:
     """What other rows are compared with, of evenly spaced training rows (references, 3)."""
     n = len(rows.variance)
-    return _measures(rows.take(np.linspace(0, n - 1, min(n, _MOST_REFERENCES)).astype(np.intp)))
+    return _measures(rows.take(evenly(n, _MOST_REFERENCES)))
 
 
 def news_of(reference: _Floats, rows: Lacking, tail: float) -> _Floats:
