@@ -21,6 +21,7 @@ BASE = {"encode", "kernels"}
 BETWEEN = {"uncertainty"}  # stands on families, and the one learner on it
 ABOVE = {"learner", "model_selection", "persistence"}  # which stand on several families
 FRONTS = {"plotting", "cli", "comparison", "distributed", "datasets"}  # public names only
+PAPERS = {"papers"}  # what the papers print, on everything below; nothing imports it
 TOP = {"__init__", "__main__"}
 COMPILED = {"_core", "_linalg"}
 
@@ -100,8 +101,8 @@ def test_linalg_does_not_know_the_core():
 NAMES = {name_of(path) for path in SOURCES}
 # Arithmetic that two families share lies below them, in private modules; every other folder is a family.
 SHARED = {name for name in NAMES if name.startswith("_")} - MACHINE - TOP
-FAMILIES = NAMES - MACHINE - SHARED - BASE - BETWEEN - ABOVE - FRONTS - TOP - {"observed"}
-LAYERS = [MACHINE, {"observed"}, SHARED, BASE, FAMILIES, BETWEEN, ABOVE, FRONTS, TOP]
+FAMILIES = NAMES - MACHINE - SHARED - BASE - BETWEEN - ABOVE - FRONTS - PAPERS - TOP - {"observed"}
+LAYERS = [MACHINE, {"observed"}, SHARED, BASE, FAMILIES, BETWEEN, ABOVE, FRONTS, PAPERS, TOP]
 
 
 def layer(name: str) -> int:
@@ -110,6 +111,11 @@ def layer(name: str) -> int:
 
 def test_families_are_folders():
     assert not {name for name in FAMILIES if not (PACKAGE / name).is_dir()}
+
+
+def test_nothing_imports_what_the_papers_print():
+    outside = [path for path in SOURCES if name_of(path) not in PAPERS]
+    assert not [label(path) for path in outside for parts in lacunar_imports(path) if parts[0] in PAPERS]
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=label)

@@ -51,7 +51,7 @@ __all__ = [
 ]
 _FAMILIES = (
     "active", "baselines", "comparison", "completion", "datasets", "distributed", "encode", "karma", "kernels", "learner",
-    "lowrank", "model_selection", "observed", "persistence", "plotting", "uncertainty",
+    "lowrank", "model_selection", "observed", "papers", "persistence", "plotting", "uncertainty",
 )  # fmt: skip
 _HOME = {  # of names that are imported on first use: `lacunar --version` waits for none of them
     **{name: "karma" for name in __all__ if name.startswith("Karma")},

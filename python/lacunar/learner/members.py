@@ -240,7 +240,9 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
         if _small_trees_are_cheap(lesson):
             candidates.append(_Folds(lesson, y, _SMALL_LEAVES))
             for candidate in candidates:
-                candidate.grow(cuts[:_PILOT_FOLDS], until if np.isinf(until) else perf_counter() + lesson.left() / last / 5)
+                candidate.grow(
+                    cuts[:_PILOT_FOLDS], until if np.isinf(until) else perf_counter() + lesson.left() / last / 5
+                )
         best = min(candidates, key=lambda each: each.loss)
         best.grow(cuts, until)
         grown = best.finish()
