@@ -1,7 +1,7 @@
-"""What a fit costs as rows, columns, entries a row and rank grow, beside the formula of docs/scaling.md.
+"""What a fit costs as rows, columns, entries a row and rank grow, beside the formula of docs/measured/scaling.md.
 
-    OMP_NUM_THREADS=1 python bench/bench_scaling.py [--only WORD] [--repeats N] [--quick] [--json docs/scaling.json]
-    python bench/bench_scaling.py --draw docs/scaling.json docs/scaling.png
+    OMP_NUM_THREADS=1 python bench/bench_scaling.py [--only WORD] [--repeats N] [--quick] [--json docs/measured/scaling.json]
+    python bench/bench_scaling.py --draw docs/measured/scaling.json docs/measured/scaling.png
 
 Of every fit one quantity grows at a time. CPU seconds of one thread, medians of runs that take turns over the sizes; the exponent is the
 slope of log time over log size, over all sizes and over the last two, and beside both those of the formula at the very same sizes.

@@ -28,7 +28,7 @@ import compare
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 HISTORY = ROOT / ".benchmarks" / "history"
-THRESHOLD = 1.15  # docs/keeping-it-fast.md says what noise reaches and what it misses
+THRESHOLD = 1.15  # docs/contributing/keeping-it-fast.md says what noise reaches and what it misses
 OPTIONS = [
     "--benchmark-enable",
     "--benchmark-timer=time.process_time",

@@ -110,7 +110,7 @@ html_theme_options = {
 }
 html_static_path = ["_static"]
 html_css_files = ["lacunar.css"]
-html_sidebars = {"index": [], "install": [], "gallery/five_minutes": []}
+html_sidebars = {"index": [], "user/install": [], "gallery/five_minutes": []}
 html_show_sourcelink = False
 
 _HEAD = re.compile(r"[\w*,. ]+?( : |$)")  # a parameter's name in a numpydoc section, before its type

@@ -42,7 +42,7 @@ def mistakes(side, i, j, together):
     return model.score_stream(i, j, together).error
 
 
-# Highest rate of mistakes that a kind may make, next to what was measured: docs/side-information.md.
+# Highest rate of mistakes that a kind may make, next to what was measured: docs/user/side-information.md.
 BARS = {
     ("karate", 1100): {"pinv": 0.08, "regularized": 0.11, "spectral": 0.06},
     ("polbooks", 1500): {"pinv": 0.16, "regularized": 0.22, "spectral": 0.12},

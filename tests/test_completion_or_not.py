@@ -1,4 +1,4 @@
-"""Completion is neither sufficient nor necessary: Figure 1 and Eq. 1 of Hazan, Livni and Mansour, docs/guide/baselines.md."""
+"""Completion is neither sufficient nor necessary: Figure 1 and Eq. 1 of Hazan, Livni and Mansour, docs/measured/papers-baselines.md."""
 
 import numpy as np
 import pytest

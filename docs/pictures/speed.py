@@ -1,4 +1,4 @@
-"""Seconds of one fit, as docs/which-learner.md has them: median of the tables (dot) up to the slowest (line)."""
+"""Seconds of one fit, as docs/measured/which-learner.md has them: median of the tables (dot) up to the slowest (line)."""
 
 import re
 from pathlib import Path

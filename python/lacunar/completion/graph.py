@@ -44,7 +44,7 @@ _EXACT, _MOST_PRODUCTS = 1e-13, 20_000  # residual of what is projected out of a
 _SMALL = 1000  # vertices: the engine has K in hand, and asks it for seen vertices only
 _DEARER = 12  # an entry of a sparse factor costs this many of a dense matrix
 _BLOCK = 64  # columns solved for at once
-_PULL = 4.0  # of a piece on its vertices, in units of R_L: measured, docs/side-information.md
+_PULL = 4.0  # of a piece on its vertices, in units of R_L: measured, docs/user/side-information.md
 KINDS = ("auto", "pinv", "regularized", "pd", "spectral")
 
 

@@ -211,7 +211,7 @@ def fit_karma(model: Any, X: Any, y: Any, *, classes: Any = None, rounds: int = 
 
     The first rows of the first shard settle columns and kernel. In a round every shard is passed once, from the average of the
     round before, and the tables are averaged with their rows as weights. That is not what one machine makes of all rows:
-    docs/karma-solvers.md, "Threads", has the loss in accuracy.
+    docs/measured/karma-solvers.md, "Threads", has the loss in accuracy.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
     solver : {"auto", "gram", "primal"}, default="auto"
         "gram" solves over the n x n Gram; "primal" by dual coordinate ascent on a weight table, for gamma 1, 2 or 3, in O(o^2)
         a row of o entries. "auto" picks by rows, columns, observed entries, gamma and memory; `solver_` says which ran (rule
-        and measurements: docs/karma-solvers.md).
+        and measurements: docs/measured/karma-solvers.md).
     tol : float, default=1e-3
         Relative duality gap at which the iterative losses and "primal" stop. Below 1e-4, and for the squared loss, the weight
         table is float64, else float32.
@@ -135,7 +135,7 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
     memory and O(n o^2) a sweep for gamma 2. Probabilities are calibrated on values of rows that were left out: exactly, one by one (of a row of weight 2 one of
     both), for the squared loss over a Gram (300 rows, or a third of them if that is more); 2 % of the rows, without which "primal" goes on for some
     sweeps; of 5 folds, or so many of them as have 1,000 rows, for other losses over a Gram. `count_scale="raw"`, `normalize=None` and the hinge (for more than two classes
-    "crammer_singer") are (3) of [1]_, solved exactly as in its section 5; departures of the defaults: docs/as-printed.md.
+    "crammer_singer") are (3) of [1]_, solved exactly as in its section 5; departures of the defaults: docs/user/as-printed.md.
 
     References
     ----------

@@ -51,7 +51,7 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
     solver : {"auto", "gram", "primal"}, default="auto"
         "gram" solves over the n x n Gram; "primal" by dual coordinate ascent on a weight table, for gamma 1, 2 or 3, in O(o^2)
         a row of o entries. "auto" picks by rows, columns, observed entries, gamma and memory; `solver_` says which ran (rule
-        and measurements: docs/karma-solvers.md).
+        and measurements: docs/measured/karma-solvers.md).
     tol : float, default=1e-3
         Relative duality gap at which "primal" stops. Below 1e-4, and for the squared loss, its table is float64, else float32.
     max_iter : int, default=1000

@@ -36,7 +36,7 @@ _FLOAT32_LIMIT = 1e4
 _SMALL = 2048  # rows up to which threads of BLAS save 50 ms at most, and cost seconds on a busy machine
 # Below this many rows the Gram is solved, exactly, in a fraction of a second whatever the table would cost.
 _FEW_ROWS = 3000
-# Nanoseconds, one core (docs/karma-solvers.md): a visit of a row to the weight table and each float it reads there; a pair
+# Nanoseconds, one core (docs/measured/karma-solvers.md): a visit of a row to the weight table and each float it reads there; a pair
 # of the Gram with its share of an iterative solver's passes; a multiplication of the Cholesky factorisation.
 _VISIT_NS, _TABLE_NS, _PAIR_NS, _FLOP_NS = 150.0, 0.13, 2.5, 0.025
 _SWEEPS = 16
