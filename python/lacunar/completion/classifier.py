@@ -82,7 +82,7 @@ class OnlineMatrixClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     options : {"paper"}, default=None
         "paper" is Algorithm 1 (2 where ids come) as printed: `step` a number or "theory", uncapped; `d` a number or "theory"; sign(y_bar - Y)
         with Y uniform in (-gamma, gamma), which is right less often than sign(y_bar), or 0 when conservative. Exact ties: updates at y y_bar < gamma as printed, but at y y_bar <= 0 when conservative:
-        the proof of (6) needs one at every mistake, and sign(0) counts as +1. docs/user/as-printed.md lists what else differs.
+        the proof of (6) needs one at every mistake, and sign(0) counts as +1. docs/papers.md lists what else differs.
     verbose : int, default=0
         1 says about once a second how many pairs of a stream are learned.
     random_state : int, RandomState or None, default=None

@@ -135,7 +135,7 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
     memory and O(n o^2) a sweep for gamma 2. Probabilities are calibrated on values of rows that were left out: exactly, one by one (of a row of weight 2 one of
     both), for the squared loss over a Gram (300 rows, or a third of them if that is more); 2 % of the rows, without which "primal" goes on for some
     sweeps; of 5 folds, or so many of them as have 1,000 rows, for other losses over a Gram. `count_scale="raw"`, `normalize=None` and the hinge (for more than two classes
-    "crammer_singer") are (3) of [1]_, solved exactly as in its section 5; departures of the defaults: docs/user/as-printed.md.
+    "crammer_singer") are (3) of [1]_, solved exactly as in its section 5; departures of the defaults: docs/papers.md.
 
     References
     ----------

@@ -376,7 +376,7 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
     options : {"paper"}, default=None
         "paper" is Algorithm 1 of [1]_ to the letter, on the kernel of Theorem 4: it sets `count_scale="raw"`, `normalize=None`,
         `indicators=False`, the steps 1/(rho t) without a cap (unless `eta` is a number), the plain mean of the iterates (Theorem 2)
-        and float64, and takes rows in the order given. Departures of the defaults: docs/user/as-printed.md.
+        and float64, and takes rows in the order given. Departures of the defaults: docs/papers.md.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
     random_state : int, RandomState or None, default=None
@@ -655,7 +655,7 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         centred.
     options : {"paper"}, default=None
         "paper" is Algorithm 1 of [1]_ to the letter, on the kernel of Theorem 4, with `intercept_` 0. The squared loss without
-        a cap on its steps diverges unless rho is near 2 k(x, x). docs/user/as-printed.md.
+        a cap on its steps diverges unless rho is near 2 k(x, x). docs/papers.md.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
     random_state : int, RandomState or None, default=None
