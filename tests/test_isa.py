@@ -13,7 +13,7 @@ import pytest
 
 from lacunar import _core
 
-# One array for each table of pointers in cpp/lib/dispatch.cpp that its own tests do not compare already.
+# One array for each table of pointers in cpp/lib/parallel/dispatch.cpp that its own tests do not compare already.
 CODE = """
 import contextlib, sys
 import numpy as np

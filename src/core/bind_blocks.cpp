@@ -1,5 +1,5 @@
 #include "either.hpp"
-#include "lacunar/blocks.hpp"
+#include "lacunar/blocks/blocks.hpp"
 
 namespace lacunar::bind {
 namespace {

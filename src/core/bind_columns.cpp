@@ -1,5 +1,5 @@
 #include "either.hpp"
-#include "lacunar/columns.hpp"
+#include "lacunar/observed/columns.hpp"
 
 namespace lacunar::bind {
 namespace {

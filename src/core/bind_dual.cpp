@@ -1,5 +1,5 @@
 #include "arrays.hpp"
-#include "lacunar/dual.hpp"
+#include "lacunar/dual/dual.hpp"
 #include "steps.hpp"
 
 namespace lacunar::bind {

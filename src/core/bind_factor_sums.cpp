@@ -1,5 +1,5 @@
 #include "either.hpp"
-#include "lacunar/factor_sums.hpp"
+#include "lacunar/sums/factor_sums.hpp"
 
 namespace lacunar::bind {
 namespace {

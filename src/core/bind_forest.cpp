@@ -1,7 +1,7 @@
 #include <cstdint>
 
 #include "arrays.hpp"
-#include "lacunar/forest.hpp"
+#include "lacunar/sums/forest.hpp"
 
 namespace lacunar::bind {
 namespace {

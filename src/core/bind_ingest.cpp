@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "either.hpp"
-#include "lacunar/dense.hpp"
-#include "lacunar/triplets.hpp"
+#include "lacunar/observed/dense.hpp"
+#include "lacunar/observed/triplets.hpp"
 
 namespace lacunar::bind {
 namespace {

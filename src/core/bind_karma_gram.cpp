@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "either.hpp"
-#include "lacunar/karma_gram.hpp"
+#include "lacunar/gram/karma_gram.hpp"
 
 namespace lacunar::bind {
 namespace {

@@ -1,7 +1,7 @@
 #include <pybind11/stl.h>
 
-#include "lacunar/interrupt.hpp"
-#include "lacunar/meg.hpp"
+#include "lacunar/meg/meg.hpp"
+#include "lacunar/parallel/interrupt.hpp"
 #include "meg_arrays.hpp"
 
 namespace lacunar::bind {

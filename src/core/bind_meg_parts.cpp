@@ -4,8 +4,8 @@
 #include <limits>
 #include <numeric>
 
-#include "lacunar/interrupt.hpp"
-#include "lacunar/meg.hpp"
+#include "lacunar/meg/meg.hpp"
+#include "lacunar/parallel/interrupt.hpp"
 #include "meg_arrays.hpp"
 
 namespace lacunar::bind {

@@ -1,5 +1,5 @@
 #include "either.hpp"
-#include "lacunar/observed.hpp"
+#include "lacunar/observed/observed.hpp"
 
 namespace lacunar::bind {
 namespace {

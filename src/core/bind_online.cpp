@@ -1,4 +1,4 @@
-#include "lacunar/online.hpp"
+#include "lacunar/primal/online.hpp"
 #include "either.hpp"
 #include "steps.hpp"
 

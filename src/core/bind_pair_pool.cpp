@@ -6,7 +6,7 @@
 
 #include "arrays.hpp"
 #include "meg_arrays.hpp"
-#include "lacunar/pair_pool.hpp"
+#include "lacunar/pool/pair_pool.hpp"
 
 namespace lacunar::bind {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "either.hpp"
-#include "lacunar/pair_sums.hpp"
+#include "lacunar/sums/pair_sums.hpp"
 
 namespace lacunar::bind {
 namespace {

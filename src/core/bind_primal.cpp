@@ -1,7 +1,7 @@
 #include <array>
 
-#include "lacunar/primal.hpp"
-#include "lacunar/primal_wide.hpp"
+#include "lacunar/primal/primal.hpp"
+#include "lacunar/primal/primal_wide.hpp"
 #include "either.hpp"
 #include "steps.hpp"
 

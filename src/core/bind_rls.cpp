@@ -1,6 +1,6 @@
-#include "lacunar/rls.hpp"
-#include "lacunar/row_codes.hpp"
-#include "lacunar/trackers.hpp"
+#include "lacunar/rls/rls.hpp"
+#include "lacunar/rls/row_codes.hpp"
+#include "lacunar/rls/trackers.hpp"
 #include "either.hpp"
 #include "options.hpp"
 

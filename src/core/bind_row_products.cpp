@@ -1,5 +1,5 @@
 #include "either.hpp"
-#include "lacunar/row_products.hpp"
+#include "lacunar/sums/row_products.hpp"
 
 namespace lacunar::bind {
 namespace {

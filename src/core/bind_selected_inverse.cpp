@@ -1,6 +1,6 @@
 #include "arrays.hpp"
-#include "lacunar/factor_solve.hpp"
-#include "lacunar/selected_inverse.hpp"
+#include "lacunar/meg/factor_solve.hpp"
+#include "lacunar/meg/selected_inverse.hpp"
 
 namespace lacunar::bind {
 namespace {

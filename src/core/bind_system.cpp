@@ -4,8 +4,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "lacunar/interrupt.hpp"
 #include "lacunar/kernels.hpp"
+#include "lacunar/parallel/interrupt.hpp"
 
 namespace lacunar::bind {
 

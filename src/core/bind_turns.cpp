@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "lacunar/interrupt.hpp"
+#include "lacunar/parallel/interrupt.hpp"
 
 namespace lacunar::bind {
 

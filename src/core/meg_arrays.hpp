@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "arrays.hpp"
-#include "lacunar/meg_sides.hpp"
+#include "lacunar/meg/meg_sides.hpp"
 #include "turn.hpp"
 
 namespace lacunar::bind {

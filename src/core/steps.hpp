@@ -1,8 +1,8 @@
 // Names of losses and step sizes -> those of the core; what Algorithm 1 learns from.
 #pragma once
 
-#include "lacunar/lesson.hpp"
-#include "lacunar/step_clock.hpp"
+#include "lacunar/primal/lesson.hpp"
+#include "lacunar/primal/step_clock.hpp"
 #include "options.hpp"
 
 namespace lacunar::bind {

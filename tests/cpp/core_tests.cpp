@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include "lacunar/karma_gram.hpp"
-#include "lacunar/losses.hpp"
-#include "lacunar/observed.hpp"
-#include "lacunar/rounds.hpp"
-#include "lacunar/small_dense.hpp"
-#include "lacunar/triplets.hpp"
+#include "lacunar/gram/karma_gram.hpp"
+#include "lacunar/observed/observed.hpp"
+#include "lacunar/observed/triplets.hpp"
+#include "lacunar/parallel/rounds.hpp"
+#include "lacunar/primal/losses.hpp"
+#include "lacunar/rls/small_dense.hpp"
 
 namespace {
 

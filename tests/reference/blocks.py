@@ -1,4 +1,4 @@
-"""A block of a file of rows, plainly: what cpp/include/lacunar/blocks.hpp says, entry by entry."""
+"""A block of a file of rows, plainly: what cpp/include/lacunar/blocks/blocks.hpp says, entry by entry."""
 
 from itertools import pairwise
 

@@ -1,6 +1,6 @@
 """The file of an `Observed`: independent blocks of rows, then a footer that says where each begins.
 
-Layout, little-endian: the magic bytes; block after block, each made of the rows (cpp/include/lacunar/blocks.hpp), of the labels
+Layout, little-endian: the magic bytes; block after block, each made of the rows (cpp/include/lacunar/blocks/blocks.hpp), of the labels
 and of the weights (``.npy``, where there are any); the footer, which is a JSON header and the table of the blocks; a tail of 32
 bytes with the footer's place, size and CRC-32. Opening reads the footer alone. A block is checked when it is read, and its
 CRC-32 compared the first time that this process reads it.

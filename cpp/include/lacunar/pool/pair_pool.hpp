@@ -1,0 +1,174 @@
+// A pool of experts on a stream of labelled pairs (row, column): every one of them gives log-odds of the label,
+// logistic mixers join them, and a hedge with switching (fixed share in log loss) follows the best of experts and
+// mixers.
+#pragma once
+
+#include <vector>
+
+#include "lacunar/pool/bilinear.hpp"
+
+namespace lacunar {
+
+// What is known of the rows (or columns) before the stream.
+struct PoolSide {
+  Offset size = 0;
+  int d = 0;                   // features
+  std::vector<double> phi;     // (size, d)
+  std::vector<int> levels;     // of every categorical column
+  std::vector<Index> groups;   // (size, levels.size()), -1 where unknown
+  std::vector<Offset> indptr;  // a graph of neighbours, or empty
+  std::vector<Index> near;     // ascending within a vertex
+  std::vector<double> weight;
+  int wide = 0;                  // features that are compared only
+  std::vector<double> compared;  // (size, wide), rows of length 1
+};
+
+struct PoolRule {
+  std::vector<BilinearRule> bilinear;
+  double smoothing = 1;        // observations that the coarser count is worth
+  double refit_growth = 1.25;  // of the stream from one refit to the next
+  Offset first_refit = 32;
+  double refit_share = .005;  // a refit is spread over so many trials of those before it; 0 does it at once
+  int sweeps = 8;
+  double mixer_variance = .2;        // of the mixers' weights at the beginning
+  double correction_variance = .02;  // of what a mixer of its own adds where so much was seen of row and column
+  int extra = 0;                     // experts from outside
+  bool same = false;                 // rows and columns have one side information
+  bool kin = false;                  // rows and columns may be of one kind
+};
+
+// Observations of a cell, by open hash tables: many small ones, so that none takes long to grow.
+class CellCounts {
+ public:
+  struct Pair {
+    std::int32_t negative, positive;
+  };
+  void reserve(Index i, Index j);  // for one more cell, which then cannot fail
+  Pair of(Index i, Index j) const;
+  void add(Index i, Index j, double y);
+  void remove(Index i, Index j, double y);
+
+ private:
+  struct Part {
+    std::vector<std::int64_t> keys;
+    std::vector<Pair> counts;
+    std::size_t used = 0;
+    std::size_t place(std::int64_t key) const;
+    void grow();
+  };
+  static std::size_t part_of(std::int64_t key);
+  std::vector<Part> parts_ = std::vector<Part>(256);
+};
+
+// Rows and columns of one kind: the number of a vertex on either side, and its links so far.
+class Kin {
+ public:
+  void resize(int side, Offset size);
+  void set_twin(Index row, Index col);
+  // The common number, given in the order of the stream: -1 where the vertex was not seen on either side.
+  Index of(int side, Index vertex) const;
+  Index number(int side, Index vertex);
+  void link(Index a, Index b, double y);
+  void clear();
+  Offset size() const { return static_cast<Offset>(links_[0].size()); }
+  // A constant, then what the links of a and b have in common.
+  static constexpr int kFeatures = 8;
+  void features(Index a, Index b, double* f) const;
+
+ private:
+  std::vector<Index> twin_[2], number_[2];
+  std::vector<std::vector<Index>> links_[2];  // of a number: others by negative and by positive label, ascending
+};
+
+// Numbers that learning changes, beside those of the bilinear models.
+struct PoolState {
+  PairHistory seen;
+  std::vector<double> rows, cols;   // (size, stride): counts of labels, by groups of the other side
+  std::vector<double> global;       // counts of labels
+  std::vector<double> mixers;       // (kMixers, buckets, mean and covariance)
+  std::vector<double> log_weights;  // of the hedge
+  std::vector<double> path;         // trials and weights at every refit
+  double next_refit = 0;
+  RefitState refit;
+};
+
+class PairPool {
+ public:
+  static constexpr int kMixers = 2, kBuckets = 16;
+
+  PairPool(PoolRule rule, PoolSide rows, PoolSide cols);
+
+  // New vertices and what is known of them; graphs do not grow.
+  void grow(int side, const PoolSide& more);
+  void set_twin(Index row, Index col) { kin_.set_twin(row, col); }
+  Offset size(int side) const { return sides_[side].size; }
+  int experts() const { return n_experts_; }  // those from outside last
+  int hedged() const { return n_experts_ + kMixers; }
+  // Of ids without a vertex of their own: the vertex that the id has on the other side, or -1.
+  struct Twins {
+    Index row = -1, col = -1;
+  };
+  // P(y = 1) of a pair; -1 is a vertex that is not known. extra: log-odds (rule.extra), NaN asleep.
+  double probability(Index i, Index j, const double* extra, Twins twins);
+  // Trials in order, y = 1 or -1: P(y = 1) before each. `each` (n, hedged()) takes the probabilities of all, or is
+  // null.
+  void run(Offset n, const Index* i, const Index* j, const double* y, const double* extra, double* out, double* each);
+  const std::vector<double>& odds() const { return odds_; }
+  PoolState& state() { return s_; }
+  std::vector<Bilinear>& models() { return models_; }
+  void remember(PairHistory seen);  // this history instead of the present one
+  void forget_since(Offset n);      // the history's first n trials
+  bool stands(const RefitState& at) const;  // whether a refit of the present history can have come there
+  std::vector<double> weights() const;
+
+ private:
+  double rate(const double* counts, double prior) const;
+  void count_experts(Index i, Index j);
+  void group_experts(int side, Index i, Index j, double prior);
+  double vote(int side, Index member, double prior) const;
+  void pair_features(Index i, Index j, double* f) const;
+  PairKnown known(const Bilinear& model, Index i, Index j) const;
+  PairKnown mirrored(const Bilinear& model) const { return {b_, a_, nullptr, nullptr, f_of(model)}; }
+  const double* f_of(const Bilinear& model) const { return model.rule().linked ? links_.data() : f_.data(); }
+  void learn_kin(Index i, Index j, double y);
+  void list(Offset trial, Index i, Index j, double y);
+  PairHistory history_of(const Bilinear& model) const;
+  void gather(Index i, Index j, const double* extra);
+  void ask(Index i, Index j, const double* extra, Twins twins);
+  void rehearse(Index i, Index j, double y);
+  void weigh(int k, const double* mean);
+  double* mixer(int k, int bucket) { return s_.mixers.data() + (k * kBuckets + bucket) * mixer_stride(); }
+  Offset mixer_stride() const { return mixer_dim_ + static_cast<Offset>(mixer_dim_) * mixer_dim_; }
+  void mix();
+  void learn(Index i, Index j, double y);
+  void learn_counts(Index i, Index j, double y);
+  void learn_mixer(int k, double y);
+  void learn_hedge(double y);
+  void reserve(Index i, Index j);
+  void begin_refit();
+  void next_model(Offset first);
+  void refit();
+  RefitSource source_of(const Bilinear& model) const;
+  void relink();
+
+  PoolRule rule_;
+  PoolSide sides_[2];
+  std::vector<Bilinear> models_;
+  CellCounts cells_;
+  Kin kin_;
+  PoolState s_;
+  int n_experts_ = 0, mixer_dim_ = 0, pair_features_ = 1;
+  Offset group_total_[2] = {0, 0};
+  Offset count_stride_[2] = {2, 2};
+  // of the pair asked last
+  std::vector<double> odds_, chance_, inputs_, f_, gain_, links_;
+  Index a_ = -1, b_ = -1;    // its common numbers
+  Index met_[2] = {-1, -1};  // row and column, -1 where they count as never seen
+  int bucket_ = 0,
+      case_ = 0;  // of the pair: how much was seen of row and column; whether one of them, or both, are new
+  double mixed_[kMixers] = {}, spread_[kMixers] = {}, mixture_ = .5;
+  VertexLists lists_[2], kin_lists_;  // the history by rows, by columns, and by common numbers in both directions
+  TrialFeatures features_;
+};
+
+}  // namespace lacunar

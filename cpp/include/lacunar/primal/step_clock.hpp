@@ -1,0 +1,53 @@
+// The steps of Algorithm 1: v = scale * (sum of what rows added), so that shrinking v costs one product.
+#pragma once
+
+#include "lacunar/primal/losses.hpp"
+
+namespace lacunar {
+
+struct StepRule {
+  PointLoss loss;
+  double epsilon;
+  double rho;                                          // 1/2 rho |v|^2 + mean loss
+  enum class Kind { theory, printed, constant } kind;  // printed: 1 / (rho t) for every loss; theory: capped
+  double eta0;                                         // the constant step
+  bool averaging_by_step;  // of the second table: iterate t weighs t ("weighted"), or Theorem 2's mean of v_1 .. v_T
+};
+
+// After T steps v_(T+1) = scale first. A row's step enters every later iterate, so that sums of iterates need one more
+// table: sum_t t v_(t+1) = reach first - second, and v_1 + ... + v_T = (reach - scale) first - second.
+enum ClockEntry { kT, kScale, kReach, kStepClock };
+
+class StepClock {
+ public:
+  StepClock(const StepRule& rule, double* clock) : rule_(rule), clock_(clock) {}
+
+  // Whether sums must be folded (first <- scale first, second <- second - reach first) before the next row: scale is
+  // about to leave the floats, or reach * first outgrows the sum of iterates that it is part of.
+  bool due() const;
+  // Whether a row's step forgets all before it (eta rho = 1): scale is 0 then, and sums must be folded before
+  // `advance`.
+  bool forgets(double curvature);
+  void folded();  // v = first from here on
+
+  // What a row's slopes are multiplied by when they are added, after v has shrunk for its step; `curvature` is k(x, x)
+  // times the row's weight.
+  double advance(double curvature);
+
+  // What the row's share of the second sum is, per share of the first: iterates before it did not have the row.
+  double late() const { return late_; }
+
+ private:
+  double rate(double t, double curvature) const;
+  double shrink(double t, double curvature) const { return 1 - rate(t, curvature) * rule_.rho; }
+  bool capped() const { return is_quadratic(rule_.loss) && rule_.kind != StepRule::Kind::printed; }
+  bool keeps_slopes() const {
+    return rule_.kind == StepRule::Kind::printed || (rule_.kind == StepRule::Kind::theory && !capped());
+  }
+
+  const StepRule& rule_;
+  double* clock_;
+  double late_ = 0;
+};
+
+}  // namespace lacunar

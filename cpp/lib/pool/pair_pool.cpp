@@ -1,0 +1,667 @@
+#include "lacunar/pool/pair_pool.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace lacunar {
+namespace {
+
+constexpr double kPi8 = .39269908169872414;
+constexpr double kFarthest = 7;          // log-odds of an expert are cut there: a mistake costs 7 at most
+constexpr int kGraphFeatures = 8;        // of a pair in a graph, behind the constant
+constexpr int kMostProducts = 16;        // of the features of two vertices of one graph
+constexpr Offset kMostNeighbours = 400;  // that vote
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+double odds_of(double p) {
+  const double q = std::clamp(p, 1e-4, 1 - 1e-4);
+  return std::log(q / (1 - q));
+}
+
+constexpr std::size_t kMostLinks = 400;  // of a vertex that are kept
+
+double in_common(const std::vector<Index>& x, const std::vector<Index>& y) {
+  double count = 0;
+  for (std::size_t p = 0, q = 0; p < x.size() && q < y.size();) {
+    count += x[p] == y[q];
+    const bool next_p = x[p] <= y[q], next_q = y[q] <= x[p];
+    p += next_p;
+    q += next_q;
+  }
+  return count;
+}
+
+int bucket_of(double count) { return count < 1 ? 0 : count < 4 ? 1 : count < 16 ? 2 : 3; }
+
+std::int64_t key_of(Index i, Index j) { return (static_cast<std::int64_t>(i) << 32) | static_cast<std::uint32_t>(j); }
+
+}  // namespace
+
+// -- cells ------------------------------------------------------------------------------------------------------------
+
+static std::uint64_t hash_of(std::int64_t key) {
+  const auto x = static_cast<std::uint64_t>(key) * 0x9E3779B97F4A7C15u;
+  return x ^ (x >> 29);
+}
+
+std::size_t CellCounts::part_of(std::int64_t key) { return hash_of(key) >> 56; }
+
+std::size_t CellCounts::Part::place(std::int64_t key) const {
+  std::size_t at = hash_of(key) & (keys.size() - 1);
+  while (keys[at] != key && keys[at] >= 0) at = (at + 1) & (keys.size() - 1);
+  return at;
+}
+
+void CellCounts::Part::grow() {
+  const std::size_t size = std::max<std::size_t>(16, 2 * keys.size());
+  Part larger;
+  larger.keys.assign(size, -1);
+  larger.counts.assign(size, {0, 0});
+  for (std::size_t k = 0; k < keys.size(); ++k) {
+    if (keys[k] < 0) continue;
+    const std::size_t at = larger.place(keys[k]);
+    larger.keys[at] = keys[k];
+    larger.counts[at] = counts[k];
+  }
+  keys.swap(larger.keys);
+  counts.swap(larger.counts);
+}
+
+void CellCounts::reserve(Index i, Index j) {
+  Part& part = parts_[part_of(key_of(i, j))];
+  if (2 * (part.used + 1) > part.keys.size()) part.grow();
+}
+
+CellCounts::Pair CellCounts::of(Index i, Index j) const {
+  if (i < 0 || j < 0) return {0, 0};
+  const Part& part = parts_[part_of(key_of(i, j))];
+  if (part.keys.empty()) return {0, 0};
+  const std::size_t at = part.place(key_of(i, j));
+  return part.keys[at] < 0 ? Pair{0, 0} : part.counts[at];
+}
+
+void CellCounts::add(Index i, Index j, double y) {
+  Part& part = parts_[part_of(key_of(i, j))];
+  const std::size_t at = part.place(key_of(i, j));
+  part.used += part.keys[at] < 0;
+  part.keys[at] = key_of(i, j);
+  ++(y > 0 ? part.counts[at].positive : part.counts[at].negative);
+}
+
+void CellCounts::remove(Index i, Index j, double y) {
+  Part& part = parts_[part_of(key_of(i, j))];
+  Pair& counts = part.counts[part.place(key_of(i, j))];
+  --(y > 0 ? counts.positive : counts.negative);
+}
+
+// -- kin --------------------------------------------------------------------------------------------------------------
+
+void Kin::resize(int side, Offset size) {
+  twin_[side].resize(static_cast<std::size_t>(size), -1);
+  number_[side].resize(static_cast<std::size_t>(size), -1);
+}
+
+void Kin::set_twin(Index row, Index col) {
+  twin_[0].at(static_cast<std::size_t>(row)) = col;
+  twin_[1].at(static_cast<std::size_t>(col)) = row;
+}
+
+Index Kin::of(int side, Index vertex) const {
+  if (vertex < 0) return -1;
+  const Index own = number_[side][static_cast<std::size_t>(vertex)],
+              twin = twin_[side][static_cast<std::size_t>(vertex)];
+  return own >= 0 || twin < 0 ? own : number_[1 - side][static_cast<std::size_t>(twin)];
+}
+
+Index Kin::number(int side, Index vertex) {
+  Index found = of(side, vertex);
+  if (found < 0) {
+    found = static_cast<Index>(links_[0].size());
+    for (auto& links : links_) links.emplace_back();
+  }
+  return number_[side][static_cast<std::size_t>(vertex)] = found;
+}
+
+void Kin::link(Index a, Index b, double y) {
+  auto& links = links_[y > 0];
+  for (const auto& [from, to] : {std::pair{a, b}, std::pair{b, a}}) {
+    auto& of_one = links[static_cast<std::size_t>(from)];
+    const auto place = std::lower_bound(of_one.begin(), of_one.end(), to);
+    if (of_one.size() < kMostLinks && (place == of_one.end() || *place != to)) of_one.insert(place, to);
+  }
+}
+
+void Kin::clear() {
+  for (const int side : {0, 1}) std::fill(number_[side].begin(), number_[side].end(), -1);
+  for (auto& links : links_) links.clear();
+}
+
+void Kin::features(Index a, Index b, double* f) const {
+  std::fill(f, f + kFeatures, 0);
+  f[0] = 1;
+  if (a < 0 || b < 0) return;
+  const auto p = static_cast<std::size_t>(a), q = static_cast<std::size_t>(b);
+  double common[2][2];
+  for (const int of_a : {0, 1})
+    for (const int of_b : {0, 1}) common[of_a][of_b] = in_common(links_[of_a][p], links_[of_b][q]);
+  f[1] = std::log1p(common[1][1]);
+  f[2] = std::log1p(common[0][1] + common[1][0]);
+  f[3] = std::log1p(common[0][0]);
+  const auto has = [&](int label) { return std::binary_search(links_[label][p].begin(), links_[label][p].end(), b); };
+  f[4] = static_cast<double>(has(1)) - static_cast<double>(has(0));
+  const auto size_a = static_cast<double>(links_[1][p].size()), size_b = static_cast<double>(links_[1][q].size());
+  f[5] = .5 * (std::log1p(size_a) + std::log1p(size_b)) - 1;
+  f[6] = 3 * common[1][1] / std::sqrt(std::max(size_a * size_b, 1.0));
+  f[7] = a == b;
+}
+
+// -- the pool ---------------------------------------------------------------------------------------------------------
+
+PairPool::PairPool(PoolRule rule, PoolSide rows, PoolSide cols)
+    : rule_(std::move(rule)), sides_{std::move(rows), std::move(cols)} {
+  for (const int side : {0, 1})
+    for (const int levels : sides_[side].levels) group_total_[side] += levels;
+  for (const int side : {0, 1}) count_stride_[side] = 2 * (1 + group_total_[1 - side]);
+  if (rule_.same) pair_features_ = 1 + kGraphFeatures + std::min(kMostProducts, std::min(sides_[0].d, sides_[1].d));
+  for (auto& each : rule_.bilinear) {
+    each.pair_features = each.linked ? Kin::kFeatures - 1 : std::min(each.pair_features, pair_features_ - 1);
+    models_.emplace_back(each, sides_[0].d, sides_[1].d, 2 * models_.size() + 1);
+  }
+  n_experts_ = 4 + static_cast<int>(sides_[0].levels.size() + sides_[1].levels.size()) + !sides_[0].indptr.empty() +
+               !sides_[1].indptr.empty() + static_cast<int>(models_.size()) + rule_.extra;
+  mixer_dim_ = n_experts_ + 1;
+  odds_.reserve(static_cast<std::size_t>(n_experts_));
+  for (auto* room : {&inputs_, &gain_}) room->resize(static_cast<std::size_t>(mixer_dim_));
+  chance_.resize(static_cast<std::size_t>(hedged()));
+  f_.assign(static_cast<std::size_t>(pair_features_), 0);
+  links_.assign(Kin::kFeatures, 0);
+  s_.global.assign(2, 0);
+  s_.log_weights.assign(static_cast<std::size_t>(hedged()), -std::log(hedged()));
+  s_.mixers.assign(static_cast<std::size_t>(kMixers * kBuckets * mixer_stride()), 0);
+  for (int k = 0; k < kMixers * kBuckets; ++k) {
+    double* at = s_.mixers.data() + k * mixer_stride();
+    const bool of_all = k < kBuckets;  // the others say what is added to it, 0 at first
+    for (int e = 0; e < n_experts_ && of_all; ++e) at[e] = 1.0 / n_experts_;
+    for (int e = 0; e < mixer_dim_; ++e)
+      at[mixer_dim_ + e * mixer_dim_ + e] = of_all ? rule_.mixer_variance : rule_.correction_variance;
+  }
+  s_.next_refit = static_cast<double>(rule_.first_refit);
+  int widest = 1;
+  for (const auto& model : models_)
+    widest = std::max({widest, model.row_dim(), model.col_dim(), model.global_dim()});
+  s_.refit.resize(widest);
+  features_ = TrialFeatures(pair_features_);
+  for (const int side : {0, 1}) grow(side, {});
+}
+
+// Whole or, but for room that the next call uses, not at all.
+void PairPool::grow(int side, const PoolSide& more) {
+  PoolSide& at = sides_[side];
+  const Offset size = at.size + more.size, all = size + sides_[1 - side].size;
+  const Offset before = more.size > 0 ? at.size : size;
+  if (more.size > 0) {
+    at.phi.resize(static_cast<std::size_t>(size * at.d));
+    at.groups.resize(static_cast<std::size_t>(size) * at.levels.size());
+    std::copy(more.phi.begin(), more.phi.end(), at.phi.begin() + before * at.d);
+    std::copy(more.groups.begin(), more.groups.end(),
+              at.groups.begin() + before * static_cast<Offset>(at.levels.size()));
+  }
+  (side == 0 ? s_.rows : s_.cols).resize(static_cast<std::size_t>(size * count_stride_[side]));
+  kin_.resize(side, size);
+  lists_[side].resize(static_cast<std::size_t>(size));
+  const Offset rows = side == 0 ? size : sides_[0].size, cols = side == 1 ? size : sides_[1].size;
+  for (auto& model : models_) model.resize(model.rule().mirrored ? all : rows, model.rule().mirrored ? all : cols);
+  at.size = size;
+}
+
+double PairPool::rate(const double* counts, double prior) const {
+  return (counts[1] + rule_.smoothing * prior) / (counts[0] + counts[1] + rule_.smoothing);
+}
+
+// Majorities: of all, of the column, of the row, by groups.
+void PairPool::count_experts(Index i, Index j) {
+  const double none[2] = {0, 0};
+  const double* row = met_[0] < 0 ? none : s_.rows.data() + met_[0] * count_stride_[0];
+  const double* col = met_[1] < 0 ? none : s_.cols.data() + met_[1] * count_stride_[1];
+  const double all = rate(s_.global.data(), .5), of_row = rate(row, all), of_col = rate(col, all);
+  for (const double p : {all, of_col, of_row}) odds_.push_back(odds_of(p));
+  group_experts(0, i, j, all);
+  group_experts(1, i, j, all);
+  for (const int side : {0, 1})
+    if (!sides_[side].indptr.empty())
+      odds_.push_back(odds_of(vote(side, side == 0 ? i : j, side == 0 ? of_col : of_row)));
+  const double n_row = row[0] + row[1], n_col = col[0] + col[1];
+  bucket_ = 4 * bucket_of(n_row) + bucket_of(n_col);
+  case_ = (n_row < 1 && a_ < 0) + 2 * (n_col < 1 && b_ < 0);  // kin are known from the other side
+}
+
+// What the column got from the row's groups (side 0), and the other way round; where nothing, the majority of all: the
+// column's own misleads where groups disagree.
+void PairPool::group_experts(int side, Index i, Index j, double prior) {
+  const PoolSide& at = sides_[side];
+  const Index member = side == 0 ? i : j, place = met_[1 - side];
+  const double* counts =
+      place < 0 ? nullptr : (side == 0 ? s_.cols : s_.rows).data() + place * count_stride_[1 - side] + 2;
+  Offset first = 0;
+  for (std::size_t g = 0; g < at.levels.size(); ++g) {
+    const Index level = member < 0 ? -1 : at.groups[static_cast<std::size_t>(member) * at.levels.size() + g];
+    odds_.push_back(odds_of(level < 0 || counts == nullptr ? prior : rate(counts + 2 * (first + level), prior)));
+    first += at.levels[g];
+  }
+}
+
+// Neighbours of the row on the same column (side 0), and the other way round.
+double PairPool::vote(int side, Index member, double prior) const {
+  const PoolSide& at = sides_[side];
+  double sums[2] = {0, 0};
+  if (member >= 0 && member + 1 < static_cast<Index>(at.indptr.size())) {
+    const Offset first = at.indptr[static_cast<std::size_t>(member)];
+    const Offset end = std::min(at.indptr[static_cast<std::size_t>(member) + 1], first + kMostNeighbours);
+    for (Offset k = first; k < end; ++k) {
+      const Index other = at.near[static_cast<std::size_t>(k)];
+      const auto found = side == 0 ? cells_.of(other, met_[1]) : cells_.of(met_[0], other);
+      sums[0] += at.weight[static_cast<std::size_t>(k)] * found.negative;
+      sums[1] += at.weight[static_cast<std::size_t>(k)] * found.positive;
+    }
+  }
+  return rate(sums, prior);
+}
+
+// The edge of two vertices, common neighbours in several measures, degrees.
+static void graph_features(const PoolSide& at, std::size_t a, std::size_t b, double* f) {
+  const Offset end_a = at.indptr[a + 1], end_b = at.indptr[b + 1];
+  const double degree_a = static_cast<double>(end_a - at.indptr[a]),
+               degree_b = static_cast<double>(end_b - at.indptr[b]);
+  double edge = 0, common = 0, rare = 0;
+  Offset p = at.indptr[a];
+  for (Offset k = p; k < end_a; ++k) edge += at.near[static_cast<std::size_t>(k)] == static_cast<Index>(b);
+  for (Offset q = at.indptr[b]; p < end_a && q < end_b;) {
+    const Index u = at.near[static_cast<std::size_t>(p)], v = at.near[static_cast<std::size_t>(q)];
+    if (u == v) {
+      const auto w = static_cast<std::size_t>(u);
+      common += 1;
+      rare += 1 / std::log(2.0 + static_cast<double>(at.indptr[w + 1] - at.indptr[w]));
+    }
+    p += u <= v;
+    q += v <= u;
+  }
+  f[1] = edge;
+  f[2] = std::log1p(common);
+  f[3] = std::log1p(rare);
+  f[4] = 3 * common / std::sqrt(std::max(degree_a * degree_b, 1.0));
+  f[5] = .5 * (std::log1p(degree_a) + std::log1p(degree_b)) - 2;
+}
+
+// A constant; and in one graph the edge, common neighbours in several measures, degrees, and products of features.
+void PairPool::pair_features(Index i, Index j, double* f) const {
+  std::fill(f, f + pair_features_, 0);
+  f[0] = 1;
+  if (!rule_.same || i < 0 || j < 0) return;
+  const PoolSide &at = sides_[0], &to = sides_[1];
+  const auto a = static_cast<std::size_t>(i), b = static_cast<std::size_t>(j);
+  if (std::max(a, b) + 1 < at.indptr.size()) graph_features(at, a, b, f);
+  f[6] = i == j;
+  const double *phi = at.phi.data() + a * static_cast<std::size_t>(at.d),
+               *psi = to.phi.data() + b * static_cast<std::size_t>(to.d);
+  double alike = 0;
+  for (int k = 0; k < std::min(at.d, to.d); ++k) alike += phi[k] * psi[k];
+  f[7] = 2 * alike;
+  const double *of_a = at.compared.data() + a * static_cast<std::size_t>(at.wide),
+               *of_b = at.compared.data() + b * static_cast<std::size_t>(at.wide);
+  if ((std::max(a, b) + 1) * static_cast<std::size_t>(at.wide) <= at.compared.size())
+    for (int k = 0; k < at.wide; ++k) f[8] += 4 * of_a[k] * of_b[k];
+  for (int k = 0; k + 1 + kGraphFeatures < pair_features_; ++k) f[1 + kGraphFeatures + k] = 8 * phi[k] * psi[k];
+}
+
+PairKnown PairPool::known(const Bilinear& model, Index i, Index j) const {
+  const bool features = model.rule().features;
+  if (model.rule().mirrored) return {a_, b_, nullptr, nullptr, f_of(model)};
+  return {met_[0], met_[1], features && i >= 0 ? sides_[0].phi.data() + static_cast<Offset>(i) * sides_[0].d : nullptr,
+          features && j >= 0 ? sides_[1].phi.data() + static_cast<Offset>(j) * sides_[1].d : nullptr, f_of(model)};
+}
+
+// The log-odds of every expert for a pair of which `met_` was seen.
+void PairPool::gather(Index i, Index j, const double* extra) {
+  odds_.clear();
+  count_experts(i, j);
+  const std::size_t biases = odds_.size();
+  for (auto& model : models_) {
+    odds_.push_back(model.odds(known(model, i, j)));
+    const bool of_kin = model.rule().mirrored || model.rule().linked;
+    if (of_kin && (a_ < 0 || b_ < 0)) odds_.back() = odds_[biases];  // nothing is known of it
+  }
+  const auto found = cells_.of(met_[0], met_[1]);
+  const double counts[2] = {static_cast<double>(found.negative), static_cast<double>(found.positive)};
+  odds_.push_back(odds_of(rate(counts, sigmoid(odds_.back()))));
+  for (int e = 0; e < rule_.extra; ++e) odds_.push_back(extra == nullptr ? std::nan("") : extra[e]);
+  for (double& each : odds_) each = std::clamp(each, -kFarthest, kFarthest);  // NaN stays
+  for (std::size_t e = 0; e < odds_.size(); ++e) inputs_[e] = std::isnan(odds_[e]) ? 0 : odds_[e];
+  inputs_.back() = .3;
+}
+
+// The log-odds of every expert, and what mixers and hedge make of them.
+void PairPool::ask(Index i, Index j, const double* extra, Twins twins) {
+  met_[0] = i;
+  met_[1] = j;
+  pair_features(i, j, f_.data());
+  if (rule_.kin) {
+    a_ = kin_.of(0, i) >= 0 ? kin_.of(0, i) : kin_.of(1, twins.row);
+    b_ = kin_.of(1, j) >= 0 ? kin_.of(1, j) : kin_.of(0, twins.col);
+    kin_.features(a_, b_, links_.data());
+  }
+  gather(i, j, extra);
+  mix();
+}
+
+// New rows and columns are few, and what they teach is wanted at the first of them: the mixer for such a case also
+// learns from a pair whose row, column or both count as never seen.
+void PairPool::rehearse(Index i, Index j, double y) {
+  const auto turn = static_cast<int>(s_.seen.size() % 4);
+  const auto none = [&](int side, Index v) {
+    const double* counts = (side == 0 ? s_.rows : s_.cols).data() + v * count_stride_[side];
+    return counts[0] + counts[1] < 1;
+  };
+  if (turn == 0 || none(0, i) || none(1, j)) return;
+  met_[0] = turn & 1 ? -1 : i;
+  met_[1] = turn & 2 ? -1 : j;
+  pair_features(i, j, f_.data());
+  if (rule_.kin) {
+    a_ = turn & 1 ? -1 : kin_.of(0, i);
+    b_ = turn & 2 ? -1 : kin_.of(1, j);
+    kin_.features(a_, b_, links_.data());
+  }
+  gather(i, j, nullptr);
+  weigh(0, mixer(0, case_));
+  learn_mixer(0, y);
+}
+
+// Log-odds of a mixer; the second adds to those of the first.
+void PairPool::weigh(int k, const double* mean) {
+  const int d = mixer_dim_;
+  double z = k == 0 ? 0 : mixed_[0], variance = 0;
+  for (int a = 0; a < d; ++a) {
+    const double x = inputs_[static_cast<std::size_t>(a)];
+    double row = 0;
+    for (int b = 0; b < d; ++b) row += mean[d + a * d + b] * inputs_[static_cast<std::size_t>(b)];
+    z += mean[a] * x;
+    variance += row * x;
+  }
+  mixed_[k] = z;
+  spread_[k] = variance;
+}
+
+void PairPool::mix() {
+  double top = -1e300, sum = 0, weight = 0;
+  for (std::size_t e = 0; e < odds_.size(); ++e) chance_[e] = sigmoid(odds_[e]);
+  weigh(0, mixer(0, case_));
+  weigh(1, mixer(1, bucket_));
+  for (int k = 0; k < kMixers; ++k)
+    chance_[static_cast<std::size_t>(n_experts_ + k)] =
+        sigmoid(std::clamp(mixed_[k] / std::sqrt(1 + kPi8 * spread_[k]), -kFarthest, kFarthest));
+  for (const double w : s_.log_weights) top = std::max(top, w);
+  for (int e = 0; e < hedged(); ++e) {
+    const auto at = static_cast<std::size_t>(e);
+    if (std::isnan(chance_[at])) continue;  // asleep: it predicts what the others do
+    const double w = std::exp(s_.log_weights[at] - top);
+    weight += w;
+    sum += w * chance_[at];
+  }
+  mixture_ = sum / weight;
+}
+
+double PairPool::probability(Index i, Index j, const double* extra, Twins twins) {
+  ask(i, j, extra, twins);
+  return mixture_;
+}
+
+void PairPool::learn_mixer(int k, double y) {
+  const int d = mixer_dim_;
+  double* mean = mixer(k, k == 0 ? case_ : bucket_);
+  const double kappa = 1 / std::sqrt(1 + kPi8 * spread_[k]), p = sigmoid(kappa * mixed_[k]);
+  const double slope = kappa * ((y > 0 ? 1 : 0) - p), curvature = kappa * kappa * std::max(p * (1 - p), 1e-4);
+  for (int a = 0; a < d; ++a) {
+    double row = 0;
+    for (int b = 0; b < d; ++b) row += mean[d + a * d + b] * inputs_[static_cast<std::size_t>(b)];
+    gain_[static_cast<std::size_t>(a)] = row;
+  }
+  for (int a = 0; a < d; ++a) {
+    const double g = gain_[static_cast<std::size_t>(a)];
+    mean[a] += slope * g;
+    for (int b = 0; b < d; ++b) mean[d + a * d + b] -= curvature * g * gain_[static_cast<std::size_t>(b)];
+  }
+}
+
+// Fixed share with rate 1 / (t + 1): Bayes' rule, then that much of every weight goes to the others.
+void PairPool::learn_hedge(double y) {
+  const auto E = static_cast<double>(hedged());
+  const double share = 1 / (static_cast<double>(s_.seen.size()) + 2);
+  const double all = y > 0 ? mixture_ : 1 - mixture_;
+  double top = -1e300, sum = 0;
+  for (std::size_t e = 0; e < chance_.size(); ++e) {
+    const double p = std::isnan(chance_[e]) ? all : y > 0 ? chance_[e] : 1 - chance_[e];
+    s_.log_weights[e] += std::log(p);
+    top = std::max(top, s_.log_weights[e]);
+  }
+  for (double& w : s_.log_weights) sum += std::exp(w - top);
+  for (double& w : s_.log_weights) {
+    const double own = std::exp(w - top) / sum;
+    w = std::log(own * (1 - share) + (1 - own) * share / (E - 1));
+  }
+}
+
+void PairPool::learn_counts(Index i, Index j, double y) {
+  const int label = y > 0;
+  double* row = s_.rows.data() + i * count_stride_[0];
+  double* col = s_.cols.data() + j * count_stride_[1];
+  s_.global[static_cast<std::size_t>(label)] += 1;
+  row[label] += 1;
+  col[label] += 1;
+  for (const int side : {0, 1}) {
+    const PoolSide& at = sides_[side];
+    double* counts = side == 0 ? col : row;
+    const Index member = side == 0 ? i : j;
+    Offset first = 1;
+    for (std::size_t g = 0; g < at.levels.size(); ++g) {
+      const Index level = at.groups[static_cast<std::size_t>(member) * at.levels.size() + g];
+      if (level >= 0) counts[2 * (first + level) + label] += 1;
+      first += at.levels[g];
+    }
+  }
+}
+
+// The pair in common numbers, in both directions.
+void PairPool::learn_kin(Index i, Index j, double y) {
+  if (!rule_.kin) return;
+  a_ = kin_.number(0, i);
+  b_ = kin_.number(1, j);
+  for (auto& model : models_) {
+    if (!model.rule().mirrored) continue;
+    model.odds(known(model, i, j));
+    model.learn(y);
+    if (a_ == b_) continue;
+    model.odds(mirrored(model));
+    model.learn(y);
+  }
+  kin_.link(a_, b_, y);
+}
+
+void PairPool::learn(Index i, Index j, double y) {
+  learn_hedge(y);
+  for (int k = 0; k < kMixers; ++k) learn_mixer(k, y);
+  for (auto& model : models_)
+    if (!model.rule().mirrored) model.learn(y);
+  learn_counts(i, j, y);
+  learn_kin(i, j, y);
+  cells_.add(i, j, y);
+  list(s_.seen.size(), i, j, y);
+  features_.push(f_.data());
+  s_.seen.i.push_back(i);
+  s_.seen.j.push_back(j);
+  s_.seen.y.push_back(y > 0 ? 1 : -1);
+  refit();
+}
+
+// Notes a trial at its vertices.
+void PairPool::list(Offset trial, Index i, Index j, double y) {
+  const std::int8_t label = y > 0 ? 1 : -1;
+  lists_[0][static_cast<std::size_t>(i)].push_back({trial, j, label});
+  lists_[1][static_cast<std::size_t>(j)].push_back({trial, i, label});
+  if (!rule_.kin) return;
+  const Index a = kin_.of(0, i), b = kin_.of(1, j);
+  kin_lists_[static_cast<std::size_t>(a)].push_back({trial, b, label});
+  kin_lists_[static_cast<std::size_t>(b)].push_back({trial, a, label});
+}
+
+// The trials that a model learned from.
+PairHistory PairPool::history_of(const Bilinear& model) const {
+  if (!model.rule().mirrored) return s_.seen;
+  PairHistory both;
+  for (std::size_t t = 0; t < s_.seen.y.size(); ++t) {
+    const Index a = kin_.of(0, s_.seen.i[t]), b = kin_.of(1, s_.seen.j[t]);
+    for (const auto& [from, to] : {std::pair{a, b}, std::pair{b, a}}) {
+      both.i.push_back(from);
+      both.j.push_back(to);
+      both.y.push_back(s_.seen.y[t]);
+    }
+  }
+  return both;
+}
+
+RefitSource PairPool::source_of(const Bilinear& model) const {
+  const bool mirrored = model.rule().mirrored;
+  return {{mirrored ? &kin_lists_ : &lists_[0], mirrored ? &kin_lists_ : &lists_[1]},
+          sides_[0].phi.data(),
+          sides_[1].phi.data(),
+          &features_};
+}
+
+// A refit spreads its work evenly over the next `refit_share` of the stream: no trial waits for all of it, and what
+// is done at a trial hangs on nothing but the trials before.
+void PairPool::begin_refit() {
+  s_.next_refit = std::ceil(s_.next_refit * rule_.refit_growth);
+  s_.path.push_back(static_cast<double>(s_.seen.size()));
+  for (const double w : s_.log_weights) s_.path.push_back(std::exp(w));
+  double work = 0;
+  for (const auto& model : models_)
+    if (model.rule().refit) work += model.refit_work((1 + model.rule().mirrored) * s_.seen.size(), rule_.sweeps);
+  s_.refit.credit = 0;
+  s_.refit.quota = work / std::max(1.0, std::ceil(rule_.refit_share * static_cast<double>(s_.seen.size())));
+  next_model(0);
+}
+
+void PairPool::next_model(Offset first) {
+  RefitState& at = s_.refit;
+  const auto count = static_cast<Offset>(models_.size());
+  while (first < count && !models_[static_cast<std::size_t>(first)].rule().refit) ++first;
+  at.model = first < count ? first : -1;
+  at.sweep = at.part = at.vertex = at.entry = 0;
+}
+
+// The share of a refit that is due at this trial.
+void PairPool::refit() {
+  RefitState& at = s_.refit;
+  if (at.model < 0 && static_cast<double>(s_.seen.size()) >= s_.next_refit) begin_refit();
+  if (at.model < 0) return;
+  at.credit += at.quota;
+  while (at.model >= 0 && at.credit > 0) {
+    Bilinear& model = models_[static_cast<std::size_t>(at.model)];
+    at.credit -= model.refit(source_of(model), rule_.sweeps, at.credit, at);
+    if (at.sweep == rule_.sweeps) next_model(at.model + 1);
+  }
+}
+
+bool PairPool::stands(const RefitState& at) const {
+  if (at.model == -1) return true;
+  if (at.model < 0 || at.model >= static_cast<Offset>(models_.size())) return false;
+  const Bilinear& model = models_[static_cast<std::size_t>(at.model)];
+  return model.rule().refit && model.stands(source_of(model), rule_.sweeps, at);
+}
+
+template <class T>
+static void reserve_one_more(std::vector<T>& values, std::size_t more = 1) {
+  if (values.size() + more > values.capacity()) values.reserve(std::max<std::size_t>(4, 2 * values.size() + more));
+}
+
+// Memory for one more trial, so that it cannot fail.
+void PairPool::reserve(Index i, Index j) {
+  cells_.reserve(i, j);
+  features_.reserve();
+  reserve_one_more(s_.path, s_.log_weights.size() + 1);
+  reserve_one_more(s_.seen.i);
+  reserve_one_more(s_.seen.j);
+  reserve_one_more(s_.seen.y);
+  reserve_one_more(lists_[0][static_cast<std::size_t>(i)]);
+  reserve_one_more(lists_[1][static_cast<std::size_t>(j)]);
+  if (!rule_.kin) return;
+  const Offset known = kin_.size();
+  reserve_one_more(kin_lists_, 2);
+  kin_lists_.resize(std::max(kin_lists_.size(), static_cast<std::size_t>(known) + 2));
+  for (const Index number : {kin_.of(0, i), kin_.of(1, j), static_cast<Index>(known), static_cast<Index>(known) + 1})
+    if (number >= 0) reserve_one_more(kin_lists_[static_cast<std::size_t>(number)], 2);
+}
+
+void PairPool::run(Offset n, const Index* i, const Index* j, const double* y, const double* extra, double* out,
+                   double* each) {
+  for (Offset t = 0; t < n; ++t) {
+    reserve(i[t], j[t]);
+    rehearse(i[t], j[t], y[t]);
+    ask(i[t], j[t], extra + t * rule_.extra, {});
+    out[t] = mixture_;
+    if (each != nullptr) std::copy(chance_.begin(), chance_.end(), each + t * hedged());
+    learn(i[t], j[t], y[t]);
+  }
+}
+
+void PairPool::remember(PairHistory seen) {
+  CellCounts cells;
+  for (std::size_t t = 0; t < seen.y.size(); ++t) {
+    cells.reserve(seen.i[t], seen.j[t]);
+    cells.add(seen.i[t], seen.j[t], seen.y[t]);
+  }
+  s_.seen = std::move(seen);
+  cells_ = std::move(cells);
+  relink();
+}
+
+// Numbers, links, lists, features and the order of vertices from the history.
+void PairPool::relink() {
+  kin_.clear();
+  features_.clear();
+  for (auto* lists : {&lists_[0], &lists_[1], &kin_lists_})
+    for (auto& seen : *lists) seen.clear();
+  const PairHistory& seen = s_.seen;
+  for (Offset t = 0; t < seen.size(); ++t) {
+    const auto trial = static_cast<std::size_t>(t);
+    const Index i = seen.i[trial], j = seen.j[trial];
+    reserve(i, j);
+    if (rule_.kin) {
+      const Index a = kin_.number(0, i), b = kin_.number(1, j);
+      kin_.link(a, b, seen.y[trial]);
+    }
+    list(t, i, j, seen.y[trial]);
+    if (pair_features_ > 1) pair_features(i, j, f_.data());
+    features_.push(f_.data());
+  }
+  for (auto& model : models_) model.follow(history_of(model));
+}
+
+void PairPool::forget_since(Offset n) {
+  PairHistory& seen = s_.seen;
+  while (seen.size() > n) {
+    cells_.remove(seen.i.back(), seen.j.back(), seen.y.back());
+    seen.i.pop_back();
+    seen.j.pop_back();
+    seen.y.pop_back();
+  }
+  relink();
+}
+
+std::vector<double> PairPool::weights() const {
+  std::vector<double> made;
+  for (const double w : s_.log_weights) made.push_back(std::exp(w));
+  return made;
+}
+
+}  // namespace lacunar

@@ -1,0 +1,219 @@
+#include "lacunar/rls/memories.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lacunar/rls/small_dense.hpp"
+
+namespace lacunar {
+namespace {
+
+constexpr double kFactors[kMemories] = {.8, .9, .95, .98, .99, .995, .998, 1};
+// Of all weight, what is shared out to all memories alike: so much over the rows that the tracker remembers, and at one
+// row at most. What it remembers for long it puts in question seldom.
+constexpr double kShared = 2, kMostShared = .05;
+constexpr double kTrust = .25;  // of a row's evidence: its entries share a code, and rows the memories
+constexpr double kFreedom = 2;  // of Student's likelihood
+// The tracker's memory over the mean of the memories: these follow its turns within the subspace, too, which it does
+// without cost itself.
+constexpr double kLonger = 1.4;
+constexpr double kDetermined = .5;  // times its unknowns is how often the tracker's memory must have seen a column
+constexpr double kLongest = 2;      // times the tracker's memory is the longest: what it forgot is forgotten
+constexpr double kLeastKept = .5;   // at one row
+// The subspace is lost where the fast average exceeds the slow one by log 3. One odd row moves the first by less.
+constexpr double kFastRate = .1, kSlowRate = .01, kLost = 1.1, kOdd = 9, kEnough = 50;
+constexpr double kLeastLeft = 1e-12;      // of a row's squares: rounding
+constexpr double kLeastFree = 1e-8;       // of an entry: 1 - its leverage
+constexpr double kLargestInverse = 1e12;  // inverse correlations grow no further
+constexpr double kSmallestUnit = 1e-100;
+
+}  // namespace
+
+Memories::Memories(const MemoryState& state, Offset n_cols, int d, Offset largest)
+    : s_(state), n_cols_(n_cols), slots_((n_cols + kMemoryEvery - 1) / kMemoryEvery), d_(d) {
+  if (s_.v == nullptr) return;
+  entries_.reserve(static_cast<std::size_t>(largest));
+  for (auto* line_of : {&basis_, &back_}) line_of->resize(static_cast<std::size_t>(padded(d)));
+  gain_.resize(static_cast<std::size_t>(d) * kMemories);
+}
+
+template <class T>
+double Memories::keep(const RowCode& row, const Index* seen, const T* entries, const std::vector<double>& code,
+                      const std::vector<double>& learned, double relative, bool factored) {
+  gather(row, seen);
+  for (Entry& entry : entries_) entry.x = static_cast<double>(entries[entry.place]);
+  if (factored && !entries_.empty()) weigh(row, code);
+  double& rows = *s_.rows;
+  const double least = kDetermined * d_ * static_cast<double>(n_cols_) / row.m;
+  const double wanted = lost(row, relative) ? least : std::max(kLonger * mean_rows(), least);
+  const double kept = rows > 1 ? std::clamp(wanted / rows, kLeastKept, 1.0) : 1.0;
+  discount();
+  advance_inverses(learned);
+  learn(learned);
+  rows = kept * rows + 1;
+  return kept;
+}
+
+template double Memories::keep<float>(const RowCode&, const Index*, const float*, const std::vector<double>&,
+                                      const std::vector<double>&, double, bool);
+template double Memories::keep<double>(const RowCode&, const Index*, const double*, const std::vector<double>&,
+                                       const std::vector<double>&, double, bool);
+
+void Memories::gather(const RowCode& row, const Index* seen) {
+  entries_.clear();
+  for (int i = 0; i < row.m; ++i) {
+    if (seen[i] % kMemoryEvery != 0) continue;
+    const Offset slot = seen[i] / kMemoryEvery;
+    entries_.push_back({i, s_.v + slot * d_ * kMemories, s_.seen + slot * kMemories, 0.0});
+  }
+}
+
+// Weights after the errors that the memories make at the row's entries, each predicted from the code of the others.
+void Memories::weigh(const RowCode& row, const std::vector<double>& code) {
+  double loss[kMemories] = {};
+  for (const Entry& entry : entries_) add_errors(row, code, entry, loss);
+  move_weights(loss);
+}
+
+// loss (kMemories) += squared errors at this entry, from the code that leaves it out: code - back e / (1 - h), where
+// back = (gram + ridge I)^-1 v_j, e is the error of the tracker's own basis and h = v_j back.
+void Memories::add_errors(const RowCode& row, const std::vector<double>& code, const Entry& entry, double* loss) {
+  std::copy_n(row.rows.begin() + static_cast<Offset>(entry.place) * row.leading, row.leading, basis_.begin());
+  row.solve(basis_, back_);
+  const double free = std::max(1 - dot(basis_.data(), back_.data(), d_), kLeastFree);
+  const double step = (entry.x - dot(basis_.data(), code.data(), d_)) / free;
+  double error[kMemories];
+  std::fill_n(error, kMemories, entry.x);
+  for (int k = 0; k < d_; ++k) {
+    const double a = code[static_cast<std::size_t>(k)] - step * back_[static_cast<std::size_t>(k)];
+    for (int m = 0; m < kMemories; ++m) error[m] -= a * entry.v[k * kMemories + m];
+  }
+  for (int m = 0; m < kMemories; ++m) loss[m] += error[m] * error[m];
+}
+
+// Student's likelihood in units of the row's own weighted mean, so that neither scale nor an odd row matters; then
+// every memory gets the same share.
+void Memories::move_weights(const double* loss) {
+  double *log_weight = line(kLogWeight), mean = 0, total = 0, weight[kMemories];
+  for (int m = 0; m < kMemories; ++m) mean += std::exp(log_weight[m]) * loss[m];
+  if (!(mean > 0) || !std::isfinite(mean)) return;
+  const double count = static_cast<double>(entries_.size());
+  for (int m = 0; m < kMemories; ++m)
+    log_weight[m] -= kTrust * (kFreedom + count) / 2 * std::log1p(count / kFreedom * loss[m] / mean);
+  const double share = std::min(kShared / std::max(*s_.rows, 1.0), kMostShared);
+  const double largest = *std::max_element(log_weight, log_weight + kMemories);
+  for (int m = 0; m < kMemories; ++m) total += weight[m] = std::exp(log_weight[m] - largest);
+  for (int m = 0; m < kMemories; ++m)
+    log_weight[m] = std::log((1 - share) * weight[m] / total + share / kMemories);
+}
+
+// Whether rows leave over far more than they did: codes in a subspace that is gone let no memory predict.
+bool Memories::lost(const RowCode& row, double relative) {
+  const double free = 1 - static_cast<double>(d_) / row.m;
+  if (free <= 0 || row.size <= 0) return false;
+  double &watched = s_.clock[kAge], &fast = s_.clock[kFast], &slow = s_.clock[kSlow];
+  const double level = std::log(std::max(relative / free, kLeastLeft));
+  if (watched == 0) fast = slow = level;
+  watched += 1;
+  fast += free * std::max(kFastRate, 1 / watched) * (std::clamp(level, slow - kOdd, slow + kOdd) - fast);
+  slow += free * std::max(kSlowRate, 1 / watched) * (level - slow);
+  return watched > kEnough && fast > slow + kLost;
+}
+
+double Memories::ridge(const RowCode& row, double most) const {
+  if (s_.v == nullptr || s_.clock[kAge] <= kEnough) return most;
+  const double noise = std::exp(std::max(s_.clock[kFast], s_.clock[kSlow]));  // share of the squares
+  return noise < 1 ? std::min(most, noise / (1 - noise) * row.gram_trace() / row.m) : most;
+}
+
+double Memories::mean_rows() const {
+  double sum = 0;
+  for (int m = 0; m < kMemories; ++m)
+    sum += std::exp(line(kLogWeight)[m]) * std::log(std::max(kFactors[m] * line(kRowsKept)[m], 1.0));
+  return std::exp(sum);
+}
+
+void Memories::discount() {
+  double *rows = line(kRowsKept), *unit = line(kUnit);
+  for (int m = 0; m < kMemories; ++m) {
+    const double most = rows[m] > 1 ? kLongest * *s_.rows / rows[m] : 1.0;
+    kept_[m] = std::min(kFactors[m], std::max(most, kLeastKept));
+    rows[m] = kept_[m] * rows[m] + 1;
+    unit[m] *= kept_[m];
+    if (unit[m] > kSmallestUnit) continue;
+    for (Offset slot = 0; slot < slots_; ++slot) s_.seen[slot * kMemories + m] *= unit[m];
+    unit[m] = 1;
+  }
+}
+
+// R^-1 <- (kept R + a a^T)^-1 with gain = (kept R)^-1 a and tau = a gain.
+void Memories::advance_inverses(const std::vector<double>& learned) {
+  double grow[kMemories], largest[kMemories] = {}, root[kMemories];
+  for (int i = 0; i < d_; ++i)
+    for (int m = 0; m < kMemories; ++m) largest[m] = std::max(largest[m], s_.inverse[i * (d_ + 1) * kMemories + m]);
+  for (int m = 0; m < kMemories; ++m) grow[m] = largest[m] / kept_[m] > kLargestInverse ? 1.0 : 1 / kept_[m];
+  std::fill_n(tau_, kMemories, 0.0);
+  for (int i = 0; i < d_; ++i) {
+    double* gain = gain_.data() + i * kMemories;
+    double sum[kMemories] = {};
+    for (int k = 0; k < d_; ++k)
+      for (int m = 0; m < kMemories; ++m)
+        sum[m] += s_.inverse[(i * d_ + k) * kMemories + m] * learned[static_cast<std::size_t>(k)];
+    for (int m = 0; m < kMemories; ++m) gain[m] = grow[m] * sum[m];
+    for (int m = 0; m < kMemories; ++m) tau_[m] += learned[static_cast<std::size_t>(i)] * gain[m];
+  }
+  for (int m = 0; m < kMemories; ++m) root[m] = 1 / (1 + tau_[m]);
+  for (int i = 0; i < d_; ++i)
+    for (int k = 0; k < d_; ++k) {
+      double* inverse = s_.inverse + (i * d_ + k) * kMemories;
+      const double *left = gain_.data() + i * kMemories, *right = gain_.data() + k * kMemories;
+      for (int m = 0; m < kMemories; ++m) inverse[m] = grow[m] * inverse[m] - left[m] * right[m] * root[m];
+    }
+}
+
+// v_j += e_j s_j / (1 + s_j tau) gain with s_j = c / c_j: the correlation scaled to how often this column was seen.
+void Memories::learn(const std::vector<double>& learned) {
+  const double *rows = line(kRowsKept), *unit = line(kUnit);
+  for (const Entry& entry : entries_) {
+    double error[kMemories];
+    std::fill_n(error, kMemories, entry.x);
+    for (int k = 0; k < d_; ++k)
+      for (int m = 0; m < kMemories; ++m)
+        error[m] -= learned[static_cast<std::size_t>(k)] * entry.v[k * kMemories + m];
+    for (int m = 0; m < kMemories; ++m) {
+      entry.seen[m] += 1 / unit[m];
+      const double share = rows[m] / (entry.seen[m] * unit[m]);
+      error[m] *= share / (1 + share * tau_[m]);
+    }
+    for (int k = 0; k < d_; ++k)
+      for (int m = 0; m < kMemories; ++m)
+        entry.v[k * kMemories + m] += error[m] * gain_[static_cast<std::size_t>(k * kMemories + m)];
+  }
+}
+
+// Rows of v times `by`, and by R^-1 by, symmetric to the last bit.
+void Memories::turn(const std::vector<double>& by, int leading) {
+  if (s_.v == nullptr) return;
+  const Offset row_step = static_cast<Offset>(d_) * kMemories;
+  std::vector<double> row_of(static_cast<std::size_t>(d_));
+  const auto turn_rows = [&](double* first, Offset count, Offset step, Offset next) {
+    for (Offset i = 0; i < count; ++i, first += step) {
+      for (int k = 0; k < d_; ++k) row_of[static_cast<std::size_t>(k)] = first[k * next];
+      for (int k = 0; k < d_; ++k)
+        first[k * next] = dot(by.data() + static_cast<Offset>(k) * leading, row_of.data(), d_);
+    }
+  };
+  for (int m = 0; m < kMemories; ++m) {
+    turn_rows(s_.v + m, slots_, row_step, kMemories);
+    turn_rows(s_.inverse + m, d_, row_step, kMemories);
+    turn_rows(s_.inverse + m, d_, kMemories, row_step);
+    for (int i = 0; i < d_; ++i)
+      for (int k = 0; k < i; ++k) {
+        double& low = s_.inverse[i * row_step + k * kMemories + m];
+        double& high = s_.inverse[k * row_step + i * kMemories + m];
+        low = high = (low + high) / 2;
+      }
+  }
+}
+
+}  // namespace lacunar

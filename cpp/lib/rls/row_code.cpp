@@ -1,0 +1,99 @@
+#include "lacunar/rls/row_code.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "lacunar/kernels.hpp"
+#include "lacunar/rls/small_dense.hpp"
+
+namespace lacunar {
+
+RowCode::RowCode(int rank, Offset largest) : d(rank), leading(padded(rank)) {
+  const std::size_t side = static_cast<std::size_t>(leading), entries = static_cast<std::size_t>(largest);
+  rows.resize(entries * side);
+  x.resize(entries);
+  for (auto* square : {&gram, &factor_}) square->resize(side * side);
+  for (auto* line : {&right, &scratch_}) line->resize(side);
+}
+
+template <class T>
+void RowCode::load(const T* entries, int count) {
+  m = count;
+  size = 0;
+  for (int i = 0; i < m; ++i) {
+    const double value = static_cast<double>(entries[i]);
+    x[static_cast<std::size_t>(i)] = value;
+    size += value * value;
+  }
+  kernels().small.gram(rows.data(), m, leading, gram.data());
+  kernels().small.combine(rows.data(), x.data(), m, leading, right.data());
+}
+
+template void RowCode::load<float>(const float*, int);
+template void RowCode::load<double>(const double*, int);
+
+double RowCode::gram_trace() const {
+  double trace = 0;
+  for (int i = 0; i < d; ++i) trace += gram[static_cast<std::size_t>(i * leading + i)];
+  return trace;
+}
+
+bool RowCode::factorise(double ridge, const double* inner, double least) {
+  factor_ = gram;
+  if (inner == nullptr)
+    for (int i = 0; i < d; ++i) factor_[static_cast<std::size_t>(i * leading + i)] += ridge;
+  else
+    for (std::size_t i = 0; i < factor_.size(); ++i) factor_[i] += ridge * inner[i];
+  return kernels().factor.factorise(factor_.data(), d, leading, least * gram_trace() / d);
+}
+
+void RowCode::rescue(double ridge) {
+  const double mean = gram_trace() / d, amount = std::max(ridge, kRescue * (mean > 0 ? mean : 1));
+  factor_ = gram;
+  for (int i = 0; i < d; ++i) factor_[static_cast<std::size_t>(i * leading + i)] += amount;
+  kernels().factor.factorise(factor_.data(), d, leading, std::numeric_limits<double>::min());
+}
+
+int RowCode::shortest(const double* t, const double* along, double label, std::vector<double>& code) {
+  const std::size_t entries = static_cast<std::size_t>(m), side = static_cast<std::size_t>(leading);
+  tall_.resize(std::max(tall_.size(), (entries + 1) * side));
+  aim_.assign(x.begin(), x.begin() + m);
+  if (t == nullptr)
+    std::copy_n(rows.begin(), entries * side, tall_.begin());
+  else
+    kernels().small.multiply(rows.data(), t, m, leading, tall_.data());
+  if (along != nullptr) {
+    std::copy_n(along, side, tall_.begin() + static_cast<Offset>(entries * side));
+    aim_.push_back(label);
+  }
+  return least_norm(tall_.data(), aim_.data(), static_cast<int>(aim_.size()), d, leading, code.data(), work_);
+}
+
+void RowCode::solve(const std::vector<double>& of, std::vector<double>& out) const {
+  std::copy(of.begin(), of.end(), out.begin());
+  kernels().factor.solve(factor_.data(), d, leading, out.data());
+}
+
+// |x|^2 - 2 a b + a G a: no second look at the rows.
+double RowCode::left(const std::vector<double>& code) {
+  kernels().small.project(gram.data(), code.data(), leading, leading, scratch_.data());
+  return std::max(size - 2 * dot(code.data(), right.data(), d) + dot(code.data(), scratch_.data(), d), 0.0);
+}
+
+// From the root W = U^-T: W^T W.
+void RowCode::inverse(double* packed) {
+  root_.resize(factor_.size());
+  inverse_.resize(factor_.size());
+  kernels().factor.invert_root(factor_.data(), d, leading, root_.data());
+  kernels().small.triangular_gram(root_.data(), d, leading, inverse_.data());
+  for (int i = 0; i < d; ++i) packed = std::copy_n(inverse_.data() + i * leading, i + 1, packed);
+}
+
+// |U^-T|^2.
+double RowCode::inverse_trace() {
+  root_.resize(factor_.size());
+  kernels().factor.invert_root(factor_.data(), d, leading, root_.data());
+  return kernels().meg.dot(root_.data(), root_.data(), static_cast<Offset>(root_.size()));
+}
+
+}  // namespace lacunar

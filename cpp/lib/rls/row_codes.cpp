@@ -1,0 +1,58 @@
+#include "lacunar/rls/row_codes.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <atomic>
+#include <vector>
+
+#include "lacunar/observed/observed.hpp"
+#include "lacunar/parallel/parallel.hpp"
+#include "lacunar/rls/lazy_basis.hpp"
+#include "lacunar/rls/row_code.hpp"
+
+namespace lacunar {
+namespace {
+
+constexpr Offset kRowsATask = 256;
+
+struct Space {  // of one thread
+  RowCode row;
+  std::vector<double> code;
+
+  Space(int d, Offset longest) : row(d, longest), code(static_cast<std::size_t>(row.leading)) {}
+};
+
+}  // namespace
+
+template <class T>
+Offset row_codes(const Rows<T>& rows, const double* basis, int d, double ridge_of_all, const double* ridge,
+                 const RowCodes& out, int n_threads) {
+  assert(well_ordered(rows));
+  std::atomic<Offset> rescued{0};
+  const Offset tasks = (rows.n_rows + kRowsATask - 1) / kRowsATask;
+  Offset longest = 1;
+  for (Offset i = 0; i < rows.n_rows; ++i) longest = std::max(longest, rows.offsets[i + 1] - rows.offsets[i]);
+  const auto work = [&](Space& space, Offset task, InterruptCheck& check) {
+    auto& [row, code] = space;
+    const Offset first = task * kRowsATask, last = std::min(first + kRowsATask, rows.n_rows);
+    for (Offset i = first; i < last; ++i) {
+      const int m = static_cast<int>(rows.offsets[i + 1] - rows.offsets[i]);
+      gather_rows(basis, d, rows.indices + rows.offsets[i], m, row.leading, row.rows.data());
+      row.load(rows.values + rows.offsets[i], m);
+      const double own = ridge == nullptr ? ridge_of_all : ridge[i];
+      if (!row.factorise(own, nullptr, kSingular)) row.rescue(own), ++rescued;
+      row.solve(row.right, code);
+      if (out.code != nullptr) std::copy_n(code.begin(), d, out.code + i * d);
+      if (out.left != nullptr) out.left[i] = row.left(code);
+      if (out.inverse != nullptr) row.inverse(out.inverse + i * d * (d + 1) / 2);
+      check.after(static_cast<Offset>(d) * d * (m / 2 + d));
+    }
+  };
+  parallel_tasks(n_threads, tasks, [&] { return Space(d, longest); }, work);
+  return rescued;
+}
+
+template Offset row_codes<float>(const Rows<float>&, const double*, int, double, const double*, const RowCodes&, int);
+template Offset row_codes<double>(const Rows<double>&, const double*, int, double, const double*, const RowCodes&, int);
+
+}  // namespace lacunar
