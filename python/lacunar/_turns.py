@@ -10,8 +10,8 @@ A method says by a decorator which of the two it does, from its first look at th
     def predict(self, X): ...
 
 Threads come in the order in which they called. A thread that has a turn may call methods of either kind within one that changes, and methods that read within
-one that reads. The turns of a model are no part of it: a copy, a clone, a pickle and a forked child have their own. A model that another thread is changing
-while the process forks is half changed in the child, which says so.
+one that reads. The turns of a model are no part of it: a copy, a clone, a pickle and a forked child have their own. A model that is half changed for good says
+so from then on: in the child of a fork while another thread was changing it, and where a failed call could not go back (`lacunar._state`).
 """
 
 from __future__ import annotations
@@ -22,22 +22,31 @@ from collections.abc import Callable
 from functools import partial, wraps
 from typing import Any, ClassVar, ParamSpec, TypeAlias, TypeVar, cast
 
-import numpy as np
-
 from lacunar import _core
+from lacunar._state import copied
 
 _Given = ParamSpec("_Given")
 _Answer = TypeVar("_Answer")
 
 
+_FORKED = (
+    "a model must be at rest when its process forks; another thread was at work on this one, and the forked child has "
+    "half of what it did. Load the model in the child, fork before threads begin, or start processes by 'spawn'."
+)
+_LOST = (
+    "a model must be whole to be used; a call on this one failed, and there was no memory to go back to what was before. "
+    "Load the model again, or fit."
+)
+
+
 class _HalfChanged:
-    """The turns, in a forked child, of a model that another thread of the parent was changing: that thread is not in the child."""
+    """The turns of a model that is half changed for good, which say why."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
 
     def __enter__(self) -> None:
-        raise RuntimeError(
-            "a model must be at rest when its process forks; another thread was at work on this one, and the forked child has "
-            "half of what it did. Load the model in the child, fork before threads begin, or start processes by 'spawn'."
-        )
+        raise RuntimeError(self._reason)
 
     def __exit__(self, *error: object) -> None: ...
 
@@ -50,8 +59,10 @@ _TURNS: dict[int, tuple[_Turn, _Turn, weakref.ref[Any]]] = {}
 def _after_fork() -> None:
     """In the child: models at rest get turns of its own, since threads that had one are not there to end it."""
     for key, (_, change, dropped) in list(_TURNS.items()):
-        if isinstance(change, _HalfChanged) or change.changed_elsewhere():
-            _TURNS[key] = (_HalfChanged(), _HalfChanged(), dropped)
+        if isinstance(change, _HalfChanged):
+            continue
+        if change.changed_elsewhere():
+            _TURNS[key] = (_HalfChanged(_FORKED), _HalfChanged(_FORKED), dropped)
         else:
             del _TURNS[key]
 
@@ -68,6 +79,11 @@ def _turns(model: Any) -> tuple[_Turn, _Turn, weakref.ref[Any]]:
         # Without a frame of Python, which could fail where nobody hears of it; the dead reference is pop's default.
         dropped = weakref.ref(model, partial(_TURNS.pop, key))
         return _TURNS.setdefault(key, (*_core.model_turns(), dropped))  # of several threads that come here one is first
+
+
+def _lose(model: Any) -> None:
+    """Let nobody use a model any more."""
+    _TURNS[id(model)] = (_HalfChanged(_LOST), _HalfChanged(_LOST), _turns(model)[2])
 
 
 def reading(model: Any) -> _Turn:
@@ -98,7 +114,12 @@ def changes(method: Callable[_Given, _Answer]) -> Callable[_Given, _Answer]:
     @wraps(method)
     def in_turn(*args: _Given.args, **kwargs: _Given.kwargs) -> _Answer:
         with _turns(args[0])[1]:
-            return method(*args, **kwargs)
+            try:
+                return method(*args, **kwargs)
+            except BaseException as error:
+                if hasattr(error, "state_lost"):
+                    _lose(args[0])
+                raise
 
     in_turn.turn = "changes"  # type: ignore[attr-defined]
     return in_turn
@@ -115,10 +136,4 @@ class WholeCopies:
     @reads
     def __getstate__(self) -> dict[str, Any]:
         state = cast(dict[str, Any], super().__getstate__())
-        return state | {name: _copied(state[name]) for name in self._written if name in state}
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _copied(part) for name, part in value.items()}
-    return value.copy() if isinstance(value, np.ndarray) else value
+        return state | {name: copied(state[name]) for name in self._written if name in state}

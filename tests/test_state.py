@@ -7,7 +7,8 @@ import pytest
 from faulty import Fault
 
 from lacunar import OnlineMatrixClassifier, _log
-from lacunar._snapshot import all_or_nothing, going_back
+from lacunar._state import Entries, all_or_nothing, going_back
+from lacunar._turns import changes, reads
 
 
 class Engine:
@@ -16,11 +17,14 @@ class Engine:
     def __init__(self):
         self.table = np.zeros(3)
 
-    def snapshot(self):
-        return self.table.copy()
+    def state(self):
+        return {"table": self.table}
 
-    def restore(self, kept):
-        self.table[:] = kept
+    @classmethod
+    def from_state(cls, state):
+        engine = cls()
+        engine.table = state["table"]
+        return engine
 
 
 class Model:
@@ -63,6 +67,55 @@ def test_a_failure_changes_nothing(error):
         model.count(error)
     assert model.n_ == 0
     assert state_of(model.learn()) == (1, [1, 1, 1], True)
+
+
+def test_entries_go_back_in_place():
+    table, clock = np.arange(12.0).reshape(4, 3), np.zeros(2)
+    rows = np.array([1, 3])
+
+    def fail():
+        with going_back(Entries((table, rows), (clock, ...))):
+            table[rows] += 1
+            clock[:] = 1
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        fail()
+    np.testing.assert_array_equal(table, np.arange(12.0).reshape(4, 3))
+    np.testing.assert_array_equal(clock, 0)
+
+
+class Lost:
+    """A model whose engine cannot go back."""
+
+    def __init__(self):
+        self.engine_ = Engine()
+
+    @changes
+    def learn(self):
+        with going_back(self.engine_):
+            raise ValueError("no")
+
+    @reads
+    def ask(self):
+        return 1
+
+
+def test_a_model_that_could_not_go_back_says_so(monkeypatch):
+    def refuse(state):
+        raise MemoryError
+
+    model = Lost()
+    with pytest.raises(ValueError, match="no"):
+        model.learn()
+    assert model.ask() == 1
+    monkeypatch.setattr(Engine, "from_state", refuse)
+    with pytest.raises(ValueError, match="no"):
+        model.learn()
+    for method in (model.learn, model.ask):
+        with pytest.raises(RuntimeError, match=r"must be whole.*Load the model again"):
+            method()
+    assert Lost().ask() == 1
 
 
 def test_what_is_kept_stays():
