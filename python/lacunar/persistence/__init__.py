@@ -1,7 +1,7 @@
 """Models as files without pickle: arrays and a JSON header, versioned, written whole or not at all, checked on load.
 
 Reading such a file never runs code from it: it can only name classes of this package (`registry`) and fill them
-with plain data. Files of older versions go on loading; one of a newer version is refused with a message.
+with plain data. A file of another version of the format is refused with a message.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lacunar.persistence.composed import is_composed, parts_of
 
 __all__ = ["load_model", "save_model"]
 
-MODEL_VERSION = 2  # files of version 1 load too: `lacunar.persistence.v1`
+MODEL_VERSION = 1
 _HEADER = {"model_version", "lacunar", "sklearn", "model"}
 
 
@@ -100,13 +100,13 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     """
     shown = os.fspath(path)
     header, arrays = read_archive(path, kind="model")
-    if header.get("model_version") not in (1, MODEL_VERSION) or set(header) != _HEADER:
+    if header.get("model_version") != MODEL_VERSION or set(header) != _HEADER:
         raise ValueError(
-            f"{shown!r} must be a model file of version 1 or {MODEL_VERSION}; got version {str(header.get('model_version'))[:20]!r} "
+            f"{shown!r} must be a model file of version {MODEL_VERSION}; got version {str(header.get('model_version'))[:20]!r} "
             f"written by lacunar {str(header.get('lacunar'))[:20]!r}. Load it with that version or fit again."
         )
     try:
-        decoder = Decoder(arrays, header["model_version"])
+        decoder = Decoder(arrays)
         model = decoder.decode(header["model"])
         decoder.finish()
         parts = list(parts_of(model))

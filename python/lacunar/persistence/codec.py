@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from lacunar.observed import Observed
 from lacunar.observed.rules import check_fitted
 from lacunar.persistence import composed, registry
-from lacunar.persistence.v1 import of_version_1
 
 MAX_DEPTH = 40
 # Kept beside the attributes ending in "_": what set_output chose. Metadata requests are made again by the reader.
@@ -118,9 +117,8 @@ def _unstorable(where: str, value: object, reason: str) -> NoReturn:
 class Decoder:
     """Turns nodes back into values, trusting nothing: every mismatch is a ValueError."""
 
-    def __init__(self, arrays: Mapping[str, NDArray[Any]], version: int) -> None:
+    def __init__(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         self._arrays = dict(arrays)
-        self._version = version
         self._kinds: dict[str, Callable[..., Any]] = {
             "float": self._float, "array": self._array, "scalar": self._scalar, "list": self._list,
             "tuple": self._tuple, "dict": self._dict, "observed": self._observed, "sparse": self._sparse, "type": self._type,
@@ -211,20 +209,16 @@ class Decoder:
         return record
 
     def _estimator(self, depth: int, class_name: str, params: dict[str, Any], state: dict[str, Any]) -> Any:
-        given = {key: self.decode(value, depth) for key, value in params.items()}
-        learned = {key: self.decode(value, depth) for key, value in state.items()}
-        if self._version == 1:
-            class_name, given, learned = of_version_1(class_name, given, learned)
         cls = registry.class_of(class_name, registry.CLASSES)
         if cls is None:
             raise ValueError(
                 f"this lacunar knows no class {str(class_name)[:80]!r}; the file may be of a newer version"
             )
-        model: Any = cls(**given)
-        for key, value in learned.items():
-            if not _is_state(key) or hasattr(cls, key) or key in given:
+        model: Any = cls(**{key: self.decode(value, depth) for key, value in params.items()})
+        for key, value in state.items():
+            if not _is_state(key) or hasattr(cls, key) or key in params:
                 raise ValueError(f"the model file sets {key[:80]!r}, which is no learned attribute of {cls.__name__}")
-            setattr(model, key, value)
+            setattr(model, key, self.decode(value, depth))
         check_fitted_state(model)
         return model
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-# Name in the file -> module and attribute. A class that moves keeps its name here, so that old files go on loading.
+# Name in the file -> module and attribute.
 CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.KarmaClassifier": ("lacunar.karma", "KarmaClassifier"),
     "lacunar.KarmaRegressor": ("lacunar.karma", "KarmaRegressor"),
