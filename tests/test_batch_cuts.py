@@ -32,6 +32,7 @@ from lacunar.lowrank import (
     SLRMRegressorCV,
     SMPCRRegressor,
 )
+from lacunar.papers.karma import PrintedKarmaClassifier
 
 CUTS = (1, 7, 64)
 METHODS = ("predict", "decision_function", "predict_proba", "transform", "impute", "score_samples")
@@ -214,7 +215,7 @@ def test_every_path_of_the_kernel_gives_the_same_bits(options, dtype):
 
 STREAMS = {
     "primal": (KarmaOnlineClassifier(), "decision_function"),
-    "primal, float64": (KarmaOnlineClassifier(options="paper", rho=1.0), "decision_function"),
+    "primal, float64": (PrintedKarmaClassifier(rho=1.0), "decision_function"),
     "primal, gamma 3": (KarmaOnlineRegressor(3), "predict"),
     "primal, wide": (KarmaOnlineRegressor(loss="absolute"), "predict"),
     "support": (KarmaOnlineClassifier(2.5), "decision_function"),

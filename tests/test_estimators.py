@@ -41,6 +41,7 @@ from lacunar.lowrank import (
     SLRMRegressorCV,
     SMPCRRegressor,
 )
+from lacunar.papers.karma import PrintedKarmaClassifier, PrintedKarmaRegressor
 from lacunar.uncertainty import MaskConformalClassifier, MaskConformalRegressor
 
 ESTIMATORS = [
@@ -56,7 +57,8 @@ ESTIMATORS = [
     KarmaClassifier(solver="primal", random_state=0),
     KarmaOnlineClassifier(max_iter=2, random_state=0),
     KarmaOnlineClassifier(2.5, loss="logistic", random_state=0),
-    KarmaOnlineClassifier(options="paper"),
+    PrintedKarmaClassifier(),
+    PrintedKarmaRegressor(rho=0.1, loss="absolute"),
     KarmaRegressor(solver="primal", random_state=0),
     KarmaRegressor(solver="primal", gamma=3, loss="epsilon_insensitive", random_state=0),
     KarmaOnlineRegressor(2.5, loss="absolute", max_iter=20, random_state=0),

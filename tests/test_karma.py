@@ -2,9 +2,7 @@
 
 import numpy as np
 import pytest
-from reference.online import as_printed
 from scipy.optimize import minimize_scalar
-from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.kernel_ridge import KernelRidge
@@ -13,7 +11,6 @@ from lacunar import (
     KarmaClassifier,
     KarmaClassifierCV,
     KarmaOnlineClassifier,
-    KarmaOnlineRegressor,
     KarmaRegressor,
     KarmaRegressorCV,
 )
@@ -238,65 +235,6 @@ def test_unfinished_solver_warns_with_its_gap():
     X, y = table()
     with pytest.warns(ConvergenceWarning, match="duality gap"):
         KarmaClassifier(loss="hinge", C=1e4, max_iter=1).fit(X, y > 0)
-
-
-def test_paper_options():
-    X, y = table()
-    model = KarmaOnlineClassifier(gamma=3, indicators=True, rho=1e3, options="paper").fit(X, y > 0)
-    raw = KarmaClassifier(gamma=3, count_scale="raw", normalize=None).fit(X, y > 0)
-    for form in (model.kernel_, raw.kernel_):
-        assert (form.count_scale, form.trace, form.indicators, form.cosine, form.constant) == (1, 1, 0, False, 1)
-    number = KarmaOnlineRegressor(options="paper", loss="absolute", rho=10.0).fit(X, y)
-    assert number.intercept_ == 0
-    assert number.state_["dtype"] == "float64"
-
-
-@pytest.mark.parametrize("gamma", [1, 2, 3])
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("solver", ["support", "primal"])
-@pytest.mark.parametrize("loss", ["squared", "hinge", "squared_hinge", "logistic", "absolute", "epsilon_insensitive"])
-def test_paper_is_algorithm_1_to_the_letter(loss, solver, seed, gamma):
-    X, y = table(n=40, d=4, seed=seed)
-    X_new, _ = table(n=15, d=4, seed=seed + 50)
-    y = y + 3  # a bias, which the constant feature has to learn
-    constant = [np.column_stack([Z, np.ones(len(Z))]) for Z in (X, X_new)]
-    labels = loss in ("hinge", "squared_hinge", "logistic")
-    rho = float(2 * np.diag(karma_kernel(constant[0], gamma=gamma, count_scale="raw")).max())
-    options = {
-        "options": "paper",
-        "budget": 10**6 if solver == "support" else None,
-        "standardize": False,
-        "rho": rho,
-        "loss": loss,
-        "random_state": seed,
-    }
-    model = (KarmaOnlineClassifier if labels else KarmaOnlineRegressor)(gamma, **options)
-    target = np.where(y > 3, 1.0, -1.0) if labels else y
-    values, expected = as_printed(constant[0], target, constant[1], gamma, rho, loss)
-    model.fit(X, target)
-    assert model.solver_ == solver
-    made = model.decision_function(X_new) if labels else model.predict(X_new)
-    np.testing.assert_allclose(made, expected, rtol=1e-8, atol=1e-10 * np.abs(expected).max())
-    again = clone(model)
-    options = {"classes": [-1, 1]} if labels else {}
-    score = again.score_stream(X, target, **options)
-    np.testing.assert_allclose(score.values[:, 0], values, rtol=1e-8, atol=1e-10 * np.abs(values).max())
-    streamed = again.decision_function(X_new) if labels else again.predict(X_new)
-    np.testing.assert_allclose(streamed, expected, rtol=1e-8, atol=1e-10 * np.abs(expected).max())
-
-
-def test_paper_alone_has_the_papers_loss_rho_and_solver():
-    X, y = table(n=40, d=4)
-    model = KarmaOnlineClassifier(options="paper", standardize=False, rho=0.25).fit(X, y > 0)
-    assert (model.state_["loss"], model.state_["rho"]) == ("hinge", 0.25)
-    assert KarmaOnlineClassifier(options="paper").fit(X, y > 0).state_["rho"] == 1 / 40
-    constant = np.column_stack([X, np.ones(len(X))])
-    _, expected = as_printed(constant, np.where(y > 0, 1.0, -1.0), constant, 2, 0.25, "hinge")
-    np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-10, atol=1e-12 * np.abs(expected).max())
-    with pytest.raises(
-        ValueError, match=r"1 / \(rho t\) with rho=0\.00025 and no cap, overflows at row 107 of the batch"
-    ):
-        KarmaOnlineRegressor(options="paper", budget=10**6, rho=2.5e-4).fit(np.tile(X, (10, 1)), np.tile(y, 10))
 
 
 @pytest.mark.parametrize("model", EVERY)

@@ -121,7 +121,6 @@ STARTS = [
     (KarmaOnlineRegressor(), {"C": 10}),
     (KarmaOnlineClassifier(), {"tol": 1e-6}),
     (KarmaOnlineClassifier(loss="logistic"), {"tol": 1e-6, "normalize": "cosine"}),
-    (KarmaOnlineClassifier(options="paper"), {"C": 1e-2, "count_scale": "raw", "normalize": None}),
 ]
 
 
@@ -144,14 +143,10 @@ def test_a_stream_goes_on_from_the_gram(model, options):
     alpha, rho, mean = np.append(coef[:, 0], np.zeros(3)), 1 / (exact.C * 120), np.append(coef[:, 0], np.zeros(3))
     for k, t in enumerate((121, 122, 123)):
         at, previous = len(coef) + k, alpha
-        eta = "printed" if model.options == "paper" else "theory"
-        step = rate(model.loss, t, gram[at, at], rho, eta, 0.1)
+        step = rate(model.loss, t, gram[at, at], rho, "theory", 0.1)
         alpha = (1 - step * rho) * alpha
         alpha[at] -= step * slope(model.loss, gram[at] @ previous, target[k])
-        if model.options == "paper":
-            mean = mean + (previous - mean) / t
-        else:
-            mean = mean + (alpha - mean) * t / (t * (t + 1) / 2)
+        mean = mean + (alpha - mean) * t / (t * (t + 1) / 2)
     made = going._expansion(Observed.vstack([kept, rows]))[:, 0]
     np.testing.assert_allclose(made, gram @ mean, rtol=1e-8, atol=1e-8 * np.abs(before).max())
 

@@ -49,14 +49,14 @@ def iterate_of(iterates, kind):
     )
 
 
-def as_printed(X, y, X_new, gamma, rho, loss):
-    """Algorithm 1 with eta_t = 1 / (rho t) on the features of Definition 4 themselves: the values of v_t at row t, and those of
+def as_printed(X, y, X_new, gamma, rho, loss, eta=None):
+    """Algorithm 1 with eta_t = 1 / (rho t), or eta(t), on the features of Definition 4 themselves: the values of v_t at row t, and those of
     the plain mean of v_1, ..., v_T at new rows (Theorem 2, item 2). X (n, d) with NaN, as it enters the kernel."""
     features, new = (np.array([embedding(x, gamma) for x in Z]) for Z in (X, X_new))
     v, total, values = np.zeros(features.shape[1]), np.zeros(features.shape[1]), []
     for t, (phi, target) in enumerate(zip(features, y, strict=True), 1):
         total += v
         values.append(v @ phi)
-        step = 1 / (rho * t)
+        step = 1 / (rho * t) if eta is None else eta(t)
         v = (1 - step * rho) * v - step * slope(loss, values[-1], target) * phi
     return np.array(values), new @ total / len(y)

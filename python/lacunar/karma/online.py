@@ -56,17 +56,9 @@ class KarmaOnline(KarmaBase):
         "eta": [StrOptions({"theory"}), Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "budget": [Interval(Integral, 1, None, closed="left"), None],
-        "options": [StrOptions({"paper"}), None],
     }
     _written: ClassVar[tuple[str, ...]] = ("state_",)
     _held: ClassVar[dict[str, Rule]] = {**KarmaBase._held, "solver_": Word(("primal", "support"))}
-
-    def _kernel_options(self) -> dict[str, Any]:
-        return {"gamma": self.gamma, "count_scale": "raw"} if self._paper else super()._kernel_options()
-
-    @property
-    def _paper(self) -> bool:
-        return bool(self.options == "paper")
 
     def _choose_solver(self) -> str:
         """The weight table where the kernel has one and no budget asks for rows, else stored rows."""
@@ -74,20 +66,25 @@ class KarmaOnline(KarmaBase):
 
     def _engine_for(self, solver: str, n_outputs: int, rho: float, **options: Any) -> Engine:
         """An engine that has learned nothing."""
-        constant = self.eta != "theory"
-        shared: dict[str, Any] = {
-            "loss": self.loss,
-            "rho": rho,
-            "eta": "constant" if constant else "printed" if self._paper else "theory",
-            "eta0": self.eta if constant else 0.1,
-            "epsilon": getattr(self, "epsilon", 0.1),
-            "iterate": "average" if self._paper else "weighted",
-            "dtype": "float64" if self._paper else "float32",
-            **options,
-        }
+        loss: dict[str, Any] = {"loss": self.loss, "rho": rho, "epsilon": getattr(self, "epsilon", 0.1)}
+        shared = loss | self._step_options() | options
         if solver == "primal":
             return PrimalModel(self.kernel_, len(self.mean_), n_outputs, memory_limit=_MEMORY, **shared)
         return OnlineModel(self.kernel_, len(self.mean_), n_outputs, budget=self.budget, **shared)
+
+    def _step_options(self) -> dict[str, Any]:
+        """Step sizes, iterate and precision, where they are other than those of an engine."""
+        return {} if self.eta == "theory" else {"eta": "constant", "eta0": self.eta}
+
+    def _steps(
+        self, engine: Engine, rows: Observed, targets: _Floats, weight: _Floats, order: NDArray[np.intp]
+    ) -> _Floats:
+        """One step for every row, in an order; the values (n, outputs) of the rows before their own steps."""
+        return engine.steps(rows, targets, weight, order=order, n_threads=thread_count(self.n_jobs))
+
+    def _order(self, n_rows: int, rng: np.random.Generator) -> NDArray[np.intp]:
+        """Row numbers in the order of one pass of `fit`."""
+        return rng.permutation(n_rows)
 
     def _forget(self) -> None:
         """Drop what was learned before, also by another solver."""
@@ -132,8 +129,9 @@ class KarmaOnline(KarmaBase):
         rng = generator(fixed_seed(self.random_state))
         self.n_iter_ = 0
         for number in range(1, self.max_iter + 1):
-            order = np.arange(len(targets)) if self._paper else rng.permutation(len(targets))
-            values = engine.partial_fit(rows, targets, weight, order=order, n_threads=thread_count(self.n_jobs))
+            order = self._order(len(targets), rng)
+            with engine.undone(rows):
+                values = self._steps(engine, rows, targets, weight, order)
             if number == 1:
                 self._remember(values, targets, weight, order)
             self.n_iter_ = number
@@ -156,12 +154,13 @@ class KarmaOnline(KarmaBase):
                 self._adopt(self._engine_for(self.solver_, targets.shape[1], self.rho or _STREAM_RHO))
             weight = weight * self._row_factors(target)
             rows, engine = scale_columns(table, self._columns()), self._live_engine()
+            order = np.arange(len(targets))
             point.keeps_interrupted = True
             try:
                 with engine.undone(rows):
-                    values = engine.steps(rows, targets, weight, n_threads=thread_count(self.n_jobs))
+                    values = self._steps(engine, rows, targets, weight, order)
                     self._adopt(engine)
-                    self._remember(values, targets, weight, np.arange(len(targets)))
+                    self._remember(values, targets, weight, order)
             except KeyboardInterrupt:
                 self._adopt(engine)  # with the rows that it has learned whole
                 raise
@@ -373,10 +372,6 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         centred.
     class_weight : dict, default=None
         Weights of the classes by label.
-    options : {"paper"}, default=None
-        "paper" is Algorithm 1 of [1]_ to the letter, on the kernel of Theorem 4: it sets `count_scale="raw"`, `normalize=None`,
-        `indicators=False`, the steps 1/(rho t) without a cap (unless `eta` is a number), the plain mean of the iterates (Theorem 2)
-        and float64, and takes rows in the order given. Departures of the defaults: docs/papers.md.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
     random_state : int, RandomState or None, default=None
@@ -418,10 +413,11 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
     See Also
     --------
     KarmaClassifier : The exact minimiser on all rows at once.
+    lacunar.papers.karma.PrintedKarmaClassifier : Algorithm 1 to the letter.
 
     Notes
     -----
-    Predictions are by the mean of the iterates with weights t (`options="paper"`: the plain mean). A weight scales a step, which is
+    Predictions are by the mean of the iterates with weights t. A weight scales a step, which is
     near repetition of the row. `score_stream` predicts each row before it learns it. O(o^2) a row of o entries on the table of
     gamma 2, O(stored rows) kernel values on stored rows.
 
@@ -463,7 +459,6 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         normalize: Literal["trace", "cosine"] | None = "trace",
         standardize: bool = True,
         class_weight: dict[Any, float] | None = None,
-        options: Literal["paper"] | None = None,
         sparse_missing: Literal["absent", "nan"] = "absent",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -480,7 +475,6 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         self.normalize = normalize
         self.standardize = standardize
         self.class_weight = class_weight
-        self.options = options
         self.sparse_missing = sparse_missing
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -653,9 +647,6 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
     standardize : bool, default=True
         Centre columns and divide by the standard deviation, over observed entries (weighted). Constant columns are only
         centred.
-    options : {"paper"}, default=None
-        "paper" is Algorithm 1 of [1]_ to the letter, on the kernel of Theorem 4, with `intercept_` 0. The squared loss without
-        a cap on its steps diverges unless rho is near 2 k(x, x). docs/papers.md.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
     random_state : int, RandomState or None, default=None
@@ -694,10 +685,11 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
     See Also
     --------
     KarmaRegressor : The exact minimiser on all rows at once.
+    lacunar.papers.karma.PrintedKarmaRegressor : Algorithm 1 to the letter.
 
     Notes
     -----
-    Predictions are by the mean of the iterates with weights t (`options="paper"`: the plain mean). A weight scales a step, which is
+    Predictions are by the mean of the iterates with weights t. A weight scales a step, which is
     near repetition of the row. `score_stream` predicts each row before it learns it. O(o^2) a row of o entries on the table of
     gamma 2, O(stored rows) kernel values on stored rows.
 
@@ -739,7 +731,6 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         indicators: bool = False,
         normalize: Literal["trace", "cosine"] | None = "trace",
         standardize: bool = True,
-        options: Literal["paper"] | None = None,
         sparse_missing: Literal["absent", "nan"] = "absent",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -756,7 +747,6 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         self.indicators = indicators
         self.normalize = normalize
         self.standardize = standardize
-        self.options = options
         self.sparse_missing = sparse_missing
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -828,8 +818,7 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         return table, target.astype(np.float64)
 
     def _first_targets(self, target: NDArray[Any], classes: Any, weight: _Floats) -> _Floats:
-        # What is taken off the targets is their mean, as in section 5 of the paper; nothing in its Algorithm 1.
-        self.intercept_ = np.average(target, axis=0, weights=weight) * (0.0 if self._paper else 1.0)
+        self.intercept_ = np.average(target, axis=0, weights=weight)
         return self._targets(target)
 
     def _targets(self, target: NDArray[Any]) -> _Floats:

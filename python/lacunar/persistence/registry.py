@@ -13,6 +13,8 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.KarmaOnlineRegressor": ("lacunar.karma", "KarmaOnlineRegressor"),
     "lacunar.KarmaClassifierCV": ("lacunar.karma", "KarmaClassifierCV"),
     "lacunar.KarmaRegressorCV": ("lacunar.karma", "KarmaRegressorCV"),
+    "lacunar.PrintedKarmaClassifier": ("lacunar.papers.karma", "PrintedKarmaClassifier"),
+    "lacunar.PrintedKarmaRegressor": ("lacunar.papers.karma", "PrintedKarmaRegressor"),
     "lacunar.KarmaFeatures": ("lacunar.karma", "KarmaFeatures"),
     "lacunar.KernelRace": ("lacunar.karma.race", "KernelRace"),
     "lacunar.LowRankImputer": ("lacunar.lowrank", "LowRankImputer"),
