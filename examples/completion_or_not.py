@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from lacunar import KarmaClassifier
-from lacunar.baselines import MatrixCompletionClassifier
+from lacunar.papers.karma import MatrixCompletionClassifier
 
 NAN = np.nan
 

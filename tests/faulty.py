@@ -18,7 +18,6 @@ from lacunar import (
     KarmaRegressorCV,
 )
 from lacunar.active import MBEG, ActivePOPCA
-from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.karma import KarmaFeatures
 from lacunar.lowrank import (
@@ -33,6 +32,7 @@ from lacunar.lowrank import (
     SLRMRegressorCV,
     SMPCRRegressor,
 )
+from lacunar.papers.karma import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 
 LIBRARY = str(Path(lacunar.__file__).parent)
 # Learners of tables, by name.

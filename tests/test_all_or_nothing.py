@@ -11,13 +11,14 @@ import pytest
 from faulty import Fault, calls_of, problem, quiet, state
 
 import lacunar
-from lacunar import Observed, active, baselines, completion, karma, learner, lowrank, uncertainty
+from lacunar import Observed, active, completion, karma, learner, lowrank, uncertainty
 from lacunar.comparison import TableModel, UserError, load_problem
 from lacunar.encode import TableEncoder
 from lacunar.karma.race import KernelRace
 from lacunar.karma.solvers import OnlineModel, PrimalModel
 from lacunar.kernels import KernelForm
 from lacunar.lowrank.parts import Whole
+from lacunar.papers import karma as papers_of_karma
 
 # Public methods that learn, besides those whose name begins with "fit"; `run` keeps what was told before it failed, as it says.
 LEARN = {
@@ -272,12 +273,12 @@ CASES = {
     "PETRELS": of_stream(lambda: lowrank.PETRELS(1, random_state=0)),
     "GROUSE": of_stream(lambda: lowrank.GROUSE(1, random_state=0)),
     "POPCA": of_stream(lambda: lowrank.POPCA(2, refine=0, solver="dense", random_state=0)),
-    "GeomClassifier": of_table(baselines.GeomClassifier, Y, OTHER_Y),
+    "GeomClassifier": of_table(papers_of_karma.GeomClassifier, Y, OTHER_Y),
     "MatrixCompletionClassifier": of_table(
-        lambda: baselines.MatrixCompletionClassifier(lam=1.0, mu=1e-2, random_state=0), Y, OTHER_Y
+        lambda: papers_of_karma.MatrixCompletionClassifier(lam=1.0, mu=1e-2, random_state=0), Y, OTHER_Y
     ),
     "MatrixCompletionRegressor": of_table(
-        lambda: baselines.MatrixCompletionRegressor(lam=1.0, mu=1e-2, random_state=0), NUMBERS, OTHER_NUMBERS
+        lambda: papers_of_karma.MatrixCompletionRegressor(lam=1.0, mu=1e-2, random_state=0), NUMBERS, OTHER_NUMBERS
     ),
     "LacunarClassifier": of_learner(
         lambda: learner.LacunarClassifier(members=["logistic"], cv=2, random_state=0), FRAME["b"], OTHER_LABELS

@@ -17,7 +17,6 @@ from lacunar import (
     Observed,
 )
 from lacunar.active import ActivePOPCA
-from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.karma import KarmaFeatures
 from lacunar.kernels import KernelForm
 from lacunar.learner import LacunarClassifier, LacunarRegressor
@@ -32,7 +31,12 @@ from lacunar.lowrank import (
     SLRMRegressorCV,
     SMPCRRegressor,
 )
-from lacunar.papers.karma import PrintedKarmaClassifier
+from lacunar.papers.karma import (
+    GeomClassifier,
+    MatrixCompletionClassifier,
+    MatrixCompletionRegressor,
+    PrintedKarmaClassifier,
+)
 
 CUTS = (1, 7, 64)
 METHODS = ("predict", "decision_function", "predict_proba", "transform", "impute", "score_samples")

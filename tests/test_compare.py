@@ -13,7 +13,7 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.tree import DecisionTreeClassifier
 
 from lacunar.cli import main
-from lacunar.comparison import Learner, UserError, compare, evaluate, learners, load_problem, print_table, write_report
+from lacunar.comparison import Learner, compare, evaluate, learners, load_problem, print_table, write_report
 from lacunar.comparison.comparison import half_width
 from lacunar.comparison.explain import of_classes
 from lacunar.plotting import CoverageDisplay, MissingnessDisplay
@@ -87,15 +87,6 @@ def make_tree(seed):
 
 def make_common(seed):
     return DummyClassifier()
-
-
-def test_baselines_compete_when_asked(problem):
-    asked = [x for x in learners("classification", ("mc-1", "geom", "mc-1")) if x.name in ("mc-1", "mc-b", "geom")]
-    assert [(x.name, x.ours) for x in asked] == [("mc-1", False), ("geom", False)]
-    scores = evaluate(problem, [*asked, COMMON], folds=2, repeats=1).scores()
-    assert {s.learner.name for s in scores if s.mean < 0.45 and not s.failure} == {"mc-1", "geom"}
-    with pytest.raises(UserError, match="geom"):
-        learners("regression", ("geom",))
 
 
 def test_equal_learners_are_tied(problem):

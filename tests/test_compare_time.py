@@ -213,8 +213,6 @@ def test_names_that_are_none():
     for wrong in (5, [5], None):
         with pytest.raises(TypeError, match=r"learner must be a name or a sequence of names; got"):
             lacunar.compare(FRAME, "y", learner=wrong)
-    with pytest.raises(ValueError, match="mc-1"):
-        lacunar.compare(FRAME, "y", also="gem")
 
 
 @ALARMS

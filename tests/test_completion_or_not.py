@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lacunar import KarmaClassifier
-from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier
+from lacunar.papers.karma import GeomClassifier, MatrixCompletionClassifier
 
 NAN = np.nan
 DIRECT = [KarmaClassifier(gamma=1, C=10, standardize=False), GeomClassifier(C=10, standardize=False)]

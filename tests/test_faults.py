@@ -12,7 +12,6 @@ import pytest
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaOnlineClassifier, KarmaRegressorCV, Observed
 from lacunar._codes import row_codes
 from lacunar.active import MBEG, ActivePOPCA
-from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.karma import KarmaFeatures
 from lacunar.kernels import karma_kernel
@@ -30,6 +29,7 @@ from lacunar.lowrank import (
     column_pair_sums,
 )
 from lacunar.observed.columns import fit_columns
+from lacunar.papers.karma import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 
 if not hasattr(signal, "setitimer"):
     pytest.skip("this system has no interval timers", allow_module_level=True)

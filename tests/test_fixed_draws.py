@@ -5,10 +5,10 @@ import pytest
 from sklearn.base import clone
 
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaOnlineClassifier, KarmaRegressor, KarmaRegressorCV
-from lacunar.baselines import MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.learner import LacunarClassifier
 from lacunar.lowrank import POPCA, LowRankImputer, SLRMRegressorCV
 from lacunar.model_selection import ColdColumnKFold, ColdRowKFold, EntryKFold
+from lacunar.papers.karma import MatrixCompletionClassifier, MatrixCompletionRegressor
 
 
 def table(n=90, d=6, seed=0):

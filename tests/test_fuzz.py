@@ -13,9 +13,9 @@ from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
 
 from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaRegressor, Observed
-from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier
 from lacunar.karma import KarmaFeatures
 from lacunar.lowrank import GROUSE, PETRELS, POPCA, LowRankImputer, MPCRRegressor, SLRMOnlineRegressor, SLRMRegressor
+from lacunar.papers.karma import GeomClassifier, MatrixCompletionClassifier
 
 EXAMPLES = int(os.environ.get("LACUNAR_FUZZ", "6"))
 # Of few digits, so that float32 holds them too, and large enough for their squares.

@@ -9,13 +9,13 @@ from fuzz import archives, models, structure
 from sklearn.base import clone
 
 from lacunar import KarmaClassifier, KarmaOnlineClassifier, LacunarClassifier, Observed
-from lacunar.baselines import MatrixCompletionClassifier
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.karma.solvers import PrimalModel
 from lacunar.kernels import KernelForm
 from lacunar.lowrank import PETRELS
 from lacunar.observed.container import read_archive, write_archive
 from lacunar.observed.rules import Array, Number, OneOrMany, check_parts, floats, whole
+from lacunar.papers.karma import MatrixCompletionClassifier
 from lacunar.persistence import load_model, save_model
 
 RNG = np.random.default_rng(0)

@@ -16,12 +16,12 @@ from test_estimators import default_instances, public_modules
 import lacunar
 from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaRegressor, LacunarClassifier, Observed
 from lacunar.active import ActivePOPCA
-from lacunar.baselines import MatrixCompletionClassifier
 from lacunar.comparison import load_problem
 from lacunar.completion import Features, OnlineMatrixClassifier, table_pairs
 from lacunar.encode import TableEncoder
 from lacunar.kernels import karma_kernel
 from lacunar.lowrank import POPCA, GaussianRegressor, LowRankImputer
+from lacunar.papers.karma import MatrixCompletionClassifier
 from lacunar.uncertainty import MeasuringLoop, missingness_report, value_of_measuring
 
 X, Y = problem()

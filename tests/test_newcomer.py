@@ -320,7 +320,7 @@ def test_the_winner_is_kept_and_predicts_frames(table, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     "learner",
-    ["KARMA gamma=2", "mean + linear", "iterative + linear", "gradient boosting", "no columns", "mc-1", "geom"],
+    ["KARMA gamma=2", "mean + linear", "iterative + linear", "gradient boosting", "no columns"],
 )
 def test_fit_takes_every_name_of_the_table(table, tmp_path, learner, capsys):
     model, out = str(tmp_path / "m"), tmp_path / "p.csv"

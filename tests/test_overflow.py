@@ -8,9 +8,9 @@ from faulty import LEARNERS, OTHERS, answer, problem, quiet, state
 from sklearn.base import clone
 
 from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaOnlineRegressor, KarmaRegressor, Observed
-from lacunar.baselines import GeomClassifier
 from lacunar.completion import KernelFunction, OnlineMatrixClassifier
 from lacunar.lowrank import POPCA
+from lacunar.papers.karma import GeomClassifier
 
 paper_learner = partial(OnlineMatrixClassifier, experts=None)  # the learner of the paper, without a pool around it
 

@@ -314,7 +314,7 @@ def test_whole_numbers_of_many_digits_are_read_or_refused(digits, tmp_path):
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("intercept", ["column", "bias"])
 def test_a_completion_with_more_outputs_than_classes_is_refused(intercept, tmp_path):
-    from lacunar.baselines import MatrixCompletionClassifier
+    from lacunar.papers.karma import MatrixCompletionClassifier
 
     X = np.random.default_rng(0).normal(size=(24, 4))
     model = MatrixCompletionClassifier(intercept, max_iter=5, random_state=0).fit(X, np.arange(24) % 3)
@@ -327,7 +327,7 @@ def test_a_completion_with_more_outputs_than_classes_is_refused(intercept, tmp_p
 
 
 def test_a_completion_of_a_rank_beyond_its_matrix_is_refused(tmp_path):
-    from lacunar.baselines import MatrixCompletionRegressor
+    from lacunar.papers.karma import MatrixCompletionRegressor
 
     X = np.random.default_rng(0).normal(size=(24, 4))
     model = MatrixCompletionRegressor("bias", lam=1.0, mu=1e-2, random_state=0).fit(X, X[:, 0])

@@ -17,12 +17,12 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 
 from lacunar import LacunarClassifier, LacunarRegressor, load_model, save_model
-from lacunar.baselines import MatrixCompletionClassifier
 from lacunar.comparison import TableModel, load_problem
 from lacunar.encode import _EXAMPLES, TableEncoder
 from lacunar.karma import KarmaClassifier, KarmaRegressor
 from lacunar.learner.members import CLASSIFICATION, REGRESSION
 from lacunar.observed.rules import trial_rows
+from lacunar.papers.karma import MatrixCompletionClassifier
 from lacunar.persistence import registry
 from lacunar.uncertainty import MaskConformalClassifier, MaskConformalRegressor
 

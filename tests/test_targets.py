@@ -19,13 +19,13 @@ from lacunar import (
     Observed,
 )
 from lacunar._threads import thread_count
-from lacunar.baselines import MatrixCompletionClassifier
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.encode import TableEncoder
 from lacunar.kernels import karma_kernel
 from lacunar.lowrank import GROUSE, PETRELS, POPCA, GaussianRegressor, LowRankImputer, SLRMRegressor
 from lacunar.lowrank.parts import fit_columns_over, in_parts
 from lacunar.observed.columns import fit_columns
+from lacunar.papers.karma import MatrixCompletionClassifier
 from lacunar.uncertainty import MaskConformalClassifier, MaskConformalRegressor, missingness_report, value_of_measuring
 
 pd = pytest.importorskip("pandas")

@@ -7,7 +7,7 @@ import numpy as np
 from hot import case
 from hot.data import low_rank
 from hot.estimators import learned
-from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
+from lacunar.papers.karma import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 
 KINDS = {
     "mc-1": partial(MatrixCompletionClassifier, lam=0.1, mu=1e-3, tol=1e-4),

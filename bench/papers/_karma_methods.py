@@ -18,8 +18,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV
-from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.kernels import karma_kernel
+from lacunar.papers.karma import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 
 CS = 10.0 ** np.arange(-5, 6)
 HARD_MARGIN = 1e4  # C times the mean diagonal: beyond it the hinge is a hard margin that no solver reaches

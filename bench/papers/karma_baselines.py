@@ -19,7 +19,7 @@ from bench.papers.karma_movielens import PAPER as MOVIELENS
 from bench.papers.karma_table1 import PAPER, REGRESSION, loaded, splits
 from sklearn.model_selection import GridSearchCV, train_test_split
 
-from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
+from lacunar.papers.karma import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 
 TITLE = "KARMA, Table 1, its baselines"
 METHODS = ("mcb", "mc1", "geom")

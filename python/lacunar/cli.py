@@ -53,13 +53,6 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="only this one, as the table prints it; may be repeated",
     )
-    compare.add_argument(
-        "--also",
-        action="append",
-        default=[],
-        choices=["mc-1", "mc-b", "geom"],
-        help="a slower learner of lacunar.baselines",
-    )
     fit = commands.add_parser("fit", help="fit a learner to a table and keep it in a file")
     fit.add_argument("table", help=_FILES)
     fit.add_argument("--output", required=True, metavar="MODEL.lacunar")
@@ -282,7 +275,7 @@ def _compare(wanted: argparse.Namespace) -> int:
     problem = _problem(wanted)
     comparison = run(
         problem, folds=wanted.folds, repeats=wanted.repeats, seed=wanted.seed, n_jobs=wanted.n_jobs, metric=wanted.metric,
-        time_limit=wanted.time_limit or None, fit_limit=wanted.fit_limit or None, only=wanted.learner, also=wanted.also, quiet=wanted.quiet,
+        time_limit=wanted.time_limit or None, fit_limit=wanted.fit_limit or None, only=wanted.learner, quiet=wanted.quiet,
         keep_interrupted=True, started=started,
     )  # fmt: skip
     print_table(comparison)

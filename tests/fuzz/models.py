@@ -14,7 +14,6 @@ import pandas as pd
 
 from lacunar import Observed
 from lacunar.active import MBEG, ActivePOPCA
-from lacunar.baselines import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.comparison import TableModel, load_problem
 from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction, Mix, OnlineMatrixClassifier
 from lacunar.encode import TableEncoder
@@ -40,6 +39,7 @@ from lacunar.lowrank import (
     SLRMRegressorCV,
     SMPCRRegressor,
 )
+from lacunar.papers.karma import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.persistence import load_model, save_model
 from lacunar.uncertainty import MaskConformalClassifier, MaskConformalRegressor
 

@@ -37,7 +37,7 @@ CLASSES = {
     **{name: f"lacunar.lowrank.{name}" for name in (
         "LowRankImputer", "SLRMRegressor", "SLRMOnlineRegressor", "SLRMRegressorCV", "MPCRRegressor", "SMPCRRegressor")},
     **{name: f"lacunar.active.{name}" for name in ("ActivePOPCA", "MBEG")},
-    **{name: f"lacunar.baselines.{name}" for name in (
+    **{name: f"lacunar.papers.karma.{name}" for name in (
         "GeomClassifier", "MatrixCompletionClassifier", "MatrixCompletionRegressor")},
     **{name: f"lacunar.completion.{name}" for name in (
         "OnlineMatrixClassifier", "Identity", "Kernel", "KernelFunction", "Features", "Graph", "Mix")},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
@@ -126,28 +126,14 @@ _LIBRARIES = {  # name -> module, class without its ending, options that silence
     "XGBoost": ("xgboost", "XGB", {"verbosity": 0, "n_jobs": 1}),
     "CatBoost": ("catboost", "CatBoost", {"verbose": 0, "thread_count": 1, "allow_writing_files": False}),
 }
-ALSO = {  # at the shell -> class without "Classifier" or "Regressor", its parameters, what it does
-    "mc-1": ("MatrixCompletion", {"intercept": "column"}, "labels and columns completed as one matrix of low rank, with a column of ones"),
-    "mc-b": ("MatrixCompletion", {"intercept": "bias"}, "labels and columns completed as one matrix of low rank, with a bias"),
-    "geom": ("Geom", {}, "support vectors, every row's margin in its own columns; two classes only"),
-}  # fmt: skip
-
-
-def _baseline(task: str, name: str) -> Learner:
-    if name not in ALSO:
-        raise UserError(f"--also {name!r}: there are {', '.join(ALSO)}. Name one of them.", 2)
-    if name == "geom" and task == "regression":
-        raise UserError("--also geom: it tells two classes apart, and the task is regression. Leave it out.", 2)
-    stem, options, about = ALSO[name]
-    return Learner(name, False, about, _ours("baselines", stem + _ending(task), **options))
 
 
 def _ending(task: str) -> str:
     return "Classifier" if task == "classification" else "Regressor"
 
 
-def learners(task: str, also: Sequence[str] = (), *, seconds: float | None = None) -> list[Learner]:
-    """The competitors for "classification" or "regression", ours first; `also` names more: "mc-1", "mc-b", "geom".
+def learners(task: str, *, seconds: float | None = None) -> list[Learner]:
+    """The competitors for "classification" or "regression", ours first.
 
     `seconds` is the time that a fit of the one learner may take.
 
@@ -185,7 +171,6 @@ def learners(task: str, also: Sequence[str] = (), *, seconds: float | None = Non
             for name, (module, stem, options) in _LIBRARIES.items()
             if find_spec(module) is not None
         ),
-        *(_baseline(task, name) for name in dict.fromkeys(also)),
         Learner("no columns", False, "the commonest class" if classes else "the mean of the target", lambda seed: dummy(), True),
     ]  # fmt: skip
 
@@ -193,15 +178,13 @@ def learners(task: str, also: Sequence[str] = (), *, seconds: float | None = Non
 def learner_named(task: str, name: str) -> Learner:
     """The learner of this name: as the table of scores prints it, in any case, or short as at the shell. Raises UserError."""
     wanted = SHORT.get(name.lower(), name).lower()
-    if wanted in ALSO:
-        return _baseline(task, wanted)
     known = {learner.name.lower(): learner for learner in learners(task)}
     if wanted not in known:
         close = get_close_matches(wanted, known, 1)
         hint = f"Did you mean {known[close[0]].name!r}? " if close else ""
         names = ", ".join(repr(learner.name) for learner in [*known.values()])
         raise UserError(
-            f"--learner {name!r}: no learner of this name is here. {hint}There are {names}, {', '.join(map(repr, ALSO))}.",
+            f"--learner {name!r}: no learner of this name is here. {hint}There are {names}.",
             2,
         )
     return known[wanted]

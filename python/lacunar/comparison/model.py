@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 
 from lacunar._snapshot import all_or_nothing
 from lacunar.comparison.cells import UserError, counted, cut, listed, pandas_module
-from lacunar.comparison.learners import ALSO, Learner, learner_named
+from lacunar.comparison.learners import Learner, learner_named
 from lacunar.comparison.problem import Problem, as_frame, as_text, values_of
 from lacunar.encode import TableEncoder
 from lacunar.observed.cells import Reading
@@ -55,7 +55,7 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def of(cls, learner: Learner, problem: Problem, seed: int = 0) -> TableModel:
         """A learner fitted to all rows of a problem."""
-        if learner.ours or learner.name in ALSO:
+        if learner.ours:
             return cls(learner.make(seed)).fit(problem, frames=learner.frames)
         model = cls()
         model._columns_of(problem)

@@ -28,7 +28,6 @@ def compare(
     drop: str | Iterable[str] = (),
     use: str | Iterable[str] = (),
     learner: str | Iterable[str] = (),
-    also: str | Iterable[str] = (),
     metric: str | None = None,
     folds: int = 5,
     repeats: int = 3,
@@ -53,8 +52,6 @@ def compare(
         Columns to leave out, and columns to keep although they look like identifiers.
     learner : str or sequence of str, default=()
         Names of the learners that compete, as the table prints them; all by default.
-    also : {"mc-1", "mc-b", "geom"} or sequence of them, default=()
-        Slower learners of `lacunar.baselines` that compete as well.
     metric : {"error", "balanced-error", "log-loss", "brier", "auc", "rmse", "mae", "r2"}, default=None
         What decides; None is "error" for classes and "rmse" for numbers.
     folds, repeats : int, default=5, 3
@@ -105,14 +102,14 @@ def compare(
     ['False', 'True']
     """
     started = perf_counter()
-    only, more = names_of(learner, "learner"), names_of(also, "also")
+    only = names_of(learner, "learner")
     problem = load_problem(data, target, task, drop=drop, use=use, **how)
     if verbose:
         for line in about(problem):
             print(visible(line), file=sys.stderr)
     return run(
         problem, folds=folds, repeats=repeats, seed=random_state, n_jobs=n_jobs, metric=metric, time_limit=time_limit,
-        fit_limit=fit_limit, only=only, also=more, quiet=not verbose, started=started,
+        fit_limit=fit_limit, only=only, quiet=not verbose, started=started,
     )  # fmt: skip
 
 
@@ -140,19 +137,18 @@ def run(
     repeats: int = 3,
     seed: int = 0,
     only: Sequence[str] = (),
-    also: Sequence[str] = (),
     time_limit: float | None = TIME_LIMIT,
     quiet: bool = True,
     **more: Any,
 ) -> Comparison:
-    """The learners asked for, or all of the task and those named by `also`, under a line on stderr that names which one runs."""
+    """The learners asked for, or all of the task, under a line on stderr that names which one runs."""
     n = len(problem.y)
     if n < 2 * folds:
         raise UserError(f"{problem.source}: {n} rows are too few for {folds} folds. Lower --folds, or bring more rows.")
     own = None if time_limit is None else time_limit / (2 * folds)  # a fit of the one learner keeps within it
-    competitors = learners(problem.task, also, seconds=own)
+    competitors = learners(problem.task, seconds=own)
     if only:
-        wanted = {learner_named(problem.task, name).name for name in only} | set(also)
+        wanted = {learner_named(problem.task, name).name for name in only}
         competitors = [learner for learner in competitors if learner.name in wanted]
         missing = wanted - {learner.name for learner in competitors}
         competitors += [learner_named(problem.task, name) for name in sorted(missing)]

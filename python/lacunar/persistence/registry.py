@@ -32,9 +32,9 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.GROUSE": ("lacunar.lowrank", "GROUSE"),
     "lacunar.ActivePOPCA": ("lacunar.active", "ActivePOPCA"),
     "lacunar.MBEG": ("lacunar.active", "MBEG"),
-    "lacunar.GeomClassifier": ("lacunar.baselines", "GeomClassifier"),
-    "lacunar.MatrixCompletionClassifier": ("lacunar.baselines", "MatrixCompletionClassifier"),
-    "lacunar.MatrixCompletionRegressor": ("lacunar.baselines", "MatrixCompletionRegressor"),
+    "lacunar.GeomClassifier": ("lacunar.papers.karma", "GeomClassifier"),
+    "lacunar.MatrixCompletionClassifier": ("lacunar.papers.karma", "MatrixCompletionClassifier"),
+    "lacunar.MatrixCompletionRegressor": ("lacunar.papers.karma", "MatrixCompletionRegressor"),
     **{
         f"lacunar.{name}": ("lacunar.completion", name)
         for name in ("Identity", "Kernel", "KernelFunction", "Features", "Graph", "Mix")

@@ -5,5 +5,13 @@ on rows whose missing entries are 0, which is the column mean of standardised co
 """
 
 from lacunar.papers.karma.algorithm import PrintedKarmaClassifier, PrintedKarmaRegressor
+from lacunar.papers.karma.geom import GeomClassifier
+from lacunar.papers.karma.matrix_completion import MatrixCompletionClassifier, MatrixCompletionRegressor
 
-__all__ = ["PrintedKarmaClassifier", "PrintedKarmaRegressor"]
+__all__ = [
+    "GeomClassifier",
+    "MatrixCompletionClassifier",
+    "MatrixCompletionRegressor",
+    "PrintedKarmaClassifier",
+    "PrintedKarmaRegressor",
+]

@@ -51,15 +51,13 @@ class GeomClassifier(Scores, ClassifierMixin, TakesMissing):  # type: ignore[mis
     min_scale : float, default=1e-3
         Least s_i, in (0, 1]: the weight of a row in which w has few of its columns grows as 1 / s_i.
     standardize : bool, default=True
-        Subtract the mean of each column and divide by its standard deviation, over observed entries.
+        Subtract the mean of each column and divide by its standard deviation, over observed entries; [2]_ takes columns as they are.
     constant : bool, default=True
         Append a column of ones that every row has; it takes the place of a bias.
     tol : float, default=1e-3
         Relative duality gap of a round.
     max_iter : int, default=1000
         Most passes of a round.
-    options : {"paper"}, default=None
-        "paper" sets `standardize=False`, `n_rounds=5`, as [2]_ ran it.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     n_jobs : int, default=None
@@ -116,7 +114,7 @@ class GeomClassifier(Scores, ClassifierMixin, TakesMissing):  # type: ignore[mis
     Examples
     --------
     >>> import numpy as np
-    >>> from lacunar.baselines import GeomClassifier
+    >>> from lacunar.papers.karma import GeomClassifier
     >>> X = np.array([[2.0, np.nan], [1.5, 1.0], [-1.0, np.nan], [np.nan, -2.0]])
     >>> GeomClassifier().fit(X, ["yes", "yes", "no", "no"]).predict([[np.nan, 3.0], [-2.0, np.nan]])
     array(['yes', 'no'], dtype='<U3')
@@ -142,7 +140,6 @@ class GeomClassifier(Scores, ClassifierMixin, TakesMissing):  # type: ignore[mis
         "constant": ["boolean"],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "options": [StrOptions({"paper"}), None],
         "sparse_missing": [StrOptions({"absent", "nan"})],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
@@ -160,7 +157,6 @@ class GeomClassifier(Scores, ClassifierMixin, TakesMissing):  # type: ignore[mis
         constant: bool = True,
         tol: float = 1e-3,
         max_iter: int = 1000,
-        options: Literal["paper"] | None = None,
         sparse_missing: Literal["absent", "nan"] = "absent",
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -174,7 +170,6 @@ class GeomClassifier(Scores, ClassifierMixin, TakesMissing):  # type: ignore[mis
         self.constant = constant
         self.tol = tol
         self.max_iter = max_iter
-        self.options = options
         self.sparse_missing = sparse_missing
         self.n_jobs = n_jobs
         self.verbose = verbose
@@ -202,8 +197,7 @@ class GeomClassifier(Scores, ClassifierMixin, TakesMissing):  # type: ignore[mis
                 f"Only binary classification is supported. The type of the target is {type_of_target(target)}. "
                 "Use sklearn.multiclass.OneVsRestClassifier, or lacunar.KarmaClassifier."
             )
-        standardize = self.standardize and self.options != "paper"
-        columns = fit_columns(table, np.ones(table.shape[0]), standardize=standardize)
+        columns = fit_columns(table, np.ones(table.shape[0]), standardize=self.standardize)
         self.mean_, self.scale_, self.observed_columns_ = columns
         rows = scale_columns(table, columns)
         dual = np.zeros(table.shape[0])
@@ -218,7 +212,7 @@ class GeomClassifier(Scores, ClassifierMixin, TakesMissing):  # type: ignore[mis
         """Coefficients (n,) of the rows in w."""
         gram, path = self._kernel(rows), []
         scale, dual = np.ones(len(sign)), np.zeros(len(sign))
-        for n_iter in range(1, (5 if self.options == "paper" else self.n_rounds) + 1):
+        for n_iter in range(1, self.n_rounds + 1):
             dual = self._solve((gram / np.outer(scale, scale)).astype(np.float32), sign) / scale
             before, (scale, size) = scale, self._scales(rows, dual)
             losses = np.maximum(0.0, 1.0 - sign * (gram @ dual) / scale)

@@ -1,15 +1,25 @@
-"""Matrix completion with labels: mc-1 of Goldberg et al., with a column of ones, and mc-b, with a bias."""
+"""Matrix completion with labels: mc-1 of Goldberg et al., with a column of ones, and mc-b, with a bias.
+
+The learners come first. Below them one partly observed matrix of features and labels is completed by fixed point continuation: a step is a
+gradient step and a singular value threshold, and the weight mu of the nuclear norm falls from value to value. In order: the matrix and its
+loss, low rank as two factors, the thresholds, the steps.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import eigh, qr, svd
+from scipy.special import expit
 from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -21,17 +31,6 @@ from lacunar._log import say
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import all_or_nothing
-from lacunar.baselines.continuation import (
-    Loss,
-    Solution,
-    Stacked,
-    SvdSolver,
-    continuation,
-    largest_mu,
-    make_threshold,
-    mu_path,
-    values_of,
-)
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
 from lacunar.observed.door import (
@@ -46,11 +45,30 @@ from lacunar.observed.door import (
 from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Array, Flag, Number, Rule, floats
 
 _Floats = NDArray[np.float64]
+Loss = Literal["logistic", "squared"]
+SvdSolver = Literal["auto", "full", "truncated"]
 Score = Callable[[_Floats, NDArray[np.bool_]], float]  # error of values (n, m) on the hidden labels
 
 _LAMBDAS = (1e-3, 1e-2, 1e-1, 1.0)  # tried by Goldberg et al.
+_HOLDOUT = 0.25  # share of the known rows that is hidden: the quarter of Hazan et al.
 _FEWEST = 4  # known labels below which none is hidden
 _PATIENCE = 3  # values of mu in a row with a larger error than before, after which smaller ones are not tried
+
+_STEP = 0.95  # of 1 / Lipschitz constant: the 3.8 = 0.95 * 4 of Goldberg et al.
+
+_FULL_WORK = 2e8  # n D min(n, D) up to which "auto" decomposes the whole matrix: some 20 ms a step
+_ROWS = 256  # rows of the low-rank matrix that are written out at once
+_ENTRIES = 4096  # entries whose factors are gathered at once
+_SPARSER = 25  # one entry in so many cells: from there on gathering beats writing out rows (measured: equal at 4 %)
+_SPARE = 8  # columns of a block beyond those wanted: they carry the directions that come next
+_SWEEPS = 30
+
+# A truncated decomposition is as exact as this share of the last step's change, and of at most this change: what it misses
+# is found again from where it stopped.
+_SHARE, _LOOSEST = 0.1, 1e-2
+
+_RESOLVED = 1e-6  # relative change down to which inner products of factors tell it to a few digits
+_WINDOW = 5  # steps whose largest change is compared with that of as many before, at least
 
 
 class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
@@ -75,15 +93,12 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         "mu": [Interval(Real, 0, None, closed="neither"), StrOptions({"holdout"})],
         "mu_min": [Interval(Real, 0, None, closed="neither")],
         "eta": [Interval(Real, 0, 1, closed="neither")],
-        "holdout": [Interval(Real, 0, 1, closed="neither")],
         "standardize": ["boolean"],
-        "max_rank": [Interval(Integral, 1, None, closed="left"), None],
         "tol": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "options": [StrOptions({"paper"}), None],
+        "momentum": ["boolean"],
         "sparse_missing": [StrOptions({"absent", "nan"})],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
 
@@ -95,15 +110,12 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         mu: Any = "holdout",
         mu_min: float = 1e-5,
         eta: float = 0.25,
-        holdout: float = 0.25,
         standardize: bool = True,
-        max_rank: int | None = None,
         tol: float = 1e-5,
         max_iter: int = 1000,
-        options: Literal["paper"] | None = None,
+        momentum: bool = True,
         sparse_missing: Literal["absent", "nan"] = "absent",
         random_state: Any = None,
-        n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.intercept = intercept
@@ -111,15 +123,12 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         self.mu = mu
         self.mu_min = mu_min
         self.eta = eta
-        self.holdout = holdout
         self.standardize = standardize
-        self.max_rank = max_rank
         self.tol = tol
         self.max_iter = max_iter
-        self.options = options
+        self.momentum = momentum
         self.sparse_missing = sparse_missing
         self.random_state = random_state
-        self.n_jobs = n_jobs
         self.verbose = verbose
 
     def _table(self, X: Any, y: Any) -> Observed:
@@ -129,7 +138,7 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
 
     def _complete(self, table: Observed, labels: _Floats, hide: NDArray[np.bool_] | None, score: Score) -> _Floats:
         """Fit to a table and labels (n, m) with NaN where unknown; `hide` (n,) are the rows to choose lambda and mu on."""
-        columns = fit_columns(table, np.ones(table.shape[0]), standardize=self.standardize and not self._as_printed)
+        columns = fit_columns(table, np.ones(table.shape[0]), standardize=self.standardize)
         self.mean_, self.scale_, self.observed_columns_ = columns
         stacked = Stacked(scale_columns(table, columns), labels, self._loss, self.intercept == "column", 1.0)
         rng = generator(fixed_seed(self.random_state))
@@ -137,10 +146,12 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         final = replace(stacked, lam=self.lam_)
         solution = list(self._walk(final, self.mu_, rng))[-1]
         if not solution.converged:
-            far = f"{solution.left:.2g} of its norm"
-            left = f"its last step was {far}" if self._as_printed else f"the matrix is about {far} from the solution"
+            share = f"{solution.distance:.2g} of its norm"
+            distance = (
+                f"the matrix is about {share} from the solution" if self.momentum else f"its last step was {share}"
+            )
             warnings.warn(
-                f"{type(self).__name__} stopped at max_iter={self.max_iter} for mu={self.mu_:.3g}: {left}, "
+                f"{type(self).__name__} stopped at max_iter={self.max_iter} for mu={self.mu_:.3g}: {distance}, "
                 f"tol={self.tol:g}. Raise max_iter or tol.",
                 ConvergenceWarning,
                 stacklevel=3,
@@ -148,21 +159,16 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         self._keep(final, solution)
         return values_of(final, solution)
 
-    @property
-    def _as_printed(self) -> bool:
-        return bool(self.options == "paper")
-
     def _walk(self, stacked: Stacked, smallest: float, rng: np.random.Generator) -> Iterator[Solution]:
         """Solutions down to mu = `smallest`."""
-        printed = self._as_printed
-        solver: SvdSolver = "full" if printed else "auto"
+        solver: SvdSolver = "auto" if self.momentum else "full"
         first = largest_mu(stacked, make_threshold(stacked.shape, solver, 1, rng))
-        threshold = make_threshold(stacked.shape, solver, None if printed else self.max_rank, rng)
+        threshold = make_threshold(stacked.shape, solver, None, rng)
         mus = mu_path(first, smallest, self.eta)
-        for found in continuation(stacked, mus, threshold, self.tol, self.max_iter, printed=printed):
-            shown = type(self).__name__, stacked.lam, found.mu, len(found.matrix.sizes), found.n_iter, found.left
-            say(self.verbose, "%s lambda %g, mu %.3g: rank %d, %d steps, %.2g left", *shown)
-            yield found
+        for solution in continuation(stacked, mus, threshold, self.tol, self.max_iter, momentum=self.momentum):
+            shown = type(self).__name__, stacked.lam, solution.mu, len(solution.matrix.sizes), solution.n_iter
+            say(self.verbose, "%s lambda %g, mu %.3g: rank %d, %d steps, %.2g left", *shown, solution.distance)
+            yield solution
 
     def _choose(
         self, stacked: Stacked, hide: NDArray[np.bool_] | None, score: Score, rng: np.random.Generator
@@ -193,7 +199,7 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit  # imports rich: not at import time
 
         index = np.flatnonzero(known)
-        count = round(self.holdout * len(index))
+        count = round(_HOLDOUT * len(index))
         if len(index) < _FEWEST or count < 1 or count >= len(index):
             return None
         groups = None if codes is None else codes[index]
@@ -237,11 +243,11 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         if self.intercept == "column":
             rows = _with_last(rows, self.ones_weight_)
             basis = np.vstack([basis, self.ones_weight_ * self.ones_component_])
-        return table, row_codes(rows, basis, self.ridge_, n_jobs=self.n_jobs).code
+        return table, row_codes(rows, basis, self.ridge_).code
 
     def _values(self, X: Any) -> _Floats:
         """Values (n, m) of the labels of unseen rows."""
-        return row_product(self._codes(X)[1], self.label_components_, self.n_jobs) + self.bias_
+        return row_product(self._codes(X)[1], self.label_components_) + self.bias_
 
     def impute(self, X: Any) -> Any:
         """Rows with missing entries completed against the learned row space; observed entries stay. O(nnz rank^2).
@@ -256,7 +262,7 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         rows : ndarray of shape (n, d)
         """
         table, codes = self._codes(X)
-        made: _Floats = row_product(codes, self.components_, self.n_jobs) * self.scale_ + self.mean_
+        made: _Floats = row_product(codes, self.components_) * self.scale_ + self.mean_
         made[table.row_numbers, table.indices] = table.values
         return in_container(self, made, X)
 
@@ -274,34 +280,29 @@ class MatrixCompletionClassifier(Scores, ClassifierMixin, _MatrixCompletion):  #
         "column" is mc-1: the matrix has a column of ones, reset to 1 after every step.
         "bias" is mc-b: every label has a bias of its own, moved by gradient steps of length 3.8 |Omega_Y| / (lam n).
     lam : float or "holdout", default="holdout"
-        Weight of the labels' mean loss against the features', > 0. "holdout" tries 1e-3 to 1 by decades.
+        Weight of the labels' mean loss against the features', > 0. "holdout" tries 1e-3 to 1 by decades, on a quarter of the known rows that is hidden;
+        their features stay in the matrix. With fewer than 4 such rows nothing is hidden, and "holdout" means 0.1 and `mu_min`.
     mu : float or "holdout", default="holdout"
         Weight of the nuclear norm, > 0, on the scale of mean losses. "holdout" reads it off the continuation.
     mu_min : float, default=1e-5
         Where the continuation ends under "holdout".
     eta : float, default=0.25
         Factor between two values of mu, in (0, 1).
-    holdout : float, default=0.25
-        Share of the rows with a label that is hidden to choose `lam` and `mu`; their features stay in the matrix. With fewer than 4
-        such rows nothing is hidden, and "holdout" means 0.1 and `mu_min`.
     standardize : bool, default=True
         Subtract the mean of each column and divide by its standard deviation, over observed entries.
-    max_rank : int or None, default=None
-        Most singular values kept. With a limit the fixed point is no longer that of a convex problem.
     tol : float, default=1e-5
         Distance to the solution, relative to the norm of the matrix, at which the steps at one mu end: estimated from how fast the
         changes of the steps fall.
     max_iter : int, default=1000
         Most steps at one mu.
-    options : {"paper"}, default=None
-        "paper" makes the steps of [1]_ and [2]_: without momentum, by full decompositions, without `standardize` and `max_rank`; `tol`
-        is then the relative change of the matrix in a step, which says nothing of the distance to the solution.
+    momentum : bool, default=True
+        Whether a step starts from beyond the last iterate (Nesterov). False makes the printed steps, by full decompositions; `tol` is then
+        the relative change of the matrix in a step, which says nothing of the distance to the solution. The papers take columns as they
+        are (`standardize=False`).
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
         Which labels are hidden, and where block iteration starts. None is a fixed draw.
-    n_jobs : int, default=None
-        Threads of the codes of unseen rows.
     verbose : int, default=0
         Whether to report every mu.
 
@@ -358,8 +359,8 @@ class MatrixCompletionClassifier(Scores, ClassifierMixin, _MatrixCompletion):  #
     follow are those of an ordinary proximal step with the ones observed under weight 1/(2 step), the step being
     min(3.8 |Omega_Y| / lam, |Omega_X|): that problem is what is solved, and the weight is the only trace of the step.
 
-    Unless as printed, steps have Nesterov's momentum, reset where it points back: the same fixed point in five to twenty times fewer
-    steps. Singular vectors of matrices of up to 2e8 = n D min(n, D) are those of a full decomposition; larger ones are never written
+    Momentum is reset where it points back: the same fixed point in five to twenty times fewer steps, which is why it is the default; the
+    problem, its weights and what is learned from the solution are the same without. Singular vectors of matrices of up to 2e8 = n D min(n, D) are those of a full decomposition; larger ones are never written
     out: a block of vectors is iterated from those of the step before. A step costs O(n d min(n, d)) and O(n d) memory, or
     O(nnz rank + (n + d) rank^2) and O(nnz + (n + d) rank).
 
@@ -376,7 +377,7 @@ class MatrixCompletionClassifier(Scores, ClassifierMixin, _MatrixCompletion):  #
     Examples
     --------
     >>> import numpy as np
-    >>> from lacunar.baselines import MatrixCompletionClassifier
+    >>> from lacunar.papers.karma import MatrixCompletionClassifier
     >>> X = np.array([[2.0, 2.1], [1.5, np.nan], [-1.0, -1.2], [np.nan, -2.0], [1.0, np.nan], [-1.0, np.nan]])
     >>> y = np.array(["yes", "yes", "no", "no", None, None])
     >>> model = MatrixCompletionClassifier(lam=1.0, mu=0.01).fit(X, y)
@@ -474,34 +475,29 @@ class MatrixCompletionRegressor(Scores, RegressorMixin, _MatrixCompletion):  # t
         "column" is mc-1: the matrix has a column of ones, reset to 1 after every step.
         "bias" is mc-b: every target has a bias of its own, moved by gradient steps of length 0.95 |Omega_Y| / (lam n).
     lam : float or "holdout", default="holdout"
-        Weight of the targets' mean loss against the features', > 0. "holdout" tries 1e-3 to 1 by decades.
+        Weight of the targets' mean loss against the features', > 0. "holdout" tries 1e-3 to 1 by decades, on a quarter of the known rows that is hidden;
+        their features stay in the matrix. With fewer than 4 such rows nothing is hidden, and "holdout" means 0.1 and `mu_min`.
     mu : float or "holdout", default="holdout"
         Weight of the nuclear norm, > 0, on the scale of mean losses. "holdout" reads it off the continuation.
     mu_min : float, default=1e-5
         Where the continuation ends under "holdout".
     eta : float, default=0.25
         Factor between two values of mu, in (0, 1).
-    holdout : float, default=0.25
-        Share of the rows with a target that is hidden to choose `lam` and `mu`; their features stay in the matrix. With fewer than 4
-        such rows nothing is hidden, and "holdout" means 0.1 and `mu_min`.
     standardize : bool, default=True
         Subtract the mean of each column and divide by its standard deviation, over observed entries.
-    max_rank : int or None, default=None
-        Most singular values kept. With a limit the fixed point is no longer that of a convex problem.
     tol : float, default=1e-5
         Distance to the solution, relative to the norm of the matrix, at which the steps at one mu end: estimated from how fast the
         changes of the steps fall.
     max_iter : int, default=1000
         Most steps at one mu.
-    options : {"paper"}, default=None
-        "paper" makes the steps of [1]_ and [2]_: without momentum, by full decompositions, without `standardize` and `max_rank`; `tol`
-        is then the relative change of the matrix in a step, which says nothing of the distance to the solution.
+    momentum : bool, default=True
+        Whether a step starts from beyond the last iterate (Nesterov). False makes the printed steps, by full decompositions; `tol` is then
+        the relative change of the matrix in a step, which says nothing of the distance to the solution. The papers take columns as they
+        are (`standardize=False`).
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
         Which targets are hidden, and where block iteration starts. None is a fixed draw.
-    n_jobs : int, default=None
-        Threads of the codes of unseen rows.
     verbose : int, default=0
         Whether to report every mu.
 
@@ -561,7 +557,7 @@ class MatrixCompletionRegressor(Scores, RegressorMixin, _MatrixCompletion):  # t
     Examples
     --------
     >>> import numpy as np
-    >>> from lacunar.baselines import MatrixCompletionRegressor
+    >>> from lacunar.papers.karma import MatrixCompletionRegressor
     >>> rng = np.random.default_rng(0)
     >>> a = rng.normal(size=(200, 2))
     >>> X = a @ rng.normal(size=(2, 10))
@@ -644,3 +640,364 @@ def _with_last(rows: Observed, value: float) -> Observed:
         np.insert(rows.values.astype(np.float64), ends, value),
         (rows.shape[0], rows.shape[1] + 1),
     )
+
+
+@dataclass(frozen=True)
+class Stacked:
+    """Rows [features (d), labels (m), ones (0 or 1)]; the last m + [ones] columns are the block, held dense.
+
+    The column of ones of mc-1 is reset to 1 after every threshold. The gradient step then starts from 1, as it would end
+    there for an observed entry of weight 1 / step: the reset is that entry, and no other case.
+    """
+
+    rows: Observed  # (n, d)
+    labels: _Floats  # (n, m), NaN where unknown; 0 and 1 under the logistic loss
+    loss: Loss
+    ones: bool
+    lam: float
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of the whole matrix."""
+        return self.rows.shape[0], self.rows.shape[1] + self.labels.shape[1] + self.ones
+
+    @property
+    def n_entries(self) -> int:
+        """|Omega_X|, at least 1."""
+        return max(self.rows.nnz, 1)
+
+    @property
+    def label_weight(self) -> float:
+        """lambda / |Omega_Y|."""
+        return self.lam / max(int(np.count_nonzero(~np.isnan(self.labels))), 1)
+
+    @property
+    def step(self) -> float:
+        """tau_Z: the smaller of what labels and features allow."""
+        return min(_STEP / (self.label_weight * self._curvature), float(self.n_entries))
+
+    @property
+    def bias_step(self) -> float:
+        """tau_b: a bias meets at most n labels."""
+        return _STEP / (self.label_weight * self._curvature * max(self.rows.shape[0], 1))
+
+    @property
+    def _curvature(self) -> float:
+        return 0.25 if self.loss == "logistic" else 1.0
+
+    def gradient(self, entries: _Floats, block: _Floats, bias: _Floats) -> Gradient:
+        """Of the loss at a matrix with these observed entries (nnz,) and this block (n, m + [ones])."""
+        m = self.labels.shape[1]
+        value = block[:, :m] + bias
+        fitted = expit(value) if self.loss == "logistic" else value
+        made = np.zeros_like(block)
+        made[:, :m] = np.nan_to_num(fitted - self.labels) * self.label_weight
+        if self.ones:
+            made[:, m] = (block[:, m] - 1.0) / self.step
+        return Gradient((entries - self.rows.values) / self.n_entries, made)
+
+
+class Gradient(NamedTuple):
+    """Nonzero only on observed features and in the block."""
+
+    entries: _Floats  # (nnz,)
+    block: _Floats  # (n, m + [ones])
+
+
+class Factored(NamedTuple):
+    """left @ right.T, `right` orthonormal after a threshold; `sizes` its singular values, `start` the next block."""
+
+    left: _Floats  # (n, r)
+    right: _Floats  # (D, r)
+    sizes: _Floats  # (r,)
+    start: _Floats | None  # (D, k >= r)
+
+    @classmethod
+    def zero(cls, shape: tuple[int, int]) -> Factored:
+        return cls(np.zeros((shape[0], 0)), np.zeros((shape[1], 0)), np.zeros(0), None)
+
+    def at(self, rows: Observed) -> _Floats:
+        """Values (nnz,) at the observed cells: entry by entry where few are, else a few whole rows at a time."""
+        made, right = np.empty(rows.nnz), self.right[: rows.shape[1]]
+        line = rows.row_numbers
+        if rows.nnz * _SPARSER < rows.shape[0] * rows.shape[1]:
+            for start in range(0, rows.nnz, _ENTRIES):
+                part = slice(start, start + _ENTRIES)
+                np.einsum("ij,ij->i", self.left[line[part]], right[rows.indices[part]], out=made[part])
+            return made
+        basis = np.ascontiguousarray(right.T)
+        for start in range(0, rows.shape[0], _ROWS):
+            part = slice(*rows.indptr[[start, min(start + _ROWS, rows.shape[0])]])
+            made[part] = (self.left[start : start + _ROWS] @ basis)[line[part] - start, rows.indices[part]]
+        return made
+
+    def inner(self, other: Factored) -> float:
+        """Sum of products of the entries. O((n + D) r^2)."""
+        return float(np.sum((self.left.T @ other.left) * (self.right.T @ other.right)))
+
+    def beyond(self, before: Factored, share: float) -> Factored:
+        """self + share (self - before); its `sizes` are those of self."""
+        left = np.hstack([(1 + share) * self.left, -share * before.left])
+        return Factored(left, np.hstack([self.right, before.right]), self.sizes, self.start)
+
+
+def cores(*matrices: Factored) -> list[_Floats]:
+    """Small matrices A_i with matrix_i = P A_i Q', P and Q orthonormal and common to all.
+
+    Differences of the small ones are exact to rounding; inner products of the factors lose half of the digits.
+    """
+    ends = np.cumsum([0, *(each.left.shape[1] for each in matrices)])
+    left, right = (
+        qr(np.hstack(sides), mode="r", check_finite=False)[0]
+        for sides in ([each.left for each in matrices], [each.right for each in matrices])
+    )
+    return [left[:, a:b] @ right[:, a:b].T for a, b in pairwise(ends)]
+
+
+class Moved:
+    """Z - step * gradient: low rank, sparse on the features and dense in the last few columns; never written out."""
+
+    def __init__(self, base: Factored, rows: Observed, entries: _Floats, block: _Floats) -> None:
+        """`entries` (nnz,) and `block` (n, e) are what is added to `base`."""
+        self.base, self.block = base, block
+        self.sparse = sp.csr_array((entries, rows.indices, rows.indptr), shape=rows.shape)
+        self.shape = rows.shape[0], rows.shape[1] + block.shape[1]
+
+    def times(self, right: _Floats) -> _Floats:
+        """(n, k) of right (D, k)."""
+        d = self.sparse.shape[1]
+        made: _Floats = self.base.left @ (self.base.right.T @ right)
+        made += self.sparse @ right[:d] + self.block @ right[d:]
+        return made
+
+    def transposed_times(self, left: _Floats) -> _Floats:
+        """(D, k) of left (n, k)."""
+        made: _Floats = self.base.right @ (self.base.left.T @ left)
+        made += np.vstack([self.sparse.T @ left, self.block.T @ left])
+        return made
+
+    def dense(self) -> _Floats:
+        """Written out, for small matrices."""
+        made: _Floats = self.base.left @ self.base.right.T
+        made[:, : self.sparse.shape[1]] += self.sparse.toarray()
+        made[:, self.sparse.shape[1] :] += self.block
+        return made
+
+
+Threshold = Callable[[Moved, float, float], Factored]  # of a matrix, a level and an accuracy
+
+
+def threshold_exactly(matrix: Moved, level: float, accuracy: float, *, max_rank: int) -> Factored:
+    """Singular values less `level`. O(n D min(n, D)).
+
+    From the eigenvectors of the smaller Gram, where the digits that lie between the largest singular value and `level` leave
+    enough for `accuracy` (relative to the largest), else from a singular value decomposition, some five times the work.
+    """
+    full = matrix.dense()
+    tall = full.shape[0] >= full.shape[1]
+    gram = full.T @ full if tall else full @ full.T
+    values, vectors = eigh(gram, check_finite=False)
+    sizes = np.sqrt(np.maximum(values, 0.0))[::-1][:max_rank]
+    if np.finfo(float).eps * sizes[0] > accuracy * level:
+        return _by_svd(full, level, max_rank)
+    kept = sizes > level
+    sizes, vectors = sizes[kept], vectors[:, ::-1][:, : len(kept)][:, kept]
+    if tall:
+        return Factored(full @ vectors * (1 - level / sizes), vectors, sizes - level, None)
+    return Factored(vectors * (sizes - level), full.T @ vectors / sizes, sizes - level, None)
+
+
+def _by_svd(full: _Floats, level: float, max_rank: int) -> Factored:
+    left, sizes, right = svd(full, full_matrices=False, check_finite=False)
+    kept = sizes[:max_rank] > level
+    left, sizes, right = left[:, : len(kept)][:, kept], sizes[: len(kept)][kept], right[: len(kept)][kept].T
+    return Factored(left * (sizes - level), right, sizes - level, None)
+
+
+def threshold_truncated(
+    matrix: Moved, level: float, accuracy: float, *, max_rank: int, rng: np.random.Generator
+) -> Factored:
+    """The same from products with the matrix: block iteration from the last step's directions, widened until enough.
+
+    `accuracy` is what a sweep may still change in a singular value, relative to the largest. O((nnz + (n + D) r) k) a sweep.
+    """
+    most = min(matrix.shape)
+    start = matrix.base.start
+    width = min(_SPARE, most) if start is None else start.shape[1]
+    start = rng.normal(size=(matrix.shape[1], width)) if start is None else start
+    while True:
+        left, sizes, right = _block_iteration(matrix, start, level, accuracy)
+        kept = int(np.count_nonzero(sizes > level))
+        if kept >= max_rank or len(sizes) == most or kept + _SPARE // 2 <= len(sizes):
+            break
+        wider = min(len(sizes) + max(_SPARE, len(sizes) // 2), most, max_rank + _SPARE)
+        if wider == len(sizes):
+            break
+        start = np.hstack([right, rng.normal(size=(matrix.shape[1], wider - len(sizes)))])
+    kept, following = min(kept, max_rank), right[:, : kept + 2 * _SPARE]
+    return Factored(left[:, :kept] * (sizes[:kept] - level), right[:, :kept], sizes[:kept] - level, following)
+
+
+def _block_iteration(matrix: Moved, start: _Floats, level: float, accuracy: float) -> tuple[_Floats, _Floats, _Floats]:
+    right, before = start, np.zeros(start.shape[1])
+    for _ in range(_SWEEPS):
+        left, _ = qr(matrix.times(right), mode="economic", check_finite=False)
+        right, sizes, turn = svd(matrix.transposed_times(left), full_matrices=False, check_finite=False)
+        wanted = max(int(np.count_nonzero(sizes > level)), 1)  # what is below converges slowest, and is cut off
+        if np.abs(sizes - before)[:wanted].max() <= accuracy * max(sizes[0], 1e-300):
+            break
+        before = sizes
+    return left @ turn.T, sizes, right
+
+
+class Iterate(NamedTuple):
+    """The unknowns, and what the loss sees of them; all but `inner` is linear."""
+
+    matrix: Factored
+    bias: _Floats  # (m,)
+    entries: _Floats  # (nnz,)
+    block: _Floats  # (n, m + [ones])
+
+    @classmethod
+    def of(cls, stacked: Stacked, matrix: Factored, bias: _Floats) -> Iterate:
+        """Reads the observed cells off the matrix."""
+        block = matrix.left @ matrix.right[stacked.rows.shape[1] :].T
+        return cls(matrix, bias, matrix.at(stacked.rows), block)
+
+    def beyond(self, before: Iterate, share: float) -> Iterate:
+        """self + share (self - before)."""
+        bias, entries, block = (
+            (1 + share) * now - share * then for now, then in zip(self[1:], before[1:], strict=True)
+        )
+        return Iterate(self.matrix.beyond(before.matrix, share), bias, entries, block)
+
+    def inner(self, other: Iterate) -> float:
+        return self.matrix.inner(other.matrix) + float(self.bias @ other.bias)
+
+
+class Solution(NamedTuple):
+    """Where the continuation stands after the steps at one mu."""
+
+    mu: float
+    matrix: Factored
+    bias: _Floats  # (m,)
+    n_iter: int
+    distance: float  # relative: to the fixed point as estimated or, without momentum, the change of the last step
+    converged: bool
+
+
+def values_of(stacked: Stacked, solution: Solution) -> _Floats:
+    """Values (n, m) of the labels, bias included."""
+    d, m = stacked.rows.shape[1], stacked.labels.shape[1]
+    return solution.matrix.left @ solution.matrix.right[d : d + m].T + solution.bias
+
+
+def make_threshold(
+    shape: tuple[int, int], svd_solver: SvdSolver, max_rank: int | None, rng: np.random.Generator
+) -> Threshold:
+    """How a matrix of this shape is decomposed, at most `max_rank` singular values of it kept."""
+    most = min(shape) if max_rank is None else min(max_rank, *shape)
+    work = float(shape[0]) * shape[1] * min(shape)
+    if svd_solver == "full" or (svd_solver == "auto" and work <= _FULL_WORK):
+        return partial(threshold_exactly, max_rank=most)
+    return partial(threshold_truncated, max_rank=most, rng=rng)
+
+
+def largest_mu(stacked: Stacked, threshold: Threshold) -> float:
+    """The least mu at which the matrix is zero: the largest singular value of the gradient there.
+
+    `threshold` need keep one singular value only.
+    """
+    zero = Iterate.of(stacked, Factored.zero(stacked.shape), np.zeros(stacked.labels.shape[1]))
+    slope = stacked.gradient(zero.entries, zero.block, zero.bias)
+    found = threshold(Moved(zero.matrix, stacked.rows, slope.entries, slope.block), 0.0, _SHARE * _LOOSEST)
+    return float(found.sizes.max(initial=0.0))
+
+
+def mu_path(largest: float, smallest: float, eta: float) -> Iterator[float]:
+    """largest * eta, largest * eta^2, ... and `smallest`."""
+    mu = largest * eta
+    while mu > smallest:
+        yield mu
+        mu *= eta
+    yield smallest
+
+
+def continuation(
+    stacked: Stacked, mus: Iterator[float], threshold: Threshold, tol: float, max_iter: int, *, momentum: bool = True
+) -> Iterator[Solution]:
+    """Solutions along falling mu, each started from the one before, of at most `max_iter` steps each.
+
+    A step is Z <- S_{step mu}(Z - step grad); without a column of ones also b <- b - bias_step grad_b, from the same gradient. It
+    starts from beyond the last iterate (Nesterov), momentum reset where it points back, and steps end where the distance to the
+    solution is `tol`. Without momentum, as Goldberg et al. and Hazan et al. print it, `tol` is the change of a step.
+    """
+    solution = Solution(np.inf, Factored.zero(stacked.shape), np.zeros(stacked.labels.shape[1]), 0, np.inf, False)
+    for mu in mus:
+        yield (solution := _solve(stacked, solution, mu, threshold, tol, max_iter, momentum))
+
+
+def _solve(
+    stacked: Stacked, start: Solution, mu: float, threshold: Threshold, tol: float, max_iter: int, momentum: bool
+) -> Solution:
+    """Steps at one mu."""
+    before = here = point = Iterate.of(stacked, start.matrix, start.bias)
+    weight, change, changes, distance = 1.0, np.inf, list[float](), np.inf
+    while len(changes) < max_iter and distance > tol:
+        accuracy = _SHARE * min(max(change, tol), _LOOSEST)
+        # Matrix and bias move together under one label: with momentum, half a step each.
+        length = 1.0 if stacked.ones or not momentum else 0.5
+        after = _step(stacked, point, mu, threshold, accuracy, length)
+        changes.append(change := _change(here, after))
+        distance = distance_left(changes) if momentum else change
+        before, here = here, after
+        if not momentum:
+            point = here
+            continue
+        if _turns_back(point, here, before, change):
+            weight = 1.0
+        following = (1 + np.sqrt(1 + 4 * weight**2)) / 2
+        share, weight = (weight - 1) / following, following
+        point = here.beyond(before, share)
+    return Solution(mu, here.matrix, here.bias, len(changes), distance, distance <= tol)
+
+
+def distance_left(changes: list[float]) -> float:
+    """An estimate of the distance to the fixed point: what the changes of steps to come add up to, from those so far.
+
+    Changes fall like a geometric series in the end, though not from step to step under momentum: the largest of the last
+    quarter of the steps is compared with the largest of the quarter before. Infinite while they do not fall.
+    """
+    window = max(len(changes) // 4, _WINDOW)
+    if len(changes) < 2 * window:
+        return np.inf if changes[-1] > 0 else 0.0
+    now, then = max(changes[-window:]), max(changes[-2 * window : -window])
+    return now if now == 0 else window * now * now / (then - now) if now < then else np.inf
+
+
+def _step(stacked: Stacked, point: Iterate, mu: float, threshold: Threshold, accuracy: float, length: float) -> Iterate:
+    m = stacked.labels.shape[1]
+    slope = stacked.gradient(point.entries, point.block, point.bias)
+    step, bias_step = length * stacked.step, 0.0 if stacked.ones else length * stacked.bias_step
+    moved = Moved(point.matrix, stacked.rows, -step * slope.entries, -step * slope.block)
+    bias = point.bias - bias_step * slope.block[:, :m].sum(axis=0)
+    return Iterate.of(stacked, threshold(moved, step * mu, accuracy), bias)
+
+
+def _change(before: Iterate, after: Iterate) -> float:
+    """Relative change of matrix or bias."""
+    size = max(float(np.linalg.norm(before.matrix.sizes)), 1.0)
+    squared = float(np.sum(before.matrix.sizes**2)) + float(np.sum(after.matrix.sizes**2))
+    moved = float(np.sqrt(max(squared - 2 * before.matrix.inner(after.matrix), 0.0)))
+    if moved < _RESOLVED * size:
+        moved = float(np.linalg.norm(np.subtract(*cores(before.matrix, after.matrix))))
+    shift, bias = (float(np.abs(b).max(initial=0.0)) for b in (after.bias - before.bias, before.bias))
+    return max(moved / size, shift / max(bias, 1.0))
+
+
+def _turns_back(point: Iterate, here: Iterate, before: Iterate, change: float) -> bool:
+    """Whether <point - here, here - before> > 0: momentum points away from where the gradient leads [O'Donoghue, Candes]."""
+    if change >= _RESOLVED:
+        return point.inner(here) - point.inner(before) - here.inner(here) + here.inner(before) > 0
+    A, B, C = cores(point.matrix, here.matrix, before.matrix)
+    return float(np.sum((A - B) * (B - C))) + float((point.bias - here.bias) @ (here.bias - before.bias)) > 0
