@@ -308,7 +308,9 @@ def test_time_limit_trains_fewer_members():
     ],
 )
 def test_members_that_do_not_fit_the_task_are_refused(monkeypatch, kind, wrong, allowed):
-    monkeypatch.setattr(base.TableViews, "fit", lambda *_: pytest.fail("work was done before the names were checked"))
+    monkeypatch.setattr(
+        base.TableViews, "fit_transform", lambda *_: pytest.fail("work was done before the names were checked")
+    )
     with pytest.raises(
         ValueError, match=rf"members of a {kind.__name__} must be 'auto' or a list of some of {allowed}"
     ):

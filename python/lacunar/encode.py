@@ -192,6 +192,27 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self : TableEncoder
         """
+        self._learn(X)
+        return self
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @all_or_nothing
+    def fit_transform(self, X: Any, y: Any = None) -> _Floats:
+        """`fit`, and every column of X as numbers: the table is read once.
+
+        Parameters
+        ----------
+        X : frame (pandas, polars, Arrow) or array-like, shape (n, d)
+        y : ignored
+
+        Returns
+        -------
+        table : ndarray of shape (n, outputs)
+        """
+        return self._encoded(self._learn(X))
+
+    def _learn(self, X: Any) -> list[_Cells]:
+        """Learn what every column holds; the columns that were read."""
         self.kinds_: list[str] = []
         self.categories_: list[NDArray[np.object_] | None] = []
         columns = self._columns(X, reset=True)
@@ -207,7 +228,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         readings = ((column, reading) for column, reading in zip(columns, self.readings_, strict=True) if reading)
         _warn_of_words((column, _counts(column, reading.words)) for column, reading in readings)
-        return self
+        return columns
 
     def transform(self, X: Any) -> _Floats:
         """Every column as numbers.
@@ -222,9 +243,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             NaN where X has a missing entry.
         """
         check_is_fitted(self)
+        return self._encoded(self._columns(X, reset=False))
+
+    def _encoded(self, cells: list[_Cells]) -> _Floats:
+        """Columns that were read as numbers (m, outputs)."""
         columns = [
             _read(column, reading or _USUAL[kind]) if kind in _USUAL else (column, Counter())
-            for column, kind, reading in zip(self._columns(X, reset=False), self.kinds_, self.readings_, strict=True)
+            for column, kind, reading in zip(cells, self.kinds_, self.readings_, strict=True)
         ]
         _warn_of_words(columns)
         parts = zip(columns, self.kinds_, self.categories_, strict=True)

@@ -136,27 +136,27 @@ class LacunarBase(TakesMissing):
 
     # -- the table ------------------------------------------------------------------------------------------------------
 
-    def _fit_table(self, table: Table, weight: _Floats | None) -> None:
-        """Learn the columns and the posterior, from a sample of a large table."""
+    def _fit_table(self, table: Table, weight: _Floats | None) -> View | None:
+        """Learn the columns and the posterior, from a sample of a large table; all rows as the members see them, None of a large table."""
         self._names()  # a name that is wrong is refused before any work is done
         thread_count(self.n_jobs)  # refuses what is no number of threads before anything is learned
         # Drawn once: a RandomState moves on.
         self.seed_ = int(generator(fixed_seed(self.random_state)).integers(2**31 - 1))
         most = self._most_rows(table.columns)
         rows = np.arange(table.n) if table.n <= most else _spread(None, table.n, -(-table.n // most), self.seed_)[0]
-        some = table.take(rows)
-        self.views_ = TableViews(sparse_missing=self.sparse_missing).fit(some)
+        self.views_ = TableViews(sparse_missing=self.sparse_missing)
+        view = self.views_.fit_transform(table.take(rows))
         self.n_features_in_ = self.views_.encoder_.n_features_in_
         names = getattr(self.views_.encoder_, "feature_names_in_", None)
         if names is not None:
             self.feature_names_in_ = names
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-        view = self.views_.transform(some)
         self.always_seen_ = np.isnan(view.T).mean(axis=0) < _ALWAYS_SEEN
         self.masks_ = MaskComparison().fit(view.T, self.seed_)
         self.posterior_ = self._posterior(view.Z, None if weight is None else weight[rows])
         self._warn_of_no_posterior()
+        return view if len(rows) == table.n else None
 
     def _posterior(self, Z: _Floats, weight: _Floats | None) -> LowRankPosterior | None:
         if Z.shape[1] < 2 or len(Z) < 4:
@@ -185,7 +185,7 @@ class LacunarBase(TakesMissing):
         if self.posterior_ is None or not columns.any():
             return view
         rows = np.flatnonzero(np.isnan(view.T[:, columns]).any(axis=1))
-        some = View(view.Z[rows], view.T[rows])
+        some = view.take(rows)
         made = self.views_.completed(some, self.posterior_.complete(some.Z), columns)
         Z, T = view.Z.copy(), view.T.copy()
         Z[rows], T[rows] = made.Z, made.T
@@ -285,7 +285,7 @@ class LacunarBase(TakesMissing):
         rng, n_copies = generator(self.seed_), _settled(lesson)
         places = evenly(lesson.n, n_copies)
         places = np.tile(places, min(-(-n_copies // len(places)), _MOST_TIMES_SETTLED))
-        view = View(lesson.as_came.Z[places], lesson.as_came.T[places])
+        view = lesson.as_came.take(places)
         hidden = (rng.random(view.T.shape) < _HIDDEN_SHARE) & ~np.isnan(view.T)
         losses = []
         for opened.by_correlation_ in (False, True):
@@ -321,7 +321,7 @@ class LacunarBase(TakesMissing):
         """
         rng = generator(self.seed_)
         places = evenly(lesson.n, _MOST_COPIED)
-        view, seen = (View(both.Z[places], both.T[places]) for both in (lesson.as_came, lesson.view))
+        view, seen = (both.take(places) for both in (lesson.as_came, lesson.view))
         optimism = ensemble.predict(seen, self.posterior_, self.n_jobs) - values[places]
         views, predictions = [], []
         for _ in range(int(np.clip(_COPIES / len(places), 1, _MOST_TIMES))):
@@ -440,13 +440,13 @@ class LacunarBase(TakesMissing):
         return int(np.clip(self.memory_limit * 2**20 / a_row, _FEWEST_SAMPLED, MOST_ROWS))
 
     def _trained(
-        self, table: Table, rows: _Ints, target: Target, deadline: float
+        self, table: Table, view: View | None, rows: _Ints, target: Target, deadline: float
     ) -> tuple[Ensemble, _Floats, Lesson, _Ints]:
         """An ensemble for the rows whose targets are known, its out-of-fold values, what it learned from, and which of `rows` those are."""
         chosen = self._sample(rows, target.codes)
         few, of_few = rows[chosen], target.take(chosen)
         rest = np.setdiff1d(np.arange(len(rows)), chosen, assume_unique=True)
-        as_came = self.views_.transform(table.take(few))
+        as_came = self.views_.transform(table.take(few)) if view is None else view.take(few)
         lesson = Lesson(
             view=self._with_always_seen(as_came),
             as_came=as_came,
@@ -501,9 +501,16 @@ class LacunarBase(TakesMissing):
         """Rows beyond the sample as a sparse table in single precision, a batch at a time."""
         rows, target = rows[beyond], target.take(beyond)
         batches = (rows[first : first + BATCH] for first in range(0, len(rows), BATCH))
-        parts = (self._with_always_seen(self.views_.transform(table.take(batch))).Z for batch in batches)
-        sparse = Observed.vstack(Observed.from_dense(part, dtype=np.float32) for part in parts)
-        return Rest(sparse, target.codes, target.Y, target.weight)
+        observed = Observed.vstack(self._observed_numbers(table.take(batch)) for batch in batches)
+        return Rest(observed, target.codes, target.Y, target.weight)
+
+    def _observed_numbers(self, X: Any) -> Observed:
+        """Z of rows in single precision without its missing entries; a sparse X stays sparse where nothing is to be completed."""
+        if (sp.issparse(X) or isinstance(X, Observed)) and len(self.views_.kept_):
+            rows = self.views_.sparse_numbers(X)
+            if np.isin(rows.indices, np.flatnonzero(self.always_seen_)).sum() == len(rows) * self.always_seen_.sum():
+                return rows
+        return Observed.from_dense(self._with_always_seen(self.views_.transform(X)).Z, dtype=np.float32)
 
     def _deadline(self) -> float:
         """When members must have ended: what comes after them needs a little."""

@@ -211,8 +211,8 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         rows = np.flatnonzero(known if weight is None else known & (weight > 0))
         self.classes_, codes = np.unique(labels[rows], return_inverse=True)
         target = self._target(codes, self._class_weighted(weight, rows, codes))
-        self._fit_table(table, weight)
-        self.ensemble_, logs, lesson, _ = self._trained(table, rows, target, deadline)
+        view = self._fit_table(table, weight)
+        self.ensemble_, logs, lesson, _ = self._trained(table, view, rows, target, deadline)
         self.out_of_fold_ = np.exp(logs)
         self.scores_ = 1.0 - self.out_of_fold_[np.arange(len(logs)), lesson.codes]
         self.score_missing_ = lesson.view.n_missing

@@ -182,7 +182,7 @@ def _trained(name: str, lesson: Lesson) -> tuple[Any, _Floats]:
         values = np.empty((lesson.n, lesson.n_classes or lesson.Y.shape[1]))
         values[rows] = member.fit(thinned)
         others = np.setdiff1d(np.arange(lesson.n), rows, assume_unique=True)
-        view = View(lesson.view.Z[others], lesson.view.T[others])
+        view = lesson.view.take(others)
         values[others] = member.predict(view, lesson.posterior, lesson.n_jobs)
     if thinned is not lesson:
         part = f"{len(rows) / lesson.n:.0%} of the rows"

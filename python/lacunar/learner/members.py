@@ -118,8 +118,8 @@ class Lesson:
         folds = [place[fold][place[fold] >= 0] for fold in self.folds]
         lesson = replace(
             self,
-            view=View(self.view.Z[rows], self.view.T[rows]),
-            as_came=View(self.as_came.Z[rows], self.as_came.T[rows]),
+            view=self.view.take(rows),
+            as_came=self.as_came.take(rows),
             codes=None if self.codes is None else self.codes[rows],
             Y=self.Y[rows],
             folds=[fold for fold in folds if len(fold)],

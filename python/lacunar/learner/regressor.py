@@ -183,7 +183,7 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
         weight = self._weight(sample_weight, len(Y))
         warn_if_unlabelled(np.asarray(~np.isnan(Y).any(axis=1)))
         counted = np.ones(len(Y), dtype=bool) if weight is None else weight > 0
-        self._fit_table(table, weight)
+        view = self._fit_table(table, weight)
         self.target_mean_, self.target_scale_ = _scales(Y[counted], None if weight is None else weight[counted])
         scaled = (Y - self.target_mean_) / self.target_scale_
         self.ensembles_: list[Ensemble] = []
@@ -198,7 +198,7 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
             until = deadline if np.isinf(deadline) else deadline - time * (left - 1) / left
             each = None if weight is None else weight[rows] / weight[rows].mean()
             target = Target(None, scaled[np.ix_(rows, targets)], 0, each)
-            made, values, lesson, chosen = self._trained(table, rows, target, until)
+            made, values, lesson, chosen = self._trained(table, view, rows, target, until)
             self.ensembles_.append(made)
             self._fit_spread(lesson, values)
             self.targets_.append(targets)

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils.validation import _check_n_features, _num_samples
 
 from lacunar.encode import TableEncoder
 from lacunar.observed import Observed
@@ -30,6 +31,11 @@ class View(NamedTuple):
 
     Z: _Floats  # (n, p) standardised numbers and categories as 0/1, NaN where missing
     T: _Floats  # (n, d) standardised numbers and codes of categories, NaN where missing
+
+    def take(self, rows: NDArray[np.intp]) -> View:
+        """Some of the rows; the same arrays where those are all of them."""
+        every = len(rows) == len(self.T) and np.array_equal(rows, np.arange(len(rows)))
+        return self if every else View(self.Z[rows], self.T[rows])
 
     @property
     def n_missing(self) -> _Floats:
@@ -62,28 +68,40 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
     def __init__(self, *, sparse_missing: SparseMissing = "absent") -> None:
         self.sparse_missing = sparse_missing
 
-    def fit(self, X: Any) -> Self:
-        """Learn what the columns hold. Columns of which nothing was observed, and constant ones, are left out."""
+    def fit_transform(self, X: Any) -> View:
+        """Learn what the columns hold, and show these rows. Columns of which nothing was observed, and constant ones, are left out."""
         table = self._readable(X, warn_counts=True)
         self.encoder_ = TableEncoder(categories="ordinal", max_categories=MOST_LEVELS, text="drop")
-        codes = np.asarray(self.encoder_.fit(table).transform(table))  # also where `set_config` asks for frames
+        if isinstance(table, Observed):
+            columns = self._fit_sparse(table)
+        else:
+            encoded = np.asarray(self.encoder_.fit_transform(table))  # also where `set_config` asks for frames
+            columns = list(encoded.T)
         _warn_of_dropped(self.encoder_)
-        numeric = ~self.encoder_.is_categorical_
-        warn_of_sentinels(self.encoder_.get_feature_names_out()[numeric], codes.T[numeric], stacklevel=7)
-        self.n_rows_ = len(codes)
-        varies = np.array([_varies(column) for column in codes.T], dtype=bool)
+        is_categorical = self.encoder_.is_categorical_
+        numbers = [column for column, flag in zip(columns, is_categorical, strict=True) if not flag]
+        warn_of_sentinels(self.encoder_.get_feature_names_out()[~is_categorical], numbers, stacklevel=7)
+        self.n_rows_ = _num_samples(table)
+        varies = np.array([_varies(column, self.n_rows_) for column in columns], dtype=bool)
         self.kept_ = np.flatnonzero(varies)
         self.source_ = self.encoder_.source_[self.kept_]
-        self.categorical_ = self.encoder_.is_categorical_[self.kept_]
-        self._fit_scales(codes[:, self.kept_])
-        return self
+        self.categorical_ = is_categorical[self.kept_]
+        self._fit_scales([columns[j] for j in self.kept_])
+        return self._of_sparse(table) if isinstance(table, Observed) else self._of_encoded(encoded)
 
-    def _fit_scales(self, codes: _Floats) -> None:
-        self.mean_, self.scale_ = np.zeros(codes.shape[1]), np.ones(codes.shape[1])
+    def _fit_sparse(self, table: Observed) -> list[_Floats]:
+        """The encoder of a table of numbers alone, and the observed entries of its columns in the order of the rows."""
+        by_column = sp.csr_array((table.values, table.indices, table.indptr), shape=table.shape).tocsc()
+        seen = np.diff(by_column.indptr) > 0
+        self.encoder_.fit(np.where(seen, 0.0, np.nan)[None])
+        return [column.astype(np.float64) for column in np.split(by_column.data, by_column.indptr[1:-1])]
+
+    def _fit_scales(self, columns: list[_Floats]) -> None:
+        self.mean_, self.scale_ = np.zeros(len(columns)), np.ones(len(columns))
         self.levels_: list[NDArray[np.int64]] = []
         self.level_mean_: list[_Floats] = []
         self.level_scale_: list[_Floats] = []
-        for j, column in enumerate(codes.T):
+        for j, column in enumerate(columns):
             seen = column[~np.isnan(column)]
             shown = _shown_levels(seen) if self.categorical_[j] else np.zeros(0, dtype=np.int64)
             shares = np.array([np.mean(seen == level) for level in shown])
@@ -95,11 +113,40 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
 
     def transform(self, X: Any) -> View:
         """Rows as the members see them."""
-        codes = np.asarray(self.encoder_.transform(self._readable(X)))[:, self.kept_]
+        table = self._readable(X)
+        if isinstance(table, Observed):
+            return self._of_sparse(table)
+        return self._of_encoded(np.asarray(self.encoder_.transform(table)))
+
+    def _of_encoded(self, encoded: _Floats) -> View:
+        """Rows (m, outputs) of the encoder as the members see them."""
+        encoded = encoded[:, self.kept_]
+        numbers = self._standardised(encoded, self.mean_, self.scale_)
+        T = np.ascontiguousarray(np.where(self.categorical_, encoded, numbers))
+        return View(self._numbers(T), T)
+
+    def _of_sparse(self, table: Observed) -> View:
+        rows = self.sparse_numbers(table, np.float64, _LARGEST)
+        T = rows.to_dense() if len(self.kept_) else np.zeros((len(rows), 0))
+        return View(np.clip(T, -_CLIP, _CLIP) if len(self.kept_) else np.zeros((len(T), 1)), T)
+
+    def sparse_numbers(self, X: Any, dtype: Any = np.float32, largest: float = _CLIP) -> Observed:
+        """Z of the rows of a sparse table, in which every column holds numbers, without its missing entries."""
+        table = self._readable(X)
+        _check_n_features(self.encoder_, table, reset=False)
+        place = np.full(table.shape[1], -1)
+        place[self.kept_] = np.arange(len(self.kept_))
+        kept = place[table.indices] >= 0
+        columns = place[table.indices[kept]]
+        values = self._standardised(table.values[kept].astype(np.float64), self.mean_[columns], self.scale_[columns])
+        indptr = np.concatenate([[0], np.cumsum(kept)])[table.indptr]
+        clipped = np.clip(values, -largest, largest).astype(dtype)
+        return Observed(indptr, columns.astype(table.indices.dtype), clipped, (table.shape[0], len(self.kept_)))
+
+    @staticmethod
+    def _standardised(values: _Floats, mean: _Floats, scale: _Floats) -> _Floats:
         # Halves: differences of large numbers overflow.
-        numbers = (0.5 * codes - 0.5 * self.mean_) / (0.5 * self.scale_)
-        T = np.where(self.categorical_, codes, np.clip(numbers, -_LARGEST, _LARGEST))
-        return View(self._numbers(T), np.ascontiguousarray(T))
+        return np.clip((0.5 * values - 0.5 * mean) / (0.5 * scale), -_LARGEST, _LARGEST)
 
     def _numbers(self, T: _Floats) -> _Floats:
         """Z of T: categories become columns, one a level."""
@@ -150,17 +197,21 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         return np.repeat(np.arange(len(self.kept_)), [self._width(j) for j in range(len(self.kept_))])
 
     def _readable(self, X: Any, *, warn_counts: bool = False) -> Any:
-        """What the encoder reads: frames as they are, anything sparse as an array with NaN."""
-        if isinstance(X, Observed):
-            return X.to_dense()
-        if sp.issparse(X):
-            return as_observed(X, sparse_missing=self.sparse_missing, warn_counts=warn_counts).to_dense()
-        return X
+        """What is read: anything sparse as its observed entries, other tables as they are."""
+        if not sp.issparse(X) and not isinstance(X, Observed):
+            return X
+        table = as_observed(X, sparse_missing=self.sparse_missing, warn_counts=warn_counts)
+        if 0 in table.shape:
+            raise ValueError(
+                f"X must have rows and columns; got a table of shape {table.shape}. Check how it was made."
+            )
+        return table
 
 
-def _varies(column: _Floats) -> bool:
+def _varies(column: _Floats, n_rows: int) -> bool:
+    """Whether a column says something, of which all rows (NaN where missing) or the observed entries are given."""
     seen = column[~np.isnan(column)]
-    return bool(seen.size) and (seen.size < len(column) or bool(np.any(seen != seen[0])))
+    return bool(seen.size) and (seen.size < n_rows or bool(np.any(seen != seen[0])))
 
 
 def _shown_levels(seen: _Floats) -> NDArray[np.int64]:
