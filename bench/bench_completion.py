@@ -24,7 +24,7 @@ from completion_peers import Authors, Literal
 from scipy.spatial import cKDTree
 
 from lacunar.completion import Features, Graph, KernelFunction, OnlineMatrixClassifier
-from lacunar.datasets import make_biclustered
+from lacunar.papers.completion import make_biclustered
 
 GAMMA = 1 / 3
 

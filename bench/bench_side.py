@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from scipy.spatial import cKDTree
 
 from lacunar.completion import Graph, Identity, Kernel, Mix, OnlineMatrixClassifier
-from lacunar.datasets import make_biclustered
+from lacunar.papers.completion import make_biclustered
 
 
 def clock(call, *given, repeats=1):

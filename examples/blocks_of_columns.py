@@ -14,7 +14,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 
 from lacunar import KarmaRegressorCV
-from lacunar.datasets import make_block_margin
+from lacunar.papers.karma import make_block_margin
 from lacunar.plotting import CoverageDisplay, MissingnessDisplay
 
 data = make_block_margin(900, 60, 6, random_state=0)

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from lacunar import LacunarRegressor
-from lacunar.datasets import make_block_margin, make_subspace_regression
+from lacunar.papers.karma import make_block_margin, make_subspace_regression
 from lacunar.plotting import ScoresDisplay
 
 cases = {

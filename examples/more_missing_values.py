@@ -14,7 +14,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 
 from lacunar import KarmaRegressorCV
-from lacunar.datasets import make_block_margin
+from lacunar.papers.karma import make_block_margin
 from lacunar.plotting import ShareCurveDisplay
 
 data = make_block_margin(400, 30, 4, random_state=0)

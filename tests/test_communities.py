@@ -12,11 +12,9 @@ from lacunar.completion import (
     Identity,
     Mix,
     OnlineMatrixClassifier,
-    max_norm,
-    mistake_bound,
     predictiveness,
-    quasi_dimension_bound,
 )
+from lacunar.papers.completion import max_norm, mistake_bound, quasi_dimension_bound
 
 paper_learner = partial(OnlineMatrixClassifier, experts=None)  # the learner of the paper, without a pool around it
 

@@ -8,9 +8,9 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.metrics import log_loss
 
-from lacunar.completion import Graph, Identity, Kernel, OnlineMatrixClassifier, mistake_bound, quasi_dimension_bound
+from lacunar.completion import Graph, Identity, Kernel, OnlineMatrixClassifier
 from lacunar.completion.model import Hedge, OnlineLogistic
-from lacunar.datasets import make_biclustered
+from lacunar.papers.completion import make_biclustered, mistake_bound, quasi_dimension_bound
 
 paper_learner = partial(OnlineMatrixClassifier, experts=None)  # the learner of the paper, without a pool around it
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse as sp
+from reference import meg
 from reference import side as slow
 from reference import theory as twin
 from sklearn.exceptions import ConvergenceWarning
@@ -15,11 +16,16 @@ from lacunar.completion import (
     Kernel,
     KernelFunction,
     Mix,
+    predictiveness,
+)
+from lacunar.papers.completion import (
     box_bound,
+    hinge_regret_bound,
+    least_quasi_dimension,
+    margin_complexity,
     max_norm,
     mistake_bound,
     pd_laplacian,
-    predictiveness,
     quasi_dimension,
     quasi_dimension_bound,
     regret_bound,
@@ -344,3 +350,124 @@ def test_a_precision_is_the_inverse_of_its_kernel():
     np.testing.assert_allclose(given.plain().begin().dense(), given.begin().dense(), rtol=0)
     with pytest.raises(ValueError, match="positive definite for precision=True"):
         Kernel(np.ones((2, 2)), precision=True).begin()
+
+
+def signs_of(shape, seed):
+    return np.random.default_rng(seed).choice([-1.0, 1.0], shape)
+
+
+@pytest.mark.parametrize(
+    ("U", "mc"),
+    [
+        (np.ones((3, 4)), 1.0),
+        (scipy.linalg.hadamard(8), np.sqrt(8)),  # Forster: at least sqrt(m n) over the spectral norm
+        (2 * np.eye(7) - 1, 3 - 4 / 7),  # symmetry: V = a I + b J, of which 2 I - J is least
+        ([[3.0, -0.1], [20.0, 5.0]], np.sqrt(2)),
+    ],
+)
+def test_margin_complexities_that_are_known(U, mc):
+    assert mc * (1 - 1e-9) <= margin_complexity(U) <= mc * (1 + 2e-6)
+
+
+@pytest.mark.parametrize(("shape", "seed"), [((3, 3), 0), ((3, 4), 1), ((4, 4), 5), ((4, 4), 6)])
+def test_margin_complexity_is_the_largest_margin_of_unit_vectors(shape, seed):
+    U = signs_of(shape, seed)
+    found = margin_complexity(U, tol=1e-8)
+    assert found == pytest.approx(twin.margin_complexity(U), rel=1e-5)
+    rng = np.random.default_rng(seed)
+    blocks = (U * rng.uniform(0.1, 9.0, shape))[rng.permutation(np.arange(12) % shape[0])]
+    assert margin_complexity(blocks, tol=1e-8) == pytest.approx(found, rel=1e-7)  # signs only, and block-invariant
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_margin_complexity_lies_between_forster_and_the_max_norm(seed):
+    U = signs_of((14, 11), seed)
+    found = margin_complexity(U)
+    assert np.sqrt(U.size) / np.linalg.norm(U, 2) <= found <= max_norm(U) * (1 + 1e-6)
+    assert found >= 1
+
+
+def test_margin_complexity_refuses_and_warns():
+    for wrong, words in (
+        ([[1.0, 0.0]], "got 0.0 in row 0, column 1"),
+        ([[np.nan]], "got nan"),
+        (np.ones(3), "one entry"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            margin_complexity(wrong)
+    with pytest.raises(ValueError, match="max_iter at least 1"):
+        margin_complexity([[1.0]], max_iter=0)
+    with pytest.warns(ConvergenceWarning, match="margin_complexity lies between"):
+        loose = margin_complexity(signs_of((9, 9), 0), max_iter=25, tol=1e-12)
+    assert loose >= margin_complexity(signs_of((9, 9), 0)) * (1 - 2e-6)
+
+
+@pytest.mark.parametrize(("m", "n", "gamma"), [(2, 1, 0.6), (3, 2, 0.5), (3, 2, 0.3)])
+def test_least_quasi_dimension_is_the_least_over_factors(m, n, gamma):
+    rng = np.random.default_rng(m + n)
+    M, N = (A @ A.T + 0.3 * np.eye(len(A)) for A in (rng.normal(size=(m, m)), rng.normal(size=(n, n))))
+    U = np.where(rng.random((m, n)) < 0.5, 1.0, -1.0)
+    sides = [Kernel(each, normalize=False, precision=True) for each in (M, N)]
+    found = least_quasi_dimension(U, *sides, gamma, tol=1e-7)
+    assert found == pytest.approx(twin.quasi_dimension(U, M, N, gamma, at_least=True), rel=1e-5)
+    assert found <= quasi_dimension(U, *sides, gamma) * (1 + 1e-5)
+    assert least_quasi_dimension(3 * U, *sides, gamma, tol=1e-7) == found
+
+
+def test_least_quasi_dimension_lies_below_theorem_3_and_ends_at_the_margin():
+    A, classes = cliques([3, 3])
+    graph = Graph(A, kind="pd", normalize=False)
+    U = np.array([[1, -1], [-1, 1]])[classes][:, classes]
+    gamma = 1 / margin_complexity(U) * (1 - 1e-7)
+    assert 2 <= least_quasi_dimension(U, graph, graph, gamma) <= quasi_dimension_bound(graph, graph, classes, classes)
+    noise = signs_of((4, 5), 1)
+    assert least_quasi_dimension(noise, Identity(4), Identity(5), 0.3) == pytest.approx(9, rel=1e-6)
+    assert least_quasi_dimension(noise, Identity(4), Identity(5), 1.0) == np.inf
+    assert least_quasi_dimension(noise, Kernel(np.ones((4, 4))), Identity(5), 0.3) == np.inf
+    with pytest.raises(ValueError, match=r"U must have shape \(4, 5\)"):
+        least_quasi_dimension(noise.T, Identity(4), Identity(5), 0.3)
+    with pytest.raises(ValueError, match=r"sign everywhere; got 0\.0 in row 0, column 0"):
+        least_quasi_dimension(np.zeros((4, 5)), Identity(4), Identity(5), 0.3)
+
+
+def world(seed=0, m=6, n=5, T=900):
+    """Kernels, a comparator U, trials (i, j, y) with labels of U, and flipped ones."""
+    rng = np.random.default_rng(seed)
+    rows, cols = np.arange(m) % 2, np.arange(n) % 2
+    M, N = ((labels[:, None] == labels) * 0.9 + 0.1 * np.eye(len(labels)) for labels in (rows, cols))
+    U = signs_of((2, 2), seed + 3)[rows][:, cols]
+    trials = [(i, j, U[i, j]) for i, j in zip(rng.integers(m, size=T), rng.integers(n, size=T), strict=True)]
+    noisy_trials = [(i, j, y * rng.choice([1, 1, 1, -1])) for i, j, y in trials]
+    return M, N, U, trials, noisy_trials
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lemma_18_holds_for_the_printed_algorithm(seed):
+    M, N, U, _, trials = world(seed)
+    sides = [Kernel(each, normalize=False) for each in (M, N)]
+    gamma = 1 / max_norm(U) * (1 - 1e-6)
+    D, T = quasi_dimension(U, *sides, gamma) * (1 + 1e-5), len(trials)
+    step = np.sqrt(D * np.log(11) / (2 * T))
+    y_bar = meg.printed(M, N, trials, D, gamma, step, draws=np.zeros(T))[0]
+    i, j, y = (np.array(column) for column in zip(*trials, strict=True))
+    excess = (twin.hinge(y, y_bar, gamma) - twin.hinge(y, gamma * U[i, j], gamma)).sum()
+    assert excess <= hinge_regret_bound(D, gamma, 6, 5, T)
+    cost = D * np.log(11)
+    assert hinge_regret_bound(D, gamma, 6, 5, T) == pytest.approx(4 / gamma * (np.sqrt(2 * cost * T) + cost))
+
+
+@pytest.mark.parametrize("D_hat_over_D", [0.3, 1.0, 4.0])
+def test_lemma_28_holds_for_the_printed_algorithm(D_hat_over_D):
+    M, N, U, trials, _ = world()
+    sides = [Kernel(each, normalize=False) for each in (M, N)]
+    gamma = 1 / margin_complexity(U) * (1 - 1e-6)
+    D = least_quasi_dimension(U, *sides, gamma) * (1 + 1e-5)
+    D_hat = max(D_hat_over_D * D, 1.0)
+    predicted = meg.printed(M, N, trials, D_hat, gamma, gamma)[1]
+    mistakes = sum(p != y for p, (_, _, y) in zip(predicted, trials, strict=True))
+    bound = mistake_bound(D, gamma, 6, 5, D_hat=D_hat)
+    assert mistakes <= bound
+    assert bound == pytest.approx(3.6 / gamma**2 * (D * (np.log(11) + np.log(D / D_hat)) + D_hat - D))
+    assert bound >= mistake_bound(D, gamma, 6, 5) * (1 - 1e-12)  # D_hat = D is the best choice
+    with pytest.raises(ValueError, match=r"D_hat must be at least 1; got 0\.5"):
+        mistake_bound(D, gamma, 6, 5, D_hat=0.5)

@@ -1,23 +1,59 @@
-"""The bounds of KARMA's Theorems 2 and 3, and Lemma 2 on random subspaces."""
+"""The definitions of KARMA's paper, the bounds of its Theorems 1 to 3, and Lemmas 1 and 2 on random subspaces."""
 
 import numpy as np
 import pytest
+from reference import karma as slow
+from reference import theory as twin
 
-from lacunar.karma import (
+from lacunar.kernels import karma_kernel
+from lacunar.papers.karma import (
+    embedding,
     embedding_size,
     gamma_needed,
+    kernel_sum,
+    linear_predictor,
     objective_bound,
     regret_bound,
+    regularity,
+    sample_bound,
     theory_rho,
+    truncated_predictor,
     truncation_bound,
 )
-from lacunar.kernels import karma_embedding
+
+
+def holes(n, d, share, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    X[rng.random((n, d)) > share] = np.nan
+    return X
+
+
+@pytest.mark.parametrize("gamma", [1, 2, 3, 4, 0.5, 2.25, 3.5])
+def test_the_public_definitions_are_the_kernel(gamma):
+    X, Y = holes(7, 4, 0.6), holes(5, 4, 0.6, seed=1)
+    X[2] = np.nan
+    across = karma_kernel(X, Y, gamma=gamma, count_scale="raw")
+    np.testing.assert_allclose(embedding(X, gamma) @ embedding(Y, gamma).T, across, rtol=1e-12, atol=1e-12)
+    if gamma == int(gamma):
+        np.testing.assert_array_equal(embedding(X, gamma), [slow.embedding(x, gamma) for x in X])
+        np.testing.assert_allclose(kernel_sum(X, Y, gamma=gamma), across, rtol=1e-12, atol=1e-12)
+        np.testing.assert_array_equal(kernel_sum(X, gamma=gamma), kernel_sum(X, X, gamma=gamma))
+
+
+def test_the_public_definitions_refuse_what_they_cannot_write_out():
+    with pytest.raises(ValueError, match="at most 134217728 numbers; got gamma=9 with 3 rows of 12 columns"):
+        embedding(holes(3, 12, 0.5), 9)
+    with pytest.raises(ValueError, match="gamma must be positive; got 0"):
+        embedding(holes(3, 4, 0.5), 0)
+    with pytest.raises(ValueError, match=r"whole number >= 1; got 1\.5"):
+        kernel_sum(holes(3, 4, 0.5), gamma=1.5)
 
 
 def test_the_embedding_has_its_size():
     X = np.random.default_rng(0).normal(size=(2, 3))
     for gamma in (1, 2, 3, 4):
-        assert karma_embedding(X, gamma).shape[1] == embedding_size(3, gamma)
+        assert embedding(X, gamma).shape[1] == embedding_size(3, gamma)
     assert embedding_size(1, 7) == 7
     assert embedding_size(1000, 30) == (1000**31 - 1000) // 999
 
@@ -32,28 +68,29 @@ def test_lemma_2_holds_and_is_met(seed):
     seen[rng.choice(d, r, replace=False)] = True
     part = Q[np.ix_(seen, seen)]
     eigenvalues, basis = np.linalg.eigh(part)
-    regularity = eigenvalues[eigenvalues > 1e-10].min()
-    assert np.sqrt(regularity) == pytest.approx(np.linalg.svd(E[seen], compute_uv=False).min())
+    least = eigenvalues[eigenvalues > 1e-10].min()
+    assert np.sqrt(least) == pytest.approx(np.linalg.svd(E[seen], compute_uv=False).min())
+    assert regularity(E @ rng.normal(size=(r, r)), [seen]) == pytest.approx(least)
     exact, w, x = np.linalg.pinv(part, rcond=1e-10), *rng.normal(size=(2, d))
     x = (E @ E.T @ x)[seen]
     x, w = x / np.linalg.norm(x), (w / np.linalg.norm(w))[seen]
     worst = basis[:, np.argmin(np.where(eigenvalues > 1e-10, eigenvalues, np.inf))]
     for gamma in (1, 2, 5, 20):
         short = sum(np.linalg.matrix_power(np.eye(len(part)) - part, j) for j in range(gamma))
-        bound = truncation_bound(regularity, gamma)
+        bound = truncation_bound(least, gamma)
         assert abs(w @ (short - exact) @ x) <= bound + 1e-12
         assert abs(worst @ (short - exact) @ worst) == pytest.approx(bound, rel=1e-8, abs=1e-12)
 
 
 def test_gamma_needed_leaves_half_of_epsilon():
-    for regularity in (0.05, 0.3, 0.9):
+    for least in (0.05, 0.3, 0.9):
         for epsilon in (1e-4, 0.1, 3.0):
             for lipschitz in (0.5, 1.0, 4.0):
-                gamma = gamma_needed(regularity, epsilon, lipschitz=lipschitz)
-                exact = np.log(2 * lipschitz / (regularity * epsilon)) / regularity
+                gamma = gamma_needed(least, epsilon, lipschitz=lipschitz)
+                exact = np.log(2 * lipschitz / (least * epsilon)) / least
                 assert max(exact, 1) <= gamma < max(exact, 1) + 1
                 if exact >= 1:
-                    assert lipschitz * truncation_bound(regularity, gamma) <= epsilon / 2 * (1 + 1e-12)
+                    assert lipschitz * truncation_bound(least, gamma) <= epsilon / 2 * (1 + 1e-12)
 
 
 def test_bounds_are_the_printed_formulas():
@@ -72,8 +109,67 @@ def test_bounds_are_the_printed_formulas():
     assert objective_bound(T, 1, 1, 0.2, lipschitz=1e-3) == objective_bound(T, 1, 1, 0.2)  # R >= 1 in Pegasos
 
 
+def table_of_a_subspace(seed, d=6, r=2, n=40):
+    """A basis (d, r), rows of the subspace that show at least r columns, and the complete rows."""
+    rng = np.random.default_rng(seed)
+    U = np.linalg.qr(rng.normal(size=(d, r)))[0]
+    complete = rng.normal(size=(n, r)) @ U.T
+    complete /= np.linalg.norm(complete, axis=1, keepdims=True)
+    hidden = rng.random((n, d)).argsort(axis=1) >= rng.integers(r, d + 1, size=(n, 1))
+    return U, np.where(hidden, np.nan, complete), complete
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_predictors_on_a_subspace_are_their_definitions_and_lemma_1(seed):
+    U, X, complete = table_of_a_subspace(seed)
+    w, Q = np.random.default_rng(seed).normal(size=6), U @ U.T
+    w /= np.linalg.norm(w)
+    values = linear_predictor(X, w, Q)
+    np.testing.assert_allclose(values, twin.linear_predictor(X, w, Q), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(linear_predictor(X, Q @ w, Q), complete @ w, rtol=1e-7, atol=1e-8)
+    least = regularity(U, ~np.isnan(X))
+    assert least == pytest.approx(twin.regularity(U, ~np.isnan(X)), rel=1e-9)
+    for gamma in (1, 2, 7):
+        short = truncated_predictor(X, w, np.eye(6) - Q, gamma)
+        np.testing.assert_allclose(short, twin.truncated_predictor(X, w, np.eye(6) - Q, gamma), rtol=1e-11, atol=1e-12)
+        assert np.abs(short - values).max() <= truncation_bound(least, gamma) + 1e-9
+
+
+def test_oblique_projections_are_projections():
+    rng = np.random.default_rng(0)
+    A, B = rng.normal(size=(5, 2)), rng.normal(size=(5, 2))
+    Q = A @ np.linalg.solve(B.T @ A, B.T)
+    X, w = holes(8, 5, 0.7), rng.normal(size=5)
+    np.testing.assert_allclose(linear_predictor(X, w, Q), twin.linear_predictor(X, w, Q), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(truncated_predictor(X, w, Q, 4), twin.truncated_predictor(X, w, Q, 4), rtol=1e-10)
+
+
+def test_regularity_is_0_where_a_row_does_not_tell_the_others():
+    U = np.eye(3)[:, :2]
+    assert regularity(U, [[1, 1, 0]]) == 1
+    assert regularity(U, [[1, 1, 0], [1, 0, 1]]) == 0
+    assert regularity(U, [[0, 0, 0]]) == 0
+
+
+def test_theorem_1_is_its_formula():
+    gamma = gamma_needed(0.5, 0.2, lipschitz=2.0)
+    size = sum(3**length for length in range(1, gamma + 1))
+    printed = 1.5 * 2.0**2 * size**2 * np.log(1 / 0.1) / 0.2**2
+    assert sample_bound(3, 0.5, 0.2, delta=0.1, lipschitz=2.0, constant=1.5) == np.ceil(printed)
+    assert sample_bound(10_000, 0.01, 1e-6) > 10**300  # no overflow
+
+
 def test_ranges_are_checked():
     for call, words in (
+        (lambda: regularity([[1.0], [0.0]], [[1, 1, 1]]), "observed must have 2 columns"),
+        (lambda: regularity([[1.0, 2.0], [2.0, 4.0]], [[1, 1]]), "independent columns"),
+        (lambda: linear_predictor([[1.0, 2.0]], [1.0], np.eye(2)), r"shapes \(2,\) and \(2, 2\)"),
+        (lambda: linear_predictor([[1.0, 2.0]], [1.0, 1.0], 2 * np.eye(2)), "Q must be a projection"),
+        (
+            lambda: truncated_predictor([[1.0, 2.0]], [1.0, 1.0], np.eye(2), 0),
+            "gamma must be a whole number >= 1; got 0",
+        ),
+        (lambda: sample_bound(3, 0.5, 0.1, delta=2.0), "delta must be above 0 and at most 1"),
         (lambda: truncation_bound(1.5, 2), r"regularity must be above 0 and at most 1; got 1\.5"),
         (lambda: gamma_needed(0.5, 0), "epsilon must be a finite number above 0; got 0"),
         (lambda: objective_bound(10, 3, 2, 0.5), r"rho must be at most 1/4 in Theorem 2; got 0\.5"),

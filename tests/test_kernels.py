@@ -14,9 +14,7 @@ from lacunar import Observed
 from lacunar.kernels import (
     KernelForm,
     PairSums,
-    karma_embedding,
     karma_kernel,
-    karma_kernel_sum,
     pair_sums,
     series,
     settled_kernels,
@@ -44,27 +42,6 @@ def test_theorem_4_is_the_product_of_the_embeddings():
     for gamma in (1, 2, 3):
         features = np.array([embedding(x, gamma) for x in X])
         np.testing.assert_allclose(karma_kernel(X, gamma=gamma, count_scale="raw"), features @ features.T, atol=1e-12)
-
-
-@pytest.mark.parametrize("gamma", [1, 2, 3, 4, 0.5, 2.25, 3.5])
-def test_the_public_definitions_are_the_kernel(gamma):
-    X, Y = holes(7, 4, 0.6), holes(5, 4, 0.6, seed=1)
-    X[2] = np.nan
-    across = karma_kernel(X, Y, gamma=gamma, count_scale="raw")
-    np.testing.assert_allclose(karma_embedding(X, gamma) @ karma_embedding(Y, gamma).T, across, rtol=1e-12, atol=1e-12)
-    if gamma == int(gamma):
-        np.testing.assert_array_equal(karma_embedding(X, gamma), [embedding(x, gamma) for x in X])
-        np.testing.assert_allclose(karma_kernel_sum(X, Y, gamma=gamma), across, rtol=1e-12, atol=1e-12)
-        np.testing.assert_array_equal(karma_kernel_sum(X, gamma=gamma), karma_kernel_sum(X, X, gamma=gamma))
-
-
-def test_the_public_definitions_refuse_what_they_cannot_write_out():
-    with pytest.raises(ValueError, match="at most 134217728 numbers; got gamma=9 with 3 rows of 12 columns"):
-        karma_embedding(holes(3, 12, 0.5), 9)
-    with pytest.raises(ValueError, match="gamma must be positive; got 0"):
-        karma_embedding(holes(3, 4, 0.5), 0)
-    with pytest.raises(ValueError, match=r"whole number >= 1; got 1\.5"):
-        karma_kernel_sum(holes(3, 4, 0.5), gamma=1.5)
 
 
 @pytest.mark.parametrize("seed", range(300))

@@ -211,6 +211,7 @@ OTHERS = {
     "fit_slrm": "Dask: shards go through the methods of estimators",
     "gram": "Dask: shards go through karma_kernel",
     "shards": "Dask: reads nothing",
+    "least_quasi_dimension": "kernels of rows and columns",
     "quasi_dimension": "kernels of rows and columns",
     "quasi_dimension_bound": "numbers of rows",
     "from_estimator": "goes through methods of estimators and the constructor of its class",

@@ -5,7 +5,7 @@ import pytest
 
 from lacunar.completion import Features, Graph, Identity, Mix
 from lacunar.completion.engine import Engine
-from lacunar.datasets import make_biclustered
+from lacunar.papers.completion import make_biclustered
 
 
 def problem(n, noise, seed, kind):

@@ -8,7 +8,7 @@ from reference.meg import inductive, transductive
 from lacunar.completion import Features, Identity, Kernel, KernelFunction, Mix
 from lacunar.completion.engine import Engine
 from lacunar.completion.side import SideState
-from lacunar.datasets import make_biclustered
+from lacunar.papers.completion import make_biclustered
 
 GAMMA = 0.4
 

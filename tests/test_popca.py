@@ -5,7 +5,7 @@ import pytest
 from reference.popca import algorithm1, available, ridge_code
 
 from lacunar import Observed, _moments
-from lacunar.lowrank import POPCA, popca_error_bound, popca_sample_bound
+from lacunar.lowrank import POPCA
 from lacunar.lowrank.moments import pair_sums
 
 
@@ -197,29 +197,6 @@ def test_warns_where_pairs_are_not_seen():
         POPCA(1, refine=0).fit(X)
     with pytest.warns(UserWarning, match="no method recovers"):
         POPCA(1, refine=0).fit(table(n=20, p=0.2)[0])
-
-
-def test_corollary_3_holds_and_by_hand():
-    """Rows on the unit sphere: the mean loss beyond the best over 40 samples of m rows stays below the bound."""
-    d, k, r, m = 6, 1, 3, 400
-    rng, lost = np.random.default_rng(0), []
-    basis = np.linalg.qr(rng.normal(size=(d, d)))[0]
-    spread = np.array([0.9, 0.6, 0.4, 0.3, 0.2, 0.1])
-    for _ in range(40):
-        X = rng.normal(size=(m, d)) * spread @ basis.T
-        X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1)
-        many = rng.normal(size=(20_000, d)) * spread @ basis.T
-        many /= np.maximum(np.linalg.norm(many, axis=1, keepdims=True), 1)
-        C = many.T @ many / len(many)
-        X[rng.random(X.shape) >= r / d] = np.nan
-        found = POPCA(k, weights=r / d, options="paper").fit(X).components_
-        lost.append(np.linalg.eigvalsh(C)[-k:].sum() - np.trace(found @ C @ found.T))
-    assert 0 < np.mean(lost) <= popca_error_bound(d, k, r, m)
-    assert popca_error_bound(d, k, r, m) == pytest.approx(d / r * np.sqrt(k / m))
-    assert popca_sample_bound(d, k, r, popca_error_bound(d, k, r, m)) == m
-    for bad in ({"n_components": 7}, {"r": 0}, {"r": 7}, {"epsilon": 1.0}):
-        with pytest.raises(ValueError, match=next(iter(bad))):
-            popca_sample_bound(**{"d": d, "n_components": k, "r": r, "epsilon": 0.1} | bad)
 
 
 def shifted_table(n=200, d=9, seed=0, spread=False, dtype=np.float64):

@@ -13,7 +13,7 @@ from lacunar import _core
 from lacunar.completion import Graph, Mix
 from lacunar.completion import graph as graphs
 from lacunar.completion.graph import SparseInverse
-from lacunar.datasets import make_biclustered
+from lacunar.papers.completion import make_biclustered
 
 KINDS = ("pinv", "regularized", "pd")
 

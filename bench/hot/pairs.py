@@ -16,10 +16,9 @@ from lacunar.completion import (
     KernelFunction,
     Mix,
     OnlineMatrixClassifier,
-    max_norm,
     predictiveness,
-    quasi_dimension_bound,
 )
+from lacunar.papers.completion import max_norm, quasi_dimension_bound
 from lacunar.persistence import load_model, save_model
 
 MEG = partial(OnlineMatrixClassifier, experts=None)  # the learner of the paper alone, without the pool of experts

@@ -13,7 +13,7 @@ import warnings
 import numpy as np
 
 from lacunar.completion import Graph, Mix, OnlineMatrixClassifier
-from lacunar.datasets import make_biclustered
+from lacunar.papers.completion import make_biclustered
 
 BETAS = (0.0, 0.03125, 0.125, 0.5)
 BARS = {0.0: 0.13, 0.03125: 0.19, 0.125: 0.25, 0.5: 0.33}

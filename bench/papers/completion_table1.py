@@ -16,7 +16,7 @@ from bench.papers._report import Report, Verdict, lines, mean_and_error, picture
 from bench.papers._run import Run
 
 from lacunar.completion import Graph, OnlineMatrixClassifier
-from lacunar.datasets import make_biclustered
+from lacunar.papers.completion import make_biclustered
 
 TITLE = "Side information, Table 1"
 BETAS = (0.5, 0.25, 0.125, 0.0625, 0.03125, 0.0)

@@ -21,8 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from lacunar import KarmaRegressor, KarmaRegressorCV
-from lacunar.datasets import make_subspace_regression
-from lacunar.papers.karma import MatrixCompletionRegressor
+from lacunar.papers.karma import MatrixCompletionRegressor, make_subspace_regression
 
 TITLE = "KARMA, Figure 2"
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)

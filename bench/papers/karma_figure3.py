@@ -17,7 +17,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.impute import SimpleImputer
 
 from lacunar import KarmaRegressorCV
-from lacunar.datasets import make_block_margin
+from lacunar.papers.karma import make_block_margin
 
 TITLE = "KARMA, Figure 3"
 SIZES = (100, 200, 500, 1000, 2000)

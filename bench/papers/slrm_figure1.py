@@ -19,8 +19,8 @@ from sklearn.impute import IterativeImputer, SimpleImputer
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 
-from lacunar.datasets import make_sparse_regression
 from lacunar.lowrank import MPCRRegressor, SLRMOnlineRegressor, SLRMRegressor, SMPCRRegressor
+from lacunar.papers.slrm import make_sparse_regression
 
 TITLE = "SLRM, Figure 1"
 RANK = 30

@@ -2,7 +2,7 @@
 
 k coins of bias alpha = 16 eps: coin j shows u_j = (e_j + e_j+k) / sqrt 2 or u_j+k = (e_j+k - e_j) / sqrt 2, times a random sign. Finds the rows
 uniform active POPCA with the right inclusion probabilities needs until the mean excess over 64 seeds is at most eps, by steps of 1.15;
-m eps^2 r^2 / (d^2 k) is constant where the law holds. The distribution is that of `lacunar.datasets.make_coins`, row by row here,
+m eps^2 r^2 / (d^2 k) is constant where the law holds. The distribution is that of `lacunar.papers.subspace.make_coins`, row by row here,
 since how many rows are needed is what is asked.
 """
 

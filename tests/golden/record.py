@@ -280,17 +280,18 @@ def function_answers() -> dict[str, NDArray[Any]]:
     from lacunar import datasets
     from lacunar.kernels import karma_kernel
     from lacunar.model_selection import ColdColumnKFold, ColdRowKFold, EntryKFold
+    from lacunar.papers import completion, karma, slrm, subspace
 
     full = np.arange(24.0).reshape(6, 4) % 5
     pairs = np.column_stack([T["rows"], T["cols"]])
     bunches = {
-        "biclustered": datasets.make_biclustered((8, 6), n_clusters=(2, 2), graph_noise=0.1, random_state=0),
-        "biclustered-code": datasets.make_biclustered((8, 6), n_clusters=(2, 2), graph_noise=0.1, protocol="code", random_state=0),
-        "block-margin": datasets.make_block_margin(12, 20, 3, random_state=0),
-        "sparse-regression": datasets.make_sparse_regression(16, 12, 3, n_nonzero=2, random_state=0),
-        "subspace-regression": datasets.make_subspace_regression(6, 5, 2, random_state=0),
-        "coins": datasets.make_coins(6, 4, random_state=0),
-        "spiked": datasets.make_spiked(6, 4, [2.0, 1.0], share_observed=0.6, random_state=0),
+        "biclustered": completion.make_biclustered((8, 6), n_clusters=(2, 2), graph_noise=0.1, random_state=0),
+        "biclustered-code": completion.make_biclustered((8, 6), n_clusters=(2, 2), graph_noise=0.1, protocol="code", random_state=0),
+        "block-margin": karma.make_block_margin(12, 20, 3, random_state=0),
+        "sparse-regression": slrm.make_sparse_regression(16, 12, 3, n_nonzero=2, random_state=0),
+        "subspace-regression": karma.make_subspace_regression(6, 5, 2, random_state=0),
+        "coins": subspace.make_coins(6, 4, random_state=0),
+        "spiked": subspace.make_spiked(6, 4, [2.0, 1.0], share_observed=0.6, random_state=0),
         "hide-mcar": datasets.hide_mcar(full, 0.5, random_state=0),
         "hide-mar": datasets.hide_mar(full, 0.5, random_state=0),
         "hide-mnar": datasets.hide_mnar(full, 0.5, random_state=0),

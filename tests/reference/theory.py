@@ -1,11 +1,16 @@
 """Quantities of theorems by their definitions, on tables of a few rows and columns."""
 
+from itertools import product
+
 import numpy as np
 from scipy.optimize import minimize
 
 
-def quasi_dimension(U, M, N, gamma, starts=6):
-    """Equation (3) over factors P (m, m + n) and Q (n, m + n) themselves, by sequential quadratic programming from random starts."""
+def quasi_dimension(U, M, N, gamma, starts=6, at_least=False):
+    """Equation (3) over factors P (m, m + n) and Q (n, m + n) themselves, by sequential quadratic programming from random starts.
+
+    `at_least`: its minimum over SP^1(U), where products have at least the modulus gamma.
+    """
     (m, n), r = U.shape, sum(U.shape)
     R_M, R_N = (np.linalg.inv(each).diagonal().max() for each in (M, N))
 
@@ -18,16 +23,21 @@ def quasi_dimension(U, M, N, gamma, starts=6):
 
     def equations(x):
         P, Q = parts(x)
-        return np.concatenate([(P @ Q.T - gamma * U).ravel(), np.sum(P**2, axis=1) - 1, np.sum(Q**2, axis=1) - 1])
+        across = [] if at_least else [(P @ Q.T - gamma * U).ravel()]
+        return np.concatenate([*across, np.sum(P**2, axis=1) - 1, np.sum(Q**2, axis=1) - 1])
+
+    def inequalities(x):
+        P, Q = parts(x)
+        return (U * (P @ Q.T) - gamma).ravel() if at_least else np.zeros(1)
+
+    constraints = [{"type": "eq", "fun": equations}, {"type": "ineq", "fun": inequalities}]
 
     found = []
     for seed in range(starts):
         start = np.random.default_rng(seed).normal(size=(m + n) * r)
-        made = minimize(
-            cost, start, method="SLSQP", constraints={"type": "eq", "fun": equations}, options={"maxiter": 1000}
-        )
-        if np.abs(equations(made.x)).max() < 1e-6:
-            found.append(made.fun)
+        result = minimize(cost, start, method="SLSQP", constraints=constraints, options={"maxiter": 1000})
+        if np.abs(equations(result.x)).max() < 1e-6 and inequalities(result.x).min() > -1e-6:
+            found.append(result.fun)
     return min(found)
 
 
@@ -42,3 +52,90 @@ def min_kernel(X, r):
     """Section 5.1: prod_i min(s(x)_i, s(t)_i), s(x) = (r - 1) / (2 r) x + (r + 1) / 2."""
     s = (r - 1) / (2 * r) * X + (r + 1) / 2
     return np.minimum(s[:, None], s[None]).prod(axis=2)
+
+
+def regularity(U, observed):
+    """Definition 1: the least eigenvalue above 0 of Q_oo over all rows; 0 where one has fewer of them than U has columns."""
+    Q = U @ np.linalg.pinv(U)
+    found = []
+    for o in observed:
+        values = np.linalg.eigvalsh(Q[np.ix_(o, o)])
+        positive = values[values > 1e-10]
+        found.append(positive.min() if len(positive) == U.shape[1] else 0.0)
+    return min(found)
+
+
+def linear_predictor(X, w, Q):
+    """Definition 2, row by row."""
+    seen = ~np.isnan(X)
+    return np.array([w[o] @ np.linalg.pinv(Q[np.ix_(o, o)], rcond=1e-10) @ x[o] for x, o in zip(X, seen, strict=True)])
+
+
+def truncated_predictor(X, w, Q, gamma):
+    """Definition 3, row by row."""
+    found = []
+    for x in X:
+        o = ~np.isnan(x)
+        powers = sum(np.linalg.matrix_power(Q[np.ix_(o, o)], j) for j in range(gamma))
+        found.append(w[o] @ powers @ x[o])
+    return np.array(found)
+
+
+def margin_complexity(U, starts=6):
+    """Right-hand side of (2): the largest margin of unit vectors with the signs of U, by sequential quadratic programming."""
+    (m, n), r = U.shape, sum(U.shape)
+
+    def products(x):
+        P, Q = (
+            rows / np.linalg.norm(rows, axis=1, keepdims=True)
+            for rows in (x[:-1].reshape(m + n, r)[:m], x[:-1].reshape(m + n, r)[m:])
+        )
+        return P @ Q.T
+
+    found = []
+    for seed in range(starts):
+        start = np.append(np.random.default_rng(seed).normal(size=(m + n) * r), -1.0)
+        constraint = {"type": "ineq", "fun": lambda x: (np.sign(U) * products(x)).ravel() - x[-1]}
+        result = minimize(lambda x: -x[-1], start, method="SLSQP", constraints=constraint, options={"maxiter": 1000})
+        found.append((np.sign(U) * products(result.x)).min())
+    return 1 / max(found)
+
+
+def hinge(y, score, gamma):
+    """h_gamma of the proof of Theorem 1."""
+    return np.maximum(0.0, gamma - y * score) / gamma
+
+
+def penalised_covariance(C_hat, lam, steps=20_000):
+    """Lemma 13 by projected gradients on S >= 0, where the trace norm is the trace."""
+    S = np.zeros_like(C_hat)
+    for _ in range(steps):
+        values, vectors = np.linalg.eigh(S - 0.1 * (2 * (S - C_hat) + lam * np.eye(len(S))))
+        S = (vectors * np.maximum(values, 0)) @ vectors.T
+    return S
+
+
+def penalised_error_bound(C, r, m, constant):
+    """The infimum of Lemma 13 over ranks: the best S of rank k keeps the k largest eigenvalues."""
+    values, d = np.linalg.eigvalsh(C)[::-1], len(C)
+    price = constant * values[0] * values.sum() * d**2 / (r**2 * m) * np.log(2 * d)
+    return np.sqrt(min(np.sum(values[k:] ** 2) + k * price for k in range(d + 1)))
+
+
+def least_worst_excess(d, r, m, rate):
+    """Theorem 12 for learners with a fixed plan: the least expected excess on the worst of the d distributions of unit vectors.
+
+    All ways to spread r m looks over the columns, and the best u (whose squares are `shares`) to answer after nothing but zeros: the
+    excess on s is rate (1 - shares_s) (1 - rate)^looks_s, made equal over s by water-filling.
+    """
+    worst = []
+    for looks in product(range(m + 1), repeat=d):
+        if sum(looks) == r * m:
+            unseen = rate * (1 - rate) ** np.array(looks, dtype=float)
+            low, high = 0.0, unseen.max()
+            for _ in range(60):
+                level = (low + high) / 2
+                short = np.maximum(1 - level / unseen, 0).sum() > 1
+                low, high = (level, high) if short else (low, level)
+            worst.append(high)
+    return min(worst)

@@ -4,7 +4,7 @@
 """
 
 from lacunar.active.acquisition import ActiveSubspace, Request
-from lacunar.active.mbeg import MBEG, mbeg_error_bound, mbeg_sample_bound
+from lacunar.active.mbeg import MBEG
 from lacunar.active.popca import ActivePOPCA
 
-__all__ = ["MBEG", "ActivePOPCA", "ActiveSubspace", "Request", "mbeg_error_bound", "mbeg_sample_bound"]
+__all__ = ["MBEG", "ActivePOPCA", "ActiveSubspace", "Request"]

@@ -3,7 +3,7 @@
 After Herbster, Pasteris and Tse, *Online Matrix Completion with Side Information*: the matrix exponentiated gradient
 algorithm in kernel form, and a pool of cheap experts around it. `classifier` is what users fit, `model` what it keeps at work, `pool` the same
 for the pool, whose experts are in the core (`pair_pool`, `bilinear`), `engine` and `many` the algorithm;
-`side`, `features`, `points` and `graph` are side information, `theory` and `predictive` what it is worth.
+`side`, `features`, `points` and `graph` are side information, `energy` and `predictive` what it is worth.
 """
 
 from lacunar.completion.classifier import OnlineMatrixClassifier
@@ -13,15 +13,6 @@ from lacunar.completion.pairs import read_pair_batches, table_pairs
 from lacunar.completion.points import KernelFunction
 from lacunar.completion.predictive import Predictiveness, predictiveness
 from lacunar.completion.side import Identity, Kernel, Mix
-from lacunar.completion.theory import (
-    box_bound,
-    max_norm,
-    mistake_bound,
-    pd_laplacian,
-    quasi_dimension,
-    quasi_dimension_bound,
-    regret_bound,
-)
 
 __all__ = [
     "Features",
@@ -32,14 +23,7 @@ __all__ = [
     "Mix",
     "OnlineMatrixClassifier",
     "Predictiveness",
-    "box_bound",
-    "max_norm",
-    "mistake_bound",
-    "pd_laplacian",
     "predictiveness",
-    "quasi_dimension",
-    "quasi_dimension_bound",
     "read_pair_batches",
-    "regret_bound",
     "table_pairs",
 ]

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lacunar.completion.energy import quasi_dimension_bound
 from lacunar.completion.side import Floats, SideState
-from lacunar.completion.theory import quasi_dimension_bound
 
 
 class Tuning(NamedTuple):

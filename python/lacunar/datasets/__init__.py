@@ -1,4 +1,4 @@
-"""Tables to try things on: the experiments of the papers, mechanisms of missingness, public sets."""
+"""Tables to try things on: mechanisms of missingness and public sets. The experiments of the papers are in `lacunar.papers`."""
 
 from lacunar.datasets.fetch import dataset_names, fetch_dataset
 from lacunar.datasets.hide import (
@@ -11,15 +11,6 @@ from lacunar.datasets.hide import (
     hide_panels,
     load_breast_panels,
     load_digit_quadrants,
-)
-from lacunar.datasets.make import (
-    make_biclustered,
-    make_block_margin,
-    make_coins,
-    make_side_graph,
-    make_sparse_regression,
-    make_spiked,
-    make_subspace_regression,
 )
 
 __all__ = [
@@ -34,11 +25,4 @@ __all__ = [
     "hide_panels",
     "load_breast_panels",
     "load_digit_quadrants",
-    "make_biclustered",
-    "make_block_margin",
-    "make_coins",
-    "make_side_graph",
-    "make_sparse_regression",
-    "make_spiked",
-    "make_subspace_regression",
 ]

@@ -5,14 +5,6 @@ from lacunar.karma.features import KarmaFeatures
 from lacunar.karma.online import KarmaOnlineClassifier, KarmaOnlineRegressor
 from lacunar.karma.regressor import KarmaRegressor
 from lacunar.karma.search import KarmaClassifierCV, KarmaRegressorCV
-from lacunar.karma.theory import (
-    embedding_size,
-    gamma_needed,
-    objective_bound,
-    regret_bound,
-    theory_rho,
-    truncation_bound,
-)
 
 __all__ = [
     "KarmaClassifier",
@@ -22,10 +14,4 @@ __all__ = [
     "KarmaOnlineRegressor",
     "KarmaRegressor",
     "KarmaRegressorCV",
-    "embedding_size",
-    "gamma_needed",
-    "objective_bound",
-    "regret_bound",
-    "theory_rho",
-    "truncation_bound",
 ]

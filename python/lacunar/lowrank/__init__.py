@@ -8,15 +8,6 @@ from lacunar.lowrank.online import SLRMOnlineRegressor
 from lacunar.lowrank.popca import POPCA
 from lacunar.lowrank.search import SLRMRegressorCV
 from lacunar.lowrank.slrm import SLRMRegressor
-from lacunar.lowrank.theory import (
-    coherence,
-    popca_error_bound,
-    popca_sample_bound,
-    slrm_complexity_bound,
-    slrm_gate_level,
-    slrm_loss_bound,
-    slrm_risk_bound,
-)
 from lacunar.lowrank.trackers import GROUSE, PETRELS
 
 __all__ = [
@@ -31,12 +22,5 @@ __all__ = [
     "SLRMRegressor",
     "SLRMRegressorCV",
     "SMPCRRegressor",
-    "coherence",
     "column_pair_sums",
-    "popca_error_bound",
-    "popca_sample_bound",
-    "slrm_complexity_bound",
-    "slrm_gate_level",
-    "slrm_loss_bound",
-    "slrm_risk_bound",
 ]

@@ -400,11 +400,14 @@ class ShareCurveDisplay(Curves):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from lacunar import KarmaRegressor
-    >>> from lacunar.datasets import make_subspace_regression
     >>> from lacunar.plotting import ShareCurveDisplay
-    >>> data = make_subspace_regression(200, 10, 2, share_observed=0.8, random_state=0)
-    >>> display = ShareCurveDisplay.from_estimator(KarmaRegressor(), data.data, data.target, shares=[0.3, 1.0])
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(200, 2)) @ rng.normal(size=(2, 10))
+    >>> y = X.sum(axis=1)
+    >>> X[rng.random(X.shape) < 0.2] = np.nan
+    >>> display = ShareCurveDisplay.from_estimator(KarmaRegressor(), X, y, shares=[0.3, 1.0])
     >>> loss = display.losses["KarmaRegressor"].mean(axis=1)
     >>> bool(loss[0] > loss[1])
     True

@@ -1,3 +1,30 @@
 """Online matrix completion: Algorithms 1 and 2, the bounds and the synthetic matrices of Herbster, Pasteris and Tse (2020)."""
 
-__all__: list[str] = []
+from lacunar.completion.energy import quasi_dimension_bound
+from lacunar.papers.completion.theory import (
+    box_bound,
+    hinge_regret_bound,
+    least_quasi_dimension,
+    margin_complexity,
+    max_norm,
+    mistake_bound,
+    pd_laplacian,
+    quasi_dimension,
+    regret_bound,
+)
+from lacunar.papers.completion.worlds import make_biclustered, make_side_graph
+
+__all__ = [
+    "box_bound",
+    "hinge_regret_bound",
+    "least_quasi_dimension",
+    "make_biclustered",
+    "make_side_graph",
+    "margin_complexity",
+    "max_norm",
+    "mistake_bound",
+    "pd_laplacian",
+    "quasi_dimension",
+    "quasi_dimension_bound",
+    "regret_bound",
+]

@@ -5,8 +5,19 @@ on rows whose missing entries are 0, which is the column mean of standardised co
 """
 
 from lacunar.papers.karma.algorithm import PrintedKarmaClassifier, PrintedKarmaRegressor
+from lacunar.papers.karma.definitions import embedding, kernel_sum, linear_predictor, regularity, truncated_predictor
 from lacunar.papers.karma.geom import GeomClassifier
 from lacunar.papers.karma.matrix_completion import MatrixCompletionClassifier, MatrixCompletionRegressor
+from lacunar.papers.karma.theory import (
+    embedding_size,
+    gamma_needed,
+    objective_bound,
+    regret_bound,
+    sample_bound,
+    theory_rho,
+    truncation_bound,
+)
+from lacunar.papers.karma.worlds import make_block_margin, make_subspace_regression
 
 __all__ = [
     "GeomClassifier",
@@ -14,4 +25,18 @@ __all__ = [
     "MatrixCompletionRegressor",
     "PrintedKarmaClassifier",
     "PrintedKarmaRegressor",
+    "embedding",
+    "embedding_size",
+    "gamma_needed",
+    "kernel_sum",
+    "linear_predictor",
+    "make_block_margin",
+    "make_subspace_regression",
+    "objective_bound",
+    "regret_bound",
+    "regularity",
+    "sample_bound",
+    "theory_rho",
+    "truncated_predictor",
+    "truncation_bound",
 ]

@@ -1,3 +1,6 @@
 """SLRM: Algorithms 1 and 2, MPCR and SMPCR, the theorem and the synthetic tables of Ganti and Willett (2015)."""
 
-__all__: list[str] = []
+from lacunar.papers.slrm.theory import coherence, complexity_bound, gate_level, loss_bound, risk_bound
+from lacunar.papers.slrm.worlds import make_sparse_regression
+
+__all__ = ["coherence", "complexity_bound", "gate_level", "loss_bound", "make_sparse_regression", "risk_bound"]

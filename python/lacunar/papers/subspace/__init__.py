@@ -1,3 +1,25 @@
 """Subspace learning: POPCA and MBEG as printed, the bounds and the synthetic tables of Gonen et al. (2016)."""
 
-__all__: list[str] = []
+from lacunar.papers.subspace.theory import (
+    mbeg_error_bound,
+    mbeg_sample_bound,
+    penalised_covariance,
+    penalised_error_bound,
+    popca_error_bound,
+    popca_sample_bound,
+    sample_lower_bound,
+)
+from lacunar.papers.subspace.worlds import make_coins, make_spiked, make_unit_vectors
+
+__all__ = [
+    "make_coins",
+    "make_spiked",
+    "make_unit_vectors",
+    "mbeg_error_bound",
+    "mbeg_sample_bound",
+    "penalised_covariance",
+    "penalised_error_bound",
+    "popca_error_bound",
+    "popca_sample_bound",
+    "sample_lower_bound",
+]

@@ -1,4 +1,4 @@
-"""Theorems 1, 3 and 21 and Proposition 5 as functions: the bounds that tune the algorithm, and what they say of side information."""
+"""(1), (2), (3), Theorems 1 and 21, Lemmas 18 and 28 and Proposition 5 as functions: complexities of a matrix, and bounds by them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,13 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 
-from lacunar.completion.graph import GraphState, components, laplacian, read_adjacency, written_kernel
-from lacunar.completion.side import DENSE_LIMIT, Floats, SideInformation, SideState
+from lacunar.completion.energy import begun
+from lacunar.completion.graph import components, laplacian, read_adjacency, written_kernel
+from lacunar.completion.side import DENSE_LIMIT, Floats, SideState
 
-_TOL = 1e-10
 _LOOK = 25  # steps between two looks at the bounds
 
 
@@ -61,23 +59,89 @@ def quasi_dimension(
 
     Examples
     --------
-    >>> from lacunar.completion import Kernel, quasi_dimension
+    >>> from lacunar.completion import Kernel
+    >>> from lacunar.papers.completion import quasi_dimension
     >>> alike = Kernel([[1.0, 0.9], [0.9, 1.0]])
     >>> round(quasi_dimension([[1, 1], [1, 1]], alike, alike, gamma=1.0), 4)
     2.1053
     """
-    M, N = _begun(rows, "rows"), _begun(cols, "cols")
-    matrix = np.asarray(U, dtype=np.float64)
+    signs, program = _quasi_program(U, rows, cols, gamma, at_least=False)
+    if gamma * max_norm(signs, tol=1e-8, max_iter=20_000) > 1 + 1e-6 or program is None:
+        return float("inf")
+    return _solve(program, "quasi_dimension", tol, max_iter)
+
+
+def least_quasi_dimension(
+    U: ArrayLike, rows: Any, cols: Any, gamma: float, *, tol: float = 1e-6, max_iter: int = 20_000
+) -> float:
+    """min of D^gamma_{M,N}(V) over V in SP^1(U), the D of (6): the least quasi-dimension of a matrix with the signs of U and modulus >= 1.
+
+    The program of `quasi_dimension` with inequalities, sign(U_ij) G_ij >= gamma where rows meet columns.
+
+    Parameters
+    ----------
+    U : array-like of shape (m, n)
+        Of which the signs count; no entry is 0.
+    rows, cols : side information, or its begun state
+        Of m rows and n columns.
+    gamma : float
+        The margin, in (0, 1]; at most 1 / `margin_complexity(U)`.
+    tol : float, default=1e-6
+        Relative distance of the value to a certified lower bound, and of G to a semidefinite matrix.
+    max_iter : int, default=20000
+        Most steps.
+
+    Returns
+    -------
+    float
+        At most `quasi_dimension` of the signs; infinite where mc(U) > 1 / gamma (to 1e-6) or a kernel is singular.
+
+    Raises
+    ------
+    ValueError
+        When U has a 0 or does not fit the number of ids, or gamma is out of range.
+
+    Warns
+    -----
+    ConvergenceWarning
+        When `max_iter` came before `tol`.
+
+    Notes
+    -----
+    O((m + n)^3) a step, tens to thousands of steps: for tens of rows and columns. Source: [1]_, Theorem 1 and Appendix B.1.
+
+    References
+    ----------
+    .. [1] M. Herbster, S. Pasteris, L. Tse, "Online Matrix Completion with Side Information", NeurIPS 2020.
+
+    Examples
+    --------
+    >>> from lacunar.completion import Kernel
+    >>> from lacunar.papers.completion import least_quasi_dimension, quasi_dimension
+    >>> U, alike = [[1, 1], [1, -1]], Kernel([[1.0, 0.5], [0.5, 1.0]])
+    >>> round(least_quasi_dimension(U, alike, alike, gamma=0.3), 3), round(quasi_dimension(U, alike, alike, gamma=0.3), 3)
+    (3.147, 3.589)
+    """
+    signs, program = _quasi_program(U, rows, cols, gamma, at_least=True)
+    if gamma * margin_complexity(signs, tol=1e-8) > 1 + 1e-6 or program is None:
+        return float("inf")
+    return _solve(program, "least_quasi_dimension", tol, max_iter)
+
+
+def _quasi_program(
+    U: ArrayLike, rows: Any, cols: Any, gamma: float, *, at_least: bool
+) -> tuple[Floats, _Program | None]:
+    """U (m, n) or its signs, and the program of its quasi-dimension; None where a kernel is singular."""
+    M, N = begun(rows, "rows"), begun(cols, "cols")
+    matrix = _signs(U) if at_least else np.asarray(U, dtype=np.float64)
     if matrix.shape != (M.size, N.size):
         raise ValueError(f"U must have shape ({M.size}, {N.size}), ids of rows by ids of columns; got {matrix.shape}.")
     if not 0 < gamma <= 1:
         raise ValueError(f"gamma must be above 0 and at most 1; got {gamma}. A margin is at most 1.")
-    if gamma * max_norm(matrix, tol=1e-8, max_iter=20_000) > 1 + 1e-6:
-        return float("inf")
-    precisions = [_precision(each) for each in (M, N)]
-    if any(each is None for each in precisions):
-        return float("inf")
-    return _solve(_program(gamma * matrix, *precisions), tol, max_iter)  # type: ignore[arg-type]
+    precision_rows, precision_cols = _precision(M), _precision(N)
+    if precision_rows is None or precision_cols is None:
+        return matrix, None
+    return matrix, _program(gamma * matrix, precision_rows, precision_cols, at_least)
 
 
 def box_bound(lower: ArrayLike, upper: ArrayLike) -> float:
@@ -103,7 +167,7 @@ def box_bound(lower: ArrayLike, upper: ArrayLike) -> float:
 
     Examples
     --------
-    >>> from lacunar.completion import box_bound
+    >>> from lacunar.papers.completion import box_bound
     >>> box_bound([[-2.0], [1.0]], [[-1.0], [2.0]])
     16.0
     """
@@ -122,63 +186,23 @@ def box_bound(lower: ArrayLike, upper: ArrayLike) -> float:
     return float(k * (4 / min(2.0, least / 4)) ** d)
 
 
-def quasi_dimension_bound(rows: Any, cols: Any, row_classes: ArrayLike, col_classes: ArrayLike) -> float:
-    """D of Theorem 3: how well side information predicts a division into k row classes and l column classes.
-
-    2 tr(R^T M R) R_M + 2 tr(C^T N C) R_N + 2k + 2l when both sides are PDLaplacians (`Graph(kind="pd", normalize=False)`),
-    else k tr(R^T M R) R_M + l tr(C^T N C) R_N; R and C the one-hot classes, M = K^-1, R_M = max_i K_ii.
-
-    Parameters
-    ----------
-    rows, cols : side information, or its begun state
-        Of m rows and n columns.
-    row_classes, col_classes : array-like of shape (m,) and (n,)
-        The latent class of every row and column, of any kind of label.
-
-    Returns
-    -------
-    float
-        A valid D of Algorithm 1; m + n for `Identity` on both sides with one class each, infinite when a kernel is singular
-        (to rounding): the theorem asks for positive definite ones, which a share of `Mix` or `own` makes of any.
-
-    Raises
-    ------
-    ValueError
-        When classes do not fit the number of ids, or solving does not converge.
-
-    Notes
-    -----
-    O(n^3) for dense kernels, O(n d^2) for features, O(edges k) for graphs.
-
-    Examples
-    --------
-    >>> from lacunar.completion import Identity, quasi_dimension_bound
-    >>> quasi_dimension_bound(Identity(4), Identity(3), [0, 0, 0, 0], ["a", "a", "a"])
-    7.0
-    """
-    M, N = _begun(rows, "rows"), _begun(cols, "cols")
-    R, C = one_hot(row_classes, M.size, "row_classes"), one_hot(col_classes, N.size, "col_classes")
-    k, ell = R.shape[1], C.shape[1]
-    energy_rows = precision_trace(M, R) * float(M.diagonal().max())
-    energy_cols = precision_trace(N, C) * float(N.diagonal().max())
-    if getattr(M, "is_pd_laplacian", False) and getattr(N, "is_pd_laplacian", False):
-        return float(2 * energy_rows + 2 * energy_cols + 2 * k + 2 * ell)
-    return float(k * energy_rows + ell * energy_cols)
-
-
-def mistake_bound(quasi_dimension: float, gamma: float, m: int, n: int) -> float:
+def mistake_bound(quasi_dimension: float, gamma: float, m: int, n: int, *, D_hat: float | None = None) -> float:
     """Mistakes at most, equation (6): 3.6 D / gamma^2 log(m + n), for labels that some U with mc(U) <= 1 / gamma gives.
+
+    Lemma 28, where the algorithm runs with D_hat for D: 3.6 / gamma^2 (D (log(m + n) + log(D / D_hat)) + D_hat - D).
 
     For conservative updates with eta = gamma. O(1).
 
     Parameters
     ----------
     quasi_dimension : float
-        D, at least 1; e.g. from `quasi_dimension_bound`.
+        D, at least 1: `least_quasi_dimension`, or `quasi_dimension_bound` above it.
     gamma : float
-        The margin, in (0, 1]; at most 1 / `max_norm(U)`.
+        The margin, in (0, 1]; at most 1 / `margin_complexity(U)`.
     m, n : int
         Numbers of rows and columns, at least 3 together.
+    D_hat : float, default=None
+        The algorithm's parameter, at least 1; None is D, for which Lemma 28 is (6).
 
     Returns
     -------
@@ -191,12 +215,15 @@ def mistake_bound(quasi_dimension: float, gamma: float, m: int, n: int) -> float
 
     Examples
     --------
-    >>> from lacunar.completion import mistake_bound
+    >>> from lacunar.papers.completion import mistake_bound
     >>> round(mistake_bound(20.0, 0.5, 50, 50))
     1326
     """
+    D_hat = quasi_dimension if D_hat is None else D_hat
     _check_bound(quasi_dimension, gamma, m, n)
-    return float(3.6 * quasi_dimension / gamma**2 * np.log(m + n))
+    _check_bound(D_hat, gamma, m, n, "D_hat")
+    relative_entropy = quasi_dimension * (np.log(m + n) + np.log(quasi_dimension / D_hat)) + D_hat - quasi_dimension
+    return float(3.6 * relative_entropy / gamma**2)
 
 
 def regret_bound(quasi_dimension: float, gamma: float, m: int, n: int, n_trials: int, *, theorem: int = 1) -> float:
@@ -227,7 +254,7 @@ def regret_bound(quasi_dimension: float, gamma: float, m: int, n: int, n_trials:
 
     Examples
     --------
-    >>> from lacunar.completion import regret_bound
+    >>> from lacunar.papers.completion import regret_bound
     >>> round(regret_bound(20.0, 0.5, 50, 50, 2500))
     5429
     """
@@ -244,6 +271,40 @@ def regret_bound(quasi_dimension: float, gamma: float, m: int, n: int, n_trials:
             f"n_trials must be at least 2 D log(m + n) = {2 * cost:.6g} for Theorem 21; got {n_trials}. Use theorem=1."
         )
     return float(2 * np.sqrt(2 * cost * n_trials) / gamma + 2 * cost / gamma)
+
+
+def hinge_regret_bound(quasi_dimension: float, gamma: float, m: int, n: int, n_trials: int) -> float:
+    """Lemma 18, (25): the hinge loss of the scores y_bar beyond that of gamma U, at most twice Theorem 21.
+
+    4 sqrt(2 D log(m + n) T) / gamma + 4 D log(m + n) / gamma, the hinge loss being max(0, gamma - y y_bar) / gamma. O(1).
+
+    Parameters
+    ----------
+    quasi_dimension, gamma, m, n
+        As for `regret_bound`.
+    n_trials : int
+        T, at least 2 D log(m + n).
+
+    Returns
+    -------
+    bound : float
+
+    Raises
+    ------
+    ValueError
+        When an argument is out of range.
+
+    References
+    ----------
+    .. [1] M. Herbster, S. Pasteris, L. Tse, "Online Matrix Completion with Side Information", NeurIPS 2020, Lemma 18.
+
+    Examples
+    --------
+    >>> from lacunar.papers.completion import hinge_regret_bound
+    >>> round(hinge_regret_bound(20.0, 0.5, 50, 50, 2500))
+    6166
+    """
+    return 2 * regret_bound(quasi_dimension, gamma, m, n, n_trials, theorem=21)
 
 
 def pd_laplacian(adjacency: Any) -> NDArray[np.float64]:
@@ -271,7 +332,7 @@ def pd_laplacian(adjacency: Any) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> from lacunar.completion import pd_laplacian
+    >>> from lacunar.papers.completion import pd_laplacian
     >>> pd_laplacian([[0, 1], [1, 0]]).round(9).tolist()
     [[2.0, -0.0], [-0.0, 2.0]]
     """
@@ -288,94 +349,35 @@ def pd_laplacian(adjacency: Any) -> NDArray[np.float64]:
     return whole
 
 
-def one_hot(classes: ArrayLike, size: int, name: str) -> NDArray[np.float64]:
-    """The block expansion matrix (size, k) of class labels."""
-    labels = np.asarray(classes)
-    if labels.ndim != 1 or len(labels) != size:
-        raise ValueError(f"{name} must give a class for each of {size} ids; got shape {labels.shape}.")
-    _, codes = np.unique(labels, return_inverse=True)
-    expanded: NDArray[np.float64] = (codes[:, None] == np.arange(codes.max() + 1)).astype(np.float64)
-    return expanded
-
-
-def _begun(side: Any, name: str) -> SideState:
-    state: SideState = side.begin() if isinstance(side, SideInformation) else side
-    if not hasattr(state, "digest"):
-        raise TypeError(f"{name} must be side information or its begun state; got {type(side).__name__}.")
-    if state.size == 0:
-        raise ValueError(f"{name} must know its ids; it has none yet. Use Identity(n), or give points.")
-    return state
-
-
-def _check_bound(quasi_dimension: float, gamma: float, m: int, n: int) -> None:
+def _check_bound(quasi_dimension: float, gamma: float, m: int, n: int, name: str = "quasi_dimension") -> None:
     if not quasi_dimension >= 1:
-        raise ValueError(f"quasi_dimension must be at least 1; got {quasi_dimension}.")
+        raise ValueError(f"{name} must be at least 1; got {quasi_dimension}.")
     if not 0 < gamma <= 1:
         raise ValueError(f"gamma must be above 0 and at most 1; got {gamma}. A margin is at most 1.")
     if not (m >= 1 and n >= 1 and m + n >= 3):
         raise ValueError(f"m and n must be at least 1, and 3 together; got {m} and {n}.")
 
 
-def precision_trace(side: SideState, R: Floats) -> float:
-    """tr(R^T K^-1 R) of R (size, k); infinite when K is singular to rounding.
-
-    Factors by the Woodbury identity, graphs by their Laplacian, matrices by Cholesky; mixtures over graphs, whose inverse
-    is not sparse, by conjugate gradients.
-    """
-    if side.kind == "factor":
-        return _of_factor(*side.factor(), R)
-    if isinstance(side, GraphState):
-        return side.energy(R)
-    return _of_matrix(side.dense(), R) if side.kind == "dense" else _by_gradients(side, R)
-
-
-def _of_matrix(K: Floats, R: Floats) -> float:
-    try:
-        factor = scipy.linalg.cholesky(K, lower=True)
-    except scipy.linalg.LinAlgError:
-        return float("inf")
-    smallest, largest = np.diag(factor).min(), np.diag(factor).max()
-    if smallest**2 <= len(K) * np.finfo(float).eps * largest**2:
-        return float("inf")
-    return float((scipy.linalg.solve_triangular(factor, R, lower=True) ** 2).sum())
-
-
-def _of_factor(Phi: Floats, own: float, const: float, R: Floats) -> float:
-    """(F F^T + own I)^-1 = (I - F (own I + F^T F)^-1 F^T) / own, F = [Phi, sqrt(const) 1]."""
-    F = np.column_stack([Phi, np.full(len(Phi), np.sqrt(const))])
-    if own == 0:
-        return float("inf") if F.shape[1] < len(F) else _of_matrix(F @ F.T, R)
-    inner = F.T @ R
-    small = own * np.eye(F.shape[1]) + F.T @ F
-    return float(((R**2).sum() - (inner * scipy.linalg.solve(small, inner, assume_a="pos")).sum()) / own)
-
-
-def _by_gradients(side: SideState, R: Floats) -> float:
-    operator = LinearOperator((side.size, side.size), matvec=lambda v: side.apply(np.ravel(v)), dtype=np.float64)
-    total = 0.0
-    for column in R.T:
-        solved, info = cg(operator, column, rtol=_TOL, maxiter=5000)
-        if info:
-            raise ValueError(
-                "side information must be well enough conditioned to be solved with; conjugate gradients did not converge in "
-                "5000 steps. Give more weight to own in Mix."
-            )
-        total += float(column @ solved)
-    return total
-
-
 class _Program(NamedTuple):
-    """min <C, G> over G >= 0 with G = I on the diagonal and `fixed` off the diagonal blocks of rows and columns."""
+    """min <C, G> over G >= 0 with G = I on the diagonal and, where rows meet columns, G = `fixed` or sign(fixed) G >= |fixed|."""
 
     C: Floats  # (m + n, m + n), blocks R_M M and R_N N
     fixed: Floats  # (m + n, m + n), 1 on the diagonal, gamma U where rows meet columns
-    settled: NDArray[np.bool_]  # (m + n, m + n), where G is `fixed`
+    is_fixed: NDArray[np.bool_]  # (m + n, m + n), the diagonal and where rows meet columns
+    at_least: NDArray[np.bool_]  # (m + n, m + n), where `fixed` is the least modulus
+
+    def project(self, A: Floats) -> Floats:
+        """The nearest matrix to A that meets the equations and inequalities."""
+        nearest = np.where(self.is_fixed, self.fixed, A)
+        beyond = self.at_least & (np.sign(self.fixed) * A > np.abs(self.fixed))
+        return np.where(beyond, A, nearest)
 
     def lower(self, S: Floats) -> float:
-        """A bound by any S: made feasible for the dual, whose slack C - diag - blocks is S >= 0."""
-        S = np.where(self.settled, S, self.C)
+        """A bound by any S: made feasible for the dual, whose slack C - diag - blocks is S >= 0, a block's sign that of `fixed`."""
+        S = np.where(self.is_fixed, S, self.C)
+        S = np.where(self.at_least & (np.sign(self.fixed) * S > 0), 0.0, S)
         S = S + max(0.0, -float(np.linalg.eigvalsh(S)[0])) * np.eye(len(S))
-        return float(np.sum((self.C - S) * self.fixed, where=self.settled))
+        return float(np.sum((self.C - S) * self.fixed, where=self.is_fixed))
 
 
 def _precision(side: SideState) -> Floats | None:
@@ -384,33 +386,32 @@ def _precision(side: SideState) -> Floats | None:
     values, vectors = np.linalg.eigh((K + K.T) / 2)
     if values[0] <= len(K) * np.finfo(float).eps * values[-1]:
         return None
-    made: Floats = float(K.diagonal().max()) * (vectors / values) @ vectors.T
-    return made
+    return np.asarray(float(K.diagonal().max()) * (vectors / values) @ vectors.T)
 
 
-def _program(scaled: Floats, M: Floats, N: Floats) -> _Program:
+def _program(scaled: Floats, M: Floats, N: Floats, at_least: bool) -> _Program:
     m, n = scaled.shape
     C, fixed = np.zeros((m + n, m + n)), np.eye(m + n)
     C[:m, :m], C[m:, m:] = M, N
     fixed[:m, m:], fixed[m:, :m] = scaled, scaled.T
-    settled = np.eye(m + n, dtype=bool)
-    settled[:m, m:] = settled[m:, :m] = True
-    return _Program(C, fixed, settled)
+    across = np.zeros((m + n, m + n), dtype=bool)
+    across[:m, m:] = across[m:, :m] = True
+    return _Program(C, fixed, across | np.eye(m + n, dtype=bool), across & at_least)
 
 
-def _solve(program: _Program, tol: float, max_iter: int) -> float:
+def _solve(program: _Program, name: str, tol: float, max_iter: int) -> float:
     """Alternating directions: G meets the equations, Z is positive semidefinite, their disagreement prices both.
 
     `best` is the highest dual bound, which is what may be trusted; it is returned once the primal value is within tol of it
     and G is semidefinite to tol.
     """
-    C, fixed, settled = program
+    C = program.C
     weight = max(float(np.linalg.norm(C)) / len(C), 1e-12)
-    Z, price, best, value, off = np.where(settled, fixed, 0.0), np.zeros_like(C), -np.inf, np.inf, np.inf
+    Z = np.where(program.is_fixed, program.fixed, 0.0)
+    price, best, value, off = np.zeros_like(C), -np.inf, np.inf, np.inf
     for step in range(1, max_iter + 1):
-        G = np.where(settled, fixed, Z - price - C / weight)
-        values, vectors = np.linalg.eigh(G + price)
-        before, Z = Z, (vectors * np.maximum(values, 0.0)) @ vectors.T
+        G = program.project(Z - price - C / weight)
+        before, Z = Z, _semidefinite(G + price)
         price = G + price - Z
         primal, dual = float(np.linalg.norm(G - Z)), weight * float(np.linalg.norm(Z - before))
         if step % _LOOK == 0:
@@ -421,12 +422,18 @@ def _solve(program: _Program, tol: float, max_iter: int) -> float:
             factor = 2.0 if primal * weight > 10 * dual else 0.5 if dual > 10 * primal * weight else 1.0
             weight, price = weight * factor, price / factor
     warnings.warn(
-        f"quasi_dimension lies above {best:.6g}; after {max_iter} steps the value is {value:.6g}, {off:.2g} short of feasible. "
+        f"{name} lies above {best:.6g}; after {max_iter} steps the value is {value:.6g}, {off:.2g} short of feasible. "
         "Raise max_iter or tol, or use quasi_dimension_bound.",
         ConvergenceWarning,
         stacklevel=3,
     )
     return max(value, best)
+
+
+def _semidefinite(A: Floats) -> Floats:
+    """The nearest positive semidefinite matrix."""
+    values, vectors = np.linalg.eigh(A)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
 def max_norm(U: ArrayLike, *, tol: float = 1e-6, max_iter: int = 2000) -> float:
@@ -467,7 +474,7 @@ def max_norm(U: ArrayLike, *, tol: float = 1e-6, max_iter: int = 2000) -> float:
 
     Examples
     --------
-    >>> from lacunar.completion import max_norm
+    >>> from lacunar.papers.completion import max_norm
     >>> round(max_norm([[1, 1], [1, -1]]), 6)
     1.414214
     """
@@ -519,3 +526,134 @@ def _bracket(U: Floats, tol: float, max_iter: int) -> tuple[float, float]:
         p, q = p * long_rows, q * long_columns
         p, q = p / p.sum(), q / q.sum()
     return lower, max(upper, lower)
+
+
+def margin_complexity(U: ArrayLike, *, tol: float = 1e-6, max_iter: int = 50_000) -> float:
+    """mc(U), equation (2): the least max-norm of a matrix with the signs of U and modulus >= 1.
+
+    1 / mc(U) is the largest margin tau with which unit vectors for rows and columns give the signs, sign(U_ij) <P_i, Q_j> >= tau: a
+    semidefinite program, solved by alternating directions. Every step gives unit vectors, whose margin is an upper bound of mc(U), and
+    weights of the entries, whose dual norm is a lower one; it stops when the two meet.
+
+    Parameters
+    ----------
+    U : array-like of shape (m, n)
+        Of which the signs count; no entry is 0. Equal rows and equal columns are merged first: mc is block-invariant.
+    tol : float, default=1e-6
+        Relative gap between the bounds at which to stop.
+    max_iter : int, default=50000
+        Steps at most.
+
+    Returns
+    -------
+    float
+        The upper bound: at least mc(U), at most (1 + tol) times it unless a warning says otherwise.
+
+    Raises
+    ------
+    ValueError
+        When U is no finite matrix without a 0, or an argument is out of range.
+
+    Warns
+    -----
+    ConvergenceWarning
+        When the gap is wider than tol after max_iter; it names both bounds.
+
+    See Also
+    --------
+    max_norm : The same for V = U, which for signs is at least mc(U).
+
+    Notes
+    -----
+    An eigendecomposition of m + n distinct rows and columns a step, O((m + n)^3), hundreds to thousands of steps: for tens of them.
+
+    References
+    ----------
+    .. [1] M. Herbster, S. Pasteris, L. Tse, "Online Matrix Completion with Side Information", NeurIPS 2020, equation (2).
+
+    Examples
+    --------
+    >>> from lacunar.papers.completion import margin_complexity, max_norm
+    >>> U = [[-1, 1, 1, 1], [-1, -1, 1, 1], [-1, -1, 1, -1], [-1, 1, -1, -1]]
+    >>> round(margin_complexity(U), 3), round(max_norm(U), 3)
+    (1.869, 1.87)
+    """
+    signs = _distinct(_signs(U))
+    if not tol > 0 or not max_iter >= 1:
+        raise ValueError(f"tol must be above 0 and max_iter at least 1; got {tol} and {max_iter}.")
+    lower, upper = _margin_bracket(signs, tol, int(max_iter))
+    if upper - lower > tol * upper:
+        warnings.warn(
+            f"margin_complexity lies between {lower:.6g} and {upper:.6g} after {max_iter} steps, a gap above tol={tol:g}; the upper "
+            "bound is returned. Raise max_iter or tol.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return upper
+
+
+def _signs(U: ArrayLike) -> Floats:
+    matrix = np.asarray(U, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.size == 0:
+        raise ValueError(f"U must be a matrix with at least one entry; got shape {matrix.shape}.")
+    if not np.abs(matrix).min() > 0:  # NaN included
+        row, column = (int(k) for k in np.argwhere(~(np.abs(matrix) > 0))[0])
+        raise ValueError(
+            f"U must have a sign everywhere; got {matrix[row, column]} in row {row}, column {column}. Complete it first."
+        )
+    return np.sign(matrix)
+
+
+def _margin_bracket(signs: Floats, tol: float, max_iter: int) -> tuple[float, float]:
+    """(lower, upper) bounds of mc for signs (m, n).
+
+    max tau over G = [P; Q][P; Q]^T of unit diagonal with signs * G_across >= tau, by alternating directions as in `_solve`.
+    The dual has a weight W >= 0 for every entry: tau sum W <= tr(S) / 2 for S >= 0 with -signs * W across and 0 off the diagonal of blocks.
+    """
+    m, size = len(signs), sum(signs.shape)
+    weight, lower, upper = 1.0 / size, 1.0, np.inf
+    Z, price = np.eye(size), np.zeros((size, size))
+    for step in range(1, max_iter + 1):
+        A = Z - price
+        margins = signs * A[:m, m:]
+        across = signs * np.maximum(margins, _water_level(margins.ravel(), 1.0 / (2 * weight)))
+        G = A.copy()
+        np.fill_diagonal(G, 1.0)
+        G[:m, m:], G[m:, :m] = across, across.T
+        before, Z = Z, _semidefinite(G + price)
+        price = G + price - Z
+        if step % _LOOK == 0 or step == max_iter:
+            lower, upper = max(lower, _mc_lower(signs, -price)), min(upper, _mc_upper(signs, Z))
+            if upper - lower <= tol * upper:
+                break
+            primal, dual = float(np.linalg.norm(G - Z)), float(np.linalg.norm(Z - before))
+            factor = 2.0 if primal > 10 * dual else 0.5 if dual > 10 * primal else 1.0
+            weight, price = weight * factor, price / factor
+    return lower, max(upper, lower)
+
+
+def _water_level(heights: Floats, volume: float) -> float:
+    """tau with sum of max(tau - heights, 0) = volume."""
+    ordered = np.sort(heights)
+    levels = (volume + np.cumsum(ordered)) / np.arange(1, len(ordered) + 1)
+    return float(levels.min())
+
+
+def _mc_upper(signs: Floats, Z: Floats) -> float:
+    """By the unit vectors whose products are Z (m + n, m + n), if they give the signs."""
+    m, lengths = len(signs), np.sqrt(np.maximum(np.diag(Z), 1e-300))
+    margin = float((signs * Z[:m, m:] / np.outer(lengths[:m], lengths[m:])).min())
+    return 1.0 / margin if margin > 0 else np.inf
+
+
+def _mc_lower(signs: Floats, S: Floats) -> float:
+    """By weights W = -signs * S_across of entries: any W, and any a, b > 0, here the diagonal of a dual slack S (m + n, m + n).
+
+    For unit vectors tau sum W <= <signs W, P Q^T> <= |diag(a)^-1/2 signs W diag(b)^-1/2|_2 sqrt(sum a sum b).
+    """
+    m = len(signs)
+    W = np.maximum(-signs * S[:m, m:], 0.0)
+    diagonal = np.maximum(np.diag(S), 1e-12 * max(float(np.abs(S).max()), 1e-300))
+    a, b = diagonal[:m], diagonal[m:]
+    norm = float(np.linalg.norm(signs * W / np.sqrt(np.outer(a, b)), 2))
+    return float(W.sum()) / (norm * float(np.sqrt(a.sum() * b.sum()))) if norm > 0 else 0.0

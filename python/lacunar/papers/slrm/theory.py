@@ -1,12 +1,7 @@
-"""Bounds of the papers as functions.
-
-Theorem 1 of Ganti and Willett (2015): the risk of (6) of SLRM, and the choice of gamma. Lemma 2 and Corollary 3 of Gonen et al. (2016): how many
-rows POPCA needs, and what so many leave open.
-"""
+"""Theorem 1 as functions: the risk of the predictions (6), and the choice of their gamma."""
 
 from __future__ import annotations
 
-import math
 from numbers import Real
 
 import numpy as np
@@ -42,7 +37,7 @@ def coherence(U: ArrayLike) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> from lacunar.lowrank import coherence
+    >>> from lacunar.papers.slrm import coherence
     >>> coherence(np.eye(6)[:, :2])
     3.0
     """
@@ -54,7 +49,7 @@ def coherence(U: ArrayLike) -> float:
     return float(D / d * np.max(np.sum(Q**2, axis=1)))
 
 
-def slrm_gate_level(d: int, coherence: float, m: int, delta: float) -> float:
+def gate_level(d: int, coherence: float, m: int, delta: float) -> float:
     """The gamma that lets all but a share delta of the rows through the gate of (6): sqrt(8 d mu log(2 d / delta) / (3 m)).
 
     For Omega of m entries drawn uniformly with replacement; a value of 1 or above says that m is too small for the claim, which
@@ -87,8 +82,8 @@ def slrm_gate_level(d: int, coherence: float, m: int, delta: float) -> float:
 
     Examples
     --------
-    >>> from lacunar.lowrank import slrm_gate_level
-    >>> round(slrm_gate_level(d=2, coherence=1.2, m=100, delta=0.1), 3)
+    >>> from lacunar.papers.slrm import gate_level
+    >>> round(gate_level(d=2, coherence=1.2, m=100, delta=0.1), 3)
     0.486
     """
     _positive(d=d, coherence=coherence, m=m)
@@ -96,7 +91,7 @@ def slrm_gate_level(d: int, coherence: float, m: int, delta: float) -> float:
     return float(np.sqrt(8 * d * coherence * np.log(2 * d / delta) / (3 * m)))
 
 
-def slrm_loss_bound(B_Y: float, R1: float, D: int, m: int, gamma: float) -> float:
+def loss_bound(B_Y: float, R1: float, D: int, m: int, gamma: float) -> float:
     """b of Theorem 1, 2 (B_Y + D R_1 / (m (1 - gamma)))^2: how far two squared losses of (6) can lie apart (equation (25)). O(1).
 
     Parameters
@@ -130,8 +125,8 @@ def slrm_loss_bound(B_Y: float, R1: float, D: int, m: int, gamma: float) -> floa
 
     Examples
     --------
-    >>> from lacunar.lowrank import slrm_loss_bound
-    >>> slrm_loss_bound(B_Y=1.0, R1=1.0, D=10, m=5, gamma=0.5)
+    >>> from lacunar.papers.slrm import loss_bound
+    >>> loss_bound(B_Y=1.0, R1=1.0, D=10, m=5, gamma=0.5)
     50.0
     """
     _positive(B_Y=B_Y, R1=R1, D=D, m=m)
@@ -139,7 +134,7 @@ def slrm_loss_bound(B_Y: float, R1: float, D: int, m: int, gamma: float) -> floa
     return float(2 * (B_Y + D * R1 / (m * (1 - gamma))) ** 2)
 
 
-def slrm_complexity_bound(n: int, m: int, D: int, R1: float, B_X: float, gamma: float) -> float:
+def complexity_bound(n: int, m: int, D: int, R1: float, B_X: float, gamma: float) -> float:
     """Lemma 3, (50 m / n + 14 / sqrt(n)) 3 D R_1 B_X / (1 - gamma): the Rademacher complexity of the functions (7). O(1).
 
     Parameters
@@ -170,8 +165,8 @@ def slrm_complexity_bound(n: int, m: int, D: int, R1: float, B_X: float, gamma: 
 
     Examples
     --------
-    >>> from lacunar.lowrank import slrm_complexity_bound
-    >>> round(slrm_complexity_bound(n=10_000, m=2, D=10, R1=1.0, B_X=1.0, gamma=0.5), 6)
+    >>> from lacunar.papers.slrm import complexity_bound
+    >>> round(complexity_bound(n=10_000, m=2, D=10, R1=1.0, B_X=1.0, gamma=0.5), 6)
     9.0
     """
     _positive(n=n, m=m, D=D, R1=R1, B_X=B_X)
@@ -179,7 +174,7 @@ def slrm_complexity_bound(n: int, m: int, D: int, R1: float, B_X: float, gamma: 
     return float((50 * m / n + 14 / np.sqrt(n)) * 3 * D * R1 * B_X / (1 - gamma))
 
 
-def slrm_risk_bound(
+def risk_bound(
     empirical: float,
     n: int,
     m: int,
@@ -231,9 +226,9 @@ def slrm_risk_bound(
 
     Examples
     --------
-    >>> from lacunar.lowrank import slrm_risk_bound
+    >>> from lacunar.papers.slrm import risk_bound
     >>> facts = {"m": 50, "D": 100, "R1": 1.0, "B_X": 1.0, "B_Y": 1.0, "gamma": 0.5, "delta": 0.05}
-    >>> slrm_risk_bound(0.1, 10**8, **facts) < slrm_risk_bound(0.1, 10**6, **facts)
+    >>> risk_bound(0.1, 10**8, **facts) < risk_bound(0.1, 10**6, **facts)
     True
     """
     _positive(n=n, m=m, D=D, R1=R1, B_X=B_X, B_Y=B_Y, constant=constant)
@@ -241,7 +236,7 @@ def slrm_risk_bound(
     _between("delta", delta)
     if not (isinstance(empirical, Real) and empirical >= 0):
         raise ValueError(f"empirical must be a number of at least 0; got {empirical!r}. Pass a mean squared error.")
-    spread = slrm_loss_bound(B_Y, R1, D, m, gamma) * np.log(1 / delta) / n
+    spread = loss_bound(B_Y, R1, D, m, gamma) * np.log(1 / delta) / n
     scale = (m / n + 1 / np.sqrt(n)) * D * R1 * B_X / (1 - gamma)
     inner = np.sqrt(empirical) * (scale + np.sqrt(spread)) + spread + np.log(n) ** 3 * scale**2
     return float(empirical + constant * inner)
@@ -261,81 +256,3 @@ def _between(name: str, value: float) -> None:
 def _gamma(value: float) -> None:
     if not (isinstance(value, Real) and 0 <= value < 1):
         raise ValueError(f"gamma must be at least 0 and below 1; got {value!r}. Change it.")
-
-
-def popca_sample_bound(d: int, n_components: int, r: float, epsilon: float) -> int:
-    """Rows with which POPCA is within epsilon of the best subspace in expectation, Corollary 3: ceil((d / r)^2 k / epsilon^2).
-
-    For rows x with |x| <= 1 whose d entries are each observed with probability r / d, and `options="paper"`; the loss is
-    E |x - P x|^2. By Theorem 4 no algorithm needs fewer but for a constant. O(1).
-
-    Parameters
-    ----------
-    d : int
-        Columns.
-    n_components : int
-        k, at most d.
-    r : float
-        Entries observed in a row on average, above 0 and at most d; the paper has 2 and more.
-    epsilon : float
-        In (0, 1).
-
-    Returns
-    -------
-    m : int
-
-    Raises
-    ------
-    ValueError
-        When an argument is out of range.
-
-    Examples
-    --------
-    >>> from lacunar.lowrank import popca_sample_bound
-    >>> popca_sample_bound(20, 2, 5, 0.1)
-    3200
-    """
-    _check_popca(d, n_components, r)
-    if not 0 < epsilon < 1:
-        raise ValueError(f"epsilon must be above 0 and below 1; got {epsilon}.")
-    return math.ceil((d / r) ** 2 * n_components / epsilon**2 * (1 - 1e-15))
-
-
-def popca_error_bound(d: int, n_components: int, r: float, m: int) -> float:
-    """Expected loss beyond that of the best subspace after m rows, Lemmas 1 and 2: (d / r) sqrt(k / m).
-
-    Its factor (d / r) / sqrt(m) bounds the expected Frobenius error of the second moment. O(1).
-
-    Parameters
-    ----------
-    d, n_components, r
-        As for `popca_sample_bound`.
-    m : int
-        Rows, at least 1.
-
-    Returns
-    -------
-    bound : float
-
-    Raises
-    ------
-    ValueError
-        When an argument is out of range.
-
-    Examples
-    --------
-    >>> from lacunar.lowrank import popca_error_bound
-    >>> popca_error_bound(20, 2, 5, 3200)
-    0.1
-    """
-    _check_popca(d, n_components, r)
-    if not m >= 1:
-        raise ValueError(f"m must be at least 1 row; got {m}.")
-    return d / r * math.sqrt(n_components / m)
-
-
-def _check_popca(d: int, k: int, r: float) -> None:
-    if not 1 <= k <= d:
-        raise ValueError(f"n_components must be at least 1 and at most d = {d}; got {k}.")
-    if not 0 < r <= d:
-        raise ValueError(f"r must be above 0 and at most d = {d}; got {r}. It counts observed entries of a row.")

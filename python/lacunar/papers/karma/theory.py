@@ -1,8 +1,9 @@
-"""Theorems 2 and 3 as functions: how large gamma has to be, and what Algorithm 1 loses at most."""
+"""Theorems 1 to 3 as functions: how many rows are enough, how large gamma has to be, and what Algorithm 1 loses at most."""
 
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def embedding_size(n_features: int, gamma: int) -> int:
 
     Examples
     --------
-    >>> from lacunar.karma import embedding_size
+    >>> from lacunar.papers.karma import embedding_size
     >>> embedding_size(20, 4)
     168420
     """
@@ -53,7 +54,7 @@ def truncation_bound(regularity: float, gamma: float) -> float:
     ----------
     regularity : float
         lambda, in (0, 1]: the smallest eigenvalue above 0 of Q_oo, Q the projection on the subspace, over all rows' observed
-        columns o. (Definition 1 of the paper speaks of singular values of P_o P_E, whose squares these are; its proof of Lemma 2
+        columns o: `regularity`. (Definition 1 of the paper speaks of singular values of P_o P_E, whose squares these are; its proof of Lemma 2
         needs the eigenvalues.)
     gamma : float
         > 0.
@@ -69,7 +70,7 @@ def truncation_bound(regularity: float, gamma: float) -> float:
 
     Examples
     --------
-    >>> from lacunar.karma import truncation_bound
+    >>> from lacunar.papers.karma import truncation_bound
     >>> truncation_bound(0.5, 4)
     0.125
     """
@@ -85,7 +86,7 @@ def gamma_needed(regularity: float, epsilon: float, *, lipschitz: float = 1.0) -
     Parameters
     ----------
     regularity : float
-        lambda, in (0, 1]: the least eigenvalue by which observed entries tell the missing ones (`truncation_bound`).
+        lambda, in (0, 1]: `regularity` of the subspace and the masks.
     epsilon : float
         > 0.
     lipschitz : float, default=1.0
@@ -102,12 +103,65 @@ def gamma_needed(regularity: float, epsilon: float, *, lipschitz: float = 1.0) -
 
     Examples
     --------
-    >>> from lacunar.karma import gamma_needed
+    >>> from lacunar.papers.karma import gamma_needed
     >>> gamma_needed(0.5, 0.1)
     8
     """
     _check(regularity=regularity, epsilon=epsilon, lipschitz=lipschitz)
     return max(1, math.ceil(math.log(2 * lipschitz / (regularity * epsilon)) / regularity))
+
+
+def sample_bound(
+    n_features: int,
+    regularity: float,
+    epsilon: float,
+    *,
+    delta: float = 0.05,
+    lipschitz: float = 1.0,
+    constant: float = 1.0,
+) -> int:
+    """Theorem 1: rows with which a predictor is epsilon-good with probability 1 - delta, K L^2 Gamma^2 log(1 / delta) / epsilon^2.
+
+    Gamma has `gamma_needed` for gamma, so that the number is quasipolynomial in d. O(1).
+
+    Parameters
+    ----------
+    n_features : int
+        d, >= 1.
+    regularity : float
+        lambda of the distribution, in (0, 1]: `regularity` of its subspace and masks.
+    epsilon : float
+        > 0.
+    delta : float, default=0.05
+        In (0, 1).
+    lipschitz : float, default=1.0
+        L of the loss, > 0.
+    constant : float, default=1.0
+        K, to which the paper, with its Omega(...), gives no value: the bound says how its terms scale, and 1 makes no promise.
+
+    Returns
+    -------
+    m : int
+        Exact, however large.
+
+    Raises
+    ------
+    ValueError
+        An argument outside its range.
+
+    References
+    ----------
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Theorem 1.
+
+    Examples
+    --------
+    >>> from lacunar.papers.karma import sample_bound
+    >>> sample_bound(5, regularity=0.9, epsilon=0.5) < sample_bound(5, regularity=0.9, epsilon=0.05)
+    True
+    """
+    _check(delta=delta, constant=constant)
+    size = embedding_size(n_features, gamma_needed(regularity, epsilon, lipschitz=lipschitz))
+    return math.ceil(Fraction(constant * lipschitz**2 * math.log(1 / delta) / epsilon**2) * size**2)
 
 
 def objective_bound(
@@ -151,7 +205,7 @@ def objective_bound(
 
     Examples
     --------
-    >>> from lacunar.karma import objective_bound
+    >>> from lacunar.papers.karma import objective_bound
     >>> round(objective_bound(10_000_000, 5, 2, 0.1), 4)
     0.0482
     """
@@ -197,7 +251,7 @@ def theory_rho(
 
     Examples
     --------
-    >>> from lacunar.karma import theory_rho
+    >>> from lacunar.papers.karma import theory_rho
     >>> theory_rho(10_000, 5, 2)
     0.01
     """
@@ -230,7 +284,7 @@ def regret_bound(
     n_features, gamma : int
         d and gamma, >= 1.
     regularity : float
-        lambda, in (0, 1]: the least eigenvalue by which observed entries tell the missing ones (`truncation_bound`).
+        lambda, in (0, 1]: `regularity` of the subspace and the masks.
     rho : float, default=None
         Of the steps 1 / (rho t); None is `theory_rho`.
     largest : float, default=1.0
@@ -261,7 +315,7 @@ def regret_bound(
 
     Examples
     --------
-    >>> from lacunar.karma import regret_bound
+    >>> from lacunar.papers.karma import regret_bound
     >>> round(regret_bound(1000, 3, 2, regularity=0.5), 1)
     6927.1
     """

@@ -4,15 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from lacunar.datasets import (
-    make_biclustered,
-    make_block_margin,
-    make_coins,
-    make_side_graph,
-    make_sparse_regression,
-    make_spiked,
-    make_subspace_regression,
-)
+from lacunar.papers.completion import make_biclustered, make_side_graph
+from lacunar.papers.karma import make_block_margin, make_subspace_regression
+from lacunar.papers.slrm import make_sparse_regression
+from lacunar.papers.subspace import make_coins, make_spiked, make_unit_vectors
 
 MAKERS = {
     "subspace": lambda **k: make_subspace_regression(300, share_observed=0.6, **k),
@@ -20,6 +15,7 @@ MAKERS = {
     "margin": lambda **k: make_block_margin(300, margin=1.0, **k),
     "sparse": lambda **k: make_sparse_regression(300, sigma_x=0.3, sigma_y=0.2, **k),
     "coins": lambda **k: make_coins(300, 8, 2, share_observed=0.5, **k),
+    "unit": lambda **k: make_unit_vectors(300, 8, eps=0.1, share_observed=0.5, **k),
     "spiked": lambda **k: make_spiked(300, 20, noise=0.5, share_observed=0.5, **k),
     "atoms": lambda **k: make_spiked(300, 20, support=6, atoms=True, share_observed=0.5, **k),
 }

@@ -1,0 +1,310 @@
+"""Definitions 1 to 4 written out, to check and to teach with on few columns."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lacunar.observed.door import as_observed, check_kernel_options, check_numbers, check_same_columns
+
+Floats = NDArray[np.float64]
+_MOST = 2**27  # numbers of an embedding: 1 GiB
+_RCOND = 1e-10  # singular values of Q_oo below this share of the largest are 0
+
+
+def regularity(basis: ArrayLike, observed: ArrayLike) -> float:
+    """Definition 1: by how much every set of observed columns tells the whole row of a subspace.
+
+    lambda is the smallest eigenvalue above 0 of Q_oo over all rows' observed columns o, Q = P_E the projection on the subspace E; its
+    square root is the least singular value of P_o P_E of which item 4 speaks. It is 0 where a row's columns do not determine the
+    others (item 3: the kernel of P_o P_E is larger than that of P_E). `truncation_bound` and the other bounds take it.
+
+    Parameters
+    ----------
+    basis : array-like of shape (d, r)
+        Columns that span E, linearly independent; `components_.T` of a fitted model.
+    observed : array-like of shape (n, d), bool
+        Which entries each row shows. Items 1 and 2 of the definition, |P_o x| <= 1 and x in E, are about values and not looked at.
+
+    Returns
+    -------
+    regularity : float
+        lambda, in [0, 1]; 0 where the low rank assumption fails.
+
+    Raises
+    ------
+    ValueError
+        Dependent columns of `basis`, or masks of another width.
+
+    Notes
+    -----
+    O(d r^2) for each of the different masks. Source: [1]_, Definition 1; its proof of Lemma 2 needs the eigenvalues.
+
+    References
+    ----------
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015.
+
+    Examples
+    --------
+    >>> from lacunar.papers.karma import regularity
+    >>> line = [[0.6], [0.8]]
+    >>> round(regularity(line, [[True, False], [True, True]]), 2)
+    0.36
+    >>> regularity(line, [[False, False]])
+    0.0
+    """
+    vectors = check_numbers(basis, "basis")
+    masks = np.unique(np.asarray(observed, dtype=bool), axis=0)
+    d, r = vectors.shape
+    if masks.ndim != 2 or masks.shape[1] != d:
+        raise ValueError(f"observed must have {d} columns, one for each row of basis; got shape {masks.shape}.")
+    if np.linalg.matrix_rank(vectors) < r:
+        raise ValueError(f"basis must have independent columns; got shape {vectors.shape} of lower rank. Drop columns.")
+    Q = np.linalg.qr(vectors)[0]
+    # P_o P_E has the singular values of the rows o of an orthonormal basis.
+    least = min((_least_singular_value(Q[mask]) for mask in masks), default=1.0)
+    return float(least**2) if least > d * np.finfo(float).eps else 0.0
+
+
+def _least_singular_value(rows: Floats) -> float:
+    """Of a matrix (o, r); 0 where it has fewer rows than columns."""
+    return float(np.linalg.svd(rows, compute_uv=False).min()) if len(rows) >= rows.shape[1] else 0.0
+
+
+def linear_predictor(X: Any, w: ArrayLike, Q: ArrayLike) -> Floats:
+    """Definition 2: f_{w,Q}(x_o) = (P_o w) . Q_oo^+ (P_o x), the linear predictor w on the subspace of the projection Q.
+
+    With Q = P_E and w and x in E it is w . x, whatever is observed, as long as `regularity` is above 0 (Lemma 1).
+
+    Parameters
+    ----------
+    X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+    w : array-like of shape (d,)
+    Q : array-like of shape (d, d)
+        A projection: Q Q = Q.
+
+    Returns
+    -------
+    values : ndarray of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        Infinite entries, shapes that do not fit, or a Q that is no projection.
+
+    See Also
+    --------
+    truncated_predictor : What KARMA's kernel can represent of it.
+
+    Notes
+    -----
+    One pseudo-inverse for each of the different sets of observed columns, O(d^3) each.
+
+    References
+    ----------
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Definition 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.papers.karma import linear_predictor
+    >>> u = np.array([0.6, 0.8])
+    >>> linear_predictor([[3.0, 4.0], [3.0, np.nan]], w=u, Q=np.outer(u, u)).round(9)
+    array([5., 5.])
+    """
+    table, weights, projection = _checked(X, w, Q)
+    values = np.zeros(len(table))
+    masks, member = np.unique(~np.isnan(table), axis=0, return_inverse=True)
+    for number, o in enumerate(masks):
+        rows = member.ravel() == number
+        inverse = np.linalg.pinv(projection[np.ix_(o, o)], rcond=_RCOND)
+        values[rows] = table[np.ix_(rows, o)] @ (inverse.T @ weights[o])
+    return values
+
+
+def truncated_predictor(X: Any, w: ArrayLike, Q: ArrayLike, gamma: int) -> Floats:
+    """Definition 3: f^gamma_{w,Q}(x_o) = (P_o w) . (sum of Q_oo^j for j < gamma) (P_o x).
+
+    With I - P_E for Q it is within (1 - lambda)^gamma / lambda of `linear_predictor` with P_E (Lemma 2, `truncation_bound`), and
+    an inner product with `embedding` (Lemma 3).
+
+    Parameters
+    ----------
+    X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+    w : array-like of shape (d,)
+    Q : array-like of shape (d, d)
+        A projection: Q Q = Q.
+    gamma : int
+        Number of powers, >= 1.
+
+    Returns
+    -------
+    values : ndarray of shape (n,)
+
+    Raises
+    ------
+    ValueError
+        Infinite entries, shapes that do not fit, a Q that is no projection, or a gamma that is not whole.
+
+    Notes
+    -----
+    By Horner's rule on all rows at once, O(gamma n d^2).
+
+    References
+    ----------
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015, Definition 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.papers.karma import truncated_predictor
+    >>> u = np.array([0.6, 0.8])
+    >>> truncated_predictor([[3.0, np.nan]], w=u, Q=np.eye(2) - np.outer(u, u), gamma=30).round(4)
+    array([5.])
+    """
+    if gamma != int(gamma) or gamma < 1:
+        raise ValueError(f"gamma must be a whole number >= 1; got {gamma!r}. It counts powers of Q.")
+    table, weights, projection = _checked(X, w, Q)
+    seen = ~np.isnan(table)
+    rows = np.where(seen, table, 0.0)
+    total = rows
+    for _ in range(int(gamma) - 1):
+        total = rows + seen * (total @ projection.T)
+    return np.asarray(total @ weights)
+
+
+def _checked(X: Any, w: ArrayLike, Q: ArrayLike) -> tuple[Floats, Floats, Floats]:
+    """X (n, d) with NaN, w (d,) and the projection Q (d, d)."""
+    table = as_observed(X).astype(np.float64).to_dense()
+    d = table.shape[1]
+    weights, projection = check_numbers(w, "w", ensure_2d=False), check_numbers(Q, "Q")
+    if weights.shape != (d,) or projection.shape != (d, d):
+        raise ValueError(
+            f"w and Q must have shapes ({d},) and ({d}, {d}), as X has {d} columns; got {weights.shape} and {projection.shape}."
+        )
+    if not np.allclose(projection @ projection, projection, rtol=0.0, atol=1e-8 * max(1.0, np.abs(projection).max())):
+        raise ValueError("Q must be a projection, Q @ Q = Q; it is not. Take U @ U.T of an orthonormal basis U.")
+    return table, weights, projection
+
+
+def embedding(X: Any, gamma: float = 2) -> Floats:
+    """phi_gamma of every row: one coordinate a sequence s of at most gamma columns, x at the last of s where all of s is observed.
+
+    Parameters
+    ----------
+    X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+    gamma : float, default=2
+        Longest sequence, > 0. Between integers the longest sequences are weighed by the square root of gamma's fraction, so
+        that the product is `karma_kernel`'s mixture.
+
+    Returns
+    -------
+    features : ndarray of shape (n, d + d^2 + ... + d^ceil(gamma))
+        Sequences by length, then in lexicographic order: (0), (1), ..., (0, 0), (0, 1), ...
+
+    Raises
+    ------
+    ValueError
+        More than 2^27 numbers; infinite entries; gamma <= 0.
+
+    See Also
+    --------
+    lacunar.kernels.karma_kernel : The same inner products without the features.
+    lacunar.karma.KarmaFeatures : Far fewer features with the same inner products, for gamma 1 and 2.
+
+    Notes
+    -----
+    Definition 4 of [1]_. O(n d^gamma).
+
+    References
+    ----------
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.kernels import karma_kernel
+    >>> from lacunar.papers.karma import embedding
+    >>> X = np.array([[1.0, 2.0], [3.0, np.nan]])
+    >>> embedding(X, 2)
+    array([[1., 2., 1., 2., 1., 2.],
+           [3., 0., 3., 0., 0., 0.]])
+    >>> features = embedding(X, 3)
+    >>> bool((features @ features.T == karma_kernel(X, gamma=3, count_scale="raw")).all())
+    True
+    """
+    check_kernel_options([float(gamma)])
+    rows = as_observed(X)
+    n, d = rows.shape
+    lengths = int(np.ceil(gamma))
+    if n * sum(d**length for length in range(1, lengths + 1)) > _MOST:
+        raise ValueError(
+            f"gamma must keep n (d + ... + d^gamma) at most {_MOST} numbers; got gamma={gamma:g} with {n} rows of {d} columns. "
+            "Use karma_kernel, which has their inner products, or fewer columns."
+        )
+    table = rows.astype(np.float64).to_dense()
+    seen = ~np.isnan(table)
+    parts = [np.where(seen, table, 0.0)]
+    for _ in range(lengths - 1):  # one more column before every sequence
+        parts.append((seen[:, :, None] * parts[-1][:, None, :]).reshape(n, -1))
+    if gamma < lengths:
+        parts[-1] = parts[-1] * np.sqrt(gamma - (lengths - 1))
+    return np.hstack(parts)
+
+
+def kernel_sum(X: Any, Y: Any = None, *, gamma: int = 2) -> Floats:
+    """The kernel as the sum it is before Theorem 4: of x_end x'_end over all sequences of columns observed in both rows.
+
+    Parameters
+    ----------
+    X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
+    Y : like X, of shape (m, d), optional
+        Default X.
+    gamma : int, default=2
+        Longest sequence, >= 1.
+
+    Returns
+    -------
+    values : ndarray of shape (n, m)
+
+    Raises
+    ------
+    ValueError
+        Infinite entries; differing numbers of columns; a gamma that is not whole.
+
+    See Also
+    --------
+    lacunar.kernels.karma_kernel : The same values in closed form, with `count_scale="raw"`.
+
+    Notes
+    -----
+    [1]_, Section 4.2 and the proof of Theorem 4. Every sequence is visited: v + ... + v^gamma steps for a pair with v common columns.
+
+    References
+    ----------
+    .. [1] E. Hazan, R. Livni, Y. Mansour, "Classification with Low Rank and Missing Data", ICML 2015.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lacunar.papers.karma import kernel_sum
+    >>> kernel_sum([[1.0, 2.0, np.nan], [3.0, np.nan, 1.0]], gamma=3)
+    array([[35.,  9.],
+           [ 9., 70.]])
+    """
+    if gamma != int(gamma) or gamma < 1:
+        raise ValueError(f"gamma must be a whole number >= 1; got {gamma!r}. Use karma_kernel for other gamma.")
+    x = as_observed(X)
+    y = x if Y is None else as_observed(Y)
+    check_same_columns(x, y)
+    left, right = (rows.astype(np.float64).to_dense() for rows in (x, y))
+    return np.array([[_pair_sum(a, b, int(gamma)) for b in right] for a in left]).reshape(len(left), len(right))
+
+
+def _pair_sum(a: Floats, b: Floats, gamma: int) -> float:
+    common = np.flatnonzero(~np.isnan(a) & ~np.isnan(b))
+    products = {k: float(a[k] * b[k]) for k in common}
+    return sum(products[s[-1]] for length in range(1, gamma + 1) for s in product(common, repeat=length))
