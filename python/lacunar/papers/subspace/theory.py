@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 def popca_sample_bound(d: int, n_components: int, r: float, epsilon: float) -> int:
     """Rows with which POPCA is within epsilon of the best subspace in expectation, Corollary 3: ceil((d / r)^2 k / epsilon^2).
 
-    For rows x with |x| <= 1 whose d entries are each observed with probability r / d, and `options="paper"`; the loss is
+    For rows x with |x| <= 1 whose d entries are each observed with probability r / d, and Algorithm 1 as printed; the loss is
     E |x - P x|^2. By Theorem 4 no algorithm needs fewer but for a constant. O(1).
 
     Parameters
@@ -247,8 +247,8 @@ def _check_popca(d: int, k: int, r: float) -> None:
 def mbeg_sample_bound(d: int, n_components: int, n_observed: int, epsilon: float) -> int:
     """Rows with which MBEG is within epsilon of the best subspace in expectation, Theorem 7.
 
-    max(8 k (d + r) / r k / epsilon^2, 2 d^4 r / (d + r)) log d, for rows with |x| <= 1 and `options="paper"` with as many rows for
-    `horizon`. The second term makes alpha = eta d^2 at most 1/2. O(1).
+    max(8 k (d + r) / r k / epsilon^2, 2 d^4 r / (d + r)) log d, for rows with |x| <= 1 and Algorithm 2 as printed, with as many rows for
+    m. The second term makes alpha = eta d^2 at most 1/2. O(1).
 
     Parameters
     ----------
