@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from lacunar._random import generator
 from lacunar.encode import objects
 from lacunar.observed import Observed, ObservedFile, read_batches
-from lacunar.observed.arrow import record_batches, values_of
 from lacunar.observed.door import SparseMissing, as_observed
+from lacunar.observed.files import record_batches, values_of
 
 Column = NDArray[Any]
 PairBatch = tuple[tuple[Column, Column], Column]

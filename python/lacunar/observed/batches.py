@@ -11,10 +11,9 @@ from numpy.typing import DTypeLike, NDArray
 
 from lacunar._snapshot import going_back
 from lacunar._turns import changing
-from lacunar.observed.arrow import arrow_columns, as_table, naming, record_batches, values_of
 from lacunar.observed.blocks import is_block_file
 from lacunar.observed.build import Lists, column_entries, list_entries
-from lacunar.observed.files import svmlight_pieces
+from lacunar.observed.files import arrow_columns, as_table, naming, record_batches, svmlight_pieces, values_of
 from lacunar.observed.stored import ObservedFile
 from lacunar.observed.table import Observed
 

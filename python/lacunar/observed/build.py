@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lacunar import _core
 from lacunar._threads import thread_count
-from lacunar.observed.arrow import Cells, arrow_columns, lists_of, values_of, without_nulls
 from lacunar.observed.contract import (
     check_dense,
     check_duplicates_policy,
@@ -22,6 +21,7 @@ from lacunar.observed.contract import (
     refuse_infinite,
     refuse_triplets,
 )
+from lacunar.observed.files import Cells, arrow_columns, lists_of, values_of, without_nulls
 from lacunar.observed.memory import own, owned
 
 Duplicates = Literal["error", "last", "mean"]

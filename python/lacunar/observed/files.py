@@ -1,18 +1,191 @@
-"""What `Observed` is read from besides its own file: svmlight text and Parquet triplets."""
+"""What `Observed` is read from besides its own file: svmlight text, Parquet, and Arrow's own objects, a few lines in memory at a time."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from io import BytesIO
 from itertools import islice
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lacunar.observed.contract import refuse_column
+
+# Of a column, and which are not null: bits, the first.
+Cells = tuple[NDArray[np.float64], tuple[NDArray[np.uint8], int] | None]
+
+_BUFFER = 65_536  # bytes read at a time of every column
 _FREE_ROWS, _EMPTY_PER_ENTRY = 10**6, 1000  # rows that may be empty without a word: 8 bytes each
 _Piece = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
+
+
+@contextmanager
+def naming(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Whatever a damaged or unsuitable file leads to becomes a ValueError that names it."""
+    try:
+        yield
+    except (FileNotFoundError, ImportError, MemoryError):
+        raise
+    except Exception as error:
+        reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+        raise ValueError(f"{os.fspath(path)!r} cannot be read: {reason}") from None
+
+
+def record_batches(source: Any, lines: int, columns: Sequence[str] | None = None) -> Iterator[Any]:
+    """Record batches of at most `lines` lines, in order; of a folder, file after file by name.
+
+    source: path of a Parquet file or folder, Arrow table, record batch, reader, dataset, or an iterable of tables or batches.
+    columns: names to read, in this order; None is all.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.dataset as dataset
+    except ImportError:
+        raise ImportError(
+            "reading Parquet and Arrow needs pyarrow, which is not installed: pip install pyarrow"
+        ) from None
+    if isinstance(source, str | os.PathLike):
+        yield from _of_files(dataset.dataset(source, format="parquet"), lines, columns)
+        return
+    if isinstance(source, dataset.Dataset):
+        _check_names(columns or (), source.schema.names)
+        source = source.to_batches(columns=None if columns is None else list(columns), batch_size=lines)
+    pieces = [source] if isinstance(source, pa.Table | pa.RecordBatch) else source
+    if not isinstance(pieces, Iterable):
+        _refuse(source)
+    for piece in pieces:
+        if not isinstance(piece, pa.Table | pa.RecordBatch):
+            _refuse(piece)
+        table = as_table(piece)
+        if columns is not None:
+            _check_names(columns, table.column_names)
+            table = table.select(list(columns))
+        yield from table.to_batches(max_chunksize=lines)
+
+
+def _of_files(files: Any, lines: int, columns: Sequence[str] | None) -> Iterator[Any]:
+    """A file at a time, through small buffers: a scan of the folder holds whole row groups, and reads others ahead."""
+    import pyarrow.parquet as parquet
+
+    names = list(files.schema.names if columns is None else columns)
+    for path in files.files:
+        with files.filesystem.open_input_file(path) as stream:
+            file = parquet.ParquetFile(stream, pre_buffer=False, buffer_size=_BUFFER)
+            _check_names(names, file.schema_arrow.names)
+            read = 0
+            batches = file.iter_batches(batch_size=lines, columns=names, use_threads=False)
+            while batch := _next_of(batches, file, names, read):
+                read += batch.num_rows
+                yield batch.select(names)
+
+
+def _next_of(batches: Iterator[Any], file: Any, names: Sequence[str], read: int) -> Any:
+    """The next record batch, None at the end; what cannot be decoded is looked for by row group and column."""
+    try:
+        return next(batches, None)
+    except (OSError, ValueError) as error:
+        group, end = 0, 0
+        while group + 1 < file.num_row_groups and (end := end + file.metadata.row_group(group).num_rows) <= read:
+            group += 1
+        for at in range(group, file.num_row_groups):
+            for name in names:
+                try:
+                    file.read_row_group(at, columns=[name], use_threads=False)
+                except (OSError, ValueError) as reason:
+                    raise ValueError(f"row group {at}, column {name!r}: {reason}") from None
+        raise error
+
+
+def as_table(piece: Any) -> Any:
+    """A record batch as a table of one; nothing is copied."""
+    import pyarrow as pa
+
+    return pa.Table.from_batches([piece]) if isinstance(piece, pa.RecordBatch) else piece
+
+
+def values_of(column: Any) -> NDArray[Any]:
+    """A column as an array: categories as what they stand for, nulls as NaN among numbers and None elsewhere."""
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return values
+
+
+def arrow_columns(table: Any) -> tuple[list[Cells], int]:
+    """The columns of a table of numbers, and the number of its rows."""
+    return [_cells_of(table.column(k), table.schema.field(k)) for k in range(table.num_columns)], table.num_rows
+
+
+def _cells_of(column: Any, field: Any) -> Cells:
+    """Numbers in float64, where they are if they are so already, and the bits that say which of them are not null."""
+    import pyarrow as pa
+
+    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
+    numeric = pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind)
+    if not (numeric or pa.types.is_boolean(kind)):
+        refuse_column(field.name, field.type)
+    if kind != field.type:
+        column = column.cast(kind)
+    if pa.types.is_boolean(kind):
+        column = column.cast(pa.int8())
+    column = column.cast(pa.float64(), safe=False)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    bits, numbers = column.buffers()
+    if not len(column):
+        return np.empty(0), None
+    cells = np.frombuffer(numbers, np.float64, len(column), 8 * column.offset)
+    valid = (np.frombuffer(bits, np.uint8), column.offset) if column.null_count else None
+    return np.require(cells, None, ["A"]), valid
+
+
+def lists_of(column: Any, name: str) -> tuple[NDArray[np.int64], Any]:
+    """How many elements each list of a column has, null as none, and all elements one after the other (Arrow)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    if not any(is_kind(column.type) for is_kind in kinds):
+        raise TypeError(f"column {name!r} must hold lists; it holds {column.type}. Name the columns of lists.")
+    counts = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
+    flat = column.flatten()
+    if pa.types.is_dictionary(flat.type):
+        flat = flat.cast(flat.type.value_type)
+    kind = flat.type
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and len(flat):
+        raise TypeError(f"column {name!r} must hold lists of numbers; it holds {column.type}. Convert them.")
+    return counts.astype(np.int64, copy=False), flat
+
+
+def without_nulls(cells: NDArray[np.float64], valid: tuple[NDArray[np.uint8], int] | None) -> NDArray[np.float64]:
+    """Cells with NaN for nulls."""
+    if valid is None:
+        return cells
+    bits, first = valid
+    known = np.unpackbits(bits, bitorder="little")[first : first + len(cells)]
+    return np.where(known, cells, np.nan)
+
+
+def _check_names(wanted: Sequence[str], found: Sequence[str]) -> None:
+    missing = [name for name in wanted if name not in found]
+    if missing:
+        raise ValueError(
+            f"the source must have a column {missing[0]!r}; got {list(found)[:20]}. Say what its columns are called."
+        )
+
+
+def _refuse(source: Any) -> NoReturn:
+    raise TypeError(
+        "source must be a path of Parquet files, Arrow tables, record batches, a reader or a dataset, or an Observed; got "
+        f"{type(source).__name__}. Arrays and frames in memory go to fit_batches as they are, (X, y) by (X, y)."
+    )
 
 
 def svmlight_pieces(path: str | os.PathLike[str], batch_rows: int, zero_based: bool) -> Iterator[_Piece]:

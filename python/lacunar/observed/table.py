@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lacunar import _core
-from lacunar.observed.arrow import naming, record_batches
 from lacunar.observed.blocks import Piece, Precision, read_rows, write_rows
 from lacunar.observed.build import (
     Duplicates,
@@ -33,7 +32,7 @@ from lacunar.observed.contract import (
     check_sparse,
     float_dtype,
 )
-from lacunar.observed.files import parquet_triplets, refuse_mostly_empty, svmlight_pieces
+from lacunar.observed.files import naming, parquet_triplets, record_batches, refuse_mostly_empty, svmlight_pieces
 from lacunar.observed.memory import is_private, own, owned
 
 
