@@ -1,4 +1,4 @@
-"""Threads of BLAS and OpenMP, and the number of processes in which the whole suite runs."""
+"""Threads of BLAS and OpenMP, and of the whole suite: the number of processes, and what is left to `-m slow`."""
 
 import os
 import sys
@@ -12,9 +12,14 @@ for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config):
-    """The whole suite in two processes, a file in one of them, unless `-n` or `--pdb` says otherwise; files that are named in this one."""
+    """The whole suite in two processes, a file in one of them, and without what is marked slow, unless `-n`, `--pdb` or `-m` says otherwise.
+
+    Files that are named run whole, in this process.
+    """
     # A worker is told the same arguments: without this it would start two workers of its own, and those two more each.
     whole = config.args_source is config.ArgsSource.TESTPATHS and not hasattr(config, "workerinput")
+    if whole and not config.option.markexpr:
+        config.option.markexpr = "not slow"
     if (
         whole
         and config.pluginmanager.hasplugin("xdist")

@@ -335,6 +335,7 @@ def test_what_is_refused_changes_nothing(cls, method):
             assert whole_state(model) == before, f"call {number}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cls", "method"), [each for each in METHODS if each[1] != "fit_transform"])
 def test_what_fails_on_the_way_changes_nothing(cls, method):
     """An exception at moments spread over a call that would succeed; `fit_transform` is two calls, of which the first stays."""

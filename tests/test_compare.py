@@ -269,6 +269,7 @@ def _raise(reason):
     raise ValueError(reason)
 
 
+@pytest.mark.slow
 def test_the_command_says_hostile_names_harmlessly(hostile, tmp_path, capsys):
     place, names = hostile
     for wanted in (["--target", names[0]], ["--target", "\x1b[2J"], []):

@@ -134,6 +134,7 @@ def test_a_fit_limit_cuts_by_itself(monkeypatch):
     assert "--fit-limit" in schedule.cuts[1]
 
 
+@pytest.mark.slow
 @ALARMS
 def test_a_comparison_ends_in_time_although_one_fit_is_slow(tmp_path, capsys):
     problem = load_problem(FRAME)

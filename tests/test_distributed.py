@@ -14,6 +14,8 @@ from lacunar.karma.solvers import average_states
 from lacunar.kernels import karma_kernel
 from lacunar.lowrank import POPCA
 
+pytestmark = pytest.mark.slow
+
 dask = pytest.importorskip("dask")
 
 

@@ -15,7 +15,7 @@ from lacunar.distributed import fit_popca, fit_slrm
 from lacunar.lowrank import POPCA, SLRMRegressor
 
 distributed = pytest.importorskip("distributed")
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 
 @pytest.fixture(scope="module")

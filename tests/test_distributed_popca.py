@@ -9,7 +9,7 @@ from lacunar.distributed import fit_popca
 from lacunar.lowrank import POPCA
 
 pytest.importorskip("dask")
-pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::UserWarning")]
 
 
 def problem(n=500, d=20, k=3, seed=0):

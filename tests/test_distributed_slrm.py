@@ -9,6 +9,8 @@ from lacunar import Observed
 from lacunar.distributed import apply, fit_slrm
 from lacunar.lowrank import SLRMRegressor
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("dask")
 
 LEARNED = ["feature_coef_", "intercept_", "mean_", "scale_", "components_", "coef_", "label_variance_", "label_mean_"]

@@ -119,7 +119,7 @@ REASON = "equal to 1e-7 is asked, the solver stops at a duality gap, and folds a
 
 def expected_failures(estimator):
     """Losses that are not solved in closed form agree to the tolerance of their solver only."""
-    if estimator in SUBSPACE_REGRESSORS and not isinstance(estimator, SLRMRegressorCV | GaussianRegressor):
+    if isinstance(estimator, SLRMRegressor | SLRMOnlineRegressor | MPCRRegressor | SMPCRRegressor):
         return {"check_supervised_y_no_nan": "NaN in y is an unlabelled row"}
     if isinstance(estimator, KarmaClassifierCV | KarmaRegressorCV):
         alike = isinstance(estimator, KarmaRegressorCV) and estimator.options is None  # chooses the same either way
@@ -138,15 +138,38 @@ def is_default(estimator):
     return repr(clone(estimator).set_params(**seedless)) == repr(type(estimator)())
 
 
-@parametrize_with_checks(
-    [
-        each
-        for each in (*ESTIMATORS, *TRANSFORMERS, *LEARNERS, *SUBSPACE_REGRESSORS, *BASELINES, *WRAPPERS)
-        if not is_default(each)
-    ],
-    expected_failed_checks=expected_failures,
-)
+# What goes another way than the default of its class. The contract is run on these and on every default; on other instances only where slow
+# tests are.
+OTHER_WAYS = [
+    KarmaClassifier(loss="hinge"),
+    KarmaClassifier(loss="crammer_singer"),
+    KarmaClassifier(solver="primal", random_state=0),
+    KarmaOnlineClassifier(2.5, loss="logistic", random_state=0),
+    KarmaRegressor(solver="primal", random_state=0),
+    KarmaRegressorCV(cv="holdout", random_state=0),
+    TableEncoder(categories="ordinal"),
+    KarmaFeatures(3, n_components=20, random_state=0),
+    PETRELS(1, correlation="shared", random_state=0),
+    SLRMRegressor(solver="als", lam1=1.0, random_state=0),
+    MaskConformalRegressor(masks="any"),
+]
+
+
+@parametrize_with_checks(OTHER_WAYS, expected_failed_checks=expected_failures)
 def test_sklearn_contract(estimator, check):
+    check(estimator)
+
+
+def other_instances():
+    """What is neither a default nor among `OTHER_WAYS`."""
+    everything = (*ESTIMATORS, *TRANSFORMERS, *LEARNERS, *SUBSPACE_REGRESSORS, *BASELINES, *WRAPPERS)
+    known = {repr(instance) for instance in OTHER_WAYS}
+    return [instance for instance in everything if not is_default(instance) and repr(instance) not in known]
+
+
+@pytest.mark.slow
+@parametrize_with_checks(other_instances(), expected_failed_checks=expected_failures)
+def test_sklearn_contract_of_others(estimator, check):
     check(estimator)
 
 
@@ -188,13 +211,23 @@ def default_failures(estimator):
     return DEFAULT_FAILURES.get(type(estimator).__name__, {})
 
 
+# Members that fit in milliseconds: with all of them the two take minutes, which the slow tests do.
+QUICK = {"LacunarClassifier": {"members": ["gaussian", "logistic"]}, "LacunarRegressor": {"members": ["gaussian"]}}
+
+
 def default_instances():
-    """Every public estimator without arguments."""
-    return [each() for each in public_estimators() if each.__name__ not in NO_ARRAYS]
+    """Every public estimator without arguments, but those of `QUICK`."""
+    return [each(**QUICK.get(each.__name__, {})) for each in public_estimators() if each.__name__ not in NO_ARRAYS]
 
 
 @parametrize_with_checks(default_instances(), expected_failed_checks=default_failures)
 def test_sklearn_contract_of_defaults(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(LEARNERS, expected_failed_checks=default_failures)
+def test_sklearn_contract_of_the_learners(estimator, check):
     check(estimator)
 
 

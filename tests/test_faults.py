@@ -113,6 +113,7 @@ class Interrupted:
         return kind is KeyboardInterrupt
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOOPS)
 def test_an_interrupt_comes_back(name):
     with warnings.catch_warnings(), Interrupted(0.3) as ctrl_c:

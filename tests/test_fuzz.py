@@ -86,6 +86,7 @@ def outcome(learner, X, labels):
 ANSWERS = ("decision_function", "transform", "predict")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("learner", LEARNERS, ids=repr)
 @settings(
     max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None

@@ -12,6 +12,8 @@ from sklearn.svm import SVC
 from lacunar import KarmaClassifier, KarmaClassifierCV
 from lacunar.kernels import karma_kernel
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def real():

@@ -23,6 +23,8 @@ from lacunar.lowrank import GROUSE, PETRELS, POPCA, SLRMOnlineRegressor
 from lacunar.observed.container import read_archive
 from lacunar.persistence import load_model, save_model
 
+pytestmark = pytest.mark.slow
+
 if not hasattr(os, "fork"):
     pytest.skip("this system cannot fork", allow_module_level=True)
 

@@ -287,6 +287,7 @@ def test_a_thousand_levels(kind):
     answered(LEARNERS[kind](members=["gaussian", "forest"], cv=3), X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", list(LEARNERS))
 def test_five_thousand_columns_of_forty_rows(kind):
     y = labels(40) if kind == "classes" else np.arange(40) ** 0.5

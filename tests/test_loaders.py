@@ -183,6 +183,7 @@ def test_parts_too_many_or_too_few_are_named():
         check_parts({"a": 1}, {"a": Number(), "b": Number()}, "state", {})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", models.MODELS)
 def test_structured_changes_keep_an_archive_well_formed(family):
     """Else the fuzzer would try the checks of the archive only, which stand before those of the models."""

@@ -21,6 +21,7 @@ LATER = RNG.integers(16, size=(40, 2))  # some ids are new
 STREAMS = [name for name, model in LEARNERS.items() if hasattr(model, "partial_fit") and name != "popca-free"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STREAMS)
 def test_a_stream_at_work(name):
     """As in test_save_faults.py, but of a model that was not loaded: its engine writes into arrays of its own."""
@@ -52,6 +53,7 @@ VARIANTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VARIANTS)
 def test_pairs(name):
     """Nothing of the batch was learned; ids that it brought may be known, which changes no prediction."""
@@ -84,6 +86,7 @@ def oracle(indices):
     return np.cos(3.0 * indices) + 0.1 * len(indices)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"lazy": False}], ids=["lazy", "literal"])
 @pytest.mark.parametrize("name", ["active", "mbeg"])
 def test_ask_and_tell(name, options):

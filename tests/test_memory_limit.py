@@ -11,6 +11,8 @@ import pytest
 from faulty import LEARNERS, OTHERS, quiet, state
 from sklearn.base import clone
 
+pytestmark = pytest.mark.slow
+
 if not Path("/proc/self/statm").exists():
     pytest.skip("this system does not say how much memory a process has", allow_module_level=True)
 

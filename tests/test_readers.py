@@ -26,6 +26,7 @@ from lacunar.observed.container import read_npz
 from lacunar.persistence import load_model, save_model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_short_round_finds_nothing(name, tmp_path):
     import random
@@ -222,6 +223,7 @@ def test_one_long_cell_does_not_widen_all(tmp_path):
         load_problem(str(path), "a")
 
 
+@pytest.mark.slow
 def test_many_columns_take_no_time_squared(tmp_path):
     path = tmp_path / "t.csv"
     names = [f"n{k}" for k in range(50_000)]

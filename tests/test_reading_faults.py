@@ -55,6 +55,7 @@ def test_packed_standard_input_is_read(monkeypatch):
     assert read_table("-").frame.shape == (40, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", PACKERS)
 def test_a_bomb_is_refused_before_it_is_unpacked(ending, place, monkeypatch):
     monkeypatch.setattr(unpack, "LEAST", 2**22)

@@ -28,6 +28,7 @@ def fitted():
     return models
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_failed_refit_leaves_the_old_model(name, fitted):
     """Other columns, an exception at moments spread over the fit."""
@@ -49,6 +50,7 @@ def test_a_failed_refit_leaves_the_old_model(name, fitted):
     np.testing.assert_array_equal(answer(model, X), said)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in LEARNERS if name not in KEEPS_BLOCKS])
 def test_an_interrupted_refit_leaves_the_old_model(name, fitted):
     model = copy.deepcopy(fitted[name])

@@ -154,6 +154,7 @@ def calls_of(act):
     return 10**9 - count.left
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STREAMS)
 def test_no_memory_leaves_the_old_stream(name, tmp_path):
     model, rest = started(name)
@@ -169,6 +170,7 @@ def test_no_memory_leaves_the_old_stream(name, tmp_path):
         assert saved(model, tmp_path / "after") == before, lost.where
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STREAMS)
 def test_after_a_fit_without_memory_the_next_fit_is_a_fresh_one(name, tmp_path):
     make, data = STREAMS[name]

@@ -274,6 +274,7 @@ def hurried():
     sys.setswitchinterval(before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STREAMS)
 def test_answers_are_those_of_prefixes(name, hurried):
     stream = STREAMS[name]()
@@ -326,6 +327,7 @@ class Pause:
             self.there.set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STREAMS)
 def test_a_thread_asks_in_the_midst_of_learning(name):
     """At moments of a call that learns, most of them near its end, where attributes change: answers are those before the call or after it."""
@@ -476,6 +478,7 @@ def test_two_threads_ask_side_by_side():
         assert results
 
 
+@pytest.mark.slow
 def test_neither_side_is_kept_out():
     """A stream without a pause, questions without a pause."""
     model, X, y = small_model()
@@ -535,6 +538,7 @@ def run_alone(code):
     assert run.returncode == 0, run.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_child_has_turns_of_its_own():
     run_alone("""

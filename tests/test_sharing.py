@@ -166,6 +166,7 @@ def report():
     return json.loads(done.stdout.splitlines()[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_other_processes_answer_with_the_same_bits(name):
     """A forked child of a parent that used threads, which fits again, too; a spawned one from a pickle and from a file."""
