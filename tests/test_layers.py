@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,7 @@ def label(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@cache
 def imports_of(path: Path) -> set[str]:
     """Dotted names a module imports, functions' own imports included; `from a import b` counts as a.b."""
     found = set()

@@ -108,6 +108,8 @@ class _Older:
 
 
 def _part(part: Any) -> _Part:
+    if hasattr(part, "get_params"):  # also a model with `state` and `from_state` for its users
+        return _Attributes(part)
     if hasattr(part, "restore"):
         return _Older(part)
     if hasattr(part, "take_back"):
