@@ -58,10 +58,10 @@ def main() -> None:
     if options.processor:
         clock = time.process_time
         from lacunar.karma import race
-        from lacunar.learner import base, ensemble, members, regressor
+        from lacunar.learner import base, ensemble, members, regressor, trees, views
         from lacunar.lowrank import posterior
 
-        for module in (base, ensemble, members, race, regressor, posterior):
+        for module in (base, ensemble, members, trees, views, race, regressor, posterior):
             module.perf_counter = clock
     if options.quick:
         options.tables, options.limits = ["2000x10"], [3]

@@ -20,11 +20,13 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict
 
 from lacunar import LacunarClassifier, LacunarRegressor, load_model, save_model
 from lacunar.learner import base, members
-from lacunar.learner.pool import LogPool, log_softmax
+from lacunar.learner.ensemble import LogPool
+from lacunar.learner.members import members_of
 from lacunar.learner.trees import Trees
 from lacunar.lowrank import GaussianRegressor
 from lacunar.observed import Observed
 from lacunar.uncertainty import MeasuringLoop
+from lacunar.uncertainty.shift import log_softmax
 
 RNG = np.random.default_rng(0)
 N = 240
@@ -244,7 +246,7 @@ def test_a_class_never_predicted_is_said():
 
 
 def test_a_member_that_fails_is_left_out(monkeypatch):
-    def broken(self, lesson):
+    def broken(self, training):
         raise FloatingPointError("on purpose")
 
     monkeypatch.setattr(members.ForestMember, "fit", broken)
@@ -261,7 +263,7 @@ def test_an_interrupt_leaves_the_model_as_it_was(monkeypatch, kind, y):
     fitted.set_params(members=["gaussian", "forest"])
     before = fitted.predict(X)
 
-    def interrupted(self, lesson):
+    def interrupted(self, training):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(members.ForestMember, "fit", interrupted)
@@ -378,8 +380,9 @@ def test_columns_that_training_always_saw_are_completed():
 
 def few(monkeypatch, *names):
     """Of all members those that are quick."""
-    for kind in (LacunarClassifier, LacunarRegressor):
-        monkeypatch.setattr(kind, "_members", {name: kind._members[name] for name in names if name in kind._members})
+    monkeypatch.setattr(
+        base, "members_of", lambda labels: [name for name in members_of(labels=labels) if name in {*names, "table"}]
+    )
 
 
 @pytest.mark.parametrize("task", ["labels", "numbers"])
@@ -485,7 +488,7 @@ def test_value_of_measuring_wide_tables_is_that_of_the_low_rank():
     rows = latent @ rng.normal(size=(3, 101)) + 0.5 * rng.normal(size=(300, 101))
     rows[rng.random(rows.shape) < 0.5] = np.nan
     model = LacunarRegressor(members=["gaussian"]).fit(rows, 10 * latent[:, 0])
-    posterior, codes, Z = model.posterior_, model.opened_[0], model.views_.transform(rows[:20]).Z
+    posterior, codes, Z = model.posterior_, model.target_variance_[0], model.views_.transform(rows[:20]).Z
     assert codes.joint_ is None
     W, w = posterior.components_.T, codes.coef_[:, 0]
     for z, value in zip(Z, model.value_of_measuring(rows[:20]), strict=True):
@@ -609,7 +612,10 @@ def test_value_of_measuring_is_by_correlation_where_the_gaussian_buys_worse(kind
         lambda self, Z, *args: np.where(np.isnan(Z), 1 / np.maximum(right(self, Z, *args), 1e-9), 0.0),
     )  # fmt: skip
     model = kind(members=["gaussian"]).fit(rows, target)
-    one, other = (fitted.opened_[0] if kind is LacunarRegressor else fitted.opened_ for fitted in (followed, model))
+    one, other = (
+        fitted.target_variance_[0] if kind is LacunarRegressor else fitted.target_variance_
+        for fitted in (followed, model)
+    )
     assert not one.by_correlation_
     assert other.by_correlation_
     values = model.value_of_measuring(rows)

@@ -8,8 +8,8 @@ from sklearn.linear_model import GammaRegressor
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from lacunar import LacunarRegressor, load_model, save_model
-from lacunar.uncertainty.spread import Spread
-from lacunar.uncertainty.widening import Lacking, Widening, further_hidden
+from lacunar.uncertainty.deviation import PredictiveDeviation
+from lacunar.uncertainty.shift import Lacking, Widening, further_hidden
 
 QUICK = {"members": ["gaussian", "kernels"], "random_state": 0}
 ROOT = np.linalg.cholesky(0.5 ** np.abs(np.subtract.outer(np.arange(8), np.arange(8))))
@@ -102,9 +102,9 @@ def test_rows_are_news_that_lack_or_leave_open_more_than_a_twentieth_of_training
     missing = rng.random((400, 6)) < 0.3
     missing[:, 0] = False
     rows = lacking(missing, 1.0 + missing.sum(axis=1))
-    spread = Spread().fit(np.zeros(400), rng.normal(size=400), rows.variance, rows.n_missing)
+    deviation = PredictiveDeviation().fit(np.zeros(400), rng.normal(size=400), rows.variance, rows.n_missing)
     copied = np.arange(400)
-    widening = Widening().fit(spread, rows, rng.normal(size=400), rows, copied, rng.normal(size=400))
+    widening = Widening().fit(deviation, rows, rng.normal(size=400), rows, copied, rng.normal(size=400))
     usual = np.array([[False, True, True, False, False, False]])
     assert widening.news(lacking(usual, np.array([3.0]))) == 0
     assert widening.news(lacking(usual, np.array([30.0]))) == 1
@@ -131,7 +131,7 @@ def test_scales_are_learned_on_one_thread(monkeypatch):
     with threadpool_limits(2, user_api="openmp"):
         assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "openmp"} == {2}
         rng = np.random.default_rng(0)
-        Spread().fit(rng.normal(size=50), rng.normal(size=50), np.ones(50), np.zeros(50))
+        PredictiveDeviation().fit(rng.normal(size=50), rng.normal(size=50), np.ones(50), np.zeros(50))
     assert set(threads) == {1}
 
 

@@ -13,9 +13,9 @@ from sklearn.ensemble import (
 
 from lacunar import LacunarClassifier, LacunarRegressor
 from lacunar.karma import race
-from lacunar.learner import base, ensemble, members
+from lacunar.learner import base, ensemble, members, trees, views
 from lacunar.learner import regressor as regressor_module
-from lacunar.learner.targets import TargetCodes
+from lacunar.learner.targets import TargetVariance
 from lacunar.lowrank import posterior
 from lacunar.plotting import PoolDisplay
 
@@ -35,7 +35,7 @@ class WorkClock:
 
     def __init__(self, monkeypatch, slowness=1.0):
         self.now, self.slowness, self.patch = 0.0, slowness, monkeypatch.setattr
-        for module in (base, ensemble, members, race, regressor_module, posterior):
+        for module in (base, ensemble, members, trees, views, race, regressor_module, posterior):
             self.patch(module, "perf_counter", lambda: self.now)
         for kind in (HistGradientBoostingClassifier, HistGradientBoostingRegressor):
             self.charge(kind, "fit", self.of_boosting)
@@ -53,9 +53,9 @@ class WorkClock:
         self.charge(
             posterior.LowRankPosterior, "fit", lambda p, Z, *args, **more: 1e-6 * p.max_iter * min(len(Z), p.max_rows)
         )
-        self.charge(TargetCodes, "fit", lambda t, p, Z, *args: 5e-5 * len(Z))
-        self.charge(TargetCodes, "gains", lambda t, p, Z: 5e-5 * len(Z))
-        self.charge(TargetCodes, "variances", lambda t, p, Z: 5e-5 * len(Z))
+        self.charge(TargetVariance, "fit", lambda t, p, Z, *args: 5e-5 * len(Z))
+        self.charge(TargetVariance, "gains", lambda t, p, Z: 5e-5 * len(Z))
+        self.charge(TargetVariance, "variances", lambda t, p, Z: 5e-5 * len(Z))
 
     def charge(self, owner, name, seconds):
         function = getattr(owner, name)
@@ -112,7 +112,7 @@ def test_a_limit_that_is_long_enough_shortens_nothing(kind, monkeypatch):
 def test_rows_beyond_the_sample_are_shortened_too(monkeypatch):
     monkeypatch.setattr(base, "MOST_ROWS", 1000)
     clock = WorkClock(monkeypatch, slowness=5.0)
-    clock.charge(members.TableMember, "_learned", lambda member, lesson, most: 2e-4 * (most or lesson.n_rest))
+    clock.charge(members.TableMember, "_learned", lambda member, training, most: 2e-4 * (most or training.n_rest))
     model, seconds, _, _ = fitted(LacunarRegressor, 9000, 10.0, clock)
     texts = dict(zip(model.report_["member"], model.report_["shortened"], strict=True))
     assert texts["table"].endswith("% of the further rows")
@@ -127,30 +127,30 @@ def test_what_is_shortened_is_said_as_it_happens(monkeypatch, caplog):
     assert f"boosting: shortened, {text}" in caplog.text
 
 
-def lesson_of(codes, folds):
-    view = members.View(np.zeros((len(codes), 2)), np.zeros((len(codes), 2)))
-    return members.Lesson(
-        view=view, as_came=view, categorical=np.zeros(2, dtype=bool), codes=codes, Y=np.zeros((len(codes), 3)), n_classes=3,
+def training_of(codes, folds):
+    view = views.View(np.zeros((len(codes), 2)), np.zeros((len(codes), 2)))
+    return views.TrainingSet(
+        view=view, as_came=view, categorical=np.zeros(2, dtype=bool), labels=codes, Y=np.zeros((len(codes), 3)), n_classes=3,
         folds=folds, weight=np.arange(1.0, len(codes) + 1), posterior=None, seed=0,
     )  # fmt: skip
 
 
-def test_thinned_lessons_keep_every_class_and_the_folds():
+def test_thinned_trainings_keep_every_class_and_the_folds():
     codes = np.repeat([0, 1, 2], [900, 90, 3])
     folds = [np.arange(k, 993, 5) for k in range(5)]
-    lesson = lesson_of(codes, folds)
-    thinned, rows = lesson.thinned(0.1)
+    training = training_of(codes, folds)
+    thinned, rows = training.thinned(0.1)
     assert np.bincount(codes[rows]).tolist() == [90, 9, 3]
-    assert np.array_equal(thinned.codes, codes[rows])
+    assert np.array_equal(thinned.labels, codes[rows])
     assert np.array_equal(np.sort(np.concatenate(thinned.folds)), np.arange(102))
     assert all(np.isin(rows[small], large).all() for small, large in zip(thinned.folds, folds, strict=True))
     assert np.isclose(thinned.weight.mean(), 1.0)
-    assert lesson.thinned(1.0)[0] is lesson
-    lesson.learned = rows
-    for train, test in lesson.cuts():
+    assert training.thinned(1.0)[0] is training
+    training.learned = rows
+    for train, test in training.cuts():
         assert not np.intersect1d(train, test).size
         assert np.isin(train, rows).all()
-    assert sum(len(test) for _, test in lesson.cuts()) == 993
+    assert sum(len(test) for _, test in training.cuts()) == 993
 
 
 def test_a_picture_says_which_members_were_left_out():

@@ -20,7 +20,8 @@ from lacunar import LacunarClassifier, LacunarRegressor, load_model, save_model
 from lacunar.comparison import TableModel, load_problem
 from lacunar.encode import _EXAMPLES, TableEncoder
 from lacunar.karma import KarmaClassifier, KarmaRegressor
-from lacunar.learner.members import CLASSIFICATION, REGRESSION
+from lacunar.learner import base
+from lacunar.learner.members import MEMBERS, members_of
 from lacunar.observed.rules import trial_rows
 from lacunar.papers.karma import MatrixCompletionClassifier
 from lacunar.persistence import registry
@@ -178,9 +179,9 @@ TARGETS = {
 }
 
 
-def drawn_members(rng, of_the_task):
+def drawn_members(rng, classify):
     """Mostly one or two members: what is saved differs from member to member, and all five take a second."""
-    names = list(of_the_task)
+    names = [name for name in members_of(labels=classify) if MEMBERS[name].may_be_named]
     return (
         "auto" if rng.random() < 0.04 else [str(name) for name in rng.choice(names, rng.integers(1, 3), replace=False)]
     )
@@ -196,8 +197,8 @@ def drawn_model(rng, n):
     if around == "pipeline":
         encoder = TableEncoder(text="drop", categories=str(rng.choice(["onehot", "ordinal"])))
         return make_pipeline(encoder, KarmaClassifier() if classify else KarmaRegressor()), y
-    kind, of_the_task = (LacunarClassifier, CLASSIFICATION) if classify else (LacunarRegressor, REGRESSION)
-    learner = kind(members=drawn_members(rng, of_the_task), cv=2, random_state=0)
+    kind = LacunarClassifier if classify else LacunarRegressor
+    learner = kind(members=drawn_members(rng, classify), cv=2, random_state=0)
     if around == "none":
         return learner, y
     learner.set_params(members=["logistic"] if classify else ["forest"])
@@ -312,9 +313,7 @@ def test_learners_of_frames_in_files_of_the_command(tmp_path):
 
 def test_a_table_larger_than_the_members_learn_from(tmp_path, monkeypatch):
     """The member "table" is of rows beyond a sample."""
-    monkeypatch.setattr(
-        LacunarClassifier, "_members", {"logistic": CLASSIFICATION["logistic"]}
-    )  # the others take seconds
+    monkeypatch.setattr(base, "members_of", lambda labels: ["logistic", "table"])  # the others take seconds
     rng = np.random.default_rng(0)
     frame = pd.concat(
         [COLUMNS[kind](rng, 1500) for kind in ("days", "text", "float")], axis=1, keys=["day", "word", "age"]

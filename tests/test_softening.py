@@ -9,8 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from lacunar import LacunarClassifier, load_model, save_model
-from lacunar.uncertainty.softening import Softening
-from lacunar.uncertainty.widening import Lacking
+from lacunar.uncertainty.shift import Lacking, Softening
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*lack other entries:UserWarning")
 ROOT = np.linalg.cholesky(0.5 ** np.abs(np.subtract.outer(np.arange(8), np.arange(8))))

@@ -19,9 +19,9 @@ from lacunar.uncertainty import (
     missingness_report,
     value_of_measuring,
 )
+from lacunar.uncertainty.deviation import near_quantiles, quantile
 from lacunar.uncertainty.mechanisms import holm, little_test
 from lacunar.uncertainty.sets import class_quantiles
-from lacunar.uncertainty.spread import near_quantiles, quantile
 
 
 def world(n=600, d=8, seed=0, shares=(0.2,)):

@@ -9,8 +9,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from lacunar import LacunarRegressor, load_model, save_model
+from lacunar.learner.ensemble import LinearPool, prior_weights
 from lacunar.learner.members import LinearMember
-from lacunar.learner.pool import LinearPool, prior_weights
 
 
 def weak(seed, n=400, tested=1500, d=40):

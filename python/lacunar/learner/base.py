@@ -24,16 +24,16 @@ from lacunar.karma.race import TICK
 from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.importance import importance
 from lacunar.learner.masks import FEWEST_ROWS, MOST_ROWS_COMPARED, MaskComparison
-from lacunar.learner.members import GaussianMember, Lesson, Members, Rest, TableMember
-from lacunar.learner.targets import TargetCodes
-from lacunar.learner.views import TableViews, View
+from lacunar.learner.members import MEMBERS, GaussianMember, members_of
+from lacunar.learner.targets import TargetVariance
+from lacunar.learner.views import Rest, TableViews, TrainingSet, View
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
 from lacunar.observed.contract import refuse_sparse_format
 from lacunar.observed.door import TakesMissing, check_prices, refuse_file, unmasked
 from lacunar.observed.names import columns_by_name
 from lacunar.observed.rules import Array, Instance, Number, Optional, Rule
-from lacunar.uncertainty.widening import evenly, further_hidden
+from lacunar.uncertainty.shift import evenly, further_hidden
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intp]
@@ -49,7 +49,7 @@ _EM_ROWS, _EM_ROWS_A_SECOND = 4_000, 150
 BATCH = 20_000  # rows seen at once beyond the sample
 _EM_SHARE, _EM_STEPS, _EM_RANK = 0.1, (8, 36), 40  # of a time limit, for the low-rank model
 _EM_SECONDS = 2e-10  # of a step, for a row, a column and the square of the rank, roughly
-_PILOT_ROWS, _AFTER_FITS = 500, 1.7  # what comes after the members takes, in units of the codes of the targets
+_PILOT_ROWS, _AFTER_FITS = 500, 1.7  # what comes after the members takes, in units of a fit of the targets' variance
 _AFTER_SHARE = 0.08  # of a time limit, for what comes after the members
 _MEMBERS_SHARE = 0.9  # of a time limit, when members must have ended
 # Entries that the Gaussian of columns and targets learns from, the latter of a time limit.
@@ -74,8 +74,8 @@ class Table(NamedTuple):
             X = X.tocsr()
         X = unmasked(X)
         if not (hasattr(X, "shape") or hasattr(X, "columns")):
-            made = np.asarray(X)
-            X = np.asarray(X, dtype=object) if made.dtype.kind in "US" else made  # numbers beside text stay numbers
+            array = np.asarray(X)
+            X = np.asarray(X, dtype=object) if array.dtype.kind in "US" else array  # numbers beside text stay numbers
         return cls(X, _num_samples(X))
 
     @property
@@ -92,15 +92,15 @@ class Table(NamedTuple):
 class Target(NamedTuple):
     """What is to be predicted of some rows, and how much each of them counts."""
 
-    codes: _Ints | None  # numbers of classes; None for regression
+    labels: _Ints | None  # numbers of classes; None for regression
     Y: _Floats  # (n, q)
     n_classes: int
     weight: _Floats | None  # mean 1
 
     def take(self, places: _Ints) -> Target:
-        codes = None if self.codes is None else self.codes[places]
+        labels = None if self.labels is None else self.labels[places]
         weight = None if self.weight is None else self.weight[places] / self.weight[places].mean()
-        return Target(codes, self.Y[places], self.n_classes, weight)
+        return Target(labels, self.Y[places], self.n_classes, weight)
 
 
 class LacunarBase(TakesMissing):
@@ -123,8 +123,8 @@ class LacunarBase(TakesMissing):
         "masks_": Instance(MaskComparison),
         "seed_": Number(whole=True, low=0),
     }
-    _members: ClassVar[Members]  # of the task, by name
-    opened_: Any
+    _of_labels: ClassVar[bool]  # whether the task is classification
+    target_variance_: Any
     members: Any
     cv: Any
     time_limit: float | None
@@ -143,7 +143,7 @@ class LacunarBase(TakesMissing):
         # Drawn once: a RandomState moves on.
         self.seed_ = int(generator(fixed_seed(self.random_state)).integers(2**31 - 1))
         most = self._most_rows(table.columns)
-        rows = np.arange(table.n) if table.n <= most else _spread(None, table.n, -(-table.n // most), self.seed_)[0]
+        rows = np.arange(table.n) if table.n <= most else _even_folds(None, table.n, -(-table.n // most), self.seed_)[0]
         self.views_ = TableViews(sparse_missing=self.sparse_missing)
         view = self.views_.fit_transform(table.take(rows))
         self.n_features_in_ = self.views_.encoder_.n_features_in_
@@ -167,7 +167,7 @@ class LacunarBase(TakesMissing):
             step = _EM_SECONDS * min(most, len(Z)) * Z.shape[1] * min(Z.shape[1], _EM_RANK) ** 2
             options = {"max_rows": most, "max_iter": int(np.clip(_EM_SHARE * self.time_limit / step, *_EM_STEPS))}
         try:
-            made = LowRankPosterior(random_state=self.seed_, **options).fit(Z, weight=weight)
+            posterior = LowRankPosterior(random_state=self.seed_, **options).fit(Z, weight=weight)
         except Exception as error:
             warnings.warn(
                 f"the low-rank model could not be fitted and is left out: {type(error).__name__}: {error}",
@@ -177,7 +177,7 @@ class LacunarBase(TakesMissing):
             return None
         what = "" if self.time_limit is None else f", {options['max_iter']} steps on at most {most:,} rows"
         say(self.verbose, "low-rank model: %.1f s%s", perf_counter() - started, what)
-        return made
+        return posterior
 
     def _with_always_seen(self, view: View) -> View:
         """Entries of columns that training always saw, completed where they are missing."""
@@ -185,10 +185,10 @@ class LacunarBase(TakesMissing):
         if self.posterior_ is None or not columns.any():
             return view
         rows = np.flatnonzero(np.isnan(view.T[:, columns]).any(axis=1))
-        some = view.take(rows)
-        made = self.views_.completed(some, self.posterior_.complete(some.Z), columns)
+        lacking = view.take(rows)
+        completed = self.views_.completed(lacking, self.posterior_.complete(lacking.Z), columns)
         Z, T = view.Z.copy(), view.T.copy()
-        Z[rows], T[rows] = made.Z, made.T
+        Z[rows], T[rows] = completed.Z, completed.T
         return View(Z, T)
 
     def _in_batches(self, X: Any, answer: Callable[[View], _Floats]) -> _Floats:
@@ -254,21 +254,21 @@ class LacunarBase(TakesMissing):
         loss, view = self._loss(y), self.views_.transform(X)
         complete = None if self.posterior_ is None else self.posterior_.complete
         rng = generator(fixed_seed(random_state))
-        made = importance(self.views_, view, loss, complete, n_repeats, rng)
+        rises = importance(self.views_, view, loss, complete, n_repeats, rng)
         return {
             "column": self._table_names(),
-            "value": made["value"].mean(axis=0),
-            "value_sd": made["value"].std(axis=0),
-            "missing": made["missing"].mean(axis=0),
-            "missing_sd": made["missing"].std(axis=0),
+            "value": rises["value"].mean(axis=0),
+            "value_sd": rises["value"].std(axis=0),
+            "missing": rises["missing"].mean(axis=0),
+            "missing_sd": rises["missing"].std(axis=0),
         }
 
     def _loss(self, y: Any) -> Callable[[View], float]:
         """The mean loss of predictions from views, as they came, of the rows whose labels or numbers are y."""
         raise NotImplementedError
 
-    def _opened(self, view: View, Y: _Floats) -> TargetCodes | None:
-        """How much of the targets a row leaves open, where there is a low-rank model to say so."""
+    def _fit_target_variance(self, view: View, Y: _Floats) -> TargetVariance | None:
+        """The variance of the targets given a row, where there is a low-rank model to say so."""
         if self.posterior_ is None:
             return None
         most = (
@@ -276,33 +276,33 @@ class LacunarBase(TakesMissing):
             if self.time_limit is None
             else min(_JOINT_ENTRIES_A_SECOND * self.time_limit, _JOINT_ENTRIES)
         )
-        return TargetCodes().fit(self.posterior_, view.Z, Y).fit_joint(view.Z, Y, self.seed_, int(most))
+        return TargetVariance().fit(self.posterior_, view.Z, Y).fit_joint(view.Z, Y, self.seed_, int(most))
 
-    def _settle_order(self, opened: TargetCodes | None, ensemble: Ensemble, lesson: Lesson) -> None:
+    def _settle_order(self, target_variance: TargetVariance | None, ensemble: Ensemble, training: TrainingSet) -> None:
         """Let the order by correlation say what to measure where it tells more of training rows with entries hidden than the Gaussian's order does."""
-        if opened is None or lesson.n < _FEWEST_SETTLED:
+        if target_variance is None or training.n < _FEWEST_SETTLED:
             return
-        rng, n_copies = generator(self.seed_), _settled(lesson)
-        places = evenly(lesson.n, n_copies)
+        rng, n_copies = generator(self.seed_), _settled(training)
+        places = evenly(training.n, n_copies)
         places = np.tile(places, min(-(-n_copies // len(places)), _MOST_TIMES_SETTLED))
-        view = lesson.as_came.take(places)
+        view = training.as_came.take(places)
         hidden = (rng.random(view.T.shape) < _HIDDEN_SHARE) & ~np.isnan(view.T)
         losses = []
-        for opened.by_correlation_ in (False, True):
-            shown = self._with_always_seen(self._measured(view, hidden, opened))
+        for target_variance.by_correlation_ in (False, True):
+            shown = self._with_always_seen(self._measured(view, hidden, target_variance))
             predicted = ensemble.predict(shown, self.posterior_, self.n_jobs)
-            if lesson.codes is None:
-                losses.append(float(np.mean((predicted - lesson.Y[places]) ** 2)))
+            if training.labels is None:
+                losses.append(float(np.mean((predicted - training.Y[places]) ** 2)))
             else:
-                losses.append(-float(np.mean(predicted[np.arange(len(places)), lesson.codes[places]])))
-        opened.by_correlation_ = losses[1] < losses[0]
+                losses.append(-float(np.mean(predicted[np.arange(len(places)), training.labels[places]])))
+        target_variance.by_correlation_ = losses[1] < losses[0]
 
-    def _measured(self, view: View, hidden: NDArray[np.bool_], opened: TargetCodes) -> View:
+    def _measured(self, view: View, hidden: NDArray[np.bool_], target_variance: TargetVariance) -> View:
         """The view with hidden entries of T, of which the most valuable ones are measured one after another."""
         assert self.posterior_ is not None
         hidden = hidden.copy()
         for _ in range(_SETTLING_STEPS):
-            gains = opened.gains(self.posterior_, self.views_.with_hidden(view, hidden).Z)
+            gains = target_variance.gains(self.posterior_, self.views_.with_hidden(view, hidden).Z)
             of_column = np.zeros(hidden.shape)
             for place, column in enumerate(self.views_.places_):
                 of_column[:, column] = np.maximum(of_column[:, column], gains[:, place])
@@ -313,33 +313,35 @@ class LacunarBase(TakesMissing):
         """What `value_of_measuring` has for a variance of 1 of the targets that the members learn."""
         return 1.0
 
-    def _copies(self, lesson: Lesson, ensemble: Ensemble, values: _Floats) -> tuple[View, _Ints, _Floats]:
+    def _copies(self, training: TrainingSet, ensemble: Ensemble, values: _Floats) -> tuple[View, _Ints, _Floats]:
         """Copies of training rows with further entries hidden, which rows they copy, and what is predicted of them, as `values` are (copies, q).
 
         The ensemble has seen the rows. What it says of a copy, less the share of what it knows too well of the row itself by which the
         copy is still that row, is about what it would say without having seen it.
         """
         rng = generator(self.seed_)
-        places = evenly(lesson.n, _MOST_COPIED)
-        view, seen = (both.take(places) for both in (lesson.as_came, lesson.view))
+        places = evenly(training.n, _MOST_COPIED)
+        view, seen = training.as_came.take(places), training.view.take(places)
         optimism = ensemble.predict(seen, self.posterior_, self.n_jobs) - values[places]
         views, predictions = [], []
         for _ in range(int(np.clip(_COPIES / len(places), 1, _MOST_TIMES))):
             hidden = further_hidden(view.T, rng)
             views.append(self.views_.with_hidden(view, hidden))
-            left = 1 - hidden.sum(axis=1) / np.maximum((~np.isnan(view.T)).sum(axis=1), 1)
+            share_left = 1 - hidden.sum(axis=1) / np.maximum((~np.isnan(view.T)).sum(axis=1), 1)
             predicted = ensemble.predict(self._with_always_seen(views[-1]), self.posterior_, self.n_jobs)
-            predictions.append(predicted - left[:, None] * optimism)
-        every = View(np.vstack([one.Z for one in views]), np.vstack([one.T for one in views]))
-        return every, np.tile(places, len(views)), np.vstack(predictions)
+            predictions.append(predicted - share_left[:, None] * optimism)
+        copies = View(np.vstack([view.Z for view in views]), np.vstack([view.T for view in views]))
+        return copies, np.tile(places, len(views)), np.vstack(predictions)
 
-    def _lacked(self, view: View, opened: TargetCodes | None, q: int) -> tuple[NDArray[np.bool_], _Floats, _Floats]:
+    def _lacked(
+        self, view: View, target_variance: TargetVariance | None, q: int
+    ) -> tuple[NDArray[np.bool_], _Floats, _Floats]:
         """What rows lack as they came: which entries, how many of columns that training always saw, and Var(target | row) (m, q)."""
         missing = np.isnan(view.T)
         always_seen = missing[:, self.always_seen_].sum(axis=1).astype(np.float64)
-        if opened is None or self.posterior_ is None:
+        if target_variance is None or self.posterior_ is None:
             return missing, always_seen, np.ones((len(view.Z), q))
-        return missing, always_seen, opened.variances(self.posterior_, view.Z)
+        return missing, always_seen, target_variance.variances(self.posterior_, view.Z)
 
     def value_of_measuring(self, X: Any, *, cost: Any = None) -> _Floats:
         """Expected fall of the variance of the target if a missing entry were measured, under a Gaussian of columns and target.
@@ -367,22 +369,24 @@ class LacunarBase(TakesMissing):
         check_is_fitted(self)
         price = check_prices(cost, self.n_features_in_)
         view, of_column = self.views_.transform(X), self.views_.source_[self.views_.places_]
-        made = np.zeros((len(view.Z), self.n_features_in_))
-        for each in self.opened_ if isinstance(self.opened_, list) else [self.opened_]:
-            if each is not None and self.posterior_ is not None:
-                gains, of_group = each.gains(self.posterior_, view.Z), np.zeros_like(made)
+        values = np.zeros((len(view.Z), self.n_features_in_))
+        groups = self.target_variance_ if isinstance(self.target_variance_, list) else [self.target_variance_]
+        for target_variance in groups:
+            if target_variance is not None and self.posterior_ is not None:
+                gains, of_group = target_variance.gains(self.posterior_, view.Z), np.zeros_like(values)
                 for place, column in enumerate(of_column):  # of the levels of a category the one that tells most
                     of_group[:, column] = np.maximum(of_group[:, column], gains[:, place])
-                made += of_group
-        return np.asarray(made * self._unit_of_values() / price)
+                values += of_group
+        return np.asarray(values * self._unit_of_values() / price)
 
     # -- learning -------------------------------------------------------------------------------------------------------
 
     def _names(self) -> list[str]:
         """Members to train, in the order in which they are worth their time."""
-        allowed = list(self._members)
+        of_task = members_of(labels=self._of_labels)
         if isinstance(self.members, str):
-            return [*allowed, TableMember.name]
+            return of_task
+        allowed = [name for name in of_task if MEMBERS[name].may_be_named]
         unfit = [name for name in self.members if name not in allowed]
         if unfit or not len(self.members):
             raise ValueError(
@@ -409,13 +413,13 @@ class LacunarBase(TakesMissing):
         """Test rows of every fold, a partition of the kept rows; a splitter counts all n rows of the table."""
         if isinstance(self.cv, Integral):
             splits = min(int(self.cv), _FOLDS_OF_LARGE if large else len(rows), len(rows))
-            return _spread(target.codes, len(rows), splits, self.seed_)
+            return _even_folds(target.labels, len(rows), splits, self.seed_)
         place = np.full(n, -1)
         place[rows] = np.arange(len(rows))
-        known = target.Y[:, 0] if target.codes is None else target.codes
+        known = target.Y[:, 0] if target.labels is None else target.labels
         whole = np.zeros(n, dtype=known.dtype)
         whole[rows] = known
-        splits = check_cv(self.cv, whole, classifier=target.codes is not None).split(np.zeros((n, 1)), whole)
+        splits = check_cv(self.cv, whole, classifier=target.labels is not None).split(np.zeros((n, 1)), whole)
         folds = [np.sort(place[test][place[test] >= 0]) for _, test in splits]
         folds = [fold for fold in folds if len(fold)]
         if not np.array_equal(np.sort(np.concatenate(folds)), np.arange(len(rows))):
@@ -425,12 +429,12 @@ class LacunarBase(TakesMissing):
             )
         return folds
 
-    def _sample(self, rows: _Ints, codes: _Ints | None) -> _Ints:
+    def _sample(self, rows: _Ints, labels: _Ints | None) -> _Ints:
         """Places among `rows` that members fold: all of them, or a stratified sample of a large table."""
         most = self._most_rows(self.n_features_in_)
         if len(rows) <= most:
             return np.arange(len(rows))
-        return _spread(codes, len(rows), -(-len(rows) // most), self.seed_)[0]
+        return _even_folds(labels, len(rows), -(-len(rows) // most), self.seed_)[0]
 
     def _most_rows(self, columns: int) -> int:
         """Rows that members fold: what a row takes is kernel values with landmarks, its views, and its places in trees."""
@@ -441,51 +445,55 @@ class LacunarBase(TakesMissing):
 
     def _trained(
         self, table: Table, view: View | None, rows: _Ints, target: Target, deadline: float
-    ) -> tuple[Ensemble, _Floats, Lesson, _Ints]:
+    ) -> tuple[Ensemble, _Floats, TrainingSet, _Ints]:
         """An ensemble for the rows whose targets are known, its out-of-fold values, what it learned from, and which of `rows` those are."""
-        chosen = self._sample(rows, target.codes)
-        few, of_few = rows[chosen], target.take(chosen)
+        chosen = self._sample(rows, target.labels)
+        sampled, target_sampled = rows[chosen], target.take(chosen)
         rest = np.setdiff1d(np.arange(len(rows)), chosen, assume_unique=True)
-        as_came = self.views_.transform(table.take(few)) if view is None else view.take(few)
-        lesson = Lesson(
+        as_came = self.views_.transform(table.take(sampled)) if view is None else view.take(sampled)
+        training = TrainingSet(
             view=self._with_always_seen(as_came),
             as_came=as_came,
             categorical=self.views_.categorical_,
-            codes=of_few.codes,
-            Y=of_few.Y,
+            labels=target_sampled.labels,
+            Y=target_sampled.Y,
             n_classes=target.n_classes,
-            folds=self._folds(few, table.n, of_few, large=bool(rest.size)),
-            weight=of_few.weight,
+            folds=self._folds(sampled, table.n, target_sampled, large=bool(rest.size)),
+            weight=target_sampled.weight,
             posterior=self.posterior_,
             seed=self.seed_,
             n_jobs=self.n_jobs,
             deadline=deadline,
-            rest=None if not rest.size else lambda most: self._rest(table, rows, target, _some(rest, most)),
+            rest=None if not rest.size else lambda most: self._rest(table, rows, target, _evenly_spaced(rest, most)),
             n_rest=len(rest),
         )
-        if lesson.hurried:
-            self._spare_time_after(lesson)
-        made = Ensemble()
+        if training.hurried:
+            self._spare_time_after(training)
+        ensemble = Ensemble()
         with one_blas_thread():
-            values = made.fit(lesson, self._names(), int(self.verbose))
-        self._warn_of_shortened(made)
-        return made, values, lesson, chosen
+            values = ensemble.fit(training, self._names(), int(self.verbose))
+        self._warn_of_shortened(ensemble)
+        return ensemble, values, training, chosen
 
-    def _spare_time_after(self, lesson: Lesson) -> None:
+    def _spare_time_after(self, training: TrainingSet) -> None:
         """Let members end in time for what is learned after them, and that be learned from a share of the rows where all would take long."""
         if self.posterior_ is None:
             return
-        pilot, rows = lesson.thinned(_PILOT_ROWS / lesson.n)
+        pilot, rows = training.thinned(_PILOT_ROWS / training.n)
         started = perf_counter()
-        TargetCodes().fit(self.posterior_, pilot.view.Z, pilot.Y)
+        TargetVariance().fit(self.posterior_, pilot.view.Z, pilot.Y)
         a_row = max(perf_counter() - started, TICK) / len(rows)
         spared = _AFTER_SHARE * float(self.time_limit or 0.0)
-        lesson.share_after = float(np.clip(spared / (_AFTER_FITS * a_row * lesson.n), len(rows) / lesson.n, 1.0))
-        if lesson.share_after < 1.0:
-            say(self.verbose, "what rows leave open will be learned from %.0f %% of the rows", 100 * lesson.share_after)
-        seconds = a_row * (_AFTER_FITS * lesson.share_after * lesson.n + _COPIES)
-        seconds += a_row * _SETTLING_STEPS * _settled(lesson)
-        lesson.deadline -= min(seconds, lesson.left() / 3)
+        training.share_after = float(np.clip(spared / (_AFTER_FITS * a_row * training.n), len(rows) / training.n, 1.0))
+        if training.share_after < 1.0:
+            say(
+                self.verbose,
+                "what rows leave open will be learned from %.0f %% of the rows",
+                100 * training.share_after,
+            )
+        seconds = a_row * (_AFTER_FITS * training.share_after * training.n + _COPIES)
+        seconds += a_row * _SETTLING_STEPS * _settled(training)
+        training.deadline -= min(seconds, training.left() / 3)
 
     def _warn_of_shortened(self, ensemble: Ensemble) -> None:
         """Say what the time limit has cost."""
@@ -502,7 +510,7 @@ class LacunarBase(TakesMissing):
         rows, target = rows[beyond], target.take(beyond)
         batches = (rows[first : first + BATCH] for first in range(0, len(rows), BATCH))
         observed = Observed.vstack(self._observed_numbers(table.take(batch)) for batch in batches)
-        return Rest(observed, target.codes, target.Y, target.weight)
+        return Rest(observed, target.labels, target.Y, target.weight)
 
     def _observed_numbers(self, X: Any) -> Observed:
         """Z of rows in single precision without its missing entries; a sparse X stays sparse where nothing is to be completed."""
@@ -549,11 +557,11 @@ class LacunarBase(TakesMissing):
         return tags
 
 
-def _spread(codes: _Ints | None, n: int, splits: int, seed: int) -> list[_Ints]:
+def _even_folds(labels: _Ints | None, n: int, splits: int, seed: int) -> list[_Ints]:
     """Random folds with the rows of every class spread as evenly as they go, also where a class has fewer rows than there are folds."""
     order = generator(seed).permutation(n)
-    if codes is not None:
-        order = order[np.argsort(codes[order], kind="stable")]
+    if labels is not None:
+        order = order[np.argsort(labels[order], kind="stable")]
     return [np.sort(order[k::splits]) for k in range(splits)]
 
 
@@ -563,9 +571,9 @@ def _add_shortened(table: dict[str, list[Any]], ensembles: Sequence[Ensemble]) -
         ensembles[number].shortened_.get(name, "")
         for number, name in zip(table["target"], table["member"], strict=True)
     ]
-    for number, each in enumerate(ensembles):
-        for name, text in each.shortened_.items():
-            if name not in each.names_:
+    for number, ensemble in enumerate(ensembles):
+        for name, text in ensemble.shortened_.items():
+            if name not in ensemble.names_:
                 row = {
                     "target": number,
                     "member": name,
@@ -578,12 +586,12 @@ def _add_shortened(table: dict[str, list[Any]], ensembles: Sequence[Ensemble]) -
                     table[column].append(value)
 
 
-def _settled(lesson: Lesson) -> int:
+def _settled(training: TrainingSet) -> int:
     """Copies of rows on which two orders of measuring are compared."""
-    return int(min(_SETTLED, _SETTLED_ENTRIES // max(lesson.view.Z.shape[1], 1)))
+    return int(min(_SETTLED, _SETTLED_ENTRIES // max(training.view.Z.shape[1], 1)))
 
 
-def _some(rows: _Ints, most: int | None) -> _Ints:
+def _evenly_spaced(rows: _Ints, most: int | None) -> _Ints:
     """All rows, or so many of them, evenly spaced."""
     return rows if most is None else rows[evenly(len(rows), most)]
 
@@ -591,15 +599,16 @@ def _some(rows: _Ints, most: int | None) -> _Ints:
 def report(ensembles: Sequence[Ensemble]) -> dict[str, Any]:
     """Columns of a small table: member, its own score out of fold, its weight, its seconds."""
     table: dict[str, list[Any]] = {"target": [], "member": [], "score": [], "weight": [], "seconds": []}
-    for number, each in enumerate(ensembles):
-        weights = np.atleast_2d(each.weights()).mean(axis=0)
-        for name, score, weight, seconds in zip(each.names_, each.scores_, weights, each.seconds_, strict=True):
+    for number, ensemble in enumerate(ensembles):
+        weights = np.atleast_2d(ensemble.weights()).mean(axis=0)
+        columns = zip(ensemble.names_, ensemble.scores_, weights, ensemble.seconds_, strict=True)
+        for name, score, weight, seconds in columns:
             table["target"].append(number)
             table["member"].append(name)
             table["score"].append(float(score))
             table["weight"].append(float(weight))
             table["seconds"].append(float(seconds))
-    if any(vars(each).get("shortened_") for each in ensembles):  # models of before know none
+    if any(ensemble.shortened_ for ensemble in ensembles):
         _add_shortened(table, ensembles)
     if len(ensembles) == 1:
         del table["target"]

@@ -19,10 +19,8 @@ from lacunar._snapshot import all_or_nothing
 from lacunar.karma.base import class_weights
 from lacunar.learner.base import LacunarBase, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
-from lacunar.learner.members import CLASSIFICATION, Lesson
-from lacunar.learner.pool import log_softmax
-from lacunar.learner.targets import TargetCodes
-from lacunar.learner.views import View
+from lacunar.learner.targets import TargetVariance
+from lacunar.learner.views import TrainingSet, View
 from lacunar.observed.door import (
     Scores,
     SparseMissing,
@@ -34,10 +32,9 @@ from lacunar.observed.door import (
     warn_if_unlabelled,
 )
 from lacunar.observed.rules import Array, Instance, Optional, Rule, floats
+from lacunar.uncertainty.deviation import check_level, conformal
 from lacunar.uncertainty.sets import CONDITIONS, Condition, class_quantiles
-from lacunar.uncertainty.softening import Softening
-from lacunar.uncertainty.spread import check_level, conformal
-from lacunar.uncertainty.widening import Lacking
+from lacunar.uncertainty.shift import Lacking, Softening, log_softmax
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intp]
@@ -144,12 +141,12 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         "scoring": [StrOptions(set(get_scorer_names())), callable],
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
-    _members = CLASSIFICATION
+    _of_labels = True
     _held: ClassVar[dict[str, Rule]] = {
         **LacunarBase._held,
         "ensemble_": Instance(Ensemble),
         "offsets_": floats("c"),
-        "opened_": Optional(Instance(TargetCodes)),
+        "target_variance_": Optional(Instance(TargetVariance)),
         "softening_": Optional(Instance(Softening)),
         "scores_": floats("labelled", low=-1e-9, high=1),
         "score_missing_": floats("labelled", low=0),
@@ -209,83 +206,82 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         weight = self._weight(sample_weight, len(labels))
         warn_if_unlabelled(known)
         rows = np.flatnonzero(known if weight is None else known & (weight > 0))
-        self.classes_, codes = np.unique(labels[rows], return_inverse=True)
-        target = self._target(codes, self._class_weighted(weight, rows, codes))
+        self.classes_, y_encoded = np.unique(labels[rows], return_inverse=True)
+        target = self._target(y_encoded, self._class_weighted(weight, rows, y_encoded))
         view = self._fit_table(table, weight)
-        self.ensemble_, logs, lesson, _ = self._trained(table, view, rows, target, deadline)
+        self.ensemble_, logs, training, _ = self._trained(table, view, rows, target, deadline)
         self.out_of_fold_ = np.exp(logs)
-        self.scores_ = 1.0 - self.out_of_fold_[np.arange(len(logs)), lesson.codes]
-        self.score_missing_ = lesson.view.n_missing
-        self.score_class_ = np.asarray(lesson.codes)
-        thinned, rows_after = lesson.thinned(lesson.share_after)
-        self.opened_ = self._opened(thinned.view, thinned.Y)
+        self.scores_ = 1.0 - self.out_of_fold_[np.arange(len(logs)), training.labels]
+        self.score_missing_ = training.view.n_missing
+        self.score_class_ = np.asarray(training.labels)
+        thinned, rows_after = training.thinned(training.share_after)
+        self.target_variance_ = self._fit_target_variance(thinned.view, thinned.Y)
         self.softening_ = self._softening(thinned, logs[rows_after])
-        self._settle_order(self.opened_, self.ensemble_, thinned)
-        self.offsets_ = self._tuned(logs, lesson)
-        self._warn_of_classes(logs, lesson)
+        self._settle_order(self.target_variance_, self.ensemble_, thinned)
+        self.offsets_ = self._tuned(logs, training)
+        self._warn_of_classes(logs, training)
         return self
 
-    def _softening(self, lesson: Lesson, logs: _Floats) -> Softening | None:
+    def _softening(self, training: TrainingSet, logs: _Floats) -> Softening | None:
         """How much less sure rows are that lack more than the training rows did; None of one class, or of few rows."""
-        if len(self.classes_) < 2 or lesson.n < _FEWEST_ROWS_TO_SOFTEN:
+        if len(self.classes_) < 2 or training.n < _FEWEST_ROWS_TO_SOFTEN:
             return None
-        labels = np.asarray(lesson.codes)
-        view, copied, copy_logs = self._copies(lesson, self.ensemble_, logs)
-        rows, copies = (self._lacking(each) for each in (lesson.as_came, view))
-        weight = np.ones(lesson.n) if lesson.weight is None else lesson.weight
+        labels = np.asarray(training.labels)
+        view, copied, copy_logs = self._copies(training, self.ensemble_, logs)
+        rows, copies = self._lacking(training.as_came), self._lacking(view)
+        weight = np.ones(training.n) if training.weight is None else training.weight
         return Softening().fit(rows, labels, weight, copies, copied, log_softmax(copy_logs))
 
     def _lacking(self, view: View) -> Lacking:
         """What rows lack as they came; of their classes the mean variance."""
-        missing, always_seen, variances = self._lacked(view, self.opened_, 1)
+        missing, always_seen, variances = self._lacked(view, self.target_variance_, 1)
         return Lacking(missing, always_seen, variances.mean(axis=1), np.zeros(len(missing)))
 
-    def _target(self, codes: _Ints, weight: _Floats | None) -> Target:
+    def _target(self, y_encoded: _Ints, weight: _Floats | None) -> Target:
         """Classes as numbers, and as the targets of least squares."""
         c = len(self.classes_)
-        Y = 2.0 * (codes[:, None] == np.arange(c)) - 1.0
-        return Target(codes, Y[:, 1:] if c == 2 else Y, c, weight)
+        Y = 2.0 * (y_encoded[:, None] == np.arange(c)) - 1.0
+        return Target(y_encoded, Y[:, 1:] if c == 2 else Y, c, weight)
 
-    def _class_weighted(self, weight: _Floats | None, rows: _Ints, codes: _Ints) -> _Floats | None:
+    def _class_weighted(self, weight: _Floats | None, rows: _Ints, y_encoded: _Ints) -> _Floats | None:
         """Weights of the labelled rows times those of their classes."""
-        each = None if weight is None else weight[rows]
+        of_rows = None if weight is None else weight[rows]
         if self.class_weight is None:
-            return each
-        each = np.ones(len(rows)) if each is None else each
-        return each * class_weights(self.class_weight, self.classes_, codes, each)
+            return of_rows
+        of_rows = np.ones(len(rows)) if of_rows is None else of_rows
+        return of_rows * class_weights(self.class_weight, self.classes_, y_encoded, of_rows)
 
-    def _tuned(self, logs: _Floats, lesson: Lesson) -> _Floats:
+    def _tuned(self, logs: _Floats, training: TrainingSet) -> _Floats:
         """Offsets of the classes' log probabilities with which `predict` scores best out of fold."""
-        offsets, codes, weight = np.zeros(len(self.classes_)), lesson.codes, lesson.weight
-        assert codes is not None
+        offsets, y_encoded, weight = np.zeros(len(self.classes_)), training.labels, training.weight
+        assert y_encoded is not None
         if self.scoring == "accuracy" or len(self.classes_) < 2:
             return offsets
         score = get_scorer(self.scoring)
         answer = _Answer(self.classes_)
 
-        def value(tried: _Floats) -> float:
+        def value(candidate: _Floats) -> float:
             extra = {} if weight is None else {"sample_weight": weight}
-            return float(score(answer.with_values(logs + tried), None, self.classes_[codes], **extra))
+            return float(score(answer.with_values(logs + candidate), None, self.classes_[y_encoded], **extra))
 
         if self.scoring == "balanced_accuracy":  # of which the optimum is known: divide by the shares of the classes
-            shares = np.bincount(codes, weights=weight, minlength=len(offsets))
+            shares = np.bincount(y_encoded, weights=weight, minlength=len(offsets))
             offsets = -np.log(np.maximum(shares / shares.sum(), 1e-12))
             return np.asarray(offsets - offsets.mean())
         best = value(offsets)
         for k in range(len(offsets) if len(offsets) > 2 else 1):
-            tried = [(value(_moved(offsets, k, step)), -abs(step), step) for step in _OFFSETS]
-            top = max(tried)
+            top = max((value(_moved(offsets, k, step)), -abs(step), step) for step in _OFFSETS)
             if top[0] > best + 1e-12:
                 best, offsets = top[0], _moved(offsets, k, top[2])
         return offsets
 
-    def _warn_of_classes(self, logs: _Floats, lesson: Lesson) -> None:
-        codes = lesson.codes
-        assert codes is not None
-        if len(codes) < _ROWS_TO_WARN or len(self.classes_) < 2 or self.class_weight is not None:
+    def _warn_of_classes(self, logs: _Floats, training: TrainingSet) -> None:
+        y_encoded = training.labels
+        assert y_encoded is not None
+        if len(y_encoded) < _ROWS_TO_WARN or len(self.classes_) < 2 or self.class_weight is not None:
             return
         predicted = np.unique((logs + self.offsets_).argmax(axis=1))
-        never = [str(self.classes_[k]) for k in np.setdiff1d(np.unique(codes), predicted)]
+        never = [str(self.classes_[k]) for k in np.setdiff1d(np.unique(y_encoded), predicted)]
         if never:
             warnings.warn(
                 f"class {', '.join(map(repr, never[:5]))} is never predicted out of fold: it is rare, and scoring={self.scoring!r} gains nothing by it. "
@@ -307,9 +303,8 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         -------
         labels : ndarray of shape (m,)
         """
-        logs = self._logs(X)
-        made: NDArray[Any] = self.classes_[(logs + self.offsets_).argmax(axis=1)]
-        return made
+        labels: NDArray[Any] = self.classes_[(self._logs(X) + self.offsets_).argmax(axis=1)]
+        return labels
 
     def predict_proba(self, X: Any) -> _Floats:
         """Calibrated probabilities of the classes.
@@ -391,7 +386,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         Lindsay, Nouretdinov and Gammerman 2003) that lack about as many entries, or among all of its rows where those are too few. A class of n rows with
         ceil(level (n + 1)) > n, eight rows or fewer at level .9, is in every set.
         """
-        asked = check_level(level)
+        level = check_level(level)
         if condition not in CONDITIONS:
             raise ValueError(
                 f"condition must be 'missing' or 'class'; got {condition!r}. Pass 'class' for the coverage of each."
@@ -400,7 +395,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
 
         def within(view: View) -> _Floats:
             chances = np.exp(self._logs_of(view))
-            least = np.minimum(1.0 - self._score_quantiles(view, asked, condition), chances.max(axis=1)[:, None])
+            least = np.minimum(1.0 - self._score_quantiles(view, level, condition), chances.max(axis=1)[:, None])
             return np.asarray(chances >= least, dtype=np.float64)
 
         return self._in_batches(X, within).astype(bool)
@@ -456,15 +451,15 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         return float(get_scorer(self.scoring)(self, X, plain_target(y), **extra))
 
     def _loss(self, y: Any) -> Callable[[View], float]:
-        codes = self._codes(y)
+        y_encoded = self._encoded_labels(y)
 
         def loss(view: View) -> float:
             logs = self._logs_of(view)
-            return -float(logs[np.arange(len(codes)), codes].mean())
+            return -float(logs[np.arange(len(y_encoded)), y_encoded].mean())
 
         return loss
 
-    def _codes(self, y: Any) -> _Ints:
+    def _encoded_labels(self, y: Any) -> _Ints:
         labels = check_target(y)
         unknown = np.flatnonzero(~np.isin(labels, self.classes_))
         if unknown.size:
@@ -495,9 +490,9 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
 
 
 def _moved(offsets: _Floats, k: int, step: float) -> _Floats:
-    made = offsets.copy()
-    made[k] += step
-    return made
+    moved = offsets.copy()
+    moved[k] += step
+    return moved
 
 
 class _Answer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -512,8 +507,8 @@ class _Answer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        made: NDArray[Any] = self.classes_[self.values_.argmax(axis=1)]
-        return made
+        labels: NDArray[Any] = self.classes_[self.values_.argmax(axis=1)]
+        return labels
 
     def predict_proba(self, X: Any) -> _Floats:
         return np.exp(log_softmax(self.values_))

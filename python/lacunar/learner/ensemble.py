@@ -10,28 +10,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import minimize, nnls
 from sklearn.base import BaseEstimator
 
 from lacunar._log import say
 from lacunar.karma.race import TICK, USABLE
-from lacunar.learner.members import EVERY_MEMBER, Lesson
-from lacunar.learner.pool import LinearPool, LogPool, log_softmax
-from lacunar.learner.views import View
+from lacunar.learner.members import MEMBERS
+from lacunar.learner.views import TrainingSet, View
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed.rules import COUNT, Instance, Items, Optional, Rule, Word, floats
+from lacunar.uncertainty.shift import log_softmax
 
 _Floats = NDArray[np.float64]
+_Ints = NDArray[np.intp]
 
-# Of a time limit: shares of the members, in the order in which they begin; what one leaves goes to those after it.
-_SHARES = {
-    "logistic": 1.0,
-    "linear": 1.0,
-    "gaussian": 1.0,
-    "table": 2.0,
-    "forest": 2.0,
-    "kernels": 5.0,
-    "boosting": 6.0,
-}
 _PILOTS = (500, 2000)  # rows on which the seconds of a fit are measured
 _PILOTS_SHARE = 0.03  # of the time left, which a pilot may take if there is to be another
 _FEWEST_LEARNED = 300  # rows that a member learns from
@@ -39,12 +31,154 @@ _AGAIN = 1.3  # seconds left, in units of what a shortened member took, with whi
 _FEWEST_ROWS = 4  # below which there is nothing to fold
 
 
+_FEW_ROWS = 400.0  # below which weights stay near one another: ridge values break log loss at 60 rows
+_FEW_ROWS_OF_NUMBERS = 1600.0  # the same of squared errors, where the weights' prior lets go of what is behind
+_DOUBT = 2.0  # standard errors of the difference of two losses, behind by which a member still counts exp(-1/2)
+_SUM_PRECISION = 50.0  # of the sum of the weights about 1: few rows of a weak signal may ask for far more
+_INTERCEPT_PRECISION = 1.0  # as if a row spoke against an intercept
+_LARGEST_SLOPE, _SMALLEST_SLOPE = 50.0, 0.02
+
+
+def shrinkage(n: int, few: float = _FEW_ROWS) -> float:
+    """How strongly weights are drawn to those of the prior."""
+    return 1.0 + few / max(n, 1)
+
+
+class LogPool(BaseEstimator):  # type: ignore[misc]
+    """p proportional to exp(sum of w_m log p_m), where log p_m = log softmax(a_m s_m + b_m) of every member's values s_m.
+
+    a_m and b_m are each member's own, by maximum a posteriori with the targets of Platt (1999); the weights w >= 0 minimise n log loss + lambda M |w - 1/M|^2.
+    """
+
+    _held: ClassVar[dict[str, Rule]] = {
+        "slopes_": floats("members", low=0),
+        "intercepts_": floats("members", "c"),
+        "weights_": floats("members", low=0),
+    }
+
+    def fit(self, values: list[_Floats], labels: _Ints, weight: _Floats | None = None) -> LogPool:
+        """From out-of-fold values (n, c) of every member."""
+        weight = np.ones(len(labels)) if weight is None else weight
+        fitted = [_calibration(member, labels, weight) for member in values]
+        self.slopes_ = np.array([slope for slope, _ in fitted])
+        self.intercepts_ = np.array([intercept for _, intercept in fitted])
+        self.weights_ = _log_weights(self._logs(values), labels, weight)
+        return self
+
+    def _logs(self, values: list[_Floats]) -> _Floats:
+        """Calibrated log probabilities (members, n, c)."""
+        pairs = zip(values, self.slopes_, self.intercepts_, strict=True)
+        return np.array([log_softmax(slope * member + intercept) for member, slope, intercept in pairs])
+
+    def combine(self, values: list[_Floats]) -> _Floats:
+        """Log probabilities (m, c)."""
+        logs, total = self._logs(values), 0.0
+        # Member by member: the same bits for any number of rows.
+        for weight, member in zip(self.weights_, logs, strict=True):
+            total = total + weight * member
+        return log_softmax(np.asarray(total))
+
+
+def _calibration(values: _Floats, labels: _Ints, weight: _Floats) -> tuple[float, _Floats]:
+    """Slope and intercepts of one member."""
+    n, c = values.shape
+    scale = max(float(values.std()), 1e-12)
+    # Platt's targets: few rows prove little.
+    doubt = (1.0 / (np.bincount(labels, weights=weight, minlength=c) + 2.0))[labels][:, None]
+    target = np.repeat(doubt / (c - 1), c, axis=1)
+    target[np.arange(n), labels] = 1.0 - doubt[:, 0]
+
+    def loss(free: _Floats) -> tuple[float, _Floats]:
+        slope, intercept = np.exp(free[0]) / scale, free[1:]
+        logs = log_softmax(slope * values + intercept)
+        behind = weight[:, None] * (np.exp(logs) - target)
+        value = -float(weight @ (target * logs).sum(axis=1)) + 0.5 * _INTERCEPT_PRECISION * float(intercept @ intercept)
+        gradient = np.r_[slope * float((behind * values).sum()), behind.sum(axis=0) + _INTERCEPT_PRECISION * intercept]
+        return value + 0.05 * free[0] ** 2, gradient + np.r_[0.1 * free[0], np.zeros(c)]
+
+    bounds = [(np.log(_SMALLEST_SLOPE), np.log(_LARGEST_SLOPE))] + [(-20.0, 20.0)] * c
+    solution = minimize(loss, np.zeros(c + 1), jac=True, bounds=bounds, method="L-BFGS-B").x
+    return float(np.exp(solution[0]) / scale), solution[1:]
+
+
+def _log_weights(logs: _Floats, labels: _Ints, weight: _Floats) -> _Floats:
+    """Weights (members,) of log probabilities (members, n, c)."""
+    members, n, _ = logs.shape
+    even, strength = np.full(members, 1.0 / members), shrinkage(n) * members
+    rows = np.arange(n)
+
+    def loss(w: _Floats) -> tuple[float, _Floats]:
+        mixed = log_softmax(np.tensordot(w, logs, axes=1))
+        behind = np.exp(mixed)
+        behind[rows, labels] -= 1.0
+        behind *= weight[:, None]
+        gradient = np.tensordot(logs, behind, axes=([1, 2], [0, 1])) + 2 * strength * (w - even)
+        return -float(weight @ mixed[rows, labels]) + strength * float(((w - even) ** 2).sum()), gradient
+
+    weights: _Floats = minimize(loss, even, jac=True, bounds=[(0.0, None)] * members, method="L-BFGS-B").x
+    return weights
+
+
+class LinearPool(BaseEstimator):  # type: ignore[misc]
+    """Sums of the members' values, one row of weights >= 0 a target: least squares, shrunk to equal weights of the members that may be the best.
+
+    Shrinkage is in units of the best member's squared error: the average's would spoil members that are exact.
+    """
+
+    _held: ClassVar[dict[str, Rule]] = {"weights_": floats("targets", "members", low=0)}
+
+    def fit(self, values: list[_Floats], Y: _Floats, weight: _Floats | None = None) -> LinearPool:
+        """From out-of-fold values (n, q) of every member; targets (n, q)."""
+        weight = np.ones(len(Y)) if weight is None else weight
+        members = np.stack(values, axis=2)
+        self.weights_ = np.array([_least_squares(members[:, j], Y[:, j], weight) for j in range(Y.shape[1])])
+        return self
+
+    def combine(self, values: list[_Floats]) -> _Floats:
+        """Predictions (m, q)."""
+        total = np.zeros_like(values[0])
+        for k, member in enumerate(values):
+            total = total + self.weights_[:, k] * member
+        return total
+
+
+def _least_squares(members: _Floats, y: _Floats, weight: _Floats) -> _Floats:
+    """Weights (m,) >= 0 of the members' values (n, m) that minimise sum of squares / the best member's + the prior's two terms.
+
+    The terms are s m |w - prior|^2 with s = 1 + 1600/n, and 50 (sum of w - 1)^2.
+    """
+    n, m = members.shape
+    losses = (members - y[:, None]) ** 2
+    least = float(np.average(losses, axis=0, weights=weight).min())
+    unit = np.sqrt(max(least, 1e-14 * max(float(np.average(y**2, weights=weight)), 1e-300)))
+    roots, pull = np.sqrt(weight)[:, None] / unit, np.sqrt(shrinkage(n, _FEW_ROWS_OF_NUMBERS) * m)
+    sum_pull = np.sqrt(_SUM_PRECISION)
+    design = np.vstack([members * roots, pull * np.eye(m), np.full((1, m), sum_pull)])
+    weights: _Floats = nnls(design, np.r_[y * roots[:, 0], pull * prior_weights(losses, weight), sum_pull])[0]
+    return weights
+
+
+def prior_weights(losses: _Floats, weight: _Floats) -> _Floats:
+    """Weights (m,) that least squares are shrunk to, from the members' losses (n, m): alike where the losses do not tell members apart.
+
+    A member whose mean loss is z standard errors behind the least one counts exp(-(z / 2)^2 / 2).
+    """
+    means = np.average(losses, axis=0, weights=weight)
+    behind = losses - losses[:, [int(means.argmin())]]
+    gaps = means - means.min()
+    errors = np.sqrt((weight[:, None] ** 2 * (behind - gaps) ** 2).sum(axis=0)) / weight.sum()
+    z = np.divide(gaps, errors, out=np.where(gaps > 0, np.inf, 0.0), where=errors > 0)
+    counts = np.exp(-0.5 * (z / _DOUBT) ** 2)
+    shares: _Floats = counts / counts.sum()
+    return shares
+
+
 class Ensemble(BaseEstimator):  # type: ignore[misc]
     """The members that were finished, their pool, and what each of them cost."""
 
     _held: ClassVar[dict[str, Rule]] = {
         "n_classes_": COUNT,
-        "names_": Items(Word(tuple(EVERY_MEMBER)), length="finished"),
+        "names_": Items(Word(tuple(MEMBERS)), length="finished"),
         "prior_": floats("k"),
         "scores_": floats("finished"),
         "seconds_": floats("finished", low=0),
@@ -53,39 +187,38 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
         "shortened_": Instance(dict),
     }
 
-    def fit(self, lesson: Lesson, names: Sequence[str], verbose: int = 0) -> _Floats:
+    def fit(self, training: TrainingSet, names: Sequence[str], verbose: int = 0) -> _Floats:
         """Train and pool; the pool's own out-of-fold values (n, k) come back: log probabilities, or standardised targets."""
-        self.n_classes_ = lesson.n_classes
-        self.prior_ = _prior(lesson)
+        self.n_classes_ = training.n_classes
+        self.prior_ = _prior(training)
         self.names_: list[str] = []
         self.members_: list[Any] = []
         self.shortened_: dict[str, str] = {}  # what the time limit cost, by member
         self.seconds_, self.scores_ = np.zeros(0), np.zeros(0)
         values: list[_Floats] = []
-        if lesson.n >= _FEWEST_ROWS and lesson.n_classes != 1 and lesson.view.T.shape[1]:
-            values = self._train(lesson, names, verbose)
-        self.pool_ = self._pooled(values, lesson)
-        return self._combine(values, lesson.n)
+        if training.n >= _FEWEST_ROWS and training.n_classes != 1 and training.view.T.shape[1]:
+            values = self._train(training, names, verbose)
+        self.pool_ = self._pooled(values, training)
+        return self._combine(values, training.n)
 
-    def _train(self, lesson: Lesson, names: Sequence[str], verbose: int) -> list[_Floats]:
+    def _train(self, training: TrainingSet, names: Sequence[str], verbose: int) -> list[_Floats]:
         """Out-of-fold values of the members that could be trained, in the time there is."""
-        made: list[_Floats] = []
+        values: list[_Floats] = []
         seconds: list[float] = []
-        if lesson.hurried:
-            names = sorted((name for name in names if _usable(name, lesson)), key=_part)
+        names = [name for name in names if MEMBERS[name].takes_part(training)]
+        if training.hurried:
+            names = sorted(names, key=lambda name: MEMBERS[name].share)
         for k, name in enumerate(names):
-            if not _usable(name, lesson):
-                continue
-            until = _until(names[k:], lesson)
-            if made and until - perf_counter() < _least_seconds(lesson):
+            until = _until(names[k:], training)
+            if values and until - perf_counter() < _least_seconds(training):
                 self.shortened_[name] = "left out"
                 say(verbose, "%s: left out, no time is left", name)
                 continue
             started = perf_counter()
-            left = _left(lesson, names[k:], seconds, self.names_)
+            left = _left(training, names[k:], seconds, self.names_)
             say(verbose, "%s: member %d of %d begins, %s", name, k + 1, len(names), left)
             try:
-                member, values = _trained(name, replace(lesson, deadline=until, shortened=self.shortened_))
+                member, out_of_fold = _trained(name, replace(training, deadline=until, shortened=self.shortened_))
             except Exception as error:
                 self.shortened_.pop(name, None)
                 warnings.warn(
@@ -95,54 +228,59 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
                 )
                 continue
             seconds.append(perf_counter() - started)
-            made.append(values)
+            values.append(out_of_fold)
             self.names_.append(name)
             self.members_.append(member)
-            say(verbose, "%s: %.1f s, score %.4g out of fold", name, seconds[-1], _score(values, lesson))
+            say(verbose, "%s: %.1f s, score %.4g out of fold", name, seconds[-1], _score(out_of_fold, training))
             if name in self.shortened_:
                 say(verbose, "%s: shortened, %s", name, self.shortened_[name])
-        if lesson.hurried:
-            self._train_again(lesson, made, seconds, verbose)
+        if training.hurried:
+            self._train_again(training, values, seconds, verbose)
         self.seconds_ = np.array(seconds)
-        self.scores_ = np.array([_score(values, lesson) for values in made])
-        return made
+        self.scores_ = np.array([_score(out_of_fold, training) for out_of_fold in values])
+        return values
 
-    def _train_again(self, lesson: Lesson, values: list[_Floats], seconds: list[float], verbose: int) -> None:
+    def _train_again(self, training: TrainingSet, values: list[_Floats], seconds: list[float], verbose: int) -> None:
         """Train members that were shortened once more, with the time that others have left."""
         for k in reversed(range(len(self.names_))):
             name = self.names_[k]
-            if name not in self.shortened_ or lesson.left() < _AGAIN * seconds[k]:
+            if name not in self.shortened_ or training.left() < _AGAIN * seconds[k]:
                 continue
-            say(verbose, "%s: once more, %.1f s are left", name, lesson.left())
+            say(verbose, "%s: once more, %.1f s are left", name, training.left())
             started, shortened = perf_counter(), dict[str, str]()
             try:
-                member, out = _trained(name, replace(lesson, shortened=shortened))
+                member, out = _trained(name, replace(training, shortened=shortened))
             except Exception as error:
                 say(verbose, "%s: stays as it was, %s", name, error)
                 continue
             seconds[k] += perf_counter() - started
-            if _score(out, lesson) >= _score(values[k], lesson):
+            if _score(out, training) >= _score(values[k], training):
                 self.members_[k], values[k] = member, out
                 self.shortened_.pop(name)
                 self.shortened_.update(shortened)
 
-    def _pooled(self, values: list[_Floats], lesson: Lesson) -> LogPool | LinearPool | None:
+    def _pooled(self, values: list[_Floats], training: TrainingSet) -> LogPool | LinearPool | None:
         if not values:
             return None
-        if lesson.codes is not None:
-            return LogPool().fit(values, lesson.codes, lesson.weight)
-        return LinearPool().fit(values, lesson.Y, lesson.weight)
+        if training.labels is not None:
+            return LogPool().fit(values, training.labels, training.weight)
+        return LinearPool().fit(values, training.Y, training.weight)
 
     def _combine(self, values: list[_Floats], m: int) -> _Floats:
         return np.tile(self.prior_, (m, 1)) if self.pool_ is None else self.pool_.combine(values)
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
         """Log probabilities (m, c), or standardised targets (m, q)."""
-        return self._combine([each.predict(view, posterior, n_jobs) for each in self.members_], len(view.Z))
+        return self._combine([member.predict(view, posterior, n_jobs) for member in self.members_], len(view.Z))
 
     def _check_loaded(self) -> None:
         """Members answer for the same classes as the ensemble, which are as many as its prior has."""
-        of_members = {each.n_classes_ for each in self.members_}
+        wrong = [name for name in self.names_ if not MEMBERS[name].of_task(self.n_classes_)]
+        if wrong:
+            raise ValueError(
+                f"an ensemble of {self.n_classes_} classes has a member {wrong[0]!r}, which is of the other task"
+            )
+        of_members = {member.n_classes_ for member in self.members_}
         if of_members - {self.n_classes_} or self.n_classes_ not in (0, len(self.prior_)):
             raise ValueError(
                 f"an ensemble of {self.n_classes_} classes has a prior of {len(self.prior_)}, and members of {sorted(of_members)}"
@@ -152,111 +290,85 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
         """Of the members, (members,), or (q, members) for several targets."""
         if self.pool_ is None:
             return np.zeros(0)
-        made = self.pool_.weights_
-        return made[0] if isinstance(self.pool_, LinearPool) and len(made) == 1 else made
+        weights = self.pool_.weights_
+        return weights[0] if isinstance(self.pool_, LinearPool) and len(weights) == 1 else weights
 
 
-def _prior(lesson: Lesson) -> _Floats:
+def _prior(training: TrainingSet) -> _Floats:
     """What is predicted without any member: log shares of the classes, or the mean of standardised targets."""
-    if lesson.codes is None:
-        return np.average(lesson.Y, axis=0, weights=lesson.weight)
-    shares = np.bincount(lesson.codes, weights=lesson.weight, minlength=lesson.n_classes)
+    if training.labels is None:
+        return np.average(training.Y, axis=0, weights=training.weight)
+    shares = np.bincount(training.labels, weights=training.weight, minlength=training.n_classes)
     return log_softmax(np.log(np.maximum(shares, 1e-12)))
 
 
-def _usable(name: str, lesson: Lesson) -> bool:
-    if name == "table":
-        return lesson.rest is not None
-    return name != "gaussian" or lesson.posterior is not None
-
-
-def _trained(name: str, lesson: Lesson) -> tuple[Any, _Floats]:
+def _trained(name: str, training: TrainingSet) -> tuple[Any, _Floats]:
     """A member and its values out of fold; where time is short it learns from a share of the rows and predicts the others."""
-    member = EVERY_MEMBER[name]()
-    thinned, rows = lesson.thinned(_share(member, lesson) if lesson.hurried else 1.0)
-    if thinned is lesson:
-        values = member.fit(lesson)
+    member = MEMBERS[name].make()
+    thinned, rows = training.thinned(_share(member, training) if training.hurried else 1.0)
+    if thinned is training:
+        values = member.fit(training)
     elif getattr(member, "folds_test_all", False):
-        values = member.fit(replace(lesson, learned=rows))
+        values = member.fit(replace(training, learned=rows))
     else:
-        values = np.empty((lesson.n, lesson.n_classes or lesson.Y.shape[1]))
+        values = np.empty((training.n, training.n_classes or training.Y.shape[1]))
         values[rows] = member.fit(thinned)
-        others = np.setdiff1d(np.arange(lesson.n), rows, assume_unique=True)
-        view = lesson.view.take(others)
-        values[others] = member.predict(view, lesson.posterior, lesson.n_jobs)
-    if thinned is not lesson:
-        part = f"{len(rows) / lesson.n:.0%} of the rows"
-        lesson.shortened[name] = f"{lesson.shortened[name]} on {part}" if name in lesson.shortened else part
+        others = np.setdiff1d(np.arange(training.n), rows, assume_unique=True)
+        view = training.view.take(others)
+        values[others] = member.predict(view, training.posterior, training.n_jobs)
+    if thinned is not training:
+        part = f"{len(rows) / training.n:.0%} of the rows"
+        training.shortened[name] = f"{training.shortened[name]} on {part}" if name in training.shortened else part
     if not np.isfinite(values).all():
         raise FloatingPointError("its out-of-fold values are not finite")
     return member, values
 
 
-def _share(member: Any, lesson: Lesson) -> float:
+def _share(member: Any, training: TrainingSet) -> float:
     """Share of the rows with which a member's least fit keeps the deadline, by its pilots on few rows; members without pilots shorten themselves."""
-    if not hasattr(member, "pilot") or lesson.n <= _PILOTS[0]:
+    if not hasattr(member, "pilot") or training.n <= _PILOTS[0]:
         return 1.0
     sizes, seconds = [0.0], [0.0]
     for size in _PILOTS:
-        thinned, rows = lesson.thinned(size / lesson.n)
+        thinned, rows = training.thinned(size / training.n)
         started = perf_counter()
-        fits = member.pilot(thinned, lesson)
+        fits = member.pilot(thinned, training)
         sizes.append(len(rows))
         seconds.append(max(perf_counter() - started, TICK))
-        if size >= lesson.n or seconds[-1] > _PILOTS_SHARE * lesson.left():
+        if size >= training.n or seconds[-1] > _PILOTS_SHARE * training.left():
             break
     a_row = max(seconds[-1] - seconds[-2], 0.05 * seconds[-1]) / max(sizes[-1] - sizes[-2], 1)
     without_rows = max(seconds[-1] - a_row * sizes[-1], 0.0)
     fewest = max(without_rows / a_row, _FEWEST_LEARNED)  # fewer rows than that hardly save time
-    enough = (USABLE * lesson.left() / fits - without_rows) / a_row
-    return float(np.clip(enough, min(fewest, lesson.n), lesson.n) / lesson.n)
+    enough = (USABLE * training.left() / fits - without_rows) / a_row
+    return float(np.clip(enough, min(fewest, training.n), training.n) / training.n)
 
 
-def _least_seconds(lesson: Lesson) -> float:
+def _least_seconds(training: TrainingSet) -> float:
     """With less, a member does not begin: whatever the rows that it learns from, it reads the table."""
-    return 0.02 + 2e-8 * lesson.view.T.size
+    return 0.02 + 2e-8 * training.view.T.size
 
 
-def _part(name: str) -> float:
-    return _SHARES.get(name, 1.0)
-
-
-def _until(names: Sequence[str], lesson: Lesson) -> float:
+def _until(names: Sequence[str], training: TrainingSet) -> float:
     """Until when the first of the names may take, of the time that is left for all of them."""
-    if not lesson.hurried:
-        return lesson.deadline
-    shares = [_part(name) for name in names]
-    return perf_counter() + lesson.left() * shares[0] / sum(shares)
+    if not training.hurried:
+        return training.deadline
+    shares = [MEMBERS[name].share for name in names]
+    return perf_counter() + training.left() * shares[0] / sum(shares)
 
 
-def _expected_seconds(name: str, lesson: Lesson) -> float:
-    """What a member takes, roughly."""
-    n, p = (float(size) for size in lesson.view.Z.shape)
-    if name == "kernels":
-        return 0.2 + 1e-3 * min(n, 3000) + 3e-4 * n
-    if name == "gaussian":
-        return 0.05 + 2e-6 * n * min(p, 200)
-    if name in ("logistic", "linear"):
-        return 0.05 + 1e-6 * n * p
-    if name == "table":
-        return 1.0
-    return (0.3 + 3e-5 * n * p) * (max(lesson.n_classes, 3) / 3 if name == "boosting" else 0.5)
-
-
-def _score(values: _Floats, lesson: Lesson) -> float:
+def _score(values: _Floats, training: TrainingSet) -> float:
     """Of out-of-fold values: the share of rows that are right, or R2 averaged over targets."""
-    if lesson.codes is not None:
-        return float(np.average(values.argmax(axis=1) == lesson.codes, weights=lesson.weight))
-    errors = np.average((values - lesson.Y) ** 2, axis=0, weights=lesson.weight)
+    if training.labels is not None:
+        return float(np.average(values.argmax(axis=1) == training.labels, weights=training.weight))
+    errors = np.average((values - training.Y) ** 2, axis=0, weights=training.weight)
     return float(np.mean(1.0 - errors))  # targets have variance 1
 
 
-def _left(lesson: Lesson, names: Sequence[str], seconds: Sequence[float], finished: Sequence[str]) -> str:
+def _left(training: TrainingSet, names: Sequence[str], seconds: Sequence[float], finished: Sequence[str]) -> str:
     """Time that is left by the limit, or that the remaining members may take, judged by those that are finished."""
-    if np.isfinite(lesson.deadline):
-        return f"{max(lesson.left(), 0.0):.0f} s left"
-    known = sum(_expected_seconds(name, lesson) for name in finished)
-    slower = max(sum(seconds) / known, 0.2) if finished else 1.0
-    return (
-        f"about {slower * sum(_expected_seconds(name, lesson) for name in names if _usable(name, lesson)):.0f} s left"
-    )
+    if np.isfinite(training.deadline):
+        return f"{max(training.left(), 0.0):.0f} s left"
+    expected = {name: MEMBERS[name].seconds(training) for name in (*finished, *names)}
+    slower = max(sum(seconds) / sum(expected[name] for name in finished), 0.2) if finished else 1.0
+    return f"about {slower * sum(expected[name] for name in names):.0f} s left"

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from lacunar._random import generator
 from lacunar.observed.rules import Array, Number, Rule, floats, whole
-from lacunar.uncertainty.widening import evenly
+from lacunar.uncertainty.shift import evenly
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intp]
@@ -281,7 +281,7 @@ def _z(
     """Standard normal z of a difference of means of groups of one law; `added` and `taken` are the groups' inverse sizes."""
     inverse = sum(added) + sum(taken)
     x = np.where(variance > 0, difference / np.sqrt(np.maximum(variance, 1e-12) * inverse), 0.0)
-    lopsided = sum(each**2 for each in added) - sum(each**2 for each in taken)
+    lopsided = sum(size**2 for size in added) - sum(size**2 for size in taken)
     g = np.maximum(skewness * lopsided / inverse**1.5 / 6 * np.sign(x), 0.0)
     size = np.abs(x)
     normal = 2 * (size + g) / (1 + np.sqrt(1 + 4 * g * (size + g)))  # solves size = z + g (z^2 - 1)

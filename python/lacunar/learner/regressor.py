@@ -15,9 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._snapshot import all_or_nothing
 from lacunar.learner.base import LacunarBase, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
-from lacunar.learner.members import REGRESSION, Lesson
-from lacunar.learner.targets import TargetCodes
-from lacunar.learner.views import View
+from lacunar.learner.targets import TargetVariance
+from lacunar.learner.views import TrainingSet, View
 from lacunar.observed.door import (
     Scores,
     SparseMissing,
@@ -27,8 +26,8 @@ from lacunar.observed.door import (
     warn_if_unlabelled,
 )
 from lacunar.observed.rules import Array, Flag, Instance, Items, Optional, Rule, floats
-from lacunar.uncertainty.spread import Spread, check_level
-from lacunar.uncertainty.widening import Lacking, Widening
+from lacunar.uncertainty.deviation import PredictiveDeviation, check_level
+from lacunar.uncertainty.shift import Lacking, Widening
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intp]
@@ -121,13 +120,13 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
     True
     """
 
-    _members = REGRESSION
+    _of_labels = False
     _held: ClassVar[dict[str, Rule]] = {
         **LacunarBase._held,
         "ensembles_": Items(Instance(Ensemble), length="groups"),
         "targets_": Items(Array("i", ("in_group",), low=0), length="groups", alike=False),
-        "opened_": Items(Optional(Instance(TargetCodes)), length="groups"),
-        "spreads_": Items(Optional(Items(Instance(Spread))), length="groups"),
+        "target_variance_": Items(Optional(Instance(TargetVariance)), length="groups"),
+        "deviations_": Items(Optional(Items(Instance(PredictiveDeviation))), length="groups"),
         "widenings_": Items(Optional(Items(Instance(Widening))), length="groups"),
         "target_mean_": floats("q"),
         "target_scale_": floats("q", low=np.finfo(np.float64).tiny),
@@ -176,10 +175,10 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
         """
         deadline = self._deadline()
         require_y(self, y, "Pass one number a row.")
-        table, given = Table.of(X), check_partial_targets(y, flatten=True, faint=True)
-        check_consistent_length(table.X, given)
-        self.flat_ = given.ndim == 1
-        Y = given.reshape(len(given), -1)
+        table, y_checked = Table.of(X), check_partial_targets(y, flatten=True, faint=True)
+        check_consistent_length(table.X, y_checked)
+        self.flat_ = y_checked.ndim == 1
+        Y = y_checked.reshape(len(y_checked), -1)
         weight = self._weight(sample_weight, len(Y))
         warn_if_unlabelled(np.asarray(~np.isnan(Y).any(axis=1)))
         counted = np.ones(len(Y), dtype=bool) if weight is None else weight > 0
@@ -187,20 +186,20 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
         self.target_mean_, self.target_scale_ = _scales(Y[counted], None if weight is None else weight[counted])
         scaled = (Y - self.target_mean_) / self.target_scale_
         self.ensembles_: list[Ensemble] = []
-        self.opened_: list[TargetCodes | None] = []
-        self.spreads_: list[list[Spread] | None] = []
+        self.target_variance_: list[TargetVariance | None] = []
+        self.deviations_: list[list[PredictiveDeviation] | None] = []
         self.widenings_: list[list[Widening] | None] = []
         self.targets_: list[_Ints] = []
         self.out_of_fold_ = np.full(Y.shape, np.nan)
         groups = _groups(~np.isnan(scaled) & counted[:, None])
-        for left, (targets, rows) in zip(range(len(groups), 0, -1), groups, strict=True):
+        for n_left, (targets, rows) in zip(range(len(groups), 0, -1), groups, strict=True):
             time = max(deadline - perf_counter(), 0.0)
-            until = deadline if np.isinf(deadline) else deadline - time * (left - 1) / left
-            each = None if weight is None else weight[rows] / weight[rows].mean()
-            target = Target(None, scaled[np.ix_(rows, targets)], 0, each)
-            made, values, lesson, chosen = self._trained(table, view, rows, target, until)
-            self.ensembles_.append(made)
-            self._fit_spread(lesson, values)
+            until = deadline if np.isinf(deadline) else deadline - time * (n_left - 1) / n_left
+            of_rows = None if weight is None else weight[rows] / weight[rows].mean()
+            target = Target(None, scaled[np.ix_(rows, targets)], 0, of_rows)
+            ensemble, values, training, chosen = self._trained(table, view, rows, target, until)
+            self.ensembles_.append(ensemble)
+            self._fit_deviations(training, values)
             self.targets_.append(targets)
             self.out_of_fold_[np.ix_(rows[chosen], targets)] = (
                 values * self.target_scale_[targets] + self.target_mean_[targets]
@@ -209,36 +208,38 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
             self.out_of_fold_ = self.out_of_fold_[:, 0]
         return self
 
-    def _fit_spread(self, lesson: Lesson, values: _Floats) -> None:
+    def _fit_deviations(self, training: TrainingSet, values: _Floats) -> None:
         """Standard deviations of the targets of one group, from residuals out of fold, and how much more rows need that lack more."""
-        lesson, rows_after = lesson.thinned(lesson.share_after)
+        training, rows_after = training.thinned(training.share_after)
         values = values[rows_after]
-        opened, residuals = self._opened(lesson.view, lesson.Y), lesson.Y - values
-        self.opened_.append(opened)
-        self._settle_order(opened, self.ensembles_[-1], lesson)
-        if lesson.n < _FEWEST_RESIDUALS:
-            self.spreads_.append(None)
+        target_variance, residuals = self._fit_target_variance(training.view, training.Y), training.Y - values
+        self.target_variance_.append(target_variance)
+        self._settle_order(target_variance, self.ensembles_[-1], training)
+        if training.n < _FEWEST_RESIDUALS:
+            self.deviations_.append(None)
             self.widenings_.append(None)
             return
-        rows = self._lacking(lesson.as_came, values, opened)
-        spreads = [
-            Spread().fit(row.predicted, left, row.variance, row.n_missing)
-            for row, left in zip(rows, residuals.T, strict=True)
+        rows = self._lacking(training.as_came, values, target_variance)
+        deviations = [
+            PredictiveDeviation().fit(row.predicted, residual, row.variance, row.n_missing)
+            for row, residual in zip(rows, residuals.T, strict=True)
         ]
-        view, copied, predicted = self._copies(lesson, self.ensembles_[-1], values)
-        errors = lesson.Y[copied] - predicted
-        copies = self._lacking(view, predicted, opened)
-        self.spreads_.append(spreads)
+        view, copied, predicted = self._copies(training, self.ensembles_[-1], values)
+        errors = training.Y[copied] - predicted
+        copies = self._lacking(view, predicted, target_variance)
+        self.deviations_.append(deviations)
         self.widenings_.append(
             [
-                Widening().fit(spread, row, left, copy, copied, error)
-                for spread, row, left, copy, error in zip(spreads, rows, residuals.T, copies, errors.T, strict=True)
+                Widening().fit(deviation, row, residual, copy, copied, error)
+                for deviation, row, residual, copy, error in zip(
+                    deviations, rows, residuals.T, copies, errors.T, strict=True
+                )
             ]
         )
 
-    def _lacking(self, view: View, values: _Floats, opened: TargetCodes | None) -> list[Lacking]:
+    def _lacking(self, view: View, values: _Floats, target_variance: TargetVariance | None) -> list[Lacking]:
         """Of every target what the rows lack as they came, and its predictions, (m, q) in `values`."""
-        lacked = self._lacked(view, opened, values.shape[1])
+        lacked = self._lacked(view, target_variance, values.shape[1])
         return [Lacking(*lacked[:2], variance, value) for variance, value in zip(lacked[2].T, values.T, strict=True)]
 
     def _unit_of_values(self) -> float:
@@ -287,42 +288,42 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
         `lacunar.uncertainty.MaskConformalRegressor(method="cv+")` has a guarantee for rows like those of training.
         """
         check_is_fitted(self)
-        asked = check_level(level)
-        values, width = np.hsplit(self._in_batches(X, lambda view: self._values_and_widths(view, asked)), 2)
+        level = check_level(level)
+        values, width = np.hsplit(self._in_batches(X, lambda view: self._values_and_widths(view, level)), 2)
         intervals = np.stack([values - width, values + width], axis=2)
         return intervals[:, 0] if self.flat_ else intervals
 
     def _values_and_widths(self, view: View, level: float | None) -> _Floats:
         """Predictions of rows as they came, then standard deviations or half lengths of the intervals of a level, (m, 2 targets)."""
-        if None in self.spreads_:
+        if None in self.deviations_:
             raise ValueError(
                 f"standard deviations and intervals need at least {_FEWEST_RESIDUALS} rows with a known target; fit had fewer. Give more."
             )
         values, widths = np.empty((2, len(view.Z), len(self.target_mean_)))
         completed = self._with_always_seen(view)
-        for ensemble, spreads, widenings, opened, targets in zip(
-            self.ensembles_, self.spreads_, self.widenings_, self.opened_, self.targets_, strict=True
+        for ensemble, deviations, widenings, target_variance, targets in zip(
+            self.ensembles_, self.deviations_, self.widenings_, self.target_variance_, self.targets_, strict=True
         ):
-            assert spreads is not None
+            assert deviations is not None
             assert widenings is not None
             predicted = ensemble.predict(completed, self.posterior_, self.n_jobs)
             values[:, targets] = predicted
-            rows = self._lacking(view, predicted, opened)
-            for row, spread, widening, target in zip(rows, spreads, widenings, targets, strict=True):
+            rows = self._lacking(view, predicted, target_variance)
+            for row, deviation, widening, target in zip(rows, deviations, widenings, targets, strict=True):
                 widths[:, target] = (
-                    widening.sigma(spread, row) if level is None else widening.widths(spread, row, level)
+                    widening.sigma(deviation, row) if level is None else widening.widths(deviation, row, level)
                 )
         return np.hstack([values * self.target_scale_ + self.target_mean_, widths * self.target_scale_])
 
-    def _shaped(self, made: _Floats) -> _Floats:
-        return made[:, 0] if self.flat_ else made
+    def _shaped(self, values: _Floats) -> _Floats:
+        return values[:, 0] if self.flat_ else values
 
     def _values(self, view: View) -> _Floats:
         """Predictions (m, targets) of rows as they came."""
-        made, completed = np.empty((len(view.Z), len(self.target_mean_))), self._with_always_seen(view)
-        for each, targets in zip(self.ensembles_, self.targets_, strict=True):
-            made[:, targets] = each.predict(completed, self.posterior_, self.n_jobs)
-        return made * self.target_scale_ + self.target_mean_
+        values, completed = np.empty((len(view.Z), len(self.target_mean_))), self._with_always_seen(view)
+        for ensemble, targets in zip(self.ensembles_, self.targets_, strict=True):
+            values[:, targets] = ensemble.predict(completed, self.posterior_, self.n_jobs)
+        return values * self.target_scale_ + self.target_mean_
 
     def _loss(self, y: Any) -> Callable[[View], float]:
         target = check_target(y, y_numeric=True, multi_output=True).reshape(-1, len(self.target_mean_))
@@ -333,7 +334,7 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
         if not np.array_equal(targets, np.arange(len(self.target_mean_))):
             raise ValueError(f"groups of targets hold {targets}, not every one of {len(self.target_mean_)} once")
         self._values(view)
-        if None not in self.spreads_:
+        if None not in self.deviations_:
             self._values_and_widths(view, 0.5)
 
     @property
@@ -344,8 +345,8 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
     @property
     def weights_(self) -> Any:
         """Of the members in the sum."""
-        every = [each.weights() for each in self.ensembles_]
-        return every[0] if len(every) == 1 else every
+        weights = [ensemble.weights() for ensemble in self.ensembles_]
+        return weights[0] if len(weights) == 1 else weights
 
     @property
     def report_(self) -> dict[str, Any]:
@@ -356,15 +357,15 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
 def _scales(Y: _Floats, weight: _Floats | None) -> tuple[_Floats, _Floats]:
     """Mean and standard deviation of the known targets, per column."""
     known = ~np.isnan(Y)
-    each = known * (np.ones(len(Y)) if weight is None else weight)[:, None]
-    total = np.maximum(each.sum(axis=0), 1e-300)
+    weights = known * (np.ones(len(Y)) if weight is None else weight)[:, None]
+    total = np.maximum(weights.sum(axis=0), 1e-300)
     # In units of a power of two, which changes no digit: squares of small numbers vanish.
     exponent = np.frexp(np.abs(Y).max(axis=0, initial=0.0, where=known))[1]
     Y = np.ldexp(np.where(known, Y, 0.0), -exponent)
-    mean = (Y * each).sum(axis=0) / total
-    spread = np.sqrt((np.where(known, Y - mean, 0.0) ** 2 * each).sum(axis=0) / total)
-    scale = np.ldexp(spread, exponent)
-    varies = (spread > 1e-12 * np.maximum(np.abs(mean), 1e-280)) & (scale >= np.finfo(np.float64).tiny)
+    mean = (Y * weights).sum(axis=0) / total
+    deviation = np.sqrt((np.where(known, Y - mean, 0.0) ** 2 * weights).sum(axis=0) / total)
+    scale = np.ldexp(deviation, exponent)
+    varies = (deviation > 1e-12 * np.maximum(np.abs(mean), 1e-280)) & (scale >= np.finfo(np.float64).tiny)
     return np.ldexp(mean, exponent), np.where(varies, scale, 1.0)
 
 

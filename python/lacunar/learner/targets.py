@@ -1,4 +1,4 @@
-"""How much of a target a row leaves open under the low-rank model, and what measuring a missing entry would tell."""
+"""The variance of a target given a row under the low-rank model, and what measuring a missing entry would tell."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from lacunar.observed.rules import Flag, Instance, Optional, Rule, floats
 
 _Floats = NDArray[np.float64]
 
-_PENALTY = 1.0  # of the ridge of targets on codes
+_PENALTY = 1.0  # of the ridge of targets on latent coordinates
 _LEAST_SHARE = 1e-3  # of a target's variance, which no row is thought to leave open less of
 _JOINT_STEPS, _JOINT_TOL = 30, 1e-3  # of its EM
 _FEWEST_JOINT_ROWS = 50
 _BATCH = 1000  # rows whose posterior covariances are in memory at once
 
 
-class TargetCodes(BaseEstimator):  # type: ignore[misc]
-    """Targets as linear functions of the codes of a low-rank Gaussian, y = w a + e: what is known of a row tells how much of y is open.
+class TargetVariance(BaseEstimator):  # type: ignore[misc]
+    """Targets as linear functions of the latent coordinates of a low-rank Gaussian, y = w a + e: what is known of a row tells how much of y is open.
 
     Var(y | row) = w' Cov(a | row) w + Var(e), and measuring a missing entry x_j lets it fall by Cov(x_j, y | row)^2 / Var(x_j | row).
     """
@@ -37,20 +37,20 @@ class TargetCodes(BaseEstimator):  # type: ignore[misc]
         "by_correlation_": Flag(),
     }
 
-    def fit(self, posterior: LowRankPosterior, Z: _Floats, Y: _Floats) -> TargetCodes:
+    def fit(self, posterior: LowRankPosterior, Z: _Floats, Y: _Floats) -> TargetVariance:
         """From standardised targets (n, q)."""
-        codes = posterior.codes(Z)
-        square = codes.T @ codes
-        self.coef_ = np.linalg.solve(square + _PENALTY * np.eye(len(square)), codes.T @ Y)
-        left, self.noise_ = ((Y - codes @ self.coef_) ** 2).mean(axis=0), np.zeros(Y.shape[1])
-        self.noise_ = np.maximum(left - self.variances(posterior, Z).mean(axis=0), _LEAST_SHARE)
+        latent = posterior.codes(Z)
+        square = latent.T @ latent
+        self.coef_ = np.linalg.solve(square + _PENALTY * np.eye(len(square)), latent.T @ Y)
+        residual, self.noise_ = ((Y - latent @ self.coef_) ** 2).mean(axis=0), np.zeros(Y.shape[1])
+        self.noise_ = np.maximum(residual - self.variances(posterior, Z).mean(axis=0), _LEAST_SHARE)
         return self
 
     def fit_joint(self, Z: _Floats, Y: _Floats, seed: int, most: int) -> Self:
         """Learn the full Gaussian of columns and targets from so many entries, where the columns allow one, and what every column tells alone."""
         self.joint_: GaussianRegressor | None = None
         self.by_correlation_ = False
-        self.alone_, varies = _told_alone(Z, Y)
+        self.alone_, varies = _alone(Z, Y)
         n_rows = min(most // Z.shape[1], len(Z))
         if max(Z.shape[1], Y.shape[1]) > LARGEST_FULL or n_rows < min(_FEWEST_JOINT_ROWS, len(Z)):
             return self
@@ -65,8 +65,8 @@ class TargetCodes(BaseEstimator):  # type: ignore[misc]
     def variances(self, posterior: LowRankPosterior, Z: _Floats) -> _Floats:
         """Var(y | row), (n, q)."""
         w = self.coef_
-        made = [np.einsum("kq,nkl,lq->nq", w, cov, w) for cov in _covariances(posterior, Z)]
-        return np.vstack(made) + self.noise_
+        variances = [np.einsum("kq,nkl,lq->nq", w, cov, w) for cov in _covariances(posterior, Z)]
+        return np.vstack(variances) + self.noise_
 
     def gains(self, posterior: LowRankPosterior, Z: _Floats) -> _Floats:
         """How much the variances of the targets, summed, are expected to fall by measuring an entry: (n, p), 0 where it is known."""
@@ -76,15 +76,15 @@ class TargetCodes(BaseEstimator):  # type: ignore[misc]
             joint = self.joint_
             values = joint._values(joint._standardised(Z), joint.label_scale_**2, np.ones(Z.shape[1]))
             return np.asarray(values, dtype=np.float64)
-        W, made = posterior.components_.T, []
+        W, gains = posterior.components_.T, []
         for cov in _covariances(posterior, Z):
             with_y = W @ (cov @ self.coef_)
             of_x = np.einsum("pk,nkl,pl->np", W, cov, W) + posterior.noise_variance_
-            made.append((with_y**2).sum(axis=2) / of_x)
-        return np.where(np.isnan(Z), np.vstack(made), 0.0)
+            gains.append((with_y**2).sum(axis=2) / of_x)
+        return np.where(np.isnan(Z), np.vstack(gains), 0.0)
 
 
-def _told_alone(Z: _Floats, Y: _Floats) -> tuple[_Floats, NDArray[np.bool_]]:
+def _alone(Z: _Floats, Y: _Floats) -> tuple[_Floats, NDArray[np.bool_]]:
     """Cov(x_j, y)^2 / Var(x_j), summed over the targets, of every column (p,) by the rows that show it, and whether Var(x_j) is above 0 in float64."""
     seen = ~np.isnan(Z)
     counts = np.maximum(seen.sum(axis=0), 1)
@@ -97,6 +97,6 @@ def _told_alone(Z: _Floats, Y: _Floats) -> tuple[_Floats, NDArray[np.bool_]]:
 
 
 def _covariances(posterior: LowRankPosterior, Z: _Floats) -> Iterator[_Floats]:
-    """Posterior covariances (rows, k, k) of the codes, a batch at a time."""
+    """Posterior covariances (rows, k, k) of the latent coordinates, a batch at a time."""
     for first in range(0, len(Z), _BATCH):
         yield posterior.noise_variance_ * posterior.features(Z[first : first + _BATCH])[1]

@@ -1,22 +1,78 @@
-"""Fitted trees of scikit-learn as plain arrays, and sums over their leaves by the compiled core."""
+"""Members of trees: scikit-learn's boosting and forests, and their fitted trees as plain arrays whose leaves the compiled core sums.
+
+What has no public name in scikit-learn is read here alone, by `inside`.
+"""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self, TypeVar
+from time import perf_counter
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
+import sklearn
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
 
 from lacunar import _core
-from lacunar._threads import thread_count
-from lacunar.observed.rules import Array, Flag, Number, Rule, floats, whole
+from lacunar._threads import one_openmp_thread, thread_count
+from lacunar.karma.calibrate import all_classes
+from lacunar.karma.race import TICK, USABLE
+from lacunar.learner.views import TrainingSet, View
+from lacunar.lowrank.posterior import LowRankPosterior
+from lacunar.observed.rules import COUNT, Array, Flag, Instance, Items, Number, Rule, floats, whole
+from lacunar.uncertainty.shift import log_softmax
 
 _Floats = NDArray[np.float64]
+_Ints = NDArray[np.intp]
 T = TypeVar("T", bound="Trees")
 
 _WORDS = 8  # of 32 bits: categories 0 to 255
+LEAST = 1e-4  # probability that a member may give a class
+_SMALLEST_TREES = 10  # of a forest cut short
+_STAGE = 40  # iterations of boosting between two looks at the loss out of fold
+_SMALL_LEAVES = 6
+_PILOT_FOLDS = 2  # on which usual and small trees compete
+_MANY_ROWS, _MANY_COLUMNS = 5000, 100  # beyond which small trees are not tried
+# Under a time limit:
+_PILOT_TREES, _WORTHWHILE_TREES = 3, 30  # of a forest; rows are left out for the sake of so many
+_PILOT_ITERATIONS, _WORTHWHILE_ITERATIONS = 3, 40  # the same of boosting
+_FEWEST_ITERATIONS = 5  # of boosting that are worth another stage
+_MANY_CLASSES = 3  # beyond which boosting takes longer steps
+
+
+# Attributes of scikit-learn's trees that no public name gives, by what has them.
+BOOSTING_INSIDE = ("_predictors", "_baseline_prediction")
+PREPROCESSOR_INSIDE = "_preprocessor"  # of a boosting with columns of categories
+HISTOGRAM_TREE_INSIDE = ("nodes", "raw_left_cat_bitsets")
+HISTOGRAM_NODE_INSIDE = (
+    "is_leaf", "is_categorical", "bitset_idx", "feature_idx", "num_threshold", "left", "right", "missing_go_to_left", "value"
+)  # fmt: skip
+FOREST_TREE_INSIDE = ("missing_go_to_left",)  # of `tree_`, beside what scikit-learn documents
+
+
+def inside(owner: Any, name: str) -> Any:
+    """A part of scikit-learn's fitted trees; an error that names scikit-learn's version where it is called otherwise."""
+    try:
+        return owner[name] if isinstance(owner, np.ndarray) else getattr(owner, name)
+    except (AttributeError, ValueError) as error:
+        raise RuntimeError(
+            f"scikit-learn {sklearn.__version__} has no {type(owner).__name__}.{name}, from which lacunar takes fitted trees. Install a "
+            "version of scikit-learn that lacunar is tested with, or name members without trees"
+        ) from error
+
+
+def _start_of(model: Any) -> _Floats:
+    """Raw predictions (k,) of a boosting before its first tree."""
+    return np.ravel(inside(model, "_baseline_prediction"))
 
 
 class Trees(BaseEstimator):  # type: ignore[misc]
@@ -57,33 +113,33 @@ class Trees(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def of_boosting(cls, models: Sequence[Any], categorical: NDArray[np.bool_]) -> Self:
         """The mean of histogram gradient boostings over the same columns, in units of their raw predictions (one output or k classes)."""
-        made = _Builder()
+        builder = _Builder()
         share = 1.0 / len(models)
         for model in models:
-            columns, codes = _columns_of(categorical), _codes_of(model, categorical)
-            for iteration in model._predictors:
+            columns, levels = _columns_of(categorical), _levels_of(model, categorical)
+            for iteration in inside(model, "_predictors"):
                 for output, tree in enumerate(iteration):
-                    made.add_histogram_tree(tree, columns, codes, output, share)
-        start = np.mean([np.ravel(model._baseline_prediction) for model in models], axis=0)
-        return made.finish(cls(), start, len(categorical), rounds=False)
+                    builder.add_histogram_tree(tree, columns, levels, output, share)
+        start = np.mean([_start_of(model) for model in models], axis=0)
+        return builder.finish(cls(), start, len(categorical), rounds=False)
 
     @classmethod
     def steps(cls, model: Any, categorical: NDArray[np.bool_], first: int) -> Self:
         """The trees of a boosting from iteration `first` on, each iteration in outputs of its own: k outputs an iteration."""
-        made, columns, codes = _Builder(), _columns_of(categorical), _codes_of(model, categorical)
-        for step, iteration in enumerate(model._predictors[first:]):
+        builder, columns, levels = _Builder(), _columns_of(categorical), _levels_of(model, categorical)
+        for step, iteration in enumerate(inside(model, "_predictors")[first:]):
             for output, tree in enumerate(iteration):
-                made.add_histogram_tree(tree, columns, codes, step * len(iteration) + output, 1.0)
-        n_outputs = sum(len(iteration) for iteration in model._predictors[first:])
-        return made.finish(cls(), np.zeros(n_outputs), len(categorical), rounds=False)
+                builder.add_histogram_tree(tree, columns, levels, step * len(iteration) + output, 1.0)
+        n_outputs = sum(len(iteration) for iteration in inside(model, "_predictors")[first:])
+        return builder.finish(cls(), np.zeros(n_outputs), len(categorical), rounds=False)
 
     @classmethod
     def of_forest(cls, model: Any, n_columns: int) -> Self:
         """The mean over the trees of a forest: shares of classes (k columns), or one value an output."""
-        made = _Builder()
+        builder = _Builder()
         for estimator in model.estimators_:
-            made.add_tree(estimator.tree_, 1.0 / len(model.estimators_))
-        return made.finish(cls(), np.zeros(made.width), n_columns, rounds=True)
+            builder.add_tree(estimator.tree_, 1.0 / len(model.estimators_))
+        return builder.finish(cls(), np.zeros(builder.width), n_columns, rounds=True)
 
 
 def _columns_of(categorical: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -91,12 +147,12 @@ def _columns_of(categorical: NDArray[np.bool_]) -> NDArray[np.intp]:
     return np.concatenate([np.flatnonzero(categorical), np.flatnonzero(~categorical)])
 
 
-def _codes_of(model: Any, categorical: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
-    """For every categorical column the codes that the model knows, in the order of its own numbers."""
+def _levels_of(model: Any, categorical: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+    """For every categorical column the levels that the model knows, in the order of its own numbers."""
     if not categorical.any():
         return []
-    known = model._preprocessor.named_transformers_["encoder"].categories_
-    return [np.asarray([c for c in each if c == c], dtype=np.int64) for each in known]
+    known = inside(model, "_preprocessor").named_transformers_["encoder"].categories_
+    return [np.asarray([c for c in levels if c == c], dtype=np.int64) for levels in known]
 
 
 class _Builder:
@@ -112,31 +168,31 @@ class _Builder:
         self.width = 1
 
     def add_histogram_tree(
-        self, tree: Any, columns: NDArray[np.intp], codes: list[NDArray[np.int64]], output: int, share: float
+        self, tree: Any, columns: NDArray[np.intp], levels: list[NDArray[np.int64]], output: int, share: float
     ) -> None:
         """A tree of histogram gradient boosting, whose nodes come in depth-first order."""
-        nodes = tree.nodes
-        leaf = nodes["is_leaf"].astype(bool)
-        categorical = nodes["is_categorical"].astype(bool) & ~leaf
+        nodes = inside(tree, "nodes")
+        leaf = inside(nodes, "is_leaf").astype(bool)
+        categorical = inside(nodes, "is_categorical").astype(bool) & ~leaf
         sets = np.full(len(nodes), -1, dtype=np.int32)
         for node in np.flatnonzero(categorical):
             sets[node] = len(self._sets)
             self._sets.append(
                 _category_set(
-                    tree.raw_left_cat_bitsets[nodes["bitset_idx"][node]],
-                    codes[nodes["feature_idx"][node]],
-                    bool(nodes["missing_go_to_left"][node]),
+                    inside(tree, "raw_left_cat_bitsets")[inside(nodes, "bitset_idx")[node]],
+                    levels[inside(nodes, "feature_idx")[node]],
+                    bool(inside(nodes, "missing_go_to_left")[node]),
                 )
             )
         self._add(
             leaf,
-            columns[nodes["feature_idx"]],
-            nodes["num_threshold"],
-            nodes["left"],
-            nodes["right"],
-            nodes["missing_go_to_left"],
+            columns[inside(nodes, "feature_idx")],
+            inside(nodes, "num_threshold"),
+            inside(nodes, "left"),
+            inside(nodes, "right"),
+            inside(nodes, "missing_go_to_left"),
             sets,
-            share * nodes["value"][leaf][:, None],
+            share * inside(nodes, "value")[leaf][:, None],
             output,
         )
 
@@ -151,7 +207,7 @@ class _Builder:
             tree.threshold,
             tree.children_left,
             tree.children_right,
-            tree.missing_go_to_left,
+            inside(tree, "missing_go_to_left"),
             np.full(len(leaf), -1, dtype=np.int32),
             share * values,
             0,
@@ -188,7 +244,7 @@ class _Builder:
 
     def finish(self, trees: T, start: _Floats, n_columns: int, *, rounds: bool) -> T:
         for name in self._nodes[0]:
-            setattr(trees, name, np.concatenate([each[name] for each in self._nodes]))
+            setattr(trees, name, np.concatenate([nodes[name] for nodes in self._nodes]))
         trees.rounds_ = rounds
         trees.n_columns_, trees.start_ = n_columns, np.asarray(start, dtype=np.float64)
         trees.roots_, trees.outputs_ = np.array(self._roots, dtype=np.int32), np.array(self._outputs, dtype=np.int32)
@@ -197,10 +253,316 @@ class _Builder:
         return trees
 
 
-def _category_set(bits: NDArray[np.uint32], codes: NDArray[np.int64], missing_left: bool) -> NDArray[np.uint32]:
-    """Bits over all codes: the model's own numbers translated, codes that it has never seen where a missing entry goes."""
-    made = np.full(32 * _WORDS, missing_left)
-    place = np.arange(len(codes))
-    made[codes] = (bits[place // 32] >> (place % 32).astype(np.uint32)) & 1
-    packed: NDArray[np.uint32] = np.packbits(made, bitorder="little").view(np.uint32)
+def _category_set(bits: NDArray[np.uint32], levels: NDArray[np.int64], missing_left: bool) -> NDArray[np.uint32]:
+    """Bits over all levels: the model's own numbers translated, levels that it has never seen where a missing entry goes."""
+    flags = np.full(32 * _WORDS, missing_left)
+    place = np.arange(len(levels))
+    flags[levels] = (bits[place // 32] >> (place % 32).astype(np.uint32)) & 1
+    packed: NDArray[np.uint32] = np.packbits(flags, bitorder="little").view(np.uint32)
     return packed
+
+
+def log_chances(chances: _Floats) -> _Floats:
+    """Logarithms of probabilities, of which none counts as 0."""
+    logs: _Floats = np.log(np.maximum(chances, LEAST))
+    return logs
+
+
+class BoostingMember(BaseEstimator):  # type: ignore[misc]
+    """scikit-learn's histogram gradient boosting with missing entries as they are: the mean of the models of the folds.
+
+    Models of all folds grow side by side until their summed out-of-fold loss rises, and keep the trees before that; smaller trees are tried
+    beside the usual ones.
+    """
+
+    name = "boosting"
+    folds_test_all = True  # rows that are not learned from, too
+    _held: ClassVar[dict[str, Rule]] = {
+        "n_classes_": COUNT,
+        "trees_": Items(Items(Instance(Trees)), alike=False),
+        "classes_seen_": Items(Array("i", ("seen",), low=0, distinct=True), alike=False),
+        "shares_": Items(Number(low=0, high=1)),
+        "n_iter_": Items(COUNT),
+    }
+
+    def fit(self, training: TrainingSet) -> _Floats:
+        self.n_classes_ = training.n_classes
+        targets = [training.labels] if training.labels is not None else list(training.Y.T)
+        grown = [self._best(training, y, last=len(targets) - k) for k, y in enumerate(targets)]
+        self.n_iter_ = [fold_models.n_iter for fold_models in grown]
+        self._store([fold_models.models for fold_models in grown], training)
+        return grown[0].values if training.n_classes else np.column_stack([fold_models.values for fold_models in grown])
+
+    def _best(self, training: TrainingSet, y: NDArray[Any], last: int) -> Grown:
+        """Usual or small trees, whichever do better on two folds, grown on all; small ones are tried only where they cost little."""
+        until = (
+            training.deadline if last == 1 or np.isinf(training.deadline) else perf_counter() + training.left() / last
+        )
+        cuts = [(train, test) for train, test in training.cuts() if not training.n_classes or np.ptp(y[train])]
+        if not cuts:
+            raise ValueError("every fold has rows of one class only")
+        candidates = [_Folds(training, y, _leaves(training))]
+        if _small_trees_are_cheap(training):
+            candidates.append(_Folds(training, y, _SMALL_LEAVES))
+            for candidate in candidates:
+                candidate.grow(
+                    cuts[:_PILOT_FOLDS], until if np.isinf(until) else perf_counter() + training.left() / last / 5
+                )
+        best = min(candidates, key=lambda candidate: candidate.loss)
+        best.grow(cuts, until)
+        grown = best.finish()
+        if best.cut_short:
+            training.shortened[self.name] = f"{grown.n_iter} of up to {best.wished} iterations"
+        return grown
+
+    def pilot(self, training: TrainingSet, whole: TrainingSet) -> float:
+        y = training.Y[:, 0] if training.labels is None else training.labels
+        model = _model(whole, _leaves(whole)).set_params(max_iter=_PILOT_ITERATIONS)
+        with one_openmp_thread():
+            model.fit(training.view.T, y, sample_weight=training.weight)
+        targets = 1 if training.n_classes else training.Y.shape[1]
+        at_once = min(thread_count(training.n_jobs), len(training.folds))
+        return len(training.folds) * targets * _WORTHWHILE_ITERATIONS / _PILOT_ITERATIONS / at_once
+
+    def _store(self, models: list[list[Any]], training: TrainingSet) -> None:
+        """Models with the same classes share their trees; a fold may lack a class."""
+        self.trees_: list[list[Trees]] = []
+        self.classes_seen_: list[_Ints] = []
+        self.shares_: list[float] = []
+        for of_target in models:
+            if not training.n_classes:
+                self.trees_.append([Trees.of_boosting(of_target, training.categorical)])
+                continue
+            groups: dict[tuple[int, ...], list[Any]] = {}
+            for model in of_target:
+                groups.setdefault(tuple(int(c) for c in model.classes_), []).append(model)
+            self.shares_ = [len(group) / len(of_target) for group in groups.values()]
+            self.trees_.append([Trees.of_boosting(group, training.categorical) for group in groups.values()])
+            self.classes_seen_ = [np.array(seen, dtype=np.intp) for seen in groups]
+
+    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
+        if not self.n_classes_:
+            return np.column_stack([trees.sums(view.T, n_jobs)[:, 0] for (trees,) in self.trees_])
+        out = np.zeros((len(view.T), self.n_classes_))
+        for trees, seen, share in zip(self.trees_[0], self.classes_seen_, self.shares_, strict=True):
+            logs = np.full(out.shape, np.log(LEAST))
+            logs[:, seen] = np.maximum(log_softmax(all_classes(trees.sums(view.T, n_jobs))), np.log(LEAST))
+            out += share * logs
+        return out
+
+
+class Grown(NamedTuple):
+    """Boosting models of all folds with the same number of iterations."""
+
+    n_iter: int
+    models: list[Any]
+    values: _Floats  # out of fold: (n, c) log probabilities, or (n,)
+
+
+class _Folds:
+    """Boosting models of some folds that grow side by side, a stage of iterations at a time."""
+
+    def __init__(self, training: TrainingSet, y: NDArray[Any], leaves: int) -> None:
+        self._lesson, self._y, self._leaves = training, y, leaves
+        self._growing: list[_Growing] = []
+        self._losses = np.zeros(0)
+        self.cut_short = False  # by the time limit
+
+    @property
+    def loss(self) -> float:
+        """The least summed out-of-fold loss."""
+        return float(self._losses.min(initial=np.inf))
+
+    def grow(self, cuts: list[tuple[_Ints, _Ints]], until: float) -> None:
+        """Until more iterations lose out of fold or time runs out; folds that have models keep them."""
+        for train, test in cuts[len(self._growing) :]:
+            self._growing.append(_Growing(_model(self._lesson, self._leaves), self._lesson, self._y, train, test))
+        started, done = perf_counter(), 0
+        self.cut_short = False
+        while done < self.wished:
+            stage = self._stage(done, perf_counter() - started, until)
+            self.cut_short = stage == 0
+            if self.cut_short:
+                return
+            done = min(done + stage, self.wished)
+            Parallel(n_jobs=thread_count(self._lesson.n_jobs), prefer="threads")(
+                delayed(model.grow)(done) for model in self._growing
+            )
+            self._losses = np.sum([model.losses[:done] for model in self._growing], axis=0)
+            if int(self._losses.argmin()) + 1 + _STAGE // 2 < done:
+                return
+
+    def _stage(self, done: int, seconds: float, until: float) -> int:
+        """Iterations to grow next: as many as there is time for, by what those before took."""
+        if np.isinf(until):
+            return _STAGE
+        if not done:
+            return _PILOT_ITERATIONS
+        possible = int((until - perf_counter()) * done / max(seconds, TICK))
+        return min(possible, _STAGE) if possible >= _FEWEST_ITERATIONS else 0
+
+    @property
+    def wished(self) -> int:
+        """Iterations at most."""
+        n, classes = self._lesson.n, self._lesson.n_classes
+        if classes > _MANY_CLASSES:
+            return 60 if n < 1500 else 100
+        if self._leaves == _SMALL_LEAVES:
+            return 200
+        return 120 if n < 1500 else (200 if n < 5000 or self._lesson.rest is not None else 300)
+
+    def finish(self) -> Grown:
+        """Every model cut to the iterations that were best."""
+        best = int(self._losses.argmin()) + 1
+        values = np.zeros((self._lesson.n, max(self._lesson.n_classes, 1)))
+        for growing in self._growing:
+            values[growing.test] = growing.values_after(best)
+            del inside(growing.model, "_predictors")[best:]
+        return Grown(
+            best, [growing.model for growing in self._growing], values if self._lesson.n_classes else values[:, 0]
+        )
+
+
+class _Growing:
+    """A boosting model of one fold, and the values that it gives the rows of the fold after every iteration."""
+
+    def __init__(self, model: Any, training: TrainingSet, y: NDArray[Any], train: _Ints, test: _Ints) -> None:
+        self.model, self.test = model, test
+        self._lesson, self._y, self._train = training, y, train
+        self._values: list[_Floats] = []  # (iterations, rows, k) of every stage
+        self.losses = np.zeros(0)  # summed over the rows, after every iteration
+
+    def grow(self, iterations: int) -> None:
+        """Grow to so many iterations, on one thread: sums do not depend on the machine."""
+        training, known = self._lesson, len(self.losses)
+        if iterations <= known:
+            return
+        self.model.set_params(max_iter=iterations)
+        with one_openmp_thread():
+            self.model.fit(
+                training.view.T[self._train], self._y[self._train], sample_weight=training.weights(self._train)
+            )
+        steps = Trees.steps(self.model, training.categorical, known).sums(training.view.T[self.test])
+        start = _start_of(self.model)
+        by_step = steps.reshape(len(self.test), -1, len(start)).transpose(1, 0, 2)
+        by_step[0] += self._values[-1][-1] if self._values else start
+        self._values.append(np.cumsum(by_step, axis=0))
+        self.losses = np.concatenate([self.losses, self._losses_of(self._values[-1])])
+
+    def _losses_of(self, raw: _Floats) -> _Floats:
+        y, weight = self._y[self.test], self._lesson.weights(self.test)
+        if not self._lesson.n_classes:
+            losses = (raw[:, :, 0] - y) ** 2
+        else:
+            losses = -self._log_chances(raw)[:, np.arange(len(y)), y]
+        return np.asarray(losses.sum(axis=1) if weight is None else losses @ weight)
+
+    def _log_chances(self, raw: _Floats) -> _Floats:
+        """(iterations, rows, c) log probabilities."""
+        logs = np.full((*raw.shape[:2], self._lesson.n_classes), np.log(LEAST))
+        logs[:, :, np.asarray(self.model.classes_, dtype=np.intp)] = log_softmax(all_classes(raw))
+        return np.maximum(logs, np.log(LEAST))
+
+    def values_after(self, iterations: int) -> _Floats:
+        """(rows, c) log probabilities, or (rows, 1)."""
+        raw = np.concatenate(self._values)[iterations - 1 : iterations]
+        return np.asarray(self._log_chances(raw)[0] if self._lesson.n_classes else raw[0])
+
+
+def _model(training: TrainingSet, leaves: int) -> Any:
+    make = HistGradientBoostingClassifier if training.n_classes else HistGradientBoostingRegressor
+    return make(
+        learning_rate=0.06 if training.n_classes <= _MANY_CLASSES else 0.1,
+        max_leaf_nodes=leaves,
+        min_samples_leaf=5 if training.n < _MANY_ROWS else 20,  # few: rows of one person or place stand together
+        l2_regularization=1.0,
+        max_features=0.7,
+        max_bins=_bins(training),
+        random_state=training.seed,
+        categorical_features=training.categorical if training.categorical.any() else None,
+        early_stopping=False,
+        warm_start=True,
+    )
+
+
+def _leaves(training: TrainingSet) -> int:
+    return 15 if training.n < 2000 else 31
+
+
+def _small_trees_are_cheap(training: TrainingSet) -> bool:
+    one_output = training.n_classes <= _MANY_CLASSES if training.n_classes else training.Y.shape[1] == 1
+    return (
+        one_output
+        and training.learned is None
+        and training.n < _MANY_ROWS
+        and training.view.T.shape[1] <= _MANY_COLUMNS
+    )
+
+
+def _bins(training: TrainingSet) -> int:
+    """Few for few rows, which more would overfit, and for many, where they take half the time; a category needs a bin a level."""
+    levels = int(np.nanmax(training.view.T[:, training.categorical], initial=0)) + 1
+    wished = int(np.clip(training.n / 3, 63, 255)) if training.n < _MANY_ROWS else 127
+    return max(wished, min(levels, 255))
+
+
+class ForestMember(BaseEstimator):  # type: ignore[misc]
+    """scikit-learn's extremely randomised trees on bootstrap samples, with missing entries as they are, judged out of bag."""
+
+    name = "forest"
+    _held: ClassVar[dict[str, Rule]] = {"n_classes_": COUNT, "trees_": Instance(Trees)}
+
+    def fit(self, training: TrainingSet) -> _Floats:
+        self.n_classes_ = training.n_classes
+        target = training.labels if training.labels is not None else training.Y
+        rows = training.view.T.astype(np.float32)
+        model = self._grown(training, rows, target)
+        self.trees_ = Trees.of_forest(model, rows.shape[1])
+        return self._out_of_bag(model, training)
+
+    def _grown(self, training: TrainingSet, rows: NDArray[np.float32], target: NDArray[Any]) -> Any:
+        wished = 300 if training.n < 3000 else 150
+        target = target[:, 0] if target.ndim == 2 and target.shape[1] == 1 else target
+        started, pilot = perf_counter(), wished if np.isinf(training.deadline) else _SMALLEST_TREES
+        model = self._model(training, pilot)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of rows that no tree left out
+            model.fit(rows, target, sample_weight=training.weight)
+            a_tree = max(perf_counter() - started, TICK) / pilot
+            more = wished if pilot == wished else int(np.clip(USABLE * training.left() / a_tree, pilot, wished))
+            if more > pilot:
+                model.set_params(n_estimators=more, warm_start=True).fit(rows, target, sample_weight=training.weight)
+        if more < wished:
+            training.shortened[self.name] = f"{more} of {wished} trees"
+        return model
+
+    def pilot(self, training: TrainingSet, whole: TrainingSet) -> float:
+        target = training.labels if training.labels is not None else training.Y
+        model = self._model(training, _PILOT_TREES).set_params(oob_score=False)
+        model.fit(training.view.T.astype(np.float32), target, sample_weight=training.weight)
+        return _WORTHWHILE_TREES / _PILOT_TREES
+
+    def _model(self, training: TrainingSet, n_trees: int) -> Any:
+        make, leaf, features = (
+            (ExtraTreesClassifier, 1, "sqrt") if training.n_classes else (ExtraTreesRegressor, 2, 0.5)
+        )
+        return make(
+            n_estimators=n_trees,
+            bootstrap=True,
+            oob_score=True,
+            min_samples_leaf=leaf,
+            max_features=features,
+            random_state=training.seed,
+            n_jobs=training.n_jobs,
+        )
+
+    def _out_of_bag(self, model: Any, training: TrainingSet) -> _Floats:
+        if not training.n_classes:
+            values = np.asarray(model.oob_prediction_, dtype=np.float64).reshape(training.n, -1)
+            return np.where(np.isfinite(values), values, 0.0)
+        chances = np.asarray(model.oob_decision_function_, dtype=np.float64)
+        return log_chances(np.where(np.isfinite(chances), chances, 1.0 / training.n_classes))
+
+    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
+        values = self.trees_.sums(view.T, n_jobs)
+        return log_chances(values) if self.n_classes_ else values

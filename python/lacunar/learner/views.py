@@ -1,8 +1,11 @@
-"""What the members of the learner see of a table: numbers for kernels and linear models, codes for trees."""
+"""What the members of the learner see of a table, numbers for kernels and linear models and levels for trees, and the training set made of it."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -11,13 +14,16 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_n_features, _num_samples
 
+from lacunar._random import generator
 from lacunar.encode import TableEncoder
+from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
 from lacunar.observed.door import SparseMissing, as_observed
 from lacunar.observed.rules import Array, Instance, Items, Number, Rule, floats, whole
 from lacunar.observed.sentinels import warn_of_sentinels
 
 _Floats = NDArray[np.float64]
+_Ints = NDArray[np.intp]
 
 MOST_LEVELS = 250  # of a category that trees split natively: their sets hold 256 bits
 _SHOWN_LEVELS = 60  # of a category that become columns of their own, the most frequent first
@@ -30,17 +36,104 @@ class View(NamedTuple):
     """Rows of one table, twice."""
 
     Z: _Floats  # (n, p) standardised numbers and categories as 0/1, NaN where missing
-    T: _Floats  # (n, d) standardised numbers and codes of categories, NaN where missing
+    T: _Floats  # (n, d) standardised numbers and levels of categories, NaN where missing
 
     def take(self, rows: NDArray[np.intp]) -> View:
         """Some of the rows; the same arrays where those are all of them."""
-        every = len(rows) == len(self.T) and np.array_equal(rows, np.arange(len(rows)))
-        return self if every else View(self.Z[rows], self.T[rows])
+        all_rows = len(rows) == len(self.T) and np.array_equal(rows, np.arange(len(rows)))
+        return self if all_rows else View(self.Z[rows], self.T[rows])
 
     @property
     def n_missing(self) -> _Floats:
         """Missing entries of every row, (n,)."""
         return np.asarray(np.isnan(self.T).sum(axis=1), dtype=np.float64)
+
+
+class Rest(NamedTuple):
+    """Rows of a large table beyond those of the training set."""
+
+    rows: Observed
+    labels: _Ints | None
+    Y: _Floats
+    weight: _Floats | None
+
+
+@dataclass
+class TrainingSet:
+    """What members learn from: rows with known targets, twice viewed, and how they are folded."""
+
+    view: View
+    as_came: View  # the same rows before columns that training always saw were completed
+    categorical: NDArray[np.bool_]  # columns of T
+    labels: _Ints | None  # (n,) numbers of classes, None for regression
+    Y: _Floats  # (n, q) standardised targets, or 2 onehot - 1 of the classes (one column for two)
+    n_classes: int  # 0 for regression
+    folds: list[_Ints]  # a partition of the rows
+    weight: _Floats | None  # (n,), mean 1
+    posterior: LowRankPosterior | None
+    seed: int
+    n_jobs: int | None = None
+    deadline: float = np.inf  # by perf_counter
+    rest: Callable[[int | None], Rest] | None = None  # of a table too large for folds, so many rows of it or all
+    n_rest: int = 0
+    shortened: dict[str, str] = field(default_factory=dict)  # what the time limit cost a member, by name
+    learned: _Ints | None = None  # rows that folds learn from, None for all; they test all
+    share_after: float = 1.0  # of the rows, that what is computed after the members learns from
+
+    @property
+    def n(self) -> int:
+        return len(self.Y)
+
+    def weights(self, rows: Any) -> _Floats | None:
+        return None if self.weight is None else self.weight[rows]
+
+    def left(self) -> float:
+        """Seconds."""
+        return self.deadline - perf_counter()
+
+    def note(self, name: str) -> Callable[[str], None]:
+        """To be called with what the time limit cost a member."""
+        return lambda text: self.shortened.__setitem__(name, text)
+
+    @property
+    def hurried(self) -> bool:
+        """Whether there is a time limit."""
+        return bool(np.isfinite(self.deadline))
+
+    def thinned(self, share: float) -> tuple[TrainingSet, _Ints]:
+        """The same of a share of the rows, as large of every class and one more than there are folds of each at least, and which rows those are."""
+        if share >= 1.0:
+            return self, np.arange(self.n)
+        rows = self._drawn(share)
+        place = np.full(self.n, -1)
+        place[rows] = np.arange(len(rows))
+        folds = [place[fold][place[fold] >= 0] for fold in self.folds]
+        training = replace(
+            self,
+            view=self.view.take(rows),
+            as_came=self.as_came.take(rows),
+            labels=None if self.labels is None else self.labels[rows],
+            Y=self.Y[rows],
+            folds=[fold for fold in folds if len(fold)],
+            weight=None if self.weight is None else self.weight[rows] / self.weight[rows].mean(),
+        )
+        return training, rows
+
+    def _drawn(self, share: float) -> _Ints:
+        order = generator(self.seed).permutation(self.n)
+        if self.labels is None:
+            return np.sort(order[: max(int(share * self.n), len(self.folds) + 1)])
+        order = order[np.argsort(self.labels[order], kind="stable")]
+        sizes = np.bincount(self.labels, minlength=self.n_classes)
+        place = np.arange(self.n) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        enough = np.maximum(np.ceil(share * sizes), np.minimum(sizes, len(self.folds) + 1))
+        return np.sort(order[place < np.repeat(enough, sizes)])
+
+    def cuts(self) -> Iterator[tuple[_Ints, _Ints]]:
+        """Training and test rows of every fold."""
+        rows = np.arange(self.n) if self.learned is None else self.learned
+        for fold in self.folds:
+            yield np.setdiff1d(rows, fold, assume_unique=True), fold
 
 
 class TableViews(BaseEstimator):  # type: ignore[misc]
@@ -161,15 +254,15 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
 
     def completed(self, view: View, Z: _Floats, columns: NDArray[np.bool_]) -> View:
         """The view with missing entries of some columns of T filled from a completed Z: numbers as they are, the likeliest level of a category."""
-        T, made, first = view.T.copy(), view.Z.copy(), 0
+        T, completed, first = view.T.copy(), view.Z.copy(), 0
         for j in range(T.shape[1]):
             block = slice(first, first + self._width(j))
             first = block.stop
             if columns[j]:
                 missing = np.isnan(T[:, j])
                 T[missing, j] = self._values_of(Z[missing, block], j)
-                made[missing, block] = Z[missing, block]
-        return View(made, T)
+                completed[missing, block] = Z[missing, block]
+        return View(completed, T)
 
     def with_hidden(self, view: View, hidden: NDArray[np.bool_]) -> View:
         """The view with entries of T (n, d) missing, and with what Z says of them."""
@@ -183,10 +276,9 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         if not self.categorical_[j]:
             return block[:, 0]
         chances = block * self.level_scale_[j] + self.level_mean_[j]
-        if len(self.levels_[j]) == 1:  # the second of two levels; the codes are 0 and 1
+        if len(self.levels_[j]) == 1:  # the second of two levels; levels are 0 and 1
             return np.asarray(chances[:, 0] > 0.5, dtype=np.float64)
-        made: _Floats = self.levels_[j][np.argmax(chances, axis=1)].astype(np.float64)
-        return made
+        return np.asarray(self.levels_[j][np.argmax(chances, axis=1)], dtype=np.float64)
 
     def _width(self, j: int) -> int:
         return len(self.levels_[j]) if self.categorical_[j] else 1
@@ -215,11 +307,11 @@ def _varies(column: _Floats, n_rows: int) -> bool:
 
 
 def _shown_levels(seen: _Floats) -> NDArray[np.int64]:
-    """Codes that become columns: the second of two levels, else the most frequent ones, in ascending order."""
-    codes, counts = np.unique(seen.astype(np.int64), return_counts=True)
-    if len(codes) == 2 and codes[1] == 1:
-        return codes[1:]
-    return np.sort(codes[np.argsort(-counts, kind="stable")[:_SHOWN_LEVELS]])
+    """Levels that become columns: the second of two levels, else the most frequent ones, in ascending order."""
+    levels, counts = np.unique(seen.astype(np.int64), return_counts=True)
+    if len(levels) == 2 and levels[1] == 1:
+        return levels[1:]
+    return np.sort(levels[np.argsort(-counts, kind="stable")[:_SHOWN_LEVELS]])
 
 
 def _mean_and_scale(seen: _Floats) -> tuple[float, float]:
@@ -228,10 +320,10 @@ def _mean_and_scale(seen: _Floats) -> tuple[float, float]:
     if np.all(seen == seen[0]):
         return float(seen[0]), 1.0
     small = seen / largest
-    mean, spread = float(small.mean()) * largest, float(small.std())
+    mean, deviation = float(small.mean()) * largest, float(small.std())
     # Of subnormal numbers too few digits are left to tell them apart.
-    varies = spread > 1e-12 and spread * largest >= np.finfo(np.float64).tiny
-    return mean, spread * largest if varies else 1.0
+    varies = deviation > 1e-12 and deviation * largest >= np.finfo(np.float64).tiny
+    return mean, deviation * largest if varies else 1.0
 
 
 def _warn_of_dropped(encoder: TableEncoder) -> None:

@@ -47,25 +47,26 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.LacunarRegressor": ("lacunar.learner", "LacunarRegressor"),
     "lacunar.learner.TableViews": ("lacunar.learner.views", "TableViews"),
     "lacunar.learner.Ensemble": ("lacunar.learner.ensemble", "Ensemble"),
-    "lacunar.learner.TargetCodes": ("lacunar.learner.targets", "TargetCodes"),
-    "lacunar.learner.Spread": ("lacunar.uncertainty.spread", "Spread"),
+    "lacunar.learner.TargetVariance": ("lacunar.learner.targets", "TargetVariance"),
+    "lacunar.learner.PredictiveDeviation": ("lacunar.uncertainty.deviation", "PredictiveDeviation"),
     "lacunar.learner.MaskComparison": ("lacunar.learner.masks", "MaskComparison"),
-    "lacunar.learner.Softening": ("lacunar.uncertainty.softening", "Softening"),
-    "lacunar.learner.Widening": ("lacunar.uncertainty.widening", "Widening"),
-    "lacunar.learner.Trees": ("lacunar.learner.trees", "Trees"),
+    "lacunar.learner.Softening": ("lacunar.uncertainty.shift", "Softening"),
+    "lacunar.learner.Widening": ("lacunar.uncertainty.shift", "Widening"),
+    **{
+        f"lacunar.learner.{name}": ("lacunar.learner.trees", name)
+        for name in ("Trees", "BoostingMember", "ForestMember")
+    },
     **{
         f"lacunar.learner.{name}": ("lacunar.learner.members", name)
         for name in (
             "KernelMember",
             "GaussianMember",
-            "BoostingMember",
-            "ForestMember",
             "LinearMember",
             "LogisticMember",
             "TableMember",
         )
     },
-    **{f"lacunar.learner.{name}": ("lacunar.learner.pool", name) for name in ("LogPool", "LinearPool")},
+    **{f"lacunar.learner.{name}": ("lacunar.learner.ensemble", name) for name in ("LogPool", "LinearPool")},
 }
 # Frozen dataclasses of plain fields, which `_check_loaded` checks.
 RECORDS: dict[str, tuple[str, str]] = {

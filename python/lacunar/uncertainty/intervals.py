@@ -18,8 +18,8 @@ from lacunar._snapshot import all_or_nothing
 from lacunar.lowrank import GaussianRegressor
 from lacunar.observed.door import Scores, check_target
 from lacunar.observed.rules import Instance, Number, Optional, Rule, whole
+from lacunar.uncertainty.deviation import PredictiveDeviation, check_level, quantile
 from lacunar.uncertainty.masks import MaskConformal, count_missing, encoder_of, numbers_of, readable_rows, with_copies
-from lacunar.uncertainty.spread import Spread, check_level, quantile
 
 _Floats = NDArray[np.float64]
 
@@ -68,11 +68,11 @@ class MaskConformalRegressor(Scores, RegressorMixin, MaskConformal):  # type: ig
         Numbers of missing entries.
     score_copied_ : ndarray of bool of shape (N,)
     score_fold_ : ndarray of int of shape (N,)
-    spread_ : Spread or None
+    deviation_ : PredictiveDeviation or None
         The regression of squared residuals on log variance, number missing, prediction and squared prediction; None where the estimator's own
         standard deviation is the scale.
     prediction_mean_, prediction_scale_ : float
-        Mean and standard deviation of predictions out of fold, in which `spread_` takes them.
+        Mean and standard deviation of predictions out of fold, in which `deviation_` takes them.
     n_features_in_ : int
 
     Notes
@@ -106,7 +106,7 @@ class MaskConformalRegressor(Scores, RegressorMixin, MaskConformal):  # type: ig
     _held: ClassVar[dict[str, Rule]] = {
         **MaskConformal._held,
         "score_fold_": whole("N"),
-        "spread_": Optional(Instance(Spread)),
+        "deviation_": Optional(Instance(PredictiveDeviation)),
         "prediction_mean_": Number(),
         "prediction_scale_": Number(low=0, above=True),
     }
@@ -176,17 +176,17 @@ class MaskConformalRegressor(Scores, RegressorMixin, MaskConformal):  # type: ig
         self.score_fold_ = np.tile(fold, len(tables)).astype(np.int64)
         residuals = np.abs(target - mean).ravel()
         self.prediction_mean_, self.prediction_scale_ = float(mean.mean()), float(mean.std() + 1e-9)
-        self.spread_ = Spread() if learned else None
-        if self.spread_ is None:
+        self.deviation_ = PredictiveDeviation() if learned else None
+        if self.deviation_ is None:
             self.scores_ = residuals / std.ravel()
         else:
             predicted, variance = self._standard(mean.ravel(), std.ravel())
             lacking = self.score_missing_, self.score_fold_
-            self.scores_ = self.spread_.learned_scores(predicted, residuals, variance, *lacking)
+            self.scores_ = self.deviation_.learned_scores(predicted, residuals, variance, *lacking)
         return self
 
     def _standard(self, mean: _Floats, std: _Floats) -> tuple[_Floats, _Floats]:
-        """Predictions in their own standard deviations, and variances, as `spread_` takes them."""
+        """Predictions in their own standard deviations, and variances, as `deviation_` takes them."""
         return (mean - self.prediction_mean_) / self.prediction_scale_, np.maximum(std, _LEAST_STD) ** 2
 
     def _mean_and_std(self, rows: Any, model: Any, gaussian: GaussianRegressor | None) -> tuple[_Floats, _Floats]:
@@ -216,10 +216,10 @@ class MaskConformalRegressor(Scores, RegressorMixin, MaskConformal):  # type: ig
         if self.method == "cv+":
             return self._around_folds(rows, asked)
         mean, std = self._mean_and_std(rows, self.estimator_, self.gaussian_)
-        if self.spread_ is None:
+        if self.deviation_ is None:
             wide = quantile(self.scores_, asked) * std
         else:
-            sigma = self.spread_.sigma(*self._standard(mean, std), count_missing(rows))
+            sigma = self.deviation_.sigma(*self._standard(mean, std), count_missing(rows))
             wide = self._near_quantiles(rows, asked) * sigma
         return np.column_stack([mean - wide, mean + wide])
 

@@ -16,7 +16,7 @@ from lacunar.observed import Observed
 from lacunar.observed.door import TakesMissing, as_observed, validate_X
 from lacunar.observed.names import columns_by_name
 from lacunar.observed.rules import Array, Rule, floats, trial_rows
-from lacunar.uncertainty.spread import near_quantiles
+from lacunar.uncertainty.deviation import near_quantiles
 
 _Floats = NDArray[np.float64]
 _Bools = NDArray[np.bool_]

@@ -18,8 +18,8 @@ from lacunar._snapshot import all_or_nothing
 from lacunar.karma import KarmaClassifier
 from lacunar.observed.door import Scores, check_target
 from lacunar.observed.rules import Array, Rule, floats
+from lacunar.uncertainty.deviation import check_level, near_quantiles, quantile
 from lacunar.uncertainty.masks import MaskConformal, count_missing, readable_rows, with_copies
-from lacunar.uncertainty.spread import check_level, near_quantiles, quantile
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intp]

@@ -56,7 +56,7 @@ def near_quantiles(
     return made[own.ravel()]
 
 
-class Spread(BaseEstimator):  # type: ignore[misc]
+class PredictiveDeviation(BaseEstimator):  # type: ignore[misc]
     """Standard deviation of one target around its prediction, learned from squared out-of-fold residuals.
 
     Their logarithm is a ridge gamma regression on log Var(y | row), the number of missing entries, the prediction and its square; scores are residuals over
@@ -71,7 +71,7 @@ class Spread(BaseEstimator):  # type: ignore[misc]
         "score_missing_": floats("n", low=0),
     }
 
-    def fit(self, predicted: _Floats, residuals: _Floats, variance: _Floats, missing: _Floats) -> Spread:
+    def fit(self, predicted: _Floats, residuals: _Floats, variance: _Floats, missing: _Floats) -> PredictiveDeviation:
         """From out-of-fold predictions and residuals, Var(y | row) and numbers of missing entries, each (n,)."""
         fold = np.arange(len(residuals)) % _FOLDS
         self.scores_ = self.learned_scores(predicted, residuals, variance, missing, fold)

@@ -1,4 +1,4 @@
-"""How much wider intervals have to be for rows that lack more than any row of training did."""
+"""Rows that lack more than any row of training did: how much wider intervals have to be for them, and how much less sure of a class one is."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import nnls
+from scipy.optimize import minimize, nnls
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator
 
-from lacunar.observed.rules import Number, Rule, floats
-from lacunar.uncertainty.spread import Spread, conformal, near_quantiles
+from lacunar.observed.rules import Array, Number, Rule, floats
+from lacunar.uncertainty.deviation import PredictiveDeviation, conformal, near_quantiles
 
 _Floats = NDArray[np.float64]
 _Bools = NDArray[np.bool_]
+_Ints = NDArray[np.intp]
 
 _LARGEST_SHARE = 0.95  # of the entries that a copy hides
 _STEEP, _LOGIT = 4.0, 1.6  # of chances that rise with ranks, whose mean is about the share
@@ -26,7 +27,9 @@ _MOST_COLUMNS = 60  # that have a coefficient each
 _LARGEST_SQUARE = 25.0  # of a standardised prediction
 _ROUNDS = 4  # of weighted least squares
 _TINY = float(np.finfo(np.float64).tiny)
-_RIDGE = 1e-3  # of its coefficients, in units of a copy
+_RIDGE = 1e-3  # of coefficients, in units of a copy
+_START = 0.5  # of the coefficients of softening
+_SOFTENING_TAIL = 0.0  # of the training rows: three of them that lack as much have had their say in the calibration
 
 
 class Lacking(NamedTuple):
@@ -81,9 +84,9 @@ def news_of(reference: _Floats, rows: Lacking, tail: float) -> _Floats:
 
 
 class Widening(BaseEstimator):  # type: ignore[misc]
-    """Variance beyond that of `Spread`, and quantiles, learned from copies of training rows with further entries hidden.
+    """Variance beyond that of `PredictiveDeviation`, and quantiles, learned from copies of training rows with further entries hidden.
 
-    A row is news as far as few training rows lack as many entries and leave open as much; rows that are none have the intervals of `Spread`. The others add to its
+    A row is news as far as few training rows lack as many entries and leave open as much; rows that are none have the intervals of `PredictiveDeviation`. The others add to its
     variance a sum with coefficients >= 0 of what the row leaves open, the share that is missing, and which columns are.
     """
 
@@ -100,7 +103,7 @@ class Widening(BaseEstimator):  # type: ignore[misc]
 
     def fit(
         self,
-        spread: Spread,
+        deviation: PredictiveDeviation,
         rows: Lacking,
         residuals: _Floats,
         copies: Lacking,
@@ -112,13 +115,13 @@ class Widening(BaseEstimator):  # type: ignore[misc]
         counts = rows.n_missing
         self.least_missing_, self.most_missing_ = float(counts.min()), float(counts.max())
         self.least_variance_, self.most_variance_ = float(rows.variance.min()), float(rows.variance.max())
-        usual = self._usual(spread, copies) ** 2
+        usual = self._usual(deviation, copies) ** 2
         # Squares of the rows' own residuals are replaced by their expectation, which leaves less noise.
-        excess = errors**2 - residuals[copied] ** 2 + self._usual(spread, rows)[copied] ** 2 - usual
+        excess = errors**2 - residuals[copied] ** 2 + self._usual(deviation, rows)[copied] ** 2 - usual
         news = self.news(copies)
         self.coef_ = _excess(self._features(copies), excess, usual, news)
         new = news > 0
-        self.scores_ = (np.abs(errors) / self.sigma(spread, copies))[new]
+        self.scores_ = (np.abs(errors) / self.sigma(deviation, copies))[new]
         self.score_missing_ = copies.n_missing[new]
         return self
 
@@ -126,25 +129,27 @@ class Widening(BaseEstimator):  # type: ignore[misc]
         """How far rows are unlike those of training (m,): 0 where a twentieth of those lacks as much, 1 where none does."""
         return news_of(self.reference_, rows, _TAIL)
 
-    def sigma(self, spread: Spread, rows: Lacking) -> _Floats:
+    def sigma(self, deviation: PredictiveDeviation, rows: Lacking) -> _Floats:
         """Standard deviations (m,)."""
         excess = (self._features(rows) * self.coef_).sum(axis=1)  # the same bits for any number of rows
-        return np.asarray(np.sqrt(self._usual(spread, rows) ** 2 + self.news(rows) * excess))
+        return np.asarray(np.sqrt(self._usual(deviation, rows) ** 2 + self.news(rows) * excess))
 
-    def widths(self, spread: Spread, rows: Lacking, level: float) -> _Floats:
+    def widths(self, deviation: PredictiveDeviation, rows: Lacking, level: float) -> _Floats:
         """Half the length of intervals of a level (m,)."""
         counts, t, news = rows.n_missing, rows.missing.shape[1], self.news(rows)
-        usual = conformal(spread.scores_, spread.score_missing_, counts, level, t)
+        usual = conformal(deviation.scores_, deviation.score_missing_, counts, level, t)
         none_copied = np.zeros(len(self.scores_), dtype=bool)
         new = near_quantiles(self.scores_, self.score_missing_, none_copied, counts, max(t, 1), level, False)
         known = np.isfinite(new) & np.isfinite(usual)
         usual[known] += news[known] * (new[known] - usual[known])
-        return np.asarray(usual * self.sigma(spread, rows))
+        return np.asarray(usual * self.sigma(deviation, rows))
 
-    def _usual(self, spread: Spread, rows: Lacking) -> _Floats:
-        """What `spread` says of a row that lacks as much as training's rows at most."""
+    def _usual(self, deviation: PredictiveDeviation, rows: Lacking) -> _Floats:
+        """What `deviation` says of a row that lacks as much as training's rows at most."""
         variance = np.clip(rows.variance, self.least_variance_, self.most_variance_)
-        return spread.sigma(rows.predicted, variance, np.clip(rows.n_missing, self.least_missing_, self.most_missing_))
+        return deviation.sigma(
+            rows.predicted, variance, np.clip(rows.n_missing, self.least_missing_, self.most_missing_)
+        )
 
     def _features(self, rows: Lacking) -> _Floats:
         """Numbers >= 0 (m, features) that add to the variance."""
@@ -176,3 +181,79 @@ def _excess(features: _Floats, excess: _Floats, usual: _Floats, news: _Floats) -
         coef = nnls(np.vstack([design * root[:, None], unit * scale]), np.r_[excess * root, np.zeros(len(coef))])[0]
         fitted = features @ coef
     return np.asarray(coef)
+
+
+class Softening(BaseEstimator):  # type: ignore[misc]
+    """Log probabilities drawn to those of the classes' shares, learned from copies of training rows with further entries hidden.
+
+    A row is news where fewer than three training rows lack as much; rows that are none keep their probabilities. Of the others the log probabilities over the shares of the classes are divided by
+    1 plus a sum with coefficients >= 0 of the share that is missing, its square, and what the row leaves open.
+    """
+
+    _held: ClassVar[dict[str, Rule]] = {
+        "reference_": floats("references", 3),
+        "least_variance_": Number(low=0, above=True),
+        "log_shares_": floats("c", high=0),
+        "coef_": floats(3, low=0),
+        "scores_": floats("copies", low=-1e-9, high=1),
+        "score_missing_": floats("copies", low=0),
+        "score_class_": Array("i", ("copies",), low=0),
+    }
+
+    def fit(
+        self, rows: Lacking, labels: _Ints, weight: _Floats, copies: Lacking, copied: _Ints, logs: _Floats
+    ) -> Softening:
+        """From training rows, their classes and weights (n,), and copies of the rows numbered in `copied` with log probabilities (copies, c)."""
+        self.reference_ = references(rows)
+        self.least_variance_ = float(rows.variance.min())
+        counts = np.bincount(labels, weights=weight, minlength=logs.shape[1]) + 1.0
+        self.log_shares_ = np.log(counts / counts.sum())
+        news, copy_labels = self.news(copies), labels[copied]
+        over = logs - self.log_shares_
+        self.coef_ = _slopes(self._features(copies), news, weight[copied], over, self.log_shares_, copy_labels)
+        new = news > 0
+        softened = self.softened(copies, logs)
+        self.scores_ = 1.0 - np.exp(softened[np.arange(len(copy_labels)), copy_labels])[new]
+        self.score_missing_, self.score_class_ = copies.n_missing[new], copy_labels[new]
+        return self
+
+    def news(self, rows: Lacking) -> _Floats:
+        """How far rows are unlike those of training (m,), from 0 to 1."""
+        return news_of(self.reference_, rows, _SOFTENING_TAIL)
+
+    def softened(self, rows: Lacking, logs: _Floats) -> _Floats:
+        """Log probabilities (m, c) of rows whose ensemble says `logs`, which stay where a row is no news."""
+        news = self.news(rows)
+        rate = 1 / (1 + news * (self._features(rows) * self.coef_).sum(axis=1))
+        drawn = log_softmax(self.log_shares_ + rate[:, None] * (logs - self.log_shares_))
+        return np.where((news > 0)[:, None], drawn, logs)
+
+    def _features(self, rows: Lacking) -> _Floats:
+        share = rows.n_missing / max(rows.missing.shape[1], 1)
+        return np.column_stack([share, share**2, np.maximum(rows.variance - self.least_variance_, 0.0)])
+
+
+def _slopes(
+    features: _Floats, news: _Floats, weight: _Floats, logs: _Floats, log_shares: _Floats, labels: _Ints
+) -> _Floats:
+    """Coefficients >= 0 with the least log loss of the copies, each weighed by how far it is news and by its row's weight."""
+    if not news @ weight:
+        return np.zeros(features.shape[1])
+    own = np.arange(len(labels))
+    weight = news * weight / (news @ weight)
+
+    def loss(coef: _Floats) -> tuple[float, _Floats]:
+        rate = 1 / (1 + news * (features @ coef))
+        drawn = log_softmax(log_shares + rate[:, None] * logs)
+        slope = (np.exp(drawn) * logs).sum(axis=1) - logs[own, labels]  # of the loss by the rate
+        gradient = features.T @ (-weight * slope * rate**2 * news)
+        return -float(weight @ drawn[own, labels]) + _RIDGE * float(coef @ coef), gradient + 2 * _RIDGE * coef
+
+    start = np.full(features.shape[1], _START)
+    bounds = [(0.0, None)] * len(start)
+    return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x)
+
+
+def log_softmax(values: _Floats) -> _Floats:
+    """Log probabilities of classes, of which the last axis holds unnormalised ones."""
+    return np.asarray(values - np.logaddexp.reduce(values, axis=-1, keepdims=True))

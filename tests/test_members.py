@@ -1,0 +1,85 @@
+"""The members of the learner: their registry, and what is read inside of scikit-learn's trees."""
+
+import re
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.ensemble import (
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+
+from lacunar import LacunarClassifier, LacunarRegressor
+from lacunar.learner import trees
+from lacunar.learner.members import MEMBERS, members_of
+
+
+def table(n=80):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(n, 2)), rng.integers(3, size=n)])
+    y = X[:, 0] + (X[:, 2] == 1)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return X, y
+
+
+def boosting(kind):
+    X, y = table()
+    target = (y > 0).astype(int) if kind is HistGradientBoostingClassifier else y
+    return kind(max_iter=2, categorical_features=[2]).fit(X, target)
+
+
+@pytest.mark.parametrize("name", [*trees.BOOSTING_INSIDE, trees.PREPROCESSOR_INSIDE])
+@pytest.mark.parametrize("kind", [HistGradientBoostingClassifier, HistGradientBoostingRegressor])
+def test_boosting_has_what_is_read_inside(kind, name):
+    assert hasattr(boosting(kind), name), f"scikit-learn {sklearn.__version__} has renamed {kind.__name__}.{name}"
+
+
+def test_trees_have_what_is_read_inside():
+    tree = boosting(HistGradientBoostingRegressor)._predictors[0][0]
+    absent = [name for name in trees.HISTOGRAM_TREE_INSIDE if not hasattr(tree, name)]
+    absent += [name for name in trees.HISTOGRAM_NODE_INSIDE if name not in tree.nodes.dtype.names]
+    forest = ExtraTreesRegressor(2).fit(*table())
+    absent += [name for name in trees.FOREST_TREE_INSIDE if not hasattr(forest.estimators_[0].tree_, name)]
+    assert not absent, f"scikit-learn {sklearn.__version__} has renamed {absent}"
+
+
+@pytest.mark.parametrize("name", trees.BOOSTING_INSIDE)
+def test_a_renamed_attribute_is_named_with_the_version_when_boosting_is_left_out(name, monkeypatch):
+    monkeypatch.setattr(
+        trees, "inside", lambda owner, wish, read=trees.inside: read(owner, wish + "_renamed" if wish == name else wish)
+    )
+    expected = re.escape(f"scikit-learn {sklearn.__version__} has no HistGradientBoostingRegressor.{name}_renamed")
+    with pytest.warns(UserWarning, match=f"'boosting' could not be fitted.*{expected}"):
+        model = LacunarRegressor(members=["linear", "boosting"]).fit(*table())
+    assert model.members_ == ["linear"]
+
+
+def test_a_field_of_nodes_that_is_gone_is_named_with_the_version():
+    with pytest.raises(RuntimeError, match=f"scikit-learn {sklearn.__version__} has no ndarray.is_leaf"):
+        trees.inside(np.zeros(3, dtype=[("leaf", bool)]), "is_leaf")
+
+
+@pytest.mark.parametrize("kind", [LacunarClassifier, LacunarRegressor])
+def test_the_documented_members_are_those_of_the_registry(kind):
+    named = [name for name in members_of(labels=kind is LacunarClassifier) if MEMBERS[name].may_be_named]
+    documented = re.search(r'members : "auto" or list of \{(.*?)\}', kind.__doc__)[1]
+    assert documented == ", ".join(f'"{name}"' for name in named)
+
+
+@pytest.mark.parametrize(
+    ("kind", "wrong"), [(LacunarClassifier, "linear"), (LacunarRegressor, "logistic"), (LacunarRegressor, "table")]
+)
+def test_members_of_the_other_task_are_refused(kind, wrong):
+    X, y = table()
+    with pytest.raises(ValueError, match=f"Leave '{wrong}' out"):
+        kind(members=[wrong, "forest"]).fit(X, (y > 0).astype(int))
+
+
+def test_a_loaded_ensemble_of_the_other_task_is_refused():
+    X, y = table()
+    ensemble = LacunarRegressor(members=["linear"]).fit(X, y).ensembles_[0]
+    ensemble.names_ = ["logistic"]
+    with pytest.raises(ValueError, match="'logistic', which is of the other task"):
+        ensemble._check_loaded()
