@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from time import process_time
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from lacunar._random import generator
 from lacunar.comparison.cells import cut, pandas_module
 from lacunar.comparison.comparison import Comparison
+from lacunar.learner.importance import permutation_importance
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,23 +33,40 @@ def importance(comparison: Comparison) -> dict[str, Any]:
     probabilities, otherwise the error rate; the squared error in units of the target's variance. O(columns) predictions.
     """
     train, test = comparison.splits[0]
-    problem, rng = comparison.problem, generator(comparison.seed)
-    losses = _fitted_losses(comparison, train)
     rows = test[:_ROWS]
-    frame, y = problem.frame.iloc[rows].reset_index(drop=True), problem.y[rows]
-    before, until = float(losses(frame, y).mean()), process_time() + _SECONDS
-    made: dict[str, list[Any]] = {name: [] for name in ("column", "value", "value_sd", "missing", "missing_sd")}
-    for name in frame.columns:
-        if process_time() > until:
-            break
-        for key, changed in (("value", _other_values), ("missing", _other_mask)):
-            copies = [frame.assign(**{name: changed(frame[name], rng)}) for _ in range(_REPEATS)]
-            stacked = pandas_module().concat(copies, ignore_index=True)
-            rise = losses(stacked, np.tile(y, _REPEATS)).reshape(_REPEATS, -1).mean(axis=1) - before
-            made[key].append(float(rise.mean()))
-            made[f"{key}_sd"].append(float(rise.std()))
-        made["column"].append(str(name))
-    return made
+    row_losses, y = _fitted_losses(comparison, train), comparison.problem.y[rows]
+    frame = comparison.problem.frame.iloc[rows].reset_index(drop=True)
+
+    def losses(tables: Iterable[_ChangeableFrame]) -> list[float]:
+        frames = [table.frame for table in tables]
+        stacked = pandas_module().concat(frames, ignore_index=True)
+        return list(row_losses(stacked, np.tile(y, len(frames))).reshape(len(frames), -1).mean(axis=1))
+
+    names, rng = [str(name) for name in frame.columns], generator(comparison.seed)
+    return permutation_importance(names, _ChangeableFrame(frame), losses, _REPEATS, rng, seconds=_SECONDS)
+
+
+class _ChangeableFrame:
+    """A frame, where entries that are to be shown are drawn out of their column."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.frame = frame
+
+    def missing(self, column: int) -> NDArray[np.bool_]:
+        return np.asarray(self.frame.iloc[:, column].isna())
+
+    def _with_column(self, column: int, values: pd.Series[Any]) -> _ChangeableFrame:
+        return _ChangeableFrame(self.frame.assign(**{str(self.frame.columns[column]): values}))
+
+    def with_values(self, column: int, rows: NDArray[np.intp], sources: NDArray[np.intp]) -> _ChangeableFrame:
+        values = self.frame.iloc[:, column].copy()
+        values.iloc[rows] = values.iloc[sources].to_numpy()
+        return self._with_column(column, values)
+
+    def with_mask(self, column: int, shown: NDArray[np.intp], hidden: NDArray[np.intp], rng: Any) -> _ChangeableFrame:
+        values = self.frame.iloc[:, column].copy()
+        values.iloc[shown] = values.iloc[rng.choice(np.flatnonzero(values.notna()), len(shown))].to_numpy()
+        return self._with_column(column, values.mask(np.isin(np.arange(len(values)), hidden)))
 
 
 def _fitted_losses(
@@ -80,24 +97,6 @@ def _fitted_losses(
         return lost
 
     return losses
-
-
-def _other_values(column: pd.Series[Any], rng: Any) -> pd.Series[Any]:
-    """The observed values in other rows; the same entries are missing."""
-    seen, made = np.flatnonzero(column.notna()), column.copy()
-    made.iloc[seen] = column.iloc[rng.permutation(seen)].to_numpy()
-    return made
-
-
-def _other_mask(column: pd.Series[Any], rng: Any) -> pd.Series[Any]:
-    """Missing in as many other rows; what was missing gets a value out of the column."""
-    missing = column.isna().to_numpy()
-    if missing.all() or not missing.any():
-        return column
-    hidden, made = rng.permutation(missing), column.copy()
-    shown = np.flatnonzero(missing & ~hidden)
-    made.iloc[shown] = column.iloc[rng.choice(np.flatnonzero(~missing), len(shown))].to_numpy()
-    return made.where(~hidden)
 
 
 def of_missing(comparison: Comparison) -> tuple[list[str], list[list[str]]] | None:

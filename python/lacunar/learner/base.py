@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral, Real
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
@@ -22,7 +22,7 @@ from lacunar._threads import one_blas_thread, thread_count
 from lacunar.karma.base import row_weights
 from lacunar.karma.race import TICK
 from lacunar.learner.ensemble import Ensemble
-from lacunar.learner.importance import importance
+from lacunar.learner.importance import ChangeableView, permutation_importance
 from lacunar.learner.masks import FEWEST_ROWS, MOST_ROWS_COMPARED, MaskComparison
 from lacunar.learner.members import MEMBERS, GaussianMember, members_of
 from lacunar.learner.targets import TargetVariance
@@ -253,15 +253,14 @@ class LacunarBase(TakesMissing):
         check_is_fitted(self)
         loss, view = self._loss(y), self.views_.transform(X)
         complete = None if self.posterior_ is None else self.posterior_.complete
-        rng = generator(fixed_seed(random_state))
-        rises = importance(self.views_, view, loss, complete, n_repeats, rng)
-        return {
-            "column": self._table_names(),
-            "value": rises["value"].mean(axis=0),
-            "value_sd": rises["value"].std(axis=0),
-            "missing": rises["missing"].mean(axis=0),
-            "missing_sd": rises["missing"].std(axis=0),
-        }
+        table = ChangeableView(self.views_, view, complete)
+
+        def losses(tables: Iterable[ChangeableView]) -> list[float]:
+            return [loss(table.view) for table in tables]
+
+        return permutation_importance(
+            self._table_names(), table, losses, n_repeats, generator(fixed_seed(random_state))
+        )
 
     def _loss(self, y: Any) -> Callable[[View], float]:
         """The mean loss of predictions from views, as they came, of the rows whose labels or numbers are y."""

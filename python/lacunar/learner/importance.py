@@ -1,9 +1,10 @@
-"""Which columns matter, by permutation: their values and which of them are missing, apart."""
+"""Which columns matter, by permutation: their values and which of them are missing, apart. Of views and, in a comparison, of frames."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from time import process_time
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,53 +13,112 @@ from lacunar.learner.views import TableViews, View
 
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intp]
-Loss = Callable[[View], float]
-Complete = Callable[[_Floats], _Floats]
 
 
-def importance(
-    views: TableViews, view: View, loss: Loss, complete: Complete | None, repeats: int, rng: Any
-) -> dict[str, _Floats]:
-    """How much the loss rises, (repeats, columns of the table): "value" and "missing"."""
-    columns, before = views.encoder_.n_features_in_, loss(view)
-    made = {name: np.zeros((repeats, columns)) for name in ("value", "missing")}
-    filled = view if complete is None else _filled(views, view, complete)
-    for source in range(columns):
-        of_T = np.flatnonzero(views.source_ == source)
+class ChangeableTable(Protocol):
+    """A table of which copies are made that differ in one column, by its number."""
+
+    def missing(self, column: int) -> NDArray[np.bool_]:
+        """Which rows lack the column (n,)."""
+        ...
+
+    def with_values(self, column: int, rows: _Ints, sources: _Ints) -> Self:
+        """A copy whose `rows` hold what the rows `sources` of this table hold."""
+        ...
+
+    def with_mask(self, column: int, shown: _Ints, hidden: _Ints, rng: Any) -> Self:
+        """A copy whose rows `hidden` lack the column; the rows `shown`, which lacked it, hold something."""
+        ...
+
+
+def permutation_importance(
+    names: Sequence[str],
+    table: Any,
+    losses: Callable[[Iterable[Any]], Sequence[float]],
+    n_repeats: int,
+    rng: Any,
+    *,
+    seconds: float = np.inf,
+) -> dict[str, Any]:
+    """How much the loss of a `ChangeableTable` rises, as columns "column", "value", "value_sd", "missing" and "missing_sd".
+
+    A column's observed values, or which of its entries are missing, are those of other rows; mean and standard deviation over the repeats.
+    `losses` has one loss for each table. After so many seconds of the processor no more columns are looked at.
+    """
+    until, before = process_time() + seconds, losses([table])[0]
+    rises = {kind: np.zeros((n_repeats, len(names))) for kind in ("value", "missing")}
+    done = 0
+    for column in range(len(names)):
+        if process_time() > until:
+            break
+        kinds = _kinds(table.missing(column))
+        after = losses(_copies(table, column, kinds, n_repeats, rng)) if kinds else []
+        for place, kind in enumerate(kinds):
+            rises[kind][:, column] = np.asarray(after[place :: len(kinds)]) - before
+        done += 1
+    of_kind = {kind: (rise[:, :done].mean(axis=0), rise[:, :done].std(axis=0)) for kind, rise in rises.items()}
+    return {"column": list(names[:done])} | {
+        name: values for kind, pair in of_kind.items() for name, values in zip((kind, f"{kind}_sd"), pair, strict=True)
+    }
+
+
+def _kinds(missing: NDArray[np.bool_]) -> list[str]:
+    """What can be permuted in a column: nothing where all is missing, and no mask where nothing is."""
+    if missing.all():
+        return []
+    return ["value", "missing"] if missing.any() else ["value"]
+
+
+def _copies(table: Any, column: int, kinds: list[str], n_repeats: int, rng: Any) -> Iterator[Any]:
+    missing = table.missing(column)
+    seen = np.flatnonzero(~missing)
+    for _ in range(n_repeats):
+        yield table.with_values(column, seen, rng.permutation(seen))
+        if "missing" in kinds:
+            hidden = rng.permutation(missing)
+            yield table.with_mask(column, np.flatnonzero(missing & ~hidden), np.flatnonzero(hidden), rng)
+
+
+class ChangeableView:
+    """A view whose missing entries are filled, where they are to be shown, as `complete` has them, or by the mean."""
+
+    def __init__(self, views: TableViews, view: View, complete: Callable[[_Floats], _Floats] | None) -> None:
+        self._views, self.view = views, view
+        self._filled = view if complete is None else _filled(views, view, complete)
+
+    def _parts(self, column: int) -> tuple[_Ints, _Ints]:
+        """Columns of Z and of T that are made of a column of the table; none where nothing was learned of it."""
+        of_T = np.flatnonzero(self._views.source_ == column)
+        return np.flatnonzero(np.isin(self._views.places_, of_T)), of_T
+
+    def missing(self, column: int) -> NDArray[np.bool_]:
+        _, of_T = self._parts(column)
         if not of_T.size:
-            continue  # left out in fit: nothing depends on it
-        of_Z = np.flatnonzero(np.isin(views.places_, of_T))
-        for k in range(repeats):
-            made["value"][k, source] = loss(_other_values(view, of_T, of_Z, rng)) - before
-            changed = _other_mask(view, filled, of_T, of_Z, rng)
-            made["missing"][k, source] = 0.0 if changed is None else loss(changed) - before
-    return made
+            return np.ones(len(self.view.T), dtype=bool)
+        return np.asarray(np.isnan(self.view.T[:, of_T]).any(axis=1))
+
+    def _copied(self, column: int, rows: _Ints, sources: View) -> ChangeableView:
+        copy = object.__new__(ChangeableView)
+        copy._views, copy._filled = self._views, self._filled
+        parts = []
+        for array, source, places in zip(self.view, sources, self._parts(column), strict=True):
+            changed = array.copy()
+            changed[np.ix_(rows, places)] = source[:, places]
+            parts.append(changed)
+        copy.view = View(*parts)
+        return copy
+
+    def with_values(self, column: int, rows: _Ints, sources: _Ints) -> ChangeableView:
+        return self._copied(column, rows, View(self.view.Z[sources], self.view.T[sources]))
+
+    def with_mask(self, column: int, shown: _Ints, hidden: _Ints, rng: Any) -> ChangeableView:
+        copy = self._copied(column, shown, View(self._filled.Z[shown], self._filled.T[shown]))
+        for array, places in zip(copy.view, self._parts(column), strict=True):
+            array[np.ix_(hidden, places)] = np.nan
+        return copy
 
 
-def _filled(views: TableViews, view: View, complete: Complete) -> View:
+def _filled(views: TableViews, view: View, complete: Callable[[_Floats], _Floats]) -> View:
     """Without missing entries: what an entry might have been."""
-    made = views.completed(view, complete(view.Z), np.ones(view.T.shape[1], dtype=bool))
-    return View(np.nan_to_num(made.Z), np.nan_to_num(made.T))
-
-
-def _other_values(view: View, of_T: _Ints, of_Z: _Ints, rng: Any) -> View:
-    """The observed values of a column in other rows; the same entries are missing."""
-    Z, T = view.Z.copy(), view.T.copy()
-    seen = np.flatnonzero(~np.isnan(T[:, of_T]).any(axis=1))
-    drawn = rng.permutation(seen)
-    Z[np.ix_(seen, of_Z)], T[np.ix_(seen, of_T)] = view.Z[np.ix_(drawn, of_Z)], view.T[np.ix_(drawn, of_T)]
-    return View(Z, T)
-
-
-def _other_mask(view: View, filled: View, of_T: _Ints, of_Z: _Ints, rng: Any) -> View | None:
-    """A column missing in as many other rows, where it was missing filled as best it can be; None where nothing or all is missing."""
-    missing = np.isnan(view.T[:, of_T]).any(axis=1)
-    if missing.all() or not missing.any():
-        return None
-    hidden = rng.permutation(missing)
-    Z, T = view.Z.copy(), view.T.copy()
-    shown = np.flatnonzero(missing & ~hidden)
-    Z[np.ix_(shown, of_Z)], T[np.ix_(shown, of_T)] = filled.Z[np.ix_(shown, of_Z)], filled.T[np.ix_(shown, of_T)]
-    gone = np.flatnonzero(hidden)
-    Z[np.ix_(gone, of_Z)], T[np.ix_(gone, of_T)] = np.nan, np.nan
-    return View(Z, T)
+    completed = views.completed(view, complete(view.Z), np.ones(view.T.shape[1], dtype=bool))
+    return View(np.nan_to_num(completed.Z), np.nan_to_num(completed.T))
