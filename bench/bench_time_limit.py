@@ -57,11 +57,11 @@ def main() -> None:
     clock = time.perf_counter
     if options.processor:
         clock = time.process_time
-        from lacunar.karma import race
+        from lacunar.karma import selection
         from lacunar.learner import base, ensemble, members, regressor, trees, views
         from lacunar.lowrank import posterior
 
-        for module in (base, ensemble, members, trees, views, race, regressor, posterior):
+        for module in (base, ensemble, members, trees, views, selection, regressor, posterior):
             module.perf_counter = clock
     if options.quick:
         options.tables, options.limits = ["2000x10"], [3]

@@ -23,10 +23,10 @@ names, errors = [], []
 for kind, hidden in [("at random", hide_mcar(complete, 0.3, random_state=0)),
                      ("high values hidden", hide_mnar(complete, 0.3, strength=3.0, random_state=0))]:  # fmt: skip
     for indicators in (False, True):
-        model = KarmaClassifierCV(indicators=[indicators], options=None).fit(hidden.data[train], y[train])
+        model = KarmaClassifierCV(indicators=[indicators], kernels="karma").fit(hidden.data[train], y[train])
         names.append(f"{kind}, {'with' if indicators else 'without'} indicators")
         errors.append(np.mean(model.predict(hidden.data[~train]) != y[~train]))
-    chosen = KarmaClassifierCV(options=None).fit(hidden.data[train], y[train]).best_params_
+    chosen = KarmaClassifierCV(kernels="karma").fit(hidden.data[train], y[train]).best_params_
     print(f"{kind}: leave-one-out chooses indicators={chosen['indicators']}, gamma={chosen['gamma']}")
 
 spread = [np.sqrt(e * (1 - e) / 300) for e in errors]

@@ -42,7 +42,7 @@ LEARNERS = {
     "karma-passes": KarmaOnlineClassifier(max_iter=2, random_state=0),
     "karma-online": KarmaOnlineClassifier(2.5, random_state=0),
     "karma-cv": KarmaClassifierCV(),
-    "karma-plain": KarmaClassifierCV(options=None, random_state=0),
+    "karma-plain": KarmaClassifierCV(kernels="karma", random_state=0),
     "karma-regressor": KarmaRegressor(),
     # In float32 the solver stops elsewhere, and the distance to the optimum goes with the root of the gap.
     "karma-regressor-primal": KarmaRegressor(solver="primal", tol=1e-8, random_state=0),

@@ -14,7 +14,7 @@ import lacunar
 from lacunar import Observed, active, completion, karma, learner, lowrank, uncertainty
 from lacunar.comparison import TableModel, UserError, load_problem
 from lacunar.encode import TableEncoder
-from lacunar.karma.race import KernelRace
+from lacunar.karma.selection import KernelSelection
 from lacunar.karma.solvers import OnlineModel, PrimalModel
 from lacunar.kernels import KernelForm
 from lacunar.lowrank.parts import Whole
@@ -212,15 +212,15 @@ def of_measuring():
     }
 
 
-def of_race():
+def of_selection():
     rng = np.random.default_rng(0)
     folds = np.array_split(rng.permutation(40), 2)
     table = np.nan_to_num(X, nan=0.5)
 
     def begin():
-        race = KernelRace(screen_rows=20, race_rows=30, full_rows=40, landmarks=10)
-        race.fit(table, NUMBERS[:, None], folds)
-        return race
+        selection = KernelSelection(screen_rows=20, search_rows=30, full_rows=40, landmarks=10)
+        selection.fit(table, NUMBERS[:, None], folds)
+        return selection
 
     bad = [(table, NUMBERS[:-1, None], folds), (table, NUMBERS[:, None], [np.arange(99)])]
     rows = Observed.from_dense(table[:, :4])
@@ -259,7 +259,7 @@ CASES = {
     "KarmaOnlineRegressor": of_steps(
         lambda: karma.KarmaOnlineRegressor(random_state=0), karma.KarmaRegressor(), NUMBERS, OTHER_NUMBERS
     ),
-    "KernelRace": of_race(),
+    "KernelSelection": of_selection(),
     "OnlineModel": of_engine(OnlineModel),
     "PrimalModel": of_engine(PrimalModel),
     "TableEncoder": of_encoder(),

@@ -88,7 +88,7 @@ class Splitter:
 SEARCHES = {
     "classifier": (KarmaClassifierCV(), "cv"),
     "regressor": (KarmaRegressorCV(), "cv"),
-    "auto": (KarmaClassifierCV(options=None), "cv"),
+    "auto": (KarmaClassifierCV(kernels="karma"), "cv"),
     "slrm": (SLRMRegressorCV([1, 2], cv=2), "cv"),
     "learner": (LacunarClassifier(members=["gaussian"]), "cv"),
 }

@@ -25,8 +25,8 @@ ESTIMATORS = {each.__name__: each for each in public_estimators() if each.__name
 SETTINGS = {
     "GROUSE": {"n_components": 2},
     "GaussianRegressor": {"max_iter": 3},
-    "KarmaClassifierCV": {"options": None, "gammas": (1, 2), "Cs": (0.1, 1.0)},
-    "KarmaRegressorCV": {"options": None, "gammas": (1, 2), "Cs": (0.1, 1.0)},
+    "KarmaClassifierCV": {"kernels": "karma", "gammas": (1, 2), "Cs": (0.1, 1.0)},
+    "KarmaRegressorCV": {"kernels": "karma", "gammas": (1, 2), "Cs": (0.1, 1.0)},
     "LacunarClassifier": {"members": ["logistic"], "cv": 2},
     "LacunarRegressor": {"members": ["gaussian"], "cv": 2},
     "LowRankImputer": {"max_iter": 5},

@@ -68,8 +68,8 @@ ESTIMATORS = [
     KarmaClassifierCV(cv=3, random_state=0, average=2),
     KarmaRegressorCV(),
     KarmaRegressorCV(cv="holdout", random_state=0),
-    KarmaClassifierCV(options=None),
-    KarmaRegressorCV(options=None),
+    KarmaClassifierCV(kernels="karma"),
+    KarmaRegressorCV(kernels="karma"),
 ]
 LEARNERS = [LacunarClassifier(), LacunarRegressor()]
 TRANSFORMERS = [
@@ -270,7 +270,7 @@ def test_weights_are_repeats(estimator):
     weight = np.random.default_rng(1).integers(0, 3, len(y))
     estimator = clone(estimator)
     if hasattr(estimator, "cv"):  # one grid point: leaving out a row is not leaving out one of its copies
-        estimator.set_params(gammas=(1,), Cs=(0.5,), indicators=(False,), normalize=("trace",), options=None, average=1)
+        estimator.set_params(gammas=(1,), Cs=(0.5,), indicators=(False,), kernels="karma", average=1)
     if "tol" in estimator.get_params():
         estimator.set_params(tol=1e-6)
     weighted = clone(estimator).fit(X, y, weight)

@@ -63,7 +63,7 @@ LOOPS = {
         4, loss="hinge", solver="gram", tol=1e-14, max_iter=10**6, C=1e3
     ).fit(*MANY),
     "stored rows": lambda: KarmaOnlineClassifier(2.5, max_iter=10**6).fit(*LARGE),
-    "search": lambda: [KarmaClassifierCV(options="auto").fit(*SMALL) for _ in range(1000)],
+    "search": lambda: [KarmaClassifierCV(kernels="auto").fit(*SMALL) for _ in range(1000)],
     "refinement": lambda: [POPCA(10, refine=10**6).fit(LARGE[0]) for _ in range(1000)],
     "EM": lambda: SLRMRegressor(10, max_iter=10**6, tol=0).fit(LARGE[0], LARGE[1].astype(float)),
     "PETRELS": lambda: PETRELS(10, max_iter=10**6).fit(LARGE[0]),

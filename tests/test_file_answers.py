@@ -178,9 +178,9 @@ def test_an_interrupt_ends_the_thread_that_reads(rows, monkeypatch):
 @pytest.mark.parametrize("kind", [KarmaClassifierCV, KarmaRegressorCV])
 @pytest.mark.parametrize("many", [False, True])
 def test_searches(kind, many, rows, monkeypatch):
-    """The one that fits a race, and the one that fits a table to many rows."""
+    """The one that fits a selection, and the one that fits a table to many rows."""
     if many:
-        monkeypatch.setattr("lacunar.karma.search._MANY", 100)
+        monkeypatch.setattr("lacunar.karma.cv._MANY", 100)
     table, y, words, _, numbers, labels = rows
     model = kind(max_search_rows=100, average=1, random_state=0).fit(table, y if kind is KarmaRegressorCV else words)
     file = numbers if kind is KarmaRegressorCV else labels

@@ -78,7 +78,7 @@ def test_hinge_is_the_support_vector_machine_without_bias():
 def test_search_scores_are_honest_leave_one_out():
     X, y = table(n=12)
     X = standardised(X, X)
-    search = KarmaRegressorCV(gammas=(2,), Cs=(0.7,), standardize=False, options=None).fit(X, y)
+    search = KarmaRegressorCV(gammas=(2,), Cs=(0.7,), standardize=False, kernels="karma").fit(X, y)
     best = search.best_params_
     options = {name: best[name] for name in ("gamma", "normalize", "indicators")}
     gram = karma_kernel(X, constant=1.0, **options)
@@ -94,15 +94,15 @@ def test_search_scores_are_honest_leave_one_out():
 @pytest.mark.parametrize("cv", ["loo", "holdout", 3])
 def test_search_reports_zero_imputation(cv):
     X, y = table()
-    search = KarmaClassifierCV(gammas=(2,), cv=cv, options=None, random_state=0).fit(X, y > 0)
+    search = KarmaClassifierCV(gammas=(2,), cv=cv, kernels="karma", random_state=0).fit(X, y > 0)
     results = search.cv_results_
     assert set(results["param_gamma"]) == {1, 2}
     tried = {(p["gamma"], p["indicators"], p["normalize"]) for p in results["params"]}
     assert len(tried) == 2 * 2 * 2
-    assert search.best_score_ == results["mean_test_score"][results["heat"] == results["heat"].max()].max()
+    assert search.best_score_ == results["mean_test_score"][results["rung"] == results["rung"].max()].max()
     assert search.best_score_ >= search.zero_imputation_score_
     zero = [p["gamma"] == 1 and not p["indicators"] for p in results["params"]]
-    assert results["heat"][zero].max() >= 2
+    assert results["rung"][zero].max() >= 2
     assert results["rank_test_score"][search.best_index_] == 1
     assert results["params"][search.best_index_] == search.best_params_
 
@@ -110,7 +110,7 @@ def test_search_reports_zero_imputation(cv):
 def test_search_on_a_subsample_fits_all_rows():
     X, y = table()
     search = KarmaClassifierCV(max_search_rows=30, random_state=0).fit(X, y > 0)
-    assert search.race_.rows_.shape == X.shape
+    assert search.selection_.rows_.shape == X.shape
     assert set(search.cv_results_["n_rows"]) == {30, 80}
 
 
@@ -127,7 +127,7 @@ def test_probabilities(classes):
     models = [
         KarmaClassifier(loss="logistic"),
         KarmaClassifierCV(),
-        KarmaClassifierCV(options=None),
+        KarmaClassifierCV(kernels="karma"),
         CalibratedClassifierCV(KarmaClassifier(), cv=3),
         *(KarmaClassifier(loss=loss) for loss in LOSSES if loss != "logistic"),
         *(KarmaClassifier(loss=loss, solver="primal") for loss in ("squared", "hinge")),

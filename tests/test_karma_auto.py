@@ -1,4 +1,4 @@
-"""options="auto": kernels on expanded columns, against their formula, and the models they make."""
+"""kernels="auto": kernels on expanded columns, against their formula, and the models they make."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,10 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaRegressor, KarmaRegressorCV, Observed
-from lacunar.karma import expand as expansion
-from lacunar.karma import search as searches
+from lacunar.karma import cv as searches
+from lacunar.karma import selection as expansion
 from lacunar.karma.calibrate import fit_calibration, probabilities
-from lacunar.karma.expand import expand, fit_expansion
+from lacunar.karma.selection import expand, fit_expansion
 from lacunar.kernels import pair_sums
 from lacunar.persistence import load_model, save_model
 
@@ -53,10 +53,10 @@ def test_where_nothing_can_be_expanded_nothing_is():
 def test_auto_finds_what_lines_cannot(kind, tmp_path):
     X, y = table(n=700)
     y = y.astype(float) if kind is KarmaRegressorCV else y
-    plain, auto = kind(options=None).fit(X[:500], y[:500]), kind().fit(X[:500], y[:500])
+    plain, auto = kind(kernels="karma").fit(X[:500], y[:500]), kind().fit(X[:500], y[:500])
     assert auto.score(X[500:], y[500:]) > plain.score(X[500:], y[500:]) + 0.02
     assert {each["table"] for each in plain.chosen_} == {"plain"}
-    assert len(auto.chosen_) == len(auto.race_.forms_) <= 4
+    assert len(auto.chosen_) == len(auto.selection_.forms_) <= 4
     assert {each["table"] for each in auto.chosen_} - {"plain"}
     expected = auto.predict(X)
     rows = Observed.from_dense(X)
@@ -72,8 +72,8 @@ def test_weights_of_zero_take_no_part():
     X, y = table()
     weight = (np.arange(240) % 3 > 0).astype(float)
     kept = weight > 0
-    one = KarmaClassifierCV(options="auto").fit(X, y, weight)
-    other = KarmaClassifierCV(options="auto").fit(X[kept], y[kept])
+    one = KarmaClassifierCV(kernels="auto").fit(X, y, weight)
+    other = KarmaClassifierCV(kernels="auto").fit(X[kept], y[kept])
     np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-6)
 
 
@@ -123,7 +123,7 @@ def test_many_rows_are_fitted_by_the_weight_table_that_does_better_on_others(kin
     model = many.estimators_[0]
     assert (len(many.estimators_), model.solver_, model.n_rows_seen_) == (1, "primal", 3920)
     assert set(many.cv_results_["param_gamma"]) <= {1, 2}
-    assert many.best_score_ == many.cv_results_["mean_test_score"][many.cv_results_["heat"] == 3][0]
+    assert many.best_score_ == many.cv_results_["mean_test_score"][many.cv_results_["rung"] == 3][0]
     default = (KarmaRegressor if kind is KarmaRegressorCV else KarmaClassifier)().fit(X, y)
     assert many.score(X, y) > default.score(X, y) - 0.01
     if kind is KarmaClassifierCV:

@@ -12,7 +12,7 @@ from sklearn.ensemble import (
 )
 
 from lacunar import LacunarClassifier, LacunarRegressor
-from lacunar.karma import race
+from lacunar.karma import selection
 from lacunar.learner import base, ensemble, members, trees, views
 from lacunar.learner import regressor as regressor_module
 from lacunar.learner.targets import TargetVariance
@@ -35,20 +35,20 @@ class WorkClock:
 
     def __init__(self, monkeypatch, slowness=1.0):
         self.now, self.slowness, self.patch = 0.0, slowness, monkeypatch.setattr
-        for module in (base, ensemble, members, trees, views, race, regressor_module, posterior):
+        for module in (base, ensemble, members, trees, views, selection, regressor_module, posterior):
             self.patch(module, "perf_counter", lambda: self.now)
         for kind in (HistGradientBoostingClassifier, HistGradientBoostingRegressor):
             self.charge(kind, "fit", self.of_boosting)
         for kind in (ExtraTreesClassifier, ExtraTreesRegressor):
             self.charge(kind, "fit", self.of_forest)
         self.charge(members, "_logistic", lambda C, rows, *args: 3e-5 * len(rows))
-        self.charge(race, "_measure", lambda gram, *args: 3e-9 * len(gram) ** 2.5)
+        self.charge(selection, "_measure", lambda gram, *args: 3e-9 * len(gram) ** 2.5)
         self.charge(
-            race.KernelRace,
+            selection.KernelSelection,
             "_fit_marks",
             lambda r, form, gram, trial, data, *args: 1e-8 * len(data.targets) * len(gram) ** 1.5,
         )
-        self.charge(race.KernelRace, "_fit_all", lambda r, form, gram, *args: 3e-10 * len(gram) ** 3)
+        self.charge(selection.KernelSelection, "_fit_all", lambda r, form, gram, *args: 3e-10 * len(gram) ** 3)
         self.charge(posterior.PosteriorRidge, "_tried", lambda r, Z, *args: 1e-4 * len(Z))
         self.charge(
             posterior.LowRankPosterior, "fit", lambda p, Z, *args, **more: 1e-6 * p.max_iter * min(len(Z), p.max_rows)

@@ -541,7 +541,7 @@ def test_the_search_says_how_far_it_is(caplog):
     X = FRAME[["size", "other"]]
     lacunar.KarmaClassifierCV(verbose=1, random_state=0).fit(X, LABEL)
     said = " ".join(record.getMessage() for record in caplog.records)
-    for part in ("first heat:", "second heat:", "fitted to all 60 rows"):
+    for part in ("first rung:", "second rung:", "fitted to all 60 rows"):
         assert part in said
 
 

@@ -34,7 +34,7 @@ def regressor_search(n):
 
 @fits("fit, KarmaClassifierCV by LOO", small={"n": 120}, large={"n": 800})
 @fits("fit, KarmaClassifierCV by folds", small={"n": 100, "cv": 3}, large={"n": 500, "cv": 3})
-@fits("fit, KarmaClassifierCV auto", small={"n": 60, "options": "auto"}, large={"n": 400, "options": "auto"})
+@fits("fit, KarmaClassifierCV auto", small={"n": 60, "kernels": "auto"}, large={"n": 400, "kernels": "auto"})
 def classifier_search(n, **options):
     rows, y, _, _ = low_rank(n, 60, 5, 20)
     return learned(partial(KarmaClassifierCV, random_state=0, **options), rows, y)

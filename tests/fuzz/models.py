@@ -86,7 +86,7 @@ MODELS: dict[str, dict[str, Callable[[], Any]]] = {
         "regressor": lambda: KarmaRegressor(2.5).fit(X, Y),
         "tube": lambda: KarmaOnlineRegressor(loss="epsilon_insensitive", budget=10**6, random_state=0).fit(X, Y),
         "classifier cv": lambda: KarmaClassifierCV(gammas=[1, 2], Cs=[1.0], cv=2).fit(X, LABELS),
-        "auto": lambda: KarmaClassifierCV(gammas=[1, 2], Cs=[1.0], cv=2, options="auto", average=2).fit(X, LABELS),
+        "auto": lambda: KarmaClassifierCV(gammas=[1, 2], Cs=[1.0], cv=2, kernels="auto", average=2).fit(X, LABELS),
         "regressor cv": lambda: KarmaRegressorCV(gammas=[1, 2], Cs=[1.0], cv=2).fit(X, Y),
         "unfitted": lambda: KarmaClassifier(class_weight={"ja": 2.0}),
         "features": lambda: KarmaFeatures(2).fit(X),

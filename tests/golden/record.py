@@ -170,7 +170,7 @@ CASES: dict[str, Case] = {
     "karma-r-tube": Case("KarmaOnlineRegressor", {"loss": "epsilon_insensitive", "budget": 10**6, **SEED}, "values", dtype=np.float32),
     "karma-r-stream": Case("KarmaOnlineRegressor", {"budget": 10**6}, "stream of values", dtype=np.float32),
     "karma-race": Case("KarmaClassifierCV", {}, "labels", rtol=1e-4),
-    "karma-race-plain": Case("KarmaClassifierCV", {"gammas": (1, 2), "Cs": (0.1, 1.0), "options": None, "cv": 2, **SEED}, "labels", rtol=1e-4),
+    "karma-race-plain": Case("KarmaClassifierCV", {"gammas": (1, 2), "Cs": (0.1, 1.0), "kernels": "karma", "cv": 2, **SEED}, "labels", rtol=1e-4),
     "karma-r-race": Case("KarmaRegressorCV", {}, "values", rtol=1e-4),
     "features": Case("KarmaFeatures", {}, "table"),
     "features-nystroem": Case("KarmaFeatures", {"gamma": 3, "method": "nystroem", "n_components": 5, **SEED}, "table", rtol=1e-3),

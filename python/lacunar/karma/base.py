@@ -86,6 +86,19 @@ def class_weights(class_weight: Any, classes: NDArray[Any], codes: NDArray[np.in
     return each[codes]
 
 
+def drawn_order(n: int, codes: NDArray[np.intp] | None, random_state: Any) -> NDArray[np.intp]:
+    """Rows in random order; of classes, so that every beginning has about the shares of all."""
+    rng = generator(fixed_seed(random_state))
+    order = rng.permutation(n)
+    if codes is None:
+        return order
+    key = np.empty(n)
+    for code in range(int(codes.max()) + 1):
+        mine = order[codes[order] == code]
+        key[mine] = (np.arange(len(mine)) + rng.random()) / max(len(mine), 1)
+    return np.argsort(key, kind="stable")
+
+
 class KarmaBase(WholeCopies, TakesMissing):
     """Columns and kernel settled on training rows, and values at new rows: by an engine in `state_`, or by stored rows."""
 
@@ -325,7 +338,7 @@ def label_of(values: _Floats, classes: NDArray[Any]) -> NDArray[Any]:
 
 
 def _gives_probabilities(estimator: Any) -> bool:
-    """Always, but for models stored by older versions that had none."""
+    """Whether values are calibrated, or logits by the loss: not of the model inside a search, whose values the search calibrates."""
     fitted = "classes_" in vars(estimator)
     return not fitted or len(estimator.classes_) == 1 or estimator._calibrated() or estimator._logistic()
 

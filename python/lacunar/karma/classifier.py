@@ -11,9 +11,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from lacunar._snapshot import all_or_nothing
-from lacunar.karma.base import KarmaBatch, KarmaLabels, class_weights, weighted_rows
+from lacunar.karma.base import KarmaBatch, KarmaLabels, class_weights, drawn_order, weighted_rows
 from lacunar.karma.calibrate import fit_calibration
-from lacunar.karma.scoring import drawn_order
 from lacunar.karma.solvers import cross_values, one_vs_rest, ridge_left_out, solve_classes
 from lacunar.observed import Observed
 from lacunar.observed.door import validate_X_y

@@ -20,7 +20,7 @@ from lacunar._log import say
 from lacunar._random import fixed_seed, generator
 from lacunar._threads import one_blas_thread, thread_count
 from lacunar.karma.base import row_weights
-from lacunar.karma.race import TICK
+from lacunar.karma.selection import TICK
 from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.importance import ChangeableView, permutation_importance
 from lacunar.learner.masks import FEWEST_ROWS, MOST_ROWS_COMPARED, MaskComparison

@@ -14,7 +14,7 @@ from scipy.optimize import minimize, nnls
 from sklearn.base import BaseEstimator
 
 from lacunar._log import say
-from lacunar.karma.race import TICK, USABLE
+from lacunar.karma.selection import TICK, USABLE
 from lacunar.learner.members import MEMBERS
 from lacunar.learner.views import TrainingSet, View
 from lacunar.lowrank.posterior import LowRankPosterior

@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 from lacunar._products import row_product
 from lacunar.karma import KarmaClassifier, KarmaRegressor
 from lacunar.karma.calibrate import all_classes
-from lacunar.karma.race import TICK, USABLE, KernelRace
+from lacunar.karma.selection import TICK, USABLE, KernelSelection
 from lacunar.learner.trees import LEAST, BoostingMember, ForestMember, log_chances
 from lacunar.learner.views import TrainingSet, View
 from lacunar.lowrank.posterior import LowRankPosterior, PosteriorRidge, fold_ridge
@@ -42,14 +42,14 @@ def _scores(values: _Floats, n_classes: int) -> _Floats:
 
 
 class KernelMember(BaseEstimator):  # type: ignore[misc]
-    """Kernel ridge machines over missing entries: the average of the best of a race (`lacunar.karma.race`)."""
+    """Kernel ridge machines over missing entries: the average of the best by successive halving (`lacunar.karma.selection`)."""
 
     name = "kernels"
-    _held: ClassVar[dict[str, Rule]] = {"n_classes_": COUNT, "race_": Instance(KernelRace)}
+    _held: ClassVar[dict[str, Rule]] = {"n_classes_": COUNT, "race_": Instance(KernelSelection)}
 
     def fit(self, training: TrainingSet) -> _Floats:
         self.n_classes_ = training.n_classes
-        self.race_ = KernelRace(random_state=training.seed, n_jobs=training.n_jobs)
+        self.race_ = KernelSelection(random_state=training.seed, n_jobs=training.n_jobs)
         complete = None if training.posterior is None else training.posterior.complete
         values = self.race_.fit(
             training.view.Z,

@@ -25,7 +25,7 @@ from sklearn.ensemble import (
 from lacunar import _core
 from lacunar._threads import one_openmp_thread, thread_count
 from lacunar.karma.calibrate import all_classes
-from lacunar.karma.race import TICK, USABLE
+from lacunar.karma.selection import TICK, USABLE
 from lacunar.learner.views import TrainingSet, View
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed.rules import COUNT, Array, Flag, Instance, Items, Number, Rule, floats, whole

@@ -16,7 +16,7 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.PrintedKarmaClassifier": ("lacunar.papers.karma", "PrintedKarmaClassifier"),
     "lacunar.PrintedKarmaRegressor": ("lacunar.papers.karma", "PrintedKarmaRegressor"),
     "lacunar.KarmaFeatures": ("lacunar.karma", "KarmaFeatures"),
-    "lacunar.KernelRace": ("lacunar.karma.race", "KernelRace"),
+    "lacunar.KernelSelection": ("lacunar.karma.selection", "KernelSelection"),
     "lacunar.LowRankImputer": ("lacunar.lowrank", "LowRankImputer"),
     "lacunar.TableEncoder": ("lacunar.encode", "TableEncoder"),
     "lacunar.SLRMRegressor": ("lacunar.lowrank", "SLRMRegressor"),

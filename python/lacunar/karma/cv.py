@@ -1,9 +1,9 @@
-"""`KarmaClassifierCV` and `KarmaRegressorCV`: kernels and C by a race, scored by exact leave-one-out."""
+"""`KarmaClassifierCV` and `KarmaRegressorCV`: kernels and C by successive halving, scored by exact leave-one-out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -14,27 +14,27 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar._log import say
+from lacunar._random import fixed_seed
 from lacunar._snapshot import all_or_nothing
-from lacunar.karma.base import KarmaBatch, KarmaLabels, KarmaNumbers, class_weights, weighted_rows
+from lacunar.karma.base import KarmaBatch, KarmaLabels, KarmaNumbers, class_weights, drawn_order, weighted_rows
 from lacunar.karma.calibrate import fit_calibration, probabilities, scaled
 from lacunar.karma.classifier import KarmaClassifier
-from lacunar.karma.expand import check_expansion, expand
-from lacunar.karma.race import (
+from lacunar.karma.regressor import KarmaRegressor
+from lacunar.karma.selection import (
     CS,
     PLAIN,
     Data,
     Entry,
     Grid,
-    KernelRace,
+    KernelSelection,
     Rows,
+    Split,
     Trial,
     described,
     karma_entries,
     radial_entries,
     results_table,
 )
-from lacunar.karma.regressor import KarmaRegressor
-from lacunar.karma.scoring import Split, drawn_order, make_splits
 from lacunar.karma.solvers import one_vs_rest
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
@@ -61,13 +61,13 @@ _EXACT = 5000  # rows to which the winners are fitted over the whole Gram
 _MANY = 20_000  # rows above which a weight table is fitted, and no Gram
 _HELD_OUT = 0.02  # share of many rows, _MOST_HELD_OUT at most, that decides between two tables
 _MOST_HELD_OUT = 20_000
+_HOLDOUT = 0.25  # share of rows the paper holds out
 
 
 class KarmaSearch(TakesMissing):
-    """A race of kernels and C; the winners are in `race_`, or, of many rows, one of them is in `estimators_`."""
+    """Successive halving over kernels and C; the best are in `selection_`, or, of many rows, one of them is in `estimators_`."""
 
     columns_: list[Any]
-    expansions_: dict[Any, dict[str, Any]]
     _model: Any
     _fitted: Any
     _values_of: Any
@@ -81,8 +81,8 @@ class KarmaSearch(TakesMissing):
         "n_iter_": COUNT,
         "columns_": Items(Array("fb", ("d",)), 3),
         "chosen_": Items(Instance(dict)),
-        "race_": Instance(KernelRace),
-        "estimators_": Items(Instance(KarmaBatch), "models"),
+        "selection_": Instance(KernelSelection),
+        "estimators_": Items(Instance(KarmaBatch), 1),
         "calibration_": floats("parts"),
         "intercept_": OneOrMany((), "o"),
     }
@@ -90,8 +90,6 @@ class KarmaSearch(TakesMissing):
         "gammas": ["array-like"],
         "Cs": ["array-like", None],
         "indicators": ["array-like"],
-        "normalize": ["array-like"],
-        "count_scale": [StrOptions({"mean", "raw"}), Interval(Real, 0, None, closed="neither")],
         "standardize": ["boolean"],
         "cv": [
             StrOptions({"loo", "holdout"}),
@@ -100,7 +98,7 @@ class KarmaSearch(TakesMissing):
             "array-like",
         ],
         "max_search_rows": [Interval(Integral, 1, None, closed="left")],
-        "options": [StrOptions({"auto"}), None],
+        "kernels": [StrOptions({"auto", "karma"})],
         "average": [Interval(Integral, 1, None, closed="left")],
         "sparse_missing": [StrOptions({"absent", "nan"})],
         "random_state": ["random_state"],
@@ -118,39 +116,38 @@ class KarmaSearch(TakesMissing):
         splits: list[Split] | None,
         codes: Any = None,
     ) -> LeftOut:
-        """Race and report; the race fits the winners to all rows, or, of many rows, the best one is fitted as a model."""
-        for name in ("race_", "estimators_", "expansions_", "columns_", "calibration_"):
+        """Select and report; the selection fits the best kernels to all rows, or, of many rows, the best one is fitted as a model."""
+        for name in ("selection_", "estimators_", "columns_", "calibration_"):
             self.__dict__.pop(name, None)
         many = len(weight) > _MANY
-        auto = self.options == "auto" and not many
+        auto = self.kernels == "auto" and not many
         scale = fit_columns(X, weight, standardize=self.standardize, n_jobs=self.n_jobs)
         rows, order = scale_columns(X, scale, n_jobs=self.n_jobs), drawn_order(len(weight), codes, self.random_state)
-        race = KernelRace(
-            race_rows=int(self.max_search_rows), full_rows=_EXACT, average=int(self.average), n_jobs=self.n_jobs
+        selection = KernelSelection(
+            search_rows=int(self.max_search_rows), full_rows=_EXACT, average=int(self.average), n_jobs=self.n_jobs
         )
-        race.set_params(screen_rows=min(race.screen_rows, race.race_rows))
-        tables = [PLAIN, *race.fit_expansions(rows, order, ("gaussian", "levels") if auto else ())]
+        selection.set_params(screen_rows=min(selection.screen_rows, selection.search_rows))
+        tables = [PLAIN, *selection.fit_expansions(rows, order, ("gaussian", "levels") if auto else ())]
         grid = self._grid(tables, radial=auto, many=many)
         unit = float(np.sqrt(np.average(np.square(targets).mean(axis=1), weights=weight))) or 1.0
         data = Data(Rows(rows, None), targets / unit, loss_weight, splits)
         self.n_iter_ = 1
         if many:
-            return self._fit_many(X, y, targets, weight, order, grid, race.heats(data, order, grid), unit)
-        values = race.run(data, order, grid, None)
-        race.coef_, race.offset_ = race.coef_ * unit, race.offset_ * unit
-        self.columns_, self.race_ = list(scale), race
-        self._report(grid, race.chosen_, unit)
+            return self._fit_many(X, y, targets, weight, order, grid, selection.rungs(data, order, grid), unit)
+        values = selection.run(data, order, grid, None)
+        selection.coef_, selection.offset_ = selection.coef_ * unit, selection.offset_ * unit
+        self.columns_, self.selection_ = list(scale), selection
+        self._report(grid, selection.chosen_, unit)
         return values * unit, np.arange(len(weight))
 
     def _grid(self, tables: list[str], *, radial: bool, many: bool) -> Grid:
         """Kernels on these tables; for many rows only those of small weight tables."""
         gammas = sorted({1, *self.gammas})
-        degree, indicators = (2 if self.options == "auto" and not many else 1), self.indicators
+        degree, indicators = (2 if self.kernels == "auto" and not many else 1), self.indicators
         if many:  # tables with indicators take twice the time
             gammas = [gamma for gamma in gammas if gamma in (1, 2)]
             indicators = [False] if False in indicators else indicators
-        options = (gammas, indicators, self.normalize, self.count_scale, degree)
-        entries = [entry for table in tables for entry in karma_entries(table, *options)]
+        entries = [entry for table in tables for entry in karma_entries(table, gammas, indicators, degree=degree)]
         zero = [entry for entry in entries if _imputes_zero(entry)]
         Cs = CS if self.Cs is None else np.sort(np.asarray(self.Cs, dtype=np.float64).ravel())
         if not len(Cs) or not (np.isfinite(Cs).all() and Cs[0] > 0):
@@ -184,12 +181,12 @@ class KarmaSearch(TakesMissing):
         trials: list[Trial],
         unit: float,
     ) -> LeftOut:
-        """The weight table of the race's best kernel of the largest gamma, for which there are rows enough, or of the default one where
+        """The weight table of the selection's best kernel of the largest gamma, for which there are rows enough, or of the default one where
         that does better on rows held out of both.
         """
         held = np.sort(order[-min(int(len(order) * _HELD_OUT), _MOST_HELD_OUT) :])
         rest = np.setdiff1d(order, held)
-        default = Trial(karma_entries(PLAIN, (2,), (False,), ("trace",), self.count_scale, 1)[0], 1.0)
+        default = Trial(karma_entries(PLAIN, (2,), (False,), ("trace",), degree=1)[0], 1.0)
         most = max(trial.entry.options["gamma"] for trial in trials)
         best = next(trial for trial in trials if trial.entry.options["gamma"] == most)
         found = []
@@ -199,60 +196,94 @@ class KarmaSearch(TakesMissing):
             found.append((self._loss_of(values, targets[held], y[held], weight[held]), trial, model, values))
         _, trial, model, values = min(found, key=lambda each: each[0])
         error = np.average(np.square(values - targets[held]).mean(axis=1), weights=weight[held])
-        grid.trials.append(trial._replace(errors=np.array([error / unit**2]), n_rows=len(held), heat=3))
+        grid.trials.append(trial._replace(errors=np.array([error / unit**2]), n_rows=len(held), rung=3))
         self.estimators_, self.n_iter_ = [model], model.n_iter_
         self._report(grid, [described(trial)], unit)
         return values, held
 
     def _model_params(self, trial: Trial) -> dict[str, Any]:
         """Parameters of a model of one kernel on the table itself."""
-        names = ("count_scale", "standardize", "sparse_missing", "random_state", "n_jobs")
+        names = ("standardize", "sparse_missing", "random_state", "n_jobs")
         shared = {name: getattr(self, name) for name in names}
         kernel = {name: trial.entry.options[name] for name in ("gamma", "normalize", "degree")}
         return {**kernel, "indicators": bool(trial.entry.options["indicators"]), "C": trial.C, **shared}
-
-    def _table_of(self, X: Observed, kind: str | None) -> Observed:
-        """The table a model reads: an expanded one in files of version 0.1.0."""
-        if kind is None:
-            return X
-        return expand(scale_columns(X, ColumnScale(*self.columns_)), self.expansions_[kind])
 
     def _check_loaded(self) -> None:
         """What reads the table is of its columns and says its classes."""
         d: Any = getattr(self, "n_features_in_", None)
         if "columns_" in vars(self) and len(self.columns_):
             check_parts(dict(zip(COLUMNS, self.columns_, strict=True)), COLUMNS, "columns_", {"d": d})
-        race = vars(self).get("race_")
-        if race is not None and (race.rows_.shape[1] != d or len(race.offset_) != self._n_outputs()):
-            raise ValueError("race_ must be of the columns and targets of the search; it is not. Fit again")
+        selection = vars(self).get("selection_")
+        if selection is not None and (selection.rows_.shape[1] != d or len(selection.offset_) != self._n_outputs()):
+            raise ValueError("selection_ must be of the columns and targets of the search; it is not. Fit again")
         if "estimators_" in vars(self):
             self._check_models(d)
 
     def _check_models(self, d: Any) -> None:
-        widths = dict[str | None, int]({None: 1})
-        for kind, fitted in getattr(self, "expansions_", {}).items():
-            widths[kind] = check_expansion(fitted, f"expansions_[{kind!r}]", d)
-        if len(self.chosen_) != len(self.estimators_):
-            raise ValueError(f"estimators_ must be as many as the {len(self.chosen_)} of chosen_. Fit again")
-        for chosen, model in zip(self.chosen_, self.estimators_, strict=True):
-            wanted = d * widths.get(chosen.get("expand"), 0)
+        for model in self.estimators_:
             alike = np.array_equal(getattr(self, "classes_", 0), getattr(model, "classes_", 0))
-            if getattr(model, "n_features_in_", None) != wanted or not alike:
+            if getattr(model, "n_features_in_", None) != d or not alike:
                 raise ValueError(
                     f"estimators_ must be of the columns and classes of the search; {model!r} is not. Fit again"
                 )
 
     def _evaluate(self, X: Any) -> _Floats:
-        """Values (m, outputs) at rows X: of the race, or means over `estimators_`."""
+        """Values (m, outputs) at rows X: of the selection, or of the model in `estimators_`."""
         check_is_fitted(self)
-        if "race_" in vars(self):
+        if "selection_" in vars(self):
             rows = scaled_rows(self, X, ColumnScale(*self.columns_), sparse_missing=self.sparse_missing)
-            return self.race_.values(Rows(rows, None))
+            return self.selection_.values(Rows(rows, None))
         table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
-        tables = {kind: self._table_of(table, kind) for kind in {each["expand"] for each in self.chosen_}}
-        models = zip(self.estimators_, self.chosen_, strict=True)
-        values: _Floats = np.mean([self._values_of(model, tables[each["expand"]]) for model, each in models], axis=0)
+        values: _Floats = self._values_of(self.estimators_[0], table)
         return values
+
+
+def _holdout(codes: NDArray[np.intp] | None, random_state: Any) -> Any:
+    """One random split, stratified where every class can be on both sides."""
+    from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit  # imports rich: not at import time
+
+    possible = False
+    if codes is not None:
+        counts = np.unique(codes, return_counts=True)[1]
+        test = len(codes) * _HOLDOUT
+        possible = counts.min() >= 2 and min(test, len(codes) - test) >= len(counts)
+    return (StratifiedShuffleSplit if possible else ShuffleSplit)(1, test_size=_HOLDOUT, random_state=random_state)
+
+
+def make_splits(
+    cv: Any, y: NDArray[Any], codes: NDArray[np.intp] | None, kept: NDArray[np.intp], random_state: Any
+) -> list[Split] | None:
+    """Splits as positions among the rows `kept`; None means leave-one-out.
+
+    `cv` counts rows of the whole table: rows not kept are left out of each split, and empty splits are dropped.
+    """
+    if isinstance(cv, str) and cv == "loo":
+        return None
+    from sklearn.model_selection import KFold, StratifiedKFold, check_cv
+
+    random_state = fixed_seed(random_state)
+
+    if isinstance(cv, str):
+        splitter = _holdout(codes, random_state)
+    elif isinstance(cv, int | np.integer):
+        enough = codes is not None and np.bincount(codes).min() >= cv
+        splitter = (StratifiedKFold if enough else KFold)(int(cv), shuffle=True, random_state=random_state)
+    else:
+        splitter = check_cv(cv, y, classifier=codes is not None)
+    position = np.full(len(y), -1, dtype=np.intp)
+    position[kept] = np.arange(len(kept))
+    splits = [(_kept(position[a]), _kept(position[b])) for a, b in splitter.split(np.zeros((len(y), 1)), y)]
+    splits = [(train, test) for train, test in splits if len(train) and len(test)]
+    if not splits:
+        raise ValueError(
+            f"cv must leave at least one split with training and test rows; got none from cv={cv!r} and {len(kept)} rows "
+            "of positive weight. Use cv='loo'."
+        )
+    return splits
+
+
+def _kept(position: NDArray[np.intp]) -> NDArray[np.intp]:
+    return position[position >= 0]
 
 
 def _imputes_zero(entry: Entry) -> bool:
@@ -265,7 +296,7 @@ def _imputes_zero(entry: Entry) -> bool:
 class KarmaClassifierCV(KarmaLabels, KarmaSearch):
     """Kernel classifier whose kernels and C are chosen by exact leave-one-out, with probabilities.
 
-    Kernels race: all of them on 400 rows, the better ones on `max_search_rows` with a line search in C, and of those the `average` best
+    Successive halving: all kernels on 400 rows, the better ones on `max_search_rows` with a line search in C, and of those the `average` best
     that are within 5 % of the best squared error (classes coded +-1, one against the rest) are fitted to all rows and
     averaged. Every error is exact leave-one-out, from one Cholesky factorisation.
 
@@ -277,11 +308,6 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
         Values of C, along which the line search goes. None is half decades from 1e-4 to 1e5.
     indicators : sequence of bool, default=(False, True)
         Kernels without and with the observed-indicator part.
-    normalize : sequence of {"trace", "cosine", None}, default=("trace", "cosine")
-        Normalisations to try.
-    count_scale : "mean", "raw" or float, default="mean"
-        Number by which counts of common columns are divided: the mean number of observed entries of a training row, 1, or a
-        number > 0.
     standardize : bool, default=True
         Centre columns and divide by the standard deviation, over observed entries (weighted). Constant columns are only
         centred.
@@ -295,15 +321,15 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
         How kernels and C are scored; "holdout" is a quarter of the rows at random, as in [1]_. Integers make stratified
         folds, plain ones where a class has fewer members.
     max_search_rows : int, default=1000
-        Rows of the second heat, drawn at random; the winners are fitted to all rows. Above 5,000 they are fitted through 1,500 rows
+        Rows of the second rung, drawn at random; the winners are fitted to all rows. Above 5,000 they are fitted through 1,500 rows
         drawn as landmarks; above 20,000 the best kernel of gamma 2, or the default one, is fitted as a weight table to 98 %
         of the rows, and the others choose between the two.
     average : int, default=4
         Most kernels that are averaged.
-    options : {"auto"} or None, default="auto"
+    kernels : {"auto", "karma"}, default="auto"
         "auto" adds to the kernels of KARMA their squares for gamma 1 and 2; all of these on columns that are expanded, missing entries stay
         missing: a Gaussian of every column's values, and one indicator a level where a column has at most 8; and Gaussian and
-        Laplace kernels of rows filled by column means, beside their masks. None is KARMA's kernels alone.
+        Laplace kernels of rows filled by column means, beside their masks. "karma" is KARMA's kernels alone.
     random_state : int, RandomState or None, default=None
         Draws the rows of "holdout", folds and the subsample, and orders those of "primal". None is a fixed draw.
     verbose : int, default=0
@@ -313,7 +339,7 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
     ----------
     classes_ : ndarray of shape (k,)
         Labels, sorted.
-    race_ : KernelRace
+    selection_ : KernelSelection
         The averaged kernels, fitted to all rows; but
     estimators_ : list of KarmaClassifier
         instead of it above 20,000 rows.
@@ -326,9 +352,9 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
     best_index_ : int
         Its place in `cv_results_`.
     zero_imputation_score_ : float
-        Best score of gamma=1 without indicators, the kernel of 0-imputation, in the second heat.
+        Best score of gamma=1 without indicators, the kernel of 0-imputation, in the second rung.
     cv_results_ : dict of arrays
-        As scikit-learn's searches: params, param_*, split*_test_score, mean_, std_ and rank_test_score; with heat and n_rows of a trial.
+        As scikit-learn's searches: params, param_*, split*_test_score, mean_, std_ and rank_test_score; with rung and n_rows of a trial.
     calibration_ : ndarray of shape (2,) or (k + 1,)
         a and b of `predict_proba`.
     n_iter_ : int
@@ -374,14 +400,12 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
         *,
         Cs: Sequence[float] | None = None,
         indicators: Sequence[bool] = (False, True),
-        normalize: Sequence[Literal["trace", "cosine"] | None] = ("trace", "cosine"),
-        count_scale: float | Literal["mean", "raw"] = "mean",
         standardize: bool = True,
         class_weight: Any = None,
         cv: Any = "loo",
         max_search_rows: int = 1000,
         average: int = 4,
-        options: Literal["auto"] | None = "auto",
+        kernels: Literal["auto", "karma"] = "auto",
         sparse_missing: Literal["absent", "nan"] = "absent",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -390,14 +414,12 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
         self.gammas = gammas
         self.Cs = Cs
         self.indicators = indicators
-        self.normalize = normalize
-        self.count_scale = count_scale
         self.standardize = standardize
         self.class_weight = class_weight
         self.cv = cv
         self.max_search_rows = max_search_rows
         self.average = average
-        self.options = options
+        self.kernels = kernels
         self.sparse_missing = sparse_missing
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -450,19 +472,15 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
         values: _Floats = model.decision_function(X).reshape(X.shape[0], -1)
         return values
 
-    def _logistic(self) -> bool:
-        models = vars(self).get("estimators_", [])
-        return bool(models) and models[0].loss == "logistic"  # in files of version 0.1.0
-
     def _decided(self, values: _Floats) -> _Floats:
-        """Logits, e^a F + b; without `calibration_` (one class, files of older versions) the mean values F of the models."""
+        """Logits, e^a F + b; without `calibration_` (one class) the values F."""
         return scaled(values, self.calibration_) if "calibration_" in vars(self) else values
 
 
 class KarmaRegressorCV(KarmaNumbers, KarmaSearch):
     """Kernel regressor whose kernels and C are chosen by exact leave-one-out.
 
-    Kernels race: all of them on 400 rows, the better ones on `max_search_rows` with a line search in C, and of those the `average` best
+    Successive halving: all kernels on 400 rows, the better ones on `max_search_rows` with a line search in C, and of those the `average` best
     that are within 5 % of the best squared error are fitted to all rows and averaged. Every error is exact leave-one-out, from one
     Cholesky factorisation.
 
@@ -474,11 +492,6 @@ class KarmaRegressorCV(KarmaNumbers, KarmaSearch):
         Values of C, along which the line search goes. None is half decades from 1e-4 to 1e5.
     indicators : sequence of bool, default=(False, True)
         Kernels without and with the observed-indicator part.
-    normalize : sequence of {"trace", "cosine", None}, default=("trace", "cosine")
-        Normalisations to try.
-    count_scale : "mean", "raw" or float, default="mean"
-        Number by which counts of common columns are divided: the mean number of observed entries of a training row, 1, or a
-        number > 0.
     standardize : bool, default=True
         Centre columns and divide by the standard deviation, over observed entries (weighted). Constant columns are only
         centred.
@@ -489,15 +502,15 @@ class KarmaRegressorCV(KarmaNumbers, KarmaSearch):
     cv : "loo", "holdout", int, splitter or iterable of splits, default="loo"
         How kernels and C are scored; "holdout" is a quarter of the rows at random, as in [1]_.
     max_search_rows : int, default=1000
-        Rows of the second heat, drawn at random; the winners are fitted to all rows. Above 5,000 they are fitted through 1,500 rows
+        Rows of the second rung, drawn at random; the winners are fitted to all rows. Above 5,000 they are fitted through 1,500 rows
         drawn as landmarks; above 20,000 the best kernel of gamma 2, or the default one, is fitted as a weight table to 98 %
         of the rows, and the others choose between the two.
     average : int, default=4
         Most kernels that are averaged.
-    options : {"auto"} or None, default="auto"
+    kernels : {"auto", "karma"}, default="auto"
         "auto" adds to the kernels of KARMA their squares for gamma 1 and 2; all of these on columns that are expanded, missing entries stay
         missing: a Gaussian of every column's values, and one indicator a level where a column has at most 8; and Gaussian and
-        Laplace kernels of rows filled by column means, beside their masks. None is KARMA's kernels alone.
+        Laplace kernels of rows filled by column means, beside their masks. "karma" is KARMA's kernels alone.
     random_state : int, RandomState or None, default=None
         Draws the rows of "holdout", folds and the subsample, and orders those of "primal". None is a fixed draw.
     verbose : int, default=0
@@ -505,7 +518,7 @@ class KarmaRegressorCV(KarmaNumbers, KarmaSearch):
 
     Attributes
     ----------
-    race_ : KernelRace
+    selection_ : KernelSelection
         The averaged kernels, fitted to all rows; but
     estimators_ : list of KarmaRegressor
         instead of it above 20,000 rows.
@@ -518,9 +531,9 @@ class KarmaRegressorCV(KarmaNumbers, KarmaSearch):
     best_index_ : int
         Its place in `cv_results_`.
     zero_imputation_score_ : float
-        Best score of gamma=1 without indicators, the kernel of 0-imputation, in the second heat.
+        Best score of gamma=1 without indicators, the kernel of 0-imputation, in the second rung.
     cv_results_ : dict of arrays
-        As scikit-learn's searches: params, param_*, split*_test_score, mean_, std_ and rank_test_score; with heat and n_rows of a trial.
+        As scikit-learn's searches: params, param_*, split*_test_score, mean_, std_ and rank_test_score; with rung and n_rows of a trial.
     intercept_ : float or ndarray of shape (t,)
         Mean of y.
     n_features_in_ : int
@@ -557,13 +570,11 @@ class KarmaRegressorCV(KarmaNumbers, KarmaSearch):
         *,
         Cs: Sequence[float] | None = None,
         indicators: Sequence[bool] = (False, True),
-        normalize: Sequence[Literal["trace", "cosine"] | None] = ("trace", "cosine"),
-        count_scale: float | Literal["mean", "raw"] = "mean",
         standardize: bool = True,
         cv: Any = "loo",
         max_search_rows: int = 1000,
         average: int = 4,
-        options: Literal["auto"] | None = "auto",
+        kernels: Literal["auto", "karma"] = "auto",
         sparse_missing: Literal["absent", "nan"] = "absent",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -572,13 +583,11 @@ class KarmaRegressorCV(KarmaNumbers, KarmaSearch):
         self.gammas = gammas
         self.Cs = Cs
         self.indicators = indicators
-        self.normalize = normalize
-        self.count_scale = count_scale
         self.standardize = standardize
         self.cv = cv
         self.max_search_rows = max_search_rows
         self.average = average
-        self.options = options
+        self.kernels = kernels
         self.sparse_missing = sparse_missing
         self.random_state = random_state
         self.n_jobs = n_jobs

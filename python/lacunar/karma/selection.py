@@ -1,4 +1,4 @@
-"""Kernels raced against one another: many on a few rows, some on more, the best on all, averaged.
+"""Kernels by successive halving: all of them on a few rows, the better ones on more, the best on all rows, averaged.
 
 Every kernel here is a function of sums and counts over pairs of rows, so that one pass over the pairs of a table makes
 all its kernels. One Cholesky factorisation a penalty gives the exact leave-one-out errors and the exact predictions of any
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from numbers import Integral
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -29,27 +29,27 @@ from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import all_or_nothing
 from lacunar._threads import one_blas_thread, thread_count
-from lacunar.karma.expand import Expansion, check_expansion, expand, fit_expansion
 from lacunar.kernels import KernelForm, PairSums, RadialForm, settled_kernels
 from lacunar.observed import Observed
-from lacunar.observed.rules import Array, Instance, Items, Rule, Table, floats
+from lacunar.observed.rules import Array, Instance, Items, Rule, Table, Word, check_parts, floats
 
-__all__ = ["KernelRace"]
+__all__ = ["KernelSelection"]
 _Floats = NDArray[np.float64]
 _Ints = NDArray[np.intp]
 Complete = Callable[[_Floats], _Floats]
 Note = Callable[[str], None]
 Form = KernelForm | RadialForm
+Expansion = Literal["gaussian", "levels"]
 Split = tuple[_Ints, _Ints]
 
 PLAIN, COMPLETED = "plain", "completed"
 _EXPANDED: tuple[Expansion, ...] = ("gaussian", "levels")
 _LENGTHS = (0.35, 0.7, 1.4)  # of the radial kernels, in units of the root of the median squared distance
 _MASK = 0.5  # weight of the mask's columns beside the others
-_FIRST_CS = (0.3, 3.0)  # of the first heat, on the grid
+_FIRST_CS = (0.3, 3.0)  # of the first rung, on the grid
 _WIDER = 10.0  # from these to the next, below or above, for the _SECOND best kernels
 _SECOND = 24
-_STARTERS = 6  # of the second heat, and the best of each kind
+_CANDIDATES = 6  # of the second rung, and the best of each kind
 CS = 10.0 ** np.arange(-4, 5.5, 0.5)
 _FLOAT32 = 1e5  # above this C n float32 leaves too little of 1 / (2 C)
 _GAIN = 0.9995  # a step that gains less ends the line search
@@ -57,16 +57,22 @@ _CLOSE = 1.05  # models within this factor of the best squared error are average
 _ABSENT = 1e-12  # what a weight of 0 counts as: such a row has a prediction and no say
 _RIDGE = 1e-8  # on the diagonal of the landmarks' Gram
 _EXPANSION_ROWS = 20_000
-_SHARED_ROWS = 1000  # whose pair sums are kept between heats
+_SHARED_ROWS = 1000  # whose pair sums are kept between rungs
 _PILOT_MARKS, _FEWER_MARKS = 150, (1000, 700, 500, 300)  # landmarks where time is short
 _MARKS_POWER = 1.5  # of the landmarks, to which a fit takes time, between what kernel values and what products take
 USABLE = 0.8  # of the seconds left that an estimate may fill
 TICK = 1e-6  # seconds that anything takes at least
-_HEATS_SHARE = 0.5  # of the time
-_PILOT_ROWS, _ROWS_POWER = 120, 2.3  # of a heat where time is short, and the power of the rows to which it takes time
-_WORTH_A_HEAT = 1.5  # times as many rows, for which the first heat is run again
+_RUNGS_SHARE = 0.5  # of the time
+_PILOT_ROWS, _ROWS_POWER = 120, 2.3  # of a rung where time is short, and the power of the rows to which it takes time
+_WORTH_A_RUNG = 1.5  # times as many rows, for which the first rung is run again
 _BLOCK = 2**22  # kernel values made at once
 _HELD = 2**26  # kernel values kept while landmarks are fitted: 512 MB
+
+_BUMPS = 6  # landmarks of a column's Gaussian kernel, at its quantiles
+_MOST_LEVELS = 8
+_MOST_ENTRIES = 2**25  # of an expanded table
+_SAME = 1e-9
+_AT_ONCE = 2**16  # entries whose maps are held at once
 
 
 class Rows(NamedTuple):
@@ -100,7 +106,7 @@ class Data(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A kernel of the race: the table that it reads and its options, of `KernelForm.settle` or of `RadialForm`."""
+    """A kernel of the selection: the table that it reads and its options, of `KernelForm.settle` or of `RadialForm`."""
 
     table: str
     kind: type[KernelForm | RadialForm]
@@ -114,7 +120,7 @@ class Trial(NamedTuple):
     C: float
     errors: _Floats = np.array([np.inf])
     n_rows: int = 0
-    heat: int = 0
+    rung: int = 0
 
     @property
     def error(self) -> float:
@@ -124,9 +130,9 @@ class Trial(NamedTuple):
 
 @dataclass
 class Grid:
-    """Kernels of a race, values of C in ascending order, and kernels that the first heat cannot put out; what the race finds.
+    """Kernels to select from, values of C in ascending order, and kernels that the first rung cannot put out; what the selection finds.
 
-    `trials` are all kernels and C tried so far; `pairs` pair sums of few rows, for heats of the same rows; `distances` the median distances
+    `trials` are all kernels and C tried so far; `pairs` pair sums of few rows, for rungs of the same rows; `distances` the median distances
     between rows by table. What has not begun by the `deadline`, a time of `perf_counter`, is left out; `note` is called with what the deadline
     cost the fit to all rows.
     """
@@ -142,7 +148,7 @@ class Grid:
     verbose: int = 0
 
     def scaled(self, entry: Entry, pairs: PairSums) -> dict[str, Any]:
-        """Options of a kernel, a length in units of the rows' median distance in the first heat."""
+        """Options of a kernel, a length in units of the rows' median distance in the first rung."""
         if entry.kind is KernelForm:
             return entry.options
         if entry.table not in self.distances:
@@ -303,8 +309,8 @@ class Fitted(NamedTuple):
 class Blocks:
     """Kernel values between rows and landmarks, a few rows at a time; kept when there are few."""
 
-    def __init__(self, race: KernelRace, form: Form, table: str, data: Data, marks: Rows) -> None:
-        self.race, self.form, self.table, self.data, self.marks = race, form, table, data, marks
+    def __init__(self, selection: KernelSelection, form: Form, table: str, data: Data, marks: Rows) -> None:
+        self.selection, self.form, self.table, self.data, self.marks = selection, form, table, data, marks
         n_marks = marks.observed.shape[0]
         self.step = max(_BLOCK // n_marks, 1)
         self.kept: dict[int, _Floats] | None = {} if len(data.targets) * n_marks <= _HELD else None
@@ -318,7 +324,7 @@ class Blocks:
     def _values(self, rows: _Ints) -> _Floats:
         if self.kept is not None and rows[0] in self.kept:
             return self.kept[rows[0]]
-        values = self.form.of_pairs(self.race._pairs(self.data.rows.take(rows), self.table, self.marks))
+        values = self.form.of_pairs(self.selection._pairs(self.data.rows.take(rows), self.table, self.marks))
         if self.kept is not None:
             self.kept[rows[0]] = values
         return values
@@ -351,10 +357,10 @@ class Blocks:
         return made
 
 
-class KernelRace(BaseEstimator):  # type: ignore[misc]
-    """Kernel ridge regression with the kernels and penalties that leave-one-out prefers, found by a race.
+class KernelSelection(BaseEstimator):  # type: ignore[misc]
+    """Kernel ridge regression with the kernels and penalties that leave-one-out prefers, found by successive halving.
 
-    All kernels are tried on `screen_rows` rows, the best and the best of each kind on `race_rows` with a line search in C, and of
+    All kernels are tried on `screen_rows` rows, the best and the best of each kind on `search_rows` with a line search in C, and of
     those the at most `average` within 5 % of the best squared error are fitted to all rows and averaged. Above `full_rows` rows
     they are fitted through `landmarks` rows.
 
@@ -363,21 +369,21 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    screen_rows, race_rows, full_rows : int, default=400, 1000, 3000
-        Rows of the two heats, and the most that are fitted without landmarks.
+    screen_rows, search_rows, full_rows : int, default=400, 1000, 3000
+        Rows of the two rungs, and the most that are fitted without landmarks.
     landmarks : int, default=1500
         Rows whose kernel values are the features of a larger table.
     average : int, default=4
         Most kernels that are averaged.
     random_state : int, RandomState or None, default=0
-        Draws the rows of the heats.
+        Draws the rows of the rungs.
     n_jobs : int, default=None
         Threads. None is 1, -1 all processors. The result does not depend on it.
 
     Attributes
     ----------
     chosen_ : list of dict
-        Kernels that are averaged, best first: table, parameters, C and the squared error of the race.
+        Kernels that are averaged, best first: table, parameters, C and the squared error of the selection.
     forms_ : list of KernelForm or RadialForm
     coef_ : ndarray of shape (k, m, q)
         Coefficients of the stored rows for every kernel.
@@ -393,7 +399,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
     Notes
     -----
     Out-of-fold values are exact, those of a refit without the fold with the same kernel and C. A factorisation at n rows
-    takes 2 n^3 / 3 flops; the first heat has 72 to 84 kernels at two to three C.
+    takes 2 n^3 / 3 flops; the first rung has 72 to 84 kernels at two to three C.
 
     References
     ----------
@@ -403,12 +409,12 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
     Examples
     --------
     >>> import numpy as np
-    >>> from lacunar.karma.race import KernelRace
+    >>> from lacunar.karma.selection import KernelSelection
     >>> rng = np.random.default_rng(0)
     >>> Z = rng.normal(size=(60, 3))
     >>> Y = Z[:, :1] * Z[:, 1:2]
-    >>> race = KernelRace()
-    >>> held_out = race.fit(Z, Y, np.array_split(np.arange(60), 5))
+    >>> selection = KernelSelection()
+    >>> held_out = selection.fit(Z, Y, np.array_split(np.arange(60), 5))
     >>> bool(np.mean((held_out - Y) ** 2) < 0.3 * Y.var())
     True
     """
@@ -416,7 +422,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **{
             name: [Interval(Integral, 1, None, closed="left")]
-            for name in ("screen_rows", "race_rows", "full_rows", "landmarks", "average")
+            for name in ("screen_rows", "search_rows", "full_rows", "landmarks", "average")
         },
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -434,7 +440,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         self,
         *,
         screen_rows: int = 400,
-        race_rows: int = 1000,
+        search_rows: int = 1000,
         full_rows: int = 3000,
         landmarks: int = 1500,
         average: int = 4,
@@ -442,7 +448,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         n_jobs: int | None = None,
     ) -> None:
         self.screen_rows = screen_rows
-        self.race_rows = race_rows
+        self.search_rows = search_rows
         self.full_rows = full_rows
         self.landmarks = landmarks
         self.average = average
@@ -460,7 +466,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         deadline: float = np.inf,
         note: Note | None = None,
     ) -> _Floats:
-        """Race, fit the winners to all rows; their mean out-of-fold values.
+        """Select kernels, fit the best to all rows; their mean out-of-fold values.
 
         Parameters
         ----------
@@ -475,7 +481,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         complete : callable, default=None
             From Z to Z with the missing entries filled; to be given to `predict` too.
         deadline : float, default=inf
-            A time of `time.perf_counter`: heats have fewer rows and fits fewer landmarks to keep it, and what has not begun by then is left out.
+            A time of `time.perf_counter`: rungs have fewer rows and fits fewer landmarks to keep it, and what has not begun by then is left out.
         note : callable, default=None
             Called with a text that says what the deadline cost the fit to all rows.
 
@@ -518,12 +524,12 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         return list(self.expansions_)
 
     def run(self, data: Data, order: _Ints, grid: Grid, folds: Sequence[_Ints] | None) -> _Floats:
-        """Heats on the first rows of an order, then the best kernels on all rows.
+        """Rungs on the first rows of an order, then the best kernels on all rows.
 
         Parameters
         ----------
         data : Data
-            Rows, targets, weights, and the splits of the heats.
+            Rows, targets, weights, and the splits of the rungs.
         order : ndarray of int
             Numbers of the rows of positive weight.
         grid : Grid
@@ -538,8 +544,8 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
         """
         deadline, wall = grid.deadline, perf_counter()
         if np.isfinite(deadline):
-            grid.deadline = wall + _HEATS_SHARE * (deadline - wall)
-        trials = self.heats(data, order, grid)
+            grid.deadline = wall + _RUNGS_SHARE * (deadline - wall)
+        trials = self.rungs(data, order, grid)
         grid.deadline = deadline
         finalists = [each for each in trials[: self.average] if each.error <= _CLOSE * trials[0].error]
         say(grid.verbose, "%d kernels are fitted to all %d rows", len(finalists), len(order))
@@ -579,45 +585,45 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
                 grid.note(f"{n_kernels} of {len(finalists)} kernels through {size} of {wished} rows")
         return size, finalists[: max(n_kernels, 1)]
 
-    def heats(self, data: Data, order: _Ints, grid: Grid) -> list[Trial]:
-        """Two heats, the second with a line search in C; all trials go to the grid.
+    def rungs(self, data: Data, order: _Ints, grid: Grid) -> list[Trial]:
+        """Two rungs, the second with a line search in C; all trials go to the grid.
 
         Parameters
         ----------
         data : Data
             Rows, targets, weights and splits.
         order : ndarray of int
-            Numbers of rows; a heat has the first ones.
+            Numbers of rows; a rung has the first ones.
         grid : Grid
             Kernels, C and the deadline.
 
         Returns
         -------
         trials : list of Trial
-            The best of every kernel of the second heat, best first.
+            The best of every kernel of the second rung, best first.
         """
-        screen_rows, race_rows, screened = self.screen_rows, self.race_rows, list[Trial]()
+        screen_rows, search_rows, screened = self.screen_rows, self.search_rows, list[Trial]()
         if np.isfinite(grid.deadline) and len(order) > _PILOT_ROWS:
-            screen_rows, race_rows, screened = self._heats_in_time(data, order, grid)
+            screen_rows, search_rows, screened = self._rungs_in_time(data, order, grid)
         if screen_rows > _PILOT_ROWS or not screened:
             few = data.take(np.sort(order[:screen_rows]))
-            say(grid.verbose, "first heat: %d kernels on %d rows", len(grid.entries), min(screen_rows, len(order)))
+            say(grid.verbose, "first rung: %d kernels on %d rows", len(grid.entries), min(screen_rows, len(order)))
             screened = self._screen(few, grid)
-        starters = _starters(screened, grid)
-        say(grid.verbose, "second heat: %d kernels on %d rows", len(starters), min(race_rows, len(order)))
-        more = data.take(np.sort(order[:race_rows]))
-        return self._heat(more, grid, starters, lambda _, gram, each: _climb(gram, more, each, grid.Cs))
+        candidates = _candidates(screened, grid)
+        say(grid.verbose, "second rung: %d kernels on %d rows", len(candidates), min(search_rows, len(order)))
+        more = data.take(np.sort(order[:search_rows]))
+        return self._rung(more, grid, candidates, lambda _, gram, each: _climb(gram, more, each, grid.Cs))
 
-    def _heats_in_time(self, data: Data, order: _Ints, grid: Grid) -> tuple[int, int, list[Trial]]:
-        """Rows of the two heats for which there is time, by a first heat on few rows, and what that heat says."""
+    def _rungs_in_time(self, data: Data, order: _Ints, grid: Grid) -> tuple[int, int, list[Trial]]:
+        """Rows of the two rungs for which there is time, by a first rung on few rows, and what that rung says."""
         started = perf_counter()
         screened = self._screen(data.take(np.sort(order[:_PILOT_ROWS])), grid)
         seconds = perf_counter() - started
         half = max(grid.deadline - perf_counter(), 0.0) / 2
         times = (half / max(seconds, TICK)) ** (1 / _ROWS_POWER)
         screen_rows = int(np.clip(times, 1.0, self.screen_rows / _PILOT_ROWS) * _PILOT_ROWS)
-        race_rows = int(np.clip(times, 1.0, self.race_rows / _PILOT_ROWS) * _PILOT_ROWS)
-        return (screen_rows if times > _WORTH_A_HEAT else _PILOT_ROWS), race_rows, screened
+        search_rows = int(np.clip(times, 1.0, self.search_rows / _PILOT_ROWS) * _PILOT_ROWS)
+        return (screen_rows if times > _WORTH_A_RUNG else _PILOT_ROWS), search_rows, screened
 
     def predict(self, Z: _Floats, complete: Complete | None = None) -> _Floats:
         """Mean of the kernels' values.
@@ -673,7 +679,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"chosen_ must name tables that are stored; got {sorted(map(str, missing))}. Fit again")
 
     def _kept_pairs(self, rows: Rows, table: str, grid: Grid) -> PairSums:
-        """Pair sums of rows, which heats of the same rows share."""
+        """Pair sums of rows, which rungs of the same rows share."""
         key = (id(rows.observed), table)
         if key not in grid.pairs:
             if rows.observed.shape[0] > _SHARED_ROWS:
@@ -744,12 +750,12 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
             return [] if C in first else [C]
 
         every = [Trial(entry, 1.0) for entry in grid.entries]
-        found = self._heat(few, grid, every, lambda _, gram, each: score(gram, each, sorted(set(first))), np.float32)
+        found = self._rung(few, grid, every, lambda _, gram, each: score(gram, each, sorted(set(first))), np.float32)
         best, rest = found[:_SECOND], found[_SECOND:]
-        best = self._heat(few, grid, best, lambda _, gram, each: [each, *score(gram, each, beyond(each))], np.float32)
+        best = self._rung(few, grid, best, lambda _, gram, each: [each, *score(gram, each, beyond(each))], np.float32)
         return best + rest
 
-    def _heat(
+    def _rung(
         self,
         data: Data,
         grid: Grid,
@@ -799,7 +805,7 @@ class KernelRace(BaseEstimator):  # type: ignore[misc]
     def _keep(
         self, data: Data, stored: Rows, fitted: list[Fitted | None], folds: Sequence[_Ints] | None, in_order: bool
     ) -> _Floats:
-        """Store the kernels that came through, `in_order` of the heats or of their errors; the mean of their out-of-fold values."""
+        """Store the kernels that came through, `in_order` of the rungs or of their errors; the mean of their out-of-fold values."""
         good = [each for each in fitted if each is not None and np.isfinite(each.trial.error)]
         if not in_order:
             good = sorted(good, key=lambda each: each.trial.error)
@@ -857,12 +863,12 @@ def _median_distance(pairs: PairSums) -> float:
     return middle if middle > 1e-6 else 1.0
 
 
-def _starters(found: Sequence[Trial], grid: Grid) -> list[Trial]:
+def _candidates(found: Sequence[Trial], grid: Grid) -> list[Trial]:
     """The best, the best of each kind of table and kernel, and those that stay; best first."""
     kinds: dict[Any, Trial] = {}
     for each in found:
         kinds.setdefault((each.entry.table, each.entry.kind), each)
-    chosen = [*found[:_STARTERS], *kinds.values(), *(each for each in found if each.entry in grid.kept)]
+    chosen = [*found[:_CANDIDATES], *kinds.values(), *(each for each in found if each.entry in grid.kept)]
     return [each for k, each in enumerate(chosen) if each.entry not in [other.entry for other in chosen[:k]]]
 
 
@@ -883,9 +889,9 @@ def described(trial: Trial) -> dict[str, Any]:
 
 
 def results_table(trials: Sequence[Trial], unit: float = 1.0) -> dict[str, Any]:
-    """`cv_results_` in the keys of scikit-learn's searches, one row a kernel and C of a heat; errors in squared units.
+    """`cv_results_` in the keys of scikit-learn's searches, one row a kernel and C of a rung; errors in squared units.
 
-    Trials of a later heat, on more rows or in higher precision, rank before those of an earlier one.
+    Trials of a later rung, on more rows or in higher precision, rank before those of an earlier one.
     """
     last = {(str(trial.entry), trial.C, trial.n_rows): trial for trial in trials}
     kept = list(last.values())
@@ -895,7 +901,7 @@ def results_table(trials: Sequence[Trial], unit: float = 1.0) -> dict[str, Any]:
         default = {"kernel": "karma", "gamma": np.nan, "length": np.nan, "degree": 1, "indicators": False}.get(name)
         each = [one.get(name, default) for one in params]
         table[f"param_{name}"] = np.array([str(v) for v in each] if name in ("normalize", "expand") else each)
-    table["heat"], table["n_rows"] = np.array([t.heat for t in kept]), np.array([t.n_rows for t in kept])
+    table["rung"], table["n_rows"] = np.array([t.rung for t in kept]), np.array([t.n_rows for t in kept])
     splits = max(len(trial.errors) for trial in kept)
     scores = np.full((len(kept), splits), np.nan)
     for k, trial in enumerate(kept):
@@ -905,7 +911,69 @@ def results_table(trials: Sequence[Trial], unit: float = 1.0) -> dict[str, Any]:
     table["mean_test_score"] = np.nanmean(scores, axis=1)
     spread = np.where(np.isfinite(scores), scores, np.nan)
     table["std_test_score"] = np.array([np.nanstd(row) if np.isfinite(row).any() else np.nan for row in spread])
-    place = np.lexsort([-table["mean_test_score"], -table["heat"]])
+    place = np.lexsort([-table["mean_test_score"], -table["rung"]])
     table["rank_test_score"] = np.empty(len(kept), dtype=np.int32)
     table["rank_test_score"][place] = np.arange(1, len(kept) + 1)
     return table
+
+
+def fit_expansion(rows: Observed, kind: Expansion) -> dict[str, Any] | None:
+    """What `expand` needs for standardised rows: points (d, m) and maps (d, m, m); None where it does not apply or fit.
+
+    The kernel of the expanded table is KARMA's with s = sum over common columns of x x' + b(x, x'), b a Gaussian of the column's values or the
+    equality of its levels; counts grow by one factor, which the count scale takes out.
+
+    "gaussian": b(x, x') = exp(-(x - x')^2 / 2), through its values at m quantiles (Nystroem). "levels": one column a level for
+    columns of at most 8 values; others stay single.
+    """
+    d = rows.shape[1]
+    width = _BUMPS if kind == "gaussian" else _MOST_LEVELS
+    if rows.nnz * (width + 1) > _MOST_ENTRIES:
+        return None
+    points, maps, columns = np.zeros((d, width)), np.zeros((d, width, width)), rows.columns
+    for j in range(d):
+        values = rows.values[columns.positions[columns.indptr[j] : columns.indptr[j + 1]]].astype(np.float64)
+        levels = np.unique(values)
+        if kind == "levels" and 2 < len(levels) <= _MOST_LEVELS:
+            points[j, : len(levels)], maps[j] = levels, np.diag((np.arange(width) < len(levels)).astype(float))
+        if kind == "gaussian" and len(levels) > 1:
+            chosen = np.unique(np.quantile(levels, np.linspace(0.05, 0.95, _BUMPS)))
+            gram = np.exp(-((chosen[:, None] - chosen) ** 2) / 2)
+            value, vector = np.linalg.eigh(gram)
+            root = vector / np.sqrt(np.maximum(value, 1e-8)) * (value > 1e-8)
+            points[j, : len(chosen)], maps[j, : len(chosen), : len(chosen)] = chosen, root
+    if not maps.any():
+        return None
+    return {"kind": kind, "points": points, "maps": maps}
+
+
+def check_expansion(fitted: Any, where: str, d: int) -> None:
+    """Refuse what a model file says where it is no expansion of d columns."""
+    rules: dict[str, Rule] = {
+        "kind": Word(("gaussian", "levels")),
+        "points": floats("d", "m"),
+        "maps": floats("d", "m", "m"),
+    }
+    check_parts(fitted, rules, where, {"d": d})
+
+
+def expand(rows: Observed, fitted: dict[str, Any] | None) -> Observed:
+    """The expanded table, (m + 1) columns for each. O(nnz m^2)."""
+    if fitted is None:
+        return rows
+    points, maps = fitted["points"], fitted["maps"]
+    width = points.shape[1]
+    made = np.empty((rows.nnz, width + 1), rows.dtype)
+    made[:, 0] = rows.values
+    for start in range(0, rows.nnz, _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        column = rows.indices[part]
+        off = rows.values[part].astype(np.float64)[:, None] - points[column]
+        near = np.exp(-(off**2) / 2) if fitted["kind"] == "gaussian" else (np.abs(off) <= _SAME).astype(np.float64)
+        turned = near[:, :1] * maps[column, 0]
+        for m in range(1, width):  # in one order whatever the number of entries, which einsum does not promise
+            turned += near[:, m : m + 1] * maps[column, m]
+        made[part, 1:] = turned
+    indices = (rows.indices.astype(np.int64) * (width + 1))[:, None] + np.arange(width + 1)
+    shape = (rows.shape[0], rows.shape[1] * (width + 1))
+    return Observed(rows.indptr * (width + 1), indices.ravel(), made.ravel(), shape)

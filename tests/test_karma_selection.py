@@ -1,13 +1,12 @@
-"""`KernelRace` against refits with its kernels written out, and on tables that ask for trouble."""
+"""`KernelSelection` against refits with its kernels written out, and on tables that ask for trouble."""
 
 import time
 
 import numpy as np
 import pytest
-from reference.race import form_gram, held_out, landmark_held_out, radial_gram
+from reference.selection import form_gram, held_out, landmark_held_out, radial_gram
 
-from lacunar.karma.expand import expand
-from lacunar.karma.race import _RIDGE, Data, Grid, KernelRace, Rows, Trial, karma_entries
+from lacunar.karma.selection import _RIDGE, Data, Grid, KernelSelection, Rows, Trial, expand, karma_entries
 from lacunar.kernels import RadialForm
 from lacunar.observed import Observed
 from lacunar.persistence import load_model, save_model
@@ -30,15 +29,15 @@ def complete(Z):
     return np.where(seen, Z, 0.7 * mean[:, None])
 
 
-def written_gram(race, k, Z, stored):
-    """Kernel k of a race between rows Z and stored rows, both with NaN."""
-    form, kind = race.forms_[k], race.chosen_[k]["table"]
+def written_gram(selection, k, Z, stored):
+    """Kernel k of a selection between rows Z and stored rows, both with NaN."""
+    form, kind = selection.forms_[k], selection.chosen_[k]["table"]
     if isinstance(form, RadialForm):
         filled = [complete(A) if kind == "completed" else np.nan_to_num(A) for A in (Z, stored)]
         masks = [(~np.isnan(A)).astype(float) for A in (Z, stored)]
         return radial_gram(filled[0], masks[0], filled[1], masks[1], form.length, form.mask, form.laplace)
     if kind != "plain":
-        Z, stored = (expand(Observed.from_dense(A), race.expansions_[kind]).to_dense() for A in (Z, stored))
+        Z, stored = (expand(Observed.from_dense(A), selection.expansions_[kind]).to_dense() for A in (Z, stored))
     return form_gram(Z, stored, form)
 
 
@@ -48,32 +47,32 @@ def written_gram(race, k, Z, stored):
 def test_out_of_fold_values_are_those_of_refits(q, completion, weighted):
     Z, Y, folds = table(q=q)
     weight = np.random.default_rng(1).integers(1, 4, len(Z)) / 2.0 if weighted else None
-    race = KernelRace()
-    found = race.fit(Z, Y, folds, weight, complete=completion)
-    grams = [written_gram(race, k, Z, Z) for k in range(len(race.forms_))]
-    Cs = [each["C"] for each in race.chosen_]
+    selection = KernelSelection()
+    found = selection.fit(Z, Y, folds, weight, complete=completion)
+    grams = [written_gram(selection, k, Z, Z) for k in range(len(selection.forms_))]
+    Cs = [each["C"] for each in selection.chosen_]
     expected = [held_out(K, Y, C, folds, weight) for K, C in zip(grams, Cs, strict=True)]
     np.testing.assert_allclose(found, np.mean(expected, axis=0), atol=1e-7)
     alone = [np.array([i]) for i in range(len(Z))]
-    for K, C, each in zip(grams, Cs, race.chosen_, strict=True):
+    for K, C, each in zip(grams, Cs, selection.chosen_, strict=True):
         errors = np.square(held_out(K, Y, C, alone, weight) - Y).mean(axis=1)
         assert each["error"] == pytest.approx(np.average(errors, weights=weight), rel=1e-7)
     new = table(seed=5)[0]
     nowhere = [np.arange(len(Z), len(Z) + len(new))]
     both = np.concatenate([Z, new])
     every = np.concatenate([np.ones(len(Z)) if weight is None else weight, np.zeros(len(new))])
-    grams = [written_gram(race, k, both, both) for k in range(len(race.forms_))]
+    grams = [written_gram(selection, k, both, both) for k in range(len(selection.forms_))]
     expected = [
         held_out(K, np.concatenate([Y, np.zeros((len(new), q))]), C, nowhere, every)[len(Z) :]
         for K, C in zip(grams, Cs, strict=True)
     ]
-    np.testing.assert_allclose(race.predict(new, completion), np.mean(expected, axis=0), atol=1e-7)
+    np.testing.assert_allclose(selection.predict(new, completion), np.mean(expected, axis=0), atol=1e-7)
 
 
 @pytest.mark.parametrize("kind", ["plain", "gaussian", "levels", "completed"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_landmarks_are_those_of_refits(kind, weighted, monkeypatch):
-    from lacunar.karma import race as module
+    from lacunar.karma import selection as module
 
     karma, radial = module.karma_entries, module.radial_entries
     monkeypatch.setattr(module, "karma_entries", lambda table: karma(table) if table == kind else [])
@@ -81,17 +80,17 @@ def test_landmarks_are_those_of_refits(kind, weighted, monkeypatch):
     monkeypatch.setattr(module, "_BLOCK", 400)  # several blocks of rows
     Z, Y, folds = table(n=260)
     weight = np.random.default_rng(1).integers(0, 3, len(Z)) / 2.0 if weighted else np.ones(len(Z))
-    race = KernelRace(screen_rows=60, race_rows=120, full_rows=150, landmarks=40)
-    found = race.fit(Z, Y, folds, weight, complete=complete)
-    assert race.rows_.shape[0] == 40
-    stored = race.rows_.to_dense()
+    selection = KernelSelection(screen_rows=60, search_rows=120, full_rows=150, landmarks=40)
+    found = selection.fit(Z, Y, folds, weight, complete=complete)
+    assert selection.rows_.shape[0] == 40
+    stored = selection.rows_.to_dense()
     expected = []
-    for k, each in enumerate(race.chosen_):
-        Kmm, Knm = written_gram(race, k, stored, stored), written_gram(race, k, Z, stored)
+    for k, each in enumerate(selection.chosen_):
+        Kmm, Knm = written_gram(selection, k, stored, stored), written_gram(selection, k, Z, stored)
         expected.append(landmark_held_out(Kmm, Knm, Y, each["C"], folds, 40 * _RIDGE, weight))
     np.testing.assert_allclose(found, np.mean(expected, axis=0), atol=1e-4)
     monkeypatch.setattr(module, "_HELD", 0)
-    np.testing.assert_array_equal(race.fit(Z, Y, folds, weight, complete=complete), found)
+    np.testing.assert_array_equal(selection.fit(Z, Y, folds, weight, complete=complete), found)
 
 
 def test_a_weight_of_zero_has_a_prediction_and_no_say():
@@ -100,7 +99,7 @@ def test_a_weight_of_zero_has_a_prediction_and_no_say():
     kept = np.flatnonzero(weight)
     place = np.cumsum(weight).astype(int) - 1
     wild = np.where(weight[:, None] > 0, Y, 50.0)
-    one, other = KernelRace(), KernelRace()
+    one, other = KernelSelection(), KernelSelection()
     found = one.fit(Z, wild, folds, weight)
     expected = other.fit(Z[kept], Y[kept], [place[fold[weight[fold] > 0]] for fold in folds])
     assert [each["table"] for each in one.chosen_] == [each["table"] for each in other.chosen_]
@@ -123,8 +122,8 @@ def test_a_weight_of_zero_has_a_prediction_and_no_say():
 @pytest.mark.parametrize("full_rows", [3000, 200])
 def test_the_bits_do_not_depend_on_the_threads(full_rows):
     Z, Y, folds = table(n=320)
-    sizes = {"screen_rows": 80, "race_rows": 150, "full_rows": full_rows, "landmarks": 70}
-    one, two = KernelRace(**sizes), KernelRace(**sizes, n_jobs=2)
+    sizes = {"screen_rows": 80, "search_rows": 150, "full_rows": full_rows, "landmarks": 70}
+    one, two = KernelSelection(**sizes), KernelSelection(**sizes, n_jobs=2)
     np.testing.assert_array_equal(one.fit(Z, Y, folds, complete=complete), two.fit(Z, Y, folds, complete=complete))
     assert one.chosen_ == two.chosen_
     np.testing.assert_array_equal(one.predict(Z, complete), two.predict(Z, complete))
@@ -159,12 +158,12 @@ def test_hostile_tables_give_numbers(name, Z, completion, full_rows):
     rng = np.random.default_rng(1)
     folds = [fold for fold in np.array_split(rng.permutation(n), 5) if len(fold)]
     for Y in (rng.normal(size=(n, 2)), np.ones((n, 1))):
-        race = KernelRace(full_rows=full_rows, landmarks=6)
-        found = race.fit(Z, Y, folds, complete=completion)
+        selection = KernelSelection(full_rows=full_rows, landmarks=6)
+        found = selection.fit(Z, Y, folds, complete=completion)
         assert found.shape == Y.shape
         assert np.isfinite(found).all(), name
         for new in (Z, 8 * np.ones_like(Z), np.full_like(Z, np.nan), Z[:0]):
-            made = race.predict(new, completion)
+            made = selection.predict(new, completion)
             assert made.shape == (len(new), Y.shape[1])
             assert np.isfinite(made).all(), name
         if (Y == 1).all() and n > 5:
@@ -177,7 +176,7 @@ def test_a_kernel_that_cannot_be_factorised_lowers_its_C():
     gram = np.diag(np.where(np.arange(40) == 0, -1e-3, 1.0))
     data = Data(Rows(Observed.from_dense(np.zeros((40, 1))), None), Y, np.ones(40))
     trial = Trial(karma_entries("plain")[0], 1e5)
-    fitted = KernelRace()._fit_all(None, gram, trial, data, data, folds)
+    fitted = KernelSelection()._fit_all(None, gram, trial, data, data, folds)
     assert fitted.trial.C < 500
     assert np.isfinite(fitted.out_of_fold).all()
 
@@ -186,28 +185,28 @@ def test_a_kernel_that_cannot_be_factorised_lowers_its_C():
 def test_leave_one_out_values_are_those_of_refits(full_rows):
     Z, Y, _ = table(n=110, q=2)
     data = Data(Rows(Observed.from_dense(Z), None), Y, np.random.default_rng(0).integers(1, 4, 110) / 2.0)
-    race = KernelRace(full_rows=full_rows, landmarks=30)
-    race.fit_expansions(data.rows.observed, np.arange(110))
-    found = race.run(data, np.arange(110), Grid(karma_entries("plain")), None)
-    alone, stored, expected = np.arange(110)[:, None], race.rows_.to_dense(), []
-    for k, each in enumerate(race.chosen_):
-        across = written_gram(race, k, Z, stored)
+    selection = KernelSelection(full_rows=full_rows, landmarks=30)
+    selection.fit_expansions(data.rows.observed, np.arange(110))
+    found = selection.run(data, np.arange(110), Grid(karma_entries("plain")), None)
+    alone, stored, expected = np.arange(110)[:, None], selection.rows_.to_dense(), []
+    for k, each in enumerate(selection.chosen_):
+        across = written_gram(selection, k, Z, stored)
         if full_rows > 110:
             expected.append(held_out(across, Y, each["C"], alone, data.weight))
         else:
-            own = written_gram(race, k, stored, stored)
+            own = written_gram(selection, k, stored, stored)
             expected.append(landmark_held_out(own, across, Y, each["C"], alone, 30 * _RIDGE, data.weight))
     np.testing.assert_allclose(found, np.mean(expected, axis=0), atol=1e-5)
 
 
 @pytest.mark.parametrize("full_rows", [3000, 100])
-def test_a_race_is_saved_and_loaded(tmp_path, full_rows):
+def test_a_selection_is_saved_and_loaded(tmp_path, full_rows):
     Z, Y, folds = table(n=160)
-    race = KernelRace(full_rows=full_rows, landmarks=50)
-    race.fit(Z, Y, folds, complete=complete)
-    save_model(race, tmp_path / "race.lacunar")
-    loaded = load_model(tmp_path / "race.lacunar")
-    np.testing.assert_array_equal(loaded.predict(Z, complete), race.predict(Z, complete))
+    selection = KernelSelection(full_rows=full_rows, landmarks=50)
+    selection.fit(Z, Y, folds, complete=complete)
+    save_model(selection, tmp_path / "selection.lacunar")
+    loaded = load_model(tmp_path / "selection.lacunar")
+    np.testing.assert_array_equal(loaded.predict(Z, complete), selection.predict(Z, complete))
     loaded.chosen_[0]["table"] = "elsewhere"
     with pytest.raises(ValueError, match="chosen_ must name tables"):
         loaded._check_loaded()
@@ -215,14 +214,14 @@ def test_a_race_is_saved_and_loaded(tmp_path, full_rows):
 
 def test_a_deadline_in_the_past_leaves_one_kernel_of_everything():
     Z, Y, folds = table(n=200)
-    race = KernelRace()
-    found = race.fit(Z, Y, folds, deadline=time.perf_counter() - 1)
-    assert len(race.chosen_) == 1
+    selection = KernelSelection()
+    found = selection.fit(Z, Y, folds, deadline=time.perf_counter() - 1)
+    assert len(selection.chosen_) == 1
     assert np.isfinite(found).all()
 
 
 def test_products_bumps_levels_and_lines_are_found():
-    """Each target is learned well by some kernel of the race, on 400 rows with a tenth missing."""
+    """Each target is learned well by some kernel of the selection, on 400 rows with a tenth missing."""
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(400, 4))
     Z[:, 3] = rng.integers(4, size=400) - 1.5
@@ -231,4 +230,4 @@ def test_products_bumps_levels_and_lines_are_found():
     folds = np.array_split(np.arange(400), 5)
     for target in (truth[:, 0], truth[:, 0] * truth[:, 1], np.sin(2 * truth[:, 0]), (truth[:, 3] == 0.5) * 1.0):
         Y = ((target - target.mean()) / target.std())[:, None]
-        assert np.mean((KernelRace().fit(Z, Y, folds) - Y) ** 2) < 0.12
+        assert np.mean((KernelSelection().fit(Z, Y, folds) - Y) ** 2) < 0.12
