@@ -113,11 +113,11 @@ def test_only_margin_violators_are_stored_and_state_goes_on():
     assert 0 < len(whole.first) < 600
     half = fitted(form)
     half.partial_fit(rows[:300], y[:300])
-    again = OnlineModel.restore(half.snapshot())
+    again = OnlineModel.from_state(half.state())
     again.partial_fit(rows[300:], y[300:])
     np.testing.assert_array_equal(again.first, whole.first)
     with pytest.raises(ValueError, match=r"'second'\] must be of shape"):
-        OnlineModel.restore({**half.snapshot(), "first": half.first[:-1]})
+        OnlineModel.from_state({**half.state(), "first": half.first[:-1]})
 
 
 def test_a_budget_bounds_what_is_stored_and_what_is_lost():
@@ -148,7 +148,7 @@ def test_divergence_is_named_and_undone():
     rows, y = problem()
     model = fitted(KernelForm.fit(rows, **FORMS["trace"]), loss="squared", block=30)
     model.partial_fit(rows, y)
-    before = model.snapshot()
+    before = model.state()
     bad = y.copy()
     bad[70] = 1e308
     with np.errstate(all="ignore"), pytest.raises(DivergedError, match="row 7"):
@@ -206,7 +206,7 @@ def test_a_kept_state_does_not_change_with_the_model():
     rows, y = problem(n=600)
     model = fitted(KernelForm.fit(rows, **FORMS["trace"]), rho=1.0, eta="constant", eta0=0.9)  # folds now and then
     model.partial_fit(rows[:300], y[:300])
-    before = model.snapshot()
+    before = model.state()
     kept = {name: np.array(before[name]) for name in ("first", "second", "clock")}
     model.partial_fit(rows[300:], y[300:])
     for name, value in kept.items():

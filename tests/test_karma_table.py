@@ -228,7 +228,7 @@ def test_batches_make_no_difference_and_state_goes_on(cut, name):
     expected = whole.partial_fit(rows, y)
     parts, made = fitted(form, outputs=2), []
     for start in range(0, 120, cut):
-        parts = PrimalModel.restore(parts.snapshot())
+        parts = PrimalModel.from_state(parts.state())
         made.append(parts.partial_fit(rows[start : start + cut], y[start : start + cut]))
     np.testing.assert_array_equal(np.vstack(made), expected)
     np.testing.assert_array_equal(parts.weights(), whole.weights())
@@ -284,7 +284,7 @@ def test_divergence_is_named_and_undone(name):
     form = KernelForm.fit(rows, **FORMS[name])
     model = fitted(form, loss="squared", eta="theory", dtype=np.float32)
     model.partial_fit(rows, y)
-    before = model.snapshot()
+    before = model.state()
     kept = {name: np.copy(before[name]) for name in ("first", "second", "clock")}
     bad = np.full((120, 1), 1e300)
     with pytest.raises(DivergedError, match="smaller constant step"), np.errstate(all="ignore"):

@@ -71,7 +71,7 @@ def test_batches_threads_and_state_give_the_same_bits(dtype, options):
     for cut, n_threads in ((1, 1), (7, 2), (50, 3), (299, 4)):
         model, made = fitted(form, d=90, outputs=2, dtype=dtype, **options), []
         for start in range(0, 300, cut):
-            model = PrimalModel.restore(model.snapshot())
+            model = PrimalModel.from_state(model.state())
             made.append(model.partial_fit(rows[start : start + cut], y[start : start + cut], n_threads=n_threads))
         np.testing.assert_array_equal(np.vstack(made), expected)
         np.testing.assert_array_equal(model.weights(), whole.weights())
@@ -94,7 +94,7 @@ def test_divergence_is_undone(n, options):
     rows, y = problem(d=200, share=0.05)
     model = fitted(KernelForm.fit(rows, **FORMS["trace"]), d=200, loss="absolute", **options)
     model.partial_fit(rows, y)
-    before, kept = model.snapshot(), model.decide(rows)
+    before, kept = model.state(), model.decide(rows)
     weights = model.weights()
     bad, target = rows[100 : 100 + n] if n == 5 else rows, y[:n].copy()
     model.loss, target[-1] = "squared", np.inf
@@ -132,7 +132,7 @@ def test_an_average_has_what_was_pending_in_its_tables():
     models = [fitted(KernelForm.fit(rows, **FORMS["trace"])) for _ in range(2)]
     for model, part in zip(models, (slice(0, 50), slice(50, 100)), strict=True):
         model.partial_fit(rows[part], y[part])
-    made = PrimalModel.restore(average_states([model.snapshot() for model in models]))
+    made = PrimalModel.from_state(average_states([model.state() for model in models]))
     np.testing.assert_allclose(made.decide(rows), np.mean([model.decide(rows) for model in models], axis=0), atol=1e-10)
     assert np.isfinite(made.partial_fit(rows, y)).all()
 
@@ -164,7 +164,7 @@ def test_pending_rows_that_do_not_fit_are_refused():
     model.partial_fit(rows, y)
     for bad in (np.zeros((1, 1)), np.full(model.pending.coefficients[0].shape, np.nan)):
         with pytest.raises(ValueError, match="pending_first"):
-            PrimalModel.restore({**model.snapshot(), "pending_first": bad})
+            PrimalModel.from_state({**model.state(), "pending_first": bad})
 
 
 def test_empty_batches_and_rows():

@@ -95,13 +95,13 @@ def test_pending_rows_of_other_columns_are_refused():
     rows, y = Observed.from_dense(cells), np.where(cells[:, :1] > 0, 1.0, -1.0)
     model = PrimalModel(KernelForm(gamma=2.0), d, 1, loss="hinge", rho=1e-3)
     model.partial_fit(rows, y)
-    state = model.snapshot()
+    state = model.state()
     pending = state["pending_rows"]
     indices = np.array(pending.indices)
     indices[pending.indptr[1:] - 1] = 1_999_999_999
     shape = (pending.shape[0], 2_000_000_000)
     with pytest.raises(ValueError, match=r"pending_rows.*3000"):
-        PrimalModel.restore({**state, "pending_rows": Observed(pending.indptr, indices, pending.values, shape)})
+        PrimalModel.from_state({**state, "pending_rows": Observed(pending.indptr, indices, pending.values, shape)})
 
 
 def test_labels_codes_and_classes_are_checked_against_each_other(tmp_path):

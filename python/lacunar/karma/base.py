@@ -142,7 +142,7 @@ class KarmaBase(WholeCopies, TakesMissing):
 
     def _adopt(self, engine: Engine) -> None:
         """Keep an engine and what it has learned."""
-        self.state_ = engine.snapshot()
+        self.state_ = engine.state()
         self.n_rows_seen_ = engine.t
         self._engine = engine
 
@@ -153,7 +153,7 @@ class KarmaBase(WholeCopies, TakesMissing):
             state = self.state_
             if state.get("n_features") != len(self.mean_) or state.get("form") != self.kernel_:
                 raise ValueError("state_ is of another table or kernel than mean_ and kernel_; fit the model again.")
-            engine = (PrimalModel if self.solver_ == "primal" else OnlineModel).restore(state)
+            engine = (PrimalModel if self.solver_ == "primal" else OnlineModel).from_state(state)
         return engine
 
     def _evaluate(self, X: Any) -> _Floats:

@@ -229,7 +229,7 @@ class KarmaOnline(KarmaBase):
                 setattr(self, name, getattr(model, name))
         if model.solver_ == "primal":
             self.solver_ = "primal"
-            self._adopt(PrimalModel.restore(model.state_))
+            self._adopt(PrimalModel.from_state(model.state_))
             return self
         rows, coef, n_rows = model.support_rows_, model.dual_coef_, model.n_rows_seen_
         self.solver_ = "support"

@@ -288,16 +288,16 @@ class OnlineModel(AlgorithmOne):
         """Values (n, outputs) of rows."""
         return self._expand(rows, self.coef(iterate), n_threads)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Everything, as arrays and plain values; `restore` goes on bit for bit."""
+    def state(self) -> dict[str, Any]:
+        """Everything, as arrays and plain values; `from_state` goes on bit for bit."""
         return self._shared_state() | {name: getattr(self, name) for name in ("budget", "block", *_ARRAYS)}
 
     @classmethod
-    def restore(cls, state: dict[str, Any]) -> OnlineModel:
-        """The model whose `snapshot` this is. ValueError where its parts contradict each other."""
+    def from_state(cls, state: dict[str, Any]) -> OnlineModel:
+        """The model whose `state` this is. ValueError where its parts contradict each other."""
         check_parts({name: state.get(name) for name in STEP_RULE}, STEP_RULE, "state_", {})
         check_parts(state, _STATE | {"rows": Table(("rows", "n_features"), np.dtype(state["dtype"]))}, "state_", {})
-        made = cls(**{name: value for name, value in state.items() if name not in _ARRAYS})
+        model = cls(**{name: value for name, value in state.items() if name not in _ARRAYS})
         rows, first, second = state["rows"], np.asarray(state["first"]), np.asarray(state["second"])
-        made._kept = _Kept(Support.of(rows, first, second, made.form), np.array(state["clock"]))
-        return made
+        model._kept = _Kept(Support.of(rows, first, second, model.form), np.array(state["clock"]))
+        return model

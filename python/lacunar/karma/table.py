@@ -137,8 +137,9 @@ class PrimalModel(AlgorithmOne):
         self.second = None if self.iterate == "last" else aligned_zeros(self.first.size, self.dtype)
         self._served: tuple[Iterate, NDArray[Any]] | None = None
         self.clock = np.array([0.0, 1.0, 0.0])
-        self.pending = self._nothing_pending() if _is_wide(self.map, self.dtype) else None
-        self.torn = False  # some pending rows are in the table, while they are put there
+        self.wide = _is_wide(self.map, self.dtype)
+        # None on other tables, and while the tables take up a block: an interrupt then takes back the call.
+        self.pending = self._nothing_pending() if self.wide else None
 
     def steps(
         self,
@@ -157,7 +158,7 @@ class PrimalModel(AlgorithmOne):
         data = rows.astype(self.dtype)
         decisions = np.zeros((rows.shape[0], self.n_outputs))
         self._served = None
-        if self.pending is not None:
+        if self.wide:
             bad = self._descend_by_blocks(data, targets, weight, order, decisions, n_threads)
         else:
             bad = self._descend(data, targets, weight, order, decisions, n_threads)
@@ -243,18 +244,19 @@ class PrimalModel(AlgorithmOne):
         return -1
 
     def _flush(self, n_threads: int) -> None:
-        self.torn = True  # until the tables hold the whole block: an interrupt before that takes back the call
-        self._add_pending(self.first, self.second, n_threads)
-        self.pending, self.torn = self._nothing_pending(), False
+        pending, self.pending = self.pending, None
+        assert pending is not None
+        self._add(pending, self.first, self.second, n_threads)
+        self.pending = self._nothing_pending()
 
     def _nothing_pending(self) -> Support:
         return Support.empty(self.form, self.n_features, self.n_outputs, self.dtype)
 
-    def _add_pending(self, first: NDArray[Any], second: NDArray[Any] | None, n_threads: int) -> None:
-        assert self.pending is not None
-        coefs: dict[str, Any] = dict(zip(("first_coef", "second_coef"), self.pending.coefficients, strict=True))
+    def _add(self, pending: Support, first: NDArray[Any], second: NDArray[Any] | None, n_threads: int) -> None:
+        """Put pending rows into tables."""
+        coefs: dict[str, Any] = dict(zip(("first_coef", "second_coef"), pending.coefficients, strict=True))
         tables: dict[str, Any] = {"first": first, "second": second}
-        scale, arrays = self.map.row_scale(self.pending.rows), self._arrays(self.pending.rows)
+        scale, arrays = self.map.row_scale(pending.rows), self._arrays(pending.rows)
         _core.primal_add(**arrays, row_scale=scale, **coefs, **tables, n_threads=n_threads)
 
     def _fold(self, pending: Support, clock: _Floats) -> None:
@@ -271,7 +273,7 @@ class PrimalModel(AlgorithmOne):
             return self.first, self.second
         first = aligned_copy(self.first, self.dtype)
         second = None if self.second is None else aligned_copy(self.second, self.dtype)
-        self._add_pending(first, second, 1)
+        self._add(self.pending, first, second, 1)
         return first, second
 
     def _arrays(self, rows: Observed) -> dict[str, Any]:
@@ -318,7 +320,7 @@ class PrimalModel(AlgorithmOne):
 
     def _go_back(self, saved: tuple[Any, ...]) -> None:
         part, tables, contents, self.pending, self.clock = saved
-        self._served, self.torn = None, False
+        self._served = None
         self.first, self.second = tables
         for table, old in zip(tables, contents, strict=True):
             if table is not None:
@@ -326,7 +328,7 @@ class PrimalModel(AlgorithmOne):
 
     def _whole(self) -> bool:
         self._served = None
-        return not self.torn
+        return self.wide == (self.pending is not None)
 
     def weights(self, iterate: Iterate | None = None) -> NDArray[Any]:
         """The table of an iterate: v_T, Theorem 2's mean of v_1 to v_T, or the mean with weights t."""
@@ -357,7 +359,7 @@ class PrimalModel(AlgorithmOne):
     ) -> _Floats:
         """Values (n, outputs) of rows. O(o^2) a row for gamma = 2."""
         weights = self._serve(iterate or self.iterate) if table is None else table
-        return self._values(rows.astype(self.dtype), weights, n_threads, by_blocks=self.pending is not None)
+        return self._values(rows.astype(self.dtype), weights, n_threads, by_blocks=self.wide)
 
     def ascend(
         self,
@@ -440,8 +442,8 @@ class PrimalModel(AlgorithmOne):
         gap = float((sums[0] / np.maximum(np.abs(primal), 1e-300)).max())
         return AscentResult(beta, gap, primal, primal - sums[0], sweep, gap <= tol)
 
-    def snapshot(self) -> dict[str, Any]:
-        """Everything, as arrays and plain values; `restore` goes on bit for bit."""
+    def state(self) -> dict[str, Any]:
+        """Everything, as arrays and plain values; `from_state` goes on bit for bit."""
         own = self._shared_state() | {name: getattr(self, name) for name in ("first", "second", "clock")}
         if self.pending is not None:
             first, second = self.pending.coefficients
@@ -449,19 +451,19 @@ class PrimalModel(AlgorithmOne):
         return own | {"hash_bits": self.map.hash_bits}
 
     @classmethod
-    def restore(cls, state: dict[str, Any]) -> PrimalModel:
-        """The model whose `snapshot` this is. ValueError where its parts contradict each other."""
+    def from_state(cls, state: dict[str, Any]) -> PrimalModel:
+        """The model whose `state` this is. ValueError where its parts contradict each other."""
         _check_state(state)
         arrays = ("first", "second", "clock")
         pending = ("pending_rows", "pending_first", "pending_second")
-        made = cls(**{name: value for name, value in state.items() if name not in (*arrays, *pending)})
+        model = cls(**{name: value for name, value in state.items() if name not in (*arrays, *pending)})
         for name in arrays:
             value = state[name]
-            setattr(made, name, None if value is None else aligned_copy(np.ravel(value), np.asarray(value).dtype))
-        if made.pending is not None:
+            setattr(model, name, None if value is None else aligned_copy(np.ravel(value), np.asarray(value).dtype))
+        if model.wide:
             rows, first, second = (state[name] for name in pending)
-            made.pending = Support.of(rows, np.asarray(first), np.asarray(second), made.form)
-        return made
+            model.pending = Support.of(rows, np.asarray(first), np.asarray(second), model.form)
+        return model
 
 
 def _check_state(state: Mapping[str, Any]) -> None:
@@ -495,7 +497,7 @@ def average_states(states: Sequence[dict[str, Any]], common: int = 0) -> dict[st
     Parameters
     ----------
     states : sequence of dict
-        `state_` of online estimators with `solver_="primal"`, or `PrimalModel.snapshot()`.
+        `state_` of online estimators with `solver_="primal"`, or `PrimalModel.state()`.
     common : int, default=0
         Rows they had in common at the start.
 
@@ -530,7 +532,7 @@ def average_states(states: Sequence[dict[str, Any]], common: int = 0) -> dict[st
                 f"states must be of models that began alike; {other} of state {number} is {state[other]!r}, of state 0 "
                 f"{first[other]!r}. Send one model, begun by partial_fit, to every shard."
             )
-    models = [PrimalModel.restore(state) for state in states]
+    models = [PrimalModel.from_state(state) for state in states]
     own = np.array([max(model.t - common, 0) for model in models], dtype=np.float64)
     share = own / own.sum() if own.sum() else np.full(len(own), 1 / len(own))
     last = sum(w * model.weights("last").astype(np.float64) for w, model in zip(share, models, strict=True))
@@ -538,11 +540,11 @@ def average_states(states: Sequence[dict[str, Any]], common: int = 0) -> dict[st
     t = common + own.sum()
     clock, total = clock_at(t, **{name: first[name] for name in ("rho", "eta", "loss", "iterate")})
     dtype = np.asarray(first["first"]).dtype
-    made = dict(first)
+    average = dict(first)
     for name in ("pending_rows", "pending_first", "pending_second"):  # of wide tables: they are in the averages
-        if name in made:
-            made[name] = made[name][:0]
-    made["first"] = np.asarray(last / clock[1], dtype=dtype)
-    made["second"] = np.asarray(-total * mean, dtype=dtype)
-    made["clock"] = clock
-    return made
+        if name in average:
+            average[name] = average[name][:0]
+    average["first"] = np.asarray(last / clock[1], dtype=dtype)
+    average["second"] = np.asarray(-total * mean, dtype=dtype)
+    average["clock"] = clock
+    return average
