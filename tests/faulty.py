@@ -26,13 +26,12 @@ from lacunar.lowrank import (
     POPCA,
     GaussianRegressor,
     LowRankImputer,
-    MPCRRegressor,
     SLRMOnlineRegressor,
     SLRMRegressor,
     SLRMRegressorCV,
-    SMPCRRegressor,
 )
 from lacunar.papers.karma import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
+from lacunar.papers.slrm import MPCR, SMPCR, PrintedSLRM
 
 LIBRARY = str(Path(lacunar.__file__).parent)
 # Learners of tables, by name.
@@ -60,10 +59,10 @@ LEARNERS = {
     "gaussian": GaussianRegressor(max_iter=3),
     "slrm-als": SLRMRegressor(1, solver="als", lam1=1.0, random_state=0),
     "slrm-stream": SLRMOnlineRegressor(1, random_state=0),
-    "slrm-paper": SLRMOnlineRegressor(1, options="paper", gate=0.99, random_state=0),
+    "slrm-paper": PrintedSLRM(1, gamma=0.99, random_state=0),
     "slrm-cv": SLRMRegressorCV([1, 2], cv=2, random_state=0),
-    "mpcr": MPCRRegressor(1, random_state=0),
-    "smpcr": SMPCRRegressor(1, random_state=0),
+    "mpcr": MPCR(1, random_state=0),
+    "smpcr": SMPCR(1, random_state=0),
     "geom": GeomClassifier(),
     "mc1": MatrixCompletionClassifier(lam=1.0, mu=1e-2, random_state=0),
     "mcb": MatrixCompletionClassifier("bias", lam=1.0, mu=1e-2, random_state=0),

@@ -38,7 +38,7 @@ def test_design_weights_are_unbiased_by_enumeration(strategy, r):
     draws = list(itertools.product(range(d), repeat=r) if replaced else itertools.permutations(range(d), r))
     mean = np.zeros((d, d))
     for drawn in draws:
-        model = ActivePOPCA(d, 1, r, strategy=strategy, weights="design")
+        model = ActivePOPCA(d, 1, r, strategy=strategy, normalisers="design")
         model._start()
         model._take(np.array([drawn]), np.empty((1, 0)), x[np.array([drawn])])
         mean += model.result().covariance_ / len(draws)
@@ -192,13 +192,13 @@ def test_what_is_impossible_is_refused():
         ActivePOPCA(5, 1, 1).ask()
     with pytest.raises(ValueError, match="at most n_features=5"):
         ActivePOPCA(5, 6).ask()
-    with pytest.raises(ValueError, match="weights must be 'pairwise'"):
-        ActivePOPCA(5, 1, weights="design").ask()
+    with pytest.raises(ValueError, match="normalisers must be 'pairwise'"):
+        ActivePOPCA(5, 1, normalisers="design").ask()
     with pytest.raises(ValueError, match="none told"):
         ActivePOPCA(5, 1).result()
     with pytest.raises(ValueError, match="n must be at least 1"):
         ActivePOPCA(5, 1).ask(0)
-    strict = ActivePOPCA(5, 1, strategy="uniform", weights="design", random_state=0)
+    strict = ActivePOPCA(5, 1, strategy="uniform", normalisers="design", random_state=0)
     request = strict.ask()[0]
     with pytest.raises(ValueError, match="no refusal"):
         strict.tell(request, [np.nan, 1.0])

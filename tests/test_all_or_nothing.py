@@ -19,6 +19,7 @@ from lacunar.karma.solvers import OnlineModel, PrimalModel
 from lacunar.kernels import KernelForm
 from lacunar.lowrank.parts import Whole
 from lacunar.papers import karma as papers_of_karma
+from lacunar.papers import slrm, subspace
 
 # Public methods that learn, besides those whose name begins with "fit"; `run` keeps what was told before it failed, as it says.
 LEARN = {
@@ -268,8 +269,11 @@ CASES = {
     "SLRMRegressor": of_table(lambda: lowrank.SLRMRegressor(1, random_state=0), NUMBERS, OTHER_NUMBERS),
     "SLRMRegressorCV": of_table(lambda: lowrank.SLRMRegressorCV([1, 2], cv=2, random_state=0), NUMBERS, OTHER_NUMBERS),
     "SLRMOnlineRegressor": of_stream(lambda: lowrank.SLRMOnlineRegressor(1, random_state=0), NUMBERS, OTHER_NUMBERS),
-    "MPCRRegressor": of_table(lambda: lowrank.MPCRRegressor(1, random_state=0), NUMBERS, OTHER_NUMBERS),
-    "SMPCRRegressor": of_table(lambda: lowrank.SMPCRRegressor(1, random_state=0), NUMBERS, OTHER_NUMBERS),
+    "MPCR": of_table(lambda: slrm.MPCR(1, random_state=0), NUMBERS, OTHER_NUMBERS),
+    "SMPCR": of_table(lambda: slrm.SMPCR(1, max_iter=2, random_state=0), NUMBERS, OTHER_NUMBERS),
+    "PrintedSLRM": of_table(lambda: slrm.PrintedSLRM(1, gamma=0.99, random_state=0), NUMBERS, OTHER_NUMBERS),
+    "PrintedPOPCA": of_table(lambda: subspace.PrintedPOPCA(1), NUMBERS, OTHER_NUMBERS),
+    "PrintedMBEG": of_sampler(lambda: subspace.PrintedMBEG(6, 2, r=4, m=10**5, random_state=0)),
     "PETRELS": of_stream(lambda: lowrank.PETRELS(1, random_state=0)),
     "GROUSE": of_stream(lambda: lowrank.GROUSE(1, random_state=0)),
     "POPCA": of_stream(lambda: lowrank.POPCA(2, refine=0, solver="dense", random_state=0)),

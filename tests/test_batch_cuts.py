@@ -25,11 +25,9 @@ from lacunar.lowrank import (
     PETRELS,
     POPCA,
     LowRankImputer,
-    MPCRRegressor,
     SLRMOnlineRegressor,
     SLRMRegressor,
     SLRMRegressorCV,
-    SMPCRRegressor,
 )
 from lacunar.papers.karma import (
     GeomClassifier,
@@ -37,6 +35,8 @@ from lacunar.papers.karma import (
     MatrixCompletionRegressor,
     PrintedKarmaClassifier,
 )
+from lacunar.papers.slrm import MPCR, SMPCR, PrintedSLRM
+from lacunar.papers.subspace import PrintedPOPCA
 
 CUTS = (1, 7, 64)
 METHODS = ("predict", "decision_function", "predict_proba", "transform", "impute", "score_samples")
@@ -138,14 +138,14 @@ MODELS = {
     "imputer, rank 70": LowRankImputer(70, max_iter=2, random_state=0),
     "POPCA": POPCA(3, random_state=0),
     "POPCA, whitened": POPCA(3, whiten=True, random_state=0),
-    "POPCA, least squares": POPCA(2, codes="ls", random_state=0),
+    "POPCA, least squares": PrintedPOPCA(2),
     "SLRM": SLRMRegressor(3, random_state=0),
-    "SLRM, gated": SLRMOnlineRegressor(3, options="paper", gate=0.9, random_state=0),
+    "SLRM, gated": PrintedSLRM(3, gamma=0.9, random_state=0),
     "SLRM, als": SLRMRegressor(3, solver="als", lam1=1.0, random_state=0),
     "SLRM, stochastic": SLRMOnlineRegressor(3, random_state=0),
     "SLRM CV": SLRMRegressorCV([1, 3], cv=3, random_state=0),
-    "MPCR": MPCRRegressor(3, random_state=0),
-    "SMPCR": SMPCRRegressor(3, ridge=1.0, random_state=0),
+    "MPCR": MPCR(3, random_state=0),
+    "SMPCR": SMPCR(3, random_state=0),
     "PETRELS": PETRELS(3, random_state=0),
     "PETRELS, shared": PETRELS(3, correlation="shared", random_state=0),
     "GROUSE": GROUSE(3, random_state=0),

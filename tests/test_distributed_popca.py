@@ -42,7 +42,6 @@ OPTIONS = {
     "refined": ({}, 1e-8),
     "one step": ({"refine": 1}, 1e-8),
     "closed form": ({"refine": 0}, 1e-10),
-    "about 0": ({"center": False, "refine": 3}, 1e-8),
     "standardised": ({"standardize": True}, 1e-8),
     "kappa": ({"weights": "kappa", "refine": 0}, 1e-10),
     "known": ({"weights": 0.5, "refine": 2}, 1e-8),

@@ -11,7 +11,7 @@ import pytest
 
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaOnlineClassifier, KarmaRegressorCV, Observed
 from lacunar._codes import row_codes
-from lacunar.active import MBEG, ActivePOPCA
+from lacunar.active import ActivePOPCA
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.karma import KarmaFeatures
 from lacunar.kernels import karma_kernel
@@ -21,15 +21,15 @@ from lacunar.lowrank import (
     PETRELS,
     POPCA,
     LowRankImputer,
-    MPCRRegressor,
     SLRMOnlineRegressor,
     SLRMRegressor,
     SLRMRegressorCV,
-    SMPCRRegressor,
     column_pair_sums,
 )
 from lacunar.observed.columns import fit_columns
 from lacunar.papers.karma import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
+from lacunar.papers.slrm import MPCR, SMPCR, PrintedSLRM
+from lacunar.papers.subspace import PrintedMBEG
 
 if not hasattr(signal, "setitimer"):
     pytest.skip("this system has no interval timers", allow_module_level=True)
@@ -75,12 +75,10 @@ LOOPS = {
     "geom": lambda: [GeomClassifier().fit(*SMALL) for _ in range(1000)],
     "ALS": lambda: SLRMRegressor(10, solver="als", lam1=1.0, max_iter=10**6, tol=0).fit(LARGE[0], NUMBERS),
     "SLRM's stream": lambda: [SLRMOnlineRegressor(10).fit(LARGE[0], NUMBERS) for _ in range(1000)],
-    "Algorithm 1 of SLRM": lambda: SLRMOnlineRegressor(10, options="paper", validate="pass", max_iter=10**6).fit(
-        LARGE[0], NUMBERS
-    ),
+    "Algorithm 1 of SLRM": lambda: PrintedSLRM(10, validate="pass", max_iter=10**6).fit(LARGE[0], NUMBERS),
     "SLRM's search": lambda: SLRMRegressorCV([1, 2, 3, 4, 5], lam1=[1, 10, 100], cv=100).fit(LARGE[0], NUMBERS),
-    "MPCR": lambda: MPCRRegressor(10, max_iter=10**6, tol=0).fit(LARGE[0], NUMBERS),
-    "SMPCR": lambda: [SMPCRRegressor(10).fit(LARGE[0], NUMBERS) for _ in range(1000)],
+    "MPCR": lambda: MPCR(10, max_iter=10**6, tol=0).fit(LARGE[0], NUMBERS),
+    "SMPCR": lambda: [SMPCR(10).fit(LARGE[0], NUMBERS) for _ in range(1000)],
     "search of regressors": lambda: [KarmaRegressorCV(cv=5).fit(SMALL[0], 1.0 * SMALL[1]) for _ in range(1000)],
     "ranks": lambda: [LowRankImputer(max_iter=10**6, tol=0).fit(LARGE[0]) for _ in range(1000)],
     "landmarks": lambda: [KarmaFeatures(3, n_components=2000).fit(LARGE[0]) for _ in range(1000)],
@@ -88,7 +86,7 @@ LOOPS = {
     "experts": lambda: OnlineMatrixClassifier(experts="auto").partial_fit(*PAIRS.T, ANSWERS),
     "pairs asked": lambda: [ASKED.decision_function(PAIRS) for _ in range(10**5)],
     "rows asked for": lambda: ActivePOPCA(50, 3, n_observed=10).run(oracle, 10**9),
-    "pairs of attributes": lambda: MBEG(50, 3, n_observed=10, lazy=False).run(oracle, 10**9),
+    "pairs of attributes": lambda: PrintedMBEG(50, 3, r=10, m=10**9).run(oracle, 10**9),
     "batches": lambda: KarmaOnlineClassifier().fit_batches(itertools.repeat(SMALL), classes=[0, 1]),
     "learner": lambda: LacunarRegressor().fit(LARGE[0], NUMBERS),  # keeps the members that are finished
 }

@@ -20,6 +20,7 @@ from lacunar import (
 from lacunar.karma import KarmaFeatures
 from lacunar.lowrank import GROUSE, PETRELS, POPCA, SLRMOnlineRegressor, SLRMRegressor
 from lacunar.observed import ObservedFile, write_batches
+from lacunar.papers.subspace import PrintedPOPCA
 
 LABELS = np.array(["ant", "bee", "cicada"])
 
@@ -55,7 +56,7 @@ REGRESSORS = {
 }
 SUBSPACES = {
     "POPCA": POPCA(2, random_state=0),
-    "POPCA, least squares": POPCA(2, random_state=0, codes="ls"),
+    "POPCA, least squares": PrintedPOPCA(2),
     "PETRELS": PETRELS(2, random_state=0),
     "PETRELS, shared": PETRELS(2, random_state=0, correlation="shared"),
     "GROUSE": GROUSE(2, random_state=0),

@@ -14,8 +14,9 @@ from sklearn.base import clone
 
 from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaRegressor, Observed
 from lacunar.karma import KarmaFeatures
-from lacunar.lowrank import GROUSE, PETRELS, POPCA, LowRankImputer, MPCRRegressor, SLRMOnlineRegressor, SLRMRegressor
+from lacunar.lowrank import GROUSE, PETRELS, POPCA, LowRankImputer, SLRMOnlineRegressor, SLRMRegressor
 from lacunar.papers.karma import GeomClassifier, MatrixCompletionClassifier
+from lacunar.papers.slrm import MPCR
 
 EXAMPLES = int(os.environ.get("LACUNAR_FUZZ", "6"))
 # Of few digits, so that float32 holds them too, and large enough for their squares.
@@ -38,7 +39,7 @@ LEARNERS = [
     GROUSE(1, random_state=0),
     SLRMRegressor(1, random_state=0),
     SLRMOnlineRegressor(1, random_state=0),
-    MPCRRegressor(1, random_state=0),
+    MPCR(1, random_state=0),
     GeomClassifier(),
     MatrixCompletionClassifier(lam=1.0, mu=1e-2, random_state=0),
     LowRankImputer(random_state=0),

@@ -21,6 +21,7 @@ from lacunar.active import MBEG, ActivePOPCA
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.lowrank import GROUSE, PETRELS, POPCA, SLRMOnlineRegressor
 from lacunar.observed.container import read_archive
+from lacunar.papers.subspace import PrintedMBEG
 from lacunar.persistence import load_model, save_model
 
 pytestmark = pytest.mark.slow
@@ -98,7 +99,7 @@ FITS = {
         "n_rows_seen_",
     ),
     "mbeg": (lambda: MBEG(12, 2, n_observed=4, refresh=16, random_state=0), ask_and_tell, "n_asked_"),
-    "mbeg-literal": (lambda: MBEG(12, 2, n_observed=4, lazy=False, random_state=0), ask_and_tell, "n_asked_"),
+    "mbeg-literal": (lambda: PrintedMBEG(12, 2, r=4, m=10**6, random_state=0), ask_and_tell, "n_asked_"),
     "active": (lambda: ActivePOPCA(12, 2, n_observed=3, random_state=0), ask_and_tell, "n_asked_"),
 }
 

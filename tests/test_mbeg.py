@@ -1,4 +1,4 @@
-"""MBEG against the algorithm word for word; its estimate by enumeration; projection and decomposition."""
+"""MBEG: its estimate and its draws by enumeration, and the projection."""
 
 import itertools
 import warnings
@@ -9,7 +9,8 @@ from reference import mbeg
 
 from lacunar.active import MBEG
 from lacunar.active.acquisition import add_rows, empty_tables
-from lacunar.active.mbeg import decompose, project_logs
+from lacunar.active.mbeg import project_logs
+from lacunar.papers.subspace import PrintedMBEG
 from lacunar.persistence import load_model, save_model
 
 ATOM = np.array([0.6, 0.8, 0.0, 0.0, 0.0])
@@ -18,58 +19,6 @@ ATOM = np.array([0.6, 0.8, 0.0, 0.0, 0.0])
 def signed(seed, atom=ATOM):
     rng = np.random.default_rng(seed)
     return lambda indices: (rng.choice([-1.0, 1.0]) * atom)[indices]
-
-
-@pytest.mark.parametrize("r", [2, 4, 6])
-def test_literal_steps_are_those_of_the_paper(r):
-    d, k, m = 6, 2, 25
-    model = MBEG(d, k, r, eta="theory", alpha=0.25, lazy=False, horizon=m, random_state=0)
-    rng = np.random.default_rng(1)
-    eta = np.sqrt(r * np.log(d) / (2 * m * (d + r)))
-    W, total = np.eye(d) * k / d, np.zeros((d, d))
-    for _ in range(m):
-        request = model.ask()[0]
-        pairs = model.pending_[request.id][0].reshape(-1, 2)
-        p = mbeg.law(W, k, 0.25)
-        np.testing.assert_allclose(model.pending_[request.id][1], p[tuple(pairs.T)], rtol=1e-9)
-        x = rng.normal(size=d)
-        model.tell(request, x[request.indices])
-        total += W
-        W = mbeg.step(W, mbeg.estimate(pairs, x, p), eta, k)
-        np.testing.assert_allclose(model.W_, W, atol=1e-9)
-    np.testing.assert_allclose(model.result().weights_, total / m, atol=1e-9)
-
-
-def test_one_word_gives_algorithm_2():
-    """Weights after every row by formula, alpha = eta d^2, and the projection drawn by Algorithm 3."""
-    d, k, r, m = 3, 1, 2, 2000
-    model = MBEG(d, k, r, horizon=m, options="paper", lazy=True, pairs="all", eta=3.0, output="topk", random_state=0)
-    eta = np.sqrt(r * np.log(d) / (2 * m * (d + r)))
-    W, total, rng = np.eye(d) * k / d, np.zeros((d, d)), np.random.default_rng(4)
-    for _ in range(50):
-        request = model.ask()[0]
-        pairs = model.pending_[request.id][0].reshape(-1, 2)
-        p = mbeg.law(W, k, eta * d**2)
-        np.testing.assert_allclose(model.pending_[request.id][1], p[tuple(pairs.T)], rtol=1e-9)
-        x = rng.normal(size=d)
-        model.tell(request, x[request.indices])
-        total += W
-        W = mbeg.step(W, mbeg.estimate(pairs, x, p), eta, k)
-    np.testing.assert_allclose(model.result().weights_, total / 50, atol=1e-9)
-    basis = np.linalg.eigh(total)[1]
-    assert np.isclose(np.abs(model.result().components_ @ basis), 1, atol=1e-6).any()
-    with pytest.raises(ValueError, match="costs must be None as printed"):
-        MBEG(d, k, r, horizon=m, options="paper", costs=[1.0, 2.0, 3.0]).ask()
-    with pytest.raises(ValueError, match="horizon must be"):
-        MBEG(d, k, r, options="paper").ask()
-
-
-def test_lazy_and_literal_agree_until_something_is_capped():
-    d, k, m = 8, 2, 30
-    literal, lazy = (MBEG(d, k, eta=1e-4, lazy=lz, refresh=1, random_state=3).run(signed(0, np.full(d, d**-0.5)), m)
-                     for lz in (False, True))  # fmt: skip
-    np.testing.assert_allclose(literal.W_, lazy.W_, atol=1e-12)
-    assert np.abs(lazy.W_ - np.eye(d) * k / d).max() > 1e-4
 
 
 def test_the_estimate_is_unbiased_by_enumeration():
@@ -164,25 +113,8 @@ def test_projection(k):
     assert np.exp(far).sum() == pytest.approx(k)
 
 
-def test_decomposition_is_algorithm_3():
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        d = int(rng.integers(2, 12))
-        k = int(rng.integers(1, d + 1))
-        lam = np.exp(project_logs(3 * rng.normal(size=d), k))
-        terms, made = decompose(lam, k), np.zeros(d)
-        assert len(terms) <= d
-        for beta, members in terms:
-            assert len(set(members.tolist())) == k
-            made[members] += beta
-        np.testing.assert_allclose(made, lam, atol=1e-9)
-        assert [round(b, 9) for b, _ in terms] == [round(b, 9) for b, _ in mbeg.decomposition(lam, k) if b > 1e-9]
-
-
-@pytest.mark.parametrize("lazy", [False, True])
-@pytest.mark.parametrize("output", ["topk", "erm", "sampled"])
-def test_it_finds_the_direction(output, lazy):
-    model = MBEG(5, 1, 4, lazy=lazy, output=output, random_state=0).run(signed(1), 3000)
+def test_it_finds_the_direction():
+    model = MBEG(5, 1, 4, random_state=0).run(signed(1), 3000)
     found = model.result()
     captured = float(found.components_[0] @ ATOM) ** 2
     assert captured > 0.99
@@ -190,9 +122,8 @@ def test_it_finds_the_direction(output, lazy):
     assert np.trace(found.weights_) == pytest.approx(1)
 
 
-@pytest.mark.parametrize("lazy", [False, True])
-def test_resumed_from_a_file(lazy, tmp_path):
-    model = MBEG(5, 2, lazy=lazy, refresh=8, output="sampled", random_state=0).run(signed(1), 50)
+def test_resumed_from_a_file(tmp_path):
+    model = MBEG(5, 2, refresh=8, random_state=0).run(signed(1), 50)
     waiting = model.ask(3)
     save_model(model, tmp_path / "m.lacunar")
     back = load_model(tmp_path / "m.lacunar")
@@ -219,15 +150,8 @@ def test_what_is_impossible_is_refused():
         MBEG(5, 1, 3).ask()
     with pytest.raises(ValueError, match="no two are ever seen together"):
         MBEG(5, 1, 1).ask()
-    with pytest.raises(ValueError, match="horizon must be"):
-        MBEG(5, 1, 2, eta="theory").ask()
     with pytest.raises(ValueError, match="none told"):
         MBEG(5, 1, 2).result()
-    with pytest.warns(UserWarning, match="horizon >= 575"):
-        MBEG(5, 1, 2, alpha="theory", horizon=100).ask()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        MBEG(5, 1, 2, alpha="theory", horizon=600).ask()
 
 
 def test_tables_add_each_row_once():
@@ -243,6 +167,6 @@ def test_a_horizon_too_short_for_theorem_7_warns():
     least = 2 * d**4 * r / (d + r) * np.log(d)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        MBEG(d, k, r, horizon=int(np.ceil(least)), options="paper", random_state=0).ask()
+        PrintedMBEG(d, k, r=r, m=int(np.ceil(least)), random_state=0).ask()
     with pytest.warns(UserWarning, match="at most 1/2"):
-        MBEG(d, k, r, horizon=int(least) - 1, options="paper", random_state=0).ask()
+        PrintedMBEG(d, k, r=r, m=int(least) - 1, random_state=0).ask()

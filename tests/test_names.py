@@ -8,7 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone, is_classifier
-from test_estimators import BASELINES, ESTIMATORS, LEARNERS, SUBSPACE_REGRESSORS, TRANSFORMERS, WRAPPERS
+from test_estimators import BASELINES, ESTIMATORS, LEARNERS, PRINTED, SUBSPACE_REGRESSORS, TRANSFORMERS, WRAPPERS
 
 from lacunar import KarmaOnlineClassifier, LacunarClassifier, LacunarRegressor
 from lacunar.encode import TableEncoder
@@ -65,7 +65,7 @@ def said(caught):
 LACKING = pytest.mark.filterwarnings("ignore:the rows to predict lack other entries")
 
 
-EVERY = [*ESTIMATORS, *LEARNERS, *TRANSFORMERS, *SUBSPACE_REGRESSORS, *BASELINES, *WRAPPERS]
+EVERY = [*ESTIMATORS, *LEARNERS, *TRANSFORMERS, *SUBSPACE_REGRESSORS, *PRINTED, *BASELINES, *WRAPPERS]
 ONE_OF_A_CLASS = list({type(estimator): estimator for estimator in EVERY}.values())
 
 

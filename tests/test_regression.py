@@ -5,15 +5,13 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from reference.slrm import algorithm_1, code, lasso, mpcr, predicted, smpcr
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 
 from lacunar import Observed
-from lacunar.lowrank import MPCRRegressor, SLRMOnlineRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
+from lacunar.lowrank import SLRMOnlineRegressor, SLRMRegressor, SLRMRegressorCV
 from lacunar.lowrank.labels import lasso_on_sums
 from lacunar.persistence import load_model, save_model
 
@@ -37,8 +35,6 @@ MODELS = {
     "stream": SLRMOnlineRegressor(5, random_state=0),
     "per-column": SLRMOnlineRegressor(5, correlation="per-column", forget="auto", random_state=0),
     "cv": SLRMRegressorCV([2, 5], cv=3, random_state=0),
-    "mpcr": MPCRRegressor(5, random_state=0),
-    "smpcr": SMPCRRegressor(5, rho=1e-2, max_iter=20, random_state=0),
 }
 
 
@@ -57,7 +53,7 @@ def test_it_predicts_better_than_imputing_means(name):
     np.testing.assert_allclose(from_features, model.predict(X_new), atol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["em", "als", "stream", "mpcr"])
+@pytest.mark.parametrize("name", ["em", "als", "stream"])
 def test_labels_may_be_missing(name):
     X, y, X_new, y_new = world()
     y = y.copy()
@@ -67,7 +63,7 @@ def test_labels_may_be_missing(name):
     assert error < alone  # rows without a label tell about the subspace
 
 
-@pytest.mark.parametrize("name", ["em", "als", "mpcr"])
+@pytest.mark.parametrize("name", ["em", "als"])
 def test_many_targets_are_one_fit(name):
     X, y, X_new, y_new = world(targets=3)
     y[::4, 1] = np.nan
@@ -84,7 +80,7 @@ def test_uncertainty_covers():
     z = (y_new - mean) / std
     assert 0.93 < (np.abs(z) < 1.96).mean() < 0.97
     with pytest.raises(ValueError, match="return_std needs"):
-        PAPER.fit(X[:300], y[:300]).predict(X_new, return_std=True)
+        MODELS["per-column"].fit(X[:300], y[:300]).predict(X_new, return_std=True)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -143,129 +139,7 @@ def test_a_stream_goes_on_however_it_is_split(correlation, tmp_path):
     np.testing.assert_array_equal(again.components_, made[0].partial_fit(X_new[:100], y_new[:100]).components_)
 
 
-PAPER = SLRMOnlineRegressor(5, options="paper", rho=1e-2, gate=0.99, max_iter=10, validate="pass", random_state=0)
-
-
-def printed(seed=0, n=60, D=24, d=3):
-    """Rows, labels and a start for the printed algorithms: nothing centred, some rows with fewer entries than directions."""
-    rng = np.random.default_rng(seed)
-    basis, w = np.linalg.qr(rng.normal(size=(D, d)))[0], rng.normal(size=d)
-    a = rng.normal(size=(n, d))
-    X = a @ basis.T + 0.05 * rng.normal(size=(n, D))
-    X[rng.random(X.shape) < 0.6] = np.nan
-    X[::9] = np.where(np.arange(D) < d - 1, X[::9], np.nan)
-    X[np.isnan(X).all(axis=1), 0] = 0.1
-    start = np.linalg.qr(basis + 0.3 * rng.normal(size=(D, d)))[0]
-    return X, a @ w + 0.05 * rng.normal(size=n) + 1, start
-
-
-@pytest.mark.parametrize("gamma", [0.5, 0.9, 0.99])
-@pytest.mark.parametrize("seed", range(5))
-def test_slrm_of_the_paper_is_algorithm_1(seed, gamma):
-    X, y, start = printed(seed)
-    lam1, lam2, lam3, alpha, l1_ratio = 2.0, 0.01, 0.015, 0.02, 0.25
-    model = SLRMOnlineRegressor(
-        3, options="paper", lam1=lam1, alpha=alpha, l1_ratio=l1_ratio, rho=0.05, gate=gamma, max_iter=2
-    )
-    model.fit(X[:40], y[:40], X_val=X[40:], y_val=y[40:], U0=start)
-    first = lasso(np.array([code(start, ~np.isnan(x), x) for x in X[:40]]), y[:40], lam2)
-    options = {"lam1": lam1, "lam2": lam2, "lam3": lam3, "rho": 0.05, "delta": 10.0, "gamma": gamma}
-    U, w, errors = algorithm_1(X[:40], y[:40], X[40:], y[40:], start, first, **options, constant_until=40, passes=2)
-    assert len(set(errors)) > 2
-    np.testing.assert_allclose(model.validation_errors_, errors, rtol=1e-7)
-    np.testing.assert_allclose(model.components_.T, U, atol=1e-8)
-    np.testing.assert_allclose(model.coef_, w, atol=1e-8)
-    expected = [predicted(U, w, x, gamma) for x in X]
-    assert 0.0 in expected
-    np.testing.assert_allclose(model.predict(X), expected, atol=1e-7)
-
-
-def test_the_defaults_of_the_paper():
-    """The printed gamma refuses nearly every row with a missing entry."""
-    X, y, _ = printed()
-    model = SLRMOnlineRegressor(3, options="paper", random_state=0).fit(X, y)
-    assert len(model.validation_errors_) == 45
-    assert np.mean(model.predict(X) == 0) > 0.9
-    assert model.intercept_ == 0
-    assert model.predict(np.ones((1, 24)))[0] != 0
-
-
-def test_the_paper_learns_where_its_gate_is_open():
-    X, y, X_new, y_new = world()
-    center, scale = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
-    model = clone(PAPER).fit((X - center) / scale, y - y.mean())
-    error = np.mean((y_new - y.mean() - model.predict((X_new - center) / scale)) ** 2)
-    assert error < 0.4 * y_new.var()
-
-
-def test_without_rows_to_validate_on_the_last_iterate_is_kept():
-    X, y, start = printed()
-    fixed = {"options": "paper", "validate": None}
-    step = SLRMOnlineRegressor(3, max_iter=3, **fixed).fit(X, y, U0=start)
-    assert step.validation_errors_ == []
-    once = SLRMOnlineRegressor(3, **fixed).fit(X, y, U0=start)
-    assert np.abs(once.coef_ - step.coef_).max() > 1e-6
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_smpcr_of_the_paper_is_petrels_and_then_proximal_steps(seed):
-    X, y, start = printed(seed)
-    model = SMPCRRegressor(3, options="paper", lam=0.02, rho=0.01, max_iter=3).fit(X, y, U0=start)
-    V, w = smpcr(X, y, start, np.zeros(3), lam=0.02, rho=0.01, delta=10.0, constant_until=60, passes=3)
-    root = np.linalg.inv(V.T @ V)
-    np.testing.assert_allclose(model.components_.T @ model.coef_, V @ root @ w, atol=1e-8)
-    full = np.random.default_rng(1).normal(size=(5, 24))
-    np.testing.assert_allclose(model.predict(full), full @ V @ root @ w, atol=1e-8)
-
-
-def test_mpcr_of_the_paper_has_no_intercept():
-    X, y, _ = printed()
-    X[::9] = np.where(np.arange(24) < 8, np.random.default_rng(0).normal(size=X[::9].shape), np.nan)
-    from lacunar._random import generator
-    from lacunar.lowrank.em import first_basis
-
-    start = first_basis(Observed.from_dense(X), 3, generator(0))[0]
-    model = MPCRRegressor(3, options="paper", lam=0.02, max_iter=5, tol=0.0, random_state=0).fit(X, y)
-    U, w = mpcr(X, y, start, 0.02, 5)
-    assert model.intercept_ == 0
-    np.testing.assert_allclose(model.components_.T @ model.coef_, U @ w, atol=1e-7)
-    assert MPCRRegressor(3, max_iter=5, random_state=0).fit(X, y).intercept_ != 0
-
-
-def test_what_the_paper_does_not_have_is_refused():
-    X, y, start = printed()
-    for options, message in (
-        ({"correlation": "per-column"}, "no correlation"),
-        ({"forget": 0.9}, "no forget"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            SLRMOnlineRegressor(3, options="paper", **options).fit(X, y)
-    for model in (MPCRRegressor(3, options="paper", ridge=0.1), SMPCRRegressor(3, options="paper", ridge=0.1)):
-        with pytest.raises(ValueError, match="no ridge"):
-            model.fit(X, y)
-    paper = SLRMOnlineRegressor(3, options="paper")
-    with pytest.raises(ValueError, match="U0 is for options='paper'"):
-        SLRMOnlineRegressor(3).fit(X, y, U0=start)
-    with pytest.raises(ValueError, match="orthonormal columns"):
-        paper.fit(X, y, U0=2 * start)
-    with pytest.raises(ValueError, match=r"shape \(24, 3\)"):
-        paper.fit(X, y, U0=start[:, :2])
-    with pytest.raises(ValueError, match=r"w0 must have shape \(3,\)"):
-        paper.fit(X, y, w0=[1.0])
-    with pytest.raises(ValueError, match="together"):
-        paper.fit(X, y, X_val=X)
-    assert not hasattr(SLRMOnlineRegressor(options="paper"), "partial_fit")
-
-
-def test_a_step_too_large_for_smpcr_is_named():
-    X, y, start = printed()
-    with pytest.raises(ValueError, match="rho=10 they overflow"):
-        SMPCRRegressor(3, options="paper", rho=10.0).fit(100 * X, y, U0=start)
-    with pytest.raises(ValueError, match="n_components must be at most 64"):
-        SMPCRRegressor(65).fit(np.ones((3, 70)), np.ones(3))
-
-
-@pytest.mark.parametrize("cls", [SLRMRegressor, MPCRRegressor, SMPCRRegressor])
+@pytest.mark.parametrize("cls", [SLRMRegressor, SLRMOnlineRegressor])
 def test_more_components_than_columns_are_refused(cls):
     X, y, _, _ = world(n=80, D=8, d=2)
     assert cls(random_state=0).fit(X, y).n_components_ == 8
@@ -294,7 +168,7 @@ def test_degenerate_input():
     X, y, X_new, _ = world(n=120, D=12, d=2, share=0.3)
     X[3], X[:, 5], X[:, 6] = np.nan, np.nan, 4.0
     X[3, 6] = np.nan
-    for name in ("em", "als", "stream", "mpcr", "smpcr"):
+    for name in ("em", "als", "stream"):
         model = clone(MODELS[name]).set_params(n_components=11).fit(X, y)
         assert np.isfinite(model.predict(X_new)).all(), name
         row = np.full((1, 12), np.nan)
@@ -320,12 +194,10 @@ def test_bad_input_is_named_and_nothing_is_lost():
     with pytest.raises(ValueError, match="infinity"):
         model.partial_fit(X[:2], [np.inf, 1.0])
     with pytest.raises(ValueError, match="takes one target"):
-        SLRMOnlineRegressor(5, options="paper").fit(X, np.column_stack([y, y]))
+        SLRMOnlineRegressor(5).fit(X, np.column_stack([y, y]))
     assert not hasattr(SLRMRegressor(), "partial_fit")
-    with pytest.warns(ConvergenceWarning, match="rho=1e\\+06"):
-        SLRMOnlineRegressor(5, options="paper", rho=1e6, max_iter=9, random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="rho=1e\\+06"):
-        SLRMOnlineRegressor(5, options="paper", rho=1e6, max_iter=9, validate="pass", random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="n_components must be at most 64"):
+        SLRMOnlineRegressor(65).fit(np.ones((3, 70)), np.ones(3))
 
 
 def test_dimension_is_found_by_folds():

@@ -12,7 +12,8 @@ import pytest
 from lacunar import KarmaClassifier, KarmaOnlineRegressor, KarmaRegressor, Observed
 from lacunar.completion import Kernel, OnlineMatrixClassifier
 from lacunar.karma import KarmaFeatures
-from lacunar.lowrank import GROUSE, PETRELS, POPCA, LowRankImputer, MPCRRegressor, SLRMRegressor
+from lacunar.lowrank import GROUSE, PETRELS, POPCA, LowRankImputer, SLRMRegressor
+from lacunar.papers.slrm import MPCR
 
 FREE = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 TEAM = 8
@@ -39,7 +40,7 @@ ASKED = {
     "PETRELS": lambda: PETRELS(2, random_state=0).fit(X).transform,
     "GROUSE": lambda: GROUSE(2, random_state=0).fit(X).transform,
     "SLRM": lambda: SLRMRegressor(random_state=0).fit(X, Y).predict,
-    "MPCR": lambda: MPCRRegressor(random_state=0).fit(X, Y).predict,
+    "MPCR": lambda: MPCR(random_state=0).fit(X, Y).predict,
     "imputer": lambda: LowRankImputer(2, random_state=0).fit(X).transform,
 }
 

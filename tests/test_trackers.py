@@ -307,24 +307,6 @@ def test_a_failed_step_on_few_columns_changes_no_memory(correlation):
     assert pickle.dumps(tracker.state_) != before
 
 
-@pytest.mark.parametrize("correlation", ["per-column", "shared"])
-def test_states_from_before_the_memories_go_on(correlation):
-    X, _, _, _ = table(200, 30, 3, 0.5)
-    tracker = PETRELS(3, correlation=correlation, random_state=0).fit(X)
-    older = {name: value for name, value in tracker.state_.items() if not name.startswith("memory")}
-    absent = ("automatic",) if correlation == "per-column" else ()
-    older["options"] = {name: value for name, value in older["options"].items() if name not in absent}
-    before, tracker.state_ = tracker.components_.copy(), older
-    tracker._check_loaded()
-    np.testing.assert_array_equal(tracker.components_, before)
-    assert tracker.state_["memory_rows"][0] == 200
-    tracker.partial_fit(X[:100])
-    assert tracker.residual_ < 0.05
-    tracker.state_ = {**older, "v": older["v"][:, :2]}
-    with pytest.raises(ValueError, match="'v'"):
-        tracker._check_loaded()
-
-
 def test_a_state_with_other_memories_is_refused():
     X, _, _, _ = table(60, 30, 3, 0.5)
     tracker = PETRELS(3, random_state=0).fit(X)

@@ -64,6 +64,8 @@ def family_of(cls: type) -> str:
 @pytest.mark.parametrize("name", sorted(CLASSES))
 def test_parameters(name):
     cls = class_of(name, CLASSES)
+    if family_of(cls) == "papers":  # the words of the papers
+        return
     found = [parameter for parameter in inspect.signature(cls).parameters if (name, parameter) not in BOTH]
     assert not {parameter: PARAMETERS[parameter] for parameter in found if parameter in PARAMETERS}
     assert "budget" not in found or family_of(cls) == BUDGET

@@ -33,13 +33,13 @@ from lacunar.lowrank import (
     POPCA,
     GaussianRegressor,
     LowRankImputer,
-    MPCRRegressor,
     SLRMOnlineRegressor,
     SLRMRegressor,
     SLRMRegressorCV,
-    SMPCRRegressor,
 )
 from lacunar.papers.karma import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
+from lacunar.papers.slrm import MPCR, SMPCR, PrintedSLRM
+from lacunar.papers.subspace import PrintedMBEG, PrintedPOPCA
 from lacunar.persistence import load_model, save_model
 from lacunar.uncertainty import MaskConformalClassifier, MaskConformalRegressor
 
@@ -104,21 +104,22 @@ MODELS: dict[str, dict[str, Callable[[], Any]]] = {
         "als": lambda: SLRMRegressor(2, solver="als", random_state=0).fit(X, Y),
         "slrm stream": lambda: SLRMOnlineRegressor(2, random_state=0).partial_fit(X, Y),
         "slrm rows": lambda: SLRMOnlineRegressor(2, correlation="per-column", random_state=0).partial_fit(X, Y),
-        "slrm paper": lambda: SLRMOnlineRegressor(2, options="paper", gate=0.99, max_iter=2, random_state=0).fit(X, Y),
+        "slrm paper": lambda: PrintedSLRM(2, gamma=0.99, max_iter=2, random_state=0).fit(X, Y),
         "slrm cv": lambda: SLRMRegressorCV([1, 2], cv=2, random_state=0).fit(X, Y),
-        "mpcr": lambda: MPCRRegressor(2, random_state=0).fit(X, Y),
-        "smpcr": lambda: SMPCRRegressor(2, random_state=0).fit(X, Y),
+        "mpcr": lambda: MPCR(2, random_state=0).fit(X, Y),
+        "smpcr": lambda: SMPCR(2, random_state=0).fit(X, Y),
         "petrels": lambda: PETRELS(2, random_state=0).fit(X),
         "petrels rows": lambda: PETRELS(2, correlation="per-column", precision="float32", random_state=0).fit(X),
         "petrels shared": lambda: PETRELS(2, correlation="shared", random_state=0).fit(X),
+        "popca printed": lambda: PrintedPOPCA(2).fit(X),
         "grouse": lambda: GROUSE(2, random_state=0).fit(X),
     },
     "active": {
         "popca": lambda: asked(ActivePOPCA(D, 2, 3, random_state=0)),
-        "uniform": lambda: asked(ActivePOPCA(D, 2, 3, strategy="uniform", weights="design", random_state=0)),
+        "uniform": lambda: asked(ActivePOPCA(D, 2, 3, strategy="uniform", normalisers="design", random_state=0)),
         "mbeg": lambda: asked(MBEG(D, 2, random_state=0)),
-        "mbeg literal": lambda: asked(MBEG(D, 2, lazy=False, output="topk", random_state=0)),
-        "mbeg all": lambda: asked(MBEG(D, 1, 4, pairs="all", alpha=0.5, refresh=4, output="sampled", random_state=0)),
+        "mbeg printed": lambda: asked(PrintedMBEG(D, 2, m=10**5, random_state=0)),
+        "mbeg all": lambda: asked(MBEG(D, 1, 4, pairs="all", alpha=0.5, refresh=4, random_state=0)),
     },
     "completion": {
         "nothing": completed,

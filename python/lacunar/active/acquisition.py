@@ -17,7 +17,7 @@ from lacunar._codes import row_codes
 from lacunar._eigen import leading_eigenvectors, signed
 from lacunar._products import row_product
 from lacunar._random import generator, generator_at, state_of
-from lacunar._snapshot import all_or_nothing, going_back
+from lacunar._state import Entries, all_or_nothing, going_back
 from lacunar._turns import WholeCopies, changes, changing, reads
 from lacunar.observed.door import as_array, as_observed
 from lacunar.observed.rules import COUNT, Number, Parts, Rule, floats, whole
@@ -312,7 +312,7 @@ class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
     def _take(self, drawn: Ints, probability: Floats, values: Floats) -> None:
         """Learn rows (n, w); after an exception nothing has changed."""
         distinct = _distinct(drawn)
-        with going_back(self, Cells(self._sums(), drawn)):
+        with going_back(self, _cells(self._sums(), drawn)):
             self._learn(drawn, probability, values)
             add_rows(self.state_, distinct, values)
             paid = (distinct >= 0) & ~np.isnan(values)
@@ -437,19 +437,10 @@ def add_rows(tables: dict[str, Floats], indices: Ints, values: Floats) -> None:
     np.add.at(tables["A"].reshape(-1), cell, np.broadcast_to(x[:, :, None], both.shape)[both])
 
 
-class Cells:
-    """The cells of tables (d, d) that rows with the attributes `drawn` (n, r) can change: a snapshot costs O(n r^2)."""
-
-    def __init__(self, tables: list[Floats], drawn: Ints) -> None:
-        self._tables = [table.reshape(-1) for table in tables]
-        self._at = (drawn[:, :, None] * len(tables[0]) + drawn[:, None, :]).ravel()
-
-    def snapshot(self) -> list[Floats]:
-        return [table[self._at] for table in self._tables]
-
-    def restore(self, kept: list[Floats]) -> None:
-        for table, cells in zip(self._tables, kept, strict=True):
-            table[self._at] = cells
+def _cells(tables: list[Floats], drawn: Ints) -> Entries:
+    """The cells of tables (d, d) that rows with the attributes `drawn` (n, r) can change."""
+    places = (drawn[:, :, None] * len(tables[0]) + drawn[:, None, :]).ravel()
+    return Entries(*((table.reshape(-1), places) for table in tables))
 
 
 def means(tables: dict[str, Floats]) -> Floats:

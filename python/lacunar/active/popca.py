@@ -39,12 +39,12 @@ class ActivePOPCA(Acquisition):
         "adaptive": the draws of a row alternate between attributes of high leverage in the current subspace and attributes
         of high spread, never twice the same. Uniform until `warmup` rows are told. The uniform ones are the paper's section
         3, the second with the right inclusion probabilities (its footnote 2).
-    weights : {"pairwise", "design"}, default="pairwise"
-        "pairwise" divides sums by joint counts. "design" divides by the inclusion probabilities, pi_i = r / d and
+    normalisers : {"pairwise", "design"}, default="pairwise"
+        What sums are divided by: "pairwise" by joint counts. "design" by the inclusion probabilities, pi_i = r / d and
         pi_ij = r (r-1) / (d (d-1)) without replacement, pi_i = 1 - (1 - 1/d)^r and pi_ij = 1 - 2 (1 - 1/d)^r + (1 - 2/d)^r
         with: exactly unbiased for the second moment, noisier; uniform strategies only, no centring, no refusals.
     center : bool, default=True
-        Decompose the covariance; False: the second moment, as in the paper. Ignored by weights="design".
+        Decompose the covariance; False: the second moment, as in the paper. Ignored by normalisers="design".
     alpha : float in (0, 1], default=0.2
         Share of uniform draws among adaptive ones.
     growth : float > 1, default=1.25
@@ -52,7 +52,7 @@ class ActivePOPCA(Acquisition):
     warmup : int or None, default=None
         Uniform rows at the beginning; None: 4 d.
     pseudo_count : float >= 0, default=2
-        Added to joint counts off the diagonal (weights="pairwise").
+        Added to joint counts off the diagonal (normalisers="pairwise").
     costs : array-like of shape (d,) or None, default=None
         Cost of looking at each attribute. Adaptive draws are made in proportion to 1 / sqrt(cost) (Neyman's allocation);
         `spent_` adds up what was paid.
@@ -93,7 +93,7 @@ class ActivePOPCA(Acquisition):
         **Acquisition._parameter_constraints,
         "alpha": [Interval(Real, 0, 1, closed="right")],
         "strategy": [StrOptions({"adaptive", "uniform", "uniform-with-replacement"})],
-        "weights": [StrOptions({"pairwise", "design"})],
+        "normalisers": [StrOptions({"pairwise", "design"})],
         "center": ["boolean"],
         "growth": [Interval(Real, 1, None, closed="neither")],
         "warmup": [Interval(Integral, 0, None, closed="left"), None],
@@ -107,7 +107,7 @@ class ActivePOPCA(Acquisition):
         n_observed: int = 2,
         *,
         strategy: str = "adaptive",
-        weights: str = "pairwise",
+        normalisers: str = "pairwise",
         center: bool = True,
         alpha: float = 0.2,
         growth: float = 1.25,
@@ -120,7 +120,7 @@ class ActivePOPCA(Acquisition):
         self.n_components = n_components
         self.n_observed = n_observed
         self.strategy = strategy
-        self.weights = weights
+        self.normalisers = normalisers
         self.center = center
         self.alpha = alpha
         self.growth = growth
@@ -130,10 +130,10 @@ class ActivePOPCA(Acquisition):
         self.random_state = random_state
 
     def _check(self) -> None:
-        if self.strategy == "adaptive" and self.weights == "design":
+        if self.strategy == "adaptive" and self.normalisers == "design":
             raise ValueError(
-                "weights must be 'pairwise' with strategy='adaptive', whose inclusion probabilities are not known in advance; "
-                "got weights='design'. Use strategy='uniform'."
+                "normalisers must be 'pairwise' with strategy='adaptive', whose inclusion probabilities are not known in advance; "
+                "got normalisers='design'. Use strategy='uniform'."
             )
 
     def _begin(self) -> None:
@@ -166,10 +166,10 @@ class ActivePOPCA(Acquisition):
         return drawn, none
 
     def _learn(self, drawn: Ints, probability: Floats, values: Floats) -> None:
-        if self.weights == "design" and np.isnan(values).any():
+        if self.normalisers == "design" and np.isnan(values).any():
             raise ValueError(
-                "values must all be given with weights='design', whose inclusion probabilities know of no refusal; got NaN. "
-                "Use weights='pairwise'."
+                "values must all be given with normalisers='design', whose inclusion probabilities know of no refusal; got NaN. "
+                "Use normalisers='pairwise'."
             )
 
     def _told(self) -> None:
@@ -189,7 +189,7 @@ class ActivePOPCA(Acquisition):
         return mixed
 
     def _estimate(self) -> Floats:
-        if self.weights == "pairwise":
+        if self.normalisers == "pairwise":
             made = covariance if self.center else second_moment
             return made(self.state_, self.pseudo_count)
         d, r = self.n_features, self.n_observed
@@ -200,7 +200,7 @@ class ActivePOPCA(Acquisition):
 
     def _found(self) -> ActiveSubspace:
         C = self._estimate()
-        centred = self.center and self.weights == "pairwise"
+        centred = self.center and self.normalisers == "pairwise"
         mean = means(self.state_) if centred else np.zeros(self.n_features)
         return subspace_of(C, mean, leading(C, self.n_components), self.n_told_)
 

@@ -3,7 +3,6 @@
 from lacunar.lowrank.gaussian import GaussianRegressor
 from lacunar.lowrank.imputer import LowRankImputer
 from lacunar.lowrank.moments import PairSums, column_pair_sums
-from lacunar.lowrank.mpcr import MPCRRegressor, SMPCRRegressor
 from lacunar.lowrank.online import SLRMOnlineRegressor
 from lacunar.lowrank.popca import POPCA
 from lacunar.lowrank.search import SLRMRegressorCV
@@ -16,11 +15,9 @@ __all__ = [
     "POPCA",
     "GaussianRegressor",
     "LowRankImputer",
-    "MPCRRegressor",
     "PairSums",
     "SLRMOnlineRegressor",
     "SLRMRegressor",
     "SLRMRegressorCV",
-    "SMPCRRegressor",
     "column_pair_sums",
 ]

@@ -51,9 +51,9 @@ def _joint_counts(rows: Observed, chosen: NDArray[np.int64]) -> tuple[_Floats]:
     """Rows with both of every two columns (chosen, chosen)."""
     place = np.full(rows.shape[1], -1, np.int32)
     place[chosen] = np.arange(len(chosen))
-    made = np.zeros((len(chosen), len(chosen)), np.int64)
-    _core.column_pair_counts(rows.indptr, rows.indices, rows.values, place, made, rows.shape[1], 1)
-    return (made.astype(np.float64),)
+    counts = np.zeros((len(chosen), len(chosen)), np.int64)
+    _core.column_pair_counts(rows.indptr, rows.indices, rows.values, place, counts, rows.shape[1], 1)
+    return (counts.astype(np.float64),)
 
 
 def probe_tables(sums: Sums) -> Probe:
@@ -66,12 +66,12 @@ def probe_tables(sums: Sums) -> Probe:
 
 def describe(probe: Probe, spectrum: Spectrum) -> dict[str, Any]:
     """The diagnostics that POPCA publishes."""
-    counts, some = probe.counts, len(probe.counts) > 0
-    gap = float(np.mean(np.abs(counts - probe.expected)) / max(float(np.mean(counts)), 1e-12)) if some else 0.0
+    counts, paired = probe.counts, len(probe.counts) > 0
+    gap = float(np.mean(np.abs(counts - probe.expected)) / max(float(np.mean(counts)), 1e-12)) if paired else 0.0
     return {
-        "median_joint_count": float(np.median(counts)) if some else probe.fewest,
-        "mean_joint_count": float(np.mean(counts)) if some else probe.fewest,
-        "frac_pairs_unseen": float(np.mean(counts == 0)) if some else 0.0,
+        "median_joint_count": float(np.median(counts)) if paired else probe.fewest,
+        "mean_joint_count": float(np.mean(counts)) if paired else probe.fewest,
+        "frac_pairs_unseen": float(np.mean(counts == 0)) if paired else 0.0,
         "kappa": probe.kappa,
         "independence_gap": gap,
         "effective_rows": probe.paired,
@@ -81,42 +81,42 @@ def describe(probe: Probe, spectrum: Spectrum) -> dict[str, Any]:
 
 
 def warn_dependent(probe: Probe) -> None:
-    """Warn where pairs are not seen as often as weights of expected counts assume."""
+    """Warn where pairs are not seen as often as normalisers of expected counts assume."""
     if not probe.independent():
         warnings.warn(
-            "columns are not observed independently of each other (panels, or blocks of rows), so that weights of expected "
-            "counts are biased. Keep refine > 0, or use solver='dense' with weights='pairwise' where its tables fit.",
+            "columns are not observed independently of each other (panels, or blocks of rows), so that normalisers of expected "
+            "counts are biased. Keep refine > 0, or use solver='dense' with normalisers='pairwise' where its tables fit.",
             UserWarning,
             stacklevel=4,
         )
 
 
-def warn(found: dict[str, Any], values: Any, d: int, *, expected: bool) -> None:
+def warn(diagnostics: dict[str, Any], values: Any, d: int, *, expected: bool) -> None:
     """Warn where pairs were seen too rarely or never, or where the last component is below the noise.
 
     With joint counts y, noise has eigenvalues up to 2 sqrt(d / y) variances, and a component with a share s of the variance has s d.
     The component is seen where y d > 4 / s^2: y > 3 for the 50 columns and shares of a sixth that the threshold was measured on.
     With `expected` counts, a pair that was not seen is not taken for uncorrelated.
     """
-    median = found["median_joint_count"]
-    if median < _FEW_JOINT and found["mean_joint_count"] * d < _FEW_SEEN:
+    median = diagnostics["median_joint_count"]
+    if median < _FEW_JOINT and diagnostics["mean_joint_count"] * d < _FEW_SEEN:
         warnings.warn(
             f"half of the pairs of columns were seen together in at most {median:.3g} rows; below {_FEW_JOINT} no method "
             "recovers the subspace of so few columns. Collect more rows or drop rarely observed columns.",
             UserWarning,
             stacklevel=4,
         )
-    if found["frac_pairs_unseen"] > _UNSEEN and not expected:
+    if diagnostics["frac_pairs_unseen"] > _UNSEEN and not expected:
         warnings.warn(
-            f"{found['frac_pairs_unseen']:.1%} of the pairs of columns were never seen together and count as uncorrelated. "
+            f"{diagnostics['frac_pairs_unseen']:.1%} of the pairs of columns were never seen together and count as uncorrelated. "
             "Keep refine > 0, which can bridge them, or collect rows that have both.",
             UserWarning,
             stacklevel=4,
         )
-    if len(values) and values[-1] < -found["lambda_min"]:
+    if len(values) and values[-1] < -diagnostics["lambda_min"]:
         warnings.warn(
             f"eigenvalue {len(values)} of the covariance, {values[-1]:.3g}, is below the noise |lambda_min| = "
-            f"{-found['lambda_min']:.3g}. Lower n_components, or pass n_components='holdout'.",
+            f"{-diagnostics['lambda_min']:.3g}. Lower n_components, or pass n_components='holdout'.",
             UserWarning,
             stacklevel=4,
         )

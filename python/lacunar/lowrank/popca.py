@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from copy import copy
 from numbers import Integral, Real
 from operator import attrgetter
-from types import SimpleNamespace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -17,10 +16,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar._codes import row_codes
-from lacunar._moments import Sums, moved
+from lacunar._moments import Sums
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
-from lacunar._snapshot import SavePoint, all_or_nothing
+from lacunar._state import SavePoint, all_or_nothing
 from lacunar._turns import changes, reading, reads
 from lacunar.lowrank.base import Coding, SubspaceModel
 from lacunar.lowrank.diagnostics import Probe, describe, probe_rows, probe_tables, warn, warn_dependent
@@ -53,20 +52,12 @@ _LARGE = 1000  # columns from which products with rows beat forming the covarian
 _LARGEST_TABLE = 8000  # columns up to which tables are formed unless solver="dense" asks for more
 _TABLES = 8  # of (d, d) doubles, that forming and decomposing a covariance holds at its peak
 _TO_SD = 1.4826  # of a median absolute deviation, for normal data
-# Algorithm 1 as printed: second moments by equation (4), nothing added.
-_PRINTED = {
-    "center": False,
-    "standardize": False,
-    "robust": None,
-    "codes": "ls",
-    "pseudo_count": 0,
-    "refine": 0,
-    "weights": "global",
-}
 
 
 class POPCA(SubspaceModel):
     """Principal components of rows with missing entries, from covariances of the pairs of entries that were seen together.
+
+    Algorithm 1 of Gonen et al. as printed is `lacunar.papers.subspace.PrintedPOPCA`.
 
     Parameters
     ----------
@@ -74,9 +65,7 @@ class POPCA(SubspaceModel):
         How many; a float is the share of variance to reach, "holdout" the fewest within a standard error of the best at
         imputing hidden entries (at most 20), None min(n, d): all that rows tell about. `impute` and `score` then use
         `n_impute_components_` of them, as all of them would fit noise.
-    center : bool, default=True
-        Centre by the means of observed entries. False takes the second moment, as the paper does.
-    weights : {"auto", "pairwise", "kappa", "feature", "global"}, float or array-like of shape (d,), default="auto"
+    normalisers : {"auto", "pairwise", "kappa", "feature", "global"}, float or array-like of shape (d,), default="auto"
         What sums over pairs are divided by: counts of rows with both ("pairwise"), or the counts expected of columns that are
         observed independently: from rates of columns, corrected for rows that differ in rate ("kappa"), from rates of columns
         ("feature"), from one rate ("global") or from given probabilities that an entry is observed, one or one a column. "auto" is
@@ -85,24 +74,19 @@ class POPCA(SubspaceModel):
         Rows without evidence added to the counts of pairs.
     refine : int, default=10
         Most steps of variational EM on the observed entries, from the closed form; fewer when the subspace has settled, none for
-        as many components as columns or more than 64. `options="paper"` sets 0.
+        as many components as columns or more than 64.
     standardize : bool, default=False
         Divide columns by their standard deviations; components are then those of the correlation matrix.
     robust : None, "rows" or ("winsor", c), default=None
         Shorten rows longer than the median row, or clip cells at c deviations from the median, in fit.
     whiten : bool, default=False
         Codes of unit variance.
-    codes : {"ridge", "ls"}, default="ridge"
-        Codes of rows: posterior means, or least squares, which explodes for rows with about n_components entries.
     solver : {"auto", "dense", "matrix-free"}, default="auto"
-        Form the covariance, or multiply by rows only (int n_components < d or "holdout", any weights but "pairwise"). "auto" goes
-        without from 1,000 columns where that is possible and, under weights="auto", columns of a sample of pairs are seen
+        Form the covariance, or multiply by rows only (int n_components < d or "holdout", any normalisers but "pairwise"). "auto" goes
+        without from 1,000 columns where that is possible and, under normalisers="auto", columns of a sample of pairs are seen
         independently of each other; it refuses to form tables beyond 8,000 columns.
     unseen : {"error", "drop"}, default="error"
         What to do about columns without an observed entry; dropped ones have components 0 and stay missing in `impute`.
-    options : {"paper"}, default=None
-        "paper" is Algorithm 1 as printed: it sets `center=False`, `pseudo_count=0`, `refine=0`, `standardize=False`, `robust=None`,
-        `codes="ls"`, and `weights="global"` unless they are probabilities such as r / d.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
@@ -180,8 +164,7 @@ class POPCA(SubspaceModel):
             StrOptions({"holdout"}),
             None,
         ],
-        "center": ["boolean"],
-        "weights": [
+        "normalisers": [
             StrOptions({"auto", "pairwise", "kappa", "feature", "global"}),
             Interval(Real, 0, 1, closed="right"),
             "array-like",
@@ -191,10 +174,8 @@ class POPCA(SubspaceModel):
         "standardize": ["boolean"],
         "robust": [StrOptions({"rows"}), tuple, None],
         "whiten": ["boolean"],
-        "codes": [StrOptions({"ridge", "ls"})],
         "solver": [StrOptions({"auto", "dense", "matrix-free"})],
         "unseen": [StrOptions({"error", "drop"})],
-        "options": [StrOptions({"paper"}), None],
         "sparse_missing": [StrOptions({"absent", "nan"})],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -204,33 +185,27 @@ class POPCA(SubspaceModel):
         self,
         n_components: int | float | Literal["holdout"] | None = None,
         *,
-        center: bool = True,
-        weights: Literal["auto", "pairwise", "kappa", "feature", "global"] | float | ArrayLike = "auto",
+        normalisers: Literal["auto", "pairwise", "kappa", "feature", "global"] | float | ArrayLike = "auto",
         pseudo_count: float = 2,
         refine: int = 10,
         standardize: bool = False,
         robust: Any = None,
         whiten: bool = False,
-        codes: Literal["ridge", "ls"] = "ridge",
         solver: Literal["auto", "dense", "matrix-free"] = "auto",
         unseen: Literal["error", "drop"] = "error",
-        options: Literal["paper"] | None = None,
         sparse_missing: Literal["absent", "nan"] = "absent",
         random_state: Any = None,
         n_jobs: int | None = None,
     ) -> None:
         self.n_components = n_components
-        self.center = center
-        self.weights = weights
+        self.normalisers = normalisers
         self.pseudo_count = pseudo_count
         self.refine = refine
         self.standardize = standardize
         self.robust = robust
         self.whiten = whiten
-        self.codes = codes
         self.solver = solver
         self.unseen = unseen
-        self.options = options
         self.sparse_missing = sparse_missing
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -254,8 +229,8 @@ class POPCA(SubspaceModel):
         if isinstance(X, ObservedFile):
             return self._fit_parts(FileParts(X), goes_on=False)
         rows = self._check_rows(X, reset=True)
-        check_options(self._effective, rows.shape[1])
-        return self._fit_over(Whole(rows if self._effective.robust is None else tamed(rows, self._effective.robust)))
+        check_options(self, rows.shape[1])
+        return self._fit_over(Whole(rows if self.robust is None else tamed(rows, self.robust)))
 
     @changes
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -281,38 +256,35 @@ class POPCA(SubspaceModel):
         return self._fit_parts(parts)
 
     def _fit_parts(self, parts: Parts, *, goes_on: bool = True) -> POPCA:
-        if self._effective.robust is not None or self.n_components == "holdout":
+        if self.robust is not None or self.n_components == "holdout":
             raise ValueError(
                 "rows in parts are known by sums, so robust must be None and n_components no 'holdout'; got "
-                f"{self._effective.robust!r} and {self.n_components!r}. Change them, or use fit."
+                f"{self.robust!r} and {self.n_components!r}. Change them, or use fit."
             )
         checked = parts.map(opened, clone(self))
-        check_options(self._effective, adopt_columns(self, checked.each(attrgetter("columns"))))
+        check_options(self, adopt_columns(self, checked.each(attrgetter("columns"))))
         return self._fit_over(checked.map(attrgetter("rows"), keep=False), goes_on=goes_on)
 
     def _fit_over(self, parts: Parts, *, goes_on: bool = True) -> POPCA:
         """The fit of checked rows; if it `goes_on`, with the sums that a stream or a merge needs, where tables are formed."""
-        how = self._effective
         rng, counts = generator(fixed_seed(self.random_state)), count(parts, self.n_jobs)
         check_seen(counts.n, self.unseen)
         d = len(counts.n)
-        wanted = how.solver == "matrix-free" or (how.solver == "auto" and d >= _LARGE)  # by `matrix_free`
+        wanted = self.solver == "matrix-free" or (self.solver == "auto" and d >= _LARGE)  # by `matrix_free`
         probe = probe_rows(parts, counts, rng) if wanted else None
         for name in ("state_", "holdout_errors_"):
             self.__dict__.pop(name, None)
-        shift = counts.means if how.center else np.zeros(d)
+        shift = counts.means
         k: Any = self.n_components
         if k == "holdout" and isinstance(parts, Whole):
             k = self._held_out(parts.part, probe, rng)
-        if matrix_free(how, d, k, probe):
-            model, imputing = (
-                self._without_table(parts.map(centred, shift, None, self.n_jobs), counts, int(k), probe, rng),
-                None,
-            )
+        if matrix_free(self, d, k, probe):
+            table = parts.map(centred, shift, None, self.n_jobs)
+            model, imputing = self._without_table(table, counts, int(k), probe, rng), None
         else:
-            # Cross sums take most of the time. About the means of all rows, or about 0 where nothing is centred, they cancel.
+            # Cross sums take most of the time. About the means of all rows they cancel.
             sums = Sums(*parts.total(pair_sums, shift, self.n_jobs, goes_on))
-            model, imputing = self._from_tables(sums if goes_on else sums._replace(A=np.zeros_like(sums.S)), shift, k)
+            model, imputing = self._from_tables(sums if goes_on else sums._replace(A=np.zeros_like(sums.S)), k)
             if goes_on:
                 self._keep(sums, shift)
         if imputing is not None:
@@ -323,16 +295,15 @@ class POPCA(SubspaceModel):
 
     def _refined(self, model: Model, parts: Parts, shift: _Floats) -> Model:
         """The model after `refine` steps of EM on rows, where those make sense."""
-        how = self._effective
-        if not how.refine or not refinable(model):
+        if not self.refine or not refinable(model):
             return model
         table = parts.map(centred, shift, self.scale_, self.n_jobs)
-        return refined(model, table, how.refine, centre=how.center, n_jobs=self.n_jobs)
+        return refined(model, table, self.refine, centre=True, n_jobs=self.n_jobs)
 
     def _without_table(self, table: Parts, counts: Counts, k: int, probe: Any, rng: np.random.Generator) -> Model:
         """The closed form of centred rows by products with them; sets the attributes that `_from_tables` sets."""
         C = self._implicit(table)
-        self.scale_ = scale_of(C.diagonal) if self._effective.standardize else np.ones(len(C.rest))
+        self.scale_ = scale_of(C.diagonal) if self.standardize else np.ones(len(C.rest))
         spectrum = free_spectrum(C.divided(self.scale_), k, rng)
         warn_dependent(probe)
         self._describe(probe, spectrum, expected=True)
@@ -343,8 +314,10 @@ class POPCA(SubspaceModel):
         return implicit_covariance(table, n_jobs=self.n_jobs, **self._moment())
 
     def _moment(self) -> dict[str, Any]:
-        """How second moments are taken."""
-        return {name: getattr(self._effective, name) for name in ("center", "weights", "p", "pseudo_count")}
+        """How covariances are taken: by a word, or by known probabilities p that an entry is observed."""
+        word = word_of(self.normalisers)
+        p = self.normalisers if word == "known" else None
+        return {"center": True, "weights": word, "p": p, "pseudo_count": self.pseudo_count}
 
     def _held_out(self, rows: Observed, probe: Any, rng: np.random.Generator) -> int:
         """The fewest components within a standard error of the best at imputing a tenth of the entries."""
@@ -352,14 +325,14 @@ class POPCA(SubspaceModel):
         most = max(min(_MOST_TRIED, d - 1), 1)
         hidden = rng.random(rows.nnz) < _HIDDEN
         seen = hide(rows, hidden)
-        mean = column_means(seen) if self._effective.center else np.zeros(d)
-        if matrix_free(self._effective, d, most, probe):
+        mean = column_means(seen)
+        if matrix_free(self, d, most, probe):
             implicit = self._implicit(centred(seen, mean, n_jobs=self.n_jobs))
-            scale = scale_of(implicit.diagonal) if self._effective.standardize else np.ones(d)
+            scale = scale_of(implicit.diagonal) if self.standardize else np.ones(d)
             spectrum = free_spectrum(implicit.divided(scale), most, rng)
         else:
             C = covariance_of(pair_sums(seen, mean, self.n_jobs), **self._moment())
-            scale = scale_of(np.diag(C)) if self._effective.standardize else np.ones(d)
+            scale = scale_of(np.diag(C)) if self.standardize else np.ones(d)
             spectrum = dense_spectrum(C / np.outer(scale, scale), d)
         tables = [centred(each, mean, scale, n_jobs=self.n_jobs) for each in (rows, seen)]
         n = np.bincount(seen.indices, minlength=d)
@@ -458,18 +431,17 @@ class POPCA(SubspaceModel):
         first = not hasattr(self, "state_")
         rows = self._check_rows(X, reset=first)
         d = rows.shape[1]
-        how = self._effective
-        check_options(how, d)
-        if how.solver == "auto" and d > _LARGEST_TABLE:
+        check_options(self, d)
+        if self.solver == "auto" and d > _LARGEST_TABLE:
             refuse_tables(d, "partial_fit and merge")
-        if how.robust is not None or how.n_components == "holdout" or how.solver == "matrix-free":
+        if self.robust is not None or self.n_components == "holdout" or self.solver == "matrix-free":
             raise ValueError(
                 "partial_fit keeps sums, not rows, so robust must be None, n_components a number and solver not 'matrix-free'; "
-                f"got {how.robust!r}, {how.n_components!r} and {how.solver!r}. Change them, or use fit."
+                f"got {self.robust!r}, {self.n_components!r} and {self.solver!r}. Change them, or use fit."
             )
         about = check_shift(shift, d)
         if first:
-            about = about if about is not None else column_means(rows) if how.center else np.zeros(d)
+            about = column_means(rows) if about is None else about
             self._keep(pair_sums(rows, about, self.n_jobs), about)
         else:
             sums, about = self._kept()
@@ -497,7 +469,7 @@ class POPCA(SubspaceModel):
         Raises
         ------
         ValueError
-            Other columns, or other `center`, `weights` or `standardize`; `robust` rows; a model without tables. The model is as
+            Other columns, or other `normalisers` or `standardize`; `robust` rows; a model without tables. The model is as
             it was.
         """
         if isinstance(other, POPCA):
@@ -516,40 +488,32 @@ class POPCA(SubspaceModel):
     def _from_stream(self) -> POPCA:
         sums, shift = self._kept()
         n = np.diag(sums.N).copy()
-        model, imputing = self._from_tables(sums, shift, self.n_components, refines=False)
-        mean = shift + np.diag(sums.A) / np.maximum(n, 1) if self._effective.center else np.zeros(len(n))
-        self._publish(model, mean, imputing)
+        model, imputing = self._from_tables(sums, self.n_components, refines=False)
+        self._publish(model, shift + np.diag(sums.A) / np.maximum(n, 1), imputing)
         self.n_seen_per_feature_, self.n_samples_seen_ = n, sums.m
         warn_unseen(n)
         return self
 
-    def _covariance(self, sums: Sums, shift: _Floats) -> _Floats:
-        """The covariance (d, d) that sums about a shift give; the second moment where not centred."""
-        about_zero = not self._effective.center and shift.any()
-        return covariance_of(moved(sums, -shift) if about_zero else sums, **self._moment())
-
-    def _from_tables(
-        self, sums: Sums, shift: _Floats, n_components: Any, *, refines: bool = True
-    ) -> tuple[Model, Model | None]:
+    def _from_tables(self, sums: Sums, n_components: Any, *, refines: bool = True) -> tuple[Model, Model | None]:
         """The closed form in standardised columns, and that of fewer components which imputes where all are asked for.
 
         Sets `scale_`, `solver_`, `diagnostics_`, `total_variance_`. What `refines` begins at the next larger rank that is tried: its prior
         shrinks components that are too many, and cannot add any.
         """
-        C = self._covariance(sums, shift)
+        C = covariance_of(sums, **self._moment())
         d = len(C)
-        self.scale_ = scale_of(np.diag(C)) if self._effective.standardize else np.ones(d)
+        self.scale_ = scale_of(np.diag(C)) if self.standardize else np.ones(d)
         C = C / np.outer(self.scale_, self.scale_)
         k = number_of_components(n_components, C, sums.m)
         spectrum = dense_spectrum(C, k)
-        self._describe(probe_tables(sums), spectrum, expected=self._effective.weights not in ("auto", "pairwise"))
+        self._describe(probe_tables(sums), spectrum, expected=word_of(self.normalisers) not in ("auto", "pairwise"))
         self.solver_ = "dense"
         n = np.diag(sums.N)
         if n_components is not None:
             return model_of(spectrum, k, n), None
         most = max(k - 1, 1)
         rank = self._imputing_rank(C, sums, most)
-        if refines and self._effective.refine:
+        if refines and self.refine:
             rank = next_rank(rank, most)
         return model_of(spectrum, k, n), model_of(spectrum, rank, n)
 
@@ -560,12 +524,15 @@ class POPCA(SubspaceModel):
         if not len(seen):
             return 1
         block, rng = np.ix_(seen, seen), generator(fixed_seed(self.random_state))
-        counts = sums.N[block] + self._effective.pseudo_count
+        counts = sums.N[block] + self.pseudo_count
         return choose_rank_of_moments(C[block], counts, n[seen] / max(sums.m, 1), min(most, len(seen)), rng)[0]
 
     def _describe(self, probe: Probe, spectrum: Spectrum, *, expected: bool) -> None:
         self.diagnostics_, self.total_variance_ = describe(probe, spectrum), spectrum.trace
-        warn(self.diagnostics_, spectrum.values, len(self.scale_), expected=expected)
+        values = (
+            () if self.n_components is None else spectrum.values
+        )  # of None the last one is noise, which imputing leaves out
+        warn(self.diagnostics_, values, len(self.scale_), expected=expected)
 
     def _publish(self, model: Model, shift: _Floats, imputing: Model | None) -> None:
         if imputing is None:
@@ -580,16 +547,6 @@ class POPCA(SubspaceModel):
         self.n_components_ = len(model.values)
         self.n_impute_components_ = len((imputing or model).values)
 
-    @property
-    def _effective(self) -> Any:
-        """The parameters, or where `options="paper"` those that Algorithm 1 has; given weights are "known", with rates p."""
-        made = SimpleNamespace(p=None, **self.get_params(deep=False))
-        if self.options == "paper":
-            vars(made).update(_PRINTED)
-        if not isinstance(self.weights, str):
-            made.weights, made.p = "known", self.weights
-        return made
-
     def _model(self) -> Model:
         return Model(np.zeros(len(self.mean_)), self.components_, self.explained_variance_, self.noise_variance_)
 
@@ -599,17 +556,15 @@ class POPCA(SubspaceModel):
             return self.mean_, self._model()
         return self.imputing_["mean"], Model(**self.imputing_)._replace(mean=np.zeros(len(self.mean_)))
 
-    def _coding(self, codes: Literal["ridge", "ls"] | None = None, model: Model | None = None) -> Coding:
+    def _coding(self, model: Model | None = None) -> Coding:
         model = model or self._model()
         unit = np.sqrt(np.maximum(model.values, 1e-300)) if self.whiten else np.ones(len(model.values))
-        if (codes or self._effective.codes) == "ls":
-            return Coding(model.components, model.components.T, 0.0, unit=unit)
         size = np.sqrt(np.maximum(model.values - model.noise, 0.0))
         return Coding(model.components, model.basis(), model.noise, size, unit)
 
     def _completed(self, rows: Observed) -> _Floats:
         mean, model = self._imputing()
-        coding, table = self._coding(model=model), centred(rows, mean, self.scale_, n_jobs=self.n_jobs)
+        coding, table = self._coding(model), centred(rows, mean, self.scale_, n_jobs=self.n_jobs)
         codes = row_codes(table, coding.basis, coding.ridge, n_jobs=self.n_jobs).code
         return row_product(codes * coding.size, coding.components, self.n_jobs) * self.scale_ + mean
 
@@ -619,7 +574,7 @@ class POPCA(SubspaceModel):
     @reads
     @over_files
     def transform(self, X: Any, *, return_std: bool = False) -> Any:
-        """Codes of rows from their observed entries: posterior means, or least squares where `codes="ls"`.
+        """Codes of rows from their observed entries: posterior means.
 
         Parameters
         ----------
@@ -635,12 +590,11 @@ class POPCA(SubspaceModel):
         if not return_std:
             return super().transform(X)
         check_is_fitted(self)
-        prior = self._coding("ridge")
-        found = self._coded(self._check_rows(X), prior, inverse=True)
+        coding = self._coding()
+        latent = self._coded(self._check_rows(X), coding, inverse=True)
         diagonal = np.cumsum(np.arange(1, len(self.components_) + 1)) - 1
-        std = np.sqrt(prior.ridge * found.inverse[:, diagonal]) * prior.size / prior.unit
-        Z = found.code * prior.size / prior.unit if self._effective.codes == "ridge" else super().transform(X)
-        return Z, std
+        std = np.sqrt(coding.ridge * latent.inverse[:, diagonal]) * coding.size / coding.unit
+        return latent.code * coding.size / coding.unit, std
 
     @reads
     def score(self, X: Any, y: Any = None) -> float:
@@ -727,10 +681,15 @@ def number_of_components(n_components: Any, C: _Floats, m: int) -> int:
     return min(int(np.searchsorted(share, float(n_components)) + 1), d)
 
 
-def matrix_free(params: Any, d: int, n_components: Any, probe: Probe | None) -> bool:
-    """Whether a POPCA goes without (d, d) tables: from 1,000 columns, where weights are of expected counts or may be.
+def word_of(normalisers: Any) -> str:
+    """What sums are divided by, in a word: "known" for probabilities."""
+    return normalisers if isinstance(normalisers, str) else "known"
 
-    "auto" weights are, where columns are seen independently of each other (`probe`), or tables would be too large.
+
+def matrix_free(params: Any, d: int, n_components: Any, probe: Probe | None) -> bool:
+    """Whether a POPCA goes without (d, d) tables: from 1,000 columns, where normalisers are expected counts or may be.
+
+    Those of "auto" are, where columns are seen independently of each other (`probe`), or tables would be too large.
 
     Raises
     ------
@@ -739,12 +698,12 @@ def matrix_free(params: Any, d: int, n_components: Any, probe: Probe | None) -> 
     """
     if params.solver != "auto":
         return bool(params.solver == "matrix-free")
-    possible = isinstance(n_components, Integral) and n_components < d and params.weights != "pairwise"
+    possible = isinstance(n_components, Integral) and n_components < d and word_of(params.normalisers) != "pairwise"
     if d > _LARGEST_TABLE and not possible:
-        refuse_tables(d, f"n_components={n_components!r} and weights={params.weights!r}")
+        refuse_tables(d, f"n_components={n_components!r} and normalisers={params.normalisers!r}")
     if not possible or d < _LARGE:
         return False
-    chosen = params.weights != "auto" or d > _LARGEST_TABLE
+    chosen = word_of(params.normalisers) != "auto" or d > _LARGEST_TABLE
     return chosen or (probe is not None and probe.independent())
 
 
@@ -753,7 +712,7 @@ def refuse_tables(d: int, what: str) -> None:
     size = _TABLES * 8 * d**2 / 2**30
     raise ValueError(
         f"{what} need tables of {d} x {d} numbers, {size:.0f} GiB in all; beyond {_LARGEST_TABLE} columns they must be asked "
-        "for. Use fit with an integer n_components (or 'holdout') and weights='auto', or solver='dense' if they fit in memory."
+        "for. Use fit with an integer n_components (or 'holdout') and normalisers='auto', or solver='dense' if they fit in memory."
     )
 
 
@@ -762,23 +721,29 @@ def check_options(params: Any, d: int) -> None:
     k, robust = params.n_components, params.robust
     if isinstance(k, Integral) and int(k) > d:
         raise ValueError(f"n_components must be at most the number of columns, {d}; got {k}. Lower n_components.")
-    if params.p is not None and np.shape(params.p) not in ((), (d,)):
-        raise ValueError(
-            f"weights must be a word, a number or have shape ({d},); got {np.shape(params.p)}. Pass one for every column."
-        )
-    if params.p is not None and not (np.greater(params.p, 0).all() and np.less_equal(params.p, 1).all()):
-        raise ValueError(
-            "weights must be above 0 and at most 1 in every column; got others. Drop columns never observed."
-        )
+    if not isinstance(params.normalisers, str):
+        _check_probabilities(np.asarray(params.normalisers), d)
     if isinstance(robust, tuple) and not (len(robust) == 2 and robust[0] == "winsor" and robust[1] > 0):
         raise ValueError(
             f"robust must be None, 'rows' or ('winsor', c) with c > 0; got {robust!r}. Pass ('winsor', 3)."
         )
-    free = isinstance(k, Integral | str) and k != d and params.weights != "pairwise"
+    free = isinstance(k, Integral | str) and k != d and word_of(params.normalisers) != "pairwise"
     if params.solver == "matrix-free" and not free:
         raise ValueError(
-            "solver='matrix-free' needs an integer n_components below the number of columns, or 'holdout', and weights other "
-            f"than 'pairwise'; got {k!r} and {params.weights!r}. Use solver='dense'."
+            "solver='matrix-free' needs an integer n_components below the number of columns, or 'holdout', and normalisers other "
+            f"than 'pairwise'; got {k!r} and {params.normalisers!r}. Use solver='dense'."
+        )
+
+
+def _check_probabilities(p: NDArray[Any], d: int) -> None:
+    """Refuse normalisers that are no probabilities of d columns."""
+    if p.shape not in ((), (d,)):
+        raise ValueError(
+            f"normalisers must be a word, a number or have shape ({d},); got {p.shape}. Pass one for every column."
+        )
+    if not (np.greater(p, 0).all() and np.less_equal(p, 1).all()):
+        raise ValueError(
+            "normalisers must be above 0 and at most 1 in every column; got others. Drop columns never observed."
         )
 
 
@@ -810,9 +775,9 @@ def check_alike(one: Any, other: Any) -> None:
             raise ValueError(
                 "merge needs models with tables of sums; got one fitted matrix-free or from a file. Use fit_batches or solver='dense'."
             )
-        if model._effective.robust is not None:
+        if model.robust is not None:
             raise ValueError(
-                f"merge adds sums of rows as they came; got robust={model._effective.robust!r}, which changes rows by all rows of its own "
+                f"merge adds sums of rows as they came; got robust={model.robust!r}, which changes rows by all rows of its own "
                 "model. Fit on all rows at once, or with robust=None."
             )
     if one.n_features_in_ != other.n_features_in_ or not _same_names(one, other):
@@ -820,11 +785,11 @@ def check_alike(one: Any, other: Any) -> None:
             f"merge needs models of the same columns; got {one.n_features_in_} and {other.n_features_in_}, or other names. "
             "Fit both on the same columns in the same order."
         )
-    for name in ("center", "weights", "p", "standardize"):
-        mine, theirs = getattr(one._effective, name), getattr(other._effective, name)
+    for name in ("normalisers", "standardize"):
+        mine, theirs = getattr(one, name), getattr(other, name)
         if not np.array_equal(np.asarray(mine, dtype=object), np.asarray(theirs, dtype=object)):
             raise ValueError(
-                f"merge needs models of the same {'weights' if name == 'p' else name}; got {mine!r} and {theirs!r}. Fit both alike, or set_params."
+                f"merge needs models of the same {name}; got {mine!r} and {theirs!r}. Fit both alike, or set_params."
             )
 
 

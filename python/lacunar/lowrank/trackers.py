@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from numbers import Integral, Real
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar import _core
 from lacunar._codes import LARGEST_CORE_RANK
 from lacunar._random import generator
-from lacunar._snapshot import SavePoint, all_or_nothing, going_back
+from lacunar._state import Entries, SavePoint, all_or_nothing, going_back
 from lacunar._turns import changes, reads
 from lacunar.lowrank.base import Coding, SubspaceModel
 from lacunar.lowrank.em import first_basis
@@ -34,7 +34,6 @@ Forget = float | Literal["window", "auto"]
 _SLICE = 2**13  # rows between two chances to interrupt
 _USUAL = 10  # components where their number is not given
 _RECENT = 0.05  # weight of a row in the running residual
-_OLDER_ROWS = 500  # that forget="auto" remembered at most before it had memories
 
 
 class NotFiniteError(ValueError):
@@ -61,9 +60,9 @@ _FORGETTING: dict[str, Rule] = {
 
 
 class Tracker:
-    """The arrays of a tracker, which a pass over rows changes in place. A pass that fails leaves them as they were."""
+    """The arrays of a tracker, which a pass over rows changes in place."""
 
-    by_column: ClassVar[tuple[str, ...]] = ("v",)  # arrays of which only what some columns have is copied
+    by_column: ClassVar[tuple[str, ...]] = ("v",)  # arrays with a place for every column
     whole: ClassVar[tuple[str, ...]] = ("clock",)
     rules: ClassVar[dict[str, Rule]] = {"v": _doubles("D", "d"), "clock": _doubles(_core.RLS_CLOCK)}
     option_rules: ClassVar[dict[str, Rule]] = {"ridge": Number(low=0)}
@@ -72,56 +71,41 @@ class Tracker:
     options: dict[str, Any]
 
     def run(
-        self,
-        rows: Observed,
-        label: _Floats | None = None,
-        order: NDArray[np.int64] | None = None,
-        *,
-        undo: bool = True,
+        self, rows: Observed, labels: _Floats | None = None, order: NDArray[np.int64] | None = None
     ) -> tuple[_Floats, _Floats]:
-        """One pass; predictions and relative residuals (n,) of the rows before their own steps.
-
-        With `undo` a pass that fails leaves the tracker as it was; that takes a copy of what the rows can change.
-        """
+        """One pass; predictions and relative residuals (n,) of the rows before their own steps."""
         order = np.arange(rows.shape[0]) if order is None else order
         traces = np.zeros(rows.shape[0]), np.zeros(rows.shape[0])
-        with self.undone(rows) if undo else nullcontext():
-            self._make_room(rows)
-            for start in range(0, len(order), _SLICE):
-                bad = self._pass(rows, label, order[start : start + _SLICE], *traces)
-                if bad >= 0:
-                    raise NotFiniteError(
-                        f"values must stay finite; those of row {int(order[start + bad])} overflow. Scale the columns, or "
-                        "clip outliers. The model is as it was before."
-                    )
+        self._add_columns(rows)
+        for start in range(0, len(order), _SLICE):
+            bad = self._pass(rows, labels, order[start : start + _SLICE], *traces)
+            if bad >= 0:
+                raise NotFiniteError(
+                    f"values must stay finite; those of row {int(order[start + bad])} overflow. Scale the columns, or "
+                    "clip outliers. The model is as it was before."
+                )
         return traces
 
     def undone(self, rows: Observed) -> AbstractContextManager[SavePoint]:
         """A block from whose exceptions the arrays come back as they were before passes over `rows`."""
-        return going_back(Touched(self, rows))
+        observed = np.unique(rows.indices)
+        all_move = self.moves_all(rows) or 2 * len(observed) > len(self.v)
+        return going_back(Entries(*self._places(slice(None) if all_move else observed)))
 
-    def _make_room(self, rows: Observed) -> None:
-        """Add memory for columns that are seen for the first time."""
+    def _places(self, columns: Any) -> list[tuple[NDArray[Any], Any]]:
+        """Arrays that passes over rows write into, and where: what belongs to these columns, and to all."""
+        places = [(getattr(self, name), columns) for name in self.by_column]
+        return places + [(getattr(self, name), slice(None)) for name in self.whole]
 
-    def _pass(self, rows: Observed, label: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
+    def _add_columns(self, rows: Observed) -> None:
+        """Give memory to columns that are seen for the first time."""
+
+    def _pass(self, rows: Observed, labels: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
         raise NotImplementedError
 
     def moves_all(self, rows: Observed) -> bool:
         """Whether a pass may turn columns that these rows do not observe."""
         return True
-
-    def copies(self, columns: Any) -> list[NDArray[Any]]:
-        """Copies of what belongs to these columns, and to all."""
-        parts = [getattr(self, name)[columns].copy() for name in self.by_column]
-        return parts + [getattr(self, name).copy() for name in self.whole]
-
-    def put_back(self, columns: Any, saved: list[NDArray[Any]]) -> None:
-        """The arrays as they were when `copies` made these."""
-        parts = iter(saved)
-        for name in self.by_column:
-            getattr(self, name)[columns] = next(parts)
-        for name in self.whole:
-            getattr(self, name)[...] = next(parts)
 
     def basis(self) -> _Floats:
         """A basis (D, d) of the subspace, not orthonormal in general."""
@@ -141,21 +125,21 @@ class Tracker:
         return int(self.clock[5])
 
     def state(self) -> dict[str, Any]:
-        """Arrays and options: `of` goes on bit for bit."""
+        """Arrays and options, from which `from_state` goes on bit for bit."""
         return {name: getattr(self, name) for name in (*self._rules(self.options), "options")}
 
     @classmethod
-    def of(cls, state: dict[str, Any]) -> Tracker:
+    def from_state(cls, state: dict[str, Any]) -> Self:
         """The tracker whose `state` this is, on the same arrays where they can be written to."""
         if set(state) != {*cls._rules(state.get("options")), "options"}:
             raise ValueError(
                 f"the state must be that of {cls.__name__}; got {sorted(map(str, state))[:20]}. Fit again."
             )
-        made = cls.__new__(cls)
+        tracker = cls.__new__(cls)
         for name, value in state.items():
             shared = isinstance(value, dict) or value.flags.writeable
-            setattr(made, name, value if shared else value.copy())
-        return made
+            setattr(tracker, name, value if shared else value.copy())
+        return tracker
 
     @classmethod
     def check(cls, state: Any, shape: tuple[int, int]) -> None:
@@ -166,35 +150,14 @@ class Tracker:
         check_parts(state, rules, "state_", {"D": D, "d": d})
 
     @classmethod
-    def renewed(cls, state: Any, shape: tuple[int, int]) -> Any:
-        """A state of today from one out of an older file; others as they are, right or wrong."""
-        return state
-
-    @classmethod
     def _rules(cls, options: Any) -> dict[str, Rule]:
         """Rules of the arrays of a tracker with these options."""
         return cls.rules
 
 
-class Touched:
-    """What passes over some rows can change of a tracker, to go back to: copies of the columns that they observe, where that is less."""
-
-    def __init__(self, tracker: Tracker, rows: Observed) -> None:
-        touched = np.unique(rows.indices)
-        all_move = tracker.moves_all(rows) or 2 * len(touched) > len(tracker.v)
-        self._tracker, self._columns = tracker, slice(None) if all_move else touched
-
-    def snapshot(self) -> list[NDArray[Any]]:
-        return self._tracker.copies(self._columns)
-
-    def restore(self, kept: list[NDArray[Any]]) -> None:
-        self._tracker.put_back(self._columns, kept)
-
-
 class ForgettingTracker(Tracker):
     """A tracker that forgets, and the memories that say how much where `forget` is "auto": every fourth column at eight factors."""
 
-    older_options: ClassVar[dict[str, Any]] = {}  # what options were absent from files of older versions
     memory_rules: ClassVar[dict[str, Rule]] = {
         "memory_v": _doubles("places", "d", _core.MEMORIES),
         "memory_seen": _doubles("places", _core.MEMORIES),
@@ -220,59 +183,25 @@ class ForgettingTracker(Tracker):
         return {**cls.rules, **cls.memory_rules} if learned else cls.rules
 
     @classmethod
-    def renewed(cls, state: Any, shape: tuple[int, int]) -> Any:
-        """A state from before the memories and the ridge that they say; memories that are absent start at its basis."""
-        if (
-            not isinstance(state, dict)
-            or set(state) != {*cls.rules, "options"}
-            or not isinstance(state["options"], dict)
-        ):
-            return state
-        options = cls.older_options | state["options"]
-        state = state | {"options": options}
-        if cls._rules(options) == cls.rules:
-            return state
-        sizes = {"D": shape[0], "d": shape[1]}
-        check_parts(state, {**cls.rules, "options": Parts(cls.option_rules)}, "state_", sizes)
-        tracker = cls.__new__(cls)
-        vars(tracker).update(state)
-        tracker._remember(options.get("delta", 10.0))
-        tracker.clock = tracker.clock.copy()
-        tracker.clock[2:5] = 0  # age and averages: other ones then
-        tracker.memory_rows[0] = min(tracker.clock[0], _OLDER_ROWS)
-        return tracker.state()
-
-    @classmethod
     def check(cls, state: Any, shape: tuple[int, int]) -> None:
         super().check(state, shape)
         places = -(-shape[0] // _core.MEMORY_EVERY)
         if len(state.get("memory_v", range(places))) != places:
             raise ValueError(f"state_['memory_v'] must have {places} places; got {len(state['memory_v'])}")
 
-    def copies(self, columns: Any) -> list[NDArray[Any]]:
-        return [*super().copies(columns), *(array[at].copy() for array, at in self._memories(columns))]
-
-    def put_back(self, columns: Any, saved: list[NDArray[Any]]) -> None:
-        memories = self._memories(columns)
-        first = len(saved) - len(memories)
-        super().put_back(columns, saved[:first])
-        for (array, at), copy in zip(memories, saved[first:], strict=True):
-            array[at] = copy
-
-    def _memories(self, columns: Any) -> list[tuple[NDArray[Any], Any]]:
-        """Arrays of memories, and what of them belongs to these columns or to all."""
+    def _places(self, columns: Any) -> list[tuple[NDArray[Any], Any]]:
+        places = super()._places(columns)
         if self._rules(self.options) == self.rules:
-            return []
+            return places
         every = _core.MEMORY_EVERY
-        places = columns if isinstance(columns, slice) else columns[columns % every == 0] // every
-        by_place = [(self.memory_v, places), (self.memory_seen, places)]
-        return by_place + [(array, slice(None)) for array in (self.memory_inverse, self.memory_lines, self.memory_rows)]
+        remembered = columns if isinstance(columns, slice) else columns[columns % every == 0] // every
+        places += [(self.memory_v, remembered), (self.memory_seen, remembered)]
+        return places + [(array, slice(None)) for array in (self.memory_inverse, self.memory_lines, self.memory_rows)]
 
 
 class PerColumnRls(ForgettingTracker):
     """PETRELS, and SLRM's Algorithms 1 and 2: an inverse correlation (d, d) for every column that was ever observed."""
 
-    older_options: ClassVar[dict[str, Any]] = {"automatic": False}
     by_column = ("v", "slot", "discount")
     whole = ("clock", "t", "t_inverse", "w", "codes", "labelled", "labels")
     rules: ClassVar[dict[str, Rule]] = {
@@ -322,13 +251,13 @@ class PerColumnRls(ForgettingTracker):
                 f"state_['slot'] must give each of {len(pool)} places of the pool to one column; it does not"
             )
 
-    def _make_room(self, rows: Observed) -> None:
+    def _add_columns(self, rows: Observed) -> None:
         fresh = np.unique(rows.indices[self.slot[rows.indices] < 0])
         if len(fresh):
-            room = np.broadcast_to(self._first(), (len(fresh), self.pool.shape[1]))
+            blocks = np.broadcast_to(self._first(), (len(fresh), self.pool.shape[1]))
             first = len(self.pool)
             # One new block may come out of concatenate in the order of Fortran, which the core refuses.
-            self.pool = np.ascontiguousarray(np.concatenate([self.pool, room]))
+            self.pool = np.ascontiguousarray(np.concatenate([self.pool, blocks]))
             self.slot[fresh] = np.arange(first, len(self.pool), dtype=np.int32)
 
     def _first(self) -> NDArray[Any]:
@@ -345,19 +274,13 @@ class PerColumnRls(ForgettingTracker):
     def moves_all(self, rows: Observed) -> bool:
         return bool(self.options["orthonormal"])
 
-    def copies(self, columns: Any) -> list[NDArray[Any]]:
+    def _places(self, columns: Any) -> list[tuple[NDArray[Any], Any]]:
+        # Columns that a pass sees first move to a longer pool, which nobody has before the pass ends.
         slots = self.slot[columns]
-        used = slots[slots >= 0]
-        return [*super().copies(columns), used, self.pool[used], self.pool]
+        return [*super()._places(columns), (self.pool, slots[slots >= 0])]
 
-    def put_back(self, columns: Any, saved: list[NDArray[Any]]) -> None:
-        super().put_back(columns, saved[:-3])
-        # A pass that saw new columns moved to a longer pool, and the slots of those columns are -1 again.
-        used, kept, self.pool = saved[-3:]
-        self.pool[used] = kept
-
-    def _pass(self, rows: Observed, label: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
-        entries = (rows.indptr, rows.indices, rows.values, order, label)
+    def _pass(self, rows: Observed, labels: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
+        entries = (rows.indptr, rows.indices, rows.values, order, labels)
         return _core.rls_pass(*entries, self.options, self.state(), prediction, residual)
 
     def basis(self) -> _Floats:
@@ -405,8 +328,8 @@ class SharedRls(ForgettingTracker):
         every = max(1024, len(self.v) // 16)
         return int(self.clock[0]) // every != (int(self.clock[0]) + rows.shape[0]) // every
 
-    def _pass(self, rows: Observed, label: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
-        entries = (rows.indptr, rows.indices, rows.values, order, label)
+    def _pass(self, rows: Observed, labels: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
+        entries = (rows.indptr, rows.indices, rows.values, order, labels)
         return _core.shared_pass(*entries, self.options, self.state(), prediction, residual)
 
     def ridge(self) -> float:
@@ -437,7 +360,7 @@ class Grouse(Tracker):
         self.clock = np.zeros(_core.RLS_CLOCK)
         self.options = {"damping": damping, "ridge": ridge}
 
-    def _pass(self, rows: Observed, label: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
+    def _pass(self, rows: Observed, labels: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
         entries = (rows.indptr, rows.indices, rows.values, order)
         return _core.grouse_pass(*entries, self.options, self.state(), prediction, residual)
 
@@ -495,7 +418,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         rng = generator(self.random_state)
         self._reset(rows, rng)
         for number in range(self.max_iter):
-            self._follow(rows, None if number == 0 else rng.permutation(rows.shape[0]), undo=False)
+            self._follow(rows, None if number == 0 else rng.permutation(rows.shape[0]))
         self.n_iter_ = self.max_iter
         return self
 
@@ -525,7 +448,8 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         refuse_faint(rows.values, "X")
         if first:
             self._reset(rows, generator(self.random_state))
-        self._follow(rows, None, undo=True)
+        with self._tracker().undone(rows):
+            self._follow(rows, None)
         return self
 
     @property
@@ -545,14 +469,12 @@ class SubspaceTracker(RowBatches, SubspaceModel):
 
     def _tracker(self) -> Tracker:
         check_is_fitted(self, "state_")
-        return self._tracker_class.of(self.state_)
+        return self._tracker_class.from_state(self.state_)
 
     def _check_loaded(self) -> None:
         """A tracker of these columns and components."""
         if "state_" in vars(self):
-            shape = self.n_features_in_, self._wanted(self.n_features_in_)
-            self.state_ = self._tracker_class.renewed(self.state_, shape)
-            self._tracker_class.check(self.state_, shape)
+            self._tracker_class.check(self.state_, (self.n_features_in_, self._rank(self.n_features_in_)))
 
     def _reset(self, rows: Observed, rng: np.random.Generator) -> None:
         self.state_ = self._start(self._first_basis(rows, rng)).state()
@@ -560,7 +482,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
 
     def _first_basis(self, rows: Observed, rng: np.random.Generator) -> _Floats:
         D = rows.shape[1]
-        k = self._wanted(D)
+        k = self._rank(D)
         if k > D:
             raise ValueError(
                 f"n_components must be at most the number of columns; got {k} for {D} columns. Lower n_components."
@@ -574,29 +496,27 @@ class SubspaceTracker(RowBatches, SubspaceModel):
             if self.init == "svd":
                 return first_basis(rows, k, rng)[0]
             return np.asarray(np.linalg.qr(rng.normal(size=(D, k)))[0])
-        given = check_numbers(self.init, "init")
-        if given.shape != (k, D):
+        init = check_numbers(self.init, "init")
+        if init.shape != (k, D):
             raise ValueError(
-                f"init must have shape ({k}, {D}), one component a row; got {given.shape}. Pass 'svd' or 'random' instead."
+                f"init must have shape ({k}, {D}), one component a row; got {init.shape}. Pass 'svd' or 'random' instead."
             )
-        return np.asarray(np.linalg.qr(given.T)[0])
+        return np.asarray(np.linalg.qr(init.T)[0])
 
-    def _wanted(self, D: int) -> int:
+    def _rank(self, D: int) -> int:
         """n_components for D columns: a subspace smaller than the whole space where the parameter is None."""
         if self.n_components is not None:
             return int(self.n_components)
         return max(min(_USUAL, D - 1), 1) if isinstance(self.init, str) else max(len(self.init), 1)
 
-    def _follow(self, rows: Observed, order: NDArray[np.int64] | None, *, undo: bool) -> None:
+    def _follow(self, rows: Observed, order: NDArray[np.int64] | None) -> None:
         tracker, counted = self._tracker(), rows.row_counts > 0
-        with tracker.undone(rows) if undo else nullcontext():
-            _, residual = tracker.run(rows, None, order, undo=False)
-            recent = self.residual_
-            for value in residual[counted] if order is None else ():
-                recent += _RECENT * (float(value) - recent)
-            state = tracker.state()
-        # All that can fail comes before the first change.
-        self.state_, self.residual_, self.n_samples_seen_ = state, recent, self.n_samples_seen_ + rows.shape[0]
+        _, residual = tracker.run(rows, None, order)
+        recent = self.residual_
+        for value in residual[counted] if order is None else ():
+            recent += _RECENT * (float(value) - recent)
+        self.state_, self.residual_ = tracker.state(), recent
+        self.n_samples_seen_ += rows.shape[0]
 
     def _coding(self) -> Coding:
         check_is_fitted(self, "state_")
@@ -627,10 +547,10 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         """
         check_is_fitted(self)
         rows = self._check_rows(X)
-        found = self._coded(rows, self._coding(), left=True)
+        left = self._coded(rows, self._coding(), left=True).left
         squares = np.square(rows.values, dtype=np.float64)
         size = np.bincount(rows.row_numbers, squares, minlength=rows.shape[0]).astype(np.float64)
-        return np.divide(found.left, size, out=np.zeros_like(size), where=size > 0)
+        return np.divide(left, size, out=np.zeros_like(size), where=size > 0)
 
 
 class PETRELS(SubspaceTracker):

@@ -25,8 +25,10 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.LowRankPosterior": ("lacunar.lowrank.posterior", "LowRankPosterior"),
     "lacunar.PosteriorRidge": ("lacunar.lowrank.posterior", "PosteriorRidge"),
     "lacunar.GaussianRegressor": ("lacunar.lowrank", "GaussianRegressor"),
-    "lacunar.MPCRRegressor": ("lacunar.lowrank", "MPCRRegressor"),
-    "lacunar.SMPCRRegressor": ("lacunar.lowrank", "SMPCRRegressor"),
+    **{f"lacunar.papers.slrm.{name}": ("lacunar.papers.slrm", name) for name in ("PrintedSLRM", "MPCR", "SMPCR")},
+    **{
+        f"lacunar.papers.subspace.{name}": ("lacunar.papers.subspace", name) for name in ("PrintedPOPCA", "PrintedMBEG")
+    },
     "lacunar.POPCA": ("lacunar.lowrank", "POPCA"),
     "lacunar.PETRELS": ("lacunar.lowrank", "PETRELS"),
     "lacunar.GROUSE": ("lacunar.lowrank", "GROUSE"),

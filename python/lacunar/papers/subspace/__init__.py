@@ -1,5 +1,7 @@
 """Subspace learning: POPCA and MBEG as printed, the bounds and the synthetic tables of Gonen et al. (2016)."""
 
+from lacunar.papers.subspace.mbeg import PrintedMBEG
+from lacunar.papers.subspace.popca import PrintedPOPCA
 from lacunar.papers.subspace.theory import (
     mbeg_error_bound,
     mbeg_sample_bound,
@@ -12,6 +14,8 @@ from lacunar.papers.subspace.theory import (
 from lacunar.papers.subspace.worlds import make_coins, make_spiked, make_unit_vectors
 
 __all__ = [
+    "PrintedMBEG",
+    "PrintedPOPCA",
     "make_coins",
     "make_spiked",
     "make_unit_vectors",
