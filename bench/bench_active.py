@@ -12,6 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from lacunar.active import MBEG, ActivePOPCA
+from lacunar.papers.subspace import PrintedMBEG
 
 
 def atoms(d):
@@ -64,7 +65,7 @@ def rows_needed(family, strategy, goal, seeds, most, d=64):
 
 def step_ratio(d, repeats, literal_rows=6, lazy_rows=640):
     draw = atoms(d)[2]
-    literal = MBEG(d, 2, lazy=False, random_state=0).run(oracle_of(draw, 0), 2)
+    literal = PrintedMBEG(d, 2, m=10**6, random_state=0).run(oracle_of(draw, 0), 2)
     lazy = MBEG(d, 2, refresh=64, random_state=0).run(oracle_of(draw, 0), 64)
     times = {"literal": [], "lazy": []}
     for repeat in range(repeats):

@@ -24,9 +24,9 @@ from sklearn.pipeline import make_pipeline
 
 from lacunar import Observed
 from lacunar.lowrank import GROUSE, PETRELS, GaussianRegressor, SLRMOnlineRegressor, SLRMRegressor, SLRMRegressorCV
+from lacunar.papers.slrm import PrintedSLRM
 
 SHAPES = [(100, 30, 75), (1000, 20, 100), (100_000, 20, 100)]
-PAPER = {"options": "paper", "validate": None}
 
 
 def stream(n, D, d, observed, noise=0.1, seed=0):
@@ -82,7 +82,7 @@ def literal_time(rows, y, U, steps):
 
 def paper_time(rows, y, d, passes=3):
     def fit(count):
-        model = SLRMOnlineRegressor(d, max_iter=count, random_state=0, **PAPER)
+        model = PrintedSLRM(d, max_iter=count, validate=None, random_state=0)
         return cpu(lambda: model.fit(rows, y))
 
     return max(fit(1 + passes) - fit(1), 1e-9) / (passes * rows.shape[0])

@@ -101,7 +101,7 @@ def test_subspaces(model, rows):
     if isinstance(model, POPCA):
         same(model.transform(file, return_std=True), model.transform(table, return_std=True))
         assert model.score(file) == model.score(table)
-    else:
+    elif hasattr(model, "score_samples"):
         same(model.score_samples(file), model.score_samples(table))
 
 

@@ -5,6 +5,7 @@ import numpy as np
 from hot import case
 from hot.subspaces import missed
 from lacunar.active import MBEG, ActivePOPCA
+from lacunar.papers.subspace import PrintedMBEG
 
 
 def atoms(d):
@@ -22,15 +23,16 @@ def atoms(d):
 @case("MBEG lazy step", small={"d": 40, "m": 40}, large={"d": 200, "m": 640}, counted=False)
 @case(
     "MBEG literal step",
-    small={"d": 20, "m": 20, "lazy": False},
-    large={"d": 200, "m": 20, "lazy": False},
+    small={"d": 20, "m": 20, "printed": True},
+    large={"d": 200, "m": 20, "printed": True},
     counted=False,
 )
-def mbeg(d, m, lazy=True):
+def mbeg(d, m, printed=False):
     """Rows on one of two atoms, paid for two entries at a time."""
 
     def run():
-        return MBEG(d, 2, lazy=lazy, refresh=64, random_state=0).run(atoms(d)[1], m)
+        model = PrintedMBEG(d, 2, m=10**6, alpha=0.3, random_state=0) if printed else MBEG(d, 2, random_state=0)
+        return model.run(atoms(d)[1], m)
 
     def check(model):
         assert model.n_told_ == m

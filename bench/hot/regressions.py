@@ -10,12 +10,11 @@ from hot.subspaces import close_to
 from lacunar.lowrank import (
     GROUSE,
     PETRELS,
-    MPCRRegressor,
     SLRMOnlineRegressor,
     SLRMRegressor,
     SLRMRegressorCV,
-    SMPCRRegressor,
 )
+from lacunar.papers.slrm import MPCR, SMPCR, PrintedSLRM
 
 TRACKERS = {
     "PETRELS per-column": partial(PETRELS, init="random", random_state=0),
@@ -37,10 +36,10 @@ def tracker(name, n=500, d=60, rank=4):
 
 
 SLRM = {
-    "paper": {"options": "paper", "max_iter": 3, "validate": "pass", "gate": 0.999},
-    "stream": {"max_iter": 3},
-    "als": {"solver": "als", "ridge": 0.1, "max_iter": 5, "tol": 0.0},
-    "em": {"solver": "em", "max_iter": 10, "tol": 0.0},
+    "paper": partial(PrintedSLRM, max_iter=3, validate="pass", gamma=0.999),
+    "stream": partial(SLRMOnlineRegressor, max_iter=3),
+    "als": partial(SLRMRegressor, solver="als", ridge=0.1, max_iter=5, tol=0.0),
+    "em": partial(SLRMRegressor, solver="em", max_iter=10, tol=0.0),
 }
 
 
@@ -56,8 +55,7 @@ def slrm(solver, n=400, d=60, rank=4):
         score = model.score(rows, y)
         assert score > 0.8, f"R^2 {score}"
 
-    kind = SLRMOnlineRegressor if solver in ("paper", "stream") else SLRMRegressor
-    return lambda: kind(rank, random_state=0, **SLRM[solver]).fit(rows, y), check
+    return lambda: SLRM[solver](rank, random_state=0).fit(rows, y), check
 
 
 def regression(n, d, rank=4):
@@ -72,8 +70,8 @@ def explains(rows, y, model, least=0.8):
 
 FITS = {
     "SLRMRegressorCV": partial(SLRMRegressorCV, (2, 4, 6), cv=3, max_iter=10, tol=1e-2),
-    "MPCR": partial(MPCRRegressor, 4, ridge=0.1, max_iter=10, tol=1e-12),
-    "SMPCR": partial(SMPCRRegressor, 4, ridge=0.1, max_iter=3),
+    "MPCR": partial(MPCR, 4, max_iter=10, tol=1e-12),
+    "SMPCR": partial(SMPCR, 4, rho=1e-2, max_iter=3),
 }
 
 

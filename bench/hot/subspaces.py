@@ -7,6 +7,7 @@ import numpy as np
 from hot import case
 from hot.data import dense_and_mask, low_rank
 from lacunar.lowrank import POPCA, column_pair_sums
+from lacunar.papers.subspace import PrintedPOPCA
 
 
 def missed(components, basis):
@@ -32,8 +33,7 @@ def pair_sums(n, d, share=4):
         expected = np.linalg.eigh(second)[1][:, -3:]
         assert missed(model.components_, expected) < 1e-9
 
-    made = partial(POPCA, 3, center=False, weights="global", pseudo_count=0, refine=0, solver="dense")
-    return lambda: made().fit(rows), check
+    return lambda: PrintedPOPCA(3).fit(rows), check
 
 
 SCATTER = {"n": 400, "d": 120, "observed": 6}
@@ -155,7 +155,7 @@ def imputed(n, d, share=4):
 )
 def row_codes(n, d, rank, share=2, some=None):
     rows = low_rank(n, d, rank, d // share, noise=0.0, dtype=np.float64)[0]
-    model = POPCA(rank, center=False, codes="ls", random_state=0).fit(rows)
+    model = PrintedPOPCA(rank).fit(rows)
 
     def check(codes):
         values, seen = dense_and_mask(rows)

@@ -19,13 +19,14 @@ from sklearn.impute import IterativeImputer, SimpleImputer
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 
-from lacunar.lowrank import MPCRRegressor, SLRMOnlineRegressor, SLRMRegressor, SMPCRRegressor
-from lacunar.papers.slrm import make_sparse_regression
+from lacunar.lowrank import SLRMRegressor
+from lacunar.papers.slrm import MPCR, SMPCR, PrintedSLRM, make_sparse_regression
 
 TITLE = "SLRM, Figure 1"
 RANK = 30
 RIDGES = np.logspace(-4, 5, 19)
-RAW: dict[str, Any] = {"standardize": False, "random_state": 0}  # the paper centres nothing
+# MPCR with a learned ridge on codes; the paper centres nothing.
+WITH_RIDGE: dict[str, Any] = {"solver": "als", "alpha": 5e-4, "l1_ratio": 1.0, "standardize": False, "random_state": 0}
 OPEN = 1 - 1e-9  # of (6): the printed .001 refuses nearly every row with a missing entry
 DRAWN = ("SLRM (paper)", "SMPCR", "SLRM (default)", "mean + ridge", "HistGB", "Bayes")
 PAPERS, PEERS = DRAWN[0], DRAWN[1]
@@ -65,14 +66,14 @@ def bayes_error(world: Any, sx2: float) -> float:
 
 
 def best(world: Any, models: list[Any]) -> float:
-    """The model with the least validation error, as the paper's protocol chooses."""
-    fitted = []
+    """The model with the least error on the last quarter of the rows, which none learns from, as the paper's protocol chooses."""
+    cut = len(world.target) - len(world.target) // 4
+    held_out, errors = {"X_val": world.data[cut:], "y_val": world.target[cut:]}, {}
     for model in models:
         with contextlib.suppress(ValueError):  # this step diverged in its first pass
-            fitted.append(model.fit(world.data, world.target))
-    if not fitted:
-        return float("inf")
-    return error_of(world, min(fitted, key=lambda model: min(model.validation_errors_)).predict(world.test.data))
+            model.fit(world.data[:cut], world.target[:cut], **(held_out if isinstance(model, PrintedSLRM) else {}))
+            errors[model] = float(np.mean((model.predict(held_out["X_val"]) - held_out["y_val"]) ** 2))
+    return error_of(world, min(errors, key=errors.__getitem__).predict(world.test.data)) if errors else float("inf")
 
 
 def cell(n: int, p: float, sx2: float, sy2: float, seed: int, passes: int) -> dict[str, float | None]:
@@ -82,19 +83,17 @@ def cell(n: int, p: float, sx2: float, sy2: float, seed: int, passes: int) -> di
         return error_of(world, model.fit(world.data, world.target).predict(world.test.data))
 
     slrm = [
-        SLRMOnlineRegressor(
-            RANK, options="paper", lam1=lam1, rho=rho, max_iter=passes, validate="pass", gate=OPEN, random_state=0
-        )
-        for lam1 in (1.0, 10.0, 100.0)
+        PrintedSLRM(RANK, lambda_1=lambda_1, rho=rho, max_iter=passes, validate="pass", gamma=OPEN, random_state=0)
+        for lambda_1 in (1.0, 10.0, 100.0)
         for rho in (1e-3, 1e-2)
     ]
-    smpcr = [SMPCRRegressor(RANK, rho=rho, max_iter=passes, **RAW) for rho in (1e-4, 1e-3, 1e-2)]
+    smpcr = [SMPCR(RANK, rho=rho, max_iter=passes, random_state=0) for rho in (1e-4, 1e-3, 1e-2)]
     iterative = IterativeImputer(max_iter=5, n_nearest_features=30, random_state=0)
     return {
         "SLRM (paper)": best(world, slrm),
         "SMPCR": best(world, smpcr),
-        "MPCR": plain(MPCRRegressor(RANK, **RAW)),
-        "ridge-MPCR": plain(MPCRRegressor(RANK, ridge="auto", **RAW)),
+        "MPCR": plain(MPCR(RANK, random_state=0)),
+        "ridge-MPCR": plain(SLRMRegressor(RANK, **WITH_RIDGE)),
         "SLRM (default)": plain(SLRMRegressor(RANK, max_iter=200, random_state=0)),
         "mean + ridge": plain(make_pipeline(SimpleImputer(keep_empty_features=True), RidgeCV(RIDGES))),
         "iterative + ridge": plain(make_pipeline(iterative, RidgeCV(RIDGES))) if n <= 800 else None,

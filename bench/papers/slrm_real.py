@@ -23,13 +23,21 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from lacunar.datasets import hide_mcar
-from lacunar.lowrank import MPCRRegressor, SLRMOnlineRegressor, SLRMRegressor, SLRMRegressorCV, SMPCRRegressor
+from lacunar.lowrank import SLRMRegressor, SLRMRegressorCV
+from lacunar.papers.slrm import SMPCR, PrintedSLRM
 
 TITLE = "SLRM, Figure 2"
 TASKS = ("leukemia", "atp1d", "ctslice")
 RIDGES = np.logspace(-3, 6, 19)
 HIDDEN = 0.25
 SPLITS = 5
+
+
+def centred(model: Any) -> Any:
+    """A printed method, which centres nothing, on standardised columns and centred labels."""
+    return TransformedTargetRegressor(
+        make_pipeline(StandardScaler(), model), transformer=StandardScaler(with_std=False)
+    )
 
 
 def models(n: int, D: int, slow: bool) -> dict[str, Any]:
@@ -39,17 +47,9 @@ def models(n: int, D: int, slow: bool) -> dict[str, Any]:
     iterative = IterativeImputer(max_iter=5, n_nearest_features=min(30, D - 1), random_state=0)
     made: dict[str, Any] = {
         "SLRM (default)": SLRMRegressor(d, random_state=0),
-        "SLRM (paper)": TransformedTargetRegressor(
-            make_pipeline(
-                StandardScaler(),
-                SLRMOnlineRegressor(
-                    min(d, 10), options="paper", max_iter=15, validate="pass", gate=1 - 1e-9, random_state=0
-                ),
-            ),
-            transformer=StandardScaler(with_std=False),
-        ),
-        "SMPCR": SMPCRRegressor(min(d, 10), max_iter=15, random_state=0),
-        "ridge-MPCR": MPCRRegressor(d, ridge="auto", random_state=0),
+        "SLRM (paper)": centred(PrintedSLRM(min(d, 10), max_iter=15, validate="pass", gamma=1 - 1e-9, random_state=0)),
+        "SMPCR": centred(SMPCR(min(d, 10), max_iter=15, random_state=0)),
+        "ridge-MPCR": SLRMRegressor(d, solver="als", alpha=5e-4, l1_ratio=1.0, random_state=0),
         "mean + ridge": make_pipeline(*imputed),
         "HistGB": HistGradientBoostingRegressor(random_state=0),
     }

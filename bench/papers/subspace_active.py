@@ -14,6 +14,7 @@ from bench.papers._report import Report, Verdict, pictures, save, table
 from bench.papers._run import Run
 
 from lacunar.active import MBEG, ActivePOPCA
+from lacunar.papers.subspace import PrintedMBEG
 
 TITLE = "MBEG, Theorem 7"
 COLUMNS = ("bound", "MBEG sampled", "MBEG topk", "MBEG erm", "lazy erm", "uniform", "adaptive")
@@ -47,8 +48,13 @@ def excess(components: Any, strength: Any, basis: Any) -> float:
 
 
 def expected_excess(W: Any, k: int, strength: Any, basis: Any) -> float:
-    """Of output="sampled", over the draw of Algorithm 3: the excess of the averaged W itself."""
+    """Of PrintedMBEG, over the draw of Algorithm 3: the excess of the averaged W itself."""
     return float(strength[:k].sum() - np.sum(strength * np.einsum("ij,jk,ik->i", basis, W, basis)))
+
+
+def top(C: Any, k: int) -> Any:
+    """Leading eigenvectors (k, d): of the averaged W "topk", of the second moment of all that was told "erm"."""
+    return np.linalg.eigh(C)[1][:, ::-1][:, :k].T
 
 
 def rows_of(d: int, r: int, times: int) -> int:
@@ -59,19 +65,20 @@ def cell(d: int, k: int, r: int, times: int, seed: int) -> dict[str, float]:
     """Excess of every method at one seed."""
     strength, basis = family(d, k)
     m = rows_of(d, r, times)
-    literal = MBEG(d, k, r, eta="theory", alpha="theory", lazy=False, horizon=m, random_state=seed)
+    literal = PrintedMBEG(d, k, r=r, m=m, random_state=seed)
     models = [
         model.run(oracle_of(strength, basis, seed), m)
         for model in (
             literal,
-            MBEG(d, k, r, output="erm", random_state=seed),
+            MBEG(d, k, r, random_state=seed),
             ActivePOPCA(d, k, r, strategy="uniform", center=False, random_state=seed),
             ActivePOPCA(d, k, r, center=False, random_state=seed),
         )
     ]
-    outputs = [literal.set_params(output=o).result().components_ for o in ("topk", "erm")]
-    outputs += [model.result().components_ for model in models[1:]]
-    found = [expected_excess(literal.result().weights_, k, strength, basis)]
+    printed, lazy = models[0].result(), models[1].result()
+    outputs = [top(printed.weights_, k), top(printed.covariance_, k), top(lazy.covariance_, k)]
+    outputs += [model.result().components_ for model in models[2:]]
+    found = [expected_excess(printed.weights_, k, strength, basis)]
     found += [excess(components, strength, basis) for components in outputs]
     return dict(zip(COLUMNS[1:], found, strict=True)) | {"bound": k * np.sqrt(8 * (d + r) * np.log(d) / (r * m))}
 

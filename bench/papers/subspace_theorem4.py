@@ -49,7 +49,8 @@ class Coins:
 def rows_needed(d: int, k: int, r: int, eps: float, seeds: int) -> int:
     oracles = [Coins(d, k, eps, 100 + s) for s in range(seeds)]
     models = [
-        ActivePOPCA(d, k, r, strategy="uniform", weights="design", center=False, random_state=s) for s in range(seeds)
+        ActivePOPCA(d, k, r, strategy="uniform", normalisers="design", center=False, random_state=s)
+        for s in range(seeds)
     ]
     m = max(int(0.002 * (d / r) ** 2 * k / eps**2), 8)
     while True:
