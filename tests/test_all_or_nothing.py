@@ -260,6 +260,12 @@ CASES = {
     "KarmaOnlineRegressor": of_steps(
         lambda: karma.KarmaOnlineRegressor(random_state=0), karma.KarmaRegressor(), NUMBERS, OTHER_NUMBERS
     ),
+    "PrintedKarmaClassifier": of_steps(
+        papers_of_karma.PrintedKarmaClassifier, karma.KarmaClassifier(loss="hinge"), Y, OTHER_Y, **CLASSES
+    ),
+    "PrintedKarmaRegressor": of_steps(
+        lambda: papers_of_karma.PrintedKarmaRegressor(rho=1e4), karma.KarmaRegressor(), NUMBERS, OTHER_NUMBERS
+    ),
     "KernelSelection": of_selection(),
     "OnlineModel": of_engine(OnlineModel),
     "PrimalModel": of_engine(PrimalModel),
@@ -324,7 +330,7 @@ def whole_state(model):
         return state(
             [model.decision_function(PAIRS), model.n_seen_, model.n_updates_, model.n_mistakes_, model.classes_]
         )
-    return state(model.snapshot() if isinstance(model, OnlineModel | PrimalModel) else model)
+    return state(model.state() if isinstance(model, OnlineModel | PrimalModel) else model)
 
 
 @pytest.mark.parametrize(("cls", "method"), METHODS)

@@ -10,7 +10,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from lacunar._snapshot import all_or_nothing
+from lacunar._state import all_or_nothing
 from lacunar.karma.base import KarmaBatch, KarmaLabels, class_weights, drawn_order, weighted_rows
 from lacunar.karma.calibrate import fit_calibration
 from lacunar.karma.solvers import cross_values, one_vs_rest, ridge_left_out, solve_classes

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lacunar._log import say
 from lacunar._random import fixed_seed
-from lacunar._snapshot import all_or_nothing
+from lacunar._state import all_or_nothing
 from lacunar.karma.base import KarmaBatch, KarmaLabels, KarmaNumbers, class_weights, drawn_order, weighted_rows
 from lacunar.karma.calibrate import fit_calibration, probabilities, scaled
 from lacunar.karma.classifier import KarmaClassifier

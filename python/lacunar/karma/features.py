@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from lacunar._eigen import canonical_turn
 from lacunar._products import row_product
 from lacunar._random import generator
-from lacunar._snapshot import all_or_nothing
+from lacunar._state import all_or_nothing
 from lacunar.karma.base import KarmaBase
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lacunar._log import say
 from lacunar._random import fixed_seed, generator
-from lacunar._snapshot import SavePoint, all_or_nothing, going_back
+from lacunar._state import SavePoint, all_or_nothing, going_back
 from lacunar._stream import StreamScore
 from lacunar._threads import thread_count
 from lacunar._turns import changes, reads

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from lacunar._snapshot import all_or_nothing
+from lacunar._state import all_or_nothing
 from lacunar.karma.base import KarmaBatch, KarmaNumbers, weighted_rows
 from lacunar.karma.solvers import solve_ridge
 from lacunar.observed.door import validate_X_y

@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._log import say
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
-from lacunar._snapshot import all_or_nothing
+from lacunar._state import all_or_nothing
 from lacunar._threads import one_blas_thread, thread_count
 from lacunar.kernels import KernelForm, PairSums, RadialForm, settled_kernels
 from lacunar.observed import Observed

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._dual import solve_dual
 from lacunar._log import say
 from lacunar._products import row_product
-from lacunar._snapshot import all_or_nothing
+from lacunar._state import all_or_nothing
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows

@@ -30,7 +30,7 @@ from lacunar._codes import row_codes
 from lacunar._log import say
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
-from lacunar._snapshot import all_or_nothing
+from lacunar._state import all_or_nothing
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
 from lacunar.observed.door import (
