@@ -118,9 +118,9 @@ MODELS = {
             "support": {"gamma": 2.5},
             "support, cosine": {"budget": 10**6, "normalize": "cosine"},
             "budget": {"budget": 30},
-            "paper": {"options": "paper", "rho": 1.0},
         }.items()
     },
+    "printed": PrintedKarmaClassifier(rho=1.0),
     "regressor": KarmaRegressor(),
     "regressor, primal": KarmaRegressor(solver="primal", random_state=0),
     "regressor, online": KarmaOnlineRegressor(2.5, loss="absolute", random_state=0),
