@@ -11,6 +11,11 @@ _Float: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 
 __version__: str
 
+LOSSES: dict[str, float]
+
+def loss_values(
+    loss: str, value: NDArray[np.float64], target: NDArray[np.float64], epsilon: float
+) -> NDArray[np.float64]: ...
 def build_info() -> dict[str, str | int]: ...
 def model_turns() -> tuple[ModelTurn, ModelTurn]: ...
 

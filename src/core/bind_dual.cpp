@@ -14,9 +14,10 @@ py::tuple result_of(const DualProgress& progress) {
   return py::make_tuple(progress.steps, progress.primal, progress.dual, progress.gap(), progress.stalled);
 }
 
-PointLoss margin_loss_of(const std::string& name) {
-  if (name == "hinge" || name == "squared_hinge" || name == "logistic") return loss_of(name);
-  throw std::invalid_argument("loss is '" + name + "', not 'hinge', 'squared_hinge' or 'logistic'");
+const PointLoss& margin_loss_of(const std::string& name) {
+  const PointLoss& loss = loss_of(name);
+  if (!loss.is_margin) throw std::invalid_argument("loss '" + name + "' is not one of margins");
+  return loss;
 }
 
 py::tuple ascend_binary(const Array<float>& gram, const Array<double>& y, const Array<double>& upper,
@@ -28,7 +29,7 @@ py::tuple ascend_binary(const Array<float>& gram, const Array<double>& y, const 
   expect_size(beta, n, "beta");
   expect_size(gradient, n, "gradient");
   expect_size(logit, n, "logit");
-  const DualProblem problem{gram.data(), y.data(), upper.data(), n, margin_loss_of(loss)};
+  const DualProblem problem{gram.data(), y.data(), upper.data(), n, &margin_loss_of(loss)};
   const DualState state{beta.mutable_data(), gradient.mutable_data(), logit.mutable_data()};
   DualProgress progress;
   {

@@ -84,7 +84,7 @@ std::pair<Offset, Offset> online_descend_of(const Array<Offset>& indptr, const A
   auto kept = held.with_room(learned.outputs, learned.n_order, entries_in(learned));
   expect_scales(learned.scale, kept);
   const StepRule steps = step_rule_of(rule);
-  if (is_quadratic(steps.loss)) expect_curvature(learned);
+  if (steps.loss->curvature > 0) expect_curvature(learned);
   expect_size(clock, kStepClock, "clock");
   expect_size(decisions, {rows.n_rows, learned.outputs}, "decisions");
   if (block < 1) throw std::invalid_argument("block must be at least 1");

@@ -62,7 +62,7 @@ Offset primal_descend_of(const Array<Offset>& indptr, const Array<Index>& indice
   const LessonArrays<T, double> given(lesson);
   const auto learned = given.over(rows_of(indptr, indices, values, map.n_cols));
   const StepRule steps = step_rule_of(rule);
-  if (is_quadratic(steps.loss)) expect_curvature(learned);
+  if (steps.loss->curvature > 0) expect_curvature(learned);
   expect_size(clock, kStepClock, "clock");
   expect_size(decisions, {learned.rows.n_rows, learned.outputs}, "decisions");
   T* tables[2] = {table_of(first, map, learned.outputs), second ? table_of(*second, map, learned.outputs) : nullptr};
@@ -78,7 +78,7 @@ Offset ascend(const Array<Offset>& indptr, const Array<Index>& indices, const Ar
   const FeatureMap map = map_of(form);
   const LessonArrays<T, double> given(lesson);
   const auto learned = given.over(rows_of(indptr, indices, values, map.n_cols));
-  const PointLoss kind = loss_of(loss);
+  const PointLoss& kind = loss_of(loss);
   expect_curvature(learned);
   if (learned.weight == nullptr) throw std::invalid_argument("the ascent needs the weight of every row");
   expect_size(beta, {learned.rows.n_rows, learned.outputs}, "beta");
@@ -129,7 +129,7 @@ Array<double> gaps(const Array<double>& beta, const Array<double>& value, const 
   expect_size(beta, {n, outputs}, "beta");
   expect_size(value, {n, outputs}, "value");
   expect_size(target, {n, outputs}, "target");
-  const PointLoss kind = loss_of(loss);
+  const PointLoss& kind = loss_of(loss);
   const double *b = beta.data(), *f = value.data(), *y = target.data(), *most = upper.data();
   std::vector<double> sums;
   {
@@ -137,6 +137,15 @@ Array<double> gaps(const Array<double>& beta, const Array<double>& value, const 
     sums = coordinate_sums(b, f, y, most, n, outputs, kind, epsilon);
   }
   return to_array(sums);
+}
+
+Array<double> values_of(const std::string& loss, const Array<double>& value, const Array<double>& target,
+                        double epsilon) {
+  const Offset n = static_cast<Offset>(value.size());
+  expect_size(target, n, "target");
+  Array<double> out(n);
+  loss_values(loss_of(loss), value.data(), target.data(), n, epsilon, out.mutable_data());
+  return out;
 }
 
 }  // namespace
@@ -160,6 +169,11 @@ void bind_primal(py::module_& m) {
   m.def("coordinate_sums", &gaps, arg("beta").noconvert(), arg("value").noconvert(), arg("target").noconvert(),
         arg("upper").noconvert(), arg("loss"), arg("epsilon"),
         "(2 * outputs): gaps of the coordinates, then losses, summed over rows.");
+  m.def("loss_values", &values_of, arg("loss"), arg("value").noconvert(), arg("target").noconvert(), arg("epsilon"),
+        "The loss of every value, in one dimension.");
+  py::dict curvatures;
+  for (const PointLoss& loss : all_losses()) curvatures[py::str(std::string(loss.name))] = loss.curvature;
+  m.attr("LOSSES") = curvatures;  // name -> curvature, 0 of a loss whose slope is bounded
   m.def(
       "primal_table_shape",
       [](const py::dict& form) {

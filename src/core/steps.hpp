@@ -7,14 +7,10 @@
 
 namespace lacunar::bind {
 
-inline PointLoss loss_of(const std::string& name) {
-  if (name == "hinge") return PointLoss::hinge;
-  if (name == "squared_hinge") return PointLoss::squared_hinge;
-  if (name == "logistic") return PointLoss::logistic;
-  if (name == "squared") return PointLoss::squared;
-  if (name == "absolute") return PointLoss::absolute;
-  if (name == "epsilon_insensitive") return PointLoss::epsilon_insensitive;
-  throw std::invalid_argument("unknown loss " + name);
+inline const PointLoss& loss_of(const std::string& name) {
+  const PointLoss* loss = find_loss(name);
+  if (loss == nullptr) throw std::invalid_argument("unknown loss " + name);
+  return *loss;
 }
 
 inline StepRule::Kind kind_of(const std::string& eta) {
@@ -26,7 +22,7 @@ inline StepRule::Kind kind_of(const std::string& eta) {
 
 inline StepRule step_rule_of(const py::dict& options) {
   StepRule rule;
-  rule.loss = loss_of(option<std::string>(options, "loss"));
+  rule.loss = &loss_of(option<std::string>(options, "loss"));
   rule.epsilon = option<double>(options, "epsilon");
   rule.rho = option<double>(options, "rho");
   rule.kind = kind_of(option<std::string>(options, "eta"));

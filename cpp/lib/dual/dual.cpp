@@ -63,7 +63,12 @@ Offset move_and_choose(const float* row, double c, double* gradient, const Model
 
 class Solver {
  public:
-  Solver(const DualProblem& problem, const DualState& state) : p_(problem), s_(state), model_(problem.n) {
+  Solver(const DualProblem& problem, const DualState& state)
+      : p_(problem),
+        s_(state),
+        model_(problem.n),
+        is_logistic_(problem.loss->is_logistic),
+        has_ridge_(problem.loss->curvature > 0) {
     for (Offset i = 0; i < p_.n; ++i) {
       diagonal_finite_ = diagonal_finite_ && std::isfinite(diagonal(i));
       refresh(i);
@@ -74,7 +79,7 @@ class Solver {
 
   Offset step(Offset i) {
     const double before = s_.beta[i];
-    if (p_.loss == PointLoss::logistic) {
+    if (is_logistic_) {
       const double z = best_logit(i), change = z - s_.logit[i];
       s_.logit[i] = z;
       s_.beta[i] = p_.y[i] * p_.upper[i] * sigmoid(z);
@@ -95,15 +100,15 @@ class Solver {
     for (Offset i = 0; i < p_.n; ++i) {
       const double beta = s_.beta[i], y = p_.y[i], u = p_.upper[i], g = s_.gradient[i];
       out.finite = out.finite && std::isfinite(g);
-      if (p_.loss == PointLoss::logistic) {
+      if (is_logistic_) {
         const double z = s_.logit[i], f = -g - y * z, p = sigmoid(z);
         norm += beta * f;
         loss += u * softplus(-y * f);
         conjugate += u * (p * softplus(-z) + (1 - p) * softplus(z));
-      } else {
+      } else {  // the loss that the table's conjugate belongs to, inline: a look at the gap is a tenth of a small solve
         const double r = ridge(i), f = y - g - r * beta, slack = std::max(0.0, 1 - y * f);
         norm += beta * f;
-        loss += u * (p_.loss == PointLoss::hinge ? slack : slack * slack);
+        loss += u * (has_ridge_ ? slack * slack : slack);
         conjugate += y * beta - 0.5 * r * beta * beta;
       }
     }
@@ -114,24 +119,23 @@ class Solver {
 
  private:
   double diagonal(Offset i) const { return static_cast<double>(p_.gram[i * p_.n + i]); }
-  double ridge(Offset i) const {  // the squared hinge's share of the curvature
-    return p_.loss == PointLoss::squared_hinge && p_.upper[i] > 0 ? 0.5 / p_.upper[i] : 0.0;
+  double ridge(Offset i) const {  // what the loss adds to the curvature
+    return has_ridge_ && p_.upper[i] > 0 ? p_.loss->ridge(p_.upper[i]) : 0.0;
   }
   double low(Offset i) const { return p_.y[i] > 0 ? 0.0 : -reach(i); }
   double high(Offset i) const { return p_.y[i] > 0 ? reach(i) : 0.0; }
   double reach(Offset i) const {
-    return p_.loss == PointLoss::squared_hinge && p_.upper[i] > 0 ? std::numeric_limits<double>::infinity()
-                                                                  : p_.upper[i];
+    return has_ridge_ && p_.upper[i] > 0 ? std::numeric_limits<double>::infinity() : p_.upper[i];
   }
 
   void refresh(Offset i) {  // model of coordinate i after beta_i or logit_i changed
     const auto at = static_cast<std::size_t>(i);
     double curvature = diagonal(i) + ridge(i);
-    if (p_.loss == PointLoss::logistic) {
+    if (is_logistic_) {
       const double spread = std::max(p_.upper[i] * sigmoid(s_.logit[i]) * sigmoid(-s_.logit[i]), 1e-30);
       curvature += 1 / spread;
     }
-    const bool fixed = p_.upper[i] <= 0, free = p_.loss == PointLoss::logistic;
+    const bool fixed = p_.upper[i] <= 0, free = is_logistic_;
     const double unit = std::sqrt(std::max(curvature, 1e-30));
     model_.scale[at] = static_cast<float>(1 / unit);
     model_.low[at] = fixed ? 0 : free ? -unbounded : static_cast<float>(unit * (low(i) - s_.beta[i]));
@@ -160,6 +164,7 @@ class Solver {
   DualProblem p_;
   DualState s_;
   Model model_;
+  bool is_logistic_, has_ridge_;  // of the loss; one with a ridge has no upper bound
   bool diagonal_finite_ = true;  // read once: the diagonal is a cache line a row
 };
 

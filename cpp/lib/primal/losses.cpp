@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "lacunar/parallel/interrupt.hpp"
 
@@ -24,67 +25,80 @@ double logistic_weight(double before, double z, double upper, double k) {
   return upper * sigmoid(t);
 }
 
+double short_of(double f, double y) { return std::max(0.0, 1 - y * f); }
+double sign(double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0; }
+
+constexpr double kFree = std::numeric_limits<double>::infinity();
+
+constexpr PointLoss kLosses[] = {
+    {.name = "squared",
+     .value = [](double f, double y, double) { return (f - y) * (f - y); },
+     .slope = [](double f, double y, double) { return 2 * (f - y); },
+     .low = -kFree,
+     .high = kFree,
+     .curvature = 2},
+    {.name = "hinge",
+     .value = [](double f, double y, double) { return short_of(f, y); },
+     .slope = [](double f, double y, double) { return y * f < 1 ? -y : 0.0; },
+     .is_margin = true,
+     .high = 1},
+    {.name = "squared_hinge",
+     .value = [](double f, double y, double) { return short_of(f, y) * short_of(f, y); },
+     .slope = [](double f, double y, double) { return y * f < 1 ? -2 * y * (1 - y * f) : 0.0; },
+     .is_margin = true,
+     .high = kFree,
+     .curvature = 2},
+    {.name = "logistic",
+     .value = [](double f, double y, double) { return softplus(-y * f); },
+     .slope = [](double f, double y, double) { return -y * sigmoid(-y * f); },
+     .is_margin = true,
+     .high = 1,
+     .is_logistic = true},
+    {.name = "absolute",
+     .value = [](double f, double y, double) { return std::abs(f - y); },
+     .slope = [](double f, double y, double) { return sign(f - y); },
+     .low = -1,
+     .high = 1},
+    {.name = "epsilon_insensitive",
+     .value = [](double f, double y, double epsilon) { return std::max(0.0, std::abs(f - y) - epsilon); },
+     .slope = [](double f, double y, double epsilon) { return std::abs(f - y) > epsilon ? sign(f - y) : 0.0; },
+     .low = -1,
+     .high = 1,
+     .has_tube = true},
+};
+
 }  // namespace
 
-double loss_at(PointLoss loss, double f, double y, double epsilon) {
-  const double miss = std::max(0.0, 1 - y * f), off = std::abs(f - y);
-  switch (loss) {
-    case PointLoss::hinge: return miss;
-    case PointLoss::squared_hinge: return miss * miss;
-    case PointLoss::logistic: return softplus(-y * f);
-    case PointLoss::squared: return off * off;
-    case PointLoss::absolute: return off;
-    case PointLoss::epsilon_insensitive: return std::max(0.0, off - epsilon);
-  }
-  return 0;
+std::span<const PointLoss> all_losses() { return kLosses; }
+
+const PointLoss* find_loss(std::string_view name) {
+  for (const PointLoss& loss : kLosses)
+    if (loss.name == name) return &loss;
+  return nullptr;
 }
 
-double slope_at(PointLoss loss, double f, double y, double epsilon) {
-  const double off = f - y, sign = off > 0 ? 1.0 : off < 0 ? -1.0 : 0.0;
-  switch (loss) {
-    case PointLoss::hinge: return y * f < 1 ? -y : 0.0;
-    case PointLoss::squared_hinge: return y * f < 1 ? -2 * y * (1 - y * f) : 0.0;
-    case PointLoss::logistic: return -y * sigmoid(-y * f);
-    case PointLoss::squared: return 2 * off;
-    case PointLoss::absolute: return sign;
-    case PointLoss::epsilon_insensitive: return std::abs(off) > epsilon ? sign : 0.0;
-  }
-  return 0;
+void loss_values(const PointLoss& loss, const double* f, const double* y, Offset n, double epsilon, double* out) {
+  for (Offset i = 0; i < n; ++i) out[i] = loss.value(f[i], y[i], epsilon);
 }
 
-bool is_quadratic(PointLoss loss) { return loss == PointLoss::squared || loss == PointLoss::squared_hinge; }
-
-double best_beta(PointLoss loss, double beta, double f, double y, double upper, double k, double epsilon) {
-  const double curvature = std::max(k, 1e-300), ridge = 0.5 / upper;
-  switch (loss) {
-    case PointLoss::hinge: return y * std::clamp(y * beta + (1 - y * f) / curvature, 0.0, upper);
-    case PointLoss::squared_hinge: return y * std::max(0.0, y * beta + (1 - y * f - ridge * y * beta) / (k + ridge));
-    case PointLoss::logistic: return y * logistic_weight(y * beta, y * f, upper, k);
-    case PointLoss::squared: return beta + (y - f - ridge * beta) / (k + ridge);
-    case PointLoss::absolute: return std::clamp(beta + (y - f) / curvature, -upper, upper);
-    case PointLoss::epsilon_insensitive: {
-      const double z = beta + (y - f) / curvature, soft = std::max(0.0, std::abs(z) - epsilon / curvature);
-      return std::clamp(std::copysign(soft, z), -upper, upper);
-    }
-  }
-  return beta;
+double best_beta(const PointLoss& loss, double beta, double f, double y, double upper, double k, double epsilon) {
+  if (loss.is_logistic) return y * logistic_weight(y * beta, y * f, upper, k);
+  const double ridge = loss.ridge(upper), curvature = std::max(k + ridge, 1e-300);
+  double free = beta + (y - f - ridge * beta) / curvature;
+  if (loss.has_tube) free = std::copysign(std::max(0.0, std::abs(free) - epsilon / curvature), free);
+  const double side = loss.is_margin ? y : 1;
+  return side * std::clamp(side * free, loss.low * upper, loss.high * upper);
 }
 
-double coordinate_gap(PointLoss loss, double beta, double f, double y, double upper, double epsilon) {
-  const double a = y * beta, value = upper * loss_at(loss, f, y, epsilon) + beta * f;
-  switch (loss) {
-    case PointLoss::hinge: return value - a;
-    case PointLoss::squared_hinge: return value - a + a * a / (4 * upper);
-    case PointLoss::logistic: return value + times_log(a, a / upper) + times_log(upper - a, (upper - a) / upper);
-    case PointLoss::squared: return value - beta * y + beta * beta / (4 * upper);
-    case PointLoss::absolute: return value - beta * y;
-    case PointLoss::epsilon_insensitive: return value - beta * y + epsilon * std::abs(beta);
-  }
-  return value;
+double coordinate_gap(const PointLoss& loss, double beta, double f, double y, double upper, double epsilon) {
+  const double sum = upper * loss.value(f, y, epsilon) + beta * f, a = y * beta;
+  if (loss.is_logistic) return sum + times_log(a, a / upper) + times_log(upper - a, (upper - a) / upper);
+  if (loss.curvature > 0) return sum - a + beta * beta / (2 * loss.curvature * upper);
+  return loss.has_tube ? sum - a + epsilon * std::abs(beta) : sum - a;
 }
 
 std::vector<double> coordinate_sums(const double* beta, const double* f, const double* y, const double* upper, Offset n,
-                                    Offset outputs, PointLoss loss, double epsilon) {
+                                    Offset outputs, const PointLoss& loss, double epsilon) {
   std::vector<double> sums(static_cast<std::size_t>(2 * outputs));
   InterruptCheck check;
   for (Offset i = 0; i < n; ++i) {
@@ -93,7 +107,7 @@ std::vector<double> coordinate_sums(const double* beta, const double* f, const d
     for (Offset k = 0; k < outputs; ++k) {
       const Offset at = i * outputs + k;
       sums[static_cast<std::size_t>(k)] += coordinate_gap(loss, beta[at], f[at], y[at], upper[i], epsilon);
-      sums[static_cast<std::size_t>(outputs + k)] += upper[i] * loss_at(loss, f[at], y[at], epsilon);
+      sums[static_cast<std::size_t>(outputs + k)] += upper[i] * loss.value(f[at], y[at], epsilon);
     }
   }
   return sums;

@@ -78,7 +78,7 @@ class Descent {
     double* second = support_.second + support_.count * outputs;
     bool kept = false;
     for (Offset k = 0; k < outputs; ++k) {
-      const double slope = slope_at(rule_.loss, f[k], lesson_.target[row * outputs + k], rule_.epsilon);
+      const double slope = rule_.loss->slope(f[k], lesson_.target[row * outputs + k], rule_.epsilon);
       first[k] = slope == 0 ? 0.0 : size * slope;
       second[k] = first[k] * steps_.late();
       if (!std::isfinite(first[k]) || !std::isfinite(second[k])) return false;

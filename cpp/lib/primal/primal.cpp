@@ -74,7 +74,7 @@ Offset primal_descend(const FeatureMap& map, const Lesson<T, double>& lesson, co
     if (steps.forgets(curved)) fold_sums();
     const double step = mass * steps.advance(curved), late = second == nullptr ? 0.0 : steps.late();
     for (Offset k = 0; k < outputs; ++k) {
-      const double slope = slope_at(rule.loss, f[k], lesson.target[row * outputs + k], rule.epsilon);
+      const double slope = rule.loss->slope(f[k], lesson.target[row * outputs + k], rule.epsilon);
       if (slope != 0) team.add(k, step * slope, step * slope * late);
     }
     check.after(3 * outputs * team.operations());  // the row is learned whole
@@ -83,8 +83,8 @@ Offset primal_descend(const FeatureMap& map, const Lesson<T, double>& lesson, co
 }
 
 template <class T>
-Offset primal_ascend(const FeatureMap& map, const Lesson<T, double>& lesson, const Ascent& ascent, PointLoss loss,
-                     double epsilon, T* table, int n_threads) {
+Offset primal_ascend(const FeatureMap& map, const Lesson<T, double>& lesson, const Ascent& ascent,
+                     const PointLoss& loss, double epsilon, T* table, int n_threads) {
   assert(well_ordered(lesson.rows));
   PrimalTeam<T> team(map, lesson, table, nullptr, n_threads);
   InterruptCheck check;
@@ -131,11 +131,11 @@ void primal_decide(const FeatureMap& map, const Rows<T>& rows, const double* row
   parallel_tasks(n_threads, tasks, [&] { return Featurizer<T>(map, rows, row_scale); }, work);
 }
 
-#define LACUNAR_PRIMAL(T)                                                                                             \
-  template Offset primal_descend<T>(const FeatureMap&, const Lesson<T, double>&, const StepRule&, T*, T*, double*,    \
-                                    double*, int);                                                                    \
-  template Offset primal_ascend<T>(const FeatureMap&, const Lesson<T, double>&, const Ascent&, PointLoss, double, T*, \
-                                   int);                                                                              \
+#define LACUNAR_PRIMAL(T)                                                                                           \
+  template Offset primal_descend<T>(const FeatureMap&, const Lesson<T, double>&, const StepRule&, T*, T*, double*,  \
+                                    double*, int);                                                                  \
+  template Offset primal_ascend<T>(const FeatureMap&, const Lesson<T, double>&, const Ascent&, const PointLoss&,    \
+                                   double, T*, int);                                                                \
   template void primal_decide<T>(const FeatureMap&, const Rows<T>&, const double*, Offset, const T*, double*, int);
 LACUNAR_PRIMAL(float)
 LACUNAR_PRIMAL(double)

@@ -29,7 +29,7 @@ void StepClock::folded() {
 double StepClock::rate(double t, double curvature) const {
   double eta = rule_.eta0;
   if (rule_.kind == StepRule::Kind::theory || rule_.kind == StepRule::Kind::printed) eta = 1 / (rule_.rho * t);
-  if (capped()) eta = std::min(eta, 1 / (rule_.rho + 2 * curvature));
+  if (capped()) eta = std::min(eta, 1 / (rule_.rho + rule_.loss->curvature * curvature));
   return eta;
 }
 

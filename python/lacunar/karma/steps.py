@@ -9,6 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from lacunar import _core
+from lacunar._core import LOSSES
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.rules import Number, Rule, Word
@@ -17,10 +19,11 @@ _Floats = NDArray[np.float64]
 Eta = Literal["theory", "printed", "constant"]
 Iterate = Literal["weighted", "average", "last"]
 
-QUADRATIC = ("squared", "squared_hinge")  # losses whose steps are capped by their curvature
+# Losses whose steps are capped by their curvature. The core's table of losses is the only one.
+QUADRATIC = tuple(name for name, curvature in LOSSES.items() if curvature > 0)
 # What the states of both engines have in common.
 STEP_RULE: dict[str, Rule] = {
-    "loss": Word(("squared", "hinge", "squared_hinge", "logistic", "absolute", "epsilon_insensitive")),
+    "loss": Word(tuple(LOSSES)),
     "rho": Number(low=0, above=True),
     "epsilon": Number(low=0),
     "eta": Word(("theory", "printed", "constant")),
@@ -156,15 +159,8 @@ def loss_values(loss: str, f: _Floats, y: _Floats, epsilon: float = 0.1) -> _Flo
     >>> loss_values("squared_hinge", np.array([0.5, 2.0]), np.array([1.0, 1.0]))
     array([0.25, 0.  ])
     """
-    if loss in ("hinge", "squared_hinge"):
-        short: _Floats = np.maximum(0.0, 1.0 - y * f)
-        return short if loss == "hinge" else short**2
-    if loss == "logistic":
-        return np.asarray(np.logaddexp(0.0, -y * f))
-    far = np.abs(f - y)
-    if loss == "squared":
-        return np.asarray(far**2)
-    return far if loss == "absolute" else np.maximum(far - epsilon, 0.0)
+    flat = _core.loss_values(loss, np.ascontiguousarray(f).ravel(), np.ascontiguousarray(y).ravel(), epsilon)
+    return flat.reshape(np.shape(f))
 
 
 def diverged(row: int, eta: str, eta0: float, rho: float) -> DivergedError:

@@ -14,7 +14,7 @@ struct DualProblem {
   const double* y;      // (n), +1 or -1
   const double* upper;  // (n), >= 0; zero keeps beta_i = 0
   Offset n;
-  PointLoss loss;  // one of the first three
+  const PointLoss* loss;  // the logistic loss, or max(0, 1 - y f) or its square: by the table's curvature
 };
 
 // What a slice starts from and leaves behind.

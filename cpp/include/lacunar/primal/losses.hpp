@@ -1,35 +1,54 @@
-// The losses of linear learners, one output at a time: y is +1 or -1 for the first three, a number for the others.
+// The losses of linear learners, one output at a time. The table in losses.cpp is the only place that lists them.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "lacunar/types.hpp"
 
 namespace lacunar {
 
-enum class PointLoss { hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive };
-
 inline double sigmoid(double z) { return z >= 0 ? 1 / (1 + std::exp(-z)) : std::exp(z) / (1 + std::exp(z)); }
 inline double softplus(double z) { return std::max(z, 0.0) + std::log1p(std::exp(-std::abs(z))); }
 
-// Loss at f, and its (sub)gradient in f.
-double loss_at(PointLoss loss, double f, double y, double epsilon);
-double slope_at(PointLoss loss, double f, double y, double epsilon);
+// Dual solvers maximise over beta, one coordinate a row and output, and need (upper loss)*(-beta), the conjugate:
+//   -y beta + beta^2 / (2 curvature upper) + epsilon |beta|   for low upper <= b <= high upper,
+// without the square where curvature is 0 and without the last term where the loss has no tube; b is y beta of a margin
+// loss and beta of the others. Of the logistic loss it is -a + a log(a / upper) + ..., an entropy, with a = y beta.
+struct PointLoss {
+  std::string_view name;
+  double (*value)(double f, double y, double epsilon);
+  double (*slope)(double f, double y, double epsilon);  // a subgradient in f
+  bool is_margin = false;                               // whether y is +1 or -1 and only y f counts
+  double low = 0, high = 0;
+  double curvature = 0;  // of a loss whose slope grows with f, so that a step must be capped; 0: the slope is bounded
+  bool has_tube = false;
+  bool is_logistic = false;
 
-// Whether the slope grows with f, so that a step must be capped by the curvature.
-bool is_quadratic(PointLoss loss);
+  // The curvature that the conjugate adds to a coordinate's own k(x, x).
+  double ridge(double upper) const { return curvature > 0 ? 1 / (curvature * upper) : 0; }
+};
+
+std::span<const PointLoss> all_losses();
+
+// Null where the table has no such name.
+const PointLoss* find_loss(std::string_view name);
+
+// out (n): the losses at f (n) for targets y (n).
+void loss_values(const PointLoss& loss, const double* f, const double* y, Offset n, double epsilon, double* out);
 
 // The dual coordinate beta that maximises the dual of 1/2 |v|^2 + upper loss(f) when all others stay, f being the value
-// at the beta given and curvature k(x, x).
-double best_beta(PointLoss loss, double beta, double f, double y, double upper, double curvature, double epsilon);
+// at the beta given and k = k(x, x).
+double best_beta(const PointLoss& loss, double beta, double f, double y, double upper, double k, double epsilon);
 
 // upper loss(f) + (upper loss)*(-beta) + beta f >= 0: summed over coordinates it is the duality gap.
-double coordinate_gap(PointLoss loss, double beta, double f, double y, double upper, double epsilon);
+double coordinate_gap(const PointLoss& loss, double beta, double f, double y, double upper, double epsilon);
 
 // (2 outputs): sums over rows of coordinate_gap, then of upper loss(f), for values f and coordinates beta (n, outputs).
 std::vector<double> coordinate_sums(const double* beta, const double* f, const double* y, const double* upper, Offset n,
-                                    Offset outputs, PointLoss loss, double epsilon);
+                                    Offset outputs, const PointLoss& loss, double epsilon);
 
 }  // namespace lacunar

@@ -99,8 +99,8 @@ struct Ascent {
 
 // One sweep; weight and curvature of the lesson are needed. As primal_descend.
 template <class T>
-Offset primal_ascend(const FeatureMap& map, const Lesson<T, double>& lesson, const Ascent& ascent, PointLoss loss,
-                     double epsilon, T* table, int n_threads);
+Offset primal_ascend(const FeatureMap& map, const Lesson<T, double>& lesson, const Ascent& ascent,
+                     const PointLoss& loss, double epsilon, T* table, int n_threads);
 
 // values (n_rows, outputs) of a table; the same for any number of threads.
 template <class T>

@@ -6,7 +6,7 @@
 namespace lacunar {
 
 struct StepRule {
-  PointLoss loss;
+  const PointLoss* loss;
   double epsilon;
   double rho;                                          // 1/2 rho |v|^2 + mean loss
   enum class Kind { theory, printed, constant } kind;  // printed: 1 / (rho t) for every loss; theory: capped
@@ -40,7 +40,7 @@ class StepClock {
  private:
   double rate(double t, double curvature) const;
   double shrink(double t, double curvature) const { return 1 - rate(t, curvature) * rule_.rho; }
-  bool capped() const { return is_quadratic(rule_.loss) && rule_.kind != StepRule::Kind::printed; }
+  bool capped() const { return rule_.loss->curvature > 0 && rule_.kind != StepRule::Kind::printed; }
   bool keeps_slopes() const {
     return rule_.kind == StepRule::Kind::printed || (rule_.kind == StepRule::Kind::theory && !capped());
   }
