@@ -7,6 +7,7 @@ from sklearn.base import clone
 
 from lacunar import Observed
 from lacunar.lowrank import GaussianRegressor
+from lacunar.lowrank.gaussian import Gaussian, fit_gaussian
 from lacunar.persistence import load_model, save_model
 
 
@@ -156,3 +157,9 @@ def test_never_nan(X):
     mean, std = GaussianRegressor().fit(X, y).predict(X, return_std=True)
     assert np.isfinite(mean).all()
     assert np.isfinite(std).all()
+
+
+def test_a_covariance_that_is_none_asks_for_shrinkage():
+    model = Gaussian(np.zeros(2), np.array([[1.0, 2.0], [2.0, 1.0]]))
+    with pytest.raises(ValueError, match="larger shrinkage"):
+        fit_gaussian(np.full((3, 2), np.nan), model, 1.0, 1, 0.0)

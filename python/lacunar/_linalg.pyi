@@ -16,3 +16,14 @@ def block_lanczos(
     first: NDArray[np.float64],
     work: NDArray[np.float64],
 ) -> tuple[int, int, int]: ...
+def conditional_moments(
+    precision: NDArray[np.float64],
+    pull: NDArray[np.float64],
+    mean: NDArray[np.float64],
+    rows: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    columns: NDArray[np.int64],
+    completed: NDArray[np.float64],
+    spread: NDArray[np.float64],
+    work: NDArray[np.float64],
+) -> bool: ...

@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
+from lacunar import _linalg
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import all_or_nothing
@@ -418,10 +419,8 @@ def patterns_of(missing: _Bools) -> list[Pattern]:
 
 def conditionals(joint: _Floats, model: Gaussian, patterns: list[Pattern] | None = None) -> Iterator[Group]:
     """Conditional expectations and covariances of what rows (n, p) lack. O(m^3) a pattern, O(p^2) a row."""
-    precision = np.linalg.inv(model.covariance)
-    precision = (precision + precision.T) / 2
     missing = np.isnan(joint)
-    pull = row_product(np.where(missing, 0.0, joint - model.mean), precision)
+    precision, pull = _precision_and_pull(joint, missing, model)
     for rows, own, columns in patterns_of(missing) if patterns is None else patterns:
         covariance = np.linalg.inv(precision[columns[:, :, None], columns[:, None, :]])
         expected = np.empty((len(rows), columns.shape[1]))
@@ -433,6 +432,34 @@ def conditionals(joint: _Floats, model: Gaussian, patterns: list[Pattern] | None
                 model.mean[columns[own[some]]] - np.matmul(covariance[own[some]], right[:, :, None])[:, :, 0]
             )
         yield Group(rows, own, columns, expected, covariance)
+
+
+def _precision_and_pull(joint: _Floats, missing: _Bools, model: Gaussian) -> tuple[_Floats, _Floats]:
+    """The inverse covariance L (p, p), and (x - mean) L (n, p) with 0 for x - mean where x is missing."""
+    precision = np.linalg.inv(model.covariance)
+    precision = (precision + precision.T) / 2
+    return precision, row_product(np.where(missing, 0.0, joint - model.mean), precision)
+
+
+def _expect(joint: _Floats, missing: _Bools, model: Gaussian, patterns: list[Pattern], completed: _Floats) -> _Floats:
+    """The E step: fills what `completed` (n, p) lacks by its expectation and returns the sum (p, p) of conditional covariances.
+
+    The same as sums over `conditionals`, which holds every covariance, in one pass.
+    """
+    precision, pull = _precision_and_pull(joint, missing, model)
+    covariance = np.zeros_like(precision)
+    for rows, own, columns in patterns:
+        m = columns.shape[1]
+        starts = np.searchsorted(own, np.arange(len(columns) + 1))
+        work = np.empty(m * (m + 2))
+        if not _linalg.conditional_moments(
+            precision, pull, model.mean, rows, starts, columns, completed, covariance, work
+        ):
+            raise ValueError(
+                "the covariance of X and y must be positive definite; columns repeat each other and shrinkage is next to nothing. "
+                "Use a larger shrinkage."
+            )
+    return covariance
 
 
 def fit_gaussian(joint: _Floats, model: Gaussian, shrinkage: float, max_iter: int, tol: float) -> tuple[Gaussian, int]:
@@ -447,15 +474,10 @@ def fit_gaussian(joint: _Floats, model: Gaussian, shrinkage: float, max_iter: in
     relax, before, done = 1.0, np.inf, 0
     while done < max_iter:
         done += 1
-        spread = np.zeros(p * p)
-        for group in conditionals(joint, model, patterns):
-            completed[group.rows[:, None], group.columns[group.own]] = group.mean
-            rows = np.bincount(group.own, minlength=len(group.columns)).astype(np.float64)
-            at = group.columns[:, :, None] * p + group.columns[:, None, :]
-            spread += np.bincount(at.ravel(), (group.covariance * rows[:, None, None]).ravel(), minlength=p * p)
+        covariance = _expect(joint, missing, model, patterns, completed)
         mean = completed.mean(axis=0)
         away = completed - mean
-        made = (away.T @ away + spread.reshape(p, p) + shrinkage * np.eye(p)) / (n + shrinkage)
+        made = (away.T @ away + covariance + shrinkage * np.eye(p)) / (n + shrinkage)
         step = made - model.covariance
         moved = float(np.sqrt(np.mean(step**2)))
         relax = next_relax(relax, moved / max(before, 1e-300))
