@@ -8,6 +8,7 @@ from lacunar import KarmaOnlineClassifier, KarmaOnlineRegressor, Observed
 from lacunar.completion import Features, OnlineMatrixClassifier, read_pair_batches
 from lacunar.lowrank import GROUSE, PETRELS, POPCA, SLRMOnlineRegressor
 from lacunar.observed import ObservedFile, Triplets, read_batches
+from lacunar.papers.karma import PrintedKarmaClassifier, PrintedKarmaRegressor
 from lacunar.persistence.registry import CLASSES, class_of
 
 pa = pytest.importorskip("pyarrow")
@@ -48,6 +49,8 @@ ROWS = {
     ),
     "KarmaOnlineRegressor primal": (lambda: KarmaOnlineRegressor(), NUMBERS, lambda m: [m.predict(X)]),
     "KarmaOnlineRegressor support": (lambda: KarmaOnlineRegressor(2.5), NUMBERS, lambda m: [m.predict(X)]),
+    "PrintedKarmaClassifier": (lambda: PrintedKarmaClassifier(), WORDS, lambda m: [m.decision_function(X)]),
+    "PrintedKarmaRegressor": (lambda: PrintedKarmaRegressor(), NUMBERS, lambda m: [m.predict(X)]),
     "SLRMOnlineRegressor": (
         lambda: SLRMOnlineRegressor(3, random_state=0),
         HOLES,
