@@ -11,7 +11,8 @@ from lacunar.active.acquisition import leading
 from lacunar.completion import Features, Graph, Kernel, OnlineMatrixClassifier, graph
 from lacunar.karma import KarmaFeatures
 from lacunar.lowrank import GROUSE, PETRELS, POPCA, LowRankImputer, SLRMRegressor, em, moments
-from lacunar.lowrank.regression import Subspace
+from lacunar.lowrank.em import Fit
+from lacunar.lowrank.model import LowRankGaussian
 from lacunar.observed import Observed
 from lacunar.papers.subspace import PrintedMBEG
 
@@ -227,14 +228,16 @@ def test_leading_eigenvectors_of_the_identity(another_lapack):
 def test_the_first_basis_and_the_axes_of_a_model(another_lapack):
     rows = Observed.from_dense(ROWS)
     u = np.linalg.qr(RNG.normal(size=(9, 4)))[0]
-    model = Subspace(u * [2.0, 1.0, 1.0, 1.0], np.zeros(9), 1.0, 1.0, 1.0, np.arange(4.0)[:, None], 1, True, 0)
+    model = LowRankGaussian(np.zeros(9), (u * [2.0, 1.0, 1.0, 1.0]).T, 1.0)
+    fit = Fit(model, weights=np.arange(4.0)[:, None])
 
     def answers():
-        turned = model.rotated()
-        return [em.first_basis(rows, 3, np.random.default_rng(0))[0], turned.basis, turned.weights]
+        turned = fit.rotated()
+        return [em.first_basis(rows, 3, np.random.default_rng(0))[0], turned.model.basis, turned.weights]
 
     same_answers(answers, another_lapack, 1e-10)
-    np.testing.assert_allclose(model.rotated().basis @ model.rotated().weights, model.basis @ model.weights, atol=1e-12)
+    turned = fit.rotated()
+    np.testing.assert_allclose(turned.model.basis @ turned.weights, model.basis @ fit.weights, atol=1e-12)
 
 
 def test_canonical_vectors_are_eigenvectors_in_order():

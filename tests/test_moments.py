@@ -10,9 +10,10 @@ from reference.popca import expected
 from lacunar import Observed, _core, _moments
 from lacunar.lowrank import column_pair_sums, moments
 from lacunar.lowrank.diagnostics import _joint_counts
+from lacunar.lowrank.model import LowRankGaussian
 from lacunar.lowrank.moments import column_means, implicit_covariance
 from lacunar.lowrank.parts import centred
-from lacunar.lowrank.regression import code_labelled
+from lacunar.lowrank.regression import latent_labelled
 
 
 def table(dtype=np.float64, n=120, d=17, offset=0.0):
@@ -271,9 +272,10 @@ def test_light_sums_do_not_depend_on_blocks(monkeypatch):
     rows, mean, basis = Observed.from_dense(X), rng.normal(size=80), rng.normal(size=(80, 3))
     chosen, labels = np.sort(rng.choice(80, 64, replace=False)), rng.normal(size=(300, 1))
     seen = np.isfinite(X[:, chosen]).astype(float)
-    whole = code_labelled((rows, labels), mean, basis, 0.1, 1)[0]
+    model = LowRankGaussian(mean, basis.T, 0.1)
+    whole = latent_labelled((rows, labels), model, 1)[0]
     monkeypatch.setattr("lacunar.lowrank.parts._ENTRIES", 70)
-    np.testing.assert_array_equal(code_labelled((rows, labels), mean, basis, 0.1, 1)[0], whole)
+    np.testing.assert_array_equal(latent_labelled((rows, labels), model, 1)[0], whole)
     np.testing.assert_array_equal(np.triu(_joint_counts(rows, chosen)[0]), np.triu(seen.T @ seen))
     for i in (0, 150, 205, 299):
         v, away = basis[np.isfinite(X[i])], (X[i] - mean)[np.isfinite(X[i])]

@@ -7,7 +7,8 @@ from scipy.integrate import quad
 
 from lacunar.lowrank import LowRankImputer
 from lacunar.lowrank.em import fit_em
-from lacunar.lowrank.posterior import LowRankPosterior, PosteriorRidge, fold_ridge, mask_loss
+from lacunar.lowrank.posterior import LowRankPosterior, PosteriorRidge, mask_loss
+from lacunar.lowrank.ridge import fold_ridge
 from lacunar.observed import Observed
 from lacunar.persistence import load_model, save_model
 
@@ -47,7 +48,7 @@ def test_features_are_mean_and_covariance_of_codes():
         W = model.components_.T[~np.isnan(x)]
         np.testing.assert_allclose(A, np.linalg.inv(W.T @ W + model.noise_variance_ * np.eye(3)), rtol=1e-8, atol=1e-10)
         np.testing.assert_allclose(z, A @ W.T @ (x - model.mean_)[~np.isnan(x)], rtol=1e-8, atol=1e-10)
-    np.testing.assert_array_equal(codes, model.codes(Z))
+    np.testing.assert_array_equal(codes, model.latent(Z))
 
 
 def test_self_masking_climbs_the_likelihood():
@@ -107,19 +108,19 @@ def test_loss_of_masks():
 def test_a_weight_is_a_number_of_equal_rows():
     Z = rows_of(n=60)[0]
     weight = np.random.default_rng(3).integers(0, 3, 60)
-    start = fit_em(Observed.from_dense(Z), 3, rng=np.random.default_rng(0), max_iter=1)
+    start = fit_em(Observed.from_dense(Z), 3, rng=np.random.default_rng(0), max_iter=1).model
     options = {"rng": np.random.default_rng(0), "max_iter": 8, "tol": 0.0, "mean": True, "start": start}
-    ours = fit_em(Observed.from_dense(Z), 3, weight=weight.astype(float), **options)
-    theirs = fit_em(Observed.from_dense(np.repeat(Z, weight, axis=0)), 3, **options)
+    ours = fit_em(Observed.from_dense(Z), 3, weight=weight.astype(float), **options).model
+    theirs = fit_em(Observed.from_dense(np.repeat(Z, weight, axis=0)), 3, **options).model
     np.testing.assert_allclose(ours.basis, theirs.basis, rtol=1e-8, atol=1e-10)
-    assert ours.sigma2 == pytest.approx(theirs.sigma2, rel=1e-10)
+    assert ours.noise == pytest.approx(theirs.noise, rel=1e-10)
 
 
 def test_longer_steps_arrive_sooner():
     table = Observed.from_dense(rows_of(n=400, p=12)[0])
 
     def noise(**options):
-        return fit_em(table, 8, rng=np.random.default_rng(0), tol=0.0, mean=True, **options).sigma2
+        return fit_em(table, 8, rng=np.random.default_rng(0), tol=0.0, mean=True, **options).model.noise
 
     limit, plain, longer = noise(max_iter=400), noise(max_iter=20), noise(max_iter=20, relax=1.8)
     assert abs(longer - limit) < 0.6 * abs(plain - limit)
@@ -169,7 +170,7 @@ def test_the_ridge_takes_self_masking_where_it_helps(missing, masked):
     best = np.array([slow.bayes_completion(x, X.mean(axis=0), np.cov(X.T), *hiding).sum() for x in Z[train]])
     least = np.mean((best[:, None] - Y[train]) ** 2)
     assert min(ridge.errors_.values()) < 1.03 * least
-    assert (ridge.errors_["codes and mask"] > 1.03 * least) == masked
+    assert (ridge.errors_["latent and mask"] > 1.03 * least) == masked
 
 
 @pytest.mark.parametrize("masking", [False, True])

@@ -6,7 +6,8 @@ from reference.popca import variational_step
 
 from lacunar import Observed, _core
 from lacunar.lowrank import POPCA
-from lacunar.lowrank.refine import Model, refined
+from lacunar.lowrank.em import refined
+from lacunar.lowrank.model import LowRankGaussian
 
 
 def table(n=120, d=7, k=2, p=0.5, seed=0, noise=0.5):
@@ -18,7 +19,7 @@ def table(n=120, d=7, k=2, p=0.5, seed=0, noise=0.5):
 def start(d, k, seed=1):
     rng = np.random.default_rng(seed)
     components = np.linalg.qr(rng.normal(size=(d, k)))[0].T
-    return Model(np.zeros(d), components, np.linspace(3, 2, k), 0.5)
+    return LowRankGaussian.principal(np.zeros(d), components, np.linspace(3, 2, k), 0.5)
 
 
 def sums_of(rows, k, n_threads=1, noise=0.3):
@@ -70,13 +71,13 @@ def test_threads_make_no_difference_and_singular_rows_are_counted():
 @pytest.mark.parametrize("centre", [True, False])
 def test_steps_are_those_of_the_slow_twin(centre):
     X, model = table(), start(7, 2)
-    basis = model.components.T * np.sqrt(model.values - model.noise)
+    basis = model.components.T * np.sqrt(model.variances - model.noise)
     state = basis, np.zeros((7, 2, 2)), np.zeros(7), model.noise, np.mean(basis**2, axis=0)
     for steps in range(1, 4):
         state = variational_step(X, *state, centre=centre)
         made = refined(model, Observed.from_dense(X), steps, centre=centre, n_jobs=None)
         np.testing.assert_allclose(made.noise, state[3], rtol=1e-9)
-        np.testing.assert_allclose(made.values, np.sum(state[0] ** 2, axis=0) + state[3], rtol=1e-9)
+        np.testing.assert_allclose(made.variances, np.sum(state[0] ** 2, axis=0) + state[3], rtol=1e-9)
         np.testing.assert_allclose(made.mean, state[2], rtol=1e-8, atol=1e-10)
         axes = state[0] / np.linalg.norm(state[0], axis=0)
         np.testing.assert_allclose(np.abs(np.sum(made.components * axes.T, axis=1)), 1, rtol=1e-9)

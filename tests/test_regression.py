@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 from lacunar import Observed
 from lacunar.lowrank import SLRMOnlineRegressor, SLRMRegressor, SLRMRegressorCV
-from lacunar.lowrank.labels import lasso_on_sums
+from lacunar.lowrank.ridge import lasso_on_sums
 from lacunar.persistence import load_model, save_model
 
 

@@ -24,7 +24,8 @@ from lacunar.karma.calibrate import all_classes
 from lacunar.karma.selection import TICK, USABLE, KernelSelection
 from lacunar.learner.trees import LEAST, BoostingMember, ForestMember, log_chances
 from lacunar.learner.views import TrainingSet, View
-from lacunar.lowrank.posterior import LowRankPosterior, PosteriorRidge, fold_ridge
+from lacunar.lowrank.posterior import LowRankPosterior, PosteriorRidge
+from lacunar.lowrank.ridge import fold_ridge
 from lacunar.observed import Observed
 from lacunar.observed.rules import COUNT, Array, Instance, Rule, floats
 from lacunar.uncertainty.shift import log_softmax

@@ -39,7 +39,7 @@ class TargetVariance(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, posterior: LowRankPosterior, Z: _Floats, Y: _Floats) -> TargetVariance:
         """From standardised targets (n, q)."""
-        latent = posterior.codes(Z)
+        latent = posterior.latent(Z)
         square = latent.T @ latent
         self.coef_ = np.linalg.solve(square + _PENALTY * np.eye(len(square)), latent.T @ Y)
         residual, self.noise_ = ((Y - latent @ self.coef_) ** 2).mean(axis=0), np.zeros(Y.shape[1])

@@ -5,8 +5,8 @@ from lacunar.lowrank.imputer import LowRankImputer
 from lacunar.lowrank.moments import PairSums, column_pair_sums
 from lacunar.lowrank.online import SLRMOnlineRegressor
 from lacunar.lowrank.popca import POPCA
-from lacunar.lowrank.search import SLRMRegressorCV
 from lacunar.lowrank.slrm import SLRMRegressor
+from lacunar.lowrank.slrm_cv import SLRMRegressorCV
 from lacunar.lowrank.trackers import GROUSE, PETRELS
 
 __all__ = [

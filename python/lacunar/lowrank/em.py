@@ -1,52 +1,137 @@
-"""Low-rank models x = V z + noise of partially observed rows, by EM and by alternating least squares."""
+"""Low-rank models of partially observed rows, by EM, by alternating least squares, and by EM that counts how uncertain components are.
+
+All are steps of `run_em`: an expectation step over rows, in memory or in parts, and a maximisation step over columns.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
 from lacunar._codes import LARGEST_CORE_RANK, Codes, row_codes
-from lacunar._eigen import canonical_turn
+from lacunar._eigen import canonical_turn, signed
 from lacunar._threads import thread_count
-from lacunar.lowrank.parts import Parts, column_totals, in_parts, row_blocks
+from lacunar.lowrank.model import LowRankGaussian
+from lacunar.lowrank.parts import Counts, Parts, Step, column_totals, count, in_parts, row_blocks
+from lacunar.lowrank.ridge import Sums, solve_columns, unpacked
 from lacunar.observed import Observed
 from lacunar.observed.door import check_sums
 from lacunar.observed.memory import own
 
 _Floats = NDArray[np.float64]
 Progress = Callable[[int, float], None]
+_State = TypeVar("_State")
 
 _TINY = 1e-200  # keeps ratios finite where every entry is 0
-_LEAST_NOISE = 1e-12  # of sigma^2, in units of the mean square of an entry
+_LEAST_NOISE = 1e-12  # of a noise variance, in units of the mean square of an entry
 _SPARE, _PRODUCTS = 20, 5  # of the randomised start: directions beside those wanted, products with X^T X
 _SAME_RANK = 1e-12  # squared singular values below it, in units of the largest, are rounding
-_SURE, _RESCUE = 1e-12, 1e-8  # ridges of columns, in units of their mean diagonal: with covariances of codes, without
+_SURE, _RESCUE = (
+    1e-12,
+    1e-8,
+)  # ridges of columns, in units of their mean diagonal: with covariances of latent coordinates, without
 _CHUNK = 2**20  # numbers of packed second moments held at once
+_MOST_REFINED = 64  # components: a step takes their square in memory, for every column
+_SETTLED = 1e-5  # mean squared sine between the subspaces of two steps that ends the refinement
+_FAINT = 1e-6  # of a component's variance at the start of a refinement, in units of the noise: none starts, and so stays, at 0
+_NOTHING = 1e-200  # a variance whose quotients would leave float64
+_BLOCK = 2**22  # numbers of unpacked matrices of columns held at once
 
 
-class Factors(NamedTuple):
-    """x_j = mean_j + basis_j z + noise of variance sigma2, z of unit covariance (EM) or of variance tau a coordinate (ALS)."""
+class Fit(NamedTuple):
+    """A model and how it was learned."""
 
-    basis: _Floats  # (D, d)
-    mean: _Floats  # (D,)
-    sigma2: float
-    tau: float
-    n_iter: int
-    converged: bool
-    n_singular: int
+    model: LowRankGaussian
+    n_iter: int = 0
+    converged: bool = False
+    n_singular: int = 0  # rows whose latent coordinates were not unique, over all steps
+    weights: _Floats | None = (
+        None  # (k, targets): of labels on latent coordinates, where they were learned with the model
+    )
 
-    @property
-    def ridge(self) -> float:
-        """What makes codes posterior means."""
-        return self.sigma2 / self.tau
+    def rotated(self) -> Fit:
+        """The same model with basis = U diag(s), U orthonormal, s falling, and its weights."""
+        u, s, right = np.linalg.svd(self.model.basis, full_matrices=False)
+        turn = canonical_turn(s, u)
+        axes = u @ turn
+        turn *= np.sum(axes * signed(axes.T).T, axis=0)
+        weights = None if self.weights is None else turn.T @ (right @ self.weights)
+        return self._replace(model=self.model._replace(components=((u * s) @ turn).T), weights=weights)
 
 
-def _norm(x: _Floats) -> float:
-    return float(np.sqrt(np.sum(np.square(x))))
+# -- the driver -------------------------------------------------------------------------------------------------------
+
+
+def run_em(
+    step: Callable[[_State], tuple[_State, float]],
+    state: _State,
+    *,
+    max_iter: int,
+    tol: float = -1.0,
+    progress: Progress | None = None,
+) -> tuple[_State, int, bool]:
+    """At most `max_iter` steps, until one changes the state by at most `tol`: the last state, how many steps, and whether they settled.
+
+    `step(state)` returns the next state and the size of the change; `progress` hears of both.
+    """
+    for n_iter in range(1, max_iter + 1):
+        state, change = step(state)
+        if progress is not None:
+            progress(n_iter, change)
+        if change <= tol:
+            return state, n_iter, True
+    return state, max_iter, False
+
+
+def relaxed(
+    old: _Floats, loadings: _Floats, old_noise: float, noise: float, relax: float, floor: float
+) -> tuple[_Floats, float]:
+    """Loadings and noise after a step that is `relax` times as long; the noise moves by its logarithm, down to `floor`."""
+    longer = max(old_noise, floor)
+    return old + relax * (loadings - old), float(max(longer * min(noise / longer, 1e6) ** relax, floor))
+
+
+def sums_over(rows: Observed | Parts, weight: _Floats | None = None, n_jobs: int | None = None) -> Sums:
+    """A function `total(step, *given)`: what step(table, *given) returns, summed over rows, which are one table if they are in memory."""
+    if not isinstance(rows, Observed):
+        return rows.map(to_table, weight, n_jobs, keep=False).total
+    table = to_table(rows, weight, n_jobs)
+
+    def total(step: Step, *given: Any) -> tuple[Any, ...]:
+        sums: tuple[Any, ...] = step(table, *given)
+        return sums
+
+    return total
+
+
+class Table(NamedTuple):
+    """A part of the rows, what each counts for, and threads to sum them with."""
+
+    rows: Observed
+    weight: _Floats | None = None
+    threads: int = 1
+
+    def pieces(self, d: int) -> Iterator[Table]:
+        """Rows whose second moments of d latent coordinates are held at once."""
+        for piece in row_blocks(self.rows, max(_CHUNK // (d * (d + 1) // 2), 1)):
+            yield self._replace(rows=self.rows[piece], weight=None if self.weight is None else self.weight[piece])
+
+
+def to_table(rows: Observed, weight: _Floats | None, n_jobs: int | None) -> Table:
+    return Table(rows, weight, thread_count(n_jobs))
+
+
+def table_sizes(table: Table) -> tuple[int, _Floats, float]:
+    """Number of rows, of entries in every column (D,), and the sum of their squares."""
+    counts, _, squares = column_totals(table.rows, table.weight, n_jobs=table.threads)
+    return table.rows.shape[0], counts, float(squares.sum())
+
+
+# -- where fits start ---------------------------------------------------------------------------------------------------
 
 
 def first_basis(
@@ -57,23 +142,53 @@ def first_basis(
     Randomised subspace iteration (Halko, Martinsson and Tropp 2011, algorithm 4.4) by products with X^T X, which are sums over
     rows. Five of them, O(nnz d) each.
     """
-    parts = in_parts(rows)
-    n, counts, _ = sizes(parts, None, n_jobs)
-    D, k = len(counts), min(d, n, len(counts))
+    total = sums_over(rows, None, n_jobs)
+    if isinstance(rows, Observed):
+        n, D = rows.shape
+    else:
+        n, counts, _ = total(table_sizes)
+        D = len(counts)
+    k = min(d, n, D)
     basis = np.linalg.qr(rng.normal(size=(D, min(k + _SPARE, D))))[0]
     for _ in range(_PRODUCTS - 1):
-        basis = np.linalg.qr(parts.total(gram_product, basis, n_jobs)[0])[0]
-    products = parts.total(gram_product, basis, n_jobs)[0]
+        basis = np.linalg.qr(total(gram_product, basis)[0])[0]
+    products = total(gram_product, basis)[0]
     check_sums(products, "squares")
     left, squares, _ = np.linalg.svd(products, full_matrices=False)
     rank = int(np.sum(squares > _SAME_RANK * squares[0]))
-    found = left[:, :rank] @ canonical_turn(squares[:rank], left[:, :rank], min(k, rank))
-    if found.shape[1] < d:  # fewer rows than directions: the others are any that are orthogonal
-        rest = rng.normal(size=(D, d - found.shape[1]))
-        found = np.column_stack([found, np.linalg.qr(np.column_stack([found, rest]))[0][:, found.shape[1] :]])
+    first = left[:, :rank] @ canonical_turn(squares[:rank], left[:, :rank], min(k, rank))
+    if first.shape[1] < d:  # fewer rows than directions: the others are any that are orthogonal
+        others = rng.normal(size=(D, d - first.shape[1]))
+        first = np.column_stack([first, np.linalg.qr(np.column_stack([first, others]))[0][:, first.shape[1] :]])
     values = np.zeros(d)
     values[: min(k, len(squares))] = np.sqrt(squares[:k])
-    return found, values
+    return first, values
+
+
+def gram_product(table: Table, V: _Floats) -> tuple[_Floats]:
+    """X^T X V (D, v), X the rows with zeros for what is missing. O(nnz v)."""
+    rows = table.rows
+    return (_core.column_gram_product(rows.indptr, rows.indices, rows.values, np.ascontiguousarray(V), table.threads),)
+
+
+def _first_model(
+    rows: Observed | Parts, d: int, rng: np.random.Generator, n: int, counts: _Floats, size: float, n_jobs: int | None
+) -> LowRankGaussian:
+    basis, values = first_basis(rows, d, rng, n_jobs=n_jobs)
+    D, nnz = len(counts), float(counts.sum())
+    share = max(nnz / max(n * D, 1), 1e-12)
+    variance = np.square(values) / max(n * share, 1.0)  # of zero-filled rows, corrected for that
+    mean = size / nnz if nnz else 1.0
+    noise = max(mean - float(variance.sum()) / D, 0.1 * mean)
+    return LowRankGaussian(np.zeros(D), (basis * np.sqrt(np.maximum(variance, 1e-3 * mean))).T, noise, noise)
+
+
+def _scaled(rows: Observed, weight: _Floats) -> Observed:
+    """Rows whose squares count by their weights."""
+    return rows.with_values(rows.values * np.sqrt(np.repeat(weight, rows.row_counts)))
+
+
+# -- maximum likelihood --------------------------------------------------------------------------------------------------
 
 
 def fit_em(
@@ -84,58 +199,91 @@ def fit_em(
     max_iter: int = 100,
     tol: float = 1e-4,
     mean: bool = False,
-    start: Factors | None = None,
+    start: LowRankGaussian | None = None,
     weight: _Floats | None = None,
     relax: float = 1.0,
     n_jobs: int | None = None,
     progress: Progress | None = None,
-) -> Factors:
+) -> Fit:
     """Maximum likelihood of probabilistic PCA on the observed entries (Tipping and Bishop 1999, with missing entries).
 
     With `mean`, column means are parameters too: means of what happens to be observed are off by what is not. A row of `weight`
-    (n,) w counts as w equal rows; it needs rows in one part. `relax` below 2 multiplies every step: EM shrinks the distance to its
+    (n,) w counts as w equal rows; it needs rows in memory. `relax` below 2 multiplies every step: EM shrinks the distance to its
     limit by factors in [0, 1), so that steps of 1.7 times the length arrive in about half as many (Salakhutdinov and Roweis 2003).
     O(nnz d^2 + n d^3) a step, two thirds of it in products of matrices; D d^2 / 2 numbers of memory, and of every part's sums.
     """
-    parts = in_parts(rows)
-    n, counts, size = sizes(parts, weight, n_jobs)
-    model = start or _start(parts.map(_scaled, weight, keep=weight is not None), d, rng, n, counts, size, n_jobs)
-    tables, seen, singular = parts.map(to_sum, weight, n_jobs, keep=False), max(float(counts.sum()), 1.0), 0
-    floor = max(_LEAST_NOISE * size / seen, _TINY)
-    for step in range(1, max_iter + 1):
-        old = np.column_stack([model.basis, model.mean]) if mean else model.basis
-        packed, products, rescued = tables.total(em_sums, model.basis, model.mean, model.sigma2, mean)
-        singular += int(rescued)
-        made = solve_columns(packed, products, _SURE)
+    total = sums_over(rows, weight, n_jobs)
+    n, counts, size = total(table_sizes)
+    if start is None:
+        weighted = _scaled(rows, weight) if weight is not None and isinstance(rows, Observed) else rows
+        start = _first_model(weighted, d, rng, int(n), counts, size, n_jobs)
+    n_seen, n_singular = max(float(counts.sum()), 1.0), 0
+    floor = max(_LEAST_NOISE * size / n_seen, _TINY)
+
+    def step(state: tuple[_Floats, _Floats, float]) -> tuple[tuple[_Floats, _Floats, float], float]:
+        nonlocal n_singular
+        basis, centre, old_noise = state
+        old = np.column_stack([basis, centre]) if mean else basis
+        packed, products, rescued = total(em_sums, basis, centre, old_noise, mean)
+        n_singular += int(rescued)
+        loadings = solve_columns(packed, products, _SURE)
         # E|x - V z|^2 = |x|^2 - 2 sum_j v_j b_j + sum_j v_j G_j v_j, and v_j solves G_j v_j = b_j
-        noise = max((size - float(np.sum(made * products))) / seen, floor)
+        noise = max((size - float(np.sum(loadings * products))) / n_seen, floor)
         if relax != 1:
-            made = old + relax * (made - old)
-            noise = longer(max(model.sigma2, floor), noise, relax, floor)
-        model = Factors(made[:, :d], made[:, d] if mean else model.mean, noise, 1.0, step, False, singular)
-        moved = _norm(made - old) / max(_norm(made), 1e-300)
-        if progress is not None:
-            progress(step, moved)
-        if moved <= tol:
-            return model._replace(converged=True)
-    return model
+            loadings, noise = relaxed(old, loadings, old_noise, noise, relax, floor)
+        change = _norm(loadings - old) / max(_norm(loadings), 1e-300)
+        return (loadings[:, :d], loadings[:, d] if mean else centre, noise), change
+
+    first = (start.basis, start.mean, start.ridge)
+    (basis, centre, noise), n_iter, converged = run_em(step, first, max_iter=max_iter, tol=tol, progress=progress)
+    return Fit(LowRankGaussian(centre, basis.T, noise, noise), n_iter, converged, n_singular)
 
 
-def longer(old: float, new: float, relax: float, floor: float) -> float:
-    """A positive number after a step of its logarithm that is `relax` times as long."""
-    return float(max(old * min(new / old, 1e6) ** relax, floor))
+def _norm(x: _Floats) -> float:
+    return float(np.sqrt(np.sum(np.square(x))))
 
 
-def _start(
-    parts: Parts, d: int, rng: np.random.Generator, n: int, counts: _Floats, size: float, n_jobs: int | None
-) -> Factors:
-    basis, values = first_basis(parts, d, rng, n_jobs=n_jobs)
-    D, nnz = len(counts), float(counts.sum())
-    share = max(nnz / max(n * D, 1), 1e-12)
-    variance = np.square(values) / max(n * share, 1.0)  # of zero-filled rows, corrected for that
-    mean = size / nnz if nnz else 1.0
-    noise = max(mean - float(variance.sum()) / D, 0.1 * mean)
-    return Factors(basis * np.sqrt(np.maximum(variance, 1e-3 * mean)), np.zeros(D), noise, 1.0, 0, False, 0)
+def em_sums(table: Table, basis: _Floats, mean: _Floats, noise: float, with_mean: bool) -> tuple[Any, ...]:
+    """Sums by column of E z z^T, packed, and of x z; rows that needed rescue."""
+    d = basis.shape[1]
+    if table.weight is None and d <= LARGEST_CORE_RANK:
+        row, column = np.tril_indices(d)
+        model = np.column_stack([basis[:, row] * basis[:, column], basis, mean])
+        sums, _, rescued = factor_sums(table, model, d, float(noise))
+        free, pairs = d + with_mean, (d + 1) * (d + 2) // 2
+        return sums[:, : free * (free + 1) // 2], sums[:, pairs : pairs + free], rescued
+    pieces = [_piece_sums(piece, basis, mean, noise, with_mean) for piece in table.pieces(d)]
+    return tuple(sum(terms) for terms in zip(*pieces, strict=True))
+
+
+def factor_sums(table: Table, model: _Floats, k: int, noise: float) -> tuple[_Floats, _Floats, int]:
+    """Sums by column of E u u^T, packed, and of x E u, u = (z, 1), over rows; sum of E z z^T, packed; rows that needed rescue.
+
+    `model` (D, k (k + 1) / 2 + k + 1) has, of each column, v v^T, packed, v and the mean. One pass of the core.
+    """
+    sums, moment = np.zeros((len(model), (k + 1) * (k + 2) // 2 + k + 1)), np.zeros(k * (k + 1) // 2)
+    data = (table.rows.indptr, table.rows.indices, table.rows.values, model, k, noise)
+    rescued = _core.factor_sums(*data, sums, moment, table.threads)
+    if not np.isfinite(sums).all():
+        check_sums(sums, "sums")
+    return sums, moment, rescued
+
+
+def _piece_sums(table: Table, basis: _Floats, mean: _Floats, noise: float, with_mean: bool) -> tuple[Any, ...]:
+    rows = less(table.rows, mean, n_jobs=table.threads)
+    posterior = row_codes(rows, basis, noise, inverse=True, n_jobs=table.threads)
+    latent, covariance = posterior.code, noise * posterior.inverse
+    if with_mean:  # a direction more, whose coordinate is 1 for certain
+        latent = and_one(latent)
+        covariance = np.column_stack([covariance, np.zeros((len(latent), latent.shape[1]))])
+    return *column_sums(table, latent, covariance), posterior.n_singular
+
+
+def and_one(latent: _Floats) -> _Floats:
+    return np.column_stack([latent, np.ones(len(latent))])
+
+
+# -- alternating least squares -----------------------------------------------------------------------------------------------
 
 
 def fit_als(
@@ -149,120 +297,44 @@ def fit_als(
     mean: bool = False,
     n_jobs: int | None = None,
     progress: Progress | None = None,
-) -> Factors:
-    """Alternating least squares with an orthonormal basis and a ridge on codes, learned when `ridge` is None.
+) -> Fit:
+    """Alternating least squares with an orthonormal basis and a ridge on latent coordinates, learned when `ridge` is None.
 
-    The ridge is sigma^2 / tau, noise of an entry over variance of a code: sigma^2 = sum |x - U a|^2 / sum (o - freedom).
+    The ridge is sigma^2 / tau, noise of an entry over variance of a coordinate: sigma^2 = sum |x - U a|^2 / sum (o - freedom).
     O(nnz d^2 + (n + D) d^3) a sweep.
     """
-    parts = in_parts(rows)
-    n, counts, _ = sizes(parts, None, n_jobs)
-    basis, _ = first_basis(parts, d, rng, n_jobs=n_jobs)
-    tables, means = parts.map(to_sum, None, n_jobs, keep=False), np.zeros(len(counts))
-    sigma2, tau, singular = 1.0, 1.0, 0
+    total = sums_over(rows, None, n_jobs)
+    n, counts, _ = total(table_sizes)
+    basis, _ = first_basis(rows, d, rng, n_jobs=n_jobs)
     weight = 0.1 * float(counts.sum()) / max(n * len(counts), 1) if ridge is None else ridge
-    for step in range(1, max_iter + 1):
-        sums = tables.total(als_sums, basis, means, weight, mean, ridge is None)
+    start = LowRankGaussian(np.zeros(len(counts)), basis.T, weight, 1.0 if ridge is None else ridge)
+    n_singular = 0
+
+    def sweep(model: LowRankGaussian) -> tuple[LowRankGaussian, float]:
+        nonlocal n_singular
+        sums = total(als_sums, model.basis, model.mean, model.ridge, mean, ridge is None)
         packed, products, rescued, size, left, freedom = sums
-        singular += int(rescued)
+        n_singular += int(rescued)
         if ridge is None:
-            sigma2, tau = _noise(size, left, freedom, counts, basis)
-            weight = sigma2 / tau
-        made = solve_columns(packed, products, _RESCUE)
-        means = made[:, d] if mean else means
-        new = np.linalg.qr(made[:, :d])[0]
-        moved = float(np.sqrt(max(d - _norm(basis.T @ new) ** 2, 0.0) / d))
-        basis = new
-        if progress is not None:
-            progress(step, moved)
-        if moved <= tol:
-            break
-    noise = sigma2 if ridge is None else ridge
-    return Factors(basis, means, noise, tau, step, moved <= tol, singular)
+            noise, prior = _noise(size, left, freedom, counts, model.basis)
+            model = model._replace(ridge=noise / prior, noise=noise, prior=prior)
+        loadings = solve_columns(packed, products, _RESCUE)
+        new = np.linalg.qr(loadings[:, :d])[0]
+        change = float(np.sqrt(max(d - _norm(model.basis.T @ new) ** 2, 0.0) / d))
+        return model._replace(mean=loadings[:, d] if mean else model.mean, components=new.T), change
+
+    model, n_iter, converged = run_em(sweep, start, max_iter=max_iter, tol=tol, progress=progress)
+    return Fit(model, n_iter, converged, n_singular)
 
 
 def _noise(size: float, left: float, freedom: float, counts: _Floats, basis: _Floats) -> tuple[float, float]:
-    """sigma^2 and tau from the residuals of entries whose squares sum to `size`."""
+    """Noise and prior variance from the residuals of entries whose squares sum to `size`."""
     nnz = float(counts.sum())
-    sigma2 = left / max(freedom, 1.0)
+    noise = left / max(freedom, 1.0)
     floor = max(_LEAST_NOISE * size / max(nnz, 1.0), _TINY)
     gram_trace = float(counts @ np.sum(np.square(basis), axis=1))
-    tau = (size - nnz * sigma2) / max(gram_trace, 1e-300)
-    return max(sigma2, floor), max(tau, floor)
-
-
-class Table(NamedTuple):
-    """A part of the rows, what each counts for, and threads to sum them with."""
-
-    rows: Observed
-    weight: _Floats | None = None
-    threads: int = 1
-
-    def pieces(self, d: int) -> Iterator[Table]:
-        """Rows whose second moments of d codes are held at once."""
-        for some in row_blocks(self.rows, max(_CHUNK // (d * (d + 1) // 2), 1)):
-            yield self._replace(rows=self.rows[some], weight=None if self.weight is None else self.weight[some])
-
-
-def to_sum(rows: Observed, weight: _Floats | None, n_jobs: int | None) -> Table:
-    return Table(rows, weight, thread_count(n_jobs))
-
-
-def sizes(parts: Parts, weight: _Floats | None = None, n_jobs: int | None = None) -> tuple[int, _Floats, float]:
-    """Number of rows, of entries in every column (D,), and the sum of their squares."""
-    n, counts, size = parts.total(_sizes, weight, n_jobs)
-    return int(n), counts, float(size)
-
-
-def _sizes(rows: Observed, weight: _Floats | None, n_jobs: int | None) -> tuple[int, _Floats, float]:
-    counts, _, squares = column_totals(rows, weight, n_jobs=n_jobs)
-    return rows.shape[0], counts, float(squares.sum())
-
-
-def _scaled(rows: Observed, weight: _Floats | None) -> Observed:
-    """Rows whose squares count by their weights."""
-    return rows if weight is None else rows.with_values(rows.values * np.sqrt(np.repeat(weight, rows.row_counts)))
-
-
-def gram_product(rows: Observed, V: _Floats, n_jobs: int | None) -> tuple[_Floats]:
-    """X^T X V (D, v), X the rows with zeros for what is missing. O(nnz v)."""
-    block = np.ascontiguousarray(V)
-    return (_core.column_gram_product(rows.indptr, rows.indices, rows.values, block, thread_count(n_jobs)),)
-
-
-def em_sums(table: Table, basis: _Floats, mean: _Floats, sigma2: float, with_mean: bool) -> tuple[Any, ...]:
-    """Sums by column of E z z^T, packed, and of x z; rows that needed rescue."""
-    d = basis.shape[1]
-    if table.weight is None and d <= LARGEST_CORE_RANK:
-        row, column = np.tril_indices(d)
-        model = np.column_stack([basis[:, row] * basis[:, column], basis, mean])
-        sums, _, rescued = factor_sums(table, model, d, float(sigma2))
-        free, pairs = d + with_mean, (d + 1) * (d + 2) // 2
-        return sums[:, : free * (free + 1) // 2], sums[:, pairs : pairs + free], rescued
-    found = [_piece_sums(each, basis, mean, sigma2, with_mean) for each in table.pieces(d)]
-    return tuple(sum(each) for each in zip(*found, strict=True))
-
-
-def factor_sums(table: Table, model: _Floats, k: int, noise: float) -> tuple[_Floats, _Floats, int]:
-    """Sums by column of E u u^T, packed, and of x E u, u = (z, 1), over rows; sum of E z z^T, packed; rows that needed rescue.
-
-    `model` (D, k (k + 1) / 2 + k + 1) has, of each column, v v^T, packed, v and the mean. One pass of the core.
-    """
-    sums, moment = np.zeros((len(model), (k + 1) * (k + 2) // 2 + k + 1)), np.zeros(k * (k + 1) // 2)
-    data = (table.rows.indptr, table.rows.indices, table.rows.values, model, k, noise)
-    rescued = _core.factor_sums(*data, sums, moment, table.threads)
-    check_sums(sums, "sums")
-    return sums, moment, rescued
-
-
-def _piece_sums(table: Table, basis: _Floats, mean: _Floats, sigma2: float, with_mean: bool) -> tuple[Any, ...]:
-    rows = less(table.rows, mean, n_jobs=table.threads)
-    found = row_codes(rows, basis, sigma2, inverse=True, n_jobs=table.threads)
-    codes, covariance = found.code, sigma2 * found.inverse
-    if with_mean:  # a direction more, whose code is 1 for certain
-        codes = and_one(codes)
-        covariance = np.column_stack([covariance, np.zeros((len(codes), codes.shape[1]))])
-    return *column_sums(table, codes, covariance), found.n_singular
+    prior = (size - nnz * noise) / max(gram_trace, 1e-300)
+    return max(noise, floor), max(prior, floor)
 
 
 def als_sums(
@@ -270,31 +342,30 @@ def als_sums(
 ) -> tuple[Any, ...]:
     """Sums by column of z z^T, packed, and of x z; rows that needed rescue; squares of entries, what is left of them, and its
     degrees of freedom (with `learns`, else zeros)."""
-    found = [_als_piece(each, basis, mean, ridge, with_mean, learns) for each in table.pieces(basis.shape[1])]
-    return tuple(sum(each) for each in zip(*found, strict=True))
+    pieces = [_als_piece(piece, basis, mean, ridge, with_mean, learns) for piece in table.pieces(basis.shape[1])]
+    return tuple(sum(terms) for terms in zip(*pieces, strict=True))
 
 
 def _als_piece(
     table: Table, basis: _Floats, mean: _Floats, ridge: float, with_mean: bool, learns: bool
 ) -> tuple[Any, ...]:
     rows = less(table.rows, mean, n_jobs=table.threads)
-    found = row_codes(rows, basis, ridge, left=True, inverse=learns, n_jobs=table.threads)
-    codes = and_one(found.code) if with_mean else found.code
+    best = row_codes(rows, basis, ridge, left=True, inverse=learns, n_jobs=table.threads)
+    latent = and_one(best.code) if with_mean else best.code
     size = float(np.sum(np.square(rows.values, dtype=np.float64)))
-    freedom = _freedom(found, rows, ridge) if learns else 0.0
-    return *column_sums(table, codes, None), found.n_singular, size, float(found.left.sum()), freedom
+    freedom = _freedom(best, rows, ridge) if learns else 0.0
+    return *column_sums(table, latent, None), best.n_singular, size, float(best.left.sum()), freedom
 
 
-def _freedom(found: Codes, rows: Observed, ridge: float) -> float:
+def _freedom(best: Codes, rows: Observed, ridge: float) -> float:
     """sum (o - f), f = d - ridge tr (G + ridge I)^-1 of a row with o entries."""
-    d, entries = found.code.shape[1], rows.row_counts
+    d, entries = best.code.shape[1], rows.row_counts
     diagonal = np.cumsum(np.arange(1, d + 1)) - 1
-    lost = np.where(entries > 0, d - ridge * found.inverse[:, diagonal].sum(axis=1), 0.0)
+    lost = np.where(entries > 0, d - ridge * best.inverse[:, diagonal].sum(axis=1), 0.0)
     return float(np.sum(entries - lost))
 
 
-def and_one(codes: _Floats) -> _Floats:
-    return np.column_stack([codes, np.ones(len(codes))])
+# -- rows and columns of a step ------------------------------------------------------------------------------------------------
 
 
 def less(rows: Observed, mean: _Floats, out: _Floats | None = None, *, n_jobs: int | None = None) -> Observed:
@@ -312,42 +383,142 @@ def blocks_less(
 ) -> Iterator[tuple[slice, Observed]]:
     """`row_blocks` and their rows less a mean, in memory that the next block takes over: fresh pages cost more than the difference."""
     out = np.empty(0)
-    for some in row_blocks(rows, most):
-        block = rows[some]
+    for at in row_blocks(rows, most):
+        block = rows if at == slice(0, rows.shape[0]) else rows[at]
         out = out if len(out) >= block.nnz else np.empty(block.nnz)
-        yield some, less(block, mean, out, n_jobs=n_jobs)
+        yield at, less(block, mean, out, n_jobs=n_jobs)
 
 
-def column_sums(table: Table, code: _Floats, covariance: _Floats | None) -> tuple[_Floats, _Floats]:
+def column_sums(table: Table, latent: _Floats, covariance: _Floats | None) -> tuple[_Floats, _Floats]:
     """Sums by column of z z^T, packed (D, d (d + 1) / 2), and of x z (D, d), of a piece of the rows."""
-    row, column = np.tril_indices(code.shape[1])
-    moments = code[:, row] * code[:, column]
+    row, column = np.tril_indices(latent.shape[1])
+    moments = latent[:, row] * latent[:, column]
     if covariance is not None:
         moments += covariance
     if table.weight is not None:
         moments *= table.weight[:, None]
-        code = code * table.weight[:, None]
+        latent = latent * table.weight[:, None]
     entries = table.rows.to_scipy().T
     seen = type(entries)((np.ones(entries.nnz), entries.indices, entries.indptr), shape=entries.shape)
-    return seen @ moments, entries @ code
+    return seen @ moments, entries @ latent
 
 
-def unpacked(packed: _Floats, k: int) -> _Floats:
-    """Symmetric matrices (n, k, k) of lower triangles by rows (n, k (k + 1) / 2)."""
+# -- EM with a posterior of the components ------------------------------------------------------------------------------------------
+
+
+class _Uncertain(NamedTuple):
+    """x_j = mean_j + v_j z + noise, z of unit covariance, v_j normal about row j of the model's basis, whose columns are orthogonal."""
+
+    model: LowRankGaussian
+    spread: _Floats  # (d, k (k + 1) / 2), covariances of v_j, packed
+    prior: _Floats  # (k,): variance of an entry of v_j before it is seen
+
+
+def refinable(model: LowRankGaussian) -> bool:
+    """Whether there is noise beside few enough components, and variance."""
+    k, d = model.components.shape
+    return 0 < k < d and k <= _MOST_REFINED and float(model.variances[0]) > _NOTHING
+
+
+def refined(
+    model: LowRankGaussian, rows: Observed | Parts, steps: int, *, centre: bool, n_jobs: int | None
+) -> LowRankGaussian:
+    """At most `steps` of variational EM from a model of principal components about mean 0; means are parameters where `centre`.
+
+    Rows of components have a normal prior whose variance is learned and a normal posterior, as in the variational PCA of
+    Bishop (1999) for missing entries (Ilin and Raiko, "Practical approaches to principal component analysis in the presence of missing
+    values", JMLR 2010); plain EM (Tipping and Bishop 1999) is the same without spread and prior, and overfits columns seen
+    rarely. Latent coordinates are whitened and rotated to the axes after every step. O(nnz k^2 + (n + d) k^3) a step, 2 d k^2 numbers.
+    """
+    counts, total = count(in_parts(rows)), sums_over(rows, None, n_jobs)
+    strength = np.maximum(model.variances - model.ridge, _FAINT * model.ridge)
+    basis = model.components.T * np.sqrt(strength)
+    d, k = basis.shape
+    prior = np.sum(basis**2, axis=0) / max(int((counts.n > 0).sum()), 1)
+    start = model._replace(components=basis.T, sizes=1.0)
+    size = float(counts.squares.sum())
+
+    def step(state: _Uncertain) -> tuple[_Uncertain, float]:
+        new = _refining_step(state, total, counts, size, centre=centre)
+        return new, float(1 - np.sum((_axes(state).T @ _axes(new)) ** 2) / k)
+
+    state = run_em(step, _Uncertain(start, np.zeros((d, k * (k + 1) // 2)), prior), max_iter=steps, tol=_SETTLED)[0]
+    noise = state.model.ridge
+    variances = np.sum(state.model.basis**2, axis=0) + noise
+    return LowRankGaussian.principal(state.model.mean, signed(_axes(state).T), variances, noise)
+
+
+def _axes(state: _Uncertain) -> _Floats:
+    axes: _Floats = state.model.basis / np.linalg.norm(state.model.basis, axis=0)
+    return axes
+
+
+def _refining_step(state: _Uncertain, total: Sums, counts: Counts, size: float, *, centre: bool) -> _Uncertain:
+    model, (d, k) = state.model, state.model.basis.shape
+    seen, nnz = counts.n > 0, max(float(counts.n.sum()), 1.0)
+    grams, products, moment = _expectations(state, total, counts.used)
+    free = k + 1 if centre else k  # the mean is a direction more, whose coordinate is 1 for certain
+    ridge = np.zeros(free)
+    ridge[:k] = model.ridge / state.prior
+    loadings, spread, left = np.empty((d, free)), np.empty_like(state.spread), size
+    for block in _column_blocks(d, k):
+        full = unpacked(grams[block], k + 1)[:, :free, :free]
+        loadings[block], inverse, explained = _column_posteriors(full, products[block, :free], ridge, k)
+        spread[block] = _packed(np.where(seen[block, None, None], model.ridge * inverse, 0.0))
+        left -= explained - float(np.sum(unpacked(spread[block], k) * full[:, :k, :k]))
+    noise = max(left / nnz, _LEAST_NOISE * size / nnz, 1e-300)
+    mean = loadings[:, k] if centre else model.mean
+    return _on_axes(loadings[:, :k], spread, mean, noise, moment, int(seen.sum()))
+
+
+def _column_posteriors(grams: _Floats, products: _Floats, ridge: _Floats, k: int) -> tuple[_Floats, _Floats, float]:
+    """Means w (m, free), inverses (m, k, k) of G + ridge, and the squares that w explains.
+
+    E|x - v u|^2 = |x|^2 - 2 w b + w G w + tr(spread G), and (G + ridge) w = b.
+    """
+    least = _LEAST_NOISE * np.einsum("jkk->j", grams)[:, None] + 1e-300
+    inverse = np.linalg.inv(grams + (ridge + least)[:, :, None] * np.eye(len(ridge)))
+    loadings = np.einsum("jkl,jl->jk", inverse, products)
+    return loadings, inverse[:, :k, :k], float(np.sum(loadings * products)) + float(np.sum(loadings**2 * ridge))
+
+
+def _column_blocks(d: int, k: int) -> list[slice]:
+    """Columns whose matrices are unpacked together."""
+    step = max(_BLOCK // (k + 1) ** 2, 1)
+    return [slice(start, min(start + step, d)) for start in range(0, d, step)]
+
+
+def _expectations(state: _Uncertain, total: Sums, used: int) -> tuple[_Floats, _Floats, _Floats]:
+    """Sums by column of E u u^T, packed, and x E u (d, k + 1), u = (z, 1), and the mean of E z z^T (k, k)."""
+    basis = state.model.basis
+    d, k = basis.shape
     row, column = np.tril_indices(k)
-    full = np.empty((len(packed), k, k))
-    full[:, row, column] = packed
-    full[:, column, row] = packed
-    return full
+    model = np.empty((d, len(row) + k + 1))
+    for block in _column_blocks(d, k):
+        model[block, : len(row)] = basis[block][:, row] * basis[block][:, column] + state.spread[block]
+    model[:, len(row) : -1], model[:, -1] = basis, state.model.mean
+    pairs = (k + 1) * (k + 2) // 2
+    sums, moment, _ = total(factor_sums, model, k, state.model.ridge)
+    return sums[:, :pairs], sums[:, pairs:], unpacked(moment[None], k)[0] / max(used, 1)
 
 
-def solve_columns(packed: _Floats, products: _Floats, ridge: float) -> _Floats:
-    """v_j = G_j^-1 b_j (D, d), with a ridge in units of the mean diagonal of G_j; columns that no row saw stay 0."""
-    d = products.shape[1]
-    grams = unpacked(packed, d)
-    mean = np.einsum("jkk->j", grams) / d
-    seen = mean > 0
-    made = np.zeros_like(products)
-    least = ridge * mean[seen, None, None] * np.eye(d)
-    made[seen] = np.linalg.solve(grams[seen] + least, products[seen, :, None])[:, :, 0]
-    return made
+def _packed(full: _Floats) -> _Floats:
+    """Lower triangles by rows (n, k (k + 1) / 2) of symmetric matrices (n, k, k)."""
+    return full[:, *np.tril_indices(full.shape[1])]
+
+
+def _on_axes(basis: _Floats, spread: _Floats, mean: _Floats, noise: float, moment: _Floats, n_seen: int) -> _Uncertain:
+    """The model with latent coordinates of unit covariance and orthogonal columns of the basis; `spread` is turned in its place."""
+    values, vectors = np.linalg.eigh(moment)
+    root = vectors * np.sqrt(np.maximum(values, 1e-12 * max(float(values[-1]), 1e-300)))
+    left, size, right = np.linalg.svd(basis @ root, full_matrices=False)
+    size = np.maximum(size, 1e-12 * max(float(size[0]), 1e-150))
+    axes = canonical_turn(size, left)
+    turn = root @ right.T @ axes
+    k = len(turn)
+    for block in _column_blocks(len(basis), k):
+        spread[block] = _packed(turn.T @ unpacked(spread[block], k) @ turn)
+    basis = (left * size) @ axes
+    diagonal = np.cumsum(np.arange(1, k + 1)) - 1
+    prior = (np.sum(basis**2, axis=0) + spread[:, diagonal].sum(axis=0)) / max(n_seen, 1)
+    return _Uncertain(LowRankGaussian(mean, basis.T, noise, noise), spread, prior)

@@ -16,8 +16,9 @@ from lacunar import _linalg
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import all_or_nothing
-from lacunar.lowrank.posterior import LowRankPosterior, fold_ridge
+from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.lowrank.regression import Residuals, fit_variances
+from lacunar.lowrank.ridge import fold_ridge
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
 from lacunar.observed.door import Scores, TakesMissing, check_partial_targets, check_prices, require_y, validate_X

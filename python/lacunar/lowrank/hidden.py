@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar._codes import row_codes
-from lacunar.lowrank.em import Factors, fit_em, less
+from lacunar.lowrank.em import Fit, fit_em, less
+from lacunar.lowrank.model import LowRankGaussian
 from lacunar.observed import Observed
 
 _Floats = NDArray[np.float64]
@@ -37,28 +37,35 @@ def hide(rows: Observed, hidden: NDArray[np.bool_]) -> Observed:
 
 
 def squared_errors(
-    codes: _Floats, basis: _Floats, rows: Observed, hidden: NDArray[np.bool_], mean: _Floats | float = 0.0
+    latent: _Floats, basis: _Floats, rows: Observed, hidden: NDArray[np.bool_], mean: _Floats | float = 0.0
 ) -> _Floats:
-    """Squared errors of mean + basis z at the hidden entries of `rows`, for codes z (n, k) of what was not hidden."""
+    """Squared errors of mean + basis z at the hidden entries of `rows`, for latent coordinates z (n, k) of what was not hidden."""
     at = rows.row_numbers[hidden]
     columns = rows.indices[hidden]
     shift = np.broadcast_to(mean, rows.shape[1])[columns]
-    guess = np.einsum("ek,ek->e", codes[at], basis[columns]) + shift
+    guess = np.einsum("ek,ek->e", latent[at], basis[columns]) + shift
     errors: _Floats = (guess - rows.values[hidden]) ** 2
     return errors
 
 
+def hidden_errors(
+    model: LowRankGaussian, rows: Observed, seen: Observed, hidden: NDArray[np.bool_], n_jobs: int | None
+) -> _Floats:
+    """Squared errors of posterior means at hidden entries of `rows` given what was `seen`, both about the model's mean."""
+    return squared_errors(model.latent(seen, n_jobs=n_jobs).code, model.basis, rows, hidden)
+
+
 def fewest_as_good(errors: Sequence[_Floats]) -> int:
     """Index of the first model whose errors (n_hidden,) are, in the mean, within one paired standard error of the best."""
-    best = errors[int(np.argmin([float(np.mean(each)) for each in errors]))]
-    losses = (each - best for each in errors)
+    best = errors[int(np.argmin([float(np.mean(squares)) for squares in errors]))]
+    losses = (squares - best for squares in errors)
     return next(k for k, loss in enumerate(losses) if loss.mean() <= loss.std() / np.sqrt(len(loss)))
 
 
 def tail_noise(values: _Floats, trace: float, d: int) -> float:
     """Mean of the eigenvalues that are not kept, at least .001 of the mean of all."""
-    rest = (trace - float(values.sum())) / (d - len(values)) if d > len(values) else 0.0
-    return max(rest, _LEAST_NOISE * trace / max(d, 1), 1e-300)
+    remainder = (trace - float(values.sum())) / (d - len(values)) if d > len(values) else 0.0
+    return max(remainder, _LEAST_NOISE * trace / max(d, 1), 1e-300)
 
 
 def largest_rank(rows: Observed) -> int:
@@ -90,8 +97,8 @@ def choose_rank(
     }
 
     def error(rank: int) -> float:
-        parts = (_errors(rows, *part, rank, rng, options) for part in zip(tables, tests, strict=True))
-        return float(np.mean([np.mean(part) for part in parts]))
+        errors = (_errors(rows, *fold, rank, rng, options) for fold in zip(tables, tests, strict=True))
+        return float(np.mean([np.mean(squares) for squares in errors]))
 
     return _searched(error, _ranks(min(largest_rank(rows), _MOST)), _PATIENCE)
 
@@ -154,8 +161,8 @@ def _moment_noise(covariance: _Floats, counts: _Floats, rate: float, rng: np.ran
     def draw() -> _Floats:
         shared, own = (_symmetric_normal(len(root), rng) for _ in range(2))
         noise = rate * (root @ shared @ root) + np.sqrt(1 - rate**2) * deviation * own
-        made: _Floats = noise / np.sqrt(np.maximum(counts, 1.0))
-        return made
+        drawn: _Floats = noise / np.sqrt(np.maximum(counts, 1.0))
+        return drawn
 
     return draw
 
@@ -163,8 +170,8 @@ def _moment_noise(covariance: _Floats, counts: _Floats, rate: float, rng: np.ran
 def _symmetric_normal(d: int, rng: np.random.Generator) -> _Floats:
     """Entries of variance 1, on the diagonal 2."""
     normal = rng.normal(size=(d, d))
-    made: _Floats = (normal + normal.T) / np.sqrt(2)
-    return made
+    symmetric: _Floats = (normal + normal.T) / np.sqrt(2)
+    return symmetric
 
 
 def _moment_error(half: _Half, rank: int, unit: _Floats) -> float:
@@ -213,7 +220,7 @@ def _best(errors: dict[int, float]) -> int:
 
 def fit_chosen(
     rows: Observed, rank: int, *, rng: np.random.Generator, max_iter: int, tol: float, n_jobs: int | None = None
-) -> Factors:
+) -> Fit:
     """The model of the rank that was chosen, by at most as many long steps as chose it: with more, columns seen rarely are overfitted."""
     steps = min(max_iter, STEPS)
     return fit_em(rows, rank, rng=rng, mean=True, max_iter=steps, tol=tol, relax=RELAX, n_jobs=n_jobs)
@@ -257,9 +264,9 @@ def _errors(
     options: dict[str, Any],
 ) -> _Floats:
     """Squared errors at the hidden entries of a model of this rank that was fitted to what was `seen`."""
-    model = fit_em(seen, rank, rng=rng, mean=True, **options)
-    codes = row_codes(less(seen, model.mean), model.basis, model.sigma2, n_jobs=options["n_jobs"]).code
-    return squared_errors(codes, model.basis, rows, hidden, model.mean)
+    model = fit_em(seen, rank, rng=rng, mean=True, **options).model
+    latent = model.latent(less(seen, model.mean), n_jobs=options["n_jobs"]).code
+    return squared_errors(latent, model.basis, rows, hidden, model.mean)
 
 
 def _ranks(most: int) -> Iterator[int]:

@@ -11,12 +11,12 @@ from sklearn.base import OneToOneFeatureMixin, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from lacunar._codes import row_codes
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import all_or_nothing
-from lacunar.lowrank.em import Factors, fit_em
+from lacunar.lowrank.em import fit_em
 from lacunar.lowrank.hidden import choose_rank, fit_chosen, largest_rank
+from lacunar.lowrank.model import LowRankGaussian
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
@@ -136,27 +136,29 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # t
         self.scale_, self.observed_columns_ = columns.scale, columns.seen
         rng = generator(fixed_seed(self.random_state))
         options: dict[str, Any] = {"max_iter": self.max_iter, "tol": self.tol, "n_jobs": self.n_jobs}
-        tried: dict[int, float] = {}
+        errors: dict[int, float] = {}
         if self.n_components == "auto":
-            rank, tried = choose_rank(rows, rng=rng, **options)
-            model = fit_chosen(rows, rank, rng=rng, **options)
+            rank, errors = choose_rank(rows, rng=rng, **options)
+            fit = fit_chosen(rows, rank, rng=rng, **options)
         else:
-            model = fit_em(rows, min(self.n_components, largest_rank(rows)), rng=rng, mean=True, **options)
-        self.rank_errors_ = np.array(list(tried.items()), dtype=np.float64).reshape(-1, 2)
+            fit = fit_em(rows, min(self.n_components, largest_rank(rows)), rng=rng, mean=True, **options)
+        self.rank_errors_ = np.array(list(errors.items()), dtype=np.float64).reshape(-1, 2)
+        model = fit.model
         if self.self_masking:
             self.posterior_ = self._masked(rows, model)
-            model = self.posterior_.factors()
+            model = self.posterior_.gaussian()
         elif "posterior_" in vars(self):
             del self.posterior_
-        self.components_, self.noise_variance_ = np.ascontiguousarray(model.basis.T), float(model.sigma2)
-        self.mean_, self.n_iter_ = columns.mean + columns.scale * model.mean, model.n_iter
+        self.components_, self.noise_variance_ = np.ascontiguousarray(model.components), float(model.ridge)
+        self.mean_ = columns.mean + columns.scale * model.mean
+        self.n_iter_ = self.posterior_.n_iter_ if self.self_masking else fit.n_iter
         return self
 
-    def _masked(self, rows: Observed, start: Factors) -> LowRankPosterior:
+    def _masked(self, rows: Observed, start: LowRankGaussian) -> LowRankPosterior:
         """The model with self-masking of standardised rows, from one of entries missing at random."""
         options = {"max_rows": rows.shape[0], "random_state": fixed_seed(self.random_state), "n_jobs": self.n_jobs}
-        made = LowRankPosterior(start.basis.shape[1], self_masking=True, max_iter=self.max_iter, **options)
-        return made.fit(rows.to_dense(), start=start)
+        posterior = LowRankPosterior(len(start.components), self_masking=True, max_iter=self.max_iter, **options)
+        return posterior.fit(rows.to_dense(), start=start)
 
     def transform(self, X: Any) -> _Floats:
         """Complete rows (m, d).
@@ -174,12 +176,12 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # t
         table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
         if self.self_masking:
             columns = ColumnScale(self.mean_ - self.scale_ * self.posterior_.mean_, self.scale_, self.observed_columns_)
-            made: _Floats = self.posterior_.complete(scale_columns(table, columns).to_dense())
+            standard: _Floats = self.posterior_.complete(scale_columns(table, columns).to_dense())
         else:
             columns = ColumnScale(self.mean_, self.scale_, self.observed_columns_)
-            rows = scale_columns(table, columns)
-            codes = row_codes(rows, self.components_.T, self.noise_variance_, n_jobs=self.n_jobs).code
-            made = row_product(codes, self.components_, self.n_jobs)
-        made = made * columns.scale + columns.mean
-        made[table.row_numbers, table.indices] = table.values
-        return made
+            model = LowRankGaussian(self.mean_, self.components_, self.noise_variance_)
+            latent = model.latent(scale_columns(table, columns), n_jobs=self.n_jobs).code
+            standard = row_product(latent, self.components_, self.n_jobs)
+        completed = standard * columns.scale + columns.mean
+        completed[table.row_numbers, table.indices] = table.values
+        return completed

@@ -15,7 +15,8 @@ from lacunar import _core, _moments
 from lacunar._eigen import canonical_turn, signed
 from lacunar._moments import Expected, Sums, expected_counts, moved, own_freedom
 from lacunar._threads import thread_count
-from lacunar.lowrank.em import gram_product
+from lacunar.lowrank import ridge
+from lacunar.lowrank.em import gram_product, sums_over
 from lacunar.lowrank.parts import Parts, Whole, count, in_parts
 from lacunar.observed import Observed
 from lacunar.observed.door import SparseMissing, as_observed, check_sums
@@ -203,20 +204,19 @@ def covariance_of(sums: Sums, *, center: bool, weights: str, p: Any, pseudo_coun
 class Implicit(NamedTuple):
     """The matrix sum_r sign_r diag(side_r) X'X diag(side_r) + diag(rest), X the rows with 0 where nothing is observed."""
 
-    parts: Parts  # of rows about their means, where centred
+    total: ridge.Sums  # over rows about their means, where centred
     sides: _Floats  # (d, r)
     signs: _Floats  # (r,)
     rest: _Floats  # (d,)
     diagonal: _Floats  # (d,)
-    n_jobs: int | None
 
     def times(self, V: _Floats) -> _Floats:
         """Product (d, v) with a block (d, v). O(nnz r v)."""
         d, v = V.shape
         block = np.ascontiguousarray((self.sides[:, :, None] * V[:, None, :]).reshape(d, -1))
-        found = self.parts.total(gram_product, block, self.n_jobs)[0]
-        made: _Floats = np.einsum("dr,drv->dv", self.sides * self.signs, found.reshape(d, -1, v))
-        return made + self.rest[:, None] * V
+        products = self.total(gram_product, block)[0]
+        product: _Floats = np.einsum("dr,drv->dv", self.sides * self.signs, products.reshape(d, -1, v))
+        return product + self.rest[:, None] * V
 
     def divided(self, scale: _Floats) -> Implicit:
         """The same of columns divided by scale (d,)."""
@@ -241,8 +241,7 @@ def implicit_covariance(
     products stands for it: one or two for counts that are alike (to 1e-6), some fifteen for counts that span four orders of
     magnitude (to 2e-3). O(nnz) to make.
     """
-    parts = in_parts(rows)
-    m, n, nn, *_, q = count(parts, n_jobs)
+    m, n, nn, *_, q = count(in_parts(rows), n_jobs)
     d = len(n)
     how = "kappa" if weights == "auto" else weights
     expected = expected_counts(how, n, nn, m, p)
@@ -253,7 +252,7 @@ def implicit_covariance(
     own = expected.own * ((1 - 1 / np.maximum(n, 1)) if center else 1.0)
     diagonal = np.divide(q, own, out=np.zeros(d), where=usable)
     rest = diagonal - (sides**2 @ signs) * q
-    return Implicit(parts, np.ascontiguousarray(sides), signs, rest, diagonal, n_jobs)
+    return Implicit(sums_over(rows, None, n_jobs), np.ascontiguousarray(sides), signs, rest, diagonal)
 
 
 def _inverse_counts(expected: Expected, pseudo_count: float) -> tuple[_Floats, _Floats]:

@@ -14,10 +14,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from lacunar._random import generator
 from lacunar._state import all_or_nothing
 from lacunar._turns import changes
-from lacunar.lowrank.em import first_basis
-from lacunar.lowrank.labels import lasso_on_sums
-from lacunar.lowrank.parts import Whole
-from lacunar.lowrank.regression import Subspace, SubspaceRegression
+from lacunar.lowrank.em import Fit, first_basis
+from lacunar.lowrank.model import LowRankGaussian
+from lacunar.lowrank.regression import SubspaceRegression
+from lacunar.lowrank.ridge import lasso_on_sums
 from lacunar.lowrank.trackers import PerColumnRls, SharedRls, forgetting
 from lacunar.observed import Observed
 from lacunar.observed.batches import labelled, one_pass
@@ -275,8 +275,9 @@ class SLRMOnlineRegressor(SubspaceRegression):
         ridge, sigma2 = tracker.ridge(), tracker.sigma2()
         tau = sigma2 / ridge if sigma2 is not None and ridge > 0 else 1.0
         mean, weights = np.zeros(len(tracker.v)), None if stream is None else stream[:, None]
-        subspace = Subspace(tracker.v, mean, ridge, sigma2, tau, weights, 1, True, tracker.n_singular).rotated()
-        self._adopt(subspace, Whole((rows, labels)), self.alpha, self.l1_ratio)
+        model = LowRankGaussian(mean, tracker.v.T, ridge, sigma2, tau)
+        fit = Fit(model, 1, True, tracker.n_singular, weights).rotated()
+        self._store(fit, (rows, labels), self.alpha, self.l1_ratio)
 
     def _check_loaded(self) -> None:
         """One target, and a state of these columns and components."""

@@ -15,15 +15,15 @@ from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from lacunar._codes import row_codes
 from lacunar._moments import Sums
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._state import SavePoint, all_or_nothing
 from lacunar._turns import changes, reading, reads
-from lacunar.lowrank.base import Coding, SubspaceModel
 from lacunar.lowrank.diagnostics import Probe, describe, probe_rows, probe_tables, warn, warn_dependent
-from lacunar.lowrank.hidden import choose_rank_of_moments, fewest_as_good, hide, next_rank, tail_noise
+from lacunar.lowrank.em import refinable, refined
+from lacunar.lowrank.hidden import choose_rank_of_moments, fewest_as_good, hidden_errors, hide, next_rank, tail_noise
+from lacunar.lowrank.model import LowRankGaussian, SubspaceModel
 from lacunar.lowrank.moments import (
     Implicit,
     Spectrum,
@@ -38,7 +38,6 @@ from lacunar.lowrank.moments import (
     pair_sums,
 )
 from lacunar.lowrank.parts import Counts, FileParts, Parts, Whole, centred, count, opened
-from lacunar.lowrank.refine import Model, hidden_errors, refinable, refined
 from lacunar.observed import Observed, ObservedFile, rules
 from lacunar.observed.batches import one_pass, rows_of
 from lacunar.observed.door import adopt_columns
@@ -145,7 +144,7 @@ class POPCA(SubspaceModel):
             {
                 "mean": floats("d"),
                 "components": floats("imputing", "d"),
-                "values": floats("imputing"),
+                "variances": floats("imputing"),
                 "noise": Number(low=0),
             }
         ),
@@ -293,14 +292,16 @@ class POPCA(SubspaceModel):
         self.n_seen_per_feature_, self.n_samples_seen_ = counts.n, counts.m
         return self
 
-    def _refined(self, model: Model, parts: Parts, shift: _Floats) -> Model:
+    def _refined(self, model: LowRankGaussian, parts: Parts, shift: _Floats) -> LowRankGaussian:
         """The model after `refine` steps of EM on rows, where those make sense."""
         if not self.refine or not refinable(model):
             return model
         table = parts.map(centred, shift, self.scale_, self.n_jobs)
         return refined(model, table, self.refine, centre=True, n_jobs=self.n_jobs)
 
-    def _without_table(self, table: Parts, counts: Counts, k: int, probe: Any, rng: np.random.Generator) -> Model:
+    def _without_table(
+        self, table: Parts, counts: Counts, k: int, probe: Any, rng: np.random.Generator
+    ) -> LowRankGaussian:
         """The closed form of centred rows by products with them; sets the attributes that `_from_tables` sets."""
         C = self._implicit(table)
         self.scale_ = scale_of(C.diagonal) if self.standardize else np.ones(len(C.rest))
@@ -415,16 +416,12 @@ class POPCA(SubspaceModel):
             one_pass(self, batches, learn)
         finally:
             if vars(self).get("state_") is not seen:
-                self._conclude(point)
+                try:
+                    self._from_stream()
+                except BaseException as error:
+                    point.undo(error)
+                    raise
         return self
-
-    def _conclude(self, point: SavePoint) -> None:
-        """The closed form of the sums of a stream; an error leaves the model as it was at `point`."""
-        try:
-            self._from_stream()
-        except BaseException as error:
-            point.undo(error)
-            raise
 
     @all_or_nothing
     def _add_sums(self, X: Any, shift: Any) -> None:
@@ -494,7 +491,9 @@ class POPCA(SubspaceModel):
         warn_unseen(n)
         return self
 
-    def _from_tables(self, sums: Sums, n_components: Any, *, refines: bool = True) -> tuple[Model, Model | None]:
+    def _from_tables(
+        self, sums: Sums, n_components: Any, *, refines: bool = True
+    ) -> tuple[LowRankGaussian, LowRankGaussian | None]:
         """The closed form in standardised columns, and that of fewer components which imputes where all are asked for.
 
         Sets `scale_`, `solver_`, `diagnostics_`, `total_variance_`. What `refines` begins at the next larger rank that is tried: its prior
@@ -534,39 +533,42 @@ class POPCA(SubspaceModel):
         )  # of None the last one is noise, which imputing leaves out
         warn(self.diagnostics_, values, len(self.scale_), expected=expected)
 
-    def _publish(self, model: Model, shift: _Floats, imputing: Model | None) -> None:
+    def _publish(self, model: LowRankGaussian, shift: _Floats, imputing: LowRankGaussian | None) -> None:
         if imputing is None:
             self.__dict__.pop("imputing_", None)
         else:
-            self.imputing_ = imputing._asdict() | {"mean": shift + imputing.mean * self.scale_}
+            self.imputing_ = {
+                "mean": shift + imputing.mean * self.scale_,
+                "components": imputing.components,
+                "variances": imputing.variances,
+                "noise": imputing.ridge,
+            }
         self.mean_ = shift + model.mean * self.scale_
-        self.components_, self.explained_variance_ = model.components, model.values
-        self.noise_variance_ = float(model.noise)
-        total = max(self.total_variance_, float(model.values.sum()), 1e-300)
-        self.explained_variance_ratio_ = model.values / total
-        self.n_components_ = len(model.values)
-        self.n_impute_components_ = len((imputing or model).values)
+        self.components_, self.explained_variance_ = model.components, model.variances
+        self.noise_variance_ = float(model.ridge)
+        total = max(self.total_variance_, float(self.explained_variance_.sum()), 1e-300)
+        self.explained_variance_ratio_ = self.explained_variance_ / total
+        self.n_components_ = len(model.components)
+        self.n_impute_components_ = len((imputing or model).components)
 
-    def _model(self) -> Model:
-        return Model(np.zeros(len(self.mean_)), self.components_, self.explained_variance_, self.noise_variance_)
-
-    def _imputing(self) -> tuple[_Floats, Model]:
+    def _imputing(self) -> tuple[_Floats, LowRankGaussian]:
         """Means (d,) of columns and the model about them that `impute` and `score` use."""
         if "imputing_" not in vars(self):
-            return self.mean_, self._model()
-        return self.imputing_["mean"], Model(**self.imputing_)._replace(mean=np.zeros(len(self.mean_)))
+            return self.mean_, self._gaussian()
+        stored: dict[str, Any] = self.imputing_
+        return stored["mean"], LowRankGaussian.principal(**stored | {"mean": np.zeros(len(self.mean_))})
 
-    def _coding(self, model: Model | None = None) -> Coding:
-        model = model or self._model()
-        unit = np.sqrt(np.maximum(model.values, 1e-300)) if self.whiten else np.ones(len(model.values))
-        size = np.sqrt(np.maximum(model.values - model.noise, 0.0))
-        return Coding(model.components, model.basis(), model.noise, size, unit)
+    def _gaussian(self) -> LowRankGaussian:
+        zero = np.zeros(len(self.mean_))
+        return LowRankGaussian.principal(zero, self.components_, self.explained_variance_, self.noise_variance_)
+
+    def _unit(self) -> _Floats | float:
+        return np.sqrt(np.maximum(self.explained_variance_, 1e-300)) if self.whiten else 1.0
 
     def _completed(self, rows: Observed) -> _Floats:
         mean, model = self._imputing()
-        coding, table = self._coding(model), centred(rows, mean, self.scale_, n_jobs=self.n_jobs)
-        codes = row_codes(table, coding.basis, coding.ridge, n_jobs=self.n_jobs).code
-        return row_product(codes * coding.size, coding.components, self.n_jobs) * self.scale_ + mean
+        latent = model.latent(centred(rows, mean, self.scale_, n_jobs=self.n_jobs), n_jobs=self.n_jobs).code
+        return row_product(latent * model.sizes, model.components, self.n_jobs) * self.scale_ + mean
 
     def _unknown_columns(self) -> NDArray[np.bool_]:
         return np.equal(self.n_seen_per_feature_, 0)
@@ -590,11 +592,11 @@ class POPCA(SubspaceModel):
         if not return_std:
             return super().transform(X)
         check_is_fitted(self)
-        coding = self._coding()
-        latent = self._coded(self._check_rows(X), coding, inverse=True)
+        model, unit = self._gaussian(), self._unit()
+        posterior = self._latent(self._check_rows(X), model, inverse=True)
         diagonal = np.cumsum(np.arange(1, len(self.components_) + 1)) - 1
-        std = np.sqrt(coding.ridge * latent.inverse[:, diagonal]) * coding.size / coding.unit
-        return latent.code * coding.size / coding.unit, std
+        std = np.sqrt(model.ridge * posterior.inverse[:, diagonal]) * model.sizes / unit
+        return posterior.code * model.sizes / unit, std
 
     @reads
     def score(self, X: Any, y: Any = None) -> float:
@@ -638,9 +640,9 @@ class POPCA(SubspaceModel):
         covariance : ndarray of shape (d, d)
         """
         check_is_fitted(self)
-        model = self._model()
-        basis = model.basis()
-        return (basis @ basis.T + model.noise * np.eye(len(basis))) * np.outer(self.scale_, self.scale_)
+        model = self._gaussian()
+        basis = model.basis
+        return (basis @ basis.T + model.ridge * np.eye(len(basis))) * np.outer(self.scale_, self.scale_)
 
     @reads
     def get_precision(self) -> _Floats:
@@ -651,8 +653,8 @@ class POPCA(SubspaceModel):
         precision : ndarray of shape (d, d)
         """
         check_is_fitted(self)
-        model = self._model()
-        basis, noise = model.basis(), model.noise
+        model = self._gaussian()
+        basis, noise = model.basis, model.ridge
         inner = np.linalg.solve(basis.T @ basis + noise * np.eye(basis.shape[1]), basis.T)
         return (np.eye(len(basis)) - basis @ inner) / noise / np.outer(self.scale_, self.scale_)
 
@@ -662,11 +664,11 @@ def scale_of(variance: _Floats) -> _Floats:
     return np.sqrt(np.where(variance > 1e-14 * max(float(variance.max()), 1e-300), variance, 1.0))
 
 
-def model_of(spectrum: Spectrum, k: int, n: NDArray[Any]) -> Model:
+def model_of(spectrum: Spectrum, k: int, n: NDArray[Any]) -> LowRankGaussian:
     """The model of the top k eigenpairs, about mean 0; columns without entries (n = 0, of (d,)) share no noise."""
     values = np.maximum(spectrum.values[:k], 0.0)
     noise = tail_noise(values, spectrum.trace, int(np.sum(n > 0)))
-    return Model(np.zeros(len(n)), spectrum.vectors[:k], values, noise)
+    return LowRankGaussian.principal(np.zeros(len(n)), spectrum.vectors[:k], values, noise)
 
 
 def number_of_components(n_components: Any, C: _Floats, m: int) -> int:

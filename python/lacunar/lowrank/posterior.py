@@ -12,21 +12,22 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 from scipy.optimize import minimize
 from sklearn.base import BaseEstimator
 
 from lacunar._codes import Codes, row_codes
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
-from lacunar.lowrank.em import Factors, Table, and_one, column_sums, fit_em, less, longer, unpacked
+from lacunar.lowrank.em import Table, and_one, column_sums, fit_em, less, relaxed, run_em
+from lacunar.lowrank.model import LowRankGaussian
+from lacunar.lowrank.ridge import RidgeFit, fold_ridge, solve_ridge, unpacked
 from lacunar.observed import Observed
 from lacunar.observed.memory import own
 from lacunar.observed.rules import COUNT, Array, Instance, Number, Optional, Rule, Word, floats
 
 _Floats = NDArray[np.float64]
 _Bools = NDArray[np.bool_]
-Kind = Literal["codes", "codes and mask", "completed and mask"]
+Kind = Literal["latent", "latent and mask", "completed and mask"]
 
 _RELAX = 1.8  # length of a step of EM, in units of the step
 _FEW_ROWS = 1500  # on which the first two thirds of the steps are made
@@ -42,9 +43,6 @@ _LEAST_PIVOT = 1e-9  # ridge of a column's normal equations, in units of a row
 _BOUNDS = ((-8.0, 8.0), (-6.0, 6.0), (-3.0, 5.0))
 _MASKED_ITER = 24  # of self-masking, which starts from entries missing at random
 _CHUNK = 2**15  # rows completed at once
-PENALTIES = (1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)  # the least for columns that add up to the target
-_FREE = 1e-8  # penalty of the intercept
-_LEAST_WEIGHT = 1e-12  # of a row, in units of the mean, so that its residual can be unscaled
 _MASK_SHARE = 0.005  # a column's mask tells something if both of its values are more frequent than this
 # When self-masking is tried: rows, share missing, error with masks over that without.
 _MASK_ROWS, _MASK_ENTRIES, _MASK_GAIN = 1000, 0.05, 0.995
@@ -64,7 +62,7 @@ class Masking(NamedTuple):
 
 
 class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
-    """Rows x = mean + W a + noise with codes a of unit variance, learned by EM from what is observed.
+    """Rows x = mean + W a + noise with latent coordinates a of unit variance, learned by EM from what is observed.
 
     Parameters
     ----------
@@ -140,7 +138,7 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
 
     def fit(
-        self, Z: _Floats, weight: _Floats | None = None, start: LowRankPosterior | Factors | None = None
+        self, Z: _Floats, weight: _Floats | None = None, start: LowRankPosterior | LowRankGaussian | None = None
     ) -> LowRankPosterior:
         """Learn the model.
 
@@ -150,7 +148,7 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
             Standardised columns, NaN where missing.
         weight : ndarray of shape (n,), optional
             A row of weight w counts as w equal rows.
-        start : LowRankPosterior or Factors, optional
+        start : LowRankPosterior or LowRankGaussian, optional
             A fitted model of the same columns to start from: its rank is kept.
 
         Returns
@@ -159,13 +157,13 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
         """
         rng = generator(fixed_seed(self.random_state))
         drawn = rng.permutation(len(Z))[: self.max_rows]
-        model = start.factors() if isinstance(start, LowRankPosterior) else start
-        few = drawn[:_FEW_ROWS]
-        many = -(-self.max_iter // 3)
-        stages = [(few, self.max_iter - many), (drawn, many)]
+        model = start.gaussian() if isinstance(start, LowRankPosterior) else start
+        first = drawn[:_FEW_ROWS]
+        last_steps = -(-self.max_iter // 3)
+        stages = [(first, self.max_iter - last_steps), (drawn, last_steps)]
         masking = self._begin_masking(Z[drawn]) if self.self_masking else None
         n_iter = 0
-        for rows, steps in stages if len(few) < len(drawn) else [(drawn, self.max_iter)]:
+        for rows, steps in stages if len(first) < len(drawn) else [(drawn, self.max_iter)]:
             own = None if weight is None else np.ascontiguousarray(weight[rows], dtype=np.float64)
             if masking is None:
                 model = self._at_random(Z[rows], own, steps, rng, model)
@@ -174,15 +172,17 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
                 model, masking = fit_self_masking(Z[rows], own, model, masking, steps, self.n_jobs)
             n_iter += steps
         assert model is not None
-        self._adopt(model, masking, n_iter)
+        self._store(model, masking, n_iter)
         return self
 
     def _at_random(
-        self, Z: _Floats, weight: _Floats | None, steps: int, rng: np.random.Generator, start: Factors | None
-    ) -> Factors:
+        self, Z: _Floats, weight: _Floats | None, steps: int, rng: np.random.Generator, start: LowRankGaussian | None
+    ) -> LowRankGaussian:
         rank = self._rank(*Z.shape)
         options: dict[str, Any] = {"max_iter": steps, "tol": 1e-6, "mean": True, "relax": _RELAX, "n_jobs": self.n_jobs}
-        return fit_em(Observed.from_dense(Z, dtype=np.float64), rank, rng=rng, start=start, weight=weight, **options)
+        return fit_em(
+            Observed.from_dense(Z, dtype=np.float64), rank, rng=rng, start=start, weight=weight, **options
+        ).model
 
     def _rank(self, n: int, p: int) -> int:
         if self.n_components is not None:
@@ -196,52 +196,53 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
         p = Z.shape[1]
         return Masking(np.full(p, 0.5), np.zeros(p), np.full(p, np.exp(2.0)), own)
 
-    def _adopt(self, model: Factors, masking: Masking | None, n_iter: int) -> None:
-        self.mean_, self.noise_variance_ = np.array(model.mean), float(model.sigma2)
-        self.components_ = np.ascontiguousarray(model.basis.T)
+    def _store(self, model: LowRankGaussian, masking: Masking | None, n_iter: int) -> None:
+        self.mean_, self.noise_variance_ = np.array(model.mean), float(model.ridge)
+        self.components_ = np.ascontiguousarray(model.components)
         self.mask_height_ = None if masking is None else masking.height
         self.mask_center_ = None if masking is None else masking.center
         self.mask_variance_ = None if masking is None else masking.variance
         self.masked_ = np.zeros(len(self.mean_), dtype=bool) if masking is None else masking.own
         self.n_iter_ = n_iter
 
-    def factors(self) -> Factors:
+    def gaussian(self) -> LowRankGaussian:
         """The model without its masking functions."""
-        return Factors(self.components_.T, self.mean_, self.noise_variance_, 1.0, self.n_iter_, False, 0)
+        noise = self.noise_variance_
+        return LowRankGaussian(self.mean_, self.components_, noise, noise)
 
     def _masking(self) -> Masking | None:
         if self.mask_height_ is None:
             return None
         return Masking(self.mask_height_, self.mask_center_, self.mask_variance_, self.masked_)  # type: ignore[arg-type]
 
-    def codes(self, Z: _Floats) -> _Floats:
-        """Posterior means (n, k) of the codes of rows (n, p). O(p k^2 + k^3) a row."""
-        return self._coded(Z, inverse=False).code
+    def latent(self, Z: _Floats) -> _Floats:
+        """Posterior means (n, k) of the latent coordinates of rows (n, p). O(p k^2 + k^3) a row."""
+        return self._latent(Z, inverse=False).code
 
     def features(self, Z: _Floats) -> tuple[_Floats, _Floats]:
-        """Posterior means (n, k) of the codes and, over the noise variance, their covariances (n, k, k)."""
-        found = self._coded(Z, inverse=True)
-        return found.code, unpacked(found.inverse, found.code.shape[1])
+        """Posterior means (n, k) of the latent coordinates and, over the noise variance, their covariances (n, k, k)."""
+        posterior = self._latent(Z, inverse=True)
+        return posterior.code, unpacked(posterior.inverse, posterior.code.shape[1])
 
     def complete(self, Z: _Floats) -> _Floats:
         """Rows (n, p) with posterior means for what is missing."""
-        made = np.array(Z, dtype=np.float64)
+        completed = np.array(Z, dtype=np.float64)
         for start in range(0, len(Z), _CHUNK):
-            part = made[start : start + _CHUNK]
-            part[:] = self.filled(part, self.codes(part))
-        return made
+            part = completed[start : start + _CHUNK]
+            part[:] = self.filled(part, self.latent(part))
+        return completed
 
-    def filled(self, Z: _Floats, codes: _Floats) -> _Floats:
-        """Rows (n, p) completed from their codes (n, k)."""
-        made = row_product(codes, self.components_, self.n_jobs) + self.mean_
+    def filled(self, Z: _Floats, latent: _Floats) -> _Floats:
+        """Rows (n, p) completed from their latent coordinates (n, k)."""
+        completed = row_product(latent, self.components_, self.n_jobs) + self.mean_
         masking = self._masking()
         if masking is not None:
             pull = np.where(masking.own, masking.tempered(self.noise_variance_), 0.0)
-            made += pull * (masking.center - made)
-        return np.where(np.isnan(Z), made, Z)
+            completed += pull * (masking.center - completed)
+        return np.where(np.isnan(Z), completed, Z)
 
-    def _coded(self, Z: _Floats, *, inverse: bool) -> Codes:
-        model, masking = self.factors(), self._masking()
+    def _latent(self, Z: _Floats, *, inverse: bool) -> Codes:
+        model, masking = self.gaussian(), self._masking()
         if masking is None:
             basis, rows = model.basis, less(Observed.from_dense(Z, dtype=np.float64), model.mean)
         else:
@@ -259,9 +260,9 @@ def masked_table_of(Z: _Floats, own: _Bools) -> Observed:
     return Observed.from_dense(both, dtype=np.float64)
 
 
-def masked_system(table: Observed, model: Factors, masking: Masking) -> tuple[_Floats, Observed]:
+def masked_system(table: Observed, model: LowRankGaussian, masking: Masking) -> tuple[_Floats, Observed]:
     """Basis (2 p, k) and rows (n, 2 p) in which missing entries are observations of their centre, of less weight."""
-    root = np.sqrt(masking.tempered(model.sigma2))
+    root = np.sqrt(masking.tempered(model.ridge))
     basis = np.concatenate([model.basis, root[:, None] * model.basis])
     shift = np.concatenate([-model.mean, root * (masking.center - model.mean)])
     p = len(root)
@@ -273,37 +274,53 @@ def masked_system(table: Observed, model: Factors, masking: Masking) -> tuple[_F
 
 
 def fit_self_masking(
-    Z: _Floats, weight: _Floats | None, model: Factors, masking: Masking, steps: int, n_jobs: int | None
-) -> tuple[Factors, Masking]:
+    Z: _Floats, weight: _Floats | None, model: LowRankGaussian, masking: Masking, steps: int, n_jobs: int | None
+) -> tuple[LowRankGaussian, Masking]:
     """Steps of EM for rows (n, p) whose entries hide by their own values.
 
-    Given the codes, an observed entry has its density and a missing one N(center; mean + W a, sigma2 + variance) times the height
-    times sqrt(variance / (variance + sigma2)). The M-step for a column of W and its mean is a weighted regression on the codes, that
+    Given the latent coordinates, an observed entry has its density and a missing one N(center; mean + W a, noise + variance) times the height
+    times sqrt(variance / (variance + noise)). The M-step for a column of W and its mean is a weighted regression on latent coordinates, that
     for its masking function a few steps of L-BFGS.
     """
     table = Table(masked_table_of(Z, masking.own), weight)
     facts = _column_facts(Z, weight, masking.own)
-    p, d = Z.shape[1], model.basis.shape[1]
-    for _ in range(steps):
-        basis, rows = masked_system(table.rows, model, masking)
-        found = row_codes(rows, basis, model.sigma2, inverse=True, n_jobs=n_jobs)
-        codes = and_one(found.code)
-        covariance = np.zeros((len(codes), codes.shape[1] * (codes.shape[1] + 1) // 2))
-        covariance[:, : found.inverse.shape[1]] = model.sigma2 * found.inverse
-        packed, products = column_sums(table, codes, covariance)
-        seen, hidden = unpacked(packed[:p], d + 1), unpacked(packed[p:], d + 1)
-        pull = masking.tempered(model.sigma2)
-        old = np.column_stack([model.basis, model.mean])
-        made = _columns(seen, products[:p], hidden, pull, masking.center, old)
-        left = facts.squares - 2 * np.sum(made * products[:p], axis=1) + np.einsum("jk,jkl,jl->j", made, seen, made)
-        noise = max(float(left.sum()) / max(float(facts.seen.sum()), 1.0), _LEAST_NOISE)
-        made = old + _RELAX * (made - old)
-        noise = longer(max(model.sigma2, _LEAST_NOISE), noise, _RELAX, _LEAST_NOISE)
-        model = model._replace(basis=np.ascontiguousarray(made[:, :d]), mean=made[:, d].copy(), sigma2=noise)
-        first = np.einsum("jk,jk->j", made, hidden[:, :, d])
-        second = np.einsum("jk,jkl,jl->j", made, hidden, made)
-        masking = _next_masking(facts, first, second, noise, masking)
-    return model, masking
+
+    def step(state: tuple[LowRankGaussian, Masking]) -> tuple[tuple[LowRankGaussian, Masking], float]:
+        return _masked_step(*state, table, facts, n_jobs), np.inf
+
+    return run_em(step, (model, masking), max_iter=steps)[0]
+
+
+def _masked_step(
+    model: LowRankGaussian, masking: Masking, table: Table, facts: _Facts, n_jobs: int | None
+) -> tuple[LowRankGaussian, Masking]:
+    d = model.basis.shape[1]
+    seen, hidden, products = _masked_sums(model, masking, table, n_jobs)
+    pull = masking.tempered(model.ridge)
+    old = np.column_stack([model.basis, model.mean])
+    loadings = _columns(seen, products, hidden, pull, masking.center)
+    left = facts.squares - 2 * np.sum(loadings * products, axis=1)
+    left += np.einsum("jk,jkl,jl->j", loadings, seen, loadings)
+    noise = max(float(left.sum()) / max(float(facts.seen.sum()), 1.0), _LEAST_NOISE)
+    loadings, noise = relaxed(old, loadings, model.ridge, noise, _RELAX, _LEAST_NOISE)
+    first = np.einsum("jk,jk->j", loadings, hidden[:, :, d])
+    second = np.einsum("jk,jkl,jl->j", loadings, hidden, loadings)
+    model = LowRankGaussian(loadings[:, d].copy(), np.ascontiguousarray(loadings[:, :d]).T, noise, noise)
+    return model, _next_masking(facts, first, second, noise, masking)
+
+
+def _masked_sums(
+    model: LowRankGaussian, masking: Masking, table: Table, n_jobs: int | None
+) -> tuple[_Floats, _Floats, _Floats]:
+    """Second moments (p, k + 1, k + 1) of latent coordinates and 1 over observed and over missing entries, and products with the former."""
+    p, d = model.basis.shape
+    basis, rows = masked_system(table.rows, model, masking)
+    posterior = row_codes(rows, basis, model.ridge, inverse=True, n_jobs=n_jobs)
+    latent = and_one(posterior.code)
+    covariance = np.zeros((len(latent), latent.shape[1] * (latent.shape[1] + 1) // 2))
+    covariance[:, : posterior.inverse.shape[1]] = model.ridge * posterior.inverse
+    packed, products = column_sums(table, latent, covariance)
+    return unpacked(packed[:p], d + 1), unpacked(packed[p:], d + 1), products[:p]
 
 
 class _Facts(NamedTuple):
@@ -316,25 +333,23 @@ class _Facts(NamedTuple):
 
 
 def _column_facts(Z: _Floats, weight: _Floats | None, own: _Bools) -> _Facts:
-    each = np.ones(len(Z)) if weight is None else weight
+    weight = np.ones(len(Z)) if weight is None else weight
     missing = np.isnan(Z)
     levels = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
     quantiles = np.array([np.quantile(Z[~missing[:, j], j], levels) for j in np.flatnonzero(own)])
-    squares = each @ np.where(missing, 0.0, Z) ** 2
-    return _Facts(each @ ~missing, each @ missing, squares, quantiles.reshape(-1, _QUANTILES))
+    squares = weight @ np.where(missing, 0.0, Z) ** 2
+    return _Facts(weight @ ~missing, weight @ missing, squares, quantiles.reshape(-1, _QUANTILES))
 
 
-def _columns(
-    seen: _Floats, products: _Floats, hidden: _Floats, pull: _Floats, center: _Floats, old: _Floats
-) -> _Floats:
-    """Weights (p, k + 1) of every column on codes and 1: observed entries, and missing ones as their centre with weight `pull`."""
+def _columns(seen: _Floats, products: _Floats, hidden: _Floats, pull: _Floats, center: _Floats) -> _Floats:
+    """Weights (p, k + 1) of every column on latent coordinates and 1: observed entries, and missing ones as their centre with weight `pull`."""
     d = seen.shape[1]
     grams = seen + pull[:, None, None] * hidden
     right = products + (pull * center)[:, None] * hidden[:, :, d - 1]
-    known = seen[:, d - 1, d - 1] > 0  # the last code is 1: number of observed entries
-    made = np.zeros_like(old)
-    made[known] = np.linalg.solve(grams[known] + _LEAST_PIVOT * np.eye(d), right[known, :, None])[:, :, 0]
-    return made
+    known = seen[:, d - 1, d - 1] > 0  # the last coordinate is 1: number of observed entries
+    loadings = np.zeros_like(right)
+    loadings[known] = solve_ridge(grams[known], right[known], _LEAST_PIVOT)
+    return loadings
 
 
 def _next_masking(facts: _Facts, first: _Floats, second: _Floats, sigma2: float, masking: Masking) -> Masking:
@@ -345,7 +360,7 @@ def _next_masking(facts: _Facts, first: _Floats, second: _Floats, sigma2: float,
     height = np.clip(masking.height[own], 1e-4, 1 - 1e-4)
     old = np.concatenate([np.log(height / (1 - height)), masking.center[own], np.log(masking.variance[own])])
     counts = (facts.seen[own], facts.hidden[own])
-    found = minimize(
+    nearer = minimize(
         mask_loss,
         old,
         args=(facts.quantiles, *counts, first[own], second[own], sigma2),
@@ -354,12 +369,10 @@ def _next_masking(facts: _Facts, first: _Floats, second: _Floats, sigma2: float,
         bounds=np.repeat(_BOUNDS, own.sum(), axis=0),
         options={"maxiter": _MASK_STEPS},
     ).x
-    logit, center, log_variance = np.clip((old + 1.5 * (found - old)).reshape(3, -1).T, *np.array(_BOUNDS).T).T
-    made = masking._replace(
-        height=masking.height.copy(), center=masking.center.copy(), variance=masking.variance.copy()
-    )
-    made.height[own], made.center[own], made.variance[own] = 1 / (1 + np.exp(-logit)), center, np.exp(log_variance)
-    return made
+    logit, center, log_variance = np.clip((old + 1.5 * (nearer - old)).reshape(3, -1).T, *np.array(_BOUNDS).T).T
+    new = masking._replace(height=masking.height.copy(), center=masking.center.copy(), variance=masking.variance.copy())
+    new.height[own], new.center[own], new.variance[own] = 1 / (1 + np.exp(-logit)), center, np.exp(log_variance)
+    return new
 
 
 def mask_loss(
@@ -378,9 +391,9 @@ def mask_loss(
     by_variance = variance * (hidden / 2 * (1 / variance - 1 / wide) + square / (2 * wide**2))
     away = quantiles - center[:, None]
     chance = np.minimum(height[:, None] * np.exp(-(away**2) / (2 * variance[:, None])), 1 - 1e-9)
-    each = (seen / quantiles.shape[1])[:, None]
-    value += np.sum(each * np.log1p(-chance), axis=1)
-    odds = -each * chance / (1 - chance)
+    share = (seen / quantiles.shape[1])[:, None]
+    value += np.sum(share * np.log1p(-chance), axis=1)
+    odds = -share * chance / (1 - chance)
     by_logit += np.sum(odds, axis=1) * (1 - height)
     by_center += np.sum(odds * away, axis=1) / variance
     by_variance += np.sum(odds * away**2, axis=1) / (2 * variance)
@@ -396,7 +409,7 @@ def mask_loss(
 class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
     """Ridge regression on what a `LowRankPosterior` tells of a row, its form chosen by exact folds.
 
-    Features are posterior codes, codes and the mask, or the completed row and the mask. Where masks help to predict, a posterior with
+    Features are posterior means of latent coordinates, these and the mask, or the completed row and the mask. Where masks help to predict, a posterior with
     self-masking is learned as well and offers the same three.
 
     Parameters
@@ -407,7 +420,7 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    kind_ : {"codes", "codes and mask", "completed and mask"}
+    kind_ : {"latent", "latent and mask", "completed and mask"}
     penalty_ : float
     coef_ : ndarray of shape (features, q)
     intercept_ : ndarray of shape (q,)
@@ -424,7 +437,7 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
     """
 
     _held: ClassVar[dict[str, Rule]] = {
-        "kind_": Word(("codes", "codes and mask", "completed and mask")),
+        "kind_": Word(("latent", "latent and mask", "completed and mask")),
         "penalty_": Number(low=0),
         "coef_": floats("features", "q"),
         "intercept_": floats("q"),
@@ -472,9 +485,9 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         self.posterior_: LowRankPosterior | None = None
         self.errors_: dict[str, float] = {}
         started = perf_counter()
-        tried = self._tried(Z, Y, folds, posterior, weight)
+        candidates = self._candidates(Z, Y, folds, posterior, weight)
         seconds = perf_counter() - started
-        wants = self._wants_masking(missing, tried)
+        wants = self._wants_masking(missing, candidates)
         if (
             wants
             and np.isfinite(deadline)
@@ -486,8 +499,8 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         if wants:
             masked = LowRankPosterior(self_masking=True, max_iter=_MASKED_ITER).fit(Z, weight, start=posterior)
             self.posterior_ = masked
-            tried += self._tried(Z, Y, folds, masked, weight)
-        best = min(tried, key=lambda each: each.fit.error)
+            candidates += self._candidates(Z, Y, folds, masked, weight)
+        best = min(candidates, key=lambda candidate: candidate.fit.error)
         if best.posterior is posterior:
             self.posterior_ = None
         self.kind_, self.penalty_ = best.kind, best.fit.penalty
@@ -500,33 +513,35 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         return row_product(features, self.coef_) + self.intercept_
 
     def _kinds(self) -> list[Kind]:
-        every: list[Kind] = ["codes", "codes and mask", "completed and mask"]
-        return every if self.mask_columns_.any() else ["codes", "completed and mask"]
+        kinds: list[Kind] = ["latent", "latent and mask", "completed and mask"]
+        return kinds if self.mask_columns_.any() else ["latent", "completed and mask"]
 
-    def _tried(
+    def _candidates(
         self, Z: _Floats, Y: _Floats, folds: Sequence[NDArray[Any]], posterior: LowRankPosterior, weight: _Floats | None
-    ) -> list[_Tried]:
-        codes = posterior.codes(Z)
-        made = []
+    ) -> list[_Candidate]:
+        latent = posterior.latent(Z)
+        candidates = []
         for kind in self._kinds():
-            fit = fold_ridge(self._features(Z, posterior, kind, codes), Y, folds, weight)
+            fit = fold_ridge(self._features(Z, posterior, kind, latent), Y, folds, weight)
             name = f"{kind}, self-masking" if posterior.self_masking else kind
             self.errors_[name] = fit.error
-            made.append(_Tried(kind, posterior, fit))
-        return made
+            candidates.append(_Candidate(kind, posterior, fit))
+        return candidates
 
-    def _wants_masking(self, missing: _Bools, tried: list[_Tried]) -> bool:
+    def _wants_masking(self, missing: _Bools, candidates: list[_Candidate]) -> bool:
         if self.self_masking != "auto":
             return bool(self.self_masking)
         enough = len(missing) >= _MASK_ROWS and missing.mean() > _MASK_ENTRIES and self.mask_columns_.any()
-        return bool(enough and min(each.fit.error for each in tried[1:]) < _MASK_GAIN * tried[0].fit.error)
+        return bool(
+            enough and min(candidate.fit.error for candidate in candidates[1:]) < _MASK_GAIN * candidates[0].fit.error
+        )
 
-    def _features(self, Z: _Floats, posterior: LowRankPosterior, kind: Kind, codes: _Floats | None = None) -> _Floats:
-        codes = posterior.codes(Z) if codes is None else codes
-        if kind == "codes":
-            return codes
+    def _features(self, Z: _Floats, posterior: LowRankPosterior, kind: Kind, latent: _Floats | None = None) -> _Floats:
+        latent = posterior.latent(Z) if latent is None else latent
+        if kind == "latent":
+            return latent
         mask = np.isnan(Z)[:, self.mask_columns_].astype(np.float64)
-        return np.concatenate([posterior.filled(Z, codes) if kind == "completed and mask" else codes, mask], axis=1)
+        return np.concatenate([posterior.filled(Z, latent) if kind == "completed and mask" else latent, mask], axis=1)
 
 
 def _masked_seconds(Z: _Floats, weight: _Floats | None, posterior: LowRankPosterior) -> float:
@@ -536,85 +551,7 @@ def _masked_seconds(Z: _Floats, weight: _Floats | None, posterior: LowRankPoster
     return _MASKED_ITER * (perf_counter() - started)
 
 
-class RidgeFit(NamedTuple):
-    """Weights in the units of the features, and predictions of every row without its fold."""
-
-    coef: _Floats  # (features, q)
-    intercept: _Floats  # (q,)
-    penalty: float
-    oof: _Floats  # (n, q)
-    error: float
-
-
-class _Tried(NamedTuple):
+class _Candidate(NamedTuple):
     kind: Kind
     posterior: LowRankPosterior
     fit: RidgeFit
-
-
-def fold_ridge(
-    features: _Floats,
-    Y: _Floats,
-    folds: Sequence[NDArray[Any]],
-    weight: _Floats | None = None,
-    penalties: Sequence[float] = PENALTIES,
-) -> RidgeFit:
-    """Ridge on standardised features (n, f) with the penalty of the least squared error out of fold.
-
-    Folds are exact: those of at least as many rows as features by normal equations without them, smaller ones by
-    (I - H_FF)^-1 (Y - H Y)_F. More features than rows are replaced by the rows' coordinates in their span.
-    """
-    n = len(features)
-    each = np.ones(n) if weight is None else np.maximum(weight, _LEAST_WEIGHT * np.mean(weight))
-    total = float(each.sum())
-    mean = each @ features / total
-    scale = np.sqrt(each @ (features - mean) ** 2 / total)
-    scale[scale <= 1e-9 * (1 + np.abs(mean))] = 1.0
-    made = (features - mean) / scale
-    turn = None
-    if made.shape[1] > n:
-        left, values, turn = np.linalg.svd(made, full_matrices=False)
-        made = left * values
-    root = np.sqrt(each)[:, None]
-    rows = root * np.column_stack([made, np.ones(n)])
-    targets = root * Y
-    tried = _out_of_fold(rows, targets, folds, penalties)
-    errors = [float(np.mean(left**2)) for left in tried]
-    best = int(np.argmin(errors))
-    coef = _ridge(rows.T @ rows, penalties[best])(rows.T @ targets)
-    weights = coef[:-1] if turn is None else turn.T @ coef[:-1]
-    weights = weights / scale[:, None]
-    oof = Y - tried[best] / root
-    return RidgeFit(weights, coef[-1] - mean @ weights, float(penalties[best]), oof, errors[best])
-
-
-def _ridge(gram: _Floats, penalty: float) -> Callable[[_Floats], _Floats]:
-    """Solves with a gram matrix whose last direction, the intercept, is free."""
-    f = len(gram)
-    added = np.full(f, penalty)
-    added[-1] = _FREE
-    factor = cho_factor(gram + np.diag(added), lower=True, overwrite_a=True, check_finite=False)
-
-    def solve(right: _Floats) -> _Floats:
-        made: _Floats = cho_solve(factor, right, check_finite=False)
-        return made
-
-    return solve
-
-
-def _out_of_fold(rows: _Floats, targets: _Floats, folds: Sequence[NDArray[Any]], penalties: Sequence[float]) -> _Floats:
-    """Residuals (penalties, n, q) of every row, predicted without its fold."""
-    gram, product = rows.T @ rows, rows.T @ targets
-    left = np.empty((len(penalties), *targets.shape))
-    whole = [_ridge(gram, penalty) for penalty in penalties] if min(map(len, folds)) < rows.shape[1] else []
-    for fold in folds:
-        own = rows[fold]
-        if len(fold) >= rows.shape[1]:
-            others, of_others = gram - own.T @ own, product - own.T @ targets[fold]
-            for each, penalty in zip(left, penalties, strict=True):
-                each[fold] = targets[fold] - own @ _ridge(others, penalty)(of_others)
-            continue
-        for each, solve in zip(left, whole, strict=True):
-            residual = targets[fold] - own @ solve(product)
-            each[fold] = np.linalg.solve(np.eye(len(fold)) * (1 + 1e-12) - own @ solve(own.T), residual)
-    return left

@@ -13,15 +13,14 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from lacunar._codes import LARGEST_CORE_RANK, row_codes
-from lacunar._eigen import canonical_turn, signed
+from lacunar._codes import LARGEST_CORE_RANK
 from lacunar._log import say
 from lacunar._products import row_product
 from lacunar._turns import reads
-from lacunar.lowrank.base import Coding, SubspaceModel
-from lacunar.lowrank.em import Factors, Progress, blocks_less
-from lacunar.lowrank.labels import Alpha, fit_labels
+from lacunar.lowrank.em import Fit, Progress, blocks_less
+from lacunar.lowrank.model import LowRankGaussian, SubspaceModel
 from lacunar.lowrank.parts import Parts, fit_columns_over, in_parts
+from lacunar.lowrank.ridge import Alpha, fit_labels
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, scale_columns
 from lacunar.observed.door import (
@@ -42,51 +41,12 @@ _COMPONENTS = 10  # of n_components=None
 _SAME_RANK = 1e-10  # as in the core
 _SPREADS = 48  # edges of bins of variances that missing entries leave
 _LEAST_SPREAD = 1e-5  # the lowest, in units of the largest
-_CODED_ROWS = 2**14  # whose covariances are held at once
+_LATENT_ROWS = 2**14  # whose covariances are held at once
 _REWEIGHTED, _PRIOR_ROWS = 20, 2.0  # steps of the fit of variances, and rows that its prior is worth
 
 
-class Subspace(NamedTuple):
-    """x = mean + basis z + noise: basis (D, d), ridge on z (sigma^2 / tau), sigma^2 (None: not estimated).
-
-    `weights` (d, targets) are label weights that belong to the factorisation, None when labels are regressed on codes.
-    """
-
-    basis: _Floats
-    mean: _Floats
-    ridge: float
-    sigma2: float | None
-    tau: float
-    weights: _Floats | None
-    n_iter: int
-    converged: bool
-    n_singular: int
-
-    @classmethod
-    def of(cls, model: Factors, D: int) -> Subspace:
-        """The first D columns of a factorisation."""
-        basis = np.ascontiguousarray(model.basis[:D])
-        state = (model.n_iter, model.converged, model.n_singular)
-        return cls(basis, model.mean[:D], model.ridge, model.sigma2, model.tau, None, *state)
-
-    def factors(self, weight: float = 0.0, targets: int = 0) -> Factors:
-        """Where EM may begin: the factorisation, with labels times `weight` as further columns."""
-        labels = np.zeros((targets, self.basis.shape[1])) if self.weights is None else weight * self.weights.T[:targets]
-        mean, noise = np.concatenate([self.mean, np.zeros(targets)]), self.ridge if self.sigma2 is None else self.sigma2
-        return Factors(np.vstack([self.basis, labels]), mean, noise, self.tau, 0, False, 0)
-
-    def rotated(self) -> Subspace:
-        """The same model with basis = U diag(s), U orthonormal, s falling."""
-        u, s, right = np.linalg.svd(self.basis, full_matrices=False)
-        turn = canonical_turn(s, u)
-        axes = u @ turn
-        turn *= np.sum(axes * signed(axes.T).T, axis=0)
-        weights = None if self.weights is None else turn.T @ (right @ self.weights)
-        return self._replace(basis=(u * s) @ turn, weights=weights)
-
-
 class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: ignore[misc]
-    """Rows are coded in a subspace by ridge regression on their observed entries; y is linear in the code."""
+    """Rows have latent coordinates by ridge regression on their observed entries; y is linear in these."""
 
     _held: ClassVar[dict[str, Rule]] = {
         **COLUMNS,
@@ -185,16 +145,16 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         return self._standardised(rows), labels - self.label_mean_
 
     def _fit_columns(self, rows: Observed | Parts) -> None:
-        found = fit_columns_over(in_parts(rows), self.n_jobs)
+        columns = fit_columns_over(in_parts(rows), self.n_jobs)
         as_is = self._printed or not self.standardize
         if as_is:
             with np.errstate(over="ignore"):
-                squares = found.mean**2 + found.scale**2
+                squares = columns.mean**2 + columns.scale**2
             check_sums(squares, "squares")
-            check_squares(found.seen, found.mean, squares)
-        self.mean_ = np.zeros_like(found.mean) if as_is else found.mean
-        self.scale_ = np.ones_like(found.scale) if as_is else found.scale
-        self.observed_columns_ = np.ones_like(found.seen) if self._printed else found.seen
+            check_squares(columns.seen, columns.mean, squares)
+        self.mean_ = np.zeros_like(columns.mean) if as_is else columns.mean
+        self.scale_ = np.ones_like(columns.scale) if as_is else columns.scale
+        self.observed_columns_ = np.ones_like(columns.seen) if self._printed else columns.seen
 
     def _fit_label_means(self, count: NDArray[Any], total: _Floats) -> None:
         """Label means (targets,), which the paper does not subtract, and whether a target has a known label."""
@@ -211,34 +171,42 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
 
     # -- the fitted model -------------------------------------------------------------------------------------------
 
-    def _adopt(self, found: Subspace, parts: Parts, alpha: Alpha, l1_ratio: float) -> None:
-        """Store the subspace, and label weights: those of the factorisation, or a regression on the codes.
+    def _store(self, fit: Fit, rows: Labelled | Parts, alpha: Alpha, l1_ratio: float) -> None:
+        """Store the model, and label weights: those of the fit, or a regression on latent coordinates.
 
-        Parts are pairs of standardised rows and centred labels.
+        `rows` are standardised, with centred labels.
         """
-        self.ridge_, self.tau_ = float(found.ridge), float(found.tau)
-        self.sigma2_ = None if found.sigma2 is None else float(found.sigma2)
-        self.n_iter_, self.converged_, self.n_singular_ = found.n_iter, found.converged, found.n_singular
-        sizes = np.linalg.norm(found.basis, axis=0)
+        model = fit.model
+        self.ridge_, self.tau_ = float(model.ridge), float(model.prior)
+        self.sigma2_ = None if model.noise is None else float(model.noise)
+        self.n_iter_, self.converged_, self.n_singular_ = fit.n_iter, fit.converged, fit.n_singular
+        sizes = np.linalg.norm(model.basis, axis=0)
         self.sizes_ = np.where(sizes > 0, sizes, 1.0)
-        self.components_ = np.ascontiguousarray((found.basis / self.sizes_).T)
-        self.mean_ = self.mean_ + self.scale_ * found.mean
-        weights, shift = found.weights, np.zeros_like(self.label_mean_)
+        self.components_ = np.ascontiguousarray((model.basis / self.sizes_).T)
+        self.mean_ = self.mean_ + self.scale_ * model.mean
+        centred = model._replace(components=self.components_, sizes=self.sizes_)
+        weights, shift = fit.weights, np.zeros_like(self.label_mean_)
         if weights is None:
-            coded = parts.map(code_labelled, found.mean, self._basis(), self.ridge_, self.n_jobs)
-            fit = fit_labels(coded, alpha, l1_ratio, intercept=not self._printed)
-            weights, shift = fit.weights, np.nan_to_num(fit.intercept)
+            given = centred, self.n_jobs
+            latent = latent_labelled(rows, *given) if isinstance(rows, tuple) else rows.map(latent_labelled, *given)
+            labels = fit_labels(latent, alpha, l1_ratio, intercept=not self._printed)
+            weights, shift = labels.weights, np.nan_to_num(labels.intercept)
         coef, intercept = weights / self.sizes_[:, None], self.label_mean_ + shift
         self.coef_ = coef[:, 0] if self.one_target_ else coef
         self.intercept_ = float(intercept[0]) if self.one_target_ else intercept
-        sigma2 = found.sigma2 or 0.0
-        packed = sigma2 * packed_squares(weights)
+        self._store_variances(centred, rows, weights, shift)
+
+    def _store_variances(
+        self, model: LowRankGaussian, rows: Labelled | Parts, weights: _Floats, shift: _Floats
+    ) -> None:
+        """Store what predictions miss: the variances of labels around them."""
+        packed = (model.noise or 0.0) * packed_squares(weights)
         row = Observed.from_dense(np.ones((1, len(self.scale_))))
-        least = (row_codes(row, self._basis(), self.ridge_, inverse=True).inverse @ packed)[0]  # of a complete row
-        largest = self.tau_ * np.sum(weights**2, axis=0)  # of a row with nothing observed
+        least = (model.latent(row, inverse=True).inverse @ packed)[0]  # of a complete row
+        largest = model.prior * np.sum(weights**2, axis=0)  # of a row with nothing observed
         edges = least + np.maximum(largest - least, 0.0) * np.geomspace(_LEAST_SPREAD, 1.0, _SPREADS)[:, None]
-        given = (found.mean, self._basis(), self.ridge_, weights, shift, packed, edges.T, self.n_jobs)
-        sums = Residuals(*parts.total(residual_sums, *given))
+        given = model, weights, shift, packed, edges.T, self.n_jobs
+        sums = residual_sums(rows, *given) if isinstance(rows, tuple) else Residuals(*rows.total(residual_sums, *given))
         if self.sigma2_ is None:
             with np.errstate(invalid="ignore"):  # a target without labels has no variance
                 self.label_variance_ = sums.squares.sum(axis=1) / sums.rows.sum(axis=1)
@@ -246,13 +214,8 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         else:
             self.label_variance_, self.spread_scale_ = fit_variances(sums, least)
 
-    def _basis(self) -> _Floats:
-        """The basis (D, d) in which codes have variance `tau_`: `components_` times their lengths."""
-        basis: _Floats = self.components_.T * self.sizes_
-        return basis
-
     def _weights(self) -> _Floats:
-        """Label weights (d, targets) of codes in that basis."""
+        """Label weights (d, targets) of latent coordinates of variance `tau_`."""
         return self.coef_.reshape(len(self.sizes_), -1) * self.sizes_[:, None]
 
     def _spread(self, inverse: _Floats) -> _Floats:
@@ -265,11 +228,12 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
     def feature_coef_(self) -> _Floats:
         """Weights of the columns, in units of y by unit of column: U w, which no rotation of the subspace changes."""
         check_is_fitted(self, "components_")
-        made: _Floats = ((self.components_.T @ self.coef_).T / self.scale_).T
-        return made
+        weights: _Floats = ((self.components_.T @ self.coef_).T / self.scale_).T
+        return weights
 
-    def _coding(self) -> Coding:
-        return Coding(self.components_, self._basis(), self.ridge_, self.sizes_)
+    def _gaussian(self) -> LowRankGaussian:
+        zero = np.zeros(len(self.scale_))
+        return LowRankGaussian(zero, self.components_, self.ridge_, self.sigma2_, self.tau_, self.sizes_)
 
     @reads
     @over_files
@@ -290,21 +254,21 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         """
         check_is_fitted(self, "components_")
         rows = self._check_rows(X)
-        found = self._coded(rows, self._coding(), inverse=return_std and self.sigma2_ is not None)
+        posterior = self._latent(rows, self._gaussian(), inverse=return_std and self.sigma2_ is not None)
         if not self.labelled_.all():
             raise ValueError(
                 "predict needs labels: y had no known value in fit. Fit again with the labels of some rows."
             )
-        made = self.intercept_ + row_product(found.code, self._weights(), self.n_jobs)
+        labels = self.intercept_ + row_product(posterior.code, self._weights(), self.n_jobs)
         gamma = self._gamma()
         if gamma is not None:
-            made[~gate_passes(self._standardised(rows), self.components_.T, float(gamma))] = self.label_mean_
+            labels[~gate_passes(self._standardised(rows), self.components_.T, float(gamma))] = self.label_mean_
         if not return_std:
-            return made[:, 0] if self.one_target_ else made
+            return labels[:, 0] if self.one_target_ else labels
         if self.sigma2_ is None:
             raise ValueError("return_std needs a noise model; this solver learns none. Use SLRMRegressor.")
-        std = np.sqrt(np.maximum(self.spread_scale_ * self._spread(found.inverse) + self.label_variance_, 0.0))
-        return (made[:, 0], std[:, 0]) if self.one_target_ else (made, std)
+        std = np.sqrt(np.maximum(self.spread_scale_ * self._spread(posterior.inverse) + self.label_variance_, 0.0))
+        return (labels[:, 0], std[:, 0]) if self.one_target_ else (labels, std)
 
     def _gamma(self) -> float | None:
         """gamma of (6), None without a gate."""
@@ -319,15 +283,13 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
 # -- steps over parts of the rows ---------------------------------------------------------------------------------
 
 
-def code_labelled(
-    part: Labelled, mean: _Floats, basis: _Floats, ridge: float, n_jobs: int | None
-) -> tuple[_Floats, _Floats]:
-    """Codes (n, d) of the rows less a mean, and labels (n, targets)."""
+def latent_labelled(part: Labelled, model: LowRankGaussian, n_jobs: int | None) -> tuple[_Floats, _Floats]:
+    """Latent coordinates (n, d) of rows, and labels (n, targets)."""
     rows, labels = part
-    codes = np.empty((rows.shape[0], basis.shape[1]))
-    for some, block in blocks_less(rows, mean, n_jobs=n_jobs):
-        codes[some] = row_codes(block, basis, ridge, n_jobs=n_jobs).code
-    return codes, labels
+    latent = np.empty((rows.shape[0], len(model.components)))
+    for at, block in blocks_less(rows, model.mean, n_jobs=n_jobs):
+        latent[at] = model.latent(block, n_jobs=n_jobs).code
+    return latent, labels
 
 
 def packed_squares(weights: _Floats) -> _Floats:
@@ -346,28 +308,28 @@ class Residuals(NamedTuple):
 
 
 def residual_sums(
-    part: Labelled, mean: _Floats, basis: _Floats, ridge: float, weights: _Floats, shift: _Floats, packed: _Floats,
-    edges: _Floats, n_jobs: int | None,
+    part: Labelled, model: LowRankGaussian, weights: _Floats, shift: _Floats, packed: _Floats, edges: _Floats,
+    n_jobs: int | None,
 ) -> Residuals:  # fmt: skip
     """Sums of the residuals of label weights (d, targets), in bins between `edges` (targets, bins - 1). O(n d^3), some rows at a time."""
     rows, labels = part
-    made = Residuals(*(np.zeros((len(edges), edges.shape[1] + 1)) for _ in range(3)))
-    for some, block in blocks_less(rows, mean, _CODED_ROWS, n_jobs=n_jobs):
-        found = row_codes(block, basis, ridge, inverse=bool(packed.any()), n_jobs=n_jobs)
-        left = (labels[some] - shift - found.code @ weights) ** 2
-        spread = found.inverse @ packed if packed.any() else np.zeros_like(left)
+    sums = Residuals(*(np.zeros((len(edges), edges.shape[1] + 1)) for _ in range(3)))
+    for at, block in blocks_less(rows, model.mean, _LATENT_ROWS, n_jobs=n_jobs):
+        posterior = model.latent(block, inverse=bool(packed.any()), n_jobs=n_jobs)
+        left = (labels[at] - shift - posterior.code @ weights) ** 2
+        spread = posterior.inverse @ packed if packed.any() else np.zeros_like(left)
         for t in range(len(edges)):
             known = ~np.isnan(left[:, t])
-            at = np.searchsorted(edges[t], spread[known, t])
-            for sums, each in zip(made, (None, left[known, t], spread[known, t]), strict=True):
-                sums[t] += np.bincount(at, each, minlength=sums.shape[1])
-    return made
+            bins = np.searchsorted(edges[t], spread[known, t])
+            for total, terms in zip(sums, (None, left[known, t], spread[known, t]), strict=True):
+                total[t] += np.bincount(bins, terms, minlength=total.shape[1])
+    return sums
 
 
 def fit_variances(sums: Residuals, least: _Floats) -> tuple[_Floats, _Floats]:
     """a and b, by target, of squared residuals a + b v: v the variance that the missing entries leave, `least` (targets,) for a complete row.
 
-    b is 1 and a >= 0 where y is linear in the code. Where y depends on the entries themselves, their noise is no error: a complete row
+    b is 1 and a >= 0 where y is linear in the latent coordinates. Where y depends on the entries themselves, their noise is no error: a complete row
     leaves less than `least`, so that a can be negative; a + b v never is. Maximum of the Gaussian likelihood over bins of v with a + b least >= 0 and
     b >= 0, by least squares weighted with the fit before (iterated), and two rows that say b = 1 or what explains all residuals.
     """

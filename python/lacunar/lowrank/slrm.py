@@ -15,9 +15,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from lacunar._random import generator
 from lacunar._snapshot import all_or_nothing
-from lacunar.lowrank.em import fit_als, fit_em
-from lacunar.lowrank.parts import FileParts, Parts, Whole
-from lacunar.lowrank.regression import Labelled, Subspace, SubspaceRegression
+from lacunar.lowrank.em import Fit, fit_als, fit_em
+from lacunar.lowrank.model import LowRankGaussian
+from lacunar.lowrank.parts import FileParts, Parts
+from lacunar.lowrank.regression import Labelled, SubspaceRegression
 from lacunar.observed import Observed, ObservedFile
 from lacunar.observed.columns import ColumnScale, scale_columns
 from lacunar.observed.door import adopt_columns, agree_targets, columns_of
@@ -197,7 +198,9 @@ class SLRMRegressor(SubspaceRegression):
         self
         """
         if not isinstance(X, ObservedFile):
-            return self._fit_parts(Whole((X, y)))
+            rows = self._begin(X, y)
+            self._store(self._fit_subspace(rows), rows, self.alpha, self.l1_ratio)
+            return self
         if y is not None or not X.has_labels:
             raise ValueError(
                 f"labels of an ObservedFile must be in the file, and y None; got {X!r} {'with' if X.has_labels else 'without'} labels and "
@@ -230,7 +233,7 @@ class SLRMRegressor(SubspaceRegression):
 
     def _fit_parts(self, parts: Parts) -> SLRMRegressor:
         table = self._ready_parts(parts)
-        self._adopt(self._fit_subspace(table), table, self.alpha, self.l1_ratio)
+        self._store(self._fit_subspace(table), table, self.alpha, self.l1_ratio)
         return self
 
     def _ready_parts(self, parts: Parts) -> Parts:
@@ -243,14 +246,19 @@ class SLRMRegressor(SubspaceRegression):
         self._fit_label_means(*tables.total(_label_totals))
         return tables.map(_ready, *self._columns(), self.label_mean_, self.n_jobs)
 
-    def _fit_subspace(self, parts: Parts, relax: float = 1.0, start: Subspace | None = None) -> Subspace:
-        """EM or ALS over parts of rows and labels; with finite lam1 the labels are columns of weight 1 / sqrt(lam1).
+    def _fit_subspace(self, rows: Labelled | Parts, relax: float = 1.0, start: Fit | None = None) -> Fit:
+        """EM or ALS over rows with labels; with finite lam1 the labels are columns of weight 1 / sqrt(lam1).
 
-        Steps of EM are `relax` times as long, and may begin at another subspace, with its label weights.
+        Steps of EM are `relax` times as long, and may begin at another fit, with its label weights.
         """
         joint = np.isfinite(float(self.lam1))
         weight = 1 / np.sqrt(float(self.lam1)) if joint else 0.0
-        tables = parts.map(append_labels, weight) if joint else parts.map(itemgetter(0), keep=False)
+        targets = len(self.label_mean_) if joint else 0
+        tables: Observed | Parts
+        if isinstance(rows, tuple):
+            tables = append_labels(rows, weight) if joint else rows[0]
+        else:
+            tables = rows.map(append_labels, weight) if joint else rows.map(itemgetter(0), keep=False)
         options: dict[str, Any] = {
             "rng": generator(self.random_state),
             "max_iter": self.max_iter,
@@ -261,15 +269,28 @@ class SLRMRegressor(SubspaceRegression):
         }
         ridge = None if self.ridge == "auto" else float(self.ridge)
         if self.solver == "em":
-            first = None if start is None else start.factors(weight, len(self.label_mean_) if joint else 0)
-            model = fit_em(tables, self.n_components_, relax=relax, start=first, **options)
+            first = None if start is None else with_label_columns(start, weight, targets)
+            fit = fit_em(tables, self.n_components_, relax=relax, start=first, **options)
         else:
-            model = fit_als(tables, self.n_components_, ridge=ridge, **options)
-        D = len(model.basis) - (len(self.label_mean_) if joint else 0)
-        # ALS codes of rows with a label have seen it: weights that fit them overstate what a code without one tells.
-        weights = model.basis[D:].T / weight if joint and self.solver == "em" else None
-        found = Subspace.of(model, D)._replace(weights=weights, ridge=model.ridge if ridge is None else ridge)
-        return found.rotated() if self.solver == "em" else found  # the columns of ALS are all of length 1
+            fit = fit_als(tables, self.n_components_, ridge=ridge, **options)
+        basis = fit.model.basis
+        D = len(basis) - targets
+        # ALS coordinates of rows with a label have seen it: weights that fit them overstate what those without one tell.
+        weights = basis[D:].T / weight if joint and self.solver == "em" else None
+        of_rows = np.ascontiguousarray(basis[:D]).T
+        model = fit.model._replace(mean=fit.model.mean[:D], components=of_rows)
+        if ridge is not None:
+            model = model._replace(ridge=ridge)
+        fit = fit._replace(model=model, weights=weights)
+        return fit.rotated() if self.solver == "em" else fit  # the columns of ALS are all of length 1
+
+
+def with_label_columns(fit: Fit, weight: float, targets: int) -> LowRankGaussian:
+    """A model whose further columns are labels times `weight`, where EM may begin."""
+    model, k = fit.model, len(fit.model.components)
+    labels = np.zeros((targets, k)) if fit.weights is None else weight * fit.weights.T[:targets]
+    basis, mean = np.vstack([model.basis, labels]), np.concatenate([model.mean, np.zeros(targets)])
+    return LowRankGaussian(mean, basis.T, model.ridge, model.noise)
 
 
 def append_labels(part: Labelled, weight: float) -> Observed:

@@ -20,8 +20,8 @@ from lacunar._codes import LARGEST_CORE_RANK
 from lacunar._random import generator
 from lacunar._state import Entries, SavePoint, all_or_nothing, going_back
 from lacunar._turns import changes, reads
-from lacunar.lowrank.base import Coding, SubspaceModel
 from lacunar.lowrank.em import first_basis
+from lacunar.lowrank.model import LowRankGaussian, SubspaceModel
 from lacunar.observed import Observed
 from lacunar.observed.batches import RowBatches
 from lacunar.observed.door import check_numbers, refuse_faint
@@ -518,10 +518,10 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         self.state_, self.residual_ = tracker.state(), recent
         self.n_samples_seen_ += rows.shape[0]
 
-    def _coding(self) -> Coding:
+    def _gaussian(self) -> LowRankGaussian:
         check_is_fitted(self, "state_")
         components = self.components_
-        return Coding(components, components.T, self._tracker().ridge())
+        return LowRankGaussian(np.zeros(components.shape[1]), components, self._tracker().ridge())
 
     def _standardised(self, rows: Observed) -> Observed:
         return rows  # columns of a stream are taken as they come
@@ -547,7 +547,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         """
         check_is_fitted(self)
         rows = self._check_rows(X)
-        left = self._coded(rows, self._coding(), left=True).left
+        left = self._latent(rows, self._gaussian(), left=True).left
         squares = np.square(rows.values, dtype=np.float64)
         size = np.bincount(rows.row_numbers, squares, minlength=rows.shape[0]).astype(np.float64)
         return np.divide(left, size, out=np.zeros_like(size), where=size > 0)

@@ -18,8 +18,8 @@ from lacunar._random import generator
 from lacunar._state import all_or_nothing
 from lacunar._turns import changes
 from lacunar.lowrank.em import first_basis
-from lacunar.lowrank.labels import lasso_on_sums
 from lacunar.lowrank.regression import gate_passes
+from lacunar.lowrank.ridge import lasso_on_sums
 from lacunar.lowrank.trackers import NotFiniteError, PerColumnRls
 from lacunar.observed import Observed
 from lacunar.papers.slrm.base import PrintedRegression, check_start, shortest_codes

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from lacunar._codes import LARGEST_CORE_RANK
 from lacunar._products import row_product
 from lacunar._turns import reads
-from lacunar.lowrank.base import Coding, SubspaceModel
+from lacunar.lowrank.model import LowRankGaussian, SubspaceModel
 from lacunar.lowrank.parts import Whole, centred, count
 from lacunar.observed import Observed
 from lacunar.observed.door import ScoresFiles, check_numbers, check_partial_targets, require_y
@@ -86,8 +86,8 @@ class PrintedRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: ig
         self.coef_ = w / self.sizes_
         self.n_iter_, self.n_singular_ = n_iter, n_singular
 
-    def _coding(self) -> Coding:
-        return Coding(self.components_, self.components_.T * self.sizes_, 0.0, self.sizes_)
+    def _gaussian(self) -> LowRankGaussian:
+        return LowRankGaussian(np.zeros(self.components_.shape[1]), self.components_, 0.0, sizes=self.sizes_)
 
     def _standardised(self, rows: Observed) -> Observed:
         return centred(rows, np.zeros(rows.shape[1]))
@@ -120,7 +120,7 @@ class PrintedRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: ig
         """
         check_is_fitted(self, "components_")
         rows = self._check_rows(X)
-        latent = self._coded(rows, self._coding()).code
+        latent = self._latent(rows, self._gaussian()).code
         predictions = row_product(latent, (self.coef_ * self.sizes_)[:, None])[:, 0]
         predictions[~self._predictable(rows)] = 0.0
         return predictions

@@ -13,8 +13,7 @@ from lacunar._random import generator
 from lacunar._state import all_or_nothing
 from lacunar._turns import changes
 from lacunar.lowrank.em import first_basis, fit_als
-from lacunar.lowrank.labels import fit_labels
-from lacunar.lowrank.parts import Whole
+from lacunar.lowrank.ridge import fit_labels
 from lacunar.lowrank.trackers import NotFiniteError, PerColumnRls
 from lacunar.papers.slrm.base import PrintedRegression, check_start, shortest_codes
 
@@ -104,11 +103,11 @@ class MPCR(PrintedRegression):
         """
         rows, labels = self._begin(X, y)
         d, rng = self.n_components_, generator(self.random_state)
-        factors = fit_als(rows, d, rng=rng, ridge=0.0, max_iter=self.max_iter, tol=self.tol)
-        latent = row_codes(rows, factors.basis, 0.0).code
+        fit = fit_als(rows, d, rng=rng, ridge=0.0, max_iter=self.max_iter, tol=self.tol)
+        latent = row_codes(rows, fit.model.basis, 0.0).code
         # (4) has 1 / n where the elastic net has 1 / 2n.
-        lasso = fit_labels(Whole((latent, labels[:, None])), float(self.lam) / 2, 1.0, intercept=False)
-        self._store(factors.basis, lasso.weights[:, 0], factors.n_iter, factors.n_singular)
+        lasso = fit_labels((latent, labels[:, None]), float(self.lam) / 2, 1.0, intercept=False)
+        self._store(fit.model.basis, lasso.weights[:, 0], fit.n_iter, fit.n_singular)
         return self
 
 

@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval
 from lacunar import _moments
 from lacunar._state import all_or_nothing
 from lacunar._turns import changes
-from lacunar.lowrank.base import Coding, SubspaceModel
+from lacunar.lowrank.model import LowRankGaussian, SubspaceModel
 from lacunar.lowrank.moments import dense_spectrum, pair_sums
 from lacunar.lowrank.parts import centred
 from lacunar.observed import Observed
@@ -114,8 +114,8 @@ class PrintedPOPCA(SubspaceModel):
         self.n_samples_seen_ = rows.shape[0]
         return self
 
-    def _coding(self) -> Coding:
-        return Coding(self.components_, self.components_.T, 0.0)
+    def _gaussian(self) -> LowRankGaussian:
+        return LowRankGaussian(np.zeros(self.components_.shape[1]), self.components_, 0.0)
 
     def _standardised(self, rows: Observed) -> Observed:
         return centred(rows, np.zeros(rows.shape[1]))

@@ -6,8 +6,8 @@ from sklearn.linear_model import ElasticNet, Ridge, RidgeCV
 
 from lacunar import Observed
 from lacunar.lowrank.em import first_basis
-from lacunar.lowrank.labels import _RIDGES, fit_labels
 from lacunar.lowrank.parts import Whole
+from lacunar.lowrank.ridge import _RIDGES, fit_labels
 
 
 def problem(n=200, d=6, seed=0):

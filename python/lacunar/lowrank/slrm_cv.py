@@ -16,10 +16,10 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from lacunar._log import say
 from lacunar._random import fixed_seed, generator
 from lacunar._snapshot import all_or_nothing
+from lacunar.lowrank.em import Fit
 from lacunar.lowrank.hidden import RELAX, STEPS, TOL, hide, sampled_rows, squared_errors
-from lacunar.lowrank.labels import LabelFit, fit_labels
-from lacunar.lowrank.parts import Whole
-from lacunar.lowrank.regression import Labelled, Subspace, SubspaceRegression, code_labelled
+from lacunar.lowrank.regression import Labelled, SubspaceRegression, latent_labelled
+from lacunar.lowrank.ridge import LabelFit, fit_labels
 from lacunar.lowrank.slrm import SLRMRegressor
 from lacunar.observed import Observed
 
@@ -42,17 +42,17 @@ def _splitter(cv: Any, units: int, over: str, seed: int) -> Iterator[NDArray[np.
     return (test for _, test in chosen.split(np.zeros((units, 1))))
 
 
-class _Coded(NamedTuple):
-    """A subspace, and the codes (n, d) of all rows in it."""
+class _Subspace(NamedTuple):
+    """A model, and the latent coordinates (n, d) of all rows in it."""
 
-    subspace: Subspace
-    codes: _Floats
+    fit: Fit
+    latent: _Floats
 
     def labels(self, labels: _Floats, alpha: Any) -> LabelFit:
-        """Weights of centred labels (n, targets): those of a factorisation that had them, or by a regression on the codes."""
-        if alpha == "auto" and self.subspace.weights is not None:
-            return LabelFit(self.subspace.weights, np.zeros(labels.shape[1]))
-        fit = fit_labels(Whole((self.codes, labels)), alpha if alpha == "auto" else float(alpha), 0.0)
+        """Weights of centred labels (n, targets): those of a factorisation that had them, or by a regression on latent coordinates."""
+        if alpha == "auto" and self.fit.weights is not None:
+            return LabelFit(self.fit.weights, np.zeros(labels.shape[1]))
+        fit = fit_labels((self.latent, labels), alpha if alpha == "auto" else float(alpha), 0.0)
         return fit._replace(intercept=np.nan_to_num(fit.intercept))
 
 
@@ -64,14 +64,14 @@ class _Judge:
 
     def __init__(self, model: SLRMRegressor, weights: list[Any], sample: NDArray[np.intp] | None) -> None:
         self.model, self._weights, self._sample = model, weights, sample
-        self._unlabelled: _Coded | None = None
+        self._unlabelled: _Subspace | None = None
 
     @property
-    def unlabelled(self) -> Subspace | None:
-        """The subspace that labels do not tell about, if it was fitted."""
-        return None if self._unlabelled is None else self._unlabelled.subspace
+    def unlabelled(self) -> Fit | None:
+        """The model that labels do not tell about, if it was fitted."""
+        return None if self._unlabelled is None else self._unlabelled.fit
 
-    def coded(self, part: Labelled) -> Iterator[_Coded]:
+    def subspaces(self, part: Labelled) -> Iterator[_Subspace]:
         """A subspace for every lam1, of standardised rows and centred labels."""
         for lam1 in self._weights:
             if np.isinf(float(lam1)):
@@ -81,33 +81,33 @@ class _Judge:
             else:
                 start = self._without_labels(part)
                 weights = start.labels(part[1], "auto").weights
-                yield self._fitted(part, lam1, _LABEL_STEPS, start.subspace._replace(weights=weights))
+                yield self._fitted(part, lam1, _LABEL_STEPS, start.fit._replace(weights=weights))
 
-    def _without_labels(self, part: Labelled) -> _Coded:
+    def _without_labels(self, part: Labelled) -> _Subspace:
         if self._unlabelled is None:
             self._unlabelled = self._fitted(part, "inf", STEPS, None)
         return self._unlabelled
 
-    def _fitted(self, part: Labelled, lam1: Any, steps: int, start: Subspace | None) -> _Coded:
+    def _fitted(self, part: Labelled, lam1: Any, steps: int, start: Fit | None) -> _Subspace:
         model, rows = copy(self.model).set_params(lam1=lam1), part[0]
         long = model.solver == "em"
         if long:
             model.set_params(max_iter=min(model.max_iter, steps), tol=max(model.tol, TOL))
-        chosen = part if self._sample is None else (rows[self._sample], part[1][self._sample])
-        subspace = model._fit_subspace(Whole(chosen), RELAX, start)
+        sample = part if self._sample is None else (rows[self._sample], part[1][self._sample])
+        fit = model._fit_subspace(sample, RELAX, start)
         if long and self._sample is not None:
-            subspace = model.set_params(max_iter=1)._fit_subspace(Whole(part), start=subspace)
-        return _Coded(subspace, code_labelled(part, subspace.mean, subspace.basis, subspace.ridge, model.n_jobs)[0])
+            fit = model.set_params(max_iter=1)._fit_subspace(part, start=fit)
+        return _Subspace(fit, latent_labelled(part, fit.model, model.n_jobs)[0])
 
 
-def _fitted_to_all(model: SLRMRegressor, rows: Observed, y: _Floats, start: Subspace | None) -> SLRMRegressor:
+def _fitted_to_all(model: SLRMRegressor, rows: Observed, y: _Floats, start: Fit | None) -> SLRMRegressor:
     """The model of all rows and labels; from a subspace that was judged by a few long steps of EM more, as `SLRMRegressor.fit` else."""
     if start is None or model.solver == "als":
         model.fit(rows, y)
         return model
     model.set_params(max_iter=min(model.max_iter, STEPS))
-    table = model._ready_parts(Whole((rows, y)))
-    model._adopt(model._fit_subspace(table, RELAX, start), table, model.alpha, model.l1_ratio)
+    table = model._begin(rows, y)
+    model._store(model._fit_subspace(table, RELAX, start), table, model.alpha, model.l1_ratio)
     return model
 
 
@@ -116,11 +116,13 @@ def _label_scores(judge: _Judge, rows: Observed, labels: _Floats, test: NDArray[
     hidden = np.flatnonzero((~np.isnan(labels)).any(axis=1))[test]
     visible = labels.copy()
     visible[hidden] = np.nan  # the rows stay, without their labels: they tell about the subspace
-    part = judge.model._ready_parts(Whole((rows, visible))).each(tuple)[0]
+    part = judge.model._begin(rows, visible)
     away = labels[hidden] - judge.model.label_mean_
-    fits = [[(coded.codes[hidden], coded.labels(part[1], alpha)) for alpha in alphas] for coded in judge.coded(part)]
+    fits = [
+        [(space.latent[hidden], space.labels(part[1], alpha)) for alpha in alphas] for space in judge.subspaces(part)
+    ]
     return np.array(
-        [[-np.nanmean((codes @ fit.weights + fit.intercept - away) ** 2) for codes, fit in line] for line in fits]
+        [[-np.nanmean((latent @ fit.weights + fit.intercept - away) ** 2) for latent, fit in line] for line in fits]
     )
 
 
@@ -128,14 +130,14 @@ def _cell_scores(judge: _Judge, rows: Observed, labels: _Floats, test: NDArray[n
     """Negative mean squared errors (lam1,) of the hidden cells `test`, in standard deviations of their columns."""
     hidden = np.zeros(rows.nnz, dtype=bool)
     hidden[test] = True
-    part = judge.model._ready_parts(Whole((hide(rows, hidden), labels))).each(tuple)[0]
+    part = judge.model._begin(hide(rows, hidden), labels)
     mean, scale = judge.model.mean_, judge.model.scale_
     standard = rows.with_values((rows.values - mean[rows.indices]) / scale[rows.indices])
     errors = (
-        squared_errors(coded.codes, coded.subspace.basis, standard, hidden, coded.subspace.mean)
-        for coded in judge.coded(part)
+        squared_errors(space.latent, space.fit.model.basis, standard, hidden, space.fit.model.mean)
+        for space in judge.subspaces(part)
     )
-    return np.array([-np.mean(part) for part in errors])
+    return np.array([-np.mean(squares) for squares in errors])
 
 
 class SLRMRegressorCV(SubspaceRegression):
@@ -148,7 +150,7 @@ class SLRMRegressorCV(SubspaceRegression):
     lam1 : sequence of "inf" or float, default=("inf", 1.0)
         Weights of the entries against the label to try.
     alpha : sequence of "auto" or float, default=("auto",)
-        Penalties on w to try: all of them on the codes of one factorisation.
+        Penalties on w to try: all of them on the latent coordinates of one factorisation.
     solver : {"em", "als"}, default="em"
     over : {"rows", "cells"}, default="rows"
         What is held out: the labels of rows, or observed cells of X, whose imputations are scored in standard deviations of
@@ -278,7 +280,7 @@ class SLRMRegressorCV(SubspaceRegression):
         folds = list(_splitter(self.cv, units, self.over, int(seeds[1])))
         sample = sampled_rows(rows, generator(int(seeds[2])), known)
         scores = np.empty((len(ranks), len(weights), len(alphas), len(folds)))
-        starts: dict[int, Subspace | None] = {}
+        starts: dict[int, Fit | None] = {}
         for r, rank in enumerate(ranks):
             model = self._model(rank, "inf", "auto", int(seeds[0]))
             judge = _Judge(model, weights, sample)

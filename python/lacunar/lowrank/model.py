@@ -1,0 +1,167 @@
+"""`LowRankGaussian`, the model of rows that all of this folder learns, and what estimators with it share: latent coordinates, imputation."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from lacunar._codes import Codes, row_codes
+from lacunar._products import row_product
+from lacunar._turns import WholeCopies, reads
+from lacunar.lowrank.parts import centred
+from lacunar.observed import Observed
+from lacunar.observed.door import TakesMissing, check_numbers, in_container, validate_X
+from lacunar.observed.stored import over_files
+
+_Floats = NDArray[np.float64]
+
+
+class LowRankGaussian(NamedTuple):
+    """Rows x = mean + sum_i z_i sizes_i components_i + noise, the latent coordinates z normal with variance `prior` each.
+
+    Latent coordinates of an observed part of a row are argmin |x_o - mean_o - basis_o z|^2 + ridge |z|^2: posterior means where ridge = noise / prior.
+    """
+
+    mean: _Floats  # (D,)
+    components: _Floats  # (k, D)
+    ridge: float
+    noise: float | None = None  # variance of an entry; None where it is not estimated
+    prior: float = 1.0
+    sizes: _Floats | float = 1.0  # (k,)
+    variances: _Floats = np.empty(0)  # (k,): of rows along components, where these are principal
+
+    @classmethod
+    def principal(cls, mean: _Floats, components: _Floats, variances: _Floats, noise: float) -> LowRankGaussian:
+        """Orthonormal components along which rows have `variances`, noise included."""
+        sizes = np.sqrt(np.maximum(variances - noise, 0.0))
+        return cls(mean, components, noise, noise, 1.0, sizes, variances)
+
+    @property
+    def basis(self) -> _Floats:
+        """Components times their sizes (D, k)."""
+        basis: _Floats = self.components.T
+        return basis if isinstance(self.sizes, float) else basis * self.sizes
+
+    def latent(self, rows: Observed, **options: Any) -> Codes:
+        """Latent coordinates of rows less the mean; options as of `row_codes`."""
+        return row_codes(rows, self.basis, self.ridge, **options)
+
+
+class SubspaceModel(WholeCopies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesMissing):  # type: ignore[misc]
+    """Base of estimators whose `_gaussian` is the model of rows standardised by `mean_` and `scale_`, about mean 0."""
+
+    components_: Any
+    mean_: _Floats
+    scale_: _Floats
+    sparse_missing: Any
+    n_jobs: int | None
+
+    def _gaussian(self) -> LowRankGaussian:
+        raise NotImplementedError
+
+    def _unit(self) -> _Floats | float:
+        """What latent coordinates (m, k) along components are divided by before users get them."""
+        return 1.0
+
+    def _check_rows(self, X: Any, *, reset: bool = False) -> Observed:
+        return validate_X(self, X, reset=reset, sparse_missing=self.sparse_missing)
+
+    def _standardised(self, rows: Observed) -> Observed:
+        return centred(rows, self.mean_, self.scale_, n_jobs=self.n_jobs)
+
+    def _in_units(self, rows: _Floats) -> _Floats:
+        """Standardised complete rows (m, D) in the units of the data."""
+        return rows * self.scale_ + self.mean_
+
+    def _unknown_columns(self) -> NDArray[np.bool_] | None:
+        """Columns (D,) whose missing entries `impute` leaves missing; None if there are none."""
+        return None
+
+    def _latent(self, rows: Observed, model: LowRankGaussian, **options: bool) -> Codes:
+        return model.latent(self._standardised(rows), n_jobs=self.n_jobs, **options)
+
+    def _complete(self, latent: _Floats, model: LowRankGaussian) -> _Floats:
+        return self._in_units(row_product(latent * self._unit(), model.components, self.n_jobs))
+
+    def _transformed(self, rows: Observed, model: LowRankGaussian) -> _Floats:
+        """Latent coordinates (m, k) along the components, in the units that users get."""
+        latent: _Floats = self._latent(rows, model).code * model.sizes / self._unit()
+        return latent
+
+    @reads
+    @over_files
+    def transform(self, X: Any) -> Any:
+        """Latent coordinates of rows: ridge regression of the observed entries on `components_`.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix, Observed or ObservedFile, shape (m, D)
+            Rows.
+
+        Returns
+        -------
+        latent : ndarray of shape (m, n_components)
+            Zeros for a row with nothing observed.
+        """
+        check_is_fitted(self)
+        return self._transformed(self._check_rows(X), self._gaussian())
+
+    @reads
+    def inverse_transform(self, X: ArrayLike) -> _Floats:
+        """Complete rows, in the units of the data, of latent coordinates.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n_components)
+            Latent coordinates, as `transform` returns them.
+
+        Returns
+        -------
+        rows : ndarray of shape (m, D)
+        """
+        check_is_fitted(self)
+        model, latent = self._gaussian(), check_numbers(X, "X")
+        if latent.shape[1] != len(model.components):
+            raise ValueError(
+                f"X must have one column a component, {len(model.components)}; got {latent.shape[1]}. Pass what transform returned."
+            )
+        return self._complete(latent, model)
+
+    @reads
+    def impute(self, X: Any) -> Any:
+        """Rows with what is missing filled in from their latent coordinates; observed entries stay.
+
+        Parameters
+        ----------
+        X : array-like with NaN, frame, sparse matrix, Observed or ObservedFile, shape (m, D)
+            Rows.
+
+        Returns
+        -------
+        rows : ndarray of shape (m, D)
+            NaN stays in a column without any observed entry in `fit` that the model leaves out (`unseen="drop"` of `POPCA`).
+        """
+        check_is_fitted(self)
+        return in_container(self, self._filled(X), X)
+
+    @over_files
+    def _filled(self, X: Any) -> _Floats:
+        rows = self._check_rows(X)
+        filled = self._completed(rows)
+        if (unknown := self._unknown_columns()) is not None:
+            filled[:, unknown] = np.nan
+        filled[rows.row_numbers, rows.indices] = rows.values
+        return filled
+
+    def _completed(self, rows: Observed) -> _Floats:
+        """What the model says of all entries of rows, observed ones too."""
+        model = self._gaussian()
+        return self._complete(self._transformed(rows, model), model)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)

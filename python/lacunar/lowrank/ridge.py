@@ -1,0 +1,289 @@
+"""Ridge regression on latent coordinates: of labels with exact leave-one-out, of rows by exact folds, and of columns in a step of EM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from lacunar.lowrank.parts import Parts
+
+_Floats = NDArray[np.float64]
+Alpha = float | Literal["auto"]
+Sums = Callable[..., tuple[Any, ...]]
+LatentAndLabels = tuple[_Floats, _Floats]  # (n, d) and (n, targets), NaN where unknown
+
+_RIDGES = np.logspace(-6, 4, 21)  # of alpha="auto", in units of the mean square of a latent coordinate
+_TIED = 1e-9  # relative difference of leave-one-out errors that is rounding: of two rows all ridges are as good
+# Rows whose leave-one-out errors are held at once, for 21 ridges: 86 KB, below what malloc takes fresh pages for.
+_CHUNK = 2**9
+PENALTIES = (1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)  # the least for columns that add up to the target
+_FREE = 1e-8  # penalty of the intercept
+_LEAST_WEIGHT = 1e-12  # of a row, in units of the mean, so that its residual can be unscaled
+
+
+def solve_ridge(grams: _Floats, products: _Floats, ridge: _Floats | float) -> _Floats:
+    """(G_j + diag(ridge_j))^-1 b_j (m, d) of gram matrices (m, d, d) and products (m, d); `ridge` broadcasts to (m, d)."""
+    added = np.broadcast_to(np.asarray(ridge, dtype=np.float64), products.shape)[:, :, None] * np.eye(products.shape[1])
+    return np.asarray(np.linalg.solve(grams + added, products[:, :, None])[:, :, 0])
+
+
+def unpacked(packed: _Floats, k: int) -> _Floats:
+    """Symmetric matrices (n, k, k) of lower triangles by rows (n, k (k + 1) / 2)."""
+    row, column = np.tril_indices(k)
+    full = np.empty((len(packed), k, k))
+    full[:, row, column] = packed
+    full[:, column, row] = packed
+    return full
+
+
+def solve_columns(packed: _Floats, products: _Floats, ridge: float) -> _Floats:
+    """v_j = G_j^-1 b_j (D, d), with a ridge in units of the mean diagonal of G_j; columns that no row saw stay 0."""
+    d = products.shape[1]
+    grams = unpacked(packed, d)
+    mean = np.einsum("jkk->j", grams) / d
+    seen = mean > 0
+    loadings = np.zeros_like(products)
+    loadings[seen] = solve_ridge(grams[seen], products[seen], (ridge * mean[seen])[:, None])
+    return loadings
+
+
+# -- labels -----------------------------------------------------------------------------------------------------------
+
+
+class LabelFit(NamedTuple):
+    """Weights (d, targets) and intercepts (targets,)."""
+
+    weights: _Floats
+    intercept: _Floats
+
+
+class _Centred(NamedTuple):
+    """Of the rows that have a target: number, means, and sums about the means."""
+
+    n: _Floats  # (targets,)
+    latent: _Floats  # (targets, d)
+    label: _Floats  # (targets,)
+    second: _Floats  # (targets, d, d)
+    product: _Floats  # (targets, d)
+
+    def units(self) -> _Floats:
+        """Sums of squares of a latent coordinate, in the mean over its coordinates (targets,)."""
+        about = np.einsum("tkk->t", self.second) / self.latent.shape[1]
+        units: _Floats = np.maximum(about + self.n * np.mean(self.latent**2, axis=1), 1e-300)
+        return units
+
+
+def fit_labels(rows: LatentAndLabels | Parts, alpha: Alpha, l1_ratio: float, *, intercept: bool = True) -> LabelFit:
+    """Elastic net of every target on latent coordinates, over the rows where it is known, which may be in parts.
+
+    `alpha="auto"` is a ridge chosen by exact leave-one-out, whose errors are sums over rows too. A target without a known row
+    gets zeros, and NaN as intercept. Without `intercept`, which "auto" needs, sums are about 0. O(n targets d^2).
+    """
+    over = _over(rows)
+    count, center, label = over(_first)
+    divisor = np.maximum(count, 1) if intercept else np.inf
+    center, label = (center.T / divisor).T, label / divisor
+    sums = _Centred(count, center, label, *over(_second, center, label))
+    ridges = _RIDGES * sums.units()[:, None]
+    chosen = _left_out(over, sums, ridges) if alpha == "auto" else None
+    fit = LabelFit(np.zeros((center.shape[1], len(count))), np.where(count > 0, label, np.nan))
+    for t in np.flatnonzero((count > 1) & _vary(rows) if intercept else count > 0):
+        if chosen is not None:
+            weights = solve_ridge(sums.second[None, t], sums.product[None, t], chosen[t])[0]
+        elif l1_ratio == 0:
+            ridge = max(float(alpha) * count[t], 1e-6 * ridges[t, 0])
+            weights = solve_ridge(sums.second[None, t], sums.product[None, t], ridge)[0]
+        else:
+            least = max(float(alpha), 1e-12)
+            penalty = (2 * least * l1_ratio, least * (1 - l1_ratio))
+            start = np.zeros(center.shape[1])
+            weights = lasso_on_sums(sums.second[t], sums.product[t], count[t], *penalty, start, sweeps=10_000)
+        fit.weights[:, t] = weights
+        fit.intercept[t] -= center[t] @ weights
+    return fit
+
+
+def _over(rows: LatentAndLabels | Parts) -> Sums:
+    """A function `over(step, *given)`: what step(part, *given) returns, summed over parts, or of rows that are in one."""
+    if not isinstance(rows, tuple):
+        return rows.total
+
+    def over(step: Callable[..., tuple[Any, ...]], *given: Any) -> tuple[Any, ...]:
+        return step(rows, *given)
+
+    return over
+
+
+def _left_out(over: Sums, sums: _Centred, ridges: _Floats) -> _Floats:
+    """The ridge (targets,), the first of those given for each with the least squared error on a row left out."""
+    values, axes = np.linalg.eigh(sums.second)
+    shrunk = 1 / (np.maximum(values, 0.0)[:, None, :] + ridges[:, :, None])  # (targets, ridges, d)
+    weights = np.einsum("tkl,tk->tl", axes, sums.product)[:, None, :] * shrunk  # along the axes
+    errors = over(_errors, sums.n, sums.latent, sums.label, axes, shrunk, weights)[0]
+    as_good = errors <= (1 + _TIED) * errors.min(axis=1, keepdims=True)
+    best: _Floats = ridges[np.arange(len(ridges)), np.argmax(as_good, axis=1)]
+    return best
+
+
+def _errors(
+    part: LatentAndLabels,
+    count: _Floats,
+    center: _Floats,
+    label: _Floats,
+    axes: _Floats,
+    shrunk: _Floats,
+    weights: _Floats,
+) -> tuple[_Floats]:
+    """Sums (targets, ridges) of squared leave-one-out errors e / (1 - h), h the leverage with that of the intercept."""
+    latent, y = part
+    squares = np.zeros(shrunk.shape[:2])
+    for t in np.flatnonzero(count > 1):
+        for rows in _known(y[:, t]):
+            z = (latent[rows] - center[t]) @ axes[t]
+            left = (y[rows, t] - label[t])[:, None] - z @ weights[t].T
+            squares[t] += np.sum((left / (1 - 1 / count[t] - z**2 @ shrunk[t].T)) ** 2, axis=0)
+    return (squares,)
+
+
+def _known(y: _Floats) -> Iterator[NDArray[np.intp]]:
+    """Rows with a label, some at a time."""
+    known = np.flatnonzero(~np.isnan(y))
+    return (known[start : start + _CHUNK] for start in range(0, len(known), _CHUNK))
+
+
+def _first(part: LatentAndLabels) -> tuple[_Floats, _Floats, _Floats]:
+    latent, y = part
+    known = ~np.isnan(y)
+    return known.sum(axis=0, dtype=np.float64), known.T.astype(np.float64) @ latent, np.nansum(y, axis=0)
+
+
+def _second(part: LatentAndLabels, center: _Floats, label: _Floats) -> tuple[_Floats, _Floats]:
+    latent, y = part
+    second, product = np.zeros((*center.shape, center.shape[1])), np.zeros_like(center)
+    for t in range(len(label)):
+        for rows in _known(y[:, t]):
+            away = latent[rows] - center[t]
+            second[t] += away.T @ away
+            product[t] += (y[rows, t] - label[t]) @ away
+    return second, product
+
+
+def _vary(rows: LatentAndLabels | Parts) -> NDArray[np.bool_]:
+    """Whether known labels differ (targets,)."""
+    lowest, highest = (
+        np.array(ends) for ends in zip(*([_span(rows)] if isinstance(rows, tuple) else rows.each(_span)), strict=True)
+    )
+    vary: NDArray[np.bool_] = lowest.min(axis=0) < highest.max(axis=0)
+    return vary
+
+
+def _span(part: LatentAndLabels) -> tuple[_Floats, _Floats]:
+    """Smallest and largest known label (targets,)."""
+    return np.fmin.reduce(part[1], axis=0, initial=np.inf), np.fmax.reduce(part[1], axis=0, initial=-np.inf)
+
+
+def lasso_on_sums(
+    second: _Floats, first: _Floats, n: float, lam1: float, lam2: float, start: _Floats, sweeps: int = 1000
+) -> _Floats:
+    """argmin_w (w H w - 2 g w) / n + lam1 |w|_1 + lam2 |w|^2 from H = sum a a^T and g = sum y a, by coordinate descent.
+
+    What step 8 of SLRM approaches by stochastic steps, without a step size. O(d^2) a sweep.
+    """
+    w = start.copy()
+    for _ in range(sweeps):
+        largest = 0.0
+        for k in range(len(w)):
+            curvature = second[k, k] / n + lam2
+            if curvature <= 0:
+                continue
+            pull = (first[k] - second[k] @ w + second[k, k] * w[k]) / n
+            new = np.sign(pull) * max(abs(pull) - lam1 / 2, 0.0) / curvature
+            largest = max(largest, abs(new - w[k]))
+            w[k] = new
+        if largest <= 1e-10 * max(float(np.abs(w).max(initial=0.0)), 1e-300):
+            break
+    return w
+
+
+# -- rows, by folds ------------------------------------------------------------------------------------------------------
+
+
+class RidgeFit(NamedTuple):
+    """Weights in the units of the features, and predictions of every row without its fold."""
+
+    coef: _Floats  # (features, q)
+    intercept: _Floats  # (q,)
+    penalty: float
+    oof: _Floats  # (n, q)
+    error: float
+
+
+def fold_ridge(
+    features: _Floats,
+    Y: _Floats,
+    folds: Sequence[NDArray[Any]],
+    weight: _Floats | None = None,
+    penalties: Sequence[float] = PENALTIES,
+) -> RidgeFit:
+    """Ridge on standardised features (n, f) with the penalty of the least squared error out of fold.
+
+    Folds are exact: those of at least as many rows as features by normal equations without them, smaller ones by
+    (I - H_FF)^-1 (Y - H Y)_F. More features than rows are replaced by the rows' coordinates in their span.
+    """
+    n = len(features)
+    weights = np.ones(n) if weight is None else np.maximum(weight, _LEAST_WEIGHT * np.mean(weight))
+    total = float(weights.sum())
+    mean = weights @ features / total
+    scale = np.sqrt(weights @ (features - mean) ** 2 / total)
+    scale[scale <= 1e-9 * (1 + np.abs(mean))] = 1.0
+    standard = (features - mean) / scale
+    turn = None
+    if standard.shape[1] > n:
+        left, values, turn = np.linalg.svd(standard, full_matrices=False)
+        standard = left * values
+    root = np.sqrt(weights)[:, None]
+    rows = root * np.column_stack([standard, np.ones(n)])
+    targets = root * Y
+    residuals = _out_of_fold(rows, targets, folds, penalties)
+    errors = [float(np.mean(left**2)) for left in residuals]
+    best = int(np.argmin(errors))
+    coef = _solver(rows.T @ rows, penalties[best])(rows.T @ targets)
+    slopes = (coef[:-1] if turn is None else turn.T @ coef[:-1]) / scale[:, None]
+    oof = Y - residuals[best] / root
+    return RidgeFit(slopes, coef[-1] - mean @ slopes, float(penalties[best]), oof, errors[best])
+
+
+def _solver(gram: _Floats, penalty: float) -> Callable[[_Floats], _Floats]:
+    """Solves with a gram matrix whose last direction, the intercept, is free."""
+    f = len(gram)
+    added = np.full(f, penalty)
+    added[-1] = _FREE
+    factor = cho_factor(gram + np.diag(added), lower=True, overwrite_a=True, check_finite=False)
+
+    def solve(right: _Floats) -> _Floats:
+        solved: _Floats = cho_solve(factor, right, check_finite=False)
+        return solved
+
+    return solve
+
+
+def _out_of_fold(rows: _Floats, targets: _Floats, folds: Sequence[NDArray[Any]], penalties: Sequence[float]) -> _Floats:
+    """Residuals (penalties, n, q) of every row, predicted without its fold."""
+    gram, product = rows.T @ rows, rows.T @ targets
+    left = np.empty((len(penalties), *targets.shape))
+    whole = [_solver(gram, penalty) for penalty in penalties] if min(map(len, folds)) < rows.shape[1] else []
+    for fold in folds:
+        own = rows[fold]
+        if len(fold) >= rows.shape[1]:
+            others, of_others = gram - own.T @ own, product - own.T @ targets[fold]
+            for residual, penalty in zip(left, penalties, strict=True):
+                residual[fold] = targets[fold] - own @ _solver(others, penalty)(of_others)
+            continue
+        for residual, solve in zip(left, whole, strict=True):
+            fitted = targets[fold] - own @ solve(product)
+            residual[fold] = np.linalg.solve(np.eye(len(fold)) * (1 + 1e-12) - own @ solve(own.T), fitted)
+    return left
