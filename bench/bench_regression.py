@@ -126,9 +126,7 @@ def sweeps(repeats):
     for _ in range(repeats):
         timed = {}
         for count in (2, 6):
-            model = SLRMRegressor(
-                30, solver="als", ridge=0.1, max_iter=count, tol=0.0, standardize=False, random_state=0
-            )
+            model = SLRMRegressor(30, solver="als", max_iter=count, tol=0.0, standardize=False, random_state=0)
             timed[count] = cpu(lambda model=model: model.fit(rows, y))
         ratios.append((timed[6] - timed[2]) / 4 / (paper_time(rows, y, 30) * 3200))
     print(f"ALS sweep over stochastic pass: {np.median(ratios):.2f}")

@@ -42,11 +42,9 @@ def assert_alike(one, other, X, tol=1e-8):
 OPTIONS = {
     "em": {},
     "als": {"solver": "als"},
-    "als, ridge given": {"solver": "als", "ridge": 0.1},
     "labels in the factorisation": {"lam1": 0.5},
     "labels in ALS": {"lam1": 0.5, "solver": "als"},
     "alpha": {"alpha": 0.1},
-    "lasso": {"alpha": 0.1, "l1_ratio": 0.7},
     "as it comes": {"standardize": False, "clip": None},
 }
 

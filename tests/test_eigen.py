@@ -180,7 +180,6 @@ LOW_RANK = {
     "POPCA by products": lambda: POPCA(2, solver="matrix-free", refine=0, random_state=0),
     "imputer": lambda: LowRankImputer(2, max_iter=5, tol=0, random_state=0),
     "SLRM": lambda: SLRMRegressor(2, max_iter=5, random_state=0),
-    "SLRM, sparse": lambda: SLRMRegressor(2, alpha=0.1, l1_ratio=0.5, max_iter=5, random_state=0),
     "SLRM, als": lambda: SLRMRegressor(2, solver="als", lam1=1.0, max_iter=5, random_state=0),
     "PETRELS": lambda: PETRELS(2, random_state=0),
     "GROUSE": lambda: GROUSE(2, random_state=0),

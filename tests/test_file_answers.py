@@ -51,7 +51,6 @@ REGRESSORS = {
     "KARMA, stored rows": KarmaOnlineRegressor(2.5),
     "KARMA, Gram": KarmaRegressor(),
     "SLRM": SLRMRegressor(2, max_iter=3, random_state=0),
-    "SLRM, gate": SLRMRegressor(2, max_iter=3, random_state=0, gate=0.8),
     "SLRM online": SLRMOnlineRegressor(2, random_state=0),
 }
 SUBSPACES = {

@@ -26,7 +26,6 @@ EXPERIMENTS = {
     "karma_peers": "KARMA's tables, expanded columns beside gradient boosting",
     "slrm_figure1": "SLRM, Figure 1 (a)-(d): synthetic data",
     "slrm_real": "SLRM, Figure 2: real data",
-    "slrm_ridge": "SLRM's setting: the ridge that is learned",
     "subspace_theorem4": "POPCA, Theorem 4: the law of rows needed",
     "subspace_price": "POPCA, section 4: the price of partial information in d",
     "completion_table1": "Side information, Figure 2 and Table 1: noisy biclustered matrices",

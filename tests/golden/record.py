@@ -191,7 +191,6 @@ CASES: dict[str, Case] = {
     "grouse": Case("GROUSE", {"n_components": 2, **SEED}, "table"),
     "slrm": Case("SLRMRegressor", {"n_components": 2, **SEED}, "values", rtol=1e-4),
     "slrm-als": Case("SLRMRegressor", {"n_components": 2, "solver": "als", "lam1": 1.0, **SEED}, "values", rtol=1e-4),
-    "slrm-sparse": Case("SLRMRegressor", {"n_components": 2, "alpha": 0.1, "l1_ratio": 0.5, **SEED}, "values", rtol=1e-4),
     "slrm-stream": Case("SLRMOnlineRegressor", {"n_components": 2, **SEED}, "stream of values"),
     "slrm-stream-rows": Case("SLRMOnlineRegressor", {"n_components": 2, "correlation": "per-column", **SEED}, "stream of values"),
     "slrm-stochastic": Case("SLRMOnlineRegressor", {"n_components": 2, **SEED}, "values"),

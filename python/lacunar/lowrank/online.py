@@ -120,7 +120,6 @@ class SLRMOnlineRegressor(SubspaceRegression):
     """
 
     _written: ClassVar[tuple[str, ...]] = ("state_",)
-    gate = None  # every row is predicted
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SubspaceRegression._parameter_constraints,
         "lam1": [StrOptions({"auto", "inf"}), Interval(Real, 0, None, closed="neither")],

@@ -1,8 +1,8 @@
-"""What regressors through a low-rank subspace share: labels, label weights, prediction, and the steps of the printed algorithms."""
+"""What regressors through a low-rank subspace share: labels, label weights, prediction."""
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -25,7 +25,6 @@ from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, scale_columns
 from lacunar.observed.door import (
     ScoresFiles,
-    check_numbers,
     check_partial_targets,
     check_squares,
     check_sums,
@@ -38,7 +37,6 @@ _Floats = NDArray[np.float64]
 Labelled = tuple[Observed, _Floats]  # rows, and labels (n, targets), NaN where unknown
 
 _COMPONENTS = 10  # of n_components=None
-_SAME_RANK = 1e-10  # as in the core
 _SPREADS = 48  # edges of bins of variances that missing entries leave
 _LEAST_SPREAD = 1e-5  # the lowest, in units of the largest
 _LATENT_ROWS = 2**14  # whose covariances are held at once
@@ -67,33 +65,17 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "gate": [Interval(Real, 0, 1, closed="left"), None],
         "standardize": ["boolean"],
         "sparse_missing": [StrOptions({"absent", "nan"})],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
-    options: Any = None
     clip: float | None = 8.0
     n_components: Any
-    gate: float | None
     standardize: bool
     random_state: Any
     verbose: int
-
-    @property
-    def _printed(self) -> bool:
-        """Whether the algorithm of the paper is asked for to the letter."""
-        return bool(self.options == "paper")
-
-    def _refuse_unprinted(self, **allowed: tuple[Any, ...]) -> None:
-        """Refuses parameters that the paper's algorithm does not have."""
-        for name, values in allowed.items():
-            if getattr(self, name) not in values:
-                raise ValueError(
-                    f"options='paper' has no {name}: it must be {values[0]!r}; got {getattr(self, name)!r}. Leave it, or set options=None."
-                )
 
     def _progress(self, what: str) -> Progress | None:
         """Reports of the steps of a fit, where `verbose` asks for them."""
@@ -146,32 +128,31 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
 
     def _fit_columns(self, rows: Observed | Parts) -> None:
         columns = fit_columns_over(in_parts(rows), self.n_jobs)
-        as_is = self._printed or not self.standardize
-        if as_is:
+        if not self.standardize:
             with np.errstate(over="ignore"):
                 squares = columns.mean**2 + columns.scale**2
             check_sums(squares, "squares")
             check_squares(columns.seen, columns.mean, squares)
-        self.mean_ = np.zeros_like(columns.mean) if as_is else columns.mean
-        self.scale_ = np.ones_like(columns.scale) if as_is else columns.scale
-        self.observed_columns_ = np.ones_like(columns.seen) if self._printed else columns.seen
+        self.mean_ = columns.mean if self.standardize else np.zeros_like(columns.mean)
+        self.scale_ = columns.scale if self.standardize else np.ones_like(columns.scale)
+        self.observed_columns_ = columns.seen
 
     def _fit_label_means(self, count: NDArray[Any], total: _Floats) -> None:
-        """Label means (targets,), which the paper does not subtract, and whether a target has a known label."""
+        """Label means (targets,), and whether a target has a known label."""
         self.labelled_ = count > 0
-        self.label_mean_ = (0.0 if self._printed else 1.0) * total / np.maximum(count, 1)
+        self.label_mean_ = total / np.maximum(count, 1)
 
     def _columns(self) -> tuple[ColumnScale, float | None]:
         """How columns are standardised, and the largest absolute value after that."""
         columns = ColumnScale(self.mean_, self.scale_, self.observed_columns_)
-        return columns, None if self._printed or not self.standardize else self.clip
+        return columns, self.clip if self.standardize else None
 
     def _standardised(self, rows: Observed) -> Observed:
         return scale_columns(rows, *self._columns(), n_jobs=self.n_jobs)
 
     # -- the fitted model -------------------------------------------------------------------------------------------
 
-    def _store(self, fit: Fit, rows: Labelled | Parts, alpha: Alpha, l1_ratio: float) -> None:
+    def _store(self, fit: Fit, rows: Labelled | Parts, alpha: Alpha, l1_ratio: float = 0.0) -> None:
         """Store the model, and label weights: those of the fit, or a regression on latent coordinates.
 
         `rows` are standardised, with centred labels.
@@ -189,7 +170,7 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         if weights is None:
             given = centred, self.n_jobs
             latent = latent_labelled(rows, *given) if isinstance(rows, tuple) else rows.map(latent_labelled, *given)
-            labels = fit_labels(latent, alpha, l1_ratio, intercept=not self._printed)
+            labels = fit_labels(latent, alpha, l1_ratio)
             weights, shift = labels.weights, np.nan_to_num(labels.intercept)
         coef, intercept = weights / self.sizes_[:, None], self.label_mean_ + shift
         self.coef_ = coef[:, 0] if self.one_target_ else coef
@@ -260,19 +241,12 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
                 "predict needs labels: y had no known value in fit. Fit again with the labels of some rows."
             )
         labels = self.intercept_ + row_product(posterior.code, self._weights(), self.n_jobs)
-        gamma = self._gamma()
-        if gamma is not None:
-            labels[~gate_passes(self._standardised(rows), self.components_.T, float(gamma))] = self.label_mean_
         if not return_std:
             return labels[:, 0] if self.one_target_ else labels
         if self.sigma2_ is None:
             raise ValueError("return_std needs a noise model; this solver learns none. Use SLRMRegressor.")
         std = np.sqrt(np.maximum(self.spread_scale_ * self._spread(posterior.inverse) + self.label_variance_, 0.0))
         return (labels[:, 0], std[:, 0]) if self.one_target_ else (labels, std)
-
-    def _gamma(self) -> float | None:
-        """gamma of (6), None without a gate."""
-        return self.gate
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -348,57 +322,3 @@ def fit_variances(sums: Residuals, least: _Floats) -> tuple[_Floats, _Floats]:
             own = nnls(rows, np.append(root * r, prior * usual))[0]
         label[t], scale[t] = own[0] - own[1] * least[t], own[1]
     return label, scale
-
-
-# -- steps of the printed algorithms --------------------------------------------------------------------------------
-
-
-def gate_passes(rows: Observed, U: _Floats, gamma: float) -> NDArray[np.bool_]:
-    """The indicator of (6) by row: whether lambda_min(U_O^T U_O) D / o >= 1 - gamma. O(o d^2 + d^3) a row."""
-    D, d = U.shape
-    counts, least = rows.row_counts, np.zeros(rows.shape[0])
-    enough = np.flatnonzero(counts >= d)  # the matrix of others is singular
-    for start in range(0, len(enough), 1024):
-        some = enough[start : start + 1024]
-        parts = (U[rows.indices[rows.indptr[i] : rows.indptr[i + 1]]] for i in some)
-        least[some] = np.linalg.eigvalsh(np.stack([part.T @ part for part in parts]))[:, 0]
-    passes: NDArray[np.bool_] = (counts > 0) & (least * D >= (1 - gamma) * counts)
-    return passes
-
-
-def shortest_codes(rows: Observed, basis: _Floats) -> _Floats:
-    """Least-squares codes (n, d) without a ridge, the shortest one where a row leaves several."""
-    codes = np.zeros((rows.shape[0], basis.shape[1]))
-    for i in np.flatnonzero(rows.row_counts):
-        entries = slice(rows.indptr[i], rows.indptr[i + 1])
-        x = rows.values[entries].astype(np.float64)
-        codes[i] = np.linalg.lstsq(basis[rows.indices[entries]], x, rcond=_SAME_RANK)[0]
-    return codes
-
-
-def given_start(U0: Any, w0: Any, D: int, d: int) -> tuple[_Floats | None, _Floats | None]:
-    """U0 and w0, checked; None where not given."""
-    U = None if U0 is None else check_numbers(U0, "U0")
-    w = None if w0 is None else check_numbers(w0, "w0", ensure_2d=False)
-    if U is not None and U.shape != (D, d):
-        raise ValueError(f"U0 must have shape ({D}, {d}), one row a column of X; got {U.shape}. Change n_components.")
-    if U is not None and np.abs(U.T @ U - np.eye(d)).max() > 1e-8:
-        raise ValueError("U0 must have orthonormal columns; got others. Pass np.linalg.qr(U0)[0].")
-    if w is not None and w.shape != (d,):
-        raise ValueError(f"w0 must have shape ({d},), one weight a component; got {w.shape}. Change n_components.")
-    return U, w
-
-
-def refuse_extra(**given: Any) -> None:
-    """Refuses what only the paper's algorithm is given."""
-    for name, value in given.items():
-        if value is not None:
-            raise ValueError(
-                f"{name} is for options='paper' only; got one with options=None. Leave it out, or set options."
-            )
-
-
-def orthonormal_columns(V: _Floats) -> tuple[_Floats, _Floats]:
-    """U = V S with S = (V^T V)^(-1/2), and S: weights w of codes in V are S w of codes in U."""
-    u, s, right = np.linalg.svd(V, full_matrices=False)
-    return u @ right, (right.T / np.where(s > 0, s, 1.0)) @ right

@@ -29,9 +29,9 @@ _Floats = NDArray[np.float64]
 class SLRMRegressor(SubspaceRegression):
     """Linear regression through a low-dimensional subspace that partially observed rows share.
 
-    Rows are x = U a + noise, observed in part, and labels y = w a + noise. Subspace, weights and the ridge that codes need are
-    learned together; labels may be missing (NaN) too. A row is predicted from the code of its observed entries. The model is
-    that of [1]_, fitted to all rows at once; `SLRMOnlineRegressor` has the published algorithm and learns from streams.
+    Rows are x = U a + noise, observed in part, and labels y = w a + noise. Subspace, weights and the ridge that latent coordinates need are
+    learned together; labels may be missing (NaN) too. A row is predicted from the latent coordinates of its observed entries. The model is
+    that of [1]_, fitted to all rows at once; `SLRMOnlineRegressor` learns from streams, and `lacunar.papers.slrm` has the algorithm as printed.
 
     Parameters
     ----------
@@ -45,19 +45,11 @@ class SLRMRegressor(SubspaceRegression):
         Weight of the entries against the label while the subspace is learned (lambda_1 of (5)). Infinite: the subspace
         does not see labels. A small one helps where y depends on a direction of little variance.
     alpha : "auto" or float, default="auto"
-        Penalty on w, as in scikit-learn's ElasticNet. "auto" is a ridge chosen by exact leave-one-out.
-    l1_ratio : float, default=0.0
-        Share of the l1 norm in that penalty: lambda_2 = 2 alpha l1_ratio and lambda_3 = alpha (1 - l1_ratio) of (5). It cannot
-        make latent factors sparse: see Notes.
-    ridge : "auto" or float, default="auto"
-        Ridge on codes; "auto" is noise over signal, learned. `solver="em"` always learns it.
+        Ridge on w, in units of a row; "auto" is chosen by exact leave-one-out.
     max_iter : int, default=100
         Steps of "em", sweeps of "als".
     tol : float, default=1e-4
         Relative change of the basis at which they stop.
-    gate : float or None, default=None
-        gamma of (6): rows with lambda_min(U_O^T U_O) D / o < 1 - gate get the mean label. None is no gate. A ridge does better
-        than any gate.
     standardize : bool, default=True
         Subtract column means and divide by standard deviations, over observed entries.
     clip : float or None, default=8.0
@@ -80,11 +72,11 @@ class SLRMRegressor(SubspaceRegression):
         U w in units of the data: what to show and interpret; no rotation of the subspace changes it.
     intercept_ : float or ndarray of shape (targets,)
     sizes_ : ndarray of shape (d,)
-        Lengths of the columns of the basis in which codes have variance `tau_`.
+        Lengths of the columns of the basis in which latent coordinates have variance `tau_`.
     sigma2_ : float
         Variance of an entry's noise (standardised).
     tau_ : float
-        Variance of a code, so that `ridge_` = sigma2_ / tau_.
+        Variance of a latent coordinate, so that `ridge_` = sigma2_ / tau_.
     ridge_ : float
     mean_, scale_, observed_columns_ : ndarrays of shape (D,)
     label_mean_, label_variance_ : ndarrays of shape (targets,)
@@ -94,7 +86,7 @@ class SLRMRegressor(SubspaceRegression):
         Share of that which is an error of y: 1 where y is linear in a.
     n_components_ : int
     n_iter_, n_singular_ : int
-        Steps, and rows whose code was not unique.
+        Steps, and rows whose latent coordinates were not unique.
     converged_ : bool
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (D,)
@@ -107,12 +99,12 @@ class SLRMRegressor(SubspaceRegression):
     See Also
     --------
     SLRMRegressorCV : Chooses n_components, lam1 and alpha.
-    SLRMOnlineRegressor : Algorithm 1 as printed, and streams.
+    SLRMOnlineRegressor : Streams of rows.
 
     Notes
     -----
-    (5) is unchanged by U -> U Q, a -> Q^T a, w -> Q^T w but for the l1 norm, which is least for a w with one entry that is
-    not 0: the penalty shrinks the length of w and selects nothing. For classes there is `KarmaClassifier`.
+    (5) is unchanged by U -> U Q, a -> Q^T a, w -> Q^T w but for the l1 norm of w, which therefore selects nothing: the penalty is a ridge.
+    For classes there is `KarmaClassifier`.
 
     A step of "em" costs O(nnz d^2 + n d^3), a sweep of "als" O(nnz d^2 + (n + D) d^3).
 
@@ -139,8 +131,6 @@ class SLRMRegressor(SubspaceRegression):
         "solver": [StrOptions({"em", "als"})],
         "lam1": [StrOptions({"inf"}), Interval(Real, 0, None, closed="neither")],
         "alpha": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
-        "l1_ratio": [Interval(Real, 0, 1, closed="both")],
-        "ridge": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "clip": [Interval(Real, 0, None, closed="neither"), None],
@@ -153,11 +143,8 @@ class SLRMRegressor(SubspaceRegression):
         solver: Literal["em", "als"] = "em",
         lam1: float | Literal["inf"] = "inf",
         alpha: float | Literal["auto"] = "auto",
-        l1_ratio: float = 0.0,
-        ridge: float | Literal["auto"] = "auto",
         max_iter: int = 100,
         tol: float = 1e-4,
-        gate: float | None = None,
         standardize: bool = True,
         clip: float | None = 8.0,
         sparse_missing: Literal["absent", "nan"] = "absent",
@@ -169,11 +156,8 @@ class SLRMRegressor(SubspaceRegression):
         self.solver = solver
         self.lam1 = lam1
         self.alpha = alpha
-        self.l1_ratio = l1_ratio
-        self.ridge = ridge
         self.max_iter = max_iter
         self.tol = tol
-        self.gate = gate
         self.standardize = standardize
         self.clip = clip
         self.sparse_missing = sparse_missing
@@ -199,7 +183,7 @@ class SLRMRegressor(SubspaceRegression):
         """
         if not isinstance(X, ObservedFile):
             rows = self._begin(X, y)
-            self._store(self._fit_subspace(rows), rows, self.alpha, self.l1_ratio)
+            self._store(self._fit_subspace(rows), rows, self.alpha)
             return self
         if y is not None or not X.has_labels:
             raise ValueError(
@@ -233,7 +217,7 @@ class SLRMRegressor(SubspaceRegression):
 
     def _fit_parts(self, parts: Parts) -> SLRMRegressor:
         table = self._ready_parts(parts)
-        self._store(self._fit_subspace(table), table, self.alpha, self.l1_ratio)
+        self._store(self._fit_subspace(table), table, self.alpha)
         return self
 
     def _ready_parts(self, parts: Parts) -> Parts:
@@ -267,20 +251,17 @@ class SLRMRegressor(SubspaceRegression):
             "n_jobs": self.n_jobs,
             "progress": self._progress(f"SLRM {self.solver} step"),
         }
-        ridge = None if self.ridge == "auto" else float(self.ridge)
         if self.solver == "em":
             first = None if start is None else with_label_columns(start, weight, targets)
             fit = fit_em(tables, self.n_components_, relax=relax, start=first, **options)
         else:
-            fit = fit_als(tables, self.n_components_, ridge=ridge, **options)
+            fit = fit_als(tables, self.n_components_, **options)
         basis = fit.model.basis
         D = len(basis) - targets
         # ALS coordinates of rows with a label have seen it: weights that fit them overstate what those without one tell.
         weights = basis[D:].T / weight if joint and self.solver == "em" else None
         of_rows = np.ascontiguousarray(basis[:D]).T
         model = fit.model._replace(mean=fit.model.mean[:D], components=of_rows)
-        if ridge is not None:
-            model = model._replace(ridge=ridge)
         fit = fit._replace(model=model, weights=weights)
         return fit.rotated() if self.solver == "em" else fit  # the columns of ALS are all of length 1
 

@@ -76,8 +76,6 @@ class _Judge:
         for lam1 in self._weights:
             if np.isinf(float(lam1)):
                 yield self._without_labels(part)
-            elif self.model.solver == "als":
-                yield self._fitted(part, lam1, STEPS, None)
             else:
                 start = self._without_labels(part)
                 weights = start.labels(part[1], "auto").weights
@@ -90,24 +88,22 @@ class _Judge:
 
     def _fitted(self, part: Labelled, lam1: Any, steps: int, start: Fit | None) -> _Subspace:
         model, rows = copy(self.model).set_params(lam1=lam1), part[0]
-        long = model.solver == "em"
-        if long:
-            model.set_params(max_iter=min(model.max_iter, steps), tol=max(model.tol, TOL))
+        model.set_params(max_iter=min(model.max_iter, steps), tol=max(model.tol, TOL))
         sample = part if self._sample is None else (rows[self._sample], part[1][self._sample])
         fit = model._fit_subspace(sample, RELAX, start)
-        if long and self._sample is not None:
+        if self._sample is not None:
             fit = model.set_params(max_iter=1)._fit_subspace(part, start=fit)
         return _Subspace(fit, latent_labelled(part, fit.model, model.n_jobs)[0])
 
 
 def _fitted_to_all(model: SLRMRegressor, rows: Observed, y: _Floats, start: Fit | None) -> SLRMRegressor:
     """The model of all rows and labels; from a subspace that was judged by a few long steps of EM more, as `SLRMRegressor.fit` else."""
-    if start is None or model.solver == "als":
+    if start is None:
         model.fit(rows, y)
         return model
     model.set_params(max_iter=min(model.max_iter, STEPS))
     table = model._begin(rows, y)
-    model._store(model._fit_subspace(table, RELAX, start), table, model.alpha, model.l1_ratio)
+    model._store(model._fit_subspace(table, RELAX, start), table, model.alpha)
     return model
 
 
@@ -150,8 +146,7 @@ class SLRMRegressorCV(SubspaceRegression):
     lam1 : sequence of "inf" or float, default=("inf", 1.0)
         Weights of the entries against the label to try.
     alpha : sequence of "auto" or float, default=("auto",)
-        Penalties on w to try: all of them on the latent coordinates of one factorisation.
-    solver : {"em", "als"}, default="em"
+        Ridges on w to try: all of them on the latent coordinates of one factorisation.
     over : {"rows", "cells"}, default="rows"
         What is held out: the labels of rows, or observed cells of X, whose imputations are scored in standard deviations of
         their columns. Cells choose the dimension without any label, and need no label to be known.
@@ -159,9 +154,7 @@ class SLRMRegressorCV(SubspaceRegression):
         Folds over rows, or over the observed cells in row order. Rows without a label are in every training part.
     max_iter : int, default=100
     tol : float, default=1e-4
-    gate : float or None, default=None
     standardize : bool, default=True
-    clip : float or None, default=8.0
     sparse_missing : {"absent", "nan"}, default="absent"
     random_state : int, RandomState or None, default=None
         Draws folds of cells and the start of every fit. None is a fixed draw.
@@ -202,12 +195,10 @@ class SLRMRegressorCV(SubspaceRegression):
         "n_components": ["array-like", Interval(Integral, 1, None, closed="left")],
         "lam1": ["array-like", StrOptions({"inf"}), Interval(Real, 0, None, closed="neither")],
         "alpha": ["array-like", StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
-        "solver": [StrOptions({"em", "als"})],
         "over": [StrOptions({"rows", "cells"})],
         "cv": [Interval(Integral, 2, None, closed="left"), HasMethods(["split", "get_n_splits"]), "array-like"],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "clip": [Interval(Real, 0, None, closed="neither"), None],
     }
 
     def __init__(
@@ -216,14 +207,11 @@ class SLRMRegressorCV(SubspaceRegression):
         *,
         lam1: Any = ("inf", 1.0),
         alpha: Any = ("auto",),
-        solver: Literal["em", "als"] = "em",
         over: Literal["rows", "cells"] = "rows",
         cv: Any = 5,
         max_iter: int = 100,
         tol: float = 1e-4,
-        gate: float | None = None,
         standardize: bool = True,
-        clip: float | None = 8.0,
         sparse_missing: Literal["absent", "nan"] = "absent",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -232,14 +220,11 @@ class SLRMRegressorCV(SubspaceRegression):
         self.n_components = n_components
         self.lam1 = lam1
         self.alpha = alpha
-        self.solver = solver
         self.over = over
         self.cv = cv
         self.max_iter = max_iter
         self.tol = tol
-        self.gate = gate
         self.standardize = standardize
-        self.clip = clip
         self.sparse_missing = sparse_missing
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -305,7 +290,7 @@ class SLRMRegressorCV(SubspaceRegression):
         return self
 
     def _model(self, rank: int, lam1: Any, alpha: Any, seed: int) -> SLRMRegressor:
-        shared = ("solver", "max_iter", "tol", "gate", "standardize", "clip", "n_jobs")
+        shared = ("max_iter", "tol", "standardize", "n_jobs")
         options = {name: getattr(self, name) for name in shared}
         return SLRMRegressor(rank, lam1=lam1, alpha=alpha, random_state=seed, **options)
 

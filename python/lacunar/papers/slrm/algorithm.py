@@ -18,7 +18,6 @@ from lacunar._random import generator
 from lacunar._state import all_or_nothing
 from lacunar._turns import changes
 from lacunar.lowrank.em import first_basis
-from lacunar.lowrank.regression import gate_passes
 from lacunar.lowrank.ridge import lasso_on_sums
 from lacunar.lowrank.trackers import NotFiniteError, PerColumnRls
 from lacunar.observed import Observed
@@ -244,3 +243,16 @@ def validation_error(rows: Observed, labels: _Floats, U: _Floats, w: _Floats, ga
     predictions[passes] = row_codes(rows[passes], U, 0.0).code @ w
     with np.errstate(over="ignore"):
         return float(np.mean((predictions - labels) ** 2))
+
+
+def gate_passes(rows: Observed, U: _Floats, gamma: float) -> NDArray[np.bool_]:
+    """The indicator of (6) by row: whether lambda_min(U_O^T U_O) D / o >= 1 - gamma. O(o d^2 + d^3) a row."""
+    D, d = U.shape
+    counts, least = rows.row_counts, np.zeros(rows.shape[0])
+    enough = np.flatnonzero(counts >= d)  # the matrix of others is singular
+    for start in range(0, len(enough), 1024):
+        some = enough[start : start + 1024]
+        parts = (U[rows.indices[rows.indptr[i] : rows.indptr[i + 1]]] for i in some)
+        least[some] = np.linalg.eigvalsh(np.stack([part.T @ part for part in parts]))[:, 0]
+    passes: NDArray[np.bool_] = (counts > 0) & (least * D >= (1 - gamma) * counts)
+    return passes
