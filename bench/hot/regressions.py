@@ -38,7 +38,7 @@ def tracker(name, n=500, d=60, rank=4):
 SLRM = {
     "paper": partial(PrintedSLRM, max_iter=3, validate="pass", gamma=0.999),
     "stream": partial(SLRMOnlineRegressor, max_iter=3),
-    "als": partial(SLRMRegressor, solver="als", ridge=0.1, max_iter=5, tol=0.0),
+    "als": partial(SLRMRegressor, solver="als", max_iter=5, tol=0.0),
     "em": partial(SLRMRegressor, solver="em", max_iter=10, tol=0.0),
 }
 

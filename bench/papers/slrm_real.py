@@ -49,7 +49,7 @@ def models(n: int, D: int, slow: bool) -> dict[str, Any]:
         "SLRM (default)": SLRMRegressor(d, random_state=0),
         "SLRM (paper)": centred(PrintedSLRM(min(d, 10), max_iter=15, validate="pass", gamma=1 - 1e-9, random_state=0)),
         "SMPCR": centred(SMPCR(min(d, 10), max_iter=15, random_state=0)),
-        "ridge-MPCR": SLRMRegressor(d, solver="als", alpha=5e-4, l1_ratio=1.0, random_state=0),
+        "ridge-MPCR": SLRMRegressor(d, solver="als", alpha=5e-4, random_state=0),
         "mean + ridge": make_pipeline(*imputed),
         "HistGB": HistGradientBoostingRegressor(random_state=0),
     }
