@@ -23,7 +23,7 @@ import scipy.sparse as sp
 from completion_peers import Authors, Literal
 from scipy.spatial import cKDTree
 
-from lacunar.completion import Features, Graph, KernelFunction, OnlineMatrixClassifier
+from lacunar.completion import Features, Graph, KernelFunction, MatrixExponentiatedGradient
 from lacunar.papers.completion import make_biclustered
 
 GAMMA = 1 / 3
@@ -51,7 +51,7 @@ class Problem:
 
     def model(self):
         graphs = (Graph(graph, kind="pd", normalize=False) for graph, _ in self.sides)
-        return OnlineMatrixClassifier(*graphs, d=self.d, step=self.step, gamma=GAMMA, calibrate=False, experts=None)
+        return MatrixExponentiatedGradient(*graphs, d=self.d, step=self.step, gamma=GAMMA, calibrate=False)
 
     def decide(self, count=None):
         """CPU seconds of decisions and updates alone, as partial_fit makes them."""
@@ -152,7 +152,7 @@ def inductive(arguments):
             updates = set()
             for name, known in (("grown", (None, None)), ("known", (points, pillars))):
                 sides = [KernelFunction("gaussian", points=p, ids=p) for p in known]
-                model = OnlineMatrixClassifier(*sides, step=0.3, calibrate=False, experts=None)
+                model = MatrixExponentiatedGradient(*sides, step=0.3, calibrate=False)
                 seconds = 0.0
                 for chunk in np.array_split(np.arange(n * n), n):
                     part = [rows[k] for k in chunk], [cols[k] for k in chunk], y[chunk]
@@ -178,7 +178,7 @@ def sparse(arguments):
     print("\nsparse graphs: 2-D nearest neighbours, 10 observations a row")
     for n in (1_000,) if arguments.quick else (10_000, 100_000):
         (points, rows), (pillars, cols) = neighbours(n, 0), neighbours(n, 1)
-        model = OnlineMatrixClassifier(Graph(rows, "pinv"), Graph(cols, "pinv"), calibrate=False, experts=None)
+        model = MatrixExponentiatedGradient(Graph(rows, "pinv"), Graph(cols, "pinv"), calibrate=False)
         start = time.process_time()
         rng = np.random.default_rng(2)
         i, j = rng.integers(n, size=10 * n), rng.integers(n, size=10 * n)
@@ -204,8 +204,8 @@ def features(arguments):
         count = 500 if arguments.quick else 20_000
         i, j = rng.integers(n, size=(2, count))
         y = np.sign((X[i] * Z[j]).sum(axis=1) + rng.normal(size=count))
-        model = OnlineMatrixClassifier(
-            Features(X, standardize=False), Features(Z, standardize=False), calibrate=False, experts=None
+        model = MatrixExponentiatedGradient(
+            Features(X, standardize=False), Features(Z, standardize=False), calibrate=False
         )
         model.partial_fit(i[:10], j[:10], y[:10])
         seconds, _ = clock(model.partial_fit, i[10:], j[10:], y[10:])

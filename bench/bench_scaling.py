@@ -18,7 +18,7 @@ import numpy as np
 
 from lacunar import KarmaOnlineClassifier, KarmaRegressor, Observed
 from lacunar.active import MBEG
-from lacunar.completion import Features, Kernel, OnlineMatrixClassifier
+from lacunar.completion import Features, Kernel, MatrixExponentiatedGradient
 from lacunar.lowrank import GROUSE, PETRELS, POPCA, SLRMOnlineRegressor, SLRMRegressor
 from lacunar.observed import read_batches
 
@@ -77,7 +77,7 @@ def pairs_of_features(size, table, y):
     rng = np.random.default_rng(0)
     sides = [Features(rng.normal(size=(500, size.k)), standardize=False) for _ in range(2)]
     i, j = rng.integers(500, size=(2, size.n))
-    OnlineMatrixClassifier(*sides, calibrate=False, experts=None).fit((i, j), rng.choice([-1, 1], size=size.n))
+    MatrixExponentiatedGradient(*sides, calibrate=False).fit((i, j), rng.choice([-1, 1], size=size.n))
 
 
 def pairs_of_ids(size, table, y):
@@ -87,7 +87,7 @@ def pairs_of_ids(size, table, y):
     sides = [Kernel(np.exp(-np.square(p[:, None] - p).sum(axis=2))) for p in points]
     i, j = np.divmod(rng.permutation(size.D**2), size.D)
     y = np.where(points[0, i, 0] * points[1, j, 0] > 0, 1, -1)
-    OnlineMatrixClassifier(*sides, calibrate=False, step=0.3, experts=None).fit((i, j), y)
+    MatrixExponentiatedGradient(*sides, calibrate=False, step=0.3).fit((i, j), y)
 
 
 class Fit(NamedTuple):
@@ -176,14 +176,14 @@ FITS = {
         Size(1_000, 200, 2, 2),
         {"n": (500, 1_000, 2_000, 4_000), "D": (100, 200, 400, 800)},
     ),
-    "OnlineMatrixClassifier, features": Fit(
+    "MatrixExponentiatedGradient, features": Fit(
         pairs_of_features,
         "n k^2 products",
         lambda s: s.n * s.k**2,
         Size(5_000, 0, 0, 120),
         {"n": (2_500, 5_000, 10_000, 20_000), "k": (60, 120, 240, 480)},
     ),
-    "OnlineMatrixClassifier, kernels": Fit(
+    "MatrixExponentiatedGradient, kernels": Fit(
         pairs_of_ids,
         "D^2 pairs x D^2 products",
         lambda s: s.D**4,

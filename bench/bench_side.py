@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.spatial import cKDTree
 
-from lacunar.completion import Graph, Identity, Kernel, Mix, OnlineMatrixClassifier
+from lacunar.completion import Graph, Identity, Kernel, MatrixExponentiatedGradient, Mix
 from lacunar.papers.completion import make_biclustered
 
 
@@ -83,7 +83,7 @@ def dense(arguments):
 def error(rows, cols, i, j, y):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        model = OnlineMatrixClassifier(rows, cols, calibrate=False, experts=None)
+        model = MatrixExponentiatedGradient(rows, cols, calibrate=False)
         return model.score_stream(i, j, y).error
 
 

@@ -41,11 +41,11 @@ ROWS = {  # and what it learns from: words, numbers or nothing
     "write_batches": ("Writer()", None),
 }
 PAIRS = {  # the table names a cell once, so that ids come with its entries: only features keep the model's size
-    "OnlineMatrixClassifier, features": (
-        "OnlineMatrixClassifier(Features(SIDE), Features(SIDE[:200]), calibrate=False, experts=None)",
+    "MatrixExponentiatedGradient, features": (
+        "MatrixExponentiatedGradient(Features(SIDE), Features(SIDE[:200]), calibrate=False)",
         ("file pairs", "pairs"),
     ),
-    "OnlineMatrixClassifier, 200 + 200 ids": ("OnlineMatrixClassifier(calibrate=False, experts=None)", ("pairs",)),
+    "MatrixExponentiatedGradient, 200 + 200 ids": ("MatrixExponentiatedGradient(calibrate=False)", ("pairs",)),
 }
 SOURCES = {
     "file": "read_batches(f'{folder}/rows.observed', size=size, target=labels)",
@@ -60,7 +60,7 @@ CHILD = """
 import sys, time
 import numpy as np, pyarrow.dataset, pyarrow.parquet
 from lacunar import KarmaOnlineClassifier, KarmaOnlineRegressor
-from lacunar.completion import Features, OnlineMatrixClassifier, read_pair_batches
+from lacunar.completion import Features, MatrixExponentiatedGradient, read_pair_batches
 from lacunar.observed import ObservedFile, Triplets, read_batches, write_batches
 from lacunar.lowrank import POPCA
 from lacunar.lowrank import SLRMOnlineRegressor, SLRMRegressor

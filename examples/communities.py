@@ -11,7 +11,7 @@ import warnings
 import matplotlib.pyplot as plt
 import numpy as np
 
-from lacunar.completion import Graph, Identity, Mix, OnlineMatrixClassifier, predictiveness
+from lacunar.completion import Graph, Identity, MatrixExponentiatedGradient, Mix, predictiveness
 from lacunar.plotting import RegretDisplay
 
 
@@ -44,7 +44,7 @@ def main():
     }
     wrong = {}
     for name, side in known.items():
-        model = OnlineMatrixClassifier(side, side, experts=None)
+        model = MatrixExponentiatedGradient(side, side)
         score = model.score_stream(i, j, together)  # every pair is predicted, then learned
         wrong[name] = np.diff(score.running_mistakes, prepend=0)
         found = predictiveness(side, i[:200], j[:200], together[:200])

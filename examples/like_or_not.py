@@ -12,7 +12,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from lacunar.completion import Features, Mix, OnlineMatrixClassifier
+from lacunar.completion import Features, MatrixExponentiatedGradient, Mix, OnlineMatrixClassifier
 from lacunar.persistence import load_model, save_model
 from lacunar.plotting import RegretDisplay
 
@@ -34,7 +34,7 @@ def main():
     learners = {
         "no side information": OnlineMatrixClassifier(),
         "genres": OnlineMatrixClassifier(cols=Mix(known)),
-        "a hedge over both": OnlineMatrixClassifier(cols=Mix(known), experts="auto"),
+        "one expert alone": MatrixExponentiatedGradient(cols=Mix(known)),
     }
     wrong = {}
     for name, model in learners.items():

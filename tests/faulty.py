@@ -72,7 +72,7 @@ LEARNERS = {
 }
 # Not learners of tables: pairs of ids, and rows that are asked for.
 OTHERS = {
-    "pairs": OnlineMatrixClassifier(random_state=0),
+    "pairs": OnlineMatrixClassifier(),
     "active": ActivePOPCA(6, 2, n_observed=3, random_state=0),
     "mbeg": MBEG(6, 2, n_observed=4, refresh=8, random_state=0),
 }

@@ -2,7 +2,6 @@
 
 import os
 import sys
-from functools import partial
 
 import numpy as np
 import pytest
@@ -10,13 +9,11 @@ import pytest
 from lacunar.completion import (
     Graph,
     Identity,
+    MatrixExponentiatedGradient,
     Mix,
-    OnlineMatrixClassifier,
     predictiveness,
 )
 from lacunar.papers.completion import max_norm, mistake_bound, quasi_dimension_bound
-
-paper_learner = partial(OnlineMatrixClassifier, experts=None)  # the learner of the paper, without a pool around it
 
 
 def network(name, count):
@@ -36,7 +33,7 @@ def network(name, count):
 
 
 def mistakes(side, i, j, together):
-    model = paper_learner(side, side, calibrate=False)
+    model = MatrixExponentiatedGradient(side, side, calibrate=False)
     return model.score_stream(i, j, together).error
 
 
@@ -74,7 +71,7 @@ def test_the_mistake_bound_holds(name):
     assert norm <= 3  # section 4.2
     D = quasi_dimension_bound(paper, paper, community, community)
     gamma = min(1.0, 1 / norm)
-    model = paper_learner(
+    model = MatrixExponentiatedGradient(
         paper,
         paper,
         gamma=gamma,

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from lacunar import Observed, _core, _linalg
+from lacunar import Observed, _core
 from lacunar.kernels import karma_kernel
 
 
@@ -190,11 +190,6 @@ def test_threads_that_ask_and_grow_take_turns(kind):
 def test_tridiagonal_matrices_have_an_order():
     with pytest.raises(ValueError, match="one column at least"):
         _core.tridiagonal_log_first(np.zeros((3, 0)), np.zeros((3, 0)))
-
-
-def test_a_reduced_value_is_of_a_trial_that_is_there():
-    with pytest.raises(IndexError, match="no such trial"):
-        _core.meg_value_reduced(np.eye(2), np.ones((3, 2)), np.zeros(3), 3, 0.0, 1e-10)
 
 
 # -- memory that others can write to, or that is not aligned ----------------------------------------------------------
@@ -387,27 +382,3 @@ def test_places_of_a_factor_are_rows():
     lower = offsets([0, 0, 0]), ints([]), np.ones(0)
     with pytest.raises(ValueError, match="place must hold numbers from 0 to 1"):
         _core.factor_solve(*lower, np.ones(2), ints([0, 2]), np.ones((2, 1)))
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"upper": np.eye(4)}, "cells must be"),
-        ({"row_sums": np.ones(2)}, "cells must be"),
-        ({"i": ints([3])}, "pairs must lie"),
-        ({"j": ints([0, 0])}, "a column for every row"),
-        ({"square": np.zeros((2, 2))}, "square must be"),
-        ({"first": np.zeros((2, 2))}, "first must be"),
-        ({"work": np.zeros((6, 7))}, "work is too small"),
-        ({"steps": 0}, "square must be"),
-    ],
-)
-def test_block_lanczos_checks_its_shapes(change, message):
-    sound = {
-        "upper": 0.5 * np.eye(3), "lower": 0.5 * np.eye(4), "cells": np.zeros((3, 4)), "row_sums": np.zeros(3),
-        "col_sums": np.zeros(4), "i": ints([0]), "j": ints([1]), "steps": 3, "square": np.zeros((3, 3)),
-        "first": np.zeros((1, 1)), "work": np.zeros((17, 156)),
-    }  # fmt: skip
-    assert _linalg.block_lanczos(**sound)[0] >= 1
-    with pytest.raises(ValueError, match=message):
-        _linalg.block_lanczos(**{**sound, **change})

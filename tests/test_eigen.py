@@ -99,7 +99,7 @@ def test_a_pool_learns_from_eigenspaces(name, another_lapack):
     y = np.where((i < 3) ^ (j % 2 == 0) ^ (RNG.random(120) < 0.1), 1, -1)
 
     def answers():
-        model = OnlineMatrixClassifier(rows=SIDES[name], cols=SIDES[name], random_state=0)
+        model = OnlineMatrixClassifier(rows=SIDES[name], cols=SIDES[name])
         model.partial_fit(i, j, y)
         return [model.predict_proba((np.repeat(np.arange(n), n), np.tile(np.arange(n), n)))]
 

@@ -191,6 +191,7 @@ NO_ARRAYS = {
     "TableEncoder": "takes a table of named columns of text and numbers as the shell reads it, no array",
     "TableModel": "as TableEncoder, and learners by name",
     "OnlineMatrixClassifier": "takes pairs of ids; test_sklearn_contract_of_pairs runs every check on it",
+    "MatrixExponentiatedGradient": "as OnlineMatrixClassifier, by the same methods",
 }
 UNLABELLED = "NaN in y is an unlabelled row, and fit without any label learns the subspace alone"
 LEAVES = "trees count the rows of a leaf, and draw rows"

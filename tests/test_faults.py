@@ -12,7 +12,7 @@ import pytest
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaOnlineClassifier, KarmaRegressorCV, Observed
 from lacunar._codes import row_codes
 from lacunar.active import ActivePOPCA
-from lacunar.completion import OnlineMatrixClassifier
+from lacunar.completion import MatrixExponentiatedGradient, OnlineMatrixClassifier
 from lacunar.karma import KarmaFeatures
 from lacunar.kernels import karma_kernel
 from lacunar.learner import LacunarRegressor
@@ -83,7 +83,7 @@ LOOPS = {
     "ranks": lambda: [LowRankImputer(max_iter=10**6, tol=0).fit(LARGE[0]) for _ in range(1000)],
     "landmarks": lambda: [KarmaFeatures(3, n_components=2000).fit(LARGE[0]) for _ in range(1000)],
     "stacked matrix": lambda: [MatrixCompletionRegressor("bias").fit(SMALL[0], 1.0 * SMALL[1]) for _ in range(1000)],
-    "experts": lambda: OnlineMatrixClassifier(experts="auto").partial_fit(*PAIRS.T, ANSWERS),
+    "gradient": lambda: MatrixExponentiatedGradient().partial_fit(*PAIRS.T, ANSWERS),
     "pairs asked": lambda: [ASKED.decision_function(PAIRS) for _ in range(10**5)],
     "rows asked for": lambda: ActivePOPCA(50, 3, n_observed=10).run(oracle, 10**9),
     "pairs of attributes": lambda: PrintedMBEG(50, 3, r=10, m=10**9).run(oracle, 10**9),

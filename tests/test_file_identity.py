@@ -150,13 +150,13 @@ def test_an_interpreter_ends_in_the_middle_of_a_pass(tmp_path):
 
 
 @forks
-@pytest.mark.parametrize("experts", ["'pool'", "None"])
-def test_a_model_at_work_when_its_process_forks_says_so_in_the_child(experts, tmp_path):
+@pytest.mark.parametrize("learner", ["OnlineMatrixClassifier", "MatrixExponentiatedGradient"])
+def test_a_model_at_work_when_its_process_forks_says_so_in_the_child(learner, tmp_path):
     code = f"""
         from lacunar._turns import changing
-        from lacunar.completion import OnlineMatrixClassifier
+        from lacunar.completion import {learner}
 
-        model = OnlineMatrixClassifier(experts={experts}).partial_fit([0, 1, 2], [0, 1, 2], [1, -1, 1])
+        model = {learner}().partial_fit([0, 1, 2], [0, 1, 2], [1, -1, 1])
         inside, leave = threading.Event(), threading.Event()
 
         def work():

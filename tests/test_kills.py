@@ -18,7 +18,7 @@ import pytest
 
 from lacunar import KarmaOnlineClassifier, KarmaOnlineRegressor, Observed
 from lacunar.active import MBEG, ActivePOPCA
-from lacunar.completion import OnlineMatrixClassifier
+from lacunar.completion import MatrixExponentiatedGradient, OnlineMatrixClassifier
 from lacunar.lowrank import GROUSE, PETRELS, POPCA, SLRMOnlineRegressor
 from lacunar.observed.container import read_archive
 from lacunar.papers.subspace import PrintedMBEG
@@ -85,9 +85,9 @@ FITS = {
     "popca": (lambda: POPCA(3, refine=0, random_state=0), learn_rows, "n_samples_seen_"),
     "petrels": (lambda: PETRELS(3, random_state=0), learn_rows, "n_samples_seen_"),
     "grouse": (lambda: GROUSE(3, random_state=0), learn_rows, "n_samples_seen_"),
-    "pairs": (lambda: OnlineMatrixClassifier(random_state=0), learn_pairs, "n_seen_"),
-    "pairs-experts": (
-        lambda: OnlineMatrixClassifier(experts="auto", random_state=0),
+    "pairs": (lambda: OnlineMatrixClassifier(), learn_pairs, "n_seen_"),
+    "pairs-gradient": (
+        lambda: MatrixExponentiatedGradient(),
         learn_pairs,
         "n_seen_",
     ),

@@ -9,7 +9,7 @@ from fuzz import archives, models, structure
 from sklearn.base import clone
 
 from lacunar import KarmaClassifier, KarmaOnlineClassifier, LacunarClassifier, Observed
-from lacunar.completion import OnlineMatrixClassifier
+from lacunar.completion import MatrixExponentiatedGradient
 from lacunar.karma.solvers import PrimalModel
 from lacunar.kernels import KernelForm
 from lacunar.lowrank import PETRELS
@@ -59,7 +59,7 @@ def forged(model, path, change):
 def test_seats_that_repeat_a_vertex_are_refused(tmp_path):
     """All of them took one seat, and their sums were written behind it."""
     pairs = RNG.integers(6, size=(2, 30))
-    model = OnlineMatrixClassifier(experts=None).partial_fit(*pairs.tolist(), RNG.choice([-1, 1], 30))
+    model = MatrixExponentiatedGradient().partial_fit(*pairs.tolist(), RNG.choice([-1, 1], 30))
 
     def repeat(arrays, names, tables, content):
         n = 200_000

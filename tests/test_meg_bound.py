@@ -43,7 +43,7 @@ def test_decisions_are_those_of_values(noise, seed, kind, step, log_scale):
         np.testing.assert_array_equal(sign, np.where(y_bar >= 0, 1, -1))
         found = eigenvalues(deciding)
         for engine in (deciding, valued):
-            state = engine.snapshot()
+            state = engine.state()
             assert state["bound"] > found.max()
             assert (
                 state["trace"] >= np.exp(found).sum() - (100 - len(state["row_seats"]) - len(state["col_seats"])) - 1e-9
@@ -59,17 +59,17 @@ def test_bound_of_learning_one_by_one(known):
     for _ in range(300):
         i, j = rng.integers(20), rng.integers(15)
         engine.learn(i, j, rng.choice([-0.4, 0.4]), engine.log_score(i, j) if known else np.nan)
-        assert engine.snapshot()["bound"] > eigenvalues(engine).max()
+        assert engine.state()["bound"] > eigenvalues(engine).max()
     engine.run([0], [0], [1], [1e4], 0.4)
-    assert engine.snapshot()["bound"] > eigenvalues(engine).max()
+    assert engine.state()["bound"] > eigenvalues(engine).max()
 
 
 def test_bound_after_a_failure_counts_directions_again():
     engine = Engine(Identity(30).begin(), Identity(30).begin())
     with pytest.raises(FloatingPointError):
         engine.run(np.arange(30), np.arange(30), np.ones(30), [0.5] * 29 + [np.nan], 0.5)
-    assert engine.snapshot()["trace"] == 0
+    assert engine.state()["trace"] == 0
     engine.run(np.arange(30), np.arange(30), np.ones(30), 0.5, 0.5)
     found = eigenvalues(engine)
-    assert engine.snapshot()["bound"] > found.max()
-    assert engine.snapshot()["trace"] >= np.exp(found).sum()
+    assert engine.state()["bound"] > found.max()
+    assert engine.state()["trace"] >= np.exp(found).sum()

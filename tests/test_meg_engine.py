@@ -47,11 +47,9 @@ def trials(m, n, seed=0, extra=40):
     return i, j, y
 
 
-def restored(sides, snapshot):
-    """A new engine that goes on from a snapshot."""
-    model = Engine(*sides)
-    model.restore(snapshot)
-    return model
+def restored(sides, state):
+    """A new engine that goes on from a state."""
+    return Engine.from_state(state, *sides)
 
 
 class Operator(SideState):
@@ -163,7 +161,7 @@ def test_pieces_and_resuming_change_no_bit(sides):
     for piece in np.array_split(np.arange(len(i)), 7):
         found.append(parts.run(i[piece], j[piece], y[piece], 0.5, GAMMA, values=True)[0])
         found_signs.append(decided.run(i[piece], j[piece], y[piece], 0.5, GAMMA)[0])
-        parts, decided = (restored(sides, e.snapshot()) for e in (parts, decided))
+        parts, decided = (restored(sides, e.state()) for e in (parts, decided))
     np.testing.assert_array_equal(np.concatenate(found), expected)
     np.testing.assert_array_equal(np.concatenate(found_signs), signs)
 
@@ -188,14 +186,14 @@ def test_lists_and_tables_agree():
     first = slice(0, 400)
     for model in (lists, tables):
         model.run(i[first], j[first], y[first], 0.7, 0.6)
-    state = lists.snapshot()
+    state = lists.state()
     assert not state["table"]
     tables = restored(sides, {**state, "table": True})
-    assert tables.snapshot()["table"]
+    assert tables.state()["table"]
     pairs = i[:300], j[::-1][:300]
     np.testing.assert_allclose(tables.scores(*pairs), lists.scores(*pairs), rtol=1e-12, atol=1e-12)
     results = [model.run(i, j, y, 0.7, 0.6, values=True) for model in (lists, tables)]
-    assert lists.snapshot()["table"]  # which it became on the way
+    assert lists.state()["table"]  # which it became on the way
     np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-9, atol=1e-9)
     np.testing.assert_array_equal(results[0][1], results[1][1])
 
@@ -233,7 +231,7 @@ def test_a_label_and_its_opposite_leave_nothing():
     assert model.score(2, 3) > 0
     model.learn(2, 3, -0.37)
     assert model.score(2, 3) == 0
-    assert len(model.snapshot()["cells"]) == 0
+    assert len(model.state()["cells"]) == 0
 
 
 @pytest.mark.parametrize(("strict", "updates"), [(False, 1), (True, 0)])
@@ -274,12 +272,12 @@ def test_a_step_that_is_not_finite_changes_nothing(sides, bad, values):
     i, j, y = trials(M, N)
     model = engine(sides)
     model.run(i[:60], j[:60], y[:60], 0.5, GAMMA)
-    before = model.snapshot()
+    before = model.state()
     steps = np.full(len(i), 0.5)
     steps[90:] = bad
     with pytest.raises(FloatingPointError, match=r"in trial (9\d|[123]\d\d)"):
         model.run(i, j, y, steps, GAMMA, values=values)
-    after = model.snapshot()
+    after = model.state()
     for name in (
         "row_seats",
         "col_seats",
@@ -300,13 +298,13 @@ def test_nan_in_a_kernel_is_an_error():
 
     model = Engine(Broken(np.eye(3)), Identity(3).begin())
     model.learn(0, 0, 0.5)
-    before = model.snapshot()
+    before = model.state()
     for ask in (lambda: model.score(0, 0), lambda: model.decide(0, 0, 1.0, 0.5), lambda: model.scores([0], [0])):
         with pytest.raises(FloatingPointError, match="NaN"):
             ask()
     with pytest.raises(FloatingPointError, match="in trial 0"):
         model.run([0, 1], [0, 1], [1, 1], 0.5, 0.5)
-    same(before, model.snapshot())
+    same(before, model.state())
 
 
 def test_an_error_in_a_product_comes_through():
@@ -321,12 +319,12 @@ def test_an_error_in_a_product_comes_through():
 
     model = Engine(Failing(np.eye(5)), Kernel(gaussian(5, 0)).begin())
     i, j = np.divmod(np.arange(25), 5)
-    before = model.snapshot()
+    before = model.state()
     with pytest.raises(KeyboardInterrupt):
         model.run(i, j, np.ones(25), 0.5, 0.5)
     Failing.calls = -1000
-    model.restore(before)
-    same(before, model.snapshot())
+    again = Engine.from_state(before, model.rows, model.cols)
+    same(before, again.state())
 
 
 def test_pairs_out_of_range():

@@ -6,8 +6,7 @@ import scipy.sparse as sp
 
 from lacunar import _core
 from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction, Mix
-from lacunar.completion.engine import Engine
-from lacunar.completion.many import batched_log_scores, from_blocks
+from lacunar.completion.engine import Engine, batched_log_scores, from_blocks
 from lacunar.completion.side import SideState
 
 POINTS = np.random.default_rng(0).normal(size=(40, 3))
@@ -113,7 +112,7 @@ def test_blocks_of_a_symmetric_matrix():
     engine = learned(SIDES["features"]())
     x = np.sqrt(0.5) * np.hstack([np.repeat(POINTS[:1], 1, axis=0)])  # only its length matters here
     d = 2 * x.shape[1] + 1
-    L = from_blocks(engine.snapshot()["matrix"], d)
+    L = from_blocks(engine.state()["matrix"], d)
     assert L.shape == (d, d)
     np.testing.assert_array_equal(L, L.T)
 

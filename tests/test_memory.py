@@ -45,8 +45,6 @@ def test_a_stream_at_work(name):
 
 VARIANTS = {
     "plain": {},
-    "experts": {"experts": "auto"},
-    "fast": {"calibrate": False},
     "ratings": {"thresholds": [0.0, 0.5]},
     "kernel": {"rows": KernelFunction("gaussian")},
     "features": {"rows": Features(RNG.normal(size=(16, 3))), "cols": Features(RNG.normal(size=(16, 3)))},
@@ -57,7 +55,7 @@ VARIANTS = {
 @pytest.mark.parametrize("name", VARIANTS)
 def test_pairs(name):
     """Nothing of the batch was learned; ids that it brought may be known, which changes no prediction."""
-    begun = OnlineMatrixClassifier(random_state=0, **VARIANTS[name]).partial_fit(*PAIRS.T, SIGNS)
+    begun = OnlineMatrixClassifier(**VARIANTS[name]).partial_fit(*PAIRS.T, SIGNS)
     said, counts = begun.decision_function(PAIRS), (begun.n_seen_, begun.n_updates_, begun.n_mistakes_)
     signs = SIGNS[: len(LATER)]
     after = copy.deepcopy(begun).partial_fit(*LATER.T, signs).decision_function(LATER)

@@ -1,18 +1,14 @@
 """Numbers that leave float64 on the way: an error that says what to do and leaves the model as it was, or finite answers."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 from faulty import LEARNERS, OTHERS, answer, problem, quiet, state
 from sklearn.base import clone
 
 from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaOnlineRegressor, KarmaRegressor, Observed
-from lacunar.completion import KernelFunction, OnlineMatrixClassifier
+from lacunar.completion import KernelFunction, MatrixExponentiatedGradient
 from lacunar.lowrank import POPCA
 from lacunar.papers.karma import GeomClassifier
-
-paper_learner = partial(OnlineMatrixClassifier, experts=None)  # the learner of the paper, without a pool around it
 
 X, Y = problem()
 
@@ -163,7 +159,7 @@ SIGNS = np.random.default_rng(1).choice([-1, 1], 150)
     ids=lambda options: ", ".join(options),  # a kernel prints its address, and an id must be the same in every process
 )
 def test_pairs(options):
-    model = paper_learner(random_state=0, **options).partial_fit([1], [1], [1])
+    model = MatrixExponentiatedGradient(random_state=0, **options).partial_fit([1], [1], [1])
     before = model.decision_function(PAIRS[:1] * 0 + 1)
     try:
         model.partial_fit(*PAIRS.T, SIGNS)

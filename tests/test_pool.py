@@ -8,7 +8,15 @@ import pytest
 from reference import pool as twin
 
 from lacunar import _core
-from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction, OnlineMatrixClassifier
+from lacunar.completion import (
+    Features,
+    Graph,
+    Identity,
+    Kernel,
+    KernelFunction,
+    MatrixExponentiatedGradient,
+    OnlineMatrixClassifier,
+)
 from lacunar.completion import pool as pool_module
 from lacunar.persistence import load_model, save_model
 
@@ -179,7 +187,7 @@ def test_a_failed_batch_leaves_the_model_as_it_was():
     i, j, y = stream()
     model = OnlineMatrixClassifier(Features(TABLE)).partial_fit(i, j, y)
     before = model.decision_function((i, j))
-    seen = model.snapshot()["pools"][0]
+    seen = model.state()["pools"][0]
 
     live = model._live()
     learned = live.probabilities
@@ -188,7 +196,7 @@ def test_a_failed_batch_leaves_the_model_as_it_was():
         model.partial_fit(i[:50], j[:50], -y[:50])
     live.probabilities = learned
     np.testing.assert_array_equal(model.decision_function((i, j)), before)
-    after = model.snapshot()["pools"][0]
+    after = model.state()["pools"][0]
     for name, part in seen.items():
         np.testing.assert_array_equal(after[name], part)
 
@@ -275,10 +283,10 @@ def test_it_finds_a_matrix_of_rank_one():
 def test_damaged_states_are_refused(damage):
     i, j, y = stream(50)
     model = OnlineMatrixClassifier().partial_fit(i, j, y)
-    kept = model.snapshot()
+    kept = model.state()
     kept["pools"] = [kept["pools"][0] | damage]
-    with pytest.raises(ValueError, match="snapshot"):
-        OnlineMatrixClassifier().restore(kept)
+    with pytest.raises(ValueError, match="state must"):
+        OnlineMatrixClassifier.from_state(kept)
 
 
 def test_rows_and_columns_of_one_kind_learn_from_each_other():
@@ -298,7 +306,7 @@ def test_several_kinds_of_side_information():
     sides = [Features(TABLE, ids=range(12)), Features({"odd": ["x", "y"] * 6})]
     model = OnlineMatrixClassifier(sides).partial_fit(i, j, y)
     assert {"kind of rows x column", "odd of rows x column"} <= set(model.expert_names_)
-    alone = OnlineMatrixClassifier(sides, experts=None).partial_fit(i, j, y)
+    alone = MatrixExponentiatedGradient(sides).partial_fit(i, j, y)
     model.add_row("new", [{"kind": "a", "size": 3.0}, {"odd": "x"}])
     for each in (model, alone):
         assert np.isfinite(each.decision_function([(3, 4)])).all()
@@ -426,7 +434,7 @@ def test_no_trial_waits_for_a_whole_refit():
 
 def in_a_refit(model):
     """Whether a refit is under way."""
-    return model.snapshot()["pools"][0]["refit_place"][0] >= 0
+    return model.state()["pools"][0]["refit_place"][0] >= 0
 
 
 @pytest.mark.parametrize("name", [name for name in SIDES if name != "function"])

@@ -25,7 +25,7 @@ from sklearn.base import clone
 import lacunar
 from lacunar import KarmaOnlineClassifier, KarmaOnlineRegressor
 from lacunar.active import MBEG, ActivePOPCA
-from lacunar.completion import Identity, OnlineMatrixClassifier
+from lacunar.completion import Identity, MatrixExponentiatedGradient, OnlineMatrixClassifier
 from lacunar.lowrank import GROUSE, PETRELS, POPCA, GaussianRegressor, SLRMOnlineRegressor
 from lacunar.persistence import load_model, save_model
 from lacunar.uncertainty import MeasuringLoop
@@ -201,11 +201,8 @@ STREAMS = {
         POPCA(3, random_state=0),
         {"covariance": lambda m: m.get_covariance(), "score": lambda m: m.score(ROWS), **subspace_questions()},
     ),
-    "OnlineMatrixClassifier": lambda: pairs_stream(OnlineMatrixClassifier(random_state=0)),
-    "OnlineMatrixClassifier, one": lambda: pairs_stream(OnlineMatrixClassifier(experts=None, random_state=0)),
-    "OnlineMatrixClassifier, auto": lambda: pairs_stream(
-        OnlineMatrixClassifier(rows=Identity(), experts="auto", random_state=0)
-    ),
+    "OnlineMatrixClassifier": lambda: pairs_stream(OnlineMatrixClassifier()),
+    "MatrixExponentiatedGradient": lambda: pairs_stream(MatrixExponentiatedGradient(rows=Identity())),
     "ActivePOPCA": lambda: sampler_stream(
         ActivePOPCA(12, 2, n_observed=4, random_state=0),
         {"result": lambda m: m.result().covariance_, "pickle": lambda m: whole_copy(m).result().covariance_},
@@ -659,7 +656,7 @@ def test_no_thread_waits_for_a_pool_with_the_interpreter_held():
         from lacunar.completion import OnlineMatrixClassifier
 
         rng = np.random.default_rng(0)
-        model = OnlineMatrixClassifier(random_state=0).partial_fit(rng.integers(50, size=(2000, 2)), np.ones(2000))
+        model = OnlineMatrixClassifier().partial_fit(rng.integers(50, size=(2000, 2)), np.ones(2000))
         (pool,), done = model._engine.pools, threading.Event()
 
         def look():

@@ -38,7 +38,7 @@ def oracle(indices):
 def fitted(name, shift=0):
     """A fitted model of any family, threaded where it can be."""
     if name == "pairs":
-        return OnlineMatrixClassifier(random_state=0).partial_fit(*PAIRS.T + shift, SIGNS)
+        return OnlineMatrixClassifier().partial_fit(*PAIRS.T + shift, SIGNS)
     if name in OTHERS:
         return clone(OTHERS[name]).run(oracle, 60 + shift)
     model = clone(LEARNERS[name])
@@ -95,7 +95,7 @@ def test_two_fits_at_once(name):
 )
 def test_threads_ask_about_new_ids(rows):
     """Which make the tables grow."""
-    model = OnlineMatrixClassifier(rows=rows, random_state=0).partial_fit(*PAIRS.T, SIGNS)
+    model = OnlineMatrixClassifier(rows=rows).partial_fit(*PAIRS.T, SIGNS)
     for _ in range(3):
         expected = copy.deepcopy(model).decision_function(NEW)
         shared = copy.deepcopy(model)
@@ -109,7 +109,7 @@ def test_threads_ask_about_new_ids(rows):
 
 def test_a_model_of_features_is_shared():
     table = Features(RNG.normal(size=(30, 4)))
-    model = OnlineMatrixClassifier(rows=table, cols=table, random_state=0).partial_fit(*PAIRS.T, SIGNS)
+    model = OnlineMatrixClassifier(rows=table, cols=table).partial_fit(*PAIRS.T, SIGNS)
     expected = model.decision_function(PAIRS)
     for got in together(lambda _: model.decision_function(PAIRS)):
         np.testing.assert_array_equal(got, expected)

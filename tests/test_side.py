@@ -124,10 +124,10 @@ def test_states_are_restored_from_snapshots(name):
     if side.grows:
         side.grow(NEW.get(name, [0.5, -1.0, 0.25]))
     assert side.digest == digest == descriptor.begin().digest
-    saved = side.snapshot()
+    saved = side.state()
     json.dumps(saved, default=lambda leaf: leaf.tolist())  # plain data: nothing but arrays is foreign to JSON
     other = descriptor.begin()
-    other.restore(saved)
+    other.grow_from(saved)
     np.testing.assert_array_equal(other.dense(), side.dense())
     assert (other.ids, other.grows, other.kind, other.digest) == (side.ids, side.grows, side.kind, digest)
     if side.grows:
@@ -138,13 +138,13 @@ def test_digests_tell_side_information_apart():
     digests = [d.begin().digest for d in DESCRIPTORS.values()]
     assert len(set(digests)) == len(digests)
     with pytest.raises(ValueError, match="of this side information"):
-        Kernel(GRAM + np.eye(9)).begin().restore(Kernel(GRAM).begin().snapshot())
+        Kernel(GRAM + np.eye(9)).begin().grow_from(Kernel(GRAM).begin().state())
     with pytest.raises(ValueError, match="of this side information"):
-        KernelFunction("gaussian", points=POINTS[:3]).begin().restore(
-            KernelFunction("gaussian", points=POINTS[1:4]).begin().snapshot()
+        KernelFunction("gaussian", points=POINTS[:3]).begin().grow_from(
+            KernelFunction("gaussian", points=POINTS[1:4]).begin().state()
         )
     with pytest.raises(ValueError, match="its digest is None"):
-        Kernel(GRAM).begin().restore({})
+        Kernel(GRAM).begin().grow_from({})
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_digests_tell_side_information_apart():
 def test_damaged_snapshots_are_refused(descriptor, grown):
     side = descriptor.begin()
     with pytest.raises(ValueError, match="must"):
-        side.restore({"digest": side.digest, **grown})
+        side.grow_from({"digest": side.digest, **grown})
 
 
 @pytest.mark.parametrize("name", DESCRIPTORS)
@@ -220,11 +220,11 @@ def test_growth_far_beyond_the_first_memory():
 )
 def test_a_point_refused_changes_nothing(f, value, message):
     side = KernelFunction(f, points=[] if callable(f) else POINTS).begin()
-    before = side.snapshot() if not callable(f) else None
+    before = side.state() if not callable(f) else None
     with pytest.raises((ValueError, TypeError), match=message):
         side.grow(value)
     if before is not None:
-        np.testing.assert_array_equal(side.snapshot()["points"], before["points"])
+        np.testing.assert_array_equal(side.state()["points"], before["points"])
         assert side.size == 9 == side.grow(POINTS[0])
 
 

@@ -57,7 +57,7 @@ def test_descriptors_survive_files_inside_others(name, tmp_path):
     if begun.size:
         np.testing.assert_array_equal(again.dense(), begun.dense())
     mixed = back.begin()
-    mixed.restore(Mix(descriptor).begin().snapshot())
+    mixed.grow_from(Mix(descriptor).begin().state())
     assert mixed.size == begun.size
 
 

@@ -172,12 +172,12 @@ def test_graphs_are_restored_from_snapshots(kind, method):
     descriptor = Mix(Graph(neighbours(25), kind, ids=[f"v{k}" for k in range(25)], method=method))
     side = descriptor.begin()
     again = descriptor.begin()
-    again.restore(side.snapshot())
+    again.grow_from(side.state())
     np.testing.assert_array_equal(again.dense(), side.dense())
     assert (again.ids, again.kind, again.digest) == (side.ids, side.kind, side.digest)
     other = Graph(neighbours(25), kind, regularization=0.2).begin()
     with pytest.raises(ValueError, match="of this side information"):
-        other.restore(side.snapshot())
+        other.grow_from(side.state())
     with pytest.raises(ValueError, match="takes no more; got 'v25'"):
         side.grow("v25")
 

@@ -9,6 +9,7 @@ from faulty import Fault
 from lacunar import OnlineMatrixClassifier, _log
 from lacunar._state import Entries, all_or_nothing, going_back
 from lacunar._turns import changes, reads
+from lacunar.completion import MatrixExponentiatedGradient
 
 
 class Engine:
@@ -178,14 +179,14 @@ def test_verbose_goes_where_logging_goes(caplog, capsys):
     assert "pass" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("experts", ["pool", None])
-def test_a_stream_of_pairs_says_how_far_it_is(caplog, monkeypatch, experts):
+@pytest.mark.parametrize("learner", [OnlineMatrixClassifier, MatrixExponentiatedGradient])
+def test_a_stream_of_pairs_says_how_far_it_is(caplog, monkeypatch, learner):
     monkeypatch.setattr(_log, "_PAUSE", 0.0)
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 20, size=(5000, 2)), rng.integers(0, 2, size=5000)
     with caplog.at_level(logging.INFO, logger="lacunar"):
-        OnlineMatrixClassifier(experts=experts).fit(X, y)
+        learner().fit(X, y)
         assert not caplog.messages
-        OnlineMatrixClassifier(experts=experts, verbose=1).fit(X, y)
+        learner(verbose=1).fit(X, y)
     assert caplog.messages[-1].startswith("5000 of 5000 pairs")
     assert len(caplog.messages) > 1

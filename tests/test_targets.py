@@ -118,7 +118,7 @@ def test_streams_keep_their_classes():
     model.partial_fit(X[20:], y[20:], classes=pl.Series([True, False]))
     check_classes(model, "bool", model.predict(X))
     pairs = [(k % 7, k % 5) for k in range(40)]
-    model = OnlineMatrixClassifier(random_state=0).fit(pairs, pd.Series(LABELS["bool"], dtype="boolean"))
+    model = OnlineMatrixClassifier().fit(pairs, pd.Series(LABELS["bool"], dtype="boolean"))
     assert model.predict(pairs).dtype == bool
 
 

@@ -14,14 +14,13 @@ from lacunar.completion import (
     Identity,
     Kernel,
     KernelFunction,
+    MatrixExponentiatedGradient,
     Mix,
     OnlineMatrixClassifier,
     predictiveness,
 )
 from lacunar.papers.completion import max_norm, quasi_dimension_bound
 from lacunar.persistence import load_model, save_model
-
-MEG = partial(OnlineMatrixClassifier, experts=None)  # the learner of the paper alone, without the pool of experts
 
 
 def blocks(n, trials, n_blocks=4, seed=0):
@@ -69,12 +68,6 @@ def good_enough(m, score):
 )
 @case("MEG step, graph", small={"side": "graph", "n": 40, "m": 300}, large={"side": "graph", "n": 200, "m": 3000})
 @case(
-    "MEG stream, look-ahead",
-    small={"side": "kernel", "n": 126, "m": 8000},
-    large={"side": "kernel", "n": 200, "m": 24000},
-    counted=False,
-)
-@case(
     "MEG stream, Laplacian pseudo-inverse",
     small={"side": "graph pinv", "n": 40, "m": 300},
     large={"side": "graph pinv", "n": 200, "m": 3000},
@@ -97,20 +90,7 @@ def meg(side, n, m):
 
     def run():
         know = SIDES[side]
-        return MEG(rows=know(label), cols=know(label), calibrate=False).score_stream(i, j, y)
-
-    return run, partial(good_enough, m)
-
-
-@case("MEG stream, experts", small={"n": 30, "m": 300}, large={"n": 100, "m": 2000}, counted=False)
-def experts(n, m):
-    label, i, j, y = blocks(n, m)
-
-    def run():
-        know = SIDES["kernel"]
-        return OnlineMatrixClassifier(rows=know(label), cols=know(label), experts="auto", random_state=0).score_stream(
-            i, j, y
-        )
+        return MatrixExponentiatedGradient(rows=know(label), cols=know(label), calibrate=False).score_stream(i, j, y)
 
     return run, partial(good_enough, m)
 
@@ -130,7 +110,7 @@ def pooled(n, m):
 def decided(n, m):
     """Labels alone decide like values do."""
     label, i, j, y = blocks(n, m)
-    new = partial(MEG, calibrate=False)
+    new = partial(MatrixExponentiatedGradient, calibrate=False)
 
     def run():
         return new(SIDES["kernel"](label), SIDES["kernel"](label)).partial_fit(i, j, y)
@@ -145,7 +125,7 @@ def decided(n, m):
 
 def fitted(n, m, side="kernel", **options):
     label, i, j, y = blocks(n, m)
-    model = MEG(SIDES[side](label), SIDES[side](label), **options).partial_fit(i, j, y)
+    model = MatrixExponentiatedGradient(SIDES[side](label), SIDES[side](label), **options).partial_fit(i, j, y)
     return model, label, (i, j, y)
 
 
@@ -217,7 +197,7 @@ def sparse_stream(n, m):
     i, j = np.random.default_rng(2).integers(0, n, size=(2, m))
     y = np.where(left[i, 0] * right[j, 0] > 0, 1, -1)
     sides = [Graph(side, kind="regularized", method="sparse") for side in (rows, cols)]
-    return partial(MEG, *sides, calibrate=False), (i, j, y)
+    return partial(MatrixExponentiatedGradient, *sides, calibrate=False), (i, j, y)
 
 
 @case("sparse graph, learned", small={"n": 300, "m": 100}, large={"n": 10_000, "m": 300}, counted=False)

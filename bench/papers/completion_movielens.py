@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from lacunar.completion import Features, Mix, OnlineMatrixClassifier
+from lacunar.completion import Features, MatrixExponentiatedGradient, Mix, OnlineMatrixClassifier
 
 RATES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.6)
 
@@ -45,14 +45,14 @@ def sides(users, films, info, const, own):
 
 
 def configurations(users, films):
+    alone = MatrixExponentiatedGradient
     return {
-        "defaults": sides(users, films, 0.6, 0.2, 0.2),
-        "own .4, scale .3": sides(users, films, 0.4, 0.2, 0.4) | {"step_scale": 0.3},
-        "own .5, scale .3": sides(users, films, 0.3, 0.2, 0.5) | {"step_scale": 0.3},
-        "own .5, scale .7": sides(users, films, 0.3, 0.2, 0.5) | {"step_scale": 0.7},
-        "no side information": {"step_scale": 0.3},
-        "auto": sides(users, films, 0.6, 0.2, 0.2) | {"experts": "auto"},
-        "pool": sides(users, films, 0.6, 0.2, 0.2) | {"experts": "pool"},
+        "defaults": alone(**sides(users, films, 0.6, 0.2, 0.2)),
+        "own .4, scale .3": alone(**sides(users, films, 0.4, 0.2, 0.4), step_scale=0.3),
+        "own .5, scale .3": alone(**sides(users, films, 0.3, 0.2, 0.5), step_scale=0.3),
+        "own .5, scale .7": alone(**sides(users, films, 0.3, 0.2, 0.5), step_scale=0.7),
+        "no side information": alone(step_scale=0.3),
+        "pool": OnlineMatrixClassifier(**sides(users, films, 0.6, 0.2, 0.2)),
     }
 
 
@@ -110,11 +110,11 @@ def main():
     for rate in RATES:
         p = bias_model(i, j, y, rate)
         report(f"bias model, rate {rate}", (p >= 0.5) != y, p, y)
-    for name, chosen in configurations(users, films).items():
+    for name, learner in configurations(users, films).items():
         if options.only and name not in options.only:
             continue
         start = time.process_time()
-        score = OnlineMatrixClassifier(**{"experts": None, **chosen}).score_stream(i, j, y)
+        score = learner.score_stream(i, j, y)
         wrong = np.diff(score.running_mistakes, prepend=0)
         report(name, wrong, score.probabilities, y, time.process_time() - start)
 

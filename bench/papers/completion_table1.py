@@ -3,20 +3,19 @@
 A (9, 9)-biclustered n x n sign matrix, labels flipped with probability .1, PDLaplacians of clique stars whose pairs are switched with
 probability beta; all n^2 entries in random order, D of Theorem 3, the step and the margin of the appendix. Mistakes are counted against the
 noisy labels. "random" is the expected rate of the paper's randomised prediction given y_bar, "sign" that of sign(y_bar), "default"
-that of `OnlineMatrixClassifier` with both graphs and no tuning, which knows neither the clusters nor the number of trials.
+that of `MatrixExponentiatedGradient` with both graphs and no tuning, which knows neither the clusters nor the number of trials.
 """
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from bench.papers._report import Report, Verdict, lines, mean_and_error, pictures, save, table
 from bench.papers._run import Run
 
-from lacunar.completion import Graph, OnlineMatrixClassifier
-from lacunar.papers.completion import make_biclustered
+from lacunar.completion import Graph, MatrixExponentiatedGradient
+from lacunar.papers.completion import make_biclustered, quasi_dimension_bound
 
 TITLE = "Side information, Table 1"
 BETAS = (0.5, 0.25, 0.125, 0.0625, 0.03125, 0.0)
@@ -50,20 +49,10 @@ def cell(n: int, beta: float, seed: int) -> dict[str, float | None]:
     i, j = np.divmod(data.order, n)
     y = data.labels[i, j].astype(float)
     rows, cols = (Graph(g, kind="pd", normalize=False) for g in (data.row_graph, data.column_graph))
-    paper = OnlineMatrixClassifier(
-        rows,
-        cols,
-        gamma=GAMMA,
-        d="theory",
-        step="theory",
-        horizon=n * n,
-        blocks=(data.row_clusters, data.column_clusters),
-        calibrate=False,
-        experts=None,
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a step above 1, cut to 1, at the smallest sizes
-        value = np.ravel(paper.score_stream(i, j, y).values)
+    d = quasi_dimension_bound(rows.begin(), cols.begin(), data.row_clusters, data.column_clusters)
+    step = min(1.0, np.sqrt(d * np.log(2 * n) / (2 * n * n)))  # above 1 at the smallest sizes
+    paper = MatrixExponentiatedGradient(rows, cols, gamma=GAMMA, d=d, step=step, calibrate=False)
+    value = np.ravel(paper.score_stream(i, j, y).values)
     right = np.clip((GAMMA + y * value) / (2 * GAMMA), 0, 1)
     found: dict[str, float | None] = {
         "random": float(1 - right.mean()),
@@ -71,9 +60,8 @@ def cell(n: int, beta: float, seed: int) -> dict[str, float | None]:
         "default": None,
     }
     if n <= DEFAULT_UP_TO:
-        free = OnlineMatrixClassifier(
-            Graph(data.row_graph, "pinv"), Graph(data.column_graph, "pinv"), calibrate=False, experts=None
-        )
+        graphs = Graph(data.row_graph, "pinv"), Graph(data.column_graph, "pinv")
+        free = MatrixExponentiatedGradient(*graphs, calibrate=False)
         found["default"] = free.score_stream(i, j, y).error
     return found
 

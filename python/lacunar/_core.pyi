@@ -357,26 +357,6 @@ def online_decide(
     n_threads: int,
 ) -> None: ...
 def tridiagonal_log_first(alpha: NDArray[np.float64], beta: NDArray[np.float64]) -> NDArray[np.float64]: ...
-def meg_run_reduced(
-    square: NDArray[np.float64],
-    x: NDArray[np.float64],
-    y: NDArray[np.float64],
-    step: NDArray[np.float64],
-    gamma: float,
-    strict: bool,
-    log_scale: float,
-    tol: float,
-    out: NDArray[np.float64],
-    updated: NDArray[np.uint8],
-) -> tuple[int, int]: ...
-def meg_value_reduced(
-    square: NDArray[np.float64],
-    x: NDArray[np.float64],
-    change: NDArray[np.float64],
-    at: int,
-    log_scale: float,
-    tol: float,
-) -> float: ...
 
 class PairPool:
     def __init__(self, options: dict[str, Any], rows: dict[str, Any], cols: dict[str, Any]) -> None: ...

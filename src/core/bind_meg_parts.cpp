@@ -1,9 +1,6 @@
 #include <pybind11/functional.h>
 #include <pybind11/stl.h>
 
-#include <limits>
-#include <numeric>
-
 #include "lacunar/meg/meg.hpp"
 #include "lacunar/parallel/interrupt.hpp"
 #include "meg_arrays.hpp"
@@ -42,51 +39,6 @@ Doubles log_first(const Doubles& alpha, const Doubles& beta) {
   for (Offset t = 0; t < count; ++t, check.after(16 * static_cast<Offset>(k) * k))
     to[t] = exponential.log_first(a + t * k, b + t * k, k);
   return made;
-}
-
-MegSource rows_source_of(const Doubles& x) {
-  expect_matrix(x, "x");
-  return source_of(x, x.shape(0));
-}
-
-// Trials over the matrix that a block Lanczos process has left of log W: d of its rows, x (trials, d).
-py::tuple run_reduced(const Doubles& square, const Doubles& x, const Doubles& y, const Doubles& step, double gamma,
-                      bool strict, double log_scale, double tol, Doubles out, Array<std::uint8_t> updated) {
-  auto source = rows_source_of(x);
-  const Offset d = source.leading, count = source.vertices;
-  if (square.ndim() != 2 || square.shape(0) < d || square.shape(1) < d)
-    throw std::invalid_argument("square is too small");
-  for (const py::array& each : {py::array(y), py::array(step), py::array(out), py::array(updated)})
-    expect_size(each, count, "an array of trials");
-  std::vector<Index> i(count), none(count, 0);
-  std::iota(i.begin(), i.end(), 0);
-  const MegStream stream{count, i.data(), none.data(), y.data(),           step.data(),
-                         gamma, strict,   true,        out.mutable_data(), updated.mutable_data()};
-  MegStatus status = MegStatus::ok;
-  Meg meg(std::make_unique<MegFeatureForm>(square.data(), square.shape(1), std::move(source), d), log_scale, tol);
-  Offset failed = -1;
-  {
-    const py::gil_scoped_release nogil;
-    failed = meg.run(stream, status);
-  }
-  return py::make_tuple(failed, static_cast<int>(status));
-}
-
-// log(y_bar + 1) of pair `at` over such a matrix, once the pairs have changed it by change (trials,) x x^T each; NaN if
-// it fails.
-double value_reduced(const Doubles& square, const Doubles& x, const Doubles& change, Index at, double log_scale,
-                     double tol) {
-  auto source = rows_source_of(x);
-  const Offset d = source.leading;
-  if (square.ndim() != 2 || square.shape(0) < d || square.shape(1) < d)
-    throw std::invalid_argument("square is too small");
-  expect_size(change, source.vertices, "change");
-  if (at < 0 || at >= source.vertices) throw std::out_of_range("no such trial");
-  Meg meg(std::make_unique<MegFeatureForm>(square.data(), square.shape(1), std::move(source), d), log_scale, tol);
-  for (Index k = 0; k < change.size(); ++k)
-    if (change.data()[k] != 0) meg.learn(k, 0, change.data()[k], std::numeric_limits<double>::quiet_NaN());
-  const MegAnswer answer = meg.value(at, 0);
-  return answer.status == MegStatus::ok ? answer.log_score : std::numeric_limits<double>::quiet_NaN();
 }
 
 class DenseSide final : public Side {
@@ -147,10 +99,6 @@ void bind_meg_parts(py::module_& m) {
   m.attr("MEG_OK") = static_cast<int>(MegStatus::ok);
   m.attr("MEG_NOT_FINITE") = static_cast<int>(MegStatus::not_finite);
   m.attr("MEG_NOT_CONVERGED") = static_cast<int>(MegStatus::not_converged);
-  m.def("meg_run_reduced", &run_reduced, exact("square"), exact("x"), exact("y"), exact("step"), arg("gamma"),
-        arg("strict"), arg("log_scale"), arg("tol"), exact("out"), exact("updated"), "As Meg.run with values.");
-  m.def("meg_value_reduced", &value_reduced, exact("square"), exact("x"), exact("change"), arg("at"), arg("log_scale"),
-        arg("tol"));
   m.def("tridiagonal_log_first", &log_first, exact("alpha"), exact("beta"));
 }
 

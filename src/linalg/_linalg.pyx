@@ -2,7 +2,7 @@
 """Products inside loops, over SciPy's BLAS. Private: shapes and dtypes are checked by the callers."""
 from cpython.exc cimport PyErr_CheckSignals
 
-from _blas cimport blas_int, dgemm, dpotrf, dpotri, dsyev, dsymv
+from _blas cimport blas_int, dpotrf, dpotri, dsymv
 
 # Flops between two looks for an interrupt: a look may wait for the interpreter.
 cdef double LOOK_AFTER = 1e9
@@ -18,11 +18,10 @@ cdef int look(double* spent, double flops) except -1 nogil:
     return 0
 
 
-include "block_lanczos.pxi"
-include "gaussian_em.pxi"
-
-
 cdef blas_int blas_size(Py_ssize_t size) except -1:
     if size > 2147483647:
         raise ValueError(f"sizes of BLAS must fit 32 bits; got {size}.")
     return <blas_int>size
+
+
+include "gaussian_em.pxi"

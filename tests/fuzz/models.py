@@ -15,7 +15,16 @@ import pandas as pd
 from lacunar import Observed
 from lacunar.active import MBEG, ActivePOPCA
 from lacunar.comparison import TableModel, load_problem
-from lacunar.completion import Features, Graph, Identity, Kernel, KernelFunction, Mix, OnlineMatrixClassifier
+from lacunar.completion import (
+    Features,
+    Graph,
+    Identity,
+    Kernel,
+    KernelFunction,
+    MatrixExponentiatedGradient,
+    Mix,
+    OnlineMatrixClassifier,
+)
 from lacunar.encode import TableEncoder
 from lacunar.karma import (
     KarmaClassifier,
@@ -37,6 +46,7 @@ from lacunar.lowrank import (
     SLRMRegressor,
     SLRMRegressorCV,
 )
+from lacunar.papers.completion import PrintedMEG
 from lacunar.papers.karma import GeomClassifier, MatrixCompletionClassifier, MatrixCompletionRegressor
 from lacunar.papers.slrm import MPCR, SMPCR, PrintedSLRM
 from lacunar.papers.subspace import PrintedMBEG, PrintedPOPCA
@@ -58,10 +68,10 @@ GRAM = np.eye(6) + 0.5
 RING = np.roll(np.eye(6), 1, axis=1) + np.roll(np.eye(6), -1, axis=1)
 
 
-def completed(**options: Any) -> OnlineMatrixClassifier:
+def completed(learner: Any = OnlineMatrixClassifier, **options: Any) -> Any:
     """One that has seen some pairs of a 6 x 6 table."""
     rows, cols = RNG.integers(6, size=(2, 30)).tolist()
-    return OnlineMatrixClassifier(random_state=0, **options).partial_fit(rows, cols, RNG.choice([-1, 1], 30))
+    return learner(**options).partial_fit(rows, cols, RNG.choice([-1, 1], 30))
 
 
 def asked(model: Any) -> Any:
@@ -126,9 +136,10 @@ MODELS: dict[str, dict[str, Callable[[], Any]]] = {
         "kernels": lambda: completed(rows=Kernel(GRAM), cols=Kernel(GRAM, ids=list(range(6)))),
         "features": lambda: completed(rows=Features(X[:6, :2], own=0.2, const=0.1), cols=Identity(6)),
         "mixed": lambda: completed(rows=Mix(Kernel(GRAM)), cols=Graph(RING, kind="pinv")),
-        "sparse graph": lambda: completed(cols=Graph(RING, method="sparse", kind="pinv"), conservative=True, step=0.3),
+        "sparse graph": lambda: completed(cols=Graph(RING, method="sparse", kind="pinv")),
         "function": lambda: completed(rows=KernelFunction(points=np.arange(12.0).reshape(6, 2))),
-        "experts": lambda: completed(experts=[OnlineMatrixClassifier(), OnlineMatrixClassifier(gamma=0.5, step=0.2)]),
+        "gradient": lambda: completed(MatrixExponentiatedGradient, conservative=True, step=0.3),
+        "printed": lambda: completed(PrintedMEG, eta=1.5, gamma=0.5, D=4.0, m=6, n=6, random_state=0),
         "graph": lambda: Graph(RING, "pd", ids=np.arange(6) * 10),
         "mix": lambda: Mix(Features(X[:5, :2]), info=0.5, const=0.3, own=0.2),
         "partition": lambda: KernelFunction("partition", points=np.array(["u", "v", "u"])),

@@ -40,7 +40,7 @@ CLASSES = {
     **{name: f"lacunar.papers.karma.{name}" for name in (
         "GeomClassifier", "MatrixCompletionClassifier", "MatrixCompletionRegressor")},
     **{name: f"lacunar.completion.{name}" for name in (
-        "OnlineMatrixClassifier", "Identity", "Kernel", "KernelFunction", "Features", "Graph", "Mix")},
+        "OnlineMatrixClassifier", "MatrixExponentiatedGradient", "Identity", "Kernel", "KernelFunction", "Features", "Graph", "Mix")},
     "TableModel": "lacunar.comparison.TableModel",
 }  # fmt: skip
 # Learned attributes that are compared where a model has them, and what each is called now.
@@ -205,14 +205,13 @@ CASES: dict[str, Case] = {
     "mc1-r": Case("MatrixCompletionRegressor", {"max_iter": 50, **SEED}, "values", rtol=1e-3),
     "mcb": Case("MatrixCompletionClassifier", {"intercept": "bias", "max_iter": 50, **SEED}, "three", rtol=1e-3),
     "mcb-r": Case("MatrixCompletionRegressor", {"intercept": "bias", "lam": 1.0, "mu": 1e-2, **SEED}, "values", rtol=1e-3),
-    "pairs": Case("OnlineMatrixClassifier", {"experts": None, **SEED}, "pairs"),
-    "pairs-kernel": Case("OnlineMatrixClassifier", {"experts": None, "rows": ("Kernel", GRAM), "cols": ("Graph", RING), **SEED}, "pairs"),
-    "pairs-features": Case("OnlineMatrixClassifier", {"experts": None, "rows": ("Features", np.arange(12.0).reshape(6, 2)), "cols": ("Identity", 6), **SEED}, "pairs"),
-    "pairs-conservative": Case("OnlineMatrixClassifier", {"experts": None, "conservative": True, "step": 0.3, "cols": ("Graph", RING), **SEED}, "pairs"),
-    "pairs-experts": Case("OnlineMatrixClassifier", {"experts": "auto", "rows": ("Kernel", GRAM), **SEED}, "pairs"),
-    "pairs-pool": Case("OnlineMatrixClassifier", {"rows": ("Features", np.arange(12.0).reshape(6, 2)), "cols": ("Graph", RING), **SEED}, "pairs"),
-    "pairs-pool-kernel": Case("OnlineMatrixClassifier", {"rows": ("Kernel", GRAM), **SEED}, "pairs"),
-    "pairs-function": Case("OnlineMatrixClassifier", {"experts": None, "rows": ("KernelFunction", "gaussian", np.arange(12.0).reshape(6, 2)), **SEED}, "pairs"),
+    "pairs": Case("MatrixExponentiatedGradient", {}, "pairs"),
+    "pairs-kernel": Case("MatrixExponentiatedGradient", {"rows": ("Kernel", GRAM), "cols": ("Graph", RING)}, "pairs"),
+    "pairs-features": Case("MatrixExponentiatedGradient", {"rows": ("Features", np.arange(12.0).reshape(6, 2)), "cols": ("Identity", 6)}, "pairs"),
+    "pairs-conservative": Case("MatrixExponentiatedGradient", {"conservative": True, "step": 0.3, "cols": ("Graph", RING)}, "pairs"),
+    "pairs-pool": Case("OnlineMatrixClassifier", {"rows": ("Features", np.arange(12.0).reshape(6, 2)), "cols": ("Graph", RING)}, "pairs"),
+    "pairs-pool-kernel": Case("OnlineMatrixClassifier", {"rows": ("Kernel", GRAM)}, "pairs"),
+    "pairs-function": Case("MatrixExponentiatedGradient", {"rows": ("KernelFunction", "gaussian", np.arange(12.0).reshape(6, 2))}, "pairs"),
 }  # fmt: skip
 
 

@@ -16,14 +16,6 @@ MegFeatureForm::MegFeatureForm(MegSource rows, Offset d_rows, MegSource cols, Of
       matrix_(4 * length_ * (length_ / 8 + 1), 0.0),
       x_(length_, 0.0) {}
 
-MegFeatureForm::MegFeatureForm(const double* square, Offset leading, MegSource x, Offset d)
-    : MegFeatureForm(std::move(x), d, {nullptr, 1, 0, nullptr}, 0) {
-  scale_ = 1;
-  double* row = matrix_.data();
-  for (Offset i = 0; i < d; row += i / 8 * 8 + 8, ++i)
-    for (Offset k = 0; k < i / 8 * 8 + 8 && k < d; ++k) row[k] = square[i * leading + k];
-}
-
 Offset MegFeatureForm::open(Index i, Index j) {
   for (Index k = 0; k < d_rows_; ++k) x_[k] = scale_ * rows_.at(i, k);
   for (Index k = 0; k < d_cols_; ++k) x_[d_rows_ + k] = scale_ * cols_.at(j, k);

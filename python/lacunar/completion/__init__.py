@@ -1,13 +1,14 @@
 """Online completion of a binary matrix, with side information about its rows and columns.
 
 After Herbster, Pasteris and Tse, *Online Matrix Completion with Side Information*: the matrix exponentiated gradient
-algorithm in kernel form, and a pool of cheap experts around it. `classifier` is what users fit, `model` what it keeps at work, `pool` the same
-for the pool, whose experts are in the core (`pair_pool`, `bilinear`), `engine` and `many` the algorithm;
-`side`, `features`, `points` and `graph` are side information, `energy` and `predictive` what it is worth.
+algorithm in kernel form, and a pool of cheap experts around it. `classifier` is what users fit, `pool` its model, whose experts are in the
+core (`pair_pool`, `bilinear`); `gradient` is the algorithm as a learner of its own, `engine` its arithmetic; `online` has what both learners
+share; `side`, `features`, `points` and `graph` are side information, `predictive` what it is worth.
 """
 
 from lacunar.completion.classifier import OnlineMatrixClassifier
 from lacunar.completion.features import Features
+from lacunar.completion.gradient import MatrixExponentiatedGradient
 from lacunar.completion.graph import Graph
 from lacunar.completion.pairs import read_pair_batches, table_pairs
 from lacunar.completion.points import KernelFunction
@@ -20,6 +21,7 @@ __all__ = [
     "Identity",
     "Kernel",
     "KernelFunction",
+    "MatrixExponentiatedGradient",
     "Mix",
     "OnlineMatrixClassifier",
     "Predictiveness",

@@ -1,31 +1,38 @@
-"""The engine of online matrix completion: matrix exponentiated gradient in kernel form, by Lanczos processes."""
+"""The engine of online matrix completion: matrix exponentiated gradient in kernel form, by Lanczos processes.
+
+Many pairs at once are scored by one eigendecomposition, or by Lanczos processes side by side.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from lacunar import _core, _linalg
+from lacunar import _core
 from lacunar._log import in_slices
-from lacunar.completion.many import (
-    FEW_PAIRS,
-    MOST_VERTICES,
-    PAIRS_PER_VERTEX,
-    Cells,
-    Decomposed,
-    batched_log_scores,
-    features_decomposed,
-    kernels_decomposed,
-)
 from lacunar.completion.side import Floats, SideState
 from lacunar.observed.rules import Flag, Number, Rule, check_parts, floats, whole
 
 Indices = NDArray[np.int32]
-AheadRule = tuple[float, bool, float, float]  # gamma, strict, log_scale, tol
+Cells = dict[str, Any]  # `Engine.cells`
+Coordinates = Callable[[Indices], tuple[Floats, Floats]]
+# Measured with bench/bench_completion.py: one decomposition of N vertices costs what 0.4 N pairs cost one by one.
+PAIRS_PER_VERTEX = 0.4
+MOST_VERTICES = 3000  # 72 MB a matrix and some seconds
+FEW_PAIRS = 8  # below, processes side by side gain nothing
+_BLOCK = 1 << 20  # numbers of a block of pairs written out
+# Largest eigenvalue theta for which y_bar keeps ten digits: multiplied out it loses e^theta times rounding, as a sum of
+# squares e^(theta / 2) times.
+_TABLE_TOP, _SQUARES_TOP = 10.0, 25.0
+_TOGETHER = 32  # processes at a time
+_MOST_STEPS = 200  # then one by one, where the core has its own limit
+_FEW_FEATURES = 512  # features in all, up to which the state may be their square
 _SLICE = 512  # trials between two looks for Ctrl-C
 _CELLS = {
     "row_seats": whole("row seats", distinct=True, dtype=np.int32),
@@ -41,15 +48,6 @@ _CLOCK: dict[str, Rule] = {
     "tol": Number(low=0, above=True),
     **dict.fromkeys(("updates", "bound", "trace"), Number(low=0)),
 }
-_FEWEST, _MOST = 250, 6000  # vertices for which look-ahead may be the quicker, and for which kernels may be copied
-# Trials a cell from which on it may be the quicker, as it multiplies by all cells, the core by those met. Measured, 300 x 300
-# vertices: 1.2 times as quick with Gaussian kernels, .75 with graphs; below, .1 to .8.
-_FILLED = 0.5
-_BLOCK = 16  # trials of one Krylov space
-_FIRST_STEPS, _MOST_STEPS = 6, 16
-_PATIENCE = 24  # blocks
-_DOUBT = 1e-7  # nearer to a threshold the core decides
-_FEW_FEATURES = 512  # features in all, up to which the state may be their square
 
 
 class Engine:
@@ -64,18 +62,25 @@ class Engine:
     alone the state is d x d and the cost O(k d^2), whatever the number of rows and columns.
 
     rows, cols: side information begun, diagonals <= 1. log_scale: c = log(D / (m + n)). tol: relative accuracy of y_bar + 1.
+    by_features: the form of the state; None: the smaller.
     """
 
     decomposed: Decomposed | None
 
-    def __init__(self, rows: SideState, cols: SideState, log_scale: float = 0.0, tol: float = 1e-10) -> None:
+    def __init__(
+        self,
+        rows: SideState,
+        cols: SideState,
+        log_scale: float = 0.0,
+        tol: float = 1e-10,
+        *,
+        by_features: bool | None = None,
+    ) -> None:
         self.rows, self.cols, self.log_scale, self.tol = rows, cols, float(log_scale), float(tol)
-        self._begin(are_features(rows, cols))
-
-    def _begin(self, features: bool) -> None:
-        self.by_features, self._shape = features, (self.rows.size, self.cols.size)
+        self.by_features = are_features(rows, cols) if by_features is None else by_features
+        self._shape = self.rows.size, self.cols.size
         self._forget()
-        if features:
+        if self.by_features:
             self._core = _core.Meg.features(*self._feature_tables(), self.log_scale, self.tol)
         else:
             self._sides = self.rows.core(), self.cols.core()
@@ -124,36 +129,26 @@ class Engine:
         conservative: bool = False,
         strict: bool = False,
         values: bool = False,
-        ahead: bool = True,
         verbose: int = 0,
     ) -> tuple[Floats, NDArray[np.bool_]]:
         """Trials in order: predict, then update where y y_bar <= gamma (0 when conservative; < when strict).
 
-        steps: one number, or one a trial. Streams with values over large kernels go by look-ahead, sixteen trials to a pass, which
-        is quicker, and by rounding another value where a stream is cut elsewhere; not with ahead=False.
-        Returns y_bar of every trial when `values`, else its sign, and where it updated. After an error or an interrupt some trials
-        may have been learned: whoever has called goes back to a snapshot.
+        steps: one number, or one a trial. Returns y_bar of every trial when `values`, else its sign, and where it updated. After an
+        error or an interrupt some trials may have been learned: whoever has called goes back to a state.
         """
         at_i, at_j = _indices(i), _indices(j)
         labels = np.ascontiguousarray(y, dtype=np.float64)
-        each = np.ascontiguousarray(np.broadcast_to(np.asarray(steps, dtype=np.float64), len(at_i)))
+        step_of = np.ascontiguousarray(np.broadcast_to(np.asarray(steps, dtype=np.float64), len(at_i)))
         out, updated = np.empty(len(at_i)), np.empty(len(at_i), dtype=np.uint8)
         margin = 0.0 if conservative else float(gamma)
         self._core.expect_pairs(at_i, at_j)
-        if values and ahead and pays(self, at_i, at_j):
-            out, updated = LookAhead(self, at_i, at_j).run(labels, each, margin, strict)
-        else:  # by slices, whose cuts change no bit
-            for part in in_slices(len(at_i), _SLICE, verbose, "pairs"):
-                trials, made = (at_i[part], at_j[part], labels[part], each[part]), (out[part], updated[part])
-                self.run_in_core(*trials, margin, strict, values, *made, first=part.start)
-        return (_y_bar(out) if values else out), updated.view(np.bool_)
-
-    def run_in_core(self, *trials_and_rule: Any, first: int = 0) -> None:
-        """`run` into two given arrays, trials numbered from `first` in errors; values as logarithms."""
         self._forget()
-        failed, status = self._core.run(*trials_and_rule)
-        if failed >= 0:
-            _refuse(status, first + failed)
+        for part in in_slices(len(at_i), _SLICE, verbose, "pairs"):  # whose cuts change no bit
+            trials = at_i[part], at_j[part], labels[part], step_of[part]
+            failed, status = self._core.run(*trials, margin, strict, values, out[part], updated[part])
+            if failed >= 0:
+                _refuse(status, part.start + failed)
+        return (_y_bar(out) if values else out), updated.view(np.bool_)
 
     def scores(self, i: ArrayLike, j: ArrayLike) -> Floats:
         """y_bar of many pairs: each by itself, or all by one eigendecomposition where that is less work."""
@@ -215,40 +210,43 @@ class Engine:
         """A by seats: cells (row, column, sum of steps), sums of rows and columns, and the vertices in their seats."""
         return self._core.cells()
 
-    def snapshot(self) -> dict[str, Any]:
-        """Arrays and numbers from which `restore` goes on to the last bit. The side information is saved apart."""
+    def state(self) -> dict[str, Any]:
+        """Arrays and numbers from which `from_state` goes on to the last bit. The side information is saved apart."""
         self.grow()
-        kept = {"matrix": self._core.matrix()} if self.by_features else self._core.cells()
-        return {"log_scale": self.log_scale, "tol": self.tol, **self._core.clock(), **kept}
+        parts = {"matrix": self._core.matrix()} if self.by_features else self._core.cells()
+        return {"log_scale": self.log_scale, "tol": self.tol, **self._core.clock(), **parts}
 
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Go back to a snapshot over the same side information. ValueError where its parts contradict each other."""
-        _check_snapshot(snapshot, self.rows, self.cols)
-        self.log_scale, self.tol = float(snapshot["log_scale"]), float(snapshot["tol"])
-        self._begin("matrix" in snapshot)
-        if self.by_features:
-            self._core.set_matrix(np.ascontiguousarray(snapshot["matrix"]))
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], rows: SideState, cols: SideState) -> Self:
+        """The engine of a `state`, over the same side information. ValueError where its parts contradict each other."""
+        _check_state(state, rows, cols)
+        engine = cls(rows, cols, state["log_scale"], state["tol"], by_features="matrix" in state)
+        if engine.by_features:
+            engine._core.set_matrix(np.ascontiguousarray(state["matrix"]))
         else:
-            cells = {name: np.ascontiguousarray(snapshot[name]) for name in _CELLS}
-            self._core.set_cells(**cells, table=bool(snapshot["table"]))
-        self._core.set_clock(*(float(snapshot[name]) for name in ("updates", "bound", "trace")))
+            cells = {name: np.ascontiguousarray(state[name]) for name in _CELLS}
+            engine._core.set_cells(**cells, table=bool(state["table"]))
+        engine._core.set_clock(*(float(state[name]) for name in ("updates", "bound", "trace")))
+        return engine
 
 
-def _check_snapshot(state: Mapping[str, Any], rows: SideState, cols: SideState) -> None:
+def _check_state(state: Mapping[str, Any], rows: SideState, cols: SideState) -> None:
     """Every part of a state against every other and against the sides, before the core reads any: it may come out of a file."""
     sizes = {"rows": rows.size, "cols": cols.size}
     if "matrix" not in state:
         limits = {"row_seats": rows.size - 1, "col_seats": cols.size - 1}
         limits |= {"cell_rows": np.size(state["row_seats"]) - 1, "cell_cols": np.size(state["col_seats"]) - 1}
         kept: dict[str, Rule] = {name: replace(_CELLS[name], high=high) for name, high in limits.items()}
-        check_parts(state, {**_CLOCK, **_CELLS, **kept, "table": Flag()}, "a snapshot", sizes)
+        check_parts(state, {**_CLOCK, **_CELLS, **kept, "table": Flag()}, "a state of an engine", sizes)
         place = state["cell_rows"].astype(np.int64) * max(len(state["col_seats"]), 1) + state["cell_cols"]
-        whole(place.size, distinct=True).check(place, "the places of a snapshot's cells", {})
+        whole(place.size, distinct=True).check(place, "the places of a state's cells", {})
         return
     if not are_features(rows, cols):
-        raise ValueError("a snapshot with a matrix must be of two sides of features; these are not. Save it again.")
+        raise ValueError("a state with a matrix must be of two sides of features; these are not. Save it again.")
     bands = -(-(features_of(rows).shape[1] + features_of(cols).shape[1]) // 8)  # of 8 rows, as long as the last of them
-    check_parts(state, {**_CLOCK, "matrix": floats(32 * bands * (bands + 1), dtype=np.float64)}, "a snapshot", sizes)
+    check_parts(
+        state, {**_CLOCK, "matrix": floats(32 * bands * (bands + 1), dtype=np.float64)}, "a state of an engine", sizes
+    )
 
 
 def _indices(index: ArrayLike) -> NDArray[np.int32]:
@@ -273,132 +271,6 @@ def _refuse(status: int, trial: int | None = None) -> NoReturn:
     )
 
 
-def pays(engine: Engine, i: Indices, j: Indices) -> bool:
-    """Whether a stream with values is the quicker by look-ahead: many cells, most of them met."""
-    if engine.by_features or engine.rows.kind != "dense" or engine.cols.kind != "dense":
-        return False
-    cells = engine.cells()
-    m, n = (len(np.union1d(cells[seats], new)) for seats, new in (("row_seats", i), ("col_seats", j)))
-    filled = len(cells["cells"]) + len(i) >= _FILLED * m * n
-    return len(i) >= 4 * _BLOCK and _FEWEST <= m + n <= _MOST and filled
-
-
-class LookAhead:
-    """log(y_bar + 1) of every trial of a stream, the engine's core learning along."""
-
-    def __init__(self, engine: Engine, i: Indices, j: Indices) -> None:
-        cells = engine.cells()
-        self._engine = engine
-        self._i, self._j = i, j
-        rows, self._at_row = _vertices(cells["row_seats"], i)
-        cols, self._at_col = _vertices(cells["col_seats"], j)
-        self._upper, self._lower = _half(engine.rows, rows), _half(engine.cols, cols)
-        self._cells = np.zeros((len(rows), len(cols)))
-        self._cells[cells["cell_rows"], cells["cell_cols"]] = cells["cells"]
-        self._row_sums, self._col_sums = np.zeros(len(rows)), np.zeros(len(cols))
-        self._row_sums[: len(cells["row_sums"])] = cells["row_sums"]
-        self._col_sums[: len(cells["col_sums"])] = cells["col_sums"]
-        self._steps, self._easy = _FIRST_STEPS, _PATIENCE - 1
-        self._square = np.empty((_BLOCK * _MOST_STEPS, _BLOCK * _MOST_STEPS))
-        self._work = np.empty((5 * _BLOCK + 12, max(len(rows) + len(cols), 12 * (_BLOCK + 12))))
-
-    def run(self, y: Floats, step: Floats, gamma: float, strict: bool) -> tuple[Floats, NDArray[np.uint8]]:
-        """The whole stream; FloatingPointError with the trial where a sum is not finite."""
-        out, updated = np.empty(len(y)), np.empty(len(y), dtype=np.uint8)
-        rule = (gamma, strict, self._engine.log_scale, self._engine.tol)
-        t = 0
-        while t < len(y):
-            block = slice(t, min(t + _BLOCK, len(y)))
-            taken = self._block(block, y[block], step[block], rule)
-            sure = 0
-            if taken is not None:
-                sure = _sure(taken[0], y[block], gamma)
-                out[t : t + sure], updated[t : t + sure] = taken[0][:sure], taken[1][:sure]
-                self._learn(t, np.flatnonzero(taken[1][:sure]), step[block] * y[block], taken[0])
-            t += sure
-            if t < len(y) and sure < block.stop - block.start:
-                self._exactly(t, y, step, gamma, strict, out, updated)
-                t += 1
-        return out, updated
-
-    def _block(self, block: slice, y: Floats, step: Floats, rule: AheadRule) -> tuple[Floats, NDArray[np.uint8]] | None:
-        """Trials of one Krylov space, or None where the core should find out what is wrong."""
-        pairs = self._at_row[block], self._at_col[block]
-        first = np.empty((len(y), len(y)))
-        form = self._upper, self._lower, self._cells, self._row_sums, self._col_sums
-        for steps in range(self._steps, _MOST_STEPS):
-            order, shorter, begun = _linalg.block_lanczos(*form, *pairs, steps, self._square, first, self._work)
-            if order <= 0:
-                return None
-            x = np.zeros((len(y), order))
-            x[:, :begun] = first[:, :begun]
-            out, updated = np.empty(len(y)), np.empty(len(y), dtype=np.uint8)
-            failed, _ = _core.meg_run_reduced(self._square, x, y, step, *rule, out, updated)
-            if failed >= 0:
-                return None
-            gap = self._gap(x[:, : max(shorter, begun)], out, step * y * updated, rule)
-            self._adapt(steps, gap / rule[3])
-            if gap < 30 * rule[3]:
-                return out, updated
-        return None
-
-    def _adapt(self, steps: int, gap: float) -> None:
-        """One step less where that was enough for long: going back costs a whole space."""
-        self._easy = self._easy + 1 if steps == self._steps and gap < 0.1 else 0
-        self._steps = steps
-        if self._easy >= _PATIENCE and steps > 2:
-            self._steps, self._easy = steps - 1, 0
-
-    def _gap(self, x: Floats, out: Floats, change: Floats, rule: AheadRule) -> float:
-        """What one step less would have made of the last trial but one: a step gains a hundredfold."""
-        at = max(0, len(out) - 2)
-        change[at:] = 0
-        short = np.ascontiguousarray(x)
-        return abs(float(out[at]) - _core.meg_value_reduced(self._square, short, change, at, *rule[2:]))
-
-    def _learn(self, t: int, at: NDArray[np.intp], change: Floats, log_score: Floats) -> None:
-        for k in at:
-            self._engine.learn(int(self._i[t + k]), int(self._j[t + k]), float(change[k]), float(log_score[k]))
-            self._add(t + k, float(change[k]))
-
-    def _add(self, t: int, change: float) -> None:
-        a, b = self._at_row[t], self._at_col[t]
-        self._cells[a, b] += change
-        self._row_sums[a] += change
-        self._col_sums[b] += change
-
-    def _exactly(
-        self, t: int, y: Floats, step: Floats, gamma: float, strict: bool, out: Floats, updated: NDArray[np.uint8]
-    ) -> None:
-        """One trial by the core."""
-        one = slice(t, t + 1)
-        trial = self._i[one], self._j[one], y[one], step[one]
-        self._engine.run_in_core(*trial, gamma, strict, True, out[one], updated[one], first=t)
-        if updated[t]:
-            self._add(t, float(step[t] * y[t]))
-
-
-def _sure(log_score: Floats, y: Floats, gamma: float) -> int:
-    """Trials before the first whose sign or update could fall either way."""
-    at = 1 + y * gamma
-    with np.errstate(divide="ignore"):
-        near = (np.abs(log_score) < _DOUBT) | (np.abs(log_score - np.log(np.maximum(at, 0))) < _DOUBT)
-    return int(np.argmax(near)) if near.any() else len(y)
-
-
-def _vertices(seats: Indices, index: Indices) -> tuple[Indices, Indices]:
-    """Vertices with seats and after them those of the stream without, and where each of the stream is among them."""
-    strangers = np.setdiff1d(index, seats)
-    vertices = np.concatenate([seats, strangers]).astype(np.int32)
-    where = np.empty(int(vertices.max(initial=0)) + 1, dtype=np.int32)
-    where[vertices] = np.arange(len(vertices), dtype=np.int32)
-    return vertices, where[index]
-
-
-def _half(side: SideState, vertices: Indices) -> Floats:
-    return np.ascontiguousarray(0.5 * side.columns(vertices)[vertices])
-
-
 def features_of(state: SideState) -> np.ndarray:
     """Phi with K = Phi Phi^T, the constant its last column: shape (size, d)."""
     phi, _, const = state.factor()
@@ -412,3 +284,194 @@ def are_features(rows: SideState, cols: SideState) -> bool:
     (phi, own, _), (psi, own_too, _) = rows.factor(), cols.factor()
     d = phi.shape[1] + psi.shape[1]
     return own == own_too == 0 and d <= _FEW_FEATURES and (rows.grows or cols.grows or d < rows.size + cols.size)
+
+
+class Decomposed:
+    """exp(S A S) by eigenvalues: y_bar + 1 = e^c (rest_i + rest_j + sum_k e^theta_k (p_i + q_j)_k^2).
+
+    theta (r,); `rows` and `cols` give of vertices their coordinates in the eigenvectors, (len, r), and what of |x|^2 lies
+    outside them, (len,).
+    """
+
+    def __init__(self, log_scale: float, theta: Floats, rows: Coordinates, cols: Coordinates) -> None:
+        self._log_scale, self._top = log_scale, float(max(theta.max(initial=0.0), 0.0))
+        self._weight = np.exp(0.5 * (theta - self._top))
+        self._rows, self._cols = rows, cols
+
+    def log_scores(self, i: Indices, j: Indices) -> Floats | None:
+        """log(y_bar + 1) of pairs, O(r) each: by one product where they nearly fill a table. None beyond the accuracy."""
+        if self._top > _SQUARES_TOP:
+            return None
+        (rows, at_row), (cols, at_col) = (np.unique(index, return_inverse=True) for index in (i, j))
+        if len(rows) * len(cols) <= 4 * len(i) and self._top < _TABLE_TOP:
+            squares = self._table(rows, cols)[at_row, at_col]
+        else:
+            step = max(1, _BLOCK // max(1, len(self._weight)))
+            blocks = (slice(first, first + step) for first in range(0, len(i), step))
+            squares = np.concatenate([self._pairs(i[block], j[block]) for block in blocks])
+        with np.errstate(divide="ignore"):
+            return np.asarray(self._log_scale + self._top + np.log(squares))
+
+    def _table(self, rows: Indices, cols: Indices) -> Floats:
+        (p, of_rows), (q, of_cols) = (self._weighed(*pair) for pair in ((self._rows, rows), (self._cols, cols)))
+        of_rows += np.einsum("ik,ik->i", p, p)
+        of_cols += np.einsum("ik,ik->i", q, q)
+        return np.asarray(np.maximum(2 * p @ q.T + of_rows[:, None] + of_cols, 0))
+
+    def _pairs(self, i: Indices, j: Indices) -> Floats:
+        (p, rest), (q, rest_too) = self._weighed(self._rows, i), self._weighed(self._cols, j)
+        p += q
+        return np.asarray(np.einsum("ik,ik->i", p, p) + rest + rest_too)
+
+    def _weighed(self, side: Coordinates, vertices: Indices) -> tuple[Floats, Floats]:
+        p, rest = side(vertices)
+        return p * self._weight, rest * np.exp(-self._top)
+
+
+class _Kernel:
+    """Vertices as rows F with K/2 = F F^T over the seats, by pivoted Cholesky."""
+
+    def __init__(self, state: SideState, seats: NDArray[np.int32]) -> None:
+        self._state, self._seats = state, seats
+        gram = 0.5 * state.columns(seats)[seats]
+        triangle, pivots, rank = scipy.linalg.lapack.dpstrf(gram, lower=1)[:3] if len(seats) else (gram, seats, 0)
+        self._pivots, triangle = pivots[:rank] - 1, np.tril(triangle)
+        self._triangle = triangle[:rank, :rank]
+        self.rows = np.empty((len(seats), rank))
+        self.rows[pivots - 1] = triangle[:, :rank]
+        self._seat_of = np.full(state.size, -1)
+        self._seat_of[seats] = np.arange(len(seats))
+
+    def turned(self, vectors: Floats) -> Coordinates:
+        """Coordinates in the eigenvectors (rank, r): rows of a table for vertices with seats, else solved for."""
+        table = self.rows @ vectors
+
+        def coordinates(vertices: Indices) -> tuple[Floats, Floats]:
+            seat, rest = self._seat_of[vertices], np.zeros(len(vertices))
+            p = np.zeros((len(vertices), vectors.shape[1]))
+            p[seat >= 0] = table[seat[seat >= 0]]
+            strangers = np.flatnonzero(seat < 0)
+            step = max(1, _BLOCK // max(1, self._state.size))
+            for block in (strangers[k : k + step] for k in range(0, len(strangers), step)):
+                columns = 0.5 * self._state.columns(vertices[block])
+                f = columns[self._seats[self._pivots]].T
+                if f.size:  # SciPy 1.13 refuses an empty triangle
+                    f = scipy.linalg.solve_triangular(self._triangle, f.T, lower=True).T
+                own = columns[vertices[block], np.arange(len(block))]
+                p[block], rest[block] = f @ vectors, np.maximum(own - np.einsum("ik,ik->i", f, f), 0)
+            return p, rest
+
+        return coordinates
+
+
+def kernels_decomposed(rows: SideState, cols: SideState, cells: Cells, log_scale: float) -> Decomposed:
+    """F^T A F diagonalised, K = F F^T over the N vertices with seats. O(N^3)."""
+    upper, lower = _Kernel(rows, cells["row_seats"]), _Kernel(cols, cells["col_seats"])
+    cross = np.zeros((len(upper.rows), len(lower.rows)))
+    cross[cells["cell_rows"], cells["cell_cols"]] = cells["cells"]
+    corner = upper.rows.T @ cross @ lower.rows
+    middle = [
+        [upper.rows.T * cells["row_sums"] @ upper.rows, corner],
+        [corner.T, lower.rows.T * cells["col_sums"] @ lower.rows],
+    ]
+    theta, vectors = _eigh(np.block(middle))
+    above, below = vectors[: upper.rows.shape[1]], vectors[upper.rows.shape[1] :]
+    return Decomposed(log_scale, theta, upper.turned(above), lower.turned(below))
+
+
+def features_decomposed(phi: Floats, psi: Floats, matrix: Floats, log_scale: float) -> Decomposed:
+    """The d x d state over features phi of rows and psi of columns, as the core packs it, diagonalised. O(d^3)."""
+    phi, psi, d = np.sqrt(0.5) * phi, np.sqrt(0.5) * psi, phi.shape[1]
+    theta, vectors = _eigh(from_blocks(matrix, d + psi.shape[1]))
+    return Decomposed(
+        log_scale,
+        theta,
+        lambda v: (phi[v] @ vectors[:d], np.zeros(len(v))),
+        lambda v: (psi[v] @ vectors[d:], np.zeros(len(v))),
+    )
+
+
+def from_blocks(packed: Floats, d: int) -> Floats:
+    """A symmetric matrix (d, d) from the core's rows i of 8 (i // 8 + 1) numbers."""
+    full = np.zeros((d, d))
+    start = 0
+    for k in range(d):
+        full[k, : k + 1] = packed[start : start + k + 1]
+        start += 8 * (k // 8 + 1)
+    return full + np.tril(full, -1).T
+
+
+def _eigh(matrix: Floats) -> tuple[Floats, Floats]:
+    if not np.isfinite(matrix).all():
+        raise FloatingPointError(
+            "scores must be finite; a sum over past steps is not. The steps are too large or the kernel holds NaN: use "
+            "steps of at most 1. Nothing has changed."
+        )
+    theta, vectors = (
+        scipy.linalg.eigh(matrix, check_finite=False, driver="evd") if len(matrix) else (np.zeros(0), matrix)
+    )
+    return theta, vectors
+
+
+def batched_log_scores(
+    rows: SideState, cols: SideState, cells: Cells, i: Indices, j: Indices, log_scale: float, tol: float
+) -> Floats | None:
+    """log(y_bar + 1) of pairs; None when one of them does not converge in `_MOST_STEPS`."""
+    products = _Products(rows, cols, cells)
+    made = []
+    for k in range(0, len(i), _TOGETHER):
+        part = products.process(i[k : k + _TOGETHER], j[k : k + _TOGETHER], log_scale, tol)
+        if part is None:
+            return None
+        made.append(part)
+    return np.concatenate(made)
+
+
+class _Products:
+    """A and K over all vertices, on columns of vectors."""
+
+    def __init__(self, rows: SideState, cols: SideState, cells: Cells) -> None:
+        m, n = rows.size, cols.size
+        at = cells["row_seats"][cells["cell_rows"]], cells["col_seats"][cells["cell_cols"]]
+        cross = sp.csr_array((cells["cells"], at), shape=(m, n))
+        sums = np.zeros(m + n)
+        sums[cells["row_seats"]] = cells["row_sums"]
+        sums[m + cells["col_seats"]] = cells["col_sums"]
+        self.a = sp.csr_array(sp.diags_array(sums) + sp.block_array([[None, cross], [cross.T, None]]))
+        self._rows, self._cols, self._m = rows, cols, m
+
+    def k(self, v: Floats) -> Floats:
+        """K v, halved."""
+        return 0.5 * np.vstack([self._rows.apply(v[: self._m]), self._cols.apply(v[self._m :])])
+
+    def process(self, i: Indices, j: Indices, log_scale: float, tol: float) -> Floats | None:
+        """log(y_bar + 1) of pairs, one Lanczos process each; None where one does not converge."""
+        pairs = np.arange(len(i))
+        q = np.zeros((self.a.shape[0], len(i)))
+        q[i, pairs] = q[self._m + j, pairs] = 1
+        p = self.k(q)
+        norm2 = np.einsum("ik,ik->k", q, p)
+        scale = np.divide(1, np.sqrt(norm2), out=np.zeros(len(i)), where=norm2 > 0)
+        q, p, before = q * scale, p * scale, np.zeros_like(q)
+        alpha, beta = np.zeros((2, _MOST_STEPS, len(i)))
+        low, ended = np.full(len(i), -np.inf), norm2 == 0
+        for k in range(_MOST_STEPS):
+            u = self.a @ p
+            alpha[k] = np.einsum("ik,ik->k", p, u)
+            value = _core.tridiagonal_log_first(*(np.ascontiguousarray(c[: k + 1].T) for c in (alpha, beta)))
+            if not np.isfinite(value).all():
+                return None  # which pair it is, the core says one by one
+            still = (np.abs(value - low) < 0.1 * tol) & (k >= 2)
+            low = np.where(ended, low, value)
+            ended |= still
+            u -= alpha[k] * q + (beta[k - 1] if k else 0) * before
+            w = self.k(u)
+            square = np.einsum("ik,ik->k", u, w)
+            ended |= square <= 1e-30 * (1 + alpha[k] ** 2)
+            if ended.all():
+                with np.errstate(divide="ignore"):
+                    return np.asarray(log_scale + np.log(norm2) + low)
+            beta[k] = np.where(ended, 0, np.sqrt(np.maximum(square, 0)))
+            scale = np.divide(1, beta[k], out=np.zeros(len(i)), where=~ended)
+            before, q, p = q, u * scale, w * scale
+        return None

@@ -202,7 +202,7 @@ class FeatureState(FactorState):
     def _grow_again(self, grown: Mapping[str, Any]) -> None:
         begun = self._phi.rows
         rule = floats("rows", begun.shape[1], dtype=np.float64)
-        check_parts(grown, {"phi": rule}, "a snapshot of side information", {})
+        check_parts(grown, {"phi": rule}, "a state of side information", {})
         self._phi = RowStore(np.concatenate([begun, grown["phi"]]))
 
 

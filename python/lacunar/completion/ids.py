@@ -13,7 +13,7 @@ from lacunar.observed.rules import Instance, Items, Number, Rule, check_parts, w
 
 Vertices = NDArray[np.int64]
 UNKNOWN = -1
-_SNAPSHOT: dict[str, Rule] = {
+_STATE: dict[str, Rule] = {
     "side": Instance(Mapping),
     "grown": Items(Instance(Hashable), "grown"),
     "vertices": whole("grown", distinct=True),
@@ -41,7 +41,7 @@ class IdTable:
         self.alike = isinstance(described, Identity)
         self.base, self.spare, self.fresh = self.side.size, UNKNOWN, set[int]()
         known = self.side.ids if self.side.ids is not None else range(self.base)
-        self.number: dict[Hashable, int] = {each: k for k, each in enumerate(known)}
+        self.number: dict[Hashable, int] = {name: k for k, name in enumerate(known)}
 
     @property
     def n_learned(self) -> int:
@@ -51,15 +51,15 @@ class IdTable:
     def places(self, ids: list[Hashable], policy: str) -> Vertices:
         """Vertices of ids. "learn": every unseen id gets its own; "grow": for predictions, unseen ids take one where the side information
         gives it; else -1 for those without one, or under "raise" an error."""
-        found = np.fromiter((self.number.get(each, UNKNOWN) for each in ids), np.int64, len(ids))
-        for k in np.flatnonzero(found == UNKNOWN):  # an id may come twice
-            found[k] = self._place_unseen(ids[k], policy, int(k))
-        return found
+        vertices = np.fromiter((self.number.get(name, UNKNOWN) for name in ids), np.int64, len(ids))
+        for k in np.flatnonzero(vertices == UNKNOWN):  # an id may come twice
+            vertices[k] = self._place_unseen(ids[k], policy, int(k))
+        return vertices
 
     def place(self, name: Hashable, policy: str) -> int:
         """`places` of one id."""
-        found = self.number.get(name, UNKNOWN)
-        return found if found != UNKNOWN else self._place_unseen(name, policy, 0)
+        vertex = self.number.get(name, UNKNOWN)
+        return vertex if vertex != UNKNOWN else self._place_unseen(name, policy, 0)
 
     def _place_unseen(self, name: Hashable, policy: str, position: int) -> int:
         if policy == "raise":
@@ -69,9 +69,9 @@ class IdTable:
             )
         if policy == "prior":
             return UNKNOWN
-        found = self.number.get(name, UNKNOWN)  # it may have come a moment ago
-        if found != UNKNOWN:
-            return found
+        vertex = self.number.get(name, UNKNOWN)  # it may have come a moment ago
+        if vertex != UNKNOWN:
+            return vertex
         if policy == "grow" and self.alike and self.side.grows:
             return self._spare()
         return self._take(name)
@@ -130,25 +130,23 @@ class IdTable:
         self.number.pop(name, None)
         self.fresh.discard(vertex)
 
-    def snapshot(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Plain data of the ids that came and of what the side information has grown."""
-        grown = [[name, vertex] for name, vertex in self.number.items() if vertex >= self.base]
+        grown = [(name, vertex) for name, vertex in self.number.items() if vertex >= self.base]
         return {
-            "side": self.side.snapshot(),
+            "side": self.side.state(),
             "grown": [name for name, _ in grown],
             "vertices": np.array([vertex for _, vertex in grown], np.int64),
             "spare": self.spare,
         }
 
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """The ids of a snapshot, taken by a table that was just made; ValueError where its parts contradict each other."""
-        check_parts(snapshot, _SNAPSHOT, f"the snapshot of the {self.name}", {})
-        self.side.restore(snapshot["side"])
-        size, vertices, spare = self.side.size, snapshot["vertices"].tolist(), int(snapshot["spare"])
+    def grow_from(self, state: Mapping[str, Any]) -> None:
+        """The ids of a `state`, taken by a table just begun; ValueError where its parts contradict each other."""
+        check_parts(state, _STATE, f"the state of the {self.name}", {})
+        self.side.grow_from(state["side"])
+        size, vertices, spare = self.side.size, state["vertices"].tolist(), int(state["spare"])
         taken = [*vertices, *([spare] if spare != UNKNOWN else [])]
-        self.number.update(zip(snapshot["grown"], vertices, strict=True))
+        self.number.update(zip(state["grown"], vertices, strict=True))
         self.spare = spare
         if len(self.number) + (spare != UNKNOWN) != size or sorted(taken) != list(range(self.base, size)):
-            raise ValueError(
-                f"the snapshot must name every one of {size} {self.name} once; it does not. Take it again."
-            )
+            raise ValueError(f"the state must name every one of {size} {self.name} once; it does not. Take it again.")

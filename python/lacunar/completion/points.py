@@ -160,7 +160,7 @@ class FunctionState(DenseState):
         return {"points": self._plain_points(self._n_begun)}
 
     def _grow_again(self, grown: Mapping[str, Any]) -> None:
-        check_parts(grown, {"points": Instance(Collection)}, "a snapshot of side information", {})
+        check_parts(grown, {"points": Instance(Collection)}, "a state of side information", {})
         for point in grown["points"]:
             self.grow(point)
 
@@ -234,7 +234,7 @@ class KernelFunction(SideInformation):
     Notes
     -----
     The n-th point costs n values of f; memory O(n^2). `begin` raises ValueError for options out of range, `grow` for a point
-    outside the domain; the state is then as before. A model file holds no callable: see `OnlineMatrixClassifier.snapshot`.
+    outside the domain; the state is then as before. A model file holds no callable: see `OnlineMatrixClassifier.state`.
 
     Examples
     --------

@@ -12,20 +12,11 @@ from numpy.typing import NDArray
 from lacunar import _core
 from lacunar._eigen import SAME, canonical_turn, completed
 from lacunar._log import in_slices
-from lacunar._snapshot import going_back
 from lacunar.completion.features import FeatureState
+from lacunar.completion.gradient import GAMMA, Member, OnlineLogistic, Tuning, curves_of, neutral_scale
 from lacunar.completion.graph import Graph, diffusion_features, read_adjacency
-from lacunar.completion.ids import UNKNOWN, IdTable
-from lacunar.completion.model import (
-    Member,
-    Model,
-    OnlineLogistic,
-    Pairs,
-    Places,
-    Predicted,
-    Trials,
-    WithReserve,
-)
+from lacunar.completion.ids import UNKNOWN, Vertices
+from lacunar.completion.online import PairModel, Pairs, Trials
 from lacunar.completion.side import (
     Floats,
     IdentityState,
@@ -35,9 +26,7 @@ from lacunar.completion.side import (
     MixedState,
     SideInformation,
     SideState,
-    joined,
 )
-from lacunar.completion.tuning import tune
 from lacunar.observed.rules import Instance, Number, Rule, check_parts, floats, whole
 
 MOST_FEATURES = 16  # of one side; more are turned into so many directions
@@ -187,20 +176,18 @@ class Known:
             name: np.ascontiguousarray(part) if isinstance(part, np.ndarray) else part for name, part in made.items()
         }
 
-    def snapshot(self) -> list[dict[str, Any]]:
+    def state(self) -> list[dict[str, Any]]:
         """How features were turned, and those of a graph: another machine may find other eigenvectors."""
         return [
             {"turn": leaf.turn.copy(), "modes": np.zeros((0, 0)) if leaf.fixed is None else leaf.fixed.copy()}
             for leaf in self._leaves
         ]
 
-    def restore(self, kept: Any) -> None:
-        """Of a snapshot of the same side."""
-        for leaf, part in zip(self._leaves, kept, strict=True):
+    def take(self, state: Any) -> None:
+        """A `state` of the same side."""
+        for leaf, part in zip(self._leaves, state, strict=True):
             sizes = {"turn": leaf.turn.shape, "modes": (0, 0) if leaf.fixed is None else leaf.fixed.shape}
-            check_parts(
-                part, {name: floats(*shape, dtype=np.float64) for name, shape in sizes.items()}, "a snapshot", {}
-            )
+            check_parts(part, {name: floats(*shape, dtype=np.float64) for name, shape in sizes.items()}, "a state", {})
             leaf.turn = part["turn"].copy()
             if leaf.fixed is not None:
                 leaf.fixed = part["modes"].copy()
@@ -248,29 +235,26 @@ def _room(others: int) -> int:
     return max(1, min(MOST_FEATURES, int(np.sqrt(_MOST_NUMBERS / max(others, 1))) - 3))
 
 
-class PoolModel(Model):
+class PoolModel(PairModel):
     """A pool for every task (threshold), on one table of ids a side."""
 
     def __init__(self, options: Any, n_tasks: int) -> None:
-        sides = [joined(each) for each in (options.rows, options.cols)]
-        tables = [IdTable(each, name) for each, name in zip(sides, ("rows", "cols"), strict=True)]
-        self._begin(tables, n_tasks)
-        rows, cols = tables
+        self._begin(options)
+        rows, cols = self._tables = self.rows, self.cols
         self.known = [
             Known(rows.described, rows.side, _room(cols.base)),
             Known(cols.described, cols.side, _room(rows.base)),
         ]
         alike = rows.side.digest == cols.side.digest
-        self._same = alike and min(each.d for each in self.known) > 0
+        self._same = alike and min(known.d for known in self.known) > 0
         self._graph = self._same and self.known[0].adjacency is not None
         self._kin = self._same or (rows.alike and cols.alike and rows.base == cols.base)
-        tuning = tune(options, rows.side, cols.side)
-        states = _mixed(rows.side), _mixed(cols.side)
         few = rows.base + cols.base <= _MOST_VERTICES
-        taking_part = few and (self._graph or any(each.is_kernel for each in self.known))
-        self.members = [[Member(rows, cols, tuning, states)] if taking_part else [] for _ in range(n_tasks)]
-        self.gammas = np.array([tuning.gamma])
-        self.curves = [OnlineLogistic(tuning.gamma) for _ in range(n_tasks)]
+        taking_part = few and (self._graph or any(known.is_kernel for known in self.known))
+        tuning = Tuning(GAMMA, neutral_scale(rows.side, cols.side))
+        sides = _mixed(rows.side), _mixed(cols.side)
+        self.members = [Member(rows, cols, tuning, sides) for _ in range(n_tasks)] if taking_part else []
+        self.curves = [OnlineLogistic(GAMMA) for _ in range(n_tasks)]
         self._make_pools(n_tasks)
 
     def _make_pools(self, n_tasks: int) -> None:
@@ -278,7 +262,7 @@ class PoolModel(Model):
         experts = bilinear_experts(features=features, same=self._same, kin=self._kin)
         options = {
             **_RULE,
-            "extra": self._n_extra(n_tasks),
+            "extra": self._n_extra,
             "same": self._same,
             "kin": self._kin,
             "bilinear": list(experts.values()),
@@ -286,16 +270,16 @@ class PoolModel(Model):
         told = [each.plain() for each in self.known]
         self.pools = [_core.PairPool(options, *told) for _ in range(n_tasks)]
         self._sizes = [each["size"] for each in told]
-        self._named = [len(table.number) for table in self.tables]
-        self._twins(self.tables[0].number)
+        self._named = [len(table.number) for table in self._tables]
+        self._twins(self._tables[0].number)
         groups = [
             f"{name} of {table.name} x {other}"
-            for each, table, other in zip(self.known, self.tables, ("column", "row"), strict=True)
+            for each, table, other in zip(self.known, self._tables, ("column", "row"), strict=True)
             for name in each.names
         ]
         votes = [
             f"neighbours of {table.name}"
-            for each, table in zip(self.known, self.tables, strict=True)
+            for each, table in zip(self.known, self._tables, strict=True)
             if each.adjacency is not None
         ]
         self.names = [
@@ -306,7 +290,7 @@ class PoolModel(Model):
             *votes,
             *experts,
             "same pair",
-            *(["matrix exponentiated gradient"] * len(self.members[0])),
+            *(["matrix exponentiated gradient"] * bool(self.members)),
             *(["lower threshold"] * (n_tasks > 1)),
             "mixture",
             "mixture by counts",
@@ -316,7 +300,9 @@ class PoolModel(Model):
 
     def _grow(self) -> None:
         """Takes in the vertices that the side information has gained."""
-        sizes, named = [table.side.size for table in self.tables], [len(table.number) for table in self.tables]
+        named = [len(table.number) for table in self._tables]
+        # Every vertex has a name or is the spare one.
+        sizes = [n + (table.spare != UNKNOWN) for n, table in zip(named, self._tables, strict=True)]
         if (sizes, named) == (self._sizes, self._named):
             return
         for side, known in enumerate(self.known):
@@ -325,7 +311,7 @@ class PoolModel(Model):
                     if pool.size(side) < sizes[side]:
                         pool.grow(side, known.plain(pool.size(side)))
                 self._sizes[side] = sizes[side]
-        for side, table in enumerate(self.tables):  # a vertex may get its name late
+        for side, table in enumerate(self._tables):  # a vertex may get its name late
             if named[side] != self._named[side]:
                 self._twins(islice(reversed(table.number), max(named[side] - self._named[side], 0)))
                 self._named[side] = named[side]
@@ -334,143 +320,127 @@ class PoolModel(Model):
         """Ids that are rows and columns, among `names`."""
         if not self._kin:
             return
-        rows, cols = (table.number for table in self.tables)
+        rows, cols = (table.number for table in self._tables)
         pairs = np.array([(rows[k], cols[k]) for k in names if k in rows and k in cols], np.int32).reshape(-1, 2)
         pairs = pairs[(pairs < self._sizes).all(axis=1)]
         for pool in self.pools:
             pool.set_twins(*(np.ascontiguousarray(part) for part in pairs.T))
 
-    def _at(self, places: Places) -> list[NDArray[np.int32]]:
+    def _at(self, pairs: Pairs, policy: str) -> list[NDArray[np.int32]]:
+        """`_vertices` for the core."""
+        vertices = self._vertices(pairs, policy)
         self._grow()
-        return [np.ascontiguousarray(places[id(table)], dtype=np.int32) for table in self.tables]
+        return [np.ascontiguousarray(part, dtype=np.int32) for part in vertices]
 
     def probabilities(self, scores: Floats) -> Floats:
         """P(y = 1) of scores (n, L)."""
-        made: Floats = 0.5 * (1.0 + scores)
-        return made
-
-    def expert_scores(self, pairs: Pairs, policy: str) -> list[Floats]:
-        """2 P(y = 1) - 1, (n, 1), for every task."""
-        return [each[:, None] for each in self._asked(pairs, policy)]
+        p: Floats = 0.5 * (1.0 + scores)
+        return p
 
     def score_one(self, pair: tuple[Hashable, Hashable], policy: str) -> Floats:
-        """2 P(y = 1) - 1 of every task for one pair, (L, 1)."""
-        at = self._vertices_one(pair, policy)
+        """2 P(y = 1) - 1 of every task for one pair, (L,)."""
+        i, j = self._vertices_one(pair, policy)
         self._grow()
-        i, j = (at[id(table)] for table in self.tables)
         twins = self._other_side_one(pair[0], i, 0), self._other_side_one(pair[1], j, 1)
-        made = np.empty((len(self.pools), 1))
+        scores = np.empty(len(self.pools))
         for k, pool in enumerate(self.pools):
-            odds = [self._odds_of_member(k, member, i, j) for member in self.members[k]]
-            made[k] = 2 * pool.ask_one(i, j, *twins, [*odds, *self._odds_of_lower(k, made)]) - 1
-        return made
+            odds = [*self._odds_of_member(k, i, j), *self._odds_of_lower(k, scores)]
+            scores[k] = 2 * pool.ask_one(i, j, *twins, odds) - 1
+        return scores
 
-    def _odds_of_member(self, k: int, member: Member, i: int, j: int) -> float:
-        """Log-odds of an expert that the core does not have."""
+    def _odds_of_member(self, k: int, i: int, j: int) -> list[float]:
+        """Log-odds of the expert that the core does not have; none where it takes no part."""
+        if not self.members:
+            return []
         if UNKNOWN in (i, j):
-            return float("nan")
-        return float(_log_odds(self.curves[k].probabilities(member.scores(np.array([i]), np.array([j]))))[0])
+            return [float("nan")]
+        score = self.members[k].scores(np.array([i]), np.array([j]))
+        return [float(_log_odds(self.curves[k].probabilities(score))[0])]
 
-    def _odds_of_lower(self, k: int, made: Floats) -> list[float]:
-        """Log-odds of the task before, of its score in `made` (L, 1); none where there is one task."""
+    def _odds_of_lower(self, k: int, scores: Floats) -> list[float]:
+        """Log-odds of the task before, of its score in `scores` (L,); none where there is one task."""
         if len(self.pools) == 1:
             return []
-        return [float(_log_odds(0.5 * (1.0 + made[k - 1]))[0]) if k else float("nan")]
+        return [float(_log_odds(0.5 * (1.0 + scores[k - 1 : k]))[0]) if k else float("nan")]
 
     def _other_side(self, ids: list[Hashable], vertices: NDArray[np.int32], side: int) -> NDArray[np.int32]:
         """Of ids that were never learned on this side: their vertices on the other one, -1 for none."""
-        made = np.full(len(ids), UNKNOWN, np.int32)
+        others = np.full(len(ids), UNKNOWN, np.int32)
         if self._kin:
-            for k in np.flatnonzero((vertices == UNKNOWN) | (vertices == self.tables[side].spare)):
-                made[k] = self._other_side_one(ids[k], int(vertices[k]), side)
-        return made
+            for k in np.flatnonzero((vertices == UNKNOWN) | (vertices == self._tables[side].spare)):
+                others[k] = self._other_side_one(ids[k], int(vertices[k]), side)
+        return others
 
     def _other_side_one(self, name: Hashable, vertex: int, side: int) -> int:
         """`_other_side` of one id."""
-        if not self._kin or vertex not in (UNKNOWN, self.tables[side].spare):
+        if not self._kin or vertex not in (UNKNOWN, self._tables[side].spare):
             return UNKNOWN
-        return self.tables[1 - side].number.get(name, UNKNOWN)
+        return self._tables[1 - side].number.get(name, UNKNOWN)
 
-    def _asked(self, pairs: Pairs, policy: str) -> list[Floats]:
-        i, j = self._at(self._vertices(pairs, policy))
+    def scores(self, pairs: Pairs, policy: str) -> Floats:
+        """2 P(y = 1) - 1 of every task, (n, L)."""
+        i, j = self._at(pairs, policy)
         twins = self._other_side(pairs[0], i, 0), self._other_side(pairs[1], j, 1)
-        made: list[Floats] = []
+        scores = np.empty((len(i), len(self.pools)))
         for k, pool in enumerate(self.pools):
-            out, extra = np.empty(len(i)), self._of_lower(made, len(i))
-            for e, member in enumerate(self.members[k]):
-                p = self.curves[k].probabilities(member.scores(i.astype(np.int64), j.astype(np.int64)))
-                extra[:, e] = np.where((i < 0) | (j < 0), np.nan, _log_odds(p))
+            out, extra = np.empty(len(i)), self._room_for_odds(k, scores)
+            if self.members:
+                p = self.curves[k].probabilities(self.members[k].scores(i.astype(np.int64), j.astype(np.int64)))
+                extra[:, 0] = np.where((i < 0) | (j < 0), np.nan, _log_odds(p))
             pool.ask(i, j, *twins, extra, out)
-            made.append(2 * out - 1)
-        return made
+            scores[:, k] = 2 * out - 1
+        return scores
 
-    def _n_extra(self, n_tasks: int) -> int:
+    @property
+    def _n_extra(self) -> int:
         """Experts that come from outside the core: of this task, and what the threshold below says."""
-        return len(self.members[0]) + (n_tasks > 1)
+        return bool(self.members) + (len(self.curves) > 1)
 
-    def _of_lower(self, made: list[Floats], n: int) -> Floats:
+    def _room_for_odds(self, k: int, scores: Floats) -> Floats:
         """Room for the log-odds (n, E) of experts from outside; the last are those of the task before, asleep in the first."""
-        extra = np.full((n, self._n_extra(len(self.pools))), np.nan)
-        if made:
-            extra[:, -1] = _log_odds(0.5 * (1.0 + made[-1]))
+        extra = np.full((len(scores), self._n_extra), np.nan)
+        if k:
+            extra[:, -1] = _log_odds(0.5 * (1.0 + scores[:, k - 1]))
         return extra
-
-    def sign_one(self, pair: tuple[Hashable, Hashable], policy: str) -> None:
-        """None: signs cost what values do."""
-        return None
 
     # -- learning -------------------------------------------------------------------------------------------------------
 
-    def learn_one(
-        self, pair: tuple[Hashable, Hashable], y: Sequence[float], calibrate: bool, predicted: Predicted
-    ) -> bool:
+    def learn_one(self, pair: tuple[Hashable, Hashable], y: Sequence[float]) -> bool:
         """One pair with labels y (L,)."""
-        at = self._vertices_one(pair, "learn")
+        i, j = self._vertices_one(pair, "learn")
         self._grow()
-        i, j = (at[id(table)] for table in self.tables)
-        made, wrong = np.empty((len(self.pools), 1)), False
+        scores, wrong = np.empty(len(self.pools)), False
         for k, (pool, label) in enumerate(zip(self.pools, y, strict=True)):
-            odds = [self._taught(k, member, i, j, label) for member in self.members[k]]
-            score = 2 * pool.learn_one(i, j, label, [*odds, *self._odds_of_lower(k, made)]) - 1
-            made[k], wrong = score, wrong or (score >= 0) != (label > 0)
-        self._count_one(at, True, wrong)
+            odds = [*self._learned_by_member(k, i, j, label), *self._odds_of_lower(k, scores)]
+            scores[k] = score = 2 * pool.learn_one(i, j, label, odds) - 1
+            wrong = wrong or (score >= 0) != (label > 0)
+        self._count_one(i, j, True, wrong)
         return True
 
-    def _taught(self, k: int, member: Member, i: int, j: int, y: float) -> float:
-        """Log-odds of an expert that the core does not have, before it learns a label."""
-        odds = np.empty((1, 1))
-        self._odds_of_members(k, np.array([i]), np.array([j]), np.array([y]), odds)
-        return float(odds[0, 0])
+    def _learned_by_member(self, k: int, i: int, j: int, y: float) -> list[float]:
+        """Log-odds of the expert that the core does not have, before it learns a label."""
+        if not self.members:
+            return []
+        return [float(self._odds_of_stream(k, np.array([i]), np.array([j]), np.array([y]))[0])]
 
-    def learn(
-        self, pairs: Pairs, y: Floats, calibrate: bool, predicted: Predicted, *, values: bool, verbose: int = 0
-    ) -> Trials:
-        """A stream with labels y (n, L), in order. After an exception no trial was learned; new ids are known, as if asked about."""
-        at = self._vertices(pairs, "learn")
-        i, j = self._at(at)
-        with going_back(WithReserve(self)):
-            scores = self._run(i, j, y, verbose)
-            wrong = (predicted(scores, self.n_seen) != y).any(axis=1)
-            self._count(at, len(y), len(y), int(wrong.sum()))
-            return Trials(scores, self.probabilities(scores), np.ones(len(y), dtype=bool), wrong)
-
-    def _run(self, i: NDArray[np.int32], j: NDArray[np.int32], y: Floats, verbose: int) -> Floats:
-        """Scores (n, L) before each label."""
-        made: list[Floats] = []
+    def _run(self, pairs: tuple[Vertices, Vertices], y: Floats, values: bool, verbose: int) -> Trials:
+        i, j = (np.ascontiguousarray(part, dtype=np.int32) for part in pairs)
+        scores = np.empty(y.shape)
         for k, pool in enumerate(self.pools):
             labels, out = np.ascontiguousarray(y[:, k]), np.empty(len(y))
-            extra = self._of_lower(made, len(y))
-            self._odds_of_members(k, i, j, labels, extra)
+            extra = self._room_for_odds(k, scores)
+            if self.members:
+                extra[:, 0] = self._odds_of_stream(k, *pairs, labels)
             for part in in_slices(len(y), _SLICE, verbose, "pairs"):
                 pool.run(i[part], j[part], labels[part], extra[part], out[part], None)
-            made.append(2 * out - 1)
-        return np.stack(made, axis=1)
+            scores[:, k] = 2 * out - 1
+        wrong = ((scores >= 0) != (y > 0)).any(axis=1)
+        return Trials(scores, self.probabilities(scores), np.ones(len(y), dtype=bool), wrong)
 
-    def _odds_of_members(self, k: int, i: NDArray[np.int32], j: NDArray[np.int32], y: Floats, extra: Floats) -> None:
-        """Log-odds of the experts of a task that the core does not have, into the first columns of `extra`."""
-        for e, member in enumerate(self.members[k]):
-            scores, _ = member.run(i.astype(np.int64), j.astype(np.int64), y, self.n_seen, values=True, ahead=False)
-            extra[:, e] = _log_odds(self.curves[k].learn_block(scores, y))
+    def _odds_of_stream(self, k: int, i: Vertices, j: Vertices, y: Floats) -> Floats:
+        """Log-odds (n,) of the expert that the core does not have, each before it learns the label."""
+        scores, _ = self.members[k].run(i, j, y, self.n_seen, values=True)
+        return _log_odds(self.curves[k].learn_block(scores, y))
 
     # -- weights --------------------------------------------------------------------------------------------------------
 
@@ -481,31 +451,36 @@ class PoolModel(Model):
 
     def path(self) -> tuple[NDArray[np.int64], Floats]:
         """Trials (T,) at which the weights were written down, and the weights, (T, L, E)."""
-        made = [pool.state(False)["path"].reshape(-1, 1 + len(self.names)) for pool in self.pools]
-        return made[0][:, 0].astype(np.int64), np.stack([each[:, 1:] for each in made], axis=1)
+        paths = [pool.state(False)["path"].reshape(-1, 1 + len(self.names)) for pool in self.pools]
+        return paths[0][:, 0].astype(np.int64), np.stack([path[:, 1:] for path in paths], axis=1)
 
-    # -- snapshots ------------------------------------------------------------------------------------------------------
+    # -- state ----------------------------------------------------------------------------------------------------------
 
-    def snapshot(self, *, ids: bool = False) -> dict[str, Any]:
-        """As that of `Model`."""
+    def _learned(self, *, ids: bool) -> dict[str, Any]:
         self._grow()
-        return super().snapshot(ids=ids)
+        return {
+            **({"known": [known.state() for known in self.known]} if ids else {}),
+            "engines": [member.engine.state() for member in self.members],
+            "curves": [list(curve.values) for curve in self.curves],
+            "pools": [pool.state(ids) for pool in self.pools],
+        }
 
-    def _mixture(self, ids: bool) -> dict[str, Any]:
-        known = {"known": [each.snapshot() for each in self.known]} if ids else {}
-        return {**known, "pools": [pool.state(ids) for pool in self.pools]}
+    def _take_back(self, state: Mapping[str, Any]) -> None:
+        if "known" in state:
+            self._take_known(state)
+        for member, engine in zip(self.members, state["engines"], strict=True):
+            member.take_back(engine)
+        curves_of(state["curves"], self.curves)
+        for pool, part in zip(self.pools, state["pools"], strict=True):
+            pool.set_state(part)
 
-    def _restore_ids(self, snapshot: Mapping[str, Any]) -> None:
-        super()._restore_ids(snapshot)
-        for known, kept in zip(self.known, snapshot["known"], strict=True):
-            known.restore(kept)
+    def _take_known(self, state: Mapping[str, Any]) -> None:
+        """Pools over features turned as in a whole state, each part of which is checked against them."""
+        for known, part in zip(self.known, state["known"], strict=True):
+            known.take(part)
         self._make_pools(len(self.pools))
-
-    def _restore_mixture(self, snapshot: Mapping[str, Any]) -> None:
-        for pool, kept in zip(self.pools, snapshot["pools"], strict=True):
-            if "tables" in snapshot:
-                self._check_pool(pool, kept)
-            pool.set_state(kept)
+        for pool, part in zip(self.pools, state["pools"], strict=True):
+            self._check_pool(pool, part)
 
     def _check_pool(self, pool: Any, kept: Any) -> None:
         """Every array of a state that comes out of a file."""
@@ -525,14 +500,14 @@ class PoolModel(Model):
             "seen_cols": whole(n, dtype=np.int32, high=self._sizes[1] - 1),
             "seen_labels": Instance(np.ndarray),
         }
-        check_parts(kept, rules, "a snapshot of a pool", sizes)
+        check_parts(kept, rules, "a state of a pool", sizes)
         labels, path = kept["seen_labels"], kept["path"]
         if labels.dtype != np.int8 or not np.isin(labels, (-1, 1)).all():
-            raise ValueError("labels of a snapshot must be -1 or 1; they are not. Take it again.")
+            raise ValueError("labels of a state must be -1 or 1; they are not. Take it again.")
         if (
             path.dtype != np.float64
             or path.ndim != 1
             or path.size % (1 + len(self.names))
             or not np.isfinite(path).all()
         ):
-            raise ValueError("the path of weights must be finite rows; it is not. Take the snapshot again.")
+            raise ValueError("the path of weights must be finite rows; it is not. Take the state again.")

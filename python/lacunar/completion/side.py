@@ -78,25 +78,25 @@ class SideState:
         """Forget the vertices from `size` on: of states that grow and have a factor."""
         raise TypeError(f"side information of kind {self.kind!r} does not shrink. Begin it again.")
 
-    def snapshot(self) -> dict[str, Any]:
+    def state(self) -> dict[str, Any]:
         """Plain data of what has grown since the beginning, and the digest of what it grew from."""
         return {"digest": self.digest, **self._grown()}
 
-    def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """What `snapshot` had grown, taken by a state that was just begun; ValueError for a snapshot of other side information."""
-        came = snapshot.get("digest")
+    def grow_from(self, state: Mapping[str, Any]) -> None:
+        """What a `state` had grown, taken by side information just begun; ValueError for a state of other side information."""
+        came = state.get("digest")
         if came != self.digest:
             raise ValueError(
-                f"the snapshot must be of this side information; its digest is {came!r}, this is {self.digest!r}. Pass the side "
+                f"the state must be of this side information; its digest is {came!r}, this is {self.digest!r}. Pass the side "
                 "information that it was of."
             )
-        self._grow_again({name: part for name, part in snapshot.items() if name != "digest"})
+        self._grow_again({name: part for name, part in state.items() if name != "digest"})
 
     def _grown(self) -> dict[str, Any]:
         return {}
 
     def _grow_again(self, grown: Mapping[str, Any]) -> None:
-        check_parts(grown, {}, "a snapshot of side information", {})
+        check_parts(grown, {}, "a state of side information", {})
 
     # -- what the compiled core borrows -----------------------------------------------------------------------------
 
@@ -466,7 +466,7 @@ class IdentityState(FactorState):
         return {"size": self.size}
 
     def _grow_again(self, grown: Mapping[str, Any]) -> None:
-        check_parts(grown, {"size": Number(whole=True, low=0, high=2**31)}, "a snapshot of side information", {})
+        check_parts(grown, {"size": Number(whole=True, low=0, high=2**31)}, "a state of side information", {})
         self._phi = RowStore(np.empty((int(grown["size"]), 0)))
 
 
@@ -511,11 +511,11 @@ class MixedState(SideState):
         return self.base.grow(value)
 
     def _grown(self) -> dict[str, Any]:
-        return {"base": self.base.snapshot()}
+        return {"base": self.base.state()}
 
     def _grow_again(self, grown: Mapping[str, Any]) -> None:
-        check_parts(grown, {"base": Instance(Mapping)}, "a snapshot of side information", {})
-        self.base.restore(grown["base"])
+        check_parts(grown, {"base": Instance(Mapping)}, "a state of side information", {})
+        self.base.grow_from(grown["base"])
 
     def _table(self) -> Floats:
         if self._written is None:
@@ -697,14 +697,14 @@ class JoinedState(SideState):
             each.shrink(size)
 
     def _grown(self) -> dict[str, Any]:
-        return {f"part{k}": each.snapshot() for k, each in enumerate(self.parts)}
+        return {f"part{k}": each.state() for k, each in enumerate(self.parts)}
 
     def _grow_again(self, grown: Mapping[str, Any]) -> None:
         check_parts(
-            grown, {f"part{k}": Instance(Mapping) for k in range(len(self.parts))}, "a snapshot of side information", {}
+            grown, {f"part{k}": Instance(Mapping) for k in range(len(self.parts))}, "a state of side information", {}
         )
         for k, each in enumerate(self.parts):
-            each.restore(grown[f"part{k}"])
+            each.grow_from(grown[f"part{k}"])
 
 
 class Join(SideInformation):

@@ -597,9 +597,9 @@ class RegretDisplay(Curves):
         Parameters
         ----------
         estimator : classifier with `score_stream`
-            `KarmaClassifier` or `OnlineMatrixClassifier`. It learns the stream.
+            `KarmaClassifier` or `OnlineMatrixClassifier`, say. It learns the stream.
         X : array-like with NaN, frame, sparse matrix or Observed, shape (n, d)
-            Rows in order of arrival; of shape (n, 2), the pairs, for `OnlineMatrixClassifier`.
+            Rows in order of arrival; of shape (n, 2), the pairs, for classifiers of pairs.
         y : array-like of shape (n,)
             Their labels.
         comparator : array-like of shape (n,), optional
@@ -618,7 +618,7 @@ class RegretDisplay(Curves):
         """
         name, options = type(estimator).__name__, stream_params or {}
         other = None if comparator is None else np.asarray(plain_target(comparator)) != np.asarray(plain_target(y))
-        if name == "OnlineMatrixClassifier":
+        if hasattr(estimator, "recommend"):  # pairs of ids, not rows
             pairs = np.asarray(X, dtype=object)
             score = estimator.score_stream(list(pairs[:, 0]), list(pairs[:, 1]), y, **options)
             return cls({name: np.diff(score.running_mistakes, prepend=0)}, other).plot(ax, **line_kw)
@@ -701,7 +701,7 @@ class ExpertWeightsDisplay(Curves):
         Parameters
         ----------
         estimator : OnlineMatrixClassifier
-            With experts="pool"; it has learned at least 32 pairs, after which weights are first written down.
+            It has learned at least 32 pairs, after which weights are first written down.
         n : int, default=5
             Experts drawn: those with the largest mean weight.
         task : int, default=0

@@ -96,8 +96,6 @@ class MegKernelForm final : public MegForm {
 class MegFeatureForm final : public MegForm {
  public:
   MegFeatureForm(MegSource rows, Offset d_rows, MegSource cols, Offset d_cols);
-  // Over the first d rows and columns of a symmetric matrix, x given for every i (rows of d doubles) and none for j.
-  MegFeatureForm(const double* square, Offset leading, MegSource x, Offset d);
   bool knows(Index i, Index j) const override { return i >= 0 && i < rows_.vertices && j >= 0 && j < cols_.vertices; }
   Offset open(Index i, Index j) override;
   void close() override {}

@@ -1,6 +1,7 @@
 """Online matrix completion: Algorithms 1 and 2, the bounds and the synthetic matrices of Herbster, Pasteris and Tse (2020)."""
 
-from lacunar.completion.energy import quasi_dimension_bound
+from lacunar.papers.completion.energy import quasi_dimension_bound
+from lacunar.papers.completion.meg import PrintedMEG
 from lacunar.papers.completion.theory import (
     box_bound,
     hinge_regret_bound,
@@ -15,6 +16,7 @@ from lacunar.papers.completion.theory import (
 from lacunar.papers.completion.worlds import make_biclustered, make_side_graph
 
 __all__ = [
+    "PrintedMEG",
     "box_bound",
     "hinge_regret_bound",
     "least_quasi_dimension",

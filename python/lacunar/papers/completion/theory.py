@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from lacunar.completion.energy import begun
 from lacunar.completion.graph import components, laplacian, read_adjacency, written_kernel
 from lacunar.completion.side import DENSE_LIMIT, Floats, SideState
+from lacunar.papers.completion.energy import begun
 
 _LOOK = 25  # steps between two looks at the bounds
 

@@ -1,0 +1,918 @@
+"""What learners of pairs share: their verbs, labels as signs and back, and streams that are learned whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from lacunar._state import all_or_nothing, going_back
+from lacunar._stream import StreamScore
+from lacunar._turns import changes
+from lacunar.completion.ids import IdTable, Vertices
+from lacunar.completion.side import Floats, joined
+from lacunar.observed.batches import labelled, one_pass
+from lacunar.observed.door import plain_target, read_id, read_ids, read_labels, read_pairs, refuse_masked, require_y
+from lacunar.observed.rules import whole
+
+Labels = NDArray[Any]
+Pairs = tuple[list[Hashable], list[Hashable]]
+MOST_LEVELS = 20  # of ratings, each of which but the first is a question of its own
+_LEARNED = ("_engine", "state_", "classes_", "settled_")
+_COUNTS = ("n_seen", "n_updates", "n_mistakes")
+_PLAIN = (bool, int, float, str)  # labels whose signs are kept
+
+
+class Trials(NamedTuple):
+    """A stream before each update: scores and P(y = 1) of every task (n, L); updates and wrong predictions (n,)."""
+
+    scores: Floats
+    probabilities: Floats | None
+    updated: NDArray[np.bool_]
+    wrong: NDArray[np.bool_]
+
+
+class PairModel:
+    """What learns: ids of both sides and counts. What scores and learns is for the classes on it to say.
+
+    Not even questions may come from two threads at once: new ids make tables and engines grow.
+    """
+
+    rows: IdTable
+    cols: IdTable
+
+    def _begin(self, options: Any) -> None:
+        self.rows, self.cols = IdTable(joined(options.rows), "rows"), IdTable(joined(options.cols), "cols")
+        self.n_seen = self.n_updates = self.n_mistakes = 0
+        self.signs_of: dict[Hashable, Sequence[float]] = {}  # (L,) of labels met one by one
+
+    def _vertices(self, pairs: Pairs, policy: str) -> tuple[Vertices, Vertices]:
+        """Of ids: "learn", or what `unseen` says of predictions."""
+        return self.rows.places(pairs[0], policy), self.cols.places(pairs[1], policy)
+
+    def _vertices_one(self, pair: tuple[Hashable, Hashable], policy: str) -> tuple[int, int]:
+        """`_vertices` of one pair."""
+        return self.rows.place(pair[0], policy), self.cols.place(pair[1], policy)
+
+    def add(self, side: str, name: Hashable, value: Any) -> None:
+        """A new id with its features or point."""
+        table = self.rows if side == "rows" else self.cols
+        if name in table.number:
+            raise ValueError(f"id must be new; {name!r} is known among the {side}. Use another id.")
+        if table.alike:
+            raise ValueError(f"the {side} take ids without more being said; got {name!r}. Just learn it.")
+        table.add(name, value)
+
+    # -- for learners to say --------------------------------------------------------------------------------------------
+
+    def scores(self, pairs: Pairs, policy: str) -> Floats:
+        """y_bar of every task, (n, L)."""
+        raise NotImplementedError
+
+    def score_one(self, pair: tuple[Hashable, Hashable], policy: str) -> Floats:
+        """y_bar of every task for one pair, (L,)."""
+        raise NotImplementedError
+
+    def probabilities(self, scores: Floats) -> Floats:
+        """P(y = 1) of scores (n, L)."""
+        raise NotImplementedError
+
+    def learn_one(self, pair: tuple[Hashable, Hashable], y: Sequence[float]) -> bool:
+        """One pair with labels y (L,): whether anything changed."""
+        raise NotImplementedError
+
+    def _run(self, vertices: tuple[Vertices, Vertices], y: Floats, values: bool, verbose: int) -> Trials:
+        """A stream with labels y (n, L); scores may be signs where `values` are not wanted."""
+        raise NotImplementedError
+
+    def _learned(self, *, ids: bool) -> dict[str, Any]:
+        """The learner's part of the state."""
+        raise NotImplementedError
+
+    def _take_back(self, state: Mapping[str, Any]) -> None:
+        """The learner's part of going back."""
+        raise NotImplementedError
+
+    # -- learning ---------------------------------------------------------------------------------------------------------
+
+    def signs(self, scores: Floats, first: int) -> Floats:
+        """Predicted signs of scores (n, L) answered as trials first, first + 1, ...; a score of 0 is positive."""
+        return np.where(scores >= 0, 1.0, -1.0)
+
+    def signs_one(self, pair: tuple[Hashable, Hashable], policy: str) -> Floats:
+        """Predicted signs of one pair, (L,)."""
+        signs: Floats = self.signs(self.score_one(pair, policy)[None], self.n_seen)[0]
+        return signs
+
+    def learn(self, pairs: Pairs, y: Floats, *, values: bool, verbose: int = 0) -> Trials:
+        """A stream with labels y (n, L), in order. After an error or an interrupt no trial was learned; new ids are known, as if asked about."""
+        vertices = self._vertices(pairs, "learn")
+        with going_back(_Learned(self)):
+            trials = self._run(vertices, y, values, verbose)
+            self.rows.fresh.difference_update(vertices[0].tolist())
+            self.cols.fresh.difference_update(vertices[1].tolist())
+            self.n_seen += len(y)
+            self.n_updates += int(trials.updated.sum())
+            self.n_mistakes += int(trials.wrong.sum())
+        return trials
+
+    def _count_one(self, i: int, j: int, updated: bool, wrong: bool) -> None:
+        self.rows.fresh.discard(i)
+        self.cols.fresh.discard(j)
+        self.n_seen += 1
+        self.n_updates += updated
+        self.n_mistakes += wrong
+
+    # -- state ------------------------------------------------------------------------------------------------------------
+
+    def state(self, *, ids: bool = True) -> dict[str, Any]:
+        """What was learned, as plain data. Without `ids` what a stream changes, for `take_back`: about the work of one trial."""
+        learned = self._learned(ids=ids)
+        return {
+            **({"tables": [self.rows.state(), self.cols.state()]} if ids else {}),
+            "fresh": [np.array(sorted(table.fresh), np.int64) for table in (self.rows, self.cols)],
+            **learned,
+            **{name: getattr(self, name) for name in _COUNTS},
+        }
+
+    def take_back(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state of this model. ValueError where it is not of these options."""
+        if min(int(state[name]) for name in _COUNTS) < 0:
+            raise ValueError("counts must not be negative; they are")
+        for table, fresh in zip((self.rows, self.cols), state["fresh"], strict=True):
+            whole("fresh", distinct=True, high=table.side.size - 1).check(fresh, "fresh vertices", {})
+            table.fresh = set(fresh.tolist())
+        self._take_back(state)
+        self.n_seen, self.n_updates, self.n_mistakes = (int(state[name]) for name in _COUNTS)
+
+    def take(self, state: Mapping[str, Any]) -> None:
+        """A whole state, by a model just begun with the options of the one it is of."""
+        for table, part in zip((self.rows, self.cols), state["tables"], strict=True):
+            table.grow_from(part)
+        self.take_back(state)
+
+
+class _Learned:
+    """What a stream changes of a model; ids and what is known of them only grow, and stay."""
+
+    def __init__(self, model: PairModel) -> None:
+        self._model, self.take_back = model, model.take_back
+
+    def state(self) -> dict[str, Any]:
+        return self._model.state(ids=False)
+
+
+# Questions are alone at the model, too: one about a new id makes tables and engines grow.
+class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """The verbs of a classifier of pairs, over the `PairModel` that `_model` begins."""
+
+    rows: Any
+    cols: Any
+    _engine: PairModel
+    thresholds: Any = None
+    unseen: str = "grow"
+    verbose: int = 0
+
+    # -- learning -----------------------------------------------------------------------------------------------------
+
+    @changes
+    @all_or_nothing
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Start afresh and learn pairs once, in their order.
+
+        Parameters
+        ----------
+        X : (row, column) pairs
+            Array or list of shape (n, 2), frame of two columns, or the tuple (rows, cols).
+        y : array-like of shape (n,)
+            bool, 0/1, -1/1, any two labels, or ratings with `thresholds`.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError, TypeError
+            What are no pairs of ids or no two labels, options out of range, ids that the side information does not know.
+            After an error the classifier is as before.
+        """
+        pairs = read_pairs(X)
+        if not pairs[0]:
+            raise ValueError("X must hold at least one pair; got none (0 samples). Pass observations.")
+        require_y(self, y, "Pass one label a pair.")
+        for name in _LEARNED:
+            self.__dict__.pop(name, None)
+        self._learn(*pairs, y, None, values=False)
+        return self
+
+    @changes
+    def partial_fit(
+        self, rows: Any, cols: Any, y: ArrayLike | None = None, classes: Sequence[Any] | None = None
+    ) -> Self:
+        """Learn pairs once, in their order, going on from what was learned.
+
+        Parameters
+        ----------
+        rows, cols : sequences of n ids, or (row, column) pairs X and labels y
+        y : array-like of shape (n,)
+            Left out where X and y came first.
+        classes : two labels, default=None
+            Needed where the first batch holds one label only, other than bool, 0/1 or -1/1.
+
+        Returns
+        -------
+        self
+            The same as n calls of `learn_one`. After an error or an interrupt it has learned nothing of
+            the call; new ids may stay known, which changes no prediction.
+        """
+        self._learn(*_stream_of(rows, cols, y), classes, values=False)
+        return self
+
+    def fit_batches(self, batches: Iterable[Any], *, classes: Sequence[Any] | None = None) -> Self:
+        """Fit in one pass over batches of pairs, in their order; memory is that of the model and one batch.
+
+        Parameters
+        ----------
+        batches : iterable of (X, y)
+            Pairs and their labels: what `read_pair_batches` yields, or any generator.
+        classes : two labels, default=None
+            Needed where the first batch holds one label only, other than bool, 0/1 or -1/1.
+
+        Returns
+        -------
+        self
+            The same as `partial_fit` batch by batch on a fresh estimator. After an error as after the batch before, or as
+            before the call if it was the first.
+        """
+
+        def learn(batch: Any) -> None:
+            X, y = labelled(batch)
+            self.partial_fit(*read_pairs(X), y, classes)
+
+        one_pass(self, batches, learn)
+        return self
+
+    @changes
+    def learn_one(self, row: Hashable, col: Hashable, y: Any) -> bool:
+        """Learn the label of one pair; a new id gets a vertex.
+
+        Parameters
+        ----------
+        row, col : hashable
+        y : label
+
+        Returns
+        -------
+        updated : bool
+            Whether the learner changed: conservative learners change at mistakes only, others below the margin too.
+
+        Raises
+        ------
+        ValueError, TypeError
+            A label of no class, an id that the side information cannot take; the model is then as before.
+
+        Notes
+        -----
+        Costs one prediction, or nothing but the update when `decision_one` of the same pair was the last call.
+        """
+        model = self._live()
+        pair = (read_id(row, "row"), read_id(col, "col"))
+        known = model.signs_of.get(y) if isinstance(y, _PLAIN) else None
+        if known is not None:
+            return model.learn_one(pair, known)
+        coding = self._coding()
+        signs, coding = read_y([y], 1, coding, coding.thresholds)
+        updated = model.learn_one(pair, signs[0].tolist())
+        self.classes_, self.settled_ = coding.classes, coding.settled
+        if coding.settled and isinstance(y, _PLAIN) and len(model.signs_of) < MOST_LEVELS:
+            model.signs_of[y] = signs[0].tolist()
+        return updated
+
+    @changes
+    def add_row(self, row: Hashable, value: Any) -> Self:
+        """Make an unseen row known by what the side information wants of it: features, or a point of the kernel's domain.
+
+        Parameters
+        ----------
+        row : hashable
+            A new id.
+        value : object
+            Features by name, or a point.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            When the id is known, or the side information does not grow.
+        """
+        self._live().add("rows", read_id(row, "row"), value)
+        return self
+
+    @changes
+    def add_col(self, col: Hashable, value: Any) -> Self:
+        """Make an unseen column known, before any entry of it comes.
+
+        Parameters
+        ----------
+        col : hashable
+            A new id.
+        value : object
+            What the side information of columns wants of it.
+
+        Returns
+        -------
+        self
+        """
+        self._live().add("cols", read_id(col, "col"), value)
+        return self
+
+    @changes
+    def score_stream(
+        self,
+        rows: Any,
+        cols: Any,
+        y: ArrayLike | None = None,
+        classes: Sequence[Any] | None = None,
+        *,
+        comparator: Any = None,
+    ) -> StreamScore:
+        """`partial_fit`, with what was predicted before each label was seen: progressive validation.
+
+        Parameters
+        ----------
+        rows, cols : sequences of n ids, or (row, column) pairs X and labels y
+        y : array-like of shape (n,)
+            Left out where X and y came first.
+        classes : two labels, default=None
+            Needed where the first batch holds one label only, other than bool, 0/1 or -1/1.
+        comparator : None, "majority" or array-like of n labels, default=None
+            What the regret is measured against: the most frequent label in hindsight, or U at the pairs (Theorem 1).
+
+        Returns
+        -------
+        score : StreamScore
+            One row a pair: values are y_bar, loss is the mean of -log P(y), regret the mistakes less those of the comparator.
+            Where probabilities are no fitted ones loss is None.
+        """
+        of_rows, of_cols, target = _stream_of(rows, cols, y)
+        if comparator is not None:
+            self._check_comparator(len(of_rows), target, classes, comparator)
+        trials, signs = self._learn(of_rows, of_cols, target, classes, values=True)
+        running = np.cumsum(trials.wrong.astype(np.int64))
+        regret, regret_at_end = None, None
+        if comparator is not None:
+            others = comparator_mistakes(comparator, read_labels(target, len(running)), self._coding())
+            regret = np.cumsum(trials.wrong.astype(np.int64) - others).astype(float)
+            regret_at_end = float(regret[-1]) if len(regret) else 0.0
+        loss = None if trials.probabilities is None else mean_log_loss(trials.probabilities, signs)
+        values, reached = (None if v is None else v[:, 0] if v.shape[1] == 1 else v for v in trials[:2])
+        assert values is not None
+        mistakes = int(trials.wrong.sum())
+        return StreamScore(
+            len(running), mistakes, loss, regret_at_end, values, running, regret, reached, trials.updated
+        )
+
+    def _check_comparator(self, n: int, y: Any, classes: Any, comparator: Any) -> None:
+        """Refused before anything is learned."""
+        coding = self._at_work(y, classes)[1]
+        _, coding = read_y(y, n, coding, coding.thresholds, classes)
+        comparator_mistakes(comparator, read_labels(y, n), coding)
+
+    @all_or_nothing
+    def _learn(self, rows: list[Any], cols: list[Any], y: Any, classes: Any, *, values: bool) -> tuple[Trials, Floats]:
+        """A stream through the model: its trials, and the labels as signs (n, L)."""
+        if len(rows) != len(cols):
+            raise ValueError(f"rows and cols must be of one length; got {len(rows)} and {len(cols)}.")
+        model, coding = self._at_work(y, classes)
+        known = coding if coding.settled or model.n_seen else None
+        signs, coding = read_y(y, len(rows), known, coding.thresholds, classes)
+        self._store(model, coding)
+        return model.learn((rows, cols), signs, values=values, verbose=self.verbose), signs
+
+    def _at_work(self, y: Any, classes: Any) -> tuple[PairModel, Coding]:
+        """The model and its coding, or new ones for labels y, which are not stored."""
+        if self.__sklearn_is_fitted__():
+            return self._live(), self._coding()
+        return self._begin(rating_levels(y, classes) if self._automatic_ratings else None)
+
+    # -- predictions --------------------------------------------------------------------------------------------------
+
+    @changes
+    def decision_function(self, X: Any) -> Floats:
+        """y_bar of pairs.
+
+        Parameters
+        ----------
+        X : n (row, column) pairs
+
+        Returns
+        -------
+        y_bar : ndarray of shape (n,), or (n, L) with L > 1 thresholds
+            Few pairs cost a prediction each; many share one eigendecomposition where the matrices allow it.
+        """
+        scores = self._scores(X)
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def _scores(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        return self._live().scores(read_pairs(X), self.unseen)
+
+    @changes
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Labels of pairs; with given thresholds, how many each pair reaches. Shape (n,).
+
+        Parameters
+        ----------
+        X : array-like of shape (n, 2)
+
+        Returns
+        -------
+        labels : ndarray of shape (n,)
+        """
+        scores = self._scores(X)
+        model = self._live()
+        return self._coding().labels(model.signs(scores, model.n_seen))
+
+    @changes
+    def predict_proba(self, X: Any) -> Floats:
+        """P(class) of pairs, shape (n, 2) or (n, L + 1), in the order of `classes_`.
+
+        Of the pool, its mixture's; of `MatrixExponentiatedGradient`, from a logistic curve fitted online or, with calibrate=False and as
+        printed, from the randomised rule, (gamma + y_bar) / (2 gamma) cut to [0, 1], which is no calibrated probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, 2)
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n, 2) or (n, L + 1)
+        """
+        scores = self._scores(X)
+        return class_probabilities(self._live().probabilities(scores))
+
+    @changes
+    def predict_expected(self, X: Any) -> Floats:
+        """The mean of `classes_` under `predict_proba`: with thresholds="auto", the expected rating.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, 2)
+
+        Returns
+        -------
+        expected : ndarray of shape (n,)
+
+        Raises
+        ------
+        TypeError
+            Where classes are no numbers.
+        """
+        probabilities = self.predict_proba(X)
+        if self.classes_.dtype.kind not in "iufb":
+            raise TypeError(
+                f"classes must be numbers to have a mean; got {self.classes_.tolist()!r}. Use predict_proba."
+            )
+        expected: Floats = probabilities @ self.classes_.astype(np.float64)
+        return expected
+
+    @changes
+    def score(self, X: Any, y: ArrayLike, sample_weight: Any = None) -> float:
+        """Share of pairs predicted rightly; ratings count as the thresholds they reach.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, 2)
+        y : array-like of shape (n,)
+        sample_weight : array-like of shape (n,), optional
+
+        Returns
+        -------
+        score : float
+        """
+        coded = self._coding().coded(read_labels(y, len(read_pairs(X)[0])))
+        return float(np.average(self.predict(X) == coded, weights=refuse_masked(sample_weight, "sample_weight")))
+
+    @changes
+    def decision_one(self, row: Hashable, col: Hashable) -> Any:
+        """y_bar of one pair, before or after any learning.
+
+        Parameters
+        ----------
+        row, col : hashable
+            Ids; unseen ones by the policy `unseen`.
+
+        Returns
+        -------
+        y_bar : float, or ndarray of shape (L,) with L > 1 thresholds
+            From -1 upwards; above 0 means the positive label.
+
+        Raises
+        ------
+        ValueError
+            An id without a vertex, where `unseen` or the side information gives it none.
+        """
+        scores = self._decide_one(row, col)
+        return float(scores[0]) if len(scores) == 1 else scores
+
+    def _decide_one(self, row: Hashable, col: Hashable) -> Floats:
+        """y_bar of every task, (L,)."""
+        return self._live().score_one((read_id(row, "row"), read_id(col, "col")), self.unseen)
+
+    @changes
+    def predict_one(self, row: Hashable, col: Hashable) -> Any:
+        """The label predicted for one pair: the sign of `decision_one`.
+
+        Parameters
+        ----------
+        row, col : hashable
+            Ids, seen before or not.
+
+        Returns
+        -------
+        label : object
+            One of `classes_`, or how many thresholds are reached.
+        """
+        signs = self._live().signs_one((read_id(row, "row"), read_id(col, "col")), self.unseen)
+        return self._coding().labels(signs[None])[0].item()
+
+    @changes
+    def predict_proba_one(self, row: Hashable, col: Hashable) -> dict[Any, float]:
+        """P(label) of one pair by label, as `predict_proba`.
+
+        Parameters
+        ----------
+        row, col : hashable
+            Ids, seen before or not.
+
+        Returns
+        -------
+        probabilities : dict of label to float
+        """
+        scores = self._decide_one(row, col)[None]
+        probabilities = class_probabilities(self._live().probabilities(scores))[0]
+        return dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
+
+    @changes
+    def recommend(
+        self, row: Hashable, n: int = 10, *, cols: Sequence[Hashable] | None = None, exclude: Sequence[Hashable] = ()
+    ) -> list[tuple[Any, float]]:
+        """The columns a row most probably says yes to.
+
+        Parameters
+        ----------
+        row : hashable
+        n : int, default=10
+            At most so many.
+        cols : sequence of ids, default=None
+            Candidates; None: every column known.
+        exclude : sequence of ids, default=()
+            Left out, such as what the row has judged already.
+
+        Returns
+        -------
+        best : list of (column id, y_bar)
+            Highest first, equal ones in the order of `cols`; with thresholds, the mean y_bar.
+
+        Raises
+        ------
+        ValueError
+            n below 1, or an unknown id under unseen="raise".
+
+        Warns
+        -----
+        UserWarning
+            Once, where the side information does not know an id: a pool then says what it says of unknown ones.
+        """
+        if not isinstance(n, int | np.integer) or n < 1:
+            raise ValueError(f"n must be a positive integer; got {n!r}.")
+        model = self._live()
+        excluded = set(read_ids(exclude, "exclude"))
+        known = list(model.cols.number) if cols is None else read_ids(cols, "cols")
+        candidates = [name for name in known if name not in excluded]
+        if not candidates:
+            return []
+        scores = np.mean(list(self._candidate_scores(read_id(row, "row"), candidates).T), axis=0)
+        order = np.argsort(-scores, kind="stable")
+        return [(candidates[k], float(scores[k])) for k in order[:n]]
+
+    def _candidate_scores(self, row: Hashable, candidates: list[Hashable]) -> Floats:
+        """y_bar (n, L) of a row with columns."""
+        return self._live().scores(([row] * len(candidates), candidates), self.unseen)
+
+    # -- counts -----------------------------------------------------------------------------------------------------
+
+    @property
+    @changes
+    def n_seen_(self) -> int:
+        """Pairs learned so far."""
+        return self._live().n_seen if self.__sklearn_is_fitted__() else 0
+
+    @property
+    @changes
+    def n_updates_(self) -> int:
+        """Pairs that changed the learner."""
+        return self._live().n_updates if self.__sklearn_is_fitted__() else 0
+
+    @property
+    @changes
+    def n_mistakes_(self) -> int:
+        """Pairs predicted wrongly before they were learned."""
+        return self._live().n_mistakes if self.__sklearn_is_fitted__() else 0
+
+    # -- beginning, going on, files -----------------------------------------------------------------------------------
+
+    def _model(self, n_tasks: int) -> PairModel:
+        """A model that has learned nothing, of checked parameters."""
+        raise NotImplementedError
+
+    def _begin(self, levels: NDArray[Any] | None = None) -> tuple[PairModel, Coding]:
+        """A model that has learned nothing, all parameters checked; the estimator is not touched. levels: of ratings, for "auto"."""
+        self._validate_params()
+        if self._automatic_ratings and levels is None:
+            raise ValueError(
+                "the ratings must be known for thresholds='auto' before anything is asked; got none. Learn a batch first."
+            )
+        thresholds = self._thresholds(levels)
+        n_tasks = 1 if thresholds is None else len(thresholds)
+        classes = np.array([-1, 1]) if thresholds is None else np.arange(n_tasks + 1)
+        coding = Coding(classes if levels is None else levels, thresholds is not None, thresholds)
+        return self._model(n_tasks), coding
+
+    @property
+    def _automatic_ratings(self) -> bool:
+        return isinstance(self.thresholds, str)
+
+    def _thresholds(self, levels: NDArray[Any] | None) -> Floats | None:
+        """As given, or all ratings but the lowest."""
+        if not self._automatic_ratings:
+            return read_thresholds(self.thresholds)
+        assert levels is not None
+        return np.asarray(levels[1:], dtype=np.float64)
+
+    def _store(self, model: PairModel, coding: Coding) -> None:
+        self._engine = model
+        self.classes_, self.settled_ = coding.classes, coding.settled
+
+    def _coding(self) -> Coding:
+        return Coding(self.classes_, self.settled_, self._thresholds(self.classes_))
+
+    def _live(self) -> PairModel:
+        """The model at work; begun if nothing was learned yet, or from `state_` after loading."""
+        if "_engine" not in self.__dict__:
+            if "state_" in self.__dict__:
+                self._engine = self._restored({"classes": self.classes_, **self.state_})
+                del self.state_
+            else:
+                self._store(*self._begin())
+        return self._engine
+
+    def __sklearn_is_fitted__(self) -> bool:
+        # In this order: a thread that resumes sets the one before it drops the other.
+        return "state_" in self.__dict__ or "_engine" in self.__dict__
+
+    @changes
+    def state(self) -> dict[str, Any]:
+        """All that was learned, as plain data: numbers, arrays, strings, lists and dicts.
+
+        Returns
+        -------
+        state : dict
+            For `from_state` with the same parameters. `lacunar.persistence.save_model` stores parameters and state together; this is
+            for going back, and for side information that no file holds, such as a kernel that is a function.
+        """
+        return {**self._live().state(), "classes": self.classes_, "settled": self.settled_}
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any], rows: Any = None, cols: Any = None, **params: Any) -> Self:
+        """A classifier that goes on from what `state` gave, to the bit as if there had been no break.
+
+        Parameters
+        ----------
+        state : dict
+        rows, cols : side information, default=None
+            What the state was learned with.
+        **params : dict
+            The other parameters that it was learned with.
+
+        Returns
+        -------
+        classifier
+
+        Raises
+        ------
+        ValueError
+            When it is of other side information or another number of thresholds, or no state.
+        """
+        learner = cls(rows, cols, **params)
+        learner._store(*learner._checked(state))
+        return learner
+
+    def _checked(self, state: Mapping[str, Any]) -> tuple[PairModel, Coding]:
+        """The model and the classes of a state."""
+        model = self._restored(state)
+        thresholds = self._thresholds(np.asarray(state["classes"]))
+        coding = Coding(np.asarray(state["classes"]), bool(state["settled"]), thresholds)
+        sound = isinstance(state["settled"], bool | np.bool_)
+        if thresholds is not None and not self._automatic_ratings:
+            sound &= np.array_equal(coding.classes, np.arange(len(thresholds) + 1))
+        if not sound or coding.classes.shape != (coding.n_tasks + 1,):
+            raise ValueError(f"the state must hold {coding.n_tasks + 1} classes; it does not. Take it again.")
+        return model, coding
+
+    def _restored(self, state: Mapping[str, Any]) -> PairModel:
+        """A model that goes on from a state; the estimator is not touched."""
+        levels = np.asarray(state.get("classes", ())) if self._automatic_ratings else None
+        if levels is not None:
+            levels = rating_levels(levels, None)
+        model, _ = self._begin(levels)
+        try:
+            model.take(state)
+        except (KeyError, TypeError, IndexError, AttributeError, ValueError) as error:
+            raise ValueError(
+                f"the state must be of a classifier with these parameters and this side information; {error}. Go on from it with "
+                "those it was taken with, or fit again."
+            ) from None
+        return model
+
+    @changes
+    def __getstate__(self) -> dict[str, Any]:
+        attributes: dict[str, Any] = dict(super().__getstate__())
+        if attributes.pop("_engine", None) is not None:
+            attributes["state_"] = self._live().state()
+        return attributes
+
+    def _check_loaded(self) -> None:
+        """A model file is refused here, not in use."""
+        if "state_" in self.__dict__:
+            model_and_coding = self._checked({"classes": self.classes_, "settled": self.settled_, **self.state_})
+            del self.state_
+            self._store(*model_and_coding)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # pairs of ids, not features
+        tags.input_tags.string = tags.input_tags.categorical = True
+        tags.classifier_tags.multi_class = np.size(self.thresholds) > 1 if self.thresholds is not None else False
+        return tags
+
+
+def _stream_of(rows: Any, cols: Any, y: Any) -> tuple[list[Any], list[Any], Any]:
+    """Ids of rows and columns and labels, of (rows, cols, y) or of (X, y)."""
+    if y is None:
+        return (*read_pairs(rows), cols)
+    return read_ids(rows, "rows"), read_ids(cols, "cols"), y
+
+
+class Coding(NamedTuple):
+    """Two classes, or thresholds.
+
+    classes: (negative, positive), or labels 0..L of thresholds. settled: whether a negative label was seen: 1 alone may belong to
+    0/1 or to -1/1.
+    """
+
+    classes: Labels
+    settled: bool
+    thresholds: Floats | None
+
+    @property
+    def n_tasks(self) -> int:
+        """Binary questions asked: one, or one a threshold."""
+        return 1 if self.thresholds is None else len(self.thresholds)
+
+    def signs(self, target: Labels) -> Floats:
+        """-1 and +1, (n, L)."""
+        if self.thresholds is not None:
+            return np.where(np.asarray(target, dtype=np.float64)[:, None] >= self.thresholds, 1.0, -1.0)
+        positive = target == self.classes[1]
+        wrong = np.flatnonzero(~(positive | (target == self.classes[0])))
+        if wrong.size:
+            raise ValueError(
+                f"y must hold the labels {self.classes[0]} and {self.classes[1]} of what came before; got "
+                f"{target[wrong[0]]} at position {wrong[0]}. Recode it, use thresholds= for ratings, or fit again."
+            )
+        return np.where(positive, 1.0, -1.0)[:, None]
+
+    def labels(self, signs: Floats) -> Labels:
+        """Labels (n,) of predicted signs (n, L): for thresholds, the class of how many are reached."""
+        labels: Labels = self.classes[(signs > 0).sum(axis=1)]
+        return labels
+
+    def coded(self, target: Labels) -> Labels:
+        """Observed labels in the terms of `labels`."""
+        return self.labels(self.signs(target)) if self.thresholds is not None else target
+
+
+def read_thresholds(thresholds: Any) -> Floats | None:
+    """One threshold or ascending ones, (L,)."""
+    if thresholds is None:
+        return None
+    given = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
+    if given.ndim != 1 or not given.size or not np.isfinite(given).all() or (np.diff(given) <= 0).any():
+        raise ValueError(
+            f"thresholds must be a finite number or ascending ones; got {thresholds!r}. Use 4, or [2, 3, 4, 5]."
+        )
+    return given
+
+
+def rating_levels(y: Any, classes: Sequence[Any] | None) -> Labels:
+    """The ratings there are, ascending: named, or those of the first batch."""
+    given = np.asarray(plain_target(y if classes is None else list(classes)))
+    if given.dtype.kind not in "iufb":
+        raise TypeError(f"y must be ratings, numbers, with thresholds='auto'; got dtype {given.dtype}. Encode them.")
+    levels = np.unique(given)
+    if not 2 <= len(levels) <= MOST_LEVELS or not np.isfinite(levels.astype(np.float64)).all():
+        raise ValueError(
+            f"thresholds='auto' must find 2 to {MOST_LEVELS} ratings in the first batch; got {len(levels)}. Name them by classes=, or "
+            "pass thresholds."
+        )
+    return levels
+
+
+def read_y(
+    y: Any, n: int, coding: Coding | None, thresholds: Floats | None, classes: Sequence[Any] | None = None
+) -> tuple[Floats, Coding]:
+    """Signs (n, L) of the labels, and the coding as it is after them."""
+    target = read_labels(y, n)
+    if thresholds is not None:
+        if target.dtype.kind not in "iufb":
+            raise TypeError(f"y must be ratings, numbers, with thresholds; got dtype {target.dtype}. Encode them.")
+        coding = coding or Coding(np.arange(len(thresholds) + 1), True, thresholds)
+        return coding.signs(target), coding
+    if classes is not None:
+        coding = _named(classes, coding)
+    elif coding is None:
+        coding = _two_classes(target)
+    elif not coding.settled and (target.dtype.kind == "b" or not (target == 1).all()):
+        settled = _two_classes(target)
+        coding = settled if settled.classes[1] == 1 else coding  # where it is not, signs() says so
+    return coding.signs(target), coding
+
+
+def _named(classes: Sequence[Any], coding: Coding | None) -> Coding:
+    given = np.unique(np.asarray(plain_target(classes)))
+    if given.shape != (2,):
+        raise ValueError(f"classes must be two labels; got {list(classes)!r}. Use thresholds= for ratings.")
+    if coding is not None and coding.settled and not np.array_equal(given, coding.classes):
+        raise ValueError(f"classes must be those of the first call, {coding.classes}; got {given}. Leave it out.")
+    return Coding(given, True, None)
+
+
+def _two_classes(target: Labels) -> Coding:
+    """The two classes of the first labels: bool, 0/1, -1/1, or any two."""
+    if target.dtype.kind == "b":
+        return Coding(np.array([False, True]), True, None)
+    values = np.unique(target)
+    if target.dtype.kind in "iuf":
+        kind = values.dtype.type
+        for low in (-1, 0):
+            if np.isin(values, [low, 1]).all() and low in values:
+                return Coding(np.array([low, 1], dtype=kind), True, None)
+        if (values == 1).all():
+            return Coding(np.array([-1, 1]), False, None)
+    if len(values) != 2 or np.array_equal(values, [-1, 0]):
+        raise ValueError(
+            f"Unknown label type: only binary classification is supported. y must hold two labels (bool, 0/1, -1/1, or any two in the first batch); got {values[:5].tolist()!r}. Use "
+            "thresholds= for ratings, classes= where the first batch shows one of them."
+        )
+    return Coding(values, True, None)
+
+
+def class_probabilities(reached: Floats) -> Floats:
+    """P of each class (n, L + 1) from P of reaching each threshold (n, L), made to fall with the threshold."""
+    falling = np.minimum.accumulate(reached, axis=1)
+    bounds = np.column_stack([np.ones(len(falling)), falling, np.zeros(len(falling))])
+    probabilities: Floats = bounds[:, :-1] - bounds[:, 1:]
+    return probabilities
+
+
+def mean_log_loss(reached: Floats, signs: Floats) -> float:
+    """Mean of -log P(class) of labels as signs (n, L), where 0 costs what 1e-15 costs; 0 for no trial."""
+    if not len(signs):
+        return 0.0
+    probabilities = class_probabilities(reached)[np.arange(len(signs)), (signs > 0).sum(axis=1)]
+    return float(-np.log(np.maximum(probabilities, 1e-15)).mean())
+
+
+def comparator_mistakes(comparator: Any, target: NDArray[Any], coding: Coding) -> NDArray[np.int64]:
+    """1 where the comparator is wrong, (n,): the most frequent label in hindsight, or given labels."""
+    coded = coding.coded(target)
+    if isinstance(comparator, str):
+        if comparator != "majority":
+            raise ValueError(f"comparator must be None, 'majority' or a label for each pair; got {comparator!r}.")
+        labels, counts = np.unique(coded, return_counts=True)
+        guess = np.repeat(labels[np.argmax(counts)], len(coded)) if len(labels) else coded
+    else:
+        guess = read_labels(comparator, len(target))
+        coding.signs(guess)  # refuses what is no label
+        guess = coding.coded(guess)
+    wrong: NDArray[np.int64] = (guess != coded).astype(np.int64)
+    return wrong
