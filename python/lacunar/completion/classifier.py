@@ -53,7 +53,7 @@ class OnlineMatrixClassifier(PairClassifier):
     Notes
     -----
     Experts are majorities, biases, low rank, features and neighbours, mixed and hedged in log loss; matrix exponentiated gradient takes part
-    where both sides are one graph or a side is a kernel. The pool's log loss exceeds that of its best expert by at most log E + log(T + 1)
+    where both sides are graphs or a side is a kernel. The pool's log loss exceeds that of its best expert by at most log E + log(T + 1)
     over T trials, and that of the best sequence of experts by log((E - 1)(T + 1)) more for every switch: fixed share (Herbster and
     Warmuth, "Tracking the best expert", 1998) with share 1 / (t + 1), for a loss that is mixable with step 1. Its y_bar is 2 P(y = 1) - 1.
     Low-rank experts are refitted from all pairs seen at growing times, a little at every one of the pairs that follow, so that memory is

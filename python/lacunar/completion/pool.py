@@ -247,10 +247,10 @@ class PoolModel(PairModel):
         ]
         alike = rows.side.digest == cols.side.digest
         self._same = alike and min(known.d for known in self.known) > 0
-        self._graph = self._same and self.known[0].adjacency is not None
         self._kin = self._same or (rows.alike and cols.alike and rows.base == cols.base)
         few = rows.base + cols.base <= _MOST_VERTICES
-        taking_part = few and (self._graph or any(known.is_kernel for known in self.known))
+        graphs = all(known.adjacency is not None for known in self.known)
+        taking_part = few and (graphs or any(known.is_kernel for known in self.known))
         tuning = Tuning(GAMMA, neutral_scale(rows.side, cols.side))
         sides = _mixed(rows.side), _mixed(cols.side)
         self.members = [Member(rows, cols, tuning, sides) for _ in range(n_tasks)] if taking_part else []
