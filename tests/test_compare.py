@@ -15,7 +15,7 @@ from sklearn.tree import DecisionTreeClassifier
 from lacunar.cli import main
 from lacunar.comparison import Learner, compare, evaluate, learners, load_problem, print_table, write_report
 from lacunar.comparison.comparison import half_width
-from lacunar.comparison.explain import of_classes
+from lacunar.comparison.report import of_classes
 from lacunar.plotting import CoverageDisplay, MissingnessDisplay
 
 

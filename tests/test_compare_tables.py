@@ -8,7 +8,8 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
-from lacunar.comparison import Table, TableModel, UserError, choose_target, guess_task, load_problem, read_table
+from lacunar.comparison import Table, TableModel, UserError, load_problem, read_table
+from lacunar.comparison.problem import choose_target, guess_task
 from lacunar.datasets import load_breast_panels, load_digit_quadrants
 from lacunar.karma import KarmaClassifier
 

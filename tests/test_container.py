@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from lacunar import KarmaClassifier, Observed, save_model
-from lacunar.comparison import write_whole
+from lacunar.comparison.reading import write_whole
 from lacunar.observed import write_batches
 from lacunar.observed.container import _mode_after, read_archive, read_npz, write_archive
 

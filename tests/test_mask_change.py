@@ -224,3 +224,20 @@ def test_where_values_alone_differ_it_says_what_that_may_be():
     (message,) = warned(model.predict, rows)
     assert "observed values of 'x2' are larger" in message
     assert "the values themselves may have changed" in message
+
+
+def test_an_absent_column_is_warned_of_once():
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=["a", "b", "c"]).mask(rng.random((200, 3)) < 0.2)
+    model = LacunarRegressor(members=["linear"]).fit(frame, rng.normal(size=200))
+    absent = "X lacks columns of fit, taken as missing: b."
+    for rows, n_warnings in ((frame, 1), (frame.assign(a=np.nan), 2)):  # another change is still told
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.predict(rows.drop(columns="b"))
+        messages = [str(w.message) for w in caught]
+        assert messages[0] == absent
+        assert len(messages) == n_warnings
+    assert "'a' is missing in 100%" in messages[1]
+    assert "'b'" not in messages[1]

@@ -180,7 +180,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     wanted = parser().parse_args(argv)
     with _leaving_at_once():
-        from lacunar.comparison import UserError, visible
+        from lacunar.comparison import UserError
+        from lacunar.comparison.cells import visible
 
     try:
         return {"compare": _compare, "fit": _fit, "predict": _predict, "config": _config}[wanted.command](wanted)
@@ -234,7 +235,8 @@ def _reading(wanted: argparse.Namespace) -> dict[str, Any]:
 
 
 def _problem(wanted: argparse.Namespace) -> Any:
-    from lacunar.comparison import about, load_problem
+    from lacunar.comparison import load_problem
+    from lacunar.comparison.terminal import about
 
     problem = load_problem(
         wanted.table, wanted.target, wanted.task, drop=wanted.drop, use=wanted.use, **_reading(wanted)
@@ -257,7 +259,7 @@ def check_writable(path: str | None) -> None:
 
 
 def _say(wanted: argparse.Namespace, *lines: str) -> None:
-    from lacunar.comparison import visible
+    from lacunar.comparison.cells import visible
 
     if not wanted.quiet:
         for line in lines:
@@ -265,7 +267,8 @@ def _say(wanted: argparse.Namespace, *lines: str) -> None:
 
 
 def _compare(wanted: argparse.Namespace) -> int:
-    from lacunar.comparison import UserError, print_table, run
+    from lacunar.comparison import UserError, print_table
+    from lacunar.comparison.terminal import run
 
     started = perf_counter()
     check_writable(wanted.report)
@@ -320,7 +323,8 @@ def _keep(wanted: argparse.Namespace, model: Any, place: str, learner: str, rows
 def _fit(wanted: argparse.Namespace) -> int:
     import warnings
 
-    from lacunar.comparison import TableModel, UserError, learner_named
+    from lacunar.comparison import TableModel, UserError
+    from lacunar.comparison.learners import learner_named
 
     check_writable(wanted.output)
     problem = _problem(wanted)
@@ -341,7 +345,8 @@ def _fit(wanted: argparse.Namespace) -> int:
 def _predict(wanted: argparse.Namespace) -> int:
     import warnings
 
-    from lacunar.comparison import read_table, write_whole
+    from lacunar.comparison import read_table
+    from lacunar.comparison.reading import write_whole
 
     check_writable(wanted.output)
     model = _model(wanted.model)
@@ -381,7 +386,7 @@ def _predicted(wanted: argparse.Namespace, model: Any, table: Any) -> Any:
     import pandas as pd
 
     from lacunar.comparison import UserError
-    from lacunar.comparison import named_columns as named
+    from lacunar.comparison.problem import named_columns as named
 
     if wanted.interval is not None and not 0 < wanted.interval < 1:
         raise UserError(f"--interval must be a level between 0 and 1; got {wanted.interval:g}.", 2)
@@ -400,7 +405,7 @@ def _predicted(wanted: argparse.Namespace, model: Any, table: Any) -> Any:
 
 def _to_stdout(text: str) -> None:
     """A pipe gets every character; a terminal would obey some of them."""
-    from lacunar.comparison import visible
+    from lacunar.comparison.cells import visible
 
     if sys.stdout.isatty():
         text = "".join(f"{visible(line)}\n" for line in text.splitlines())

@@ -52,7 +52,7 @@ def visible(text: str) -> str:
 
     Examples
     --------
-    >>> from lacunar.comparison import visible
+    >>> from lacunar.comparison.cells import visible
     >>> print(visible("age\x1b[2J\u202e"))
     age\x1b[2J\u202e
     """

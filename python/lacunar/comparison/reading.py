@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import bz2
+import csv
+import gzip
 import io
 import lzma
 import os
 import re
+import sys
+import tempfile
 import warnings
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar.comparison.cells import MISSING, UserError, cut, listed, pandas_module, read_cells
-from lacunar.comparison.lines import filtered, fitting, likeliest_separator, misfits, no_table, rows_of, short_rows
-from lacunar.comparison.unpack import ENDINGS, plain_file, refuse_beyond
+from lacunar.comparison.cells import MISSING, UserError, counted, cut, listed, pandas_module, read_cells
 from lacunar.observed import Observed
 from lacunar.observed.cells import Reading
 from lacunar.observed.container import read_npz as arrays_of
@@ -36,6 +40,19 @@ MAX_EMPTY = 10**4  # cells for each stored value, so that one column number does
 INDEX = "Unnamed: 0"  # what pandas calls a first column without a name, which is the index that it wrote
 _HEAD = 2**18  # characters of text that tell how it is written
 _YEARS = range(1800, 2200)  # as a header of numbers may hold
+_SEPARATORS = (",", ";", "\t", "|", r"\s+")
+_LINES = 50  # lines that tell what separates cells
+_COMMENTS = ("#", "//", "%", "--", "!")  # how lines of comment begin in most files
+_ABOVE = 30  # lines that may stand above a table
+LEAST, TIMES = 2**28, 50  # bytes that any file may unpack to, and how many times its own size a large one may
+ENDINGS = (".gz", ".bz2", ".xz", ".zip")
+_CHUNK = 2**20
+_PACKED: dict[bytes, Callable[[Path], Any]] = {
+    b"\x1f\x8b": gzip.GzipFile,
+    b"BZh": bz2.BZ2File,
+    b"\xfd7zXZ\x00": lzma.LZMAFile,
+}
+_ZIP = b"PK\x03\x04"
 
 
 @dataclass(frozen=True)
@@ -530,3 +547,217 @@ def write_whole(path: str | os.PathLike[str], text: str) -> None:
     """Write text as `replace_file` does: a killed run leaves what was there before."""
     content = text.encode("utf-8", "backslashreplace")  # half characters out of a forged file
     replace_file(Path(path), lambda stream: stream.write(content))
+
+
+# -- lines of text ------------------------------------------------------------------------------------------------------
+
+
+class Row(NamedTuple):
+    """Cells, and the line of the file on which they end."""
+
+    line: int
+    cells: list[str]
+
+
+def rows_of(lines: Iterable[str], sep: str) -> Iterator[Row]:
+    """Rows of text, those of blank lines as well."""
+    if sep == r"\s+":
+        yield from (Row(k, line.split()) for k, line in enumerate(lines, 1))
+    elif len(sep) == 1:
+        reader = csv.reader(lines, delimiter=sep, skipinitialspace=True)
+        yield from (Row(reader.line_num, [cell.strip() for cell in cells]) for cells in reader)
+    else:
+        yield from (
+            Row(k, [cell.strip() for cell in re.split(sep, line.rstrip("\r\n"))]) for k, line in enumerate(lines, 1)
+        )
+
+
+def separator_of(head: str, *, whole: bool) -> str | None:
+    """Of those that cut all first lines into as many cells, the one with most cells; without `whole` the last line may be cut."""
+    widths_of = {}
+    for sep in _SEPARATORS:
+        try:
+            widths = [
+                len(row.cells) for row in islice(rows_of(io.StringIO(head, newline=""), sep), _LINES) if any(row.cells)
+            ]
+        except csv.Error:
+            continue
+        if not whole:
+            widths = widths[:-1] or widths
+        if len(set(widths)) == 1 and widths[0] > 1:
+            widths_of[sep] = widths[0]
+    if r"\s+" in widths_of and len(widths_of) > 1:
+        del widths_of[r"\s+"]  # blanks inside cells
+    return max(widths_of, key=lambda sep: widths_of[sep]) if widths_of else None
+
+
+def likeliest_separator(head: str, *, whole: bool) -> str:
+    """The separator of the first lines; where they leave it open, the commonest mark in the first."""
+    first = head.splitlines()[0] if head.strip() else ""
+    return separator_of(head, whole=whole) or max(",;\t|", key=first.count)
+
+
+def filtered(path: Path, encoding: str, skip_rows: int, comment: str | None) -> io.StringIO:
+    """The text with blank lines in place of those to leave out, so that lines keep their numbers."""
+    text = io.StringIO(newline="")
+    with path.open(encoding=encoding, newline="") as file:
+        for k, line in enumerate(file):
+            left_out = k < skip_rows or (comment and line.lstrip().startswith(comment))
+            text.write("\n" if left_out else line)
+    text.seek(0)
+    return text
+
+
+def fitting(lines: Iterable[str], sep: str, ragged: str, notes: list[str]) -> io.StringIO:
+    """Rows as CSV with as many cells as the first: others are left out ("skip"), or are cut and filled ("cut"), and counted."""
+    text, odd, width = io.StringIO(newline=""), [], 0
+    writer = csv.writer(text)
+    for row in rows_of(lines, sep):
+        if not any(row.cells):
+            continue
+        width = width or len(row.cells)
+        if len(row.cells) != width:
+            odd.append(row.line)
+            if ragged == "skip":
+                continue
+        writer.writerow([*row.cells, *[""] * width][:width])
+    if odd:
+        done = "left out" if ragged == "skip" else "cut or filled up"
+        were = "was" if len(odd) == 1 else "were"
+        notes.append(
+            f"Warning: {counted(len(odd), 'row')} without the {width} cells of the first {were} {done}; the first is on line {odd[0]}."
+        )
+    text.seek(0)
+    return text
+
+
+def misfits(lines: Iterable[str], sep: str, width: int) -> list[Row]:
+    """Rows with another number of cells than `width`; none where the text cannot be cut into rows."""
+    try:
+        return [row for row in rows_of(lines, sep) if any(row.cells) and len(row.cells) != width]
+    except csv.Error:
+        return []
+
+
+def no_table(source: str, head: str, first: Row, odd: Row, sep: str) -> UserError:
+    """What to say of text whose rows differ in length, with the way on."""
+    return UserError(
+        f"{source}: line {odd.line} has {counted(len(odd.cells), 'cell')} ({cut(', '.join(odd.cells))!r}) and the first row, on line "
+        f"{first.line}, has {len(first.cells)}. {remedy(head, first, odd, sep)}"
+    )
+
+
+def remedy(head: str, first: Row, odd: Row, sep: str) -> str:
+    """The option that reads a file with such a row."""
+    for row in (first, odd):
+        begin = next((mark for mark in _COMMENTS if row.cells and row.cells[0].startswith(mark)), None)
+        if begin is not None:
+            return f"--comment {begin!r} leaves out lines that begin so."
+    above = _lines_above(head, len(first.cells))
+    return (f"If the table begins on line {above + 1}, say --skip-rows {above}. " if above else "") + (
+        f"Cells were cut at {sep!r}; --sep says otherwise. --ragged skip leaves out such rows, --ragged cut keeps as many of their cells as "
+        "the first row has."
+    )
+
+
+def _lines_above(head: str, width: int) -> int:
+    """Lines above a table with more columns than the first line has, 0 where there is none."""
+    lines = head.splitlines(keepends=True)
+    for above in range(1, min(_ABOVE, len(lines) - 1)):
+        below = "".join(lines[above:])
+        if not lines[above].strip():
+            continue
+        sep = separator_of(below, whole=False)
+        if sep is not None and len(next(rows_of(below.splitlines(keepends=True), sep)).cells) > width:
+            return above
+    return 0
+
+
+def short_rows(lines: Iterable[str], first: Sequence[str], sep: str, head: str) -> list[str]:
+    """A warning of rows with fewer cells than the first, whose other cells are then missing."""
+    short = misfits(lines, sep, len(first))
+    if not short:
+        return []
+    what = "1 row has" if len(short) == 1 else f"{len(short):,} rows have"
+    return [
+        f"Warning: {what} fewer cells than the {len(first)} of the first row, and the others were taken as missing; the first is on line "
+        f"{short[0].line} ({cut(', '.join(short[0].cells))!r}). {remedy(head, Row(1, list(first)), short[0], sep)}"
+    ]
+
+
+# -- packed files -------------------------------------------------------------------------------------------------------
+
+
+def most_bytes(size: int) -> int:
+    """What a file of so many bytes may unpack to."""
+    return max(LEAST, TIMES * size)
+
+
+def refuse_beyond(unpacked: int, size: int, source: str, *, at_least: bool = True) -> None:
+    """UserError where a file of `size` bytes unpacks to more than it may."""
+    if unpacked > most_bytes(size):
+        raise UserError(
+            f"{source}: the file has {_bytes(size)} and unpacks to {'more than ' if at_least else ''}"
+            f"{_bytes(most_bytes(size) if at_least else unpacked)}; here a file may unpack to {_bytes(LEAST)}, or to {TIMES} times its size. "
+            "If it is sound, unpack it first and name the plain file, or read it in Python and pass a frame."
+        )
+
+
+def _bytes(count: int) -> str:
+    """ "298 KiB"."""
+    unit, size = "bytes", float(count)
+    for name in ("KiB", "MiB", "GiB"):
+        if size < 1024:
+            break
+        unit, size = name, size / 1024
+    return f"{size:.3g} {unit}" if size < 1000 else f"{size:.0f} {unit}"
+
+
+@contextmanager
+def plain_file(name: str) -> Iterator[Path]:
+    """The file itself, or a temporary one of what standard input or a packed file (.gz, .bz2, .xz, a .zip of one file) holds."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, shown = Path(name), name
+        if name == "-":
+            path, shown = Path(folder) / "input", "standard input"
+            with path.open("wb") as file:
+                while chunk := sys.stdin.buffer.read(_CHUNK):
+                    file.write(chunk)
+        elif not path.exists():
+            raise UserError(f"{name}: no such file.")
+        elif not path.is_file():
+            raise UserError(f"{name}: not a file with a table. Name one file, or - for standard input.")
+        yield _unpacked(path, Path(folder) / "table", shown)
+
+
+def _unpacked(path: Path, place: Path, source: str) -> Path:
+    with path.open("rb") as file:
+        head = file.read(8)
+    unpack = next((unpack for magic, unpack in _PACKED.items() if head.startswith(magic)), None)
+    if unpack is not None:
+        with unpack(path) as packed:
+            return _copied(packed, place, path.stat().st_size, source)
+    if not head.startswith(_ZIP) or not zipfile.is_zipfile(path):
+        return path
+    with zipfile.ZipFile(path) as members:
+        infos = [info for info in members.infolist() if not info.is_dir()]
+        refuse_beyond(sum(info.file_size for info in infos), path.stat().st_size, source, at_least=False)
+        if any(info.filename == "xl/workbook.xml" or info.filename.endswith(".npy") for info in infos) or not infos:
+            return path
+        if len(infos) > 1:
+            raise UserError(
+                f"{source}: the archive holds several files, {listed(sorted(info.filename for info in infos))}. Unpack it and name one."
+            )
+        with members.open(infos[0]) as packed:
+            return _copied(packed, place, path.stat().st_size, source)
+
+
+def _copied(packed: IO[Any], place: Path, size: int, source: str) -> Path:
+    """A plain copy, given up as soon as it is larger than it may be."""
+    written = 0
+    with place.open("wb") as file:
+        while chunk := packed.read(_CHUNK):
+            written += len(chunk)
+            refuse_beyond(written, size, source)
+            file.write(chunk)
+    return place

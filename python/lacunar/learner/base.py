@@ -31,7 +31,7 @@ from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
 from lacunar.observed.contract import refuse_sparse_format
 from lacunar.observed.door import TakesMissing, check_prices, refuse_file, unmasked
-from lacunar.observed.names import columns_by_name
+from lacunar.observed.names import absent_columns, columns_by_name
 from lacunar.observed.rules import Array, Instance, Number, Optional, Rule
 from lacunar.uncertainty.shift import evenly, further_hidden
 
@@ -201,11 +201,12 @@ class LacunarBase(TakesMissing):
             view = self.views_.transform(table.X if table.n <= BATCH else table.take(batch))
             compared.append(view.T[-first % step :: step])
             answers.append(answer(view))
-        self._warn_of_masks(np.vstack(compared))
+        absent = [str(name) for name in absent_columns(self, X)]  # which were warned of by name
+        self._warn_of_masks(np.vstack(compared), absent)
         return np.vstack(answers)
 
-    def _warn_of_masks(self, T: _Floats) -> None:
-        differences = self.masks_.differences(T, self._column_names())
+    def _warn_of_masks(self, T: _Floats, absent: Sequence[str]) -> None:
+        differences = self.masks_.differences(T, self._column_names(), absent)
         if differences:
             warnings.warn(
                 f"the rows to predict lack other entries than the training rows did, by a comparison of {len(T)} of them: {'; '.join(differences)}. Where only "

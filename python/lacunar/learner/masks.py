@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -124,9 +125,14 @@ class MaskComparison(BaseEstimator):  # type: ignore[misc]
             return None
         return _compared(self._training(), self._sums(T, self._scores(T)), self.paired_)
 
-    def differences(self, T: _Floats, names: list[str]) -> list[str]:
-        """What of a batch (m, t) differs from training beyond chance, in words, the most certain first; [] where nothing does."""
+    def differences(self, T: _Floats, names: list[str], absent: Collection[str] = ()) -> list[str]:
+        """What of a batch (m, t) differs from training beyond chance, in words, the most certain first; [] where nothing does.
+
+        Columns that are absent as a whole are not compared, and with one of them not how many entries rows lack.
+        """
         compared = self.compare(T)
+        if compared is not None and absent:
+            compared = self._without(compared, np.isin(names, list(absent)))
         if compared is None or not self._changed(compared):
             return []
         batch, training = self._sums(T, self._scores(T)), self._training()
@@ -146,6 +152,18 @@ class MaskComparison(BaseEstimator):  # type: ignore[misc]
             if len(phrases) == _NAMED:
                 break
         return phrases
+
+    def _without(self, compared: Comparisons, absent: NDArray[np.bool_]) -> Comparisons:
+        """Comparisons of all but some of the columns (t,)."""
+        present = ~absent[self.paired_]
+        both = present[:, None] & present
+        return Comparisons(
+            compared.shares * ~absent,
+            np.zeros_like(compared.rows),
+            compared.pairs * both,
+            compared.values * present,
+            compared.beside * both,
+        )
 
     def _phrase(self, kind: str, place: tuple[int, ...], batch: Sums, training: Sums, names: list[str]) -> str:
         """One difference, as a clause with the names of its columns."""

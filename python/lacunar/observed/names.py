@@ -25,8 +25,7 @@ def columns_by_name(estimator: Any, X: Any, *, reset: bool) -> Any:
     """
     if not nw.dependencies.is_into_dataframe(X):
         return X
-    # Not by narwhals, which reads no frame that names two columns alike.
-    names = list(X.column_names if nw.dependencies.is_pyarrow_table(X) else X.columns)
+    names = _names_of(X)
     _refuse_twice(names)
     wanted = None if reset else getattr(estimator, "feature_names_in_", None)
     if wanted is None or names == list(wanted) or not any(isinstance(name, str) for name in names):
@@ -46,6 +45,20 @@ def columns_by_name(estimator: Any, X: Any, *, reset: bool) -> Any:
     missing = {name: nw.lit(None, nw.Float64).alias(name) for name in absent}
     frame = nw.from_native(X, eager_only=True)
     return frame.select(*[missing.get(name, nw.col(name)) for name in wanted]).to_native()
+
+
+def absent_columns(estimator: Any, X: Any) -> list[Any]:
+    """Names of columns of `fit` that a frame lacks, of which `columns_by_name` warns."""
+    fitted = getattr(estimator, "feature_names_in_", None)
+    if fitted is None or not nw.dependencies.is_into_dataframe(X):
+        return []
+    names = _names_of(X)
+    return match_names(names, list(fitted))[0] if any(isinstance(name, str) for name in names) else []
+
+
+def _names_of(frame: Any) -> list[Any]:
+    # Not by narwhals, which reads no frame that names two columns alike.
+    return list(frame.column_names if nw.dependencies.is_pyarrow_table(frame) else frame.columns)
 
 
 def match_names(names: Sequence[Any], wanted: Sequence[Any]) -> tuple[list[Any], list[Any]]:
