@@ -19,7 +19,17 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from lacunar._snapshot import all_or_nothing
 from lacunar.observed import Observed
-from lacunar.observed.cells import OpenReading, Reading, TextColumn, counted, cut, learn_readings, plain_date, tidied
+from lacunar.observed.cells import (
+    OpenReading,
+    Reading,
+    counted,
+    cut,
+    dates_of,
+    learn_readings,
+    plain_date,
+    text_column,
+    tidied,
+)
 from lacunar.observed.door import is_missing, refuse_file, unmasked
 from lacunar.observed.names import columns_by_name
 from lacunar.observed.rules import Array, Instance, Items, Optional, Rule, Word
@@ -335,7 +345,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _learned_readings(self, columns: list[_Cells]) -> list[Reading | None]:
         """How the text of every column says numbers or dates."""
-        texts = {j: _text_column(column) for j, column in enumerate(columns) if column.has_text}
+        texts = {
+            j: text_column(column.name, column.values, column.is_category)
+            for j, column in enumerate(columns)
+            if column.has_text
+        }
         try:
             readings = learn_readings(texts, self.decimal, self.dates)
         except OpenReading as error:
@@ -514,13 +528,6 @@ def _cells_of(values: NDArray[Any], name: Any) -> _Column:
     return objects(cell if isinstance(cell, str | Number) else str(cell) for cell in known)
 
 
-def _text_column(column: _Cells) -> TextColumn:
-    """What a column with text holds."""
-    texts = Counter(cell for cell in column.values if isinstance(cell, str) and cell)
-    numbers = [cell for cell in column.values if not isinstance(cell, str)]
-    return TextColumn(column.name, texts, len(numbers), len(set(numbers)), column.is_category)
-
-
 def _counts(column: _Cells, words: Collection[str]) -> Counter[str]:
     return Counter(cell for cell in column.values if cell in words)
 
@@ -533,17 +540,16 @@ def _read(column: _Cells, reading: Reading) -> tuple[_Cells, Counter[Any]]:
     if kind == "date" and values.dtype.kind == "M":
         return column, Counter()
     cells = values if column.has_text else as_labels(values)
-    different = {cell for cell in cells if isinstance(cell, str) and cell}
+    parsed = reading.parsed({cell for cell in cells if isinstance(cell, str) and cell})
     if kind == "number":
-        by_cell: dict[Any, Any] = dict(reading.numbers(different))
-        read = [by_cell.get(cell, np.nan) if isinstance(cell, str) else float(cell) for cell in cells]
-        made: _Column = column_of(np.array(read), column.name)
+        by_cell = {cell: float(text) for cell, text in parsed.items()}
+        numbers = [by_cell.get(cell, np.nan) if isinstance(cell, str) else float(cell) for cell in cells]
+        read: _Column = column_of(np.array(numbers), column.name)
     else:
-        by_cell = dict(reading.dates(different))
-        made = np.array([by_cell.get(cell, "NaT") for cell in cells], dtype="datetime64[us]")
-    silent = {"", *reading.words, *by_cell}
+        read = dates_of(cells, parsed)
+    silent = {"", *reading.words, *parsed}
     unread = Counter(str(cell) for cell in cells if cell not in silent and (kind == "date" or isinstance(cell, str)))
-    return column._replace(values=made), unread
+    return column._replace(values=read), unread
 
 
 def _warn_of_words(columns: Iterable[tuple[_Cells, Counter[Any]]]) -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
-from numbers import Number
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from lacunar.observed.cells import MISSING as MISSING
-from lacunar.observed.cells import OpenReading, Reading, TextColumn, learn_readings, tidied
+from lacunar.observed.cells import OpenReading, Reading, TextColumn, dates_of, learn_readings, text_column, tidied
 from lacunar.observed.cells import counted as counted
 from lacunar.observed.cells import cut as cut
 from lacunar.observed.cells import listed as listed
@@ -79,7 +75,9 @@ def read_cells(
     if not texts:
         return frame, [], {}
     names = dict(enumerate(frame.columns))
-    columns = {k: _text_column(names[k], text, str(frame.dtypes.iloc[k]) == "category") for k, text in texts.items()}
+    columns = {
+        k: text_column(names[k], text.dropna(), str(frame.dtypes.iloc[k]) == "category") for k, text in texts.items()
+    }
     try:
         learned = learn_readings(
             {k: column for k, column in columns.items() if names[k] not in known}, decimal, dates, numbers=numbers
@@ -117,27 +115,16 @@ def _tidied(column: pd.Series[Any]) -> pd.Series[Any]:
     return made.where(made.notna(), None)
 
 
-def _text_column(name: str, text: pd.Series[Any], is_category: bool) -> TextColumn:
-    cells = text.dropna().tolist()
-    numbers = [cell for cell in cells if isinstance(cell, Number)]
-    return TextColumn(
-        name, Counter(cell for cell in cells if isinstance(cell, str)), len(numbers), len(set(numbers)), is_category
-    )
-
-
 def _read(text: pd.Series[Any], column: TextColumn, reading: Reading, notes: list[str]) -> pd.Series[Any]:
     """A column of numbers or dates; the notes say what is missing since it is neither."""
     pd = pandas_module()
     cells, name = column.texts, cut(column.name)
-    by_cell: dict[str, Any]
+    parsed = reading.parsed(cells)
     if reading.kind == "number":
-        by_cell = {cell: number for cell in cells if (number := reading.number_text(cell)) is not None}
-        read = pd.to_numeric(text.map(lambda cell: by_cell.get(cell) if isinstance(cell, str) else cell))
+        read = pd.to_numeric(text.map(lambda cell: parsed.get(cell) if isinstance(cell, str) else cell))
     else:
-        by_cell = dict(reading.dates(cells))
-        values = np.array([by_cell.get(cell, "NaT") for cell in text], dtype="datetime64[us]")
-        read = pd.Series(values, index=text.index)
-    words = [cell for cell in cells if cell not in by_cell]
+        read = pd.Series(dates_of(text, parsed), index=text.index)
+    words = [cell for cell in cells if cell not in parsed]
     if words:
         notes.append(
             f"Warning: {name}: {listed(map(repr, words))} in {counted(sum(cells[word] for word in words), 'cell')} is no {reading.kind} and was "

@@ -10,7 +10,11 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from numbers import Number
 from typing import Any, Literal, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from lacunar.observed.rules import Items, Rule, Word, check_parts
 
@@ -126,14 +130,12 @@ class Reading:
         text = (text.replace(self.thousands, "") if self.thousands else text).replace(self.decimal, ".")
         return text if len(text) < _LONGEST else str(float(text))
 
-    def numbers(self, cells: Iterable[str]) -> dict[str, float]:
-        """The numbers of those cells that say one, by cell."""
+    def parsed(self, cells: Iterable[str]) -> dict[str, Any]:
+        """What those cells say that say something, by cell: numbers as programs write them, or dates without offset, in UTC."""
+        if self.kind == "date":
+            return dict(_dates(cells, self.order))
         texts = ((cell, self.number_text(cell)) for cell in cells)
-        return {cell: float(text) for cell, text in texts if text is not None}
-
-    def dates(self, cells: Iterable[str]) -> dict[str, datetime]:
-        """The dates of those cells that say one, by cell; without offset, in UTC."""
-        return dict(_dates(cells, self.order))
+        return {cell: text for cell, text in texts if text is not None}
 
     def _check_loaded(self) -> None:
         """Refuse a record of a model file that is no reading."""
@@ -164,6 +166,19 @@ class TextColumn(NamedTuple):
     @property
     def n_cells(self) -> int:
         return self.texts.total() + self.n_numbers
+
+
+def text_column(name: Any, cells: Iterable[Any], is_category: bool = False) -> TextColumn:
+    """What tidied cells hold: text, numbers, and others, which are missing."""
+    cells = list(cells)
+    numbers = [cell for cell in cells if isinstance(cell, Number)]
+    texts = Counter(cell for cell in cells if isinstance(cell, str) and cell)
+    return TextColumn(name, texts, len(numbers), len(set(numbers)), is_category)
+
+
+def dates_of(cells: Iterable[Any], parsed: Mapping[str, Any]) -> NDArray[np.datetime64]:
+    """A column of dates (n,), NaT where a cell says none."""
+    return np.array([parsed.get(cell, "NaT") for cell in cells], dtype="datetime64[us]")
 
 
 def learn_readings(
