@@ -143,7 +143,7 @@ def test_every_learned_array_has_a_rule(family):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             model = make()
-        spoken = getattr(model, "_held", {}).keys() | CHECKED_BY_HAND
+        spoken = getattr(model, "_schema", {}).keys() | CHECKED_BY_HAND
         kept = {key: value for key, value in vars(model).items() if key not in model.get_params(deep=False)}
         bare += [(name, k) for k, v in kept.items() if isinstance(v, np.ndarray | Observed) and k not in spoken]
     assert not bare

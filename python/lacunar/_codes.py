@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from lacunar import _core
 from lacunar._threads import thread_count
+from lacunar._typing import Floats
 from lacunar.observed import Observed
 from lacunar.observed.door import check_codes
-
-_Floats = NDArray[np.float64]
 
 LARGEST_CORE_RANK = 64  # beyond, a row's matrix is LAPACK's
 _RESCUE = 1e-8  # ridge of a singular row, in units of its mean diagonal
@@ -22,16 +20,16 @@ _RESCUE = 1e-8  # ridge of a singular row, in units of its mean diagonal
 class Codes(NamedTuple):
     """What `row_codes` found; `left` and `inverse` are empty unless asked for."""
 
-    code: _Floats  # (n, d)
-    left: _Floats  # (n,): squared residual on the observed entries
-    inverse: _Floats  # (n, d (d + 1) / 2): lower triangle, by rows, of (V_O^T V_O + ridge I)^-1
+    code: Floats  # (n, d)
+    left: Floats  # (n,): squared residual on the observed entries
+    inverse: Floats  # (n, d (d + 1) / 2): lower triangle, by rows, of (V_O^T V_O + ridge I)^-1
     n_singular: int
 
 
 def row_codes(
     rows: Observed,
-    basis: _Floats,
-    ridge: float | _Floats,
+    basis: Floats,
+    ridge: float | Floats,
     *,
     left: bool = False,
     inverse: bool = False,
@@ -72,7 +70,7 @@ def _checked(codes: Codes) -> Codes:
 
 
 def _large_codes(
-    rows: Observed, basis: _Floats, ridge: float | _Floats, code: _Floats, left: _Floats, inverse: _Floats
+    rows: Observed, basis: Floats, ridge: float | Floats, code: Floats, left: Floats, inverse: Floats
 ) -> Codes:
     d, singular = basis.shape[1], 0
     ridges = np.broadcast_to(np.asarray(ridge, dtype=np.float64), rows.shape[0])

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from lacunar import _core
 from lacunar._log import say
+from lacunar._typing import Floats
 
-_Floats: TypeAlias = NDArray[np.float64]
 _Slice: TypeAlias = Callable[[int], tuple[int, float, float, float, bool]]
 Loss: TypeAlias = Literal["hinge", "squared_hinge", "logistic"]
 
@@ -38,7 +38,7 @@ class DualResult:
         Whether `gap <= tol`.
     """
 
-    coef: _Floats
+    coef: Floats
     gap: float
     primal: float
     dual: float
@@ -48,8 +48,8 @@ class DualResult:
 
 def solve_dual(
     gram: NDArray[np.float32],
-    y: _Floats,
-    upper: _Floats,
+    y: Floats,
+    upper: Floats,
     *,
     loss: Loss = "hinge",
     tol: float = 1e-3,
@@ -118,7 +118,7 @@ def solve_crammer_singer(
     gram: NDArray[np.float32],
     classes_index: NDArray[np.integer],
     n_classes: int,
-    upper: _Floats,
+    upper: Floats,
     *,
     tol: float = 1e-3,
     max_iter: int = 1000,
@@ -182,7 +182,7 @@ def solve_crammer_singer(
     return _in_slices(run, tau.T, tol, max_iter, verbose)
 
 
-def _in_slices(run: _Slice, coef: _Floats, tol: float, max_iter: int, verbose: int) -> DualResult:
+def _in_slices(run: _Slice, coef: Floats, tol: float, max_iter: int, verbose: int) -> DualResult:
     """Call `run` for bounded numbers of steps, so that Ctrl-C and progress reports get their turn."""
     n = max(len(coef), 1)
     slice_steps = max(_SLICE_ENTRIES // (n * (coef.size // n or 1)), 1)
@@ -196,7 +196,7 @@ def _in_slices(run: _Slice, coef: _Floats, tol: float, max_iter: int, verbose: i
     return DualResult(np.ascontiguousarray(coef), gap, primal, dual, max(-(-steps // n), 1), gap <= tol)
 
 
-def _logistic_start(gram: NDArray[np.float32], y: _Floats, upper: _Floats) -> tuple[_Floats, _Floats, _Floats]:
+def _logistic_start(gram: NDArray[np.float32], y: Floats, upper: Floats) -> tuple[Floats, Floats, Floats]:
     """(beta, logit, gradient) of alpha = t upper for the best t among 1/2, 1/8, 1/32, ...: inside the box, one product."""
     direction = y * upper
     response = _product(gram, direction)
@@ -207,7 +207,7 @@ def _logistic_start(gram: NDArray[np.float32], y: _Floats, upper: _Floats) -> tu
     return t * direction, logit, -t * response - y * logit
 
 
-def _isolated_rows(gram: NDArray[np.float32], score: _Floats, upper: _Floats) -> _Floats:
+def _isolated_rows(gram: NDArray[np.float32], score: Floats, upper: Floats) -> Floats:
     """Start of Crammer-Singer (k, n): 0, but the optimum for rows with k(x, x) = 0, which no other row feels."""
     tau = np.zeros_like(score)
     alone = np.diagonal(gram) == 0
@@ -215,7 +215,7 @@ def _isolated_rows(gram: NDArray[np.float32], score: _Floats, upper: _Floats) ->
     return tau
 
 
-def _product(gram: NDArray[np.float32], vector: _Floats) -> _Floats:
+def _product(gram: NDArray[np.float32], vector: Floats) -> Floats:
     """gram @ vector in float64, without a float64 copy of the Gram."""
     out = np.empty(len(vector))
     for start in range(0, len(vector), _BLOCK_ROWS):

@@ -10,11 +10,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lacunar._random import generator
-
-_Floats = NDArray[np.float64]
+from lacunar._typing import Floats
 
 # Nearer than this share of the largest, two eigenvalues count as one. LAPACK turns eigenvectors by about eps / gap towards each
 # other: beyond the gap each keeps half of its digits, below it only the space of all of them does.
@@ -22,7 +20,7 @@ SAME = float(np.sqrt(np.finfo(np.float64).eps))
 _SEED = 862  # of the reference; any would do, and with this one models of version 0.1.0 and new fits agree in signs
 
 
-def spaces(values: _Floats) -> list[tuple[int, int]]:
+def spaces(values: Floats) -> list[tuple[int, int]]:
     """First and last-plus-one position of each run of equal eigenvalues, of sorted `values` (n,)."""
     if not len(values):
         return []
@@ -30,12 +28,12 @@ def spaces(values: _Floats) -> list[tuple[int, int]]:
     return list(pairwise([0, *(np.flatnonzero(steps) + 1).tolist(), len(values)]))
 
 
-def reference(d: int, width: int) -> _Floats:
+def reference(d: int, width: int) -> Floats:
     """Directions (d, width) that no table has a hand in; a column does not depend on how many come after it."""
     return generator(_SEED).standard_normal((width, d)).T
 
 
-def canonical_turn(values: _Floats, vectors: _Floats, k: int | None = None) -> _Floats:
+def canonical_turn(values: Floats, vectors: Floats, k: int | None = None) -> Floats:
     """T (n, k) such that `vectors @ T` are k leading eigenvectors that depend on the eigenspaces alone, not on their bases.
 
     `vectors` (d, n) are eigenvectors of the sorted `values` (n,), the leading ones first. T is orthonormal and mixes vectors of
@@ -54,7 +52,7 @@ def canonical_turn(values: _Floats, vectors: _Floats, k: int | None = None) -> _
     return turn
 
 
-def leading_eigenvectors(matrix: _Floats, k: int | None = None) -> tuple[_Floats, _Floats]:
+def leading_eigenvectors(matrix: Floats, k: int | None = None) -> tuple[Floats, Floats]:
     """The k largest eigenvalues, falling, and canonical eigenvectors (n, k) of a symmetric matrix (n, n); all without k. O(n^3)."""
     values, vectors = np.linalg.eigh(matrix)
     values, vectors = values[::-1], vectors[:, ::-1]
@@ -62,7 +60,7 @@ def leading_eigenvectors(matrix: _Floats, k: int | None = None) -> tuple[_Floats
     return values[: turn.shape[1]].copy(), vectors @ turn
 
 
-def completed(basis: _Floats, k: int) -> _Floats:
+def completed(basis: Floats, k: int) -> Floats:
     """Orthonormal columns (d, k), k <= d: those of `basis` (d, r), r <= k, and canonical ones of what is orthogonal to them all."""
     r = basis.shape[1]
     if r >= k:
@@ -74,7 +72,7 @@ def completed(basis: _Floats, k: int) -> _Floats:
     return np.hstack([basis, inner * np.where(np.diag(triangle) < 0, -1.0, 1.0)])
 
 
-def signed(vectors: _Floats) -> _Floats:
+def signed(vectors: Floats) -> Floats:
     """The entry of largest modulus of every row made positive; of several equal ones the first."""
     sizes = np.abs(vectors)
     at = np.argmax(sizes >= (1 - SAME) * sizes.max(axis=1, keepdims=True, initial=0.0), axis=1)

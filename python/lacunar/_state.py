@@ -100,18 +100,9 @@ class Entries:
             array[index] = values
 
 
-class _Older:
-    """An object with `snapshot` and `restore`, which are on their way out."""
-
-    def __init__(self, part: Any) -> None:
-        self.state, self.take_back = part.snapshot, part.restore
-
-
 def _part(part: Any) -> _Part:
     if hasattr(part, "get_params"):  # also a model with `state` and `from_state` for its users
         return _Attributes(part)
-    if hasattr(part, "restore"):
-        return _Older(part)
     if hasattr(part, "take_back"):
         return part  # type: ignore[no-any-return]
     return _Engine(part) if hasattr(part, "from_state") else _Attributes(part)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-_Floats = NDArray[np.float64]
+from lacunar._typing import Floats
 
 
 class StreamScore(NamedTuple):
@@ -36,10 +36,10 @@ class StreamScore(NamedTuple):
     mistakes: int | None
     loss: float | None
     regret: float | None
-    values: _Floats
+    values: Floats
     running_mistakes: NDArray[np.int64] | None = None
-    running_regret: _Floats | None = None
-    probabilities: _Floats | None = None
+    running_regret: Floats | None = None
+    probabilities: Floats | None = None
     updated: NDArray[np.bool_] | None = None
 
     @property

@@ -17,7 +17,8 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from lacunar._snapshot import all_or_nothing
+from lacunar._state import all_or_nothing
+from lacunar._typing import Floats
 from lacunar.observed import Observed
 from lacunar.observed.cells import (
     OpenReading,
@@ -36,7 +37,6 @@ from lacunar.observed.rules import Array, Instance, Items, Optional, Rule, Word
 
 __all__ = ["TableEncoder"]
 
-_Floats = NDArray[np.float64]
 _Column = NDArray[Any]  # numbers (float64), dates (datetime64[us]) or text (objects, as one long text would widen all)
 
 # What a column of every kind may hold; of a category its first level. A loaded model is asked a row of these.
@@ -162,7 +162,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         "dates": [StrOptions({"dmy", "mdy"}), None],
     }
 
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         "kinds_": Items(Word(tuple(_EXAMPLES)), length="d"),
         "categories_": Items(Optional(Array("U", ("levels",), ascending=True)), length="d", alike=False),
         "readings_": Items(Optional(Instance(Reading)), length="d"),
@@ -207,7 +207,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
-    def fit_transform(self, X: Any, y: Any = None) -> _Floats:
+    def fit_transform(self, X: Any, y: Any = None) -> Floats:
         """`fit`, and every column of X as numbers: the table is read once.
 
         Parameters
@@ -240,7 +240,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         _warn_of_words((column, _counts(column, reading.words)) for column, reading in readings)
         return columns
 
-    def transform(self, X: Any) -> _Floats:
+    def transform(self, X: Any) -> Floats:
         """Every column as numbers.
 
         Parameters
@@ -255,7 +255,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self._encoded(self._columns(X, reset=False))
 
-    def _encoded(self, cells: list[_Cells]) -> _Floats:
+    def _encoded(self, cells: list[_Cells]) -> Floats:
         """Columns that were read as numbers (m, outputs)."""
         columns = [
             _read(column, reading or _USUAL[kind]) if kind in _USUAL else (column, Counter())
@@ -382,7 +382,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             "with sklearn.feature_extraction.text, parse dates with pandas.to_datetime, or raise max_categories."
         )
 
-    def _block(self, column: _Column, name: Any, kind: str, known: NDArray[np.object_] | None) -> _Floats:
+    def _block(self, column: _Column, name: Any, kind: str, known: NDArray[np.object_] | None) -> Floats:
         """The columns (m, outputs) made of one column, that is read where it is one of numbers or dates."""
         if kind == "dropped":
             return np.empty((len(column), 0))
@@ -491,7 +491,7 @@ def column_of(values: NDArray[Any], name: Any) -> _Column:
         if not all(isinstance(v, Number) for v in seen):
             return np.array(["" if is_missing(v) else str(_whole(v)) for v in values], dtype=object)
         values = np.array([np.nan if is_missing(v) else v for v in values], dtype=np.float64)
-    numbers: _Floats = values.astype(np.float64)
+    numbers: Floats = values.astype(np.float64)
     infinite = np.flatnonzero(np.isinf(numbers))
     if infinite.size:
         raise ValueError(
@@ -570,7 +570,7 @@ def _shown_words(words: Counter[Any]) -> str:
     return f"{', '.join(common)}{' ...' if len(words) > _SHOWN else ''}"
 
 
-def _date_numbers(dates: NDArray[np.datetime64], *, with_hour: bool) -> _Floats:
+def _date_numbers(dates: NDArray[np.datetime64], *, with_hour: bool) -> Floats:
     """Days since 1970, month, day of the month, weekday and, with it, hour: (m, 4) or (m, 5)."""
     day, month = dates.astype("datetime64[D]"), dates.astype("datetime64[M]")
     parts = [

@@ -15,6 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from lacunar import _core
 from lacunar._threads import thread_count
+from lacunar._typing import Floats
 from lacunar.observed import Observed
 from lacunar.observed.door import (
     SparseMissing,
@@ -27,7 +28,6 @@ from lacunar.observed.door import (
     refuse_range,
 )
 
-_Floats = NDArray[np.float64]
 CountScale = float | Literal["mean", "raw"]
 Normalize = Literal["cosine", "trace"] | None
 Method = Literal["auto", "dense", "spmm", "inverted"]
@@ -217,7 +217,7 @@ def series(counts: NDArray[Any], gamma: float) -> NDArray[np.float64]:
     return np.where(u == 0.0, 1.0, np.where(np.abs(u - 1.0) < 1e-12, whole, quotient)) + last
 
 
-def row_squares(X: Observed) -> _Floats:
+def row_squares(X: Observed) -> Floats:
     """Sum of squares of every row's observed entries, shape (n,). O(nnz)."""
     sums = np.zeros(X.shape[0])
     with np.errstate(over="ignore", invalid="ignore"):
@@ -231,7 +231,7 @@ def row_squares(X: Observed) -> _Floats:
     return sums
 
 
-def _mean(values: NDArray[Any], weight: _Floats | None, empty: float) -> float:
+def _mean(values: NDArray[Any], weight: Floats | None, empty: float) -> float:
     """Weighted mean; `empty` for no values."""
     return float(np.average(values, weights=weight)) if len(values) else empty
 
@@ -239,7 +239,7 @@ def _mean(values: NDArray[Any], weight: _Floats | None, empty: float) -> float:
 class RowSums(NamedTuple):
     """What kernels read of single rows (n,), sums of squares and numbers of observed columns, and the largest modulus of an entry."""
 
-    squares: _Floats
+    squares: Floats
     sizes: NDArray[Any]
     largest: float
 
@@ -258,9 +258,9 @@ class PairSums(NamedTuple):
 
     sums: NDArray[Any]
     counts: NDArray[np.int32]
-    squares: _Floats
+    squares: Floats
     sizes: NDArray[Any]
-    other_squares: _Floats
+    other_squares: Floats
     other_sizes: NDArray[Any]
 
     @classmethod
@@ -325,7 +325,7 @@ class KernelForm:
             )
 
     @classmethod
-    def fit(cls, reference: Observed, *, weight: _Floats | None = None, **options: Any) -> KernelForm:
+    def fit(cls, reference: Observed, *, weight: Floats | None = None, **options: Any) -> KernelForm:
         """Settle the count scale and the trace on the rows the kernel refers to (the training rows). O(nnz).
 
         `weight` (n,) is how often each row counts; None is once. `options` are those of `settle`.
@@ -336,7 +336,7 @@ class KernelForm:
     def settle(
         cls,
         rows: RowSums | PairSums,
-        weight: _Floats | None = None,
+        weight: Floats | None = None,
         *,
         gamma: float = 2.0,
         count_scale: CountScale = "mean",
@@ -493,7 +493,7 @@ class RadialForm:
 
 
 def settled_kernels(
-    wanted: Sequence[tuple[type[KernelForm | RadialForm], dict[str, Any]]], pairs: PairSums, weight: _Floats, dtype: Any
+    wanted: Sequence[tuple[type[KernelForm | RadialForm], dict[str, Any]]], pairs: PairSums, weight: Floats, dtype: Any
 ) -> list[tuple[KernelForm | RadialForm, NDArray[Any]]]:
     """Kernels by kind and options, settled on rows from the sums over their pairs, with their Grams (n, n)."""
     sums = pairs._replace(sums=pairs.sums.astype(dtype, copy=False))

@@ -7,15 +7,13 @@ from collections.abc import Hashable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import BaseCrossValidator
 
 from lacunar._random import fixed_seed, generator
+from lacunar._typing import Ints
 from lacunar.observed.door import read_pairs
 
 __all__ = ["ColdColumnKFold", "ColdRowKFold", "EntryKFold"]
-
-_Ints = NDArray[np.intp]
 
 
 class _PairFolds(BaseCrossValidator):  # type: ignore[misc]
@@ -40,7 +38,7 @@ class _PairFolds(BaseCrossValidator):  # type: ignore[misc]
         """
         return self.n_splits
 
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[_Ints, _Ints]]:
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Ints, Ints]]:
         """Training and test indices of each fold, both in the order of the observations.
 
         Parameters
@@ -56,7 +54,7 @@ class _PairFolds(BaseCrossValidator):  # type: ignore[misc]
     def _keys(self, rows: list[Hashable], cols: list[Hashable]) -> list[Hashable]:
         raise NotImplementedError
 
-    def _folds(self, codes: _Ints) -> _Ints:
+    def _folds(self, codes: Ints) -> Ints:
         """The fold of each observation: keys, heaviest first, go to the lightest fold. O(n + keys log keys)."""
         counts = np.bincount(codes) if codes.size else np.zeros(0, dtype=np.intp)
         if not isinstance(self.n_splits, int | np.integer) or not 2 <= self.n_splits <= len(counts):
@@ -182,7 +180,7 @@ class ColdColumnKFold(_PairFolds):
         return cols
 
 
-def _codes(keys: list[Hashable]) -> _Ints:
+def _codes(keys: list[Hashable]) -> Ints:
     """Numbers 0, 1, ... of keys by first appearance."""
     number: dict[Hashable, int] = {}
     return np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.intp)

@@ -19,10 +19,10 @@ from lacunar._products import row_product
 from lacunar._random import generator, generator_at, state_of
 from lacunar._state import Entries, all_or_nothing, going_back
 from lacunar._turns import WholeCopies, changes, changing, reads
+from lacunar._typing import Floats
 from lacunar.observed.door import as_array, as_observed
 from lacunar.observed.rules import COUNT, Number, Parts, Rule, floats, whole
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Oracle = Callable[[Ints], ArrayLike]
 _LARGEST = 1e100  # squares and their sums stay finite
@@ -131,7 +131,7 @@ class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
     """Base of the strategies: a subclass draws attributes, learns from rows and finds the subspace."""
 
     _written: ClassVar[tuple[str, ...]] = ("state_", "pending_")
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         **dict.fromkeys(("n_asked_", "n_told_"), COUNT),
         "spent_": Number(low=0),
         "state_": Parts(dict.fromkeys("SNA", _TABLE)),

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from lacunar._random import generator_at, state_of
-from lacunar.active.acquisition import Acquisition, ActiveSubspace, Floats, Ints, leading, second_moment, subspace_of
+from lacunar._typing import Floats
+from lacunar.active.acquisition import Acquisition, ActiveSubspace, Ints, leading, second_moment, subspace_of
 from lacunar.observed.rules import COUNT, Rule, floats
 
 _ANYTIME = 10.0  # times the step of the theorem for the rows so far
@@ -68,8 +69,8 @@ class MBEG(Acquisition):
     """
 
     _written: ClassVar[tuple[str, ...]] = (*Acquisition._written, "potential_")
-    _held: ClassVar[dict[str, Rule]] = {
-        **Acquisition._held,
+    _schema: ClassVar[dict[str, Rule]] = {
+        **Acquisition._schema,
         "renewed_at_": COUNT,
         **dict.fromkeys(("W_", "potential_", "W_sum_"), floats("attributes", "attributes")),
     }

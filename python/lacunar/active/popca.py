@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from lacunar._typing import Floats
 from lacunar.active.acquisition import (
     Acquisition,
     ActiveSubspace,
-    Floats,
     Ints,
     covariance,
     leading,
@@ -84,8 +84,8 @@ class ActivePOPCA(Acquisition):
     array([[0.7, 0.7, 0. , 0. ]])
     """
 
-    _held: ClassVar[dict[str, Rule]] = {
-        **Acquisition._held,
+    _schema: ClassVar[dict[str, Rule]] = {
+        **Acquisition._schema,
         "renew_at_": COUNT,
         "laws_": floats(2, "attributes", low=0),
     }

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from lacunar._snapshot import all_or_nothing
+from lacunar._state import all_or_nothing
 from lacunar.comparison.cells import UserError, counted, cut, listed, pandas_module
 from lacunar.comparison.learners import Learner, learner_named
 from lacunar.comparison.problem import Problem, as_frame, as_text, values_of

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from lacunar._turns import changes
+from lacunar._typing import Floats
 from lacunar.completion.online import PairClassifier
 from lacunar.completion.pool import PoolModel
-from lacunar.completion.side import Floats, SideInformation
+from lacunar.completion.side import SideInformation
 
 
 class OnlineMatrixClassifier(PairClassifier):

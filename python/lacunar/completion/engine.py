@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from lacunar import _core
 from lacunar._log import in_slices
-from lacunar.completion.side import Floats, SideState
+from lacunar._typing import Floats
+from lacunar.completion.side import SideState
 from lacunar.observed.rules import Flag, Number, Rule, check_parts, floats, whole
 
 Indices = NDArray[np.int32]

@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from lacunar._typing import Floats
 from lacunar.completion.side import (
     FactorState,
-    Floats,
     RowStore,
     SideInformation,
     SideState,

@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from lacunar._typing import Floats
 from lacunar.completion.engine import Engine
 from lacunar.completion.ids import UNKNOWN, IdTable, Vertices
 from lacunar.completion.online import PairClassifier, PairModel, Pairs, Trials
-from lacunar.completion.side import Floats, SideInformation, SideState
+from lacunar.completion.side import SideInformation, SideState
 
 GAMMA = 1 / 3
 START_SLOPE = 1.0  # per gamma of score

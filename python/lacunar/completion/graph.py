@@ -16,11 +16,11 @@ from scipy.sparse.linalg import LinearOperator, cg, eigsh, splu
 
 from lacunar import _core
 from lacunar._eigen import SAME, canonical_turn, reference
+from lacunar._typing import Floats
 from lacunar.completion.side import (
     DENSE_LIMIT,
     DenseState,
     FactorState,
-    Floats,
     Kind,
     SideInformation,
     SideState,

@@ -13,8 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._state import all_or_nothing, going_back
 from lacunar._stream import StreamScore
 from lacunar._turns import changes
+from lacunar._typing import Floats
 from lacunar.completion.ids import IdTable, Vertices
-from lacunar.completion.side import Floats, joined
+from lacunar.completion.side import joined
 from lacunar.observed.batches import labelled, one_pass
 from lacunar.observed.door import plain_target, read_id, read_ids, read_labels, read_pairs, refuse_masked, require_y
 from lacunar.observed.rules import whole

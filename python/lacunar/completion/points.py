@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from lacunar._typing import Floats
 from lacunar.completion.side import (
     DenseState,
-    Floats,
     RowStore,
     SideInformation,
     SideState,

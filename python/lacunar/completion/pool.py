@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from lacunar import _core
 from lacunar._eigen import SAME, canonical_turn, completed
 from lacunar._log import in_slices
+from lacunar._typing import Floats
 from lacunar.completion.features import FeatureState
 from lacunar.completion.gradient import GAMMA, Member, OnlineLogistic, Tuning, curves_of, neutral_scale
 from lacunar.completion.graph import Graph, diffusion_features, read_adjacency
 from lacunar.completion.ids import UNKNOWN, Vertices
 from lacunar.completion.online import PairModel, Pairs, Trials
 from lacunar.completion.side import (
-    Floats,
     IdentityState,
     Join,
     JoinedState,

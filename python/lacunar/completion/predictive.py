@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from lacunar._random import generator
+from lacunar._typing import Floats
 from lacunar.completion.side import SideInformation, SideState
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from lacunar import _core
+from lacunar._typing import Floats
 from lacunar.observed.contract import check_positions
 from lacunar.observed.rules import Instance, Number, check_parts
 
-Floats = NDArray[np.float64]
 Kind = Literal["dense", "factor", "operator"]
 DENSE_LIMIT = 4000  # ids: 128 MB of float64. Beyond, nothing that is no "dense" kind is written out.
 

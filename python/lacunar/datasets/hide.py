@@ -14,10 +14,10 @@ from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.utils import Bunch
 
 from lacunar._random import generator
+from lacunar._typing import Bools
 from lacunar.observed.contract import as_array, refuse_other_kinds
 
 Floats = NDArray[np.floating[Any]]
-Bools = NDArray[np.bool_]
 Groups = Sequence[Sequence[int]]
 CALIBRATED_ON = 1_000_000  # entries, at most, on which the intercept of a logistic mechanism is found
 

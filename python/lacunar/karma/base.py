@@ -18,6 +18,7 @@ from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._threads import thread_count
 from lacunar._turns import WholeCopies, reads
+from lacunar._typing import Floats
 from lacunar.karma.calibrate import logistic_probabilities, probabilities
 from lacunar.karma.solvers import Shape, choose_solver, gram_bytes, warn_if_unfinished
 from lacunar.karma.support import OnlineModel
@@ -29,7 +30,6 @@ from lacunar.observed.door import ScoresFiles, TakesMissing, refuse_masked
 from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Instance, Number, Rule, Table, Word, floats, whole
 from lacunar.observed.stored import over_files
 
-_Floats = NDArray[np.float64]
 Engine = PrimalModel | OnlineModel
 
 _BLOCK_VALUES = 2**23  # kernel values held at once by predictions: 64 MB
@@ -38,12 +38,12 @@ _ROUGH = 10  # times the tolerance, to which the rows without some others are so
 _FINE_TOL = 1e-4  # a float32 table stalls at relative gaps of 1e-6 to 1e-5
 
 
-def row_weights(sample_weight: ArrayLike | None, X: Observed | _Floats) -> _Floats:
+def row_weights(sample_weight: ArrayLike | None, X: Observed | Floats) -> Floats:
     """Weights (n,) as float64, refused when negative or all zero."""
     if sample_weight is None:
         return np.ones(X.shape[0])
     refuse_masked(sample_weight, "sample_weight")
-    weight: _Floats = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64), dtype=np.float64)
+    weight: Floats = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64), dtype=np.float64)
     negative = np.flatnonzero(weight < 0)
     if negative.size:
         row = int(negative[0])
@@ -65,7 +65,7 @@ def row_weights(sample_weight: ArrayLike | None, X: Observed | _Floats) -> _Floa
 
 def weighted_rows(
     sample_weight: ArrayLike | None, X: Observed, y: NDArray[Any]
-) -> tuple[Observed, NDArray[Any], _Floats, NDArray[np.intp]]:
+) -> tuple[Observed, NDArray[Any], Floats, NDArray[np.intp]]:
     """Rows of weight > 0 with their targets and weights, and their numbers in X."""
     weight = row_weights(sample_weight, X)
     index = np.flatnonzero(weight)
@@ -74,13 +74,13 @@ def weighted_rows(
     return X[index], y[index], weight[index], index
 
 
-def class_weights(class_weight: Any, classes: NDArray[Any], codes: NDArray[np.intp], weight: _Floats) -> _Floats:
+def class_weights(class_weight: Any, classes: NDArray[Any], codes: NDArray[np.intp], weight: Floats) -> Floats:
     """Weight of every row's class, shape (n,); "balanced" gives every class the same total (of repeats)."""
     if class_weight is None:
         return np.ones(len(codes))
     if class_weight == "balanced":
         total = np.bincount(codes, weight, minlength=len(classes))
-        each: _Floats = total.sum() / (len(classes) * total)
+        each: Floats = total.sum() / (len(classes) * total)
     else:
         each = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes[codes]), dtype=np.float64)
     return each[codes]
@@ -113,7 +113,7 @@ class KarmaBase(WholeCopies, TakesMissing):
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         **COLUMNS,
         "classes_": LABELS,
         "kernel_": Instance(KernelForm),
@@ -129,7 +129,7 @@ class KarmaBase(WholeCopies, TakesMissing):
     def _columns(self) -> ColumnScale:
         return ColumnScale(self.mean_, self.scale_, self.observed_columns_)
 
-    def _settle(self, X: Observed, weight: _Floats, *, later: bool = False) -> Observed:
+    def _settle(self, X: Observed, weight: Floats, *, later: bool = False) -> Observed:
         """Learn columns and kernel from rows of weight > 0; the rows standardised. O(nnz).
 
         Columns that these rows never observe are ignored for ever, unless rows that come `later` may observe them.
@@ -156,12 +156,12 @@ class KarmaBase(WholeCopies, TakesMissing):
             engine = (PrimalModel if self.solver_ == "primal" else OnlineModel).from_state(state)
         return engine
 
-    def _evaluate(self, X: Any) -> _Floats:
+    def _evaluate(self, X: Any) -> Floats:
         """Values (m, outputs) at rows X."""
         check_is_fitted(self)
         return self._expansion(scaled_rows(self, X, self._columns(), sparse_missing=self.sparse_missing))
 
-    def _expansion(self, rows: Observed) -> _Floats:
+    def _expansion(self, rows: Observed) -> Floats:
         """Values (m, outputs) at standardised rows."""
         return self._live_engine().decide(rows, n_threads=thread_count(self.n_jobs))
 
@@ -193,8 +193,8 @@ class KarmaBatch(KarmaBase):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "memory_limit": [Interval(Real, 0, None, closed="neither")],
     }
-    _held: ClassVar[dict[str, Rule]] = {
-        **KarmaBase._held,
+    _schema: ClassVar[dict[str, Rule]] = {
+        **KarmaBase._schema,
         "solver_": Word(("gram", "primal")),
         "support_": whole("s", distinct=True),
         "support_rows_": Table(("s", "d")),
@@ -255,7 +255,7 @@ class KarmaBatch(KarmaBase):
                 f"not. Use solver='primal' (gamma 1, 2 or 3) or {self._online}."
             ) from error
 
-    def _keep_rows(self, rows: Observed, coef: _Floats, index: NDArray[np.intp]) -> None:
+    def _keep_rows(self, rows: Observed, coef: Floats, index: NDArray[np.intp]) -> None:
         """Store the rows with a coefficient that is not zero; index numbers them among the rows given to fit."""
         used = np.flatnonzero(np.any(coef != 0, axis=1))
         self.support_, self.n_rows_seen_ = index[used], len(index)
@@ -263,8 +263,8 @@ class KarmaBatch(KarmaBase):
         self.dual_coef_ = coef[used]
 
     def _ascend(
-        self, rows: Observed, targets: _Floats, weight: _Floats, held: NDArray[np.intp] | None = None
-    ) -> _Floats | None:
+        self, rows: Observed, targets: Floats, weight: Floats, held: NDArray[np.intp] | None = None
+    ) -> Floats | None:
         """Dual coordinate ascent on the weight table; what comes back are values of the rows `held` without them."""
 
         def report(sweep: int, gap: float) -> None:
@@ -300,12 +300,12 @@ class KarmaBatch(KarmaBase):
         self,
         engine: PrimalModel,
         rows: Observed,
-        targets: _Floats,
-        weight: _Floats,
+        targets: Floats,
+        weight: Floats,
         held: NDArray[np.intp],
         result: AscentResult,
         options: dict[str, Any],
-    ) -> _Floats:
+    ) -> Floats:
         """Values of rows, after an ascent from the solution to the one where these rows weigh next to nothing; the engine stays at the solution."""
         without, kept = self.C * weight, engine.first.copy()
         without[held] *= _NOTHING
@@ -315,7 +315,7 @@ class KarmaBatch(KarmaBase):
         engine.go_to(kept)
         return values
 
-    def _expansion(self, rows: Observed) -> _Floats:
+    def _expansion(self, rows: Observed) -> Floats:
         if self.solver_ == "primal":
             return super()._expansion(rows)
         values = np.zeros((rows.shape[0], self.dual_coef_.shape[1]))
@@ -330,7 +330,7 @@ class KarmaBatch(KarmaBase):
         return values
 
 
-def label_of(values: _Floats, classes: NDArray[Any]) -> NDArray[Any]:
+def label_of(values: Floats, classes: NDArray[Any]) -> NDArray[Any]:
     """The label of every row from one value (m,), positive for the second of two classes, or one a class (m, k)."""
     codes = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
     labels: NDArray[Any] = classes[np.minimum(codes, len(classes) - 1)]
@@ -348,7 +348,7 @@ class KarmaLabels(ScoresFiles, ClassifierMixin):  # type: ignore[misc]
 
     @reads
     @over_files
-    def decision_function(self, X: Any) -> _Floats:
+    def decision_function(self, X: Any) -> Floats:
         """Values of the classes; for two classes one value, positive for `classes_[1]`.
 
         Those of `KarmaClassifierCV` are the logits of its `predict_proba`.
@@ -364,7 +364,7 @@ class KarmaLabels(ScoresFiles, ClassifierMixin):  # type: ignore[misc]
         values = self._decided(self._evaluate(X))
         return values[:, 0] if values.shape[1] == 1 else values
 
-    def _decided(self, values: _Floats) -> _Floats:
+    def _decided(self, values: Floats) -> Floats:
         """What `decision_function` says of the values (m, outputs)."""
         return values
 
@@ -391,9 +391,9 @@ class KarmaLabels(ScoresFiles, ClassifierMixin):  # type: ignore[misc]
         """Whether there is what `_calibration` needs."""
         return "calibration_" in vars(self)
 
-    def _calibration(self) -> _Floats:
+    def _calibration(self) -> Floats:
         """a and b (1 + outputs,)."""
-        calibration: _Floats = self.calibration_
+        calibration: Floats = self.calibration_
         return calibration
 
     def _logistic(self) -> bool:
@@ -410,7 +410,7 @@ class KarmaLabels(ScoresFiles, ClassifierMixin):  # type: ignore[misc]
     @available_if(reads(_gives_probabilities))  # type: ignore[untyped-decorator]
     @reads
     @over_files
-    def predict_proba(self, X: Any) -> _Floats:
+    def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the classes: softmax(e^a F + b) of the values F, a and b (0 but in a search) fitted to rows that were left out.
 
         A batch learner with `loss="logistic"` gives those of the loss: 1 / (1 + e^-F); for more than two classes one against the rest, divided by
@@ -440,7 +440,7 @@ class KarmaNumbers(ScoresFiles, RegressorMixin):  # type: ignore[misc]
 
     @reads
     @over_files
-    def predict(self, X: Any) -> _Floats:
+    def predict(self, X: Any) -> Floats:
         """Predicted targets.
 
         Parameters
@@ -452,7 +452,7 @@ class KarmaNumbers(ScoresFiles, RegressorMixin):  # type: ignore[misc]
         y : ndarray of shape (m,) or (m, t)
         """
         values = self._evaluate(X)
-        made: _Floats = (values[:, 0] if np.ndim(self.intercept_) == 0 else values) + self.intercept_
+        made: Floats = (values[:, 0] if np.ndim(self.intercept_) == 0 else values) + self.intercept_
         return made
 
     def __sklearn_tags__(self) -> Any:

@@ -10,23 +10,23 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, softmax
 
-_Floats = NDArray[np.float64]
+from lacunar._typing import Floats
 
 
-def scaled(values: _Floats, calibration: _Floats) -> _Floats:
+def scaled(values: Floats, calibration: Floats) -> Floats:
     """e^a F + b, shape (n, outputs)."""
-    made: _Floats = np.exp(calibration[0]) * values + calibration[1:]
+    made: Floats = np.exp(calibration[0]) * values + calibration[1:]
     return made
 
 
-def all_classes(logits: _Floats) -> _Floats:
+def all_classes(logits: Floats) -> Floats:
     """Logits of every class (..., k): for two classes, of which those given speak for the second, 0 beside them."""
     return logits if logits.shape[-1] > 1 else np.concatenate([np.zeros_like(logits), logits], axis=-1)
 
 
 def fit_calibration(
-    values: _Floats, codes: NDArray[np.intp], weight: _Floats, usual: float | None = None, *, shifted: bool = True
-) -> _Floats:
+    values: Floats, codes: NDArray[np.intp], weight: Floats, usual: float | None = None, *, shifted: bool = True
+) -> Floats:
     """(a, b) as one array (1 + outputs,) from values (n, outputs) of rows that took no part in them.
 
     The priors are normal of variance 1: a around the `usual` one, by default the log of half the number of classes (at least 1), to which
@@ -36,7 +36,7 @@ def fit_calibration(
     outputs, rows = values.shape[1], np.arange(len(codes))
     start = np.r_[usual_slope(outputs) if usual is None else usual, np.zeros(outputs)]
 
-    def loss(calibration: _Floats) -> tuple[float, _Floats]:
+    def loss(calibration: Floats) -> tuple[float, Floats]:
         logs, off = log_softmax(all_classes(scaled(values, calibration)), axis=1), calibration - start
         total = -weight @ logs[rows, codes] + 0.5 * off @ off
         slope = np.exp(logs)
@@ -51,19 +51,19 @@ def fit_calibration(
     )
 
 
-def probabilities(values: _Floats, calibration: _Floats) -> _Floats:
+def probabilities(values: Floats, calibration: Floats) -> Floats:
     """Probabilities (n, k) of the classes from values (n, outputs), with a and b."""
-    shares: _Floats = softmax(all_classes(scaled(values, calibration)), axis=1)
+    shares: Floats = softmax(all_classes(scaled(values, calibration)), axis=1)
     return shares
 
 
-def logistic_probabilities(values: _Floats) -> _Floats:
+def logistic_probabilities(values: Floats) -> Floats:
     """Those of the logistic loss (n, k): of one class against the rest, divided by their sum."""
     if values.shape[1] == 1:
         return np.column_stack([expit(-values), expit(values)])
     each = expit(values)
     total = each.sum(axis=1, keepdims=True)
-    shares: _Floats = each / np.where(total > 0, total, 1.0)
+    shares: Floats = each / np.where(total > 0, total, 1.0)
     return shares
 
 

@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
 from lacunar._state import all_or_nothing
+from lacunar._typing import Floats
 from lacunar.karma.base import KarmaBatch, KarmaLabels, class_weights, drawn_order, weighted_rows
 from lacunar.karma.calibrate import fit_calibration
 from lacunar.karma.solvers import cross_values, one_vs_rest, ridge_left_out, solve_classes
@@ -18,7 +19,6 @@ from lacunar.observed import Observed
 from lacunar.observed.door import validate_X_y
 from lacunar.observed.rules import Array, Rule, floats
 
-_Floats = NDArray[np.float64]
 LOSSES = ("squared", "hinge", "squared_hinge", "logistic", "crammer_singer")
 _ENOUGH = 300  # rows left out, beyond which a third of them are
 _HELD_OUT, _MOST_HELD_OUT = 0.02, 20_000  # share of the rows of a weight table
@@ -157,8 +157,8 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         "loss": [StrOptions(set(LOSSES))],
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
-    _held: ClassVar[dict[str, Rule]] = {
-        **KarmaBatch._held,
+    _schema: ClassVar[dict[str, Rule]] = {
+        **KarmaBatch._schema,
         "n_support_": Array("i", ("c",), low=0),
         "calibration_": floats("parts"),
     }
@@ -264,11 +264,11 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         self,
         rows: Observed,
         codes: NDArray[np.intp],
-        upper: _Floats,
-        share: _Floats,
+        upper: Floats,
+        share: Floats,
         index: NDArray[np.intp],
         held: NDArray[np.intp],
-    ) -> _Floats:
+    ) -> Floats:
         """Closed form; exact values of rows `held`, which come last in the Gram, without a share of their weight: one repetition."""
         order = np.concatenate([np.setdiff1d(np.arange(len(codes)), held), held])
         targets = one_vs_rest(codes, len(self.classes_))
@@ -283,10 +283,10 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         self,
         rows: Observed,
         codes: NDArray[np.intp],
-        upper: _Floats,
+        upper: Floats,
         index: NDArray[np.intp],
         held: NDArray[np.intp] | None,
-    ) -> _Floats | None:
+    ) -> Floats | None:
         """Over the Gram; values of rows `held` by fits without their folds."""
         options: dict[str, Any] = {"loss": self.loss, "tol": self.tol, "max_iter": self.max_iter}
         gram, n_classes = self._gram(rows), len(self.classes_)
@@ -299,6 +299,6 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         folds = [held[start : start + size] for start in range(0, len(held), size)]
         return cross_values(gram, codes, n_classes, self.C * upper, folds, verbose=0, **options)
 
-    def _keep(self, rows: Observed, coef: _Floats, index: NDArray[np.intp], codes: NDArray[np.intp]) -> None:
+    def _keep(self, rows: Observed, coef: Floats, index: NDArray[np.intp], codes: NDArray[np.intp]) -> None:
         self._keep_rows(rows, coef, index)
         self.n_support_ = np.bincount(codes[np.any(coef != 0, axis=1)], minlength=len(self.classes_))

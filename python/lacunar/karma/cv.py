@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._log import say
 from lacunar._random import fixed_seed
 from lacunar._state import all_or_nothing
+from lacunar._typing import Floats
 from lacunar.karma.base import KarmaBatch, KarmaLabels, KarmaNumbers, class_weights, drawn_order, weighted_rows
 from lacunar.karma.calibrate import fit_calibration, probabilities, scaled
 from lacunar.karma.classifier import KarmaClassifier
@@ -54,9 +55,8 @@ from lacunar.observed.rules import (
     floats,
 )
 
-_Floats = NDArray[np.float64]
 # Values (n, outputs) of rows that were left out, and the numbers of the rows.
-LeftOut = tuple[_Floats, NDArray[np.intp]]
+LeftOut = tuple[Floats, NDArray[np.intp]]
 _EXACT = 5000  # rows to which the winners are fitted over the whole Gram
 _MANY = 20_000  # rows above which a weight table is fitted, and no Gram
 _HELD_OUT = 0.02  # share of many rows, _MOST_HELD_OUT at most, that decides between two tables
@@ -74,7 +74,7 @@ class KarmaSearch(TakesMissing):
     _loss_of: Any
     _n_outputs: Any
 
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         **{name: Number(finite=False) for name in ("best_score_", "zero_imputation_score_")},
         "classes_": LABELS,
         "best_index_": COUNT,
@@ -110,9 +110,9 @@ class KarmaSearch(TakesMissing):
         self,
         X: Observed,
         y: NDArray[Any],
-        targets: _Floats,
-        weight: _Floats,
-        loss_weight: _Floats,
+        targets: Floats,
+        weight: Floats,
+        loss_weight: Floats,
         splits: list[Split] | None,
         codes: Any = None,
     ) -> LeftOut:
@@ -174,8 +174,8 @@ class KarmaSearch(TakesMissing):
         self,
         X: Observed,
         y: NDArray[Any],
-        targets: _Floats,
-        weight: _Floats,
+        targets: Floats,
+        weight: Floats,
         order: NDArray[np.intp],
         grid: Grid,
         trials: list[Trial],
@@ -227,14 +227,14 @@ class KarmaSearch(TakesMissing):
                     f"estimators_ must be of the columns and classes of the search; {model!r} is not. Fit again"
                 )
 
-    def _evaluate(self, X: Any) -> _Floats:
+    def _evaluate(self, X: Any) -> Floats:
         """Values (m, outputs) at rows X: of the selection, or of the model in `estimators_`."""
         check_is_fitted(self)
         if "selection_" in vars(self):
             rows = scaled_rows(self, X, ColumnScale(*self.columns_), sparse_missing=self.sparse_missing)
             return self.selection_.values(Rows(rows, None))
         table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
-        values: _Floats = self._values_of(self.estimators_[0], table)
+        values: Floats = self._values_of(self.estimators_[0], table)
         return values
 
 
@@ -456,7 +456,7 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
             self.calibration_ = fit_calibration(values, codes[rows], (weight * balance)[rows])
         return self
 
-    def _loss_of(self, values: _Floats, targets: _Floats, y: NDArray[Any], weight: _Floats) -> float:
+    def _loss_of(self, values: Floats, targets: Floats, y: NDArray[Any], weight: Floats) -> float:
         """Log loss of the probabilities that values give after their calibration, two numbers on thousands of rows."""
         codes = np.searchsorted(self.classes_, y)
         shares = probabilities(values, fit_calibration(values, codes, weight))
@@ -465,14 +465,14 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
     def _model(self, trial: Trial) -> KarmaClassifier:
         return KarmaClassifier(class_weight=self.class_weight, **self._model_params(trial))
 
-    def _fitted(self, model: KarmaClassifier, X: Observed, y: NDArray[Any], weight: _Floats) -> KarmaClassifier:
+    def _fitted(self, model: KarmaClassifier, X: Observed, y: NDArray[Any], weight: Floats) -> KarmaClassifier:
         return model._fit(X, y, weight, calibrated=False)  # the search calibrates its values
 
-    def _values_of(self, model: Any, X: Observed) -> _Floats:
-        values: _Floats = model.decision_function(X).reshape(X.shape[0], -1)
+    def _values_of(self, model: Any, X: Observed) -> Floats:
+        values: Floats = model.decision_function(X).reshape(X.shape[0], -1)
         return values
 
-    def _decided(self, values: _Floats) -> _Floats:
+    def _decided(self, values: Floats) -> Floats:
         """Logits, e^a F + b; without `calibration_` (one class) the values F."""
         return scaled(values, self.calibration_) if "calibration_" in vars(self) else values
 
@@ -617,16 +617,16 @@ class KarmaRegressorCV(KarmaNumbers, KarmaSearch):
         self._search(some, kept, (kept - self.intercept_).reshape(len(kept), -1), weight, weight, splits)
         return self
 
-    def _loss_of(self, values: _Floats, targets: _Floats, y: NDArray[Any], weight: _Floats) -> float:
+    def _loss_of(self, values: Floats, targets: Floats, y: NDArray[Any], weight: Floats) -> float:
         return float(weight @ np.square(values - targets).mean(axis=1))
 
     def _model(self, trial: Trial) -> KarmaRegressor:
         return KarmaRegressor(**self._model_params(trial))
 
-    def _fitted(self, model: KarmaRegressor, X: Observed, y: NDArray[Any], weight: _Floats) -> KarmaRegressor:
+    def _fitted(self, model: KarmaRegressor, X: Observed, y: NDArray[Any], weight: Floats) -> KarmaRegressor:
         fitted: KarmaRegressor = model.fit(X, y, weight)
         return fitted
 
-    def _values_of(self, model: Any, X: Observed) -> _Floats:
-        values: _Floats = model.predict(X).reshape(X.shape[0], -1) - self.intercept_
+    def _values_of(self, model: Any, X: Observed) -> Floats:
+        values: Floats = model.predict(X).reshape(X.shape[0], -1) - self.intercept_
         return values

@@ -105,7 +105,7 @@ class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
     array([1])
     """
 
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         **COLUMNS,
         "kernel_": Instance(KernelForm),
         "method_": Word(("exact", "nystroem")),

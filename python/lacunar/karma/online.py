@@ -20,6 +20,7 @@ from lacunar._state import SavePoint, all_or_nothing, going_back
 from lacunar._stream import StreamScore
 from lacunar._threads import thread_count
 from lacunar._turns import changes, reads
+from lacunar._typing import Floats
 from lacunar.karma.base import (
     Engine,
     KarmaBase,
@@ -40,8 +41,6 @@ from lacunar.observed.columns import scale_columns
 from lacunar.observed.door import is_missing, plain_target, validate_X_y
 from lacunar.observed.rules import OneOrMany, Rule, Word, floats
 
-_Floats = NDArray[np.float64]
-
 _STREAM_RHO = 1e-4  # of partial_fit, where the number of rows is not known
 _RECENT = 1000  # rows whose values before they were learned calibrate probabilities
 _MEMORY = 2**31  # bytes of a weight table; a larger one is hashed
@@ -58,7 +57,7 @@ class KarmaOnline(KarmaBase):
         "budget": [Interval(Integral, 1, None, closed="left"), None],
     }
     _written: ClassVar[tuple[str, ...]] = ("state_",)
-    _held: ClassVar[dict[str, Rule]] = {**KarmaBase._held, "solver_": Word(("primal", "support"))}
+    _schema: ClassVar[dict[str, Rule]] = {**KarmaBase._schema, "solver_": Word(("primal", "support"))}
 
     def _choose_solver(self) -> str:
         """The weight table where the kernel has one and no budget asks for rows, else stored rows."""
@@ -77,8 +76,8 @@ class KarmaOnline(KarmaBase):
         return {} if self.eta == "theory" else {"eta": "constant", "eta0": self.eta}
 
     def _steps(
-        self, engine: Engine, rows: Observed, targets: _Floats, weight: _Floats, order: NDArray[np.intp]
-    ) -> _Floats:
+        self, engine: Engine, rows: Observed, targets: Floats, weight: Floats, order: NDArray[np.intp]
+    ) -> Floats:
         """One step for every row, in an order; the values (n, outputs) of the rows before their own steps."""
         return engine.steps(rows, targets, weight, order=order, n_threads=thread_count(self.n_jobs))
 
@@ -125,7 +124,7 @@ class KarmaOnline(KarmaBase):
                 self._adopt(engine)
         return self
 
-    def _pass_over(self, engine: Engine, rows: Observed, targets: _Floats, weight: _Floats) -> None:
+    def _pass_over(self, engine: Engine, rows: Observed, targets: Floats, weight: Floats) -> None:
         rng = generator(fixed_seed(self.random_state))
         self.n_iter_ = 0
         for number in range(1, self.max_iter + 1):
@@ -137,7 +136,7 @@ class KarmaOnline(KarmaBase):
             self.n_iter_ = number
             say(self.verbose, "[%s] pass %d: %d rows", self.solver_, number, engine.t)
 
-    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Observed, _Floats, _Floats]:
+    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> tuple[Observed, Floats, Floats]:
         """One batch: its standardised rows, targets (n, outputs) and values before the steps."""
         point = SavePoint(self)  # not a `with`: leaving it is a call, which may fail when the rows are learned
         try:
@@ -172,11 +171,11 @@ class KarmaOnline(KarmaBase):
     def _read(self, X: Any, y: Any, *, reset: bool) -> tuple[Observed, NDArray[Any]]:
         raise NotImplementedError
 
-    def _first_targets(self, target: NDArray[Any], classes: Any, weight: _Floats) -> _Floats:
+    def _first_targets(self, target: NDArray[Any], classes: Any, weight: Floats) -> Floats:
         """Settle what labels mean, from the first rows; targets (n, outputs)."""
         raise NotImplementedError
 
-    def _targets(self, target: NDArray[Any]) -> _Floats:
+    def _targets(self, target: NDArray[Any]) -> Floats:
         """Targets (n, outputs) of labels or numbers."""
         raise NotImplementedError
 
@@ -186,10 +185,10 @@ class KarmaOnline(KarmaBase):
     def _check_same_classes(self, classes: Any) -> None:
         raise NotImplementedError
 
-    def _remember(self, values: _Floats, targets: _Floats, weight: _Floats, order: NDArray[np.intp]) -> None:
+    def _remember(self, values: Floats, targets: Floats, weight: Floats, order: NDArray[np.intp]) -> None:
         """Keep the values that the last of these rows, learned in an order, had before."""
 
-    def _mistakes(self, values: _Floats, targets: _Floats) -> int | None:
+    def _mistakes(self, values: Floats, targets: Floats) -> int | None:
         return None
 
     @changes
@@ -258,11 +257,11 @@ class KarmaOnline(KarmaBase):
         gained = loss - self._best_loss(rows, targets, weight) if regret else None
         return StreamScore(len(values), self._mistakes(values, targets), loss, gained, values)
 
-    def _mean_loss(self, values: _Floats, targets: _Floats, weight: _Floats) -> float:
+    def _mean_loss(self, values: Floats, targets: Floats, weight: Floats) -> float:
         each = loss_values(self.loss, values, targets, getattr(self, "epsilon", 0.1)).sum(axis=1)
         return float(np.average(each, weights=weight))
 
-    def _best_loss(self, rows: Observed, targets: _Floats, weight: _Floats) -> float:
+    def _best_loss(self, rows: Observed, targets: Floats, weight: Floats) -> float:
         """Mean loss, on these rows, of the minimiser of rho/2 |v|^2 + their mean loss."""
         if not has_map(self.kernel_):
             raise ValueError(
@@ -443,7 +442,7 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         "loss": [StrOptions({"hinge", "squared_hinge", "logistic", "squared"})],
         "class_weight": [dict, None],
     }
-    _held: ClassVar[dict[str, Rule]] = {**KarmaOnline._held, "recent_": floats("recent", "told")}
+    _schema: ClassVar[dict[str, Rule]] = {**KarmaOnline._schema, "recent_": floats("recent", "told")}
 
     def __init__(
         self,
@@ -559,13 +558,13 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         check_classification_targets(labels)
         return table, labels
 
-    def _first_targets(self, target: NDArray[Any], classes: Any, weight: _Floats) -> _Floats:
+    def _first_targets(self, target: NDArray[Any], classes: Any, weight: Floats) -> Floats:
         if classes is None:
             raise ValueError("classes must be passed on the first call to partial_fit: all labels that may come.")
         self.classes_ = np.unique(np.asarray(plain_target(classes)))
         return self._targets(target)
 
-    def _targets(self, target: NDArray[Any]) -> _Floats:
+    def _targets(self, target: NDArray[Any]) -> Floats:
         new = np.flatnonzero(~np.isin(target, self.classes_))
         if len(new):
             raise ValueError(
@@ -585,7 +584,7 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
                 f"classes must be those of the first call, {self.classes_}; got {np.unique(np.asarray(plain_target(classes)))}. Leave it out."
             )
 
-    def _remember(self, values: _Floats, targets: _Floats, weight: _Floats, order: NDArray[np.intp]) -> None:
+    def _remember(self, values: Floats, targets: Floats, weight: Floats, order: NDArray[np.intp]) -> None:
         last = order[-_RECENT:]
         codes = targets[last].argmax(axis=1) if targets.shape[1] > 1 else targets[last, 0] > 0
         told = np.column_stack([values[last], codes, weight[last]])
@@ -595,7 +594,7 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
     def _calibrated(self) -> bool:
         return "recent_" in vars(self)
 
-    def _calibration(self) -> _Floats:
+    def _calibration(self) -> Floats:
         values, codes, weight = self.recent_[:, :-2], self.recent_[:, -2], self.recent_[:, -1]
         usual = 0.0 if self.loss == "logistic" else None
         return fit_calibration(values, codes.astype(np.intp), weight, usual, shifted=False)
@@ -608,7 +607,7 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
             if not np.isin(codes, np.arange(max(len(self.classes_), 2))).all():
                 raise ValueError(f"recent_ must have {outputs} values, a class and a weight a row. Fit again")
 
-    def _mistakes(self, values: _Floats, targets: _Floats) -> int:
+    def _mistakes(self, values: Floats, targets: Floats) -> int:
         if values.shape[1] == 1:
             return int(np.count_nonzero((values > 0) != (targets > 0)))
         return int(np.count_nonzero(values.argmax(axis=1) != targets.argmax(axis=1)))
@@ -715,7 +714,7 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         "loss": [StrOptions({"squared", "absolute", "epsilon_insensitive"})],
         "epsilon": [Interval(Real, 0, None, closed="left")],
     }
-    _held: ClassVar[dict[str, Rule]] = {**KarmaOnline._held, "intercept_": OneOrMany((), "o")}
+    _schema: ClassVar[dict[str, Rule]] = {**KarmaOnline._schema, "intercept_": OneOrMany((), "o")}
 
     def __init__(
         self,
@@ -817,15 +816,15 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         table, target = validate_X_y(self, X, y, reset=reset, **options)
         return table, target.astype(np.float64)
 
-    def _first_targets(self, target: NDArray[Any], classes: Any, weight: _Floats) -> _Floats:
+    def _first_targets(self, target: NDArray[Any], classes: Any, weight: Floats) -> Floats:
         self.intercept_ = np.average(target, axis=0, weights=weight)
         return self._targets(target)
 
-    def _targets(self, target: NDArray[Any]) -> _Floats:
+    def _targets(self, target: NDArray[Any]) -> Floats:
         if target.shape[1:] != np.shape(self.intercept_):
             raise ValueError(
                 f"y must have the outputs of the first batch, {np.shape(self.intercept_)}; got {target.shape[1:]} a row. "
                 "Fit again for other targets."
             )
-        centred: _Floats = (target - self.intercept_).reshape(len(target), -1)
+        centred: Floats = (target - self.intercept_).reshape(len(target), -1)
         return centred

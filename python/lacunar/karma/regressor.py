@@ -136,7 +136,7 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
         "loss": [StrOptions({"squared", "absolute", "epsilon_insensitive"})],
         "epsilon": [Interval(Real, 0, None, closed="left")],
     }
-    _held: ClassVar[dict[str, Rule]] = {**KarmaBatch._held, "n_support_": COUNT, "intercept_": OneOrMany((), "o")}
+    _schema: ClassVar[dict[str, Rule]] = {**KarmaBatch._schema, "n_support_": COUNT, "intercept_": OneOrMany((), "o")}
     _online = "KarmaOnlineRegressor"
 
     def __init__(

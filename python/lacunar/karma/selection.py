@@ -29,18 +29,17 @@ from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing
 from lacunar._threads import one_blas_thread, thread_count
+from lacunar._typing import Floats, Ints
 from lacunar.kernels import KernelForm, PairSums, RadialForm, settled_kernels
 from lacunar.observed import Observed
 from lacunar.observed.rules import Array, Instance, Items, Rule, Table, Word, check_parts, floats
 
 __all__ = ["KernelSelection"]
-_Floats = NDArray[np.float64]
-_Ints = NDArray[np.intp]
-Complete = Callable[[_Floats], _Floats]
+Complete = Callable[[Floats], Floats]
 Note = Callable[[str], None]
 Form = KernelForm | RadialForm
 Expansion = Literal["gaussian", "levels"]
-Split = tuple[_Ints, _Ints]
+Split = tuple[Ints, Ints]
 
 PLAIN, COMPLETED = "plain", "completed"
 _EXPANDED: tuple[Expansion, ...] = ("gaussian", "levels")
@@ -79,7 +78,7 @@ class Rows(NamedTuple):
     """Standardised rows, and the same completed where there is a completion."""
 
     observed: Observed
-    completed: _Floats | None
+    completed: Floats | None
 
     def take(self, index: Any) -> Rows:
         """Some of the rows."""
@@ -90,11 +89,11 @@ class Data(NamedTuple):
     """Rows to learn from, targets (n, q), weights (n,) above 0; how errors are measured: on splits, or (None) leave-one-out."""
 
     rows: Rows
-    targets: _Floats
-    weight: _Floats
+    targets: Floats
+    weight: Floats
     splits: list[Split] | None = None
 
-    def take(self, index: _Ints) -> Data:
+    def take(self, index: Ints) -> Data:
         """Some of the rows, by ascending numbers; splits that keep no row on a side are dropped, and leave-one-out stands in for none."""
         if len(index) == len(self.targets):
             return self
@@ -118,7 +117,7 @@ class Trial(NamedTuple):
 
     entry: Entry
     C: float
-    errors: _Floats = np.array([np.inf])
+    errors: Floats = np.array([np.inf])
     n_rows: int = 0
     rung: int = 0
 
@@ -138,7 +137,7 @@ class Grid:
     """
 
     entries: list[Entry]
-    Cs: _Floats = field(default_factory=CS.copy)
+    Cs: Floats = field(default_factory=CS.copy)
     kept: Sequence[Entry] = ()
     trials: list[Trial] = field(default_factory=list)
     pairs: dict[tuple[int, str], tuple[Rows, PairSums]] = field(default_factory=dict)
@@ -198,9 +197,9 @@ class Solved(NamedTuple):
     """
 
     inverse: NDArray[Any]
-    beta: _Floats
-    ones: _Floats
-    diagonal: _Floats
+    beta: Floats
+    ones: Floats
+    diagonal: Floats
     data: Data
 
     @classmethod
@@ -221,21 +220,21 @@ class Solved(NamedTuple):
         diagonal = np.einsum("ij,ij->i", inverse.T, inverse.T).astype(np.float64)[:, None]
         return cls(inverse, left[:, :-1], left[:, -1:], diagonal, data)
 
-    def coef(self) -> _Floats:
+    def coef(self) -> Floats:
         """Coefficients (n, q) of the targets less their mean."""
         mean = _mean_without(self.data, np.empty(0, np.intp))
         return (self.beta - self.ones * mean) * np.sqrt(self.data.weight)[:, None]
 
-    def left_out(self) -> _Floats:
+    def left_out(self) -> Floats:
         """Exact leave-one-out predictions (n, q): those of the regression on the targets less their mean, without the row."""
         weight, targets = self.data.weight[:, None], self.data.targets
         rest = np.maximum(weight.sum() - weight, _ABSENT)
         mean = (weight * targets).sum(axis=0) - weight * targets
         mean = np.where(rest > _ABSENT * weight.sum(), mean / rest, 0.0)
-        made: _Floats = targets - (self.beta - self.ones * mean) / (self.diagonal * np.sqrt(weight))
+        made: Floats = targets - (self.beta - self.ones * mean) / (self.diagonal * np.sqrt(weight))
         return made
 
-    def held_out(self, folds: Sequence[_Ints]) -> _Floats:
+    def held_out(self, folds: Sequence[Ints]) -> Floats:
         """Exact predictions (n, q) of every fold without its rows: the residuals are (G^-1)_FF^-1 (G^-1 Y)_F."""
         made = np.array(self.data.targets)
         for fold in folds:
@@ -246,7 +245,7 @@ class Solved(NamedTuple):
         return made
 
 
-def _mean_without(data: Data, fold: _Ints) -> _Floats:
+def _mean_without(data: Data, fold: Ints) -> Floats:
     """Weighted mean of the targets of the rows outside a fold, shape (q,); 0 where there are none."""
     weight = data.weight.copy()
     weight[fold] = 0.0
@@ -255,13 +254,13 @@ def _mean_without(data: Data, fold: _Ints) -> _Floats:
     return np.average(data.targets, axis=0, weights=weight)
 
 
-def _error(predicted: _Floats, data: Data) -> float:
+def _error(predicted: Floats, data: Data) -> float:
     """Weighted mean over rows, plain over targets, of squared errors; infinite where one is not finite."""
     found = float(np.average(np.square(predicted - data.targets).mean(axis=1), weights=data.weight))
     return found if np.isfinite(found) else np.inf
 
 
-def _measure(gram: NDArray[Any], data: Data, C: float) -> _Floats:
+def _measure(gram: NDArray[Any], data: Data, C: float) -> Floats:
     """Mean squared errors (splits,): leave-one-out as one of them."""
     if data.splits is None:
         solved = Solved.of(gram, data, C)
@@ -269,7 +268,7 @@ def _measure(gram: NDArray[Any], data: Data, C: float) -> _Floats:
     return np.array([_split_error(gram, data, C, *split) for split in data.splits])
 
 
-def _split_error(gram: NDArray[Any], data: Data, C: float, train: _Ints, test: _Ints) -> float:
+def _split_error(gram: NDArray[Any], data: Data, C: float, train: Ints, test: Ints) -> float:
     part = Data(data.rows, data.targets[train], data.weight[train])
     solved = Solved.of(gram[np.ix_(train, train)], part, C)
     if solved is None:
@@ -278,7 +277,7 @@ def _split_error(gram: NDArray[Any], data: Data, C: float, train: _Ints, test: _
     return _error(predicted, Data(data.rows, data.targets[test], data.weight[test]))
 
 
-def _climb(gram: _Floats, data: Data, start: Trial, Cs: _Floats) -> list[Trial]:
+def _climb(gram: Floats, data: Data, start: Trial, Cs: Floats) -> list[Trial]:
     """Trials of a line search along the grid of C."""
     small = gram.astype(np.float32)
     tried: dict[int, Trial] = {}
@@ -302,8 +301,8 @@ class Fitted(NamedTuple):
 
     trial: Trial
     form: Form
-    coef: _Floats
-    out_of_fold: _Floats
+    coef: Floats
+    out_of_fold: Floats
 
 
 class Blocks:
@@ -313,15 +312,15 @@ class Blocks:
         self.selection, self.form, self.table, self.data, self.marks = selection, form, table, data, marks
         n_marks = marks.observed.shape[0]
         self.step = max(_BLOCK // n_marks, 1)
-        self.kept: dict[int, _Floats] | None = {} if len(data.targets) * n_marks <= _HELD else None
+        self.kept: dict[int, Floats] | None = {} if len(data.targets) * n_marks <= _HELD else None
 
-    def of(self, fold: _Ints) -> Iterator[tuple[_Ints, _Floats]]:
+    def of(self, fold: Ints) -> Iterator[tuple[Ints, Floats]]:
         """(rows, values (rows, m)) of the rows of a fold."""
         for start in range(0, len(fold), self.step):
             rows = fold[start : start + self.step]
             yield rows, self._values(rows)
 
-    def _values(self, rows: _Ints) -> _Floats:
+    def _values(self, rows: Ints) -> Floats:
         if self.kept is not None and rows[0] in self.kept:
             return self.kept[rows[0]]
         values = self.form.of_pairs(self.selection._pairs(self.data.rows.take(rows), self.table, self.marks))
@@ -329,7 +328,7 @@ class Blocks:
             self.kept[rows[0]] = values
         return values
 
-    def normal(self, fold: _Ints) -> tuple[_Floats, _Floats]:
+    def normal(self, fold: Ints) -> tuple[Floats, Floats]:
         """Sums over a fold of w k k^T (m, m), its lower half, and of w k (y, 1)^T (m, q + 1)."""
         n_marks = self.marks.observed.shape[0]
         square = np.zeros((n_marks, n_marks), order="F")
@@ -341,7 +340,7 @@ class Blocks:
             right += scaled.T @ (np.column_stack([self.data.targets[rows], np.ones(len(rows))]) * root)
         return square, right
 
-    def left_out(self, system: _Floats, right: _Floats) -> _Floats:
+    def left_out(self, system: Floats, right: Floats) -> Floats:
         """Exact leave-one-out predictions (n, q): residuals over 1 - w k^T (A + R)^-1 k, lower half of A + R given."""
         factor = cho_factor(system, lower=True)
         both = cho_solve(factor, right)
@@ -427,7 +426,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
     }
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         "chosen_": Items(Instance(dict), "kernels"),
         "forms_": Items(Instance(Form), "kernels"),
         "coef_": floats("kernels", "m", "q"),
@@ -458,14 +457,14 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
     @all_or_nothing
     def fit(
         self,
-        Z: _Floats,
-        Y: _Floats,
-        folds: Sequence[_Ints],
-        weight: _Floats | None = None,
+        Z: Floats,
+        Y: Floats,
+        folds: Sequence[Ints],
+        weight: Floats | None = None,
         complete: Complete | None = None,
         deadline: float = np.inf,
         note: Note | None = None,
-    ) -> _Floats:
+    ) -> Floats:
         """Select kernels, fit the best to all rows; their mean out-of-fold values.
 
         Parameters
@@ -501,7 +500,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
             entries += radial_entries(COMPLETED)
         return self.run(data, order, Grid(entries, deadline=deadline, note=note), folds)
 
-    def fit_expansions(self, rows: Observed, order: _Ints, kinds: Sequence[Expansion] = _EXPANDED) -> list[str]:
+    def fit_expansions(self, rows: Observed, order: Ints, kinds: Sequence[Expansion] = _EXPANDED) -> list[str]:
         """Learn to expand columns from the first rows of an order.
 
         Parameters
@@ -523,7 +522,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         self.expansions_ = {kind: fitted for kind, fitted in found.items() if fitted is not None}
         return list(self.expansions_)
 
-    def run(self, data: Data, order: _Ints, grid: Grid, folds: Sequence[_Ints] | None) -> _Floats:
+    def run(self, data: Data, order: Ints, grid: Grid, folds: Sequence[Ints] | None) -> Floats:
         """Rungs on the first rows of an order, then the best kernels on all rows.
 
         Parameters
@@ -565,7 +564,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         return self._keep(everything, marks.rows, fitted, folds, data.splits is not None)
 
     def _in_time(
-        self, data: Data, order: _Ints, grid: Grid, finalists: list[Trial], wished: int, folds: Sequence[_Ints] | None
+        self, data: Data, order: Ints, grid: Grid, finalists: list[Trial], wished: int, folds: Sequence[Ints] | None
     ) -> tuple[int, list[Trial]]:
         """Landmarks (or all rows) and kernels for which there is time, by what a fit through few landmarks takes."""
         marks, started = data.take(np.sort(order[:_PILOT_MARKS])), perf_counter()
@@ -585,7 +584,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
                 grid.note(f"{n_kernels} of {len(finalists)} kernels through {size} of {wished} rows")
         return size, finalists[: max(n_kernels, 1)]
 
-    def rungs(self, data: Data, order: _Ints, grid: Grid) -> list[Trial]:
+    def rungs(self, data: Data, order: Ints, grid: Grid) -> list[Trial]:
         """Two rungs, the second with a line search in C; all trials go to the grid.
 
         Parameters
@@ -614,7 +613,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         more = data.take(np.sort(order[:search_rows]))
         return self._rung(more, grid, candidates, lambda _, gram, each: _climb(gram, more, each, grid.Cs))
 
-    def _rungs_in_time(self, data: Data, order: _Ints, grid: Grid) -> tuple[int, int, list[Trial]]:
+    def _rungs_in_time(self, data: Data, order: Ints, grid: Grid) -> tuple[int, int, list[Trial]]:
         """Rows of the two rungs for which there is time, by a first rung on few rows, and what that rung says."""
         started = perf_counter()
         screened = self._screen(data.take(np.sort(order[:_PILOT_ROWS])), grid)
@@ -625,7 +624,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         search_rows = int(np.clip(times, 1.0, self.search_rows / _PILOT_ROWS) * _PILOT_ROWS)
         return (screen_rows if times > _WORTH_A_RUNG else _PILOT_ROWS), search_rows, screened
 
-    def predict(self, Z: _Floats, complete: Complete | None = None) -> _Floats:
+    def predict(self, Z: Floats, complete: Complete | None = None) -> Floats:
         """Mean of the kernels' values.
 
         Parameters
@@ -642,7 +641,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.values(_rows(Z, None if self.completed_ is None else complete))
 
-    def values(self, rows: Rows) -> _Floats:
+    def values(self, rows: Rows) -> Floats:
         """Mean of the kernels' values.
 
         Parameters
@@ -770,7 +769,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         return sorted(best, key=lambda each: each.error)
 
     def _fit_all(
-        self, form: Form, gram: _Floats, trial: Trial, data: Data, marks: Data, folds: Sequence[_Ints] | None
+        self, form: Form, gram: Floats, trial: Trial, data: Data, marks: Data, folds: Sequence[Ints] | None
     ) -> Fitted | None:
         """One kernel on all rows; None where no C gives a factorisation."""
         C = trial.C
@@ -783,7 +782,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         return Fitted(trial, form, solved.coef(), left_out if folds is None else solved.held_out(folds))
 
     def _fit_marks(
-        self, form: Form, gram: _Floats, trial: Trial, data: Data, marks: Data, folds: Sequence[_Ints] | None
+        self, form: Form, gram: Floats, trial: Trial, data: Data, marks: Data, folds: Sequence[Ints] | None
     ) -> Fitted | None:
         """One kernel on all rows through landmarks: min |v|^2 / (2 C) + sum of squared errors over v in their span."""
         blocks = Blocks(self, form, trial.entry.table, data, marks.rows)
@@ -803,8 +802,8 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         return Fitted(trial, form, coef, found)
 
     def _keep(
-        self, data: Data, stored: Rows, fitted: list[Fitted | None], folds: Sequence[_Ints] | None, in_order: bool
-    ) -> _Floats:
+        self, data: Data, stored: Rows, fitted: list[Fitted | None], folds: Sequence[Ints] | None, in_order: bool
+    ) -> Floats:
         """Store the kernels that came through, `in_order` of the rungs or of their errors; the mean of their out-of-fold values."""
         good = [each for each in fitted if each is not None and np.isfinite(each.trial.error)]
         if not in_order:
@@ -828,7 +827,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         return out_of_fold
 
 
-def _solve_normal(square: _Floats, right: _Floats, penalty: _Floats, mean: _Floats) -> _Floats:
+def _solve_normal(square: Floats, right: Floats, penalty: Floats, mean: Floats) -> Floats:
     """Coefficients (m, q) of the targets less a mean; a penalty that rounding spoils is raised."""
     side = right[:, :-1] - right[:, -1:] * mean
     ridge = 0.0
@@ -841,7 +840,7 @@ def _solve_normal(square: _Floats, right: _Floats, penalty: _Floats, mean: _Floa
             ridge = max(10 * ridge, _RIDGE * float(np.trace(square)))
 
 
-def _rows(Z: _Floats, complete: Complete | None) -> Rows:
+def _rows(Z: Floats, complete: Complete | None) -> Rows:
     return Rows(Observed.from_dense(Z), None if complete is None else np.asarray(complete(Z), dtype=np.float64))
 
 

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from lacunar._dual import DualResult, solve_crammer_singer, solve_dual
 from lacunar._threads import one_blas_thread
+from lacunar._typing import Floats
 from lacunar.karma.support import OnlineModel
 from lacunar.karma.table import AscentResult, PrimalModel, average_states, has_map
 from lacunar.kernels import KernelForm
@@ -28,7 +29,6 @@ __all__ = [
     "solve_dual",
     "solve_ridge",
 ]
-_Floats = NDArray[np.float64]
 
 # Above this C * (largest eigenvalue), fitted values of a float32 Cholesky are wrong in their second digit:
 # off by 1e-4 at C = 10, by 1e-2 at C = 1000.
@@ -42,7 +42,7 @@ _VISIT_NS, _TABLE_NS, _PAIR_NS, _FLOP_NS = 150.0, 0.13, 2.5, 0.025
 _SWEEPS = 16
 
 
-def solve_ridge(gram: NDArray[np.floating], Y: _Floats, C: float, weight: ArrayLike | None = None) -> _Floats:
+def solve_ridge(gram: NDArray[np.floating], Y: Floats, C: float, weight: ArrayLike | None = None) -> Floats:
     """Coefficients of weighted kernel ridge regression.
 
     Minimises 1/2 ||v||^2 + C sum_i w_i (f(x_i) - y_i)^2 over v = sum_j coef_j phi(x_j), so that f = gram @ coef and
@@ -90,7 +90,7 @@ def solve_ridge(gram: NDArray[np.floating], Y: _Floats, C: float, weight: ArrayL
         return _solve(gram, Y, C, _weight_root(len(gram), weight))[0]
 
 
-def ridge_left_out(gram: NDArray[np.floating], Y: _Floats, weight: _Floats, share: _Floats) -> tuple[_Floats, _Floats]:
+def ridge_left_out(gram: NDArray[np.floating], Y: Floats, weight: Floats, share: Floats) -> tuple[Floats, Floats]:
     """`solve_ridge` with C = 1, and exact values (m, k) of the last m rows without a share (m,) of their own weights: m^3/3 flops more.
 
     A row has leverage h = 1 - (G^-1)_ii / 2, G = W^(1/2) K W^(1/2) + I/2 = L L^T; without the share q of its weight its residual is
@@ -106,9 +106,7 @@ def ridge_left_out(gram: NDArray[np.floating], Y: _Floats, weight: _Floats, shar
     return coef, Y[last] - residual / (1 - share * (1 - kept))[:, None]
 
 
-def _solve(
-    gram: NDArray[np.floating], Y: _Floats, C: float, root: _Floats | None
-) -> tuple[_Floats, NDArray[np.floating]]:
+def _solve(gram: NDArray[np.floating], Y: Floats, C: float, root: Floats | None) -> tuple[Floats, NDArray[np.floating]]:
     """Coefficients, and the lower factor."""
     system = _weighted_copy(gram, root)
     if system.dtype != np.float64 and C * np.abs(system).sum(axis=1, dtype=np.float64).max(initial=0) >= _FLOAT32_LIMIT:
@@ -128,14 +126,14 @@ def _solve(
     return _scale_rows(np.asarray(solution, dtype=np.float64), root), factor[0]
 
 
-def _weight_root(n: int, weight: ArrayLike | None) -> _Floats | None:
+def _weight_root(n: int, weight: ArrayLike | None) -> Floats | None:
     if weight is None:
         return None
-    root: _Floats = np.sqrt(np.broadcast_to(np.asarray(weight, dtype=np.float64), n))
+    root: Floats = np.sqrt(np.broadcast_to(np.asarray(weight, dtype=np.float64), n))
     return root
 
 
-def _weighted_copy(gram: NDArray[np.floating], root: _Floats | None) -> NDArray[np.floating]:
+def _weighted_copy(gram: NDArray[np.floating], root: Floats | None) -> NDArray[np.floating]:
     """W^(1/2) K W^(1/2) as a fresh C-contiguous array of the Gram's dtype."""
     system: NDArray[np.floating] = np.array(gram, order="C")
     if root is not None:
@@ -145,11 +143,11 @@ def _weighted_copy(gram: NDArray[np.floating], root: _Floats | None) -> NDArray[
     return system
 
 
-def _scale_rows(table: _Floats, root: _Floats | None) -> _Floats:
+def _scale_rows(table: Floats, root: Floats | None) -> Floats:
     return table if root is None else (table.T * root).T
 
 
-def one_vs_rest(codes: NDArray[np.intp], n_classes: int) -> _Floats:
+def one_vs_rest(codes: NDArray[np.intp], n_classes: int) -> Floats:
     """Codes +-1: shape (n, 1) for two classes, (n, k) for more."""
     if n_classes == 2:
         return np.where(codes == 1, 1.0, -1.0)[:, None]
@@ -160,13 +158,13 @@ def solve_classes(
     gram: NDArray[Any],
     codes: NDArray[np.intp],
     n_classes: int,
-    upper: _Floats,
+    upper: Floats,
     *,
     loss: Any,
     tol: float,
     max_iter: int,
     verbose: int,
-) -> tuple[_Floats, int]:
+) -> tuple[Floats, int]:
     """Coefficients (n, outputs) and the largest number of iterations; upper[i] = C * weight_i."""
     if loss == "squared":
         return solve_ridge(gram, one_vs_rest(codes, n_classes), 1.0, upper), 1
@@ -186,8 +184,8 @@ def solve_classes(
 
 
 def cross_values(
-    gram: NDArray[Any], codes: NDArray[np.intp], n_classes: int, upper: _Floats, folds: Sequence[Any], **options: Any
-) -> _Floats:
+    gram: NDArray[Any], codes: NDArray[np.intp], n_classes: int, upper: Floats, folds: Sequence[Any], **options: Any
+) -> Floats:
     """Values (rows of the folds, outputs) of `solve_classes` on the other rows, fold after fold."""
     made = []
     for fold in folds:

@@ -7,15 +7,14 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lacunar import _core
 from lacunar._core import LOSSES
+from lacunar._typing import Floats
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.rules import Number, Rule, Word
 
-_Floats = NDArray[np.float64]
 Eta = Literal["theory", "printed", "constant"]
 Iterate = Literal["weighted", "average", "last"]
 
@@ -42,8 +41,8 @@ class DivergedError(ValueError):
 class AlgorithmOne:
     """What `PrimalModel` and `OnlineModel` share: the kernel, the loss and the steps, and the way back from a failed call."""
 
-    clock: _Floats  # steps taken, scale, reach (and what a budget lost): see step_clock.hpp
-    steps: Callable[..., _Floats]  # `partial_fit` without the way back, for callers that use `undone` themselves
+    clock: Floats  # steps taken, scale, reach (and what a budget lost): see step_clock.hpp
+    steps: Callable[..., Floats]  # `partial_fit` without the way back, for callers that use `undone` themselves
 
     def __init__(
         self,
@@ -80,7 +79,7 @@ class AlgorithmOne:
         }
 
     def lesson(
-        self, data: Observed, targets: _Floats, weight: _Floats | None, scale: Any, *, curved: bool = False
+        self, data: Observed, targets: Floats, weight: Floats | None, scale: Any, *, curved: bool = False
     ) -> dict[str, Any]:
         """What is learned from these rows, as the core takes it, but for their order; `curved`: with k(x, x) for every loss."""
         return {
@@ -91,7 +90,7 @@ class AlgorithmOne:
             "base": None,
         }
 
-    def partial_fit(self, rows: Observed, targets: _Floats, weight: _Floats | None = None, **options: Any) -> _Floats:
+    def partial_fit(self, rows: Observed, targets: Floats, weight: Floats | None = None, **options: Any) -> Floats:
         """One step for every row, in order; the values (n, outputs) of the rows before their own steps. Options are those of `steps`.
 
         Raises
@@ -143,7 +142,7 @@ def keeps_slopes(eta: str, loss: str) -> bool:
     return eta == "printed" or (eta == "theory" and loss not in QUADRATIC)
 
 
-def clock_at(t: float, *, rho: float, eta: str, loss: str, iterate: str) -> tuple[_Floats, float]:
+def clock_at(t: float, *, rho: float, eta: str, loss: str, iterate: str) -> tuple[Floats, float]:
     """The clock of a model that begins after t steps, and the weight that the mean of t iterates has in their sum."""
     scale = 1 / (rho * max(t, 1)) if keeps_slopes(eta, loss) else 1.0
     if iterate == "weighted":
@@ -151,7 +150,7 @@ def clock_at(t: float, *, rho: float, eta: str, loss: str, iterate: str) -> tupl
     return np.array([t, scale, scale]), t
 
 
-def loss_values(loss: str, f: _Floats, y: _Floats, epsilon: float = 0.1) -> _Floats:
+def loss_values(loss: str, f: Floats, y: Floats, epsilon: float = 0.1) -> Floats:
     """Loss of every value; y is +-1 for classification losses.
 
     Examples

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
+from lacunar._typing import Floats
 from lacunar.karma.steps import STEP_RULE, AlgorithmOne, clock_at, diverged
 from lacunar.kernels import KernelForm, RowSums
 from lacunar.observed import Observed
@@ -15,7 +16,6 @@ from lacunar.observed.door import refuse_range
 from lacunar.observed.memory import own
 from lacunar.observed.rules import Instance, Number, Rule, Table, check_parts, floats
 
-_Floats = NDArray[np.float64]
 _ARRAYS = ("rows", "first", "second", "clock")
 _STATE: dict[str, Rule] = {
     **STEP_RULE,
@@ -63,11 +63,11 @@ class Support(NamedTuple):
     indices: NDArray[np.int32]
     values: NDArray[Any]
     scale: NDArray[Any] | None
-    first: _Floats
-    second: _Floats
+    first: Floats
+    second: Floats
 
     @classmethod
-    def of(cls, rows: Observed, first: _Floats, second: _Floats, form: KernelForm) -> Support:
+    def of(cls, rows: Observed, first: Floats, second: Floats, form: KernelForm) -> Support:
         """Rows and their coefficients (n, outputs)."""
         # Copies: more rows are written to them, and those of a mapped file are not writable.
         indptr, indices, values, *own = map(np.array, (rows.indptr, rows.indices, rows.values, first, second))
@@ -87,7 +87,7 @@ class Support(NamedTuple):
         return Observed._trusted(*arrays, (self.n_rows, self.n_features))
 
     @property
-    def coefficients(self) -> tuple[_Floats, _Floats]:
+    def coefficients(self) -> tuple[Floats, Floats]:
         """Both (n_rows, outputs)."""
         return self.first[: self.n_rows], self.second[: self.n_rows]
 
@@ -114,7 +114,7 @@ class _Kept(NamedTuple):
     """All that steps change: steps taken, scale, reach and what was lost are the clock."""
 
     support: Support
-    clock: _Floats
+    clock: Floats
 
 
 class OnlineModel(AlgorithmOne):
@@ -149,17 +149,17 @@ class OnlineModel(AlgorithmOne):
         return self._kept.support.rows
 
     @property
-    def first(self) -> _Floats:
+    def first(self) -> Floats:
         """Coefficients (stored rows, outputs) of v but for its scale."""
         return self._kept.support.coefficients[0]
 
     @property
-    def second(self) -> _Floats:
+    def second(self) -> Floats:
         """What the mean of the iterates must not count, (stored rows, outputs)."""
         return self._kept.support.coefficients[1]
 
     @property
-    def clock(self) -> _Floats:  # type: ignore[override]
+    def clock(self) -> Floats:  # type: ignore[override]
         """Steps, scale, reach, lost: see step_clock.hpp."""
         return self._kept.clock
 
@@ -168,7 +168,7 @@ class OnlineModel(AlgorithmOne):
         """Sum over dropped rows of |coef| sqrt(k(x, x)), each at the time it was dropped."""
         return float(self.clock[3])
 
-    def begin_at(self, rows: Observed, coef: _Floats, t: int) -> None:
+    def begin_at(self, rows: Observed, coef: Floats, t: int) -> None:
         """Start from v = sum_i coef_i phi(x_i), coef (rows, outputs), as iterate and as mean of the first t."""
         clock, total = clock_at(t, rho=self.rho, eta=self.eta, loss=self.loss, iterate=self.iterate)
         support = Support.of(rows.astype(self.dtype), coef / clock[1], -total * coef, self.form)
@@ -177,12 +177,12 @@ class OnlineModel(AlgorithmOne):
     def steps(
         self,
         rows: Observed,
-        targets: _Floats,
-        weight: _Floats | None = None,
+        targets: Floats,
+        weight: Floats | None = None,
         *,
         n_threads: int = 1,
         order: NDArray[np.int64] | None = None,
-    ) -> _Floats:
+    ) -> Floats:
         """`partial_fit` without the way back; an interrupt keeps the last full block."""
         order = np.arange(rows.shape[0]) if order is None else order
         data, decisions = self._readable(rows), np.zeros((rows.shape[0], self.n_outputs))
@@ -251,7 +251,7 @@ class OnlineModel(AlgorithmOne):
             self._kept = _Kept(support, clock)  # at once, so that an interrupt keeps no half of a block
         return -1
 
-    def _expand(self, rows: Observed, coef: _Floats, n_threads: int) -> _Floats:
+    def _expand(self, rows: Observed, coef: Floats, n_threads: int) -> Floats:
         """Sums (n, outputs) of coef_i k(x_i, .) over the stored rows, one after the other."""
         data, values, support = self._readable(rows), np.zeros((rows.shape[0], self.n_outputs)), self._kept.support
         coef = np.ascontiguousarray(coef)
@@ -273,7 +273,7 @@ class OnlineModel(AlgorithmOne):
         clock[3] += size[gone].sum()
         self._kept = _Kept(Support.of(rows[kept], first[kept], second[kept], self.form), clock)
 
-    def coef(self, iterate: str | None = None) -> _Floats:
+    def coef(self, iterate: str | None = None) -> Floats:
         """Coefficients (stored rows, outputs) of v_(T+1), of the mean of v_1 to v_T, or of that with weights t."""
         t, scale, reach, _ = self.clock
         iterate = iterate or self.iterate
@@ -284,7 +284,7 @@ class OnlineModel(AlgorithmOne):
             return np.asarray((reach * self.first - self.second) / (t * (t + 1) / 2))
         return np.asarray(((reach - scale) * self.first - self.second) / t)
 
-    def decide(self, rows: Observed, *, iterate: str | None = None, n_threads: int = 1) -> _Floats:
+    def decide(self, rows: Observed, *, iterate: str | None = None, n_threads: int = 1) -> Floats:
         """Values (n, outputs) of rows."""
         return self._expand(rows, self.coef(iterate), n_threads)
 

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
+from lacunar._typing import Floats
 from lacunar.karma.steps import STEP_RULE, AlgorithmOne, Iterate, clock_at, diverged, keeps_slopes, overflowed
 from lacunar.karma.support import Support, row_kernel, row_scales
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.rules import Instance, Number, Rule, Table, check_parts, floats
 
-_Floats = NDArray[np.float64]
 _LINE = 64  # bytes of a cache line: wide loads that straddle two of them cost twice
 
 
@@ -64,7 +64,7 @@ class FeatureMap(NamedTuple):
         """Entries of the table of one output."""
         return int(_core.primal_table_shape(self.options)[2])
 
-    def row_scale(self, rows: Observed) -> _Floats | None:
+    def row_scale(self, rows: Observed) -> Floats | None:
         """What a row is multiplied by: 1 / sqrt(k(x, x)) for the cosine."""
         return self.form.row_scale(self.form.raw_diagonal(rows)) if self.form.cosine else None
 
@@ -100,10 +100,10 @@ _CACHES = 2**23  # bytes of a table from which on rows of data miss the caches
 class AscentResult(NamedTuple):
     """Dual coordinates (n, outputs) and, as the largest over outputs, relative gap; primal and dual by output."""
 
-    coef: _Floats
+    coef: Floats
     gap: float
-    primal: _Floats
-    dual: _Floats
+    primal: Floats
+    dual: Floats
     n_iter: int
     converged: bool
 
@@ -144,12 +144,12 @@ class PrimalModel(AlgorithmOne):
     def steps(
         self,
         rows: Observed,
-        targets: _Floats,
-        weight: _Floats | None = None,
+        targets: Floats,
+        weight: Floats | None = None,
         *,
         n_threads: int = 1,
         order: NDArray[np.int64] | None = None,
-    ) -> _Floats:
+    ) -> Floats:
         """`partial_fit` without the way back.
 
         Bits do not depend on threads, which share the rows of blocks on wide tables, and single rows on others.
@@ -169,10 +169,10 @@ class PrimalModel(AlgorithmOne):
     def _descend(
         self,
         data: Observed,
-        targets: _Floats,
-        weight: _Floats | None,
+        targets: Floats,
+        weight: Floats | None,
         order: NDArray[np.int64],
-        decisions: _Floats,
+        decisions: Floats,
         n_threads: int,
     ) -> int:
         """Steps for these rows; -1, or the row that diverged. Writes the values before every row's own step."""
@@ -195,10 +195,10 @@ class PrimalModel(AlgorithmOne):
     def _descend_by_blocks(
         self,
         data: Observed,
-        targets: _Floats,
-        weight: _Floats | None,
+        targets: Floats,
+        weight: Floats | None,
         order: NDArray[np.int64],
-        decisions: _Floats,
+        decisions: Floats,
         n_threads: int,
     ) -> int:
         """Steps for these rows; -1, or the row that diverged. Writes the values before every row's own step."""
@@ -259,7 +259,7 @@ class PrimalModel(AlgorithmOne):
         scale, arrays = self.map.row_scale(pending.rows), self._arrays(pending.rows)
         _core.primal_add(**arrays, row_scale=scale, **coefs, **tables, n_threads=n_threads)
 
-    def _fold(self, pending: Support, clock: _Floats) -> None:
+    def _fold(self, pending: Support, clock: Floats) -> None:
         """v = first from here on; in new tables, so that a failed call goes back to the old ones."""
         scale, reach = clock[1], clock[2]
         first = aligned_copy(scale * self.first, self.dtype)
@@ -280,7 +280,7 @@ class PrimalModel(AlgorithmOne):
         """Rows and the map of their features, as the core takes them."""
         return {"indptr": rows.indptr, "indices": rows.indices, "values": rows.values, "form": self.map.options}
 
-    def _values(self, rows: Observed, weights: NDArray[Any], n_threads: int, *, by_blocks: bool) -> _Floats:
+    def _values(self, rows: Observed, weights: NDArray[Any], n_threads: int, *, by_blocks: bool) -> Floats:
         values = np.zeros((rows.shape[0], self.n_outputs))
         _core.primal_decide(
             **self._arrays(rows),
@@ -356,7 +356,7 @@ class PrimalModel(AlgorithmOne):
 
     def decide(
         self, rows: Observed, *, iterate: Iterate | None = None, n_threads: int = 1, table: NDArray[Any] | None = None
-    ) -> _Floats:
+    ) -> Floats:
         """Values (n, outputs) of rows. O(o^2) a row for gamma = 2."""
         weights = self._serve(iterate or self.iterate) if table is None else table
         return self._values(rows.astype(self.dtype), weights, n_threads, by_blocks=self.wide)
@@ -364,8 +364,8 @@ class PrimalModel(AlgorithmOne):
     def ascend(
         self,
         rows: Observed,
-        targets: _Floats,
-        upper: _Floats,
+        targets: Floats,
+        upper: Floats,
         *,
         tol: float,
         max_iter: int,
@@ -427,14 +427,14 @@ class PrimalModel(AlgorithmOne):
         self.first[:] = table
         self._served = None
 
-    def _guess_primal(self, rows: Observed, targets: _Floats, upper: _Floats, beta: _Floats) -> _Floats:
+    def _guess_primal(self, rows: Observed, targets: Floats, upper: Floats, beta: Floats) -> Floats:
         """The objective from some rows, evenly spaced: measuring costs as much as several sweeps past rows at rest."""
         some = np.arange(0, rows.shape[0], max(rows.shape[0] // _SAMPLE, 1))
         part = self._measure(rows[some], targets[some], upper[some], beta[some], 0, 0.0, 1)
         return np.abs(part.primal) * (rows.shape[0] / len(some))
 
     def _measure(
-        self, rows: Observed, targets: _Floats, upper: _Floats, beta: _Floats, sweep: int, tol: float, n_threads: int
+        self, rows: Observed, targets: Floats, upper: Floats, beta: Floats, sweep: int, tol: float, n_threads: int
     ) -> AscentResult:
         values = self.decide(rows, iterate="last", n_threads=n_threads, table=self.first)
         sums = _core.coordinate_sums(beta, values, targets, upper, self.loss, self.epsilon).reshape(2, -1)

@@ -19,6 +19,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from lacunar._log import say
 from lacunar._random import fixed_seed, generator
 from lacunar._threads import one_blas_thread, thread_count
+from lacunar._typing import Floats, Ints
 from lacunar.karma.base import row_weights
 from lacunar.karma.selection import TICK
 from lacunar.learner.ensemble import Ensemble
@@ -34,9 +35,6 @@ from lacunar.observed.door import TakesMissing, check_prices, refuse_file, unmas
 from lacunar.observed.names import absent_columns, columns_by_name
 from lacunar.observed.rules import Array, Instance, Number, Optional, Rule
 from lacunar.uncertainty.shift import evenly, further_hidden
-
-_Floats = NDArray[np.float64]
-_Ints = NDArray[np.intp]
 
 _ALWAYS_SEEN = 0.01  # share missing in training, below which a column is completed where it is missing
 # Rows that are folded; of more the members learn from a sample, and a table of pairs of columns from the rest.
@@ -83,7 +81,7 @@ class Table(NamedTuple):
         """Roughly, for what is no table is refused by the encoder."""
         return int((*getattr(self.X, "shape", ()), 1, 1)[1])
 
-    def take(self, rows: _Ints) -> Any:
+    def take(self, rows: Ints) -> Any:
         if len(rows) == self.n and np.array_equal(rows, np.arange(self.n)):
             return self.X
         return self.X[rows] if isinstance(self.X, Observed) else _safe_indexing(self.X, rows)
@@ -92,12 +90,12 @@ class Table(NamedTuple):
 class Target(NamedTuple):
     """What is to be predicted of some rows, and how much each of them counts."""
 
-    labels: _Ints | None  # numbers of classes; None for regression
-    Y: _Floats  # (n, q)
+    labels: Ints | None  # numbers of classes; None for regression
+    Y: Floats  # (n, q)
     n_classes: int
-    weight: _Floats | None  # mean 1
+    weight: Floats | None  # mean 1
 
-    def take(self, places: _Ints) -> Target:
+    def take(self, places: Ints) -> Target:
         labels = None if self.labels is None else self.labels[places]
         weight = None if self.weight is None else self.weight[places] / self.weight[places].mean()
         return Target(labels, self.Y[places], self.n_classes, weight)
@@ -116,7 +114,7 @@ class LacunarBase(TakesMissing):
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         "views_": Instance(TableViews),
         "posterior_": Optional(Instance(LowRankPosterior)),
         "always_seen_": Array("b", ("t",)),
@@ -136,7 +134,7 @@ class LacunarBase(TakesMissing):
 
     # -- the table ------------------------------------------------------------------------------------------------------
 
-    def _fit_table(self, table: Table, weight: _Floats | None) -> View | None:
+    def _fit_table(self, table: Table, weight: Floats | None) -> View | None:
         """Learn the columns and the posterior, from a sample of a large table; all rows as the members see them, None of a large table."""
         self._names()  # a name that is wrong is refused before any work is done
         thread_count(self.n_jobs)  # refuses what is no number of threads before anything is learned
@@ -158,7 +156,7 @@ class LacunarBase(TakesMissing):
         self._warn_of_no_posterior()
         return view if len(rows) == table.n else None
 
-    def _posterior(self, Z: _Floats, weight: _Floats | None) -> LowRankPosterior | None:
+    def _posterior(self, Z: Floats, weight: Floats | None) -> LowRankPosterior | None:
         if Z.shape[1] < 2 or len(Z) < 4:
             return None
         started, options = perf_counter(), dict[str, Any](max_rows=_EM_ROWS)
@@ -191,7 +189,7 @@ class LacunarBase(TakesMissing):
         Z[rows], T[rows] = completed.Z, completed.T
         return View(Z, T)
 
-    def _in_batches(self, X: Any, answer: Callable[[View], _Floats]) -> _Floats:
+    def _in_batches(self, X: Any, answer: Callable[[View], Floats]) -> Floats:
         """What `answer` says of all rows as they came, a batch at a time; a warning where they lack other entries than the training rows did."""
         table = Table.of(columns_by_name(self, X, reset=False))  # once: it may warn
         step = max(-(-table.n // MOST_ROWS_COMPARED), 1)
@@ -205,7 +203,7 @@ class LacunarBase(TakesMissing):
         self._warn_of_masks(np.vstack(compared), absent)
         return np.vstack(answers)
 
-    def _warn_of_masks(self, T: _Floats, absent: Sequence[str]) -> None:
+    def _warn_of_masks(self, T: Floats, absent: Sequence[str]) -> None:
         differences = self.masks_.differences(T, self._column_names(), absent)
         if differences:
             warnings.warn(
@@ -267,7 +265,7 @@ class LacunarBase(TakesMissing):
         """The mean loss of predictions from views, as they came, of the rows whose labels or numbers are y."""
         raise NotImplementedError
 
-    def _fit_target_variance(self, view: View, Y: _Floats) -> TargetVariance | None:
+    def _fit_target_variance(self, view: View, Y: Floats) -> TargetVariance | None:
         """The variance of the targets given a row, where there is a low-rank model to say so."""
         if self.posterior_ is None:
             return None
@@ -313,7 +311,7 @@ class LacunarBase(TakesMissing):
         """What `value_of_measuring` has for a variance of 1 of the targets that the members learn."""
         return 1.0
 
-    def _copies(self, training: TrainingSet, ensemble: Ensemble, values: _Floats) -> tuple[View, _Ints, _Floats]:
+    def _copies(self, training: TrainingSet, ensemble: Ensemble, values: Floats) -> tuple[View, Ints, Floats]:
         """Copies of training rows with further entries hidden, which rows they copy, and what is predicted of them, as `values` are (copies, q).
 
         The ensemble has seen the rows. What it says of a copy, less the share of what it knows too well of the row itself by which the
@@ -335,7 +333,7 @@ class LacunarBase(TakesMissing):
 
     def _lacked(
         self, view: View, target_variance: TargetVariance | None, q: int
-    ) -> tuple[NDArray[np.bool_], _Floats, _Floats]:
+    ) -> tuple[NDArray[np.bool_], Floats, Floats]:
         """What rows lack as they came: which entries, how many of columns that training always saw, and Var(target | row) (m, q)."""
         missing = np.isnan(view.T)
         always_seen = missing[:, self.always_seen_].sum(axis=1).astype(np.float64)
@@ -343,7 +341,7 @@ class LacunarBase(TakesMissing):
             return missing, always_seen, np.ones((len(view.Z), q))
         return missing, always_seen, target_variance.variances(self.posterior_, view.Z)
 
-    def value_of_measuring(self, X: Any, *, cost: Any = None) -> _Floats:
+    def value_of_measuring(self, X: Any, *, cost: Any = None) -> Floats:
         """Expected fall of the variance of the target if a missing entry were measured, under a Gaussian of columns and target.
 
         Parameters
@@ -405,11 +403,11 @@ class LacunarBase(TakesMissing):
                 stacklevel=5,
             )
 
-    def _weight(self, sample_weight: Any, n_rows: int) -> _Floats | None:
+    def _weight(self, sample_weight: Any, n_rows: int) -> Floats | None:
         """Weights of the rows, or None where all are equal."""
         return None if sample_weight is None else row_weights(sample_weight, np.empty((n_rows, 1)))
 
-    def _folds(self, rows: _Ints, n: int, target: Target, *, large: bool) -> list[_Ints]:
+    def _folds(self, rows: Ints, n: int, target: Target, *, large: bool) -> list[Ints]:
         """Test rows of every fold, a partition of the kept rows; a splitter counts all n rows of the table."""
         if isinstance(self.cv, Integral):
             splits = min(int(self.cv), _FOLDS_OF_LARGE if large else len(rows), len(rows))
@@ -429,7 +427,7 @@ class LacunarBase(TakesMissing):
             )
         return folds
 
-    def _sample(self, rows: _Ints, labels: _Ints | None) -> _Ints:
+    def _sample(self, rows: Ints, labels: Ints | None) -> Ints:
         """Places among `rows` that members fold: all of them, or a stratified sample of a large table."""
         most = self._most_rows(self.n_features_in_)
         if len(rows) <= most:
@@ -444,8 +442,8 @@ class LacunarBase(TakesMissing):
         return int(np.clip(self.memory_limit * 2**20 / a_row, _FEWEST_SAMPLED, MOST_ROWS))
 
     def _trained(
-        self, table: Table, view: View | None, rows: _Ints, target: Target, deadline: float
-    ) -> tuple[Ensemble, _Floats, TrainingSet, _Ints]:
+        self, table: Table, view: View | None, rows: Ints, target: Target, deadline: float
+    ) -> tuple[Ensemble, Floats, TrainingSet, Ints]:
         """An ensemble for the rows whose targets are known, its out-of-fold values, what it learned from, and which of `rows` those are."""
         chosen = self._sample(rows, target.labels)
         sampled, target_sampled = rows[chosen], target.take(chosen)
@@ -505,7 +503,7 @@ class LacunarBase(TakesMissing):
                 stacklevel=5,
             )
 
-    def _rest(self, table: Table, rows: _Ints, target: Target, beyond: _Ints) -> Rest:
+    def _rest(self, table: Table, rows: Ints, target: Target, beyond: Ints) -> Rest:
         """Rows beyond the sample as a sparse table in single precision, a batch at a time."""
         rows, target = rows[beyond], target.take(beyond)
         batches = (rows[first : first + BATCH] for first in range(0, len(rows), BATCH))
@@ -557,7 +555,7 @@ class LacunarBase(TakesMissing):
         return tags
 
 
-def _even_folds(labels: _Ints | None, n: int, splits: int, seed: int) -> list[_Ints]:
+def _even_folds(labels: Ints | None, n: int, splits: int, seed: int) -> list[Ints]:
     """Random folds with the rows of every class spread as evenly as they go, also where a class has fewer rows than there are folds."""
     order = generator(seed).permutation(n)
     if labels is not None:
@@ -591,7 +589,7 @@ def _settled(training: TrainingSet) -> int:
     return int(min(_SETTLED, _SETTLED_ENTRIES // max(training.view.Z.shape[1], 1)))
 
 
-def _evenly_spaced(rows: _Ints, most: int | None) -> _Ints:
+def _evenly_spaced(rows: Ints, most: int | None) -> Ints:
     """All rows, or so many of them, evenly spaced."""
     return rows if most is None else rows[evenly(len(rows), most)]
 

@@ -15,7 +15,8 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from lacunar._snapshot import all_or_nothing
+from lacunar._state import all_or_nothing
+from lacunar._typing import Floats, Ints
 from lacunar.karma.base import class_weights
 from lacunar.learner.base import LacunarBase, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
@@ -35,9 +36,6 @@ from lacunar.observed.rules import Array, Instance, Optional, Rule, floats
 from lacunar.uncertainty.deviation import check_level, conformal
 from lacunar.uncertainty.sets import CONDITIONS, Condition, class_quantiles
 from lacunar.uncertainty.shift import Lacking, Softening, log_softmax
-
-_Floats = NDArray[np.float64]
-_Ints = NDArray[np.intp]
 
 _OFFSETS = np.linspace(-6.0, 6.0, 121)  # log odds by which a class may be preferred
 _ROWS_TO_WARN = 50
@@ -142,8 +140,8 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
     _of_labels = True
-    _held: ClassVar[dict[str, Rule]] = {
-        **LacunarBase._held,
+    _schema: ClassVar[dict[str, Rule]] = {
+        **LacunarBase._schema,
         "ensemble_": Instance(Ensemble),
         "offsets_": floats("c"),
         "target_variance_": Optional(Instance(TargetVariance)),
@@ -222,7 +220,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         self._warn_of_classes(logs, training)
         return self
 
-    def _softening(self, training: TrainingSet, logs: _Floats) -> Softening | None:
+    def _softening(self, training: TrainingSet, logs: Floats) -> Softening | None:
         """How much less sure rows are that lack more than the training rows did; None of one class, or of few rows."""
         if len(self.classes_) < 2 or training.n < _FEWEST_ROWS_TO_SOFTEN:
             return None
@@ -237,13 +235,13 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         missing, always_seen, variances = self._lacked(view, self.target_variance_, 1)
         return Lacking(missing, always_seen, variances.mean(axis=1), np.zeros(len(missing)))
 
-    def _target(self, y_encoded: _Ints, weight: _Floats | None) -> Target:
+    def _target(self, y_encoded: Ints, weight: Floats | None) -> Target:
         """Classes as numbers, and as the targets of least squares."""
         c = len(self.classes_)
         Y = 2.0 * (y_encoded[:, None] == np.arange(c)) - 1.0
         return Target(y_encoded, Y[:, 1:] if c == 2 else Y, c, weight)
 
-    def _class_weighted(self, weight: _Floats | None, rows: _Ints, y_encoded: _Ints) -> _Floats | None:
+    def _class_weighted(self, weight: Floats | None, rows: Ints, y_encoded: Ints) -> Floats | None:
         """Weights of the labelled rows times those of their classes."""
         of_rows = None if weight is None else weight[rows]
         if self.class_weight is None:
@@ -251,7 +249,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         of_rows = np.ones(len(rows)) if of_rows is None else of_rows
         return of_rows * class_weights(self.class_weight, self.classes_, y_encoded, of_rows)
 
-    def _tuned(self, logs: _Floats, training: TrainingSet) -> _Floats:
+    def _tuned(self, logs: Floats, training: TrainingSet) -> Floats:
         """Offsets of the classes' log probabilities with which `predict` scores best out of fold."""
         offsets, y_encoded, weight = np.zeros(len(self.classes_)), training.labels, training.weight
         assert y_encoded is not None
@@ -260,7 +258,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         score = get_scorer(self.scoring)
         answer = _Answer(self.classes_)
 
-        def value(candidate: _Floats) -> float:
+        def value(candidate: Floats) -> float:
             extra = {} if weight is None else {"sample_weight": weight}
             return float(score(answer.with_values(logs + candidate), None, self.classes_[y_encoded], **extra))
 
@@ -275,7 +273,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
                 best, offsets = top[0], _moved(offsets, k, top[2])
         return offsets
 
-    def _warn_of_classes(self, logs: _Floats, training: TrainingSet) -> None:
+    def _warn_of_classes(self, logs: Floats, training: TrainingSet) -> None:
         y_encoded = training.labels
         assert y_encoded is not None
         if len(y_encoded) < _ROWS_TO_WARN or len(self.classes_) < 2 or self.class_weight is not None:
@@ -306,7 +304,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         labels: NDArray[Any] = self.classes_[(self._logs(X) + self.offsets_).argmax(axis=1)]
         return labels
 
-    def predict_proba(self, X: Any) -> _Floats:
+    def predict_proba(self, X: Any) -> Floats:
         """Calibrated probabilities of the classes.
 
         Parameters
@@ -325,7 +323,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         chances = np.exp(self._logs(X))
         return np.asarray(chances / chances.sum(axis=1, keepdims=True))
 
-    def predict_log_proba(self, X: Any) -> _Floats:
+    def predict_log_proba(self, X: Any) -> Floats:
         """Logarithms of `predict_proba`.
 
         Parameters
@@ -338,7 +336,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         """
         return np.log(self.predict_proba(X))
 
-    def decision_function(self, X: Any) -> _Floats:
+    def decision_function(self, X: Any) -> Floats:
         """Log odds of the second class, or log probabilities of more classes, moved by what `scoring` prefers: `predict` goes by them.
 
         Parameters
@@ -352,11 +350,11 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         values = self._logs(X) + self.offsets_
         return values[:, 1] - values[:, 0] if values.shape[1] == 2 else values
 
-    def _logs(self, X: Any) -> _Floats:
+    def _logs(self, X: Any) -> Floats:
         check_is_fitted(self)
         return self._in_batches(X, self._logs_of)
 
-    def _logs_of(self, view: View) -> _Floats:
+    def _logs_of(self, view: View) -> Floats:
         """Log probabilities of rows as they came."""
         logs = self.ensemble_.predict(self._with_always_seen(view), self.posterior_, self.n_jobs)
         return logs if self.softening_ is None else self.softening_.softened(self._lacking(view), logs)
@@ -393,14 +391,14 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
             )
         check_is_fitted(self)
 
-        def within(view: View) -> _Floats:
+        def within(view: View) -> Floats:
             chances = np.exp(self._logs_of(view))
             least = np.minimum(1.0 - self._score_quantiles(view, level, condition), chances.max(axis=1)[:, None])
             return np.asarray(chances >= least, dtype=np.float64)
 
         return self._in_batches(X, within).astype(bool)
 
-    def _score_quantiles(self, view: View, level: float, condition: Condition) -> _Floats:
+    def _score_quantiles(self, view: View, level: float, condition: Condition) -> Floats:
         """Quantiles of 1 - p(class of the row) out of fold among the rows of a condition, (m, 1) or (m, c); of rows that lack more, among copies."""
         completed = self._with_always_seen(view)
         usual = self._quantiles_among(self.scores_, self.score_missing_, self.score_class_, completed, level, condition)
@@ -414,8 +412,8 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         return usual
 
     def _quantiles_among(
-        self, scores: _Floats, missing: _Floats, labels: _Ints, view: View, level: float, condition: Condition
-    ) -> _Floats:
+        self, scores: Floats, missing: Floats, labels: Ints, view: View, level: float, condition: Condition
+    ) -> Floats:
         n_columns = max(view.T.shape[1], 1)
         if condition == "missing":
             return conformal(scores, missing, view.n_missing, level, n_columns)[:, None]
@@ -459,7 +457,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
 
         return loss
 
-    def _encoded_labels(self, y: Any) -> _Ints:
+    def _encoded_labels(self, y: Any) -> Ints:
         labels = check_target(y)
         unknown = np.flatnonzero(~np.isin(labels, self.classes_))
         if unknown.size:
@@ -479,7 +477,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         return list(self.ensemble_.names_)
 
     @property
-    def weights_(self) -> _Floats:
+    def weights_(self) -> Floats:
         """Exponents of the members' probabilities in the pool."""
         return self.ensemble_.weights()
 
@@ -489,7 +487,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         return report([self.ensemble_])
 
 
-def _moved(offsets: _Floats, k: int, step: float) -> _Floats:
+def _moved(offsets: Floats, k: int, step: float) -> Floats:
     moved = offsets.copy()
     moved[k] += step
     return moved
@@ -502,7 +500,7 @@ class _Answer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes = classes
         self.classes_ = classes
 
-    def with_values(self, logs: _Floats) -> _Answer:
+    def with_values(self, logs: Floats) -> _Answer:
         self.values_ = logs
         return self
 
@@ -510,8 +508,8 @@ class _Answer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels: NDArray[Any] = self.classes_[self.values_.argmax(axis=1)]
         return labels
 
-    def predict_proba(self, X: Any) -> _Floats:
+    def predict_proba(self, X: Any) -> Floats:
         return np.exp(log_softmax(self.values_))
 
-    def decision_function(self, X: Any) -> _Floats:
+    def decision_function(self, X: Any) -> Floats:
         return self.values_[:, 1] - self.values_[:, 0] if self.values_.shape[1] == 2 else self.values_

@@ -9,20 +9,17 @@ from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize, nnls
 from sklearn.base import BaseEstimator
 
 from lacunar._log import say
+from lacunar._typing import Floats, Ints
 from lacunar.karma.selection import TICK, USABLE
 from lacunar.learner.members import MEMBERS
 from lacunar.learner.views import TrainingSet, View
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed.rules import COUNT, Instance, Items, Optional, Rule, Word, floats
 from lacunar.uncertainty.shift import log_softmax
-
-_Floats = NDArray[np.float64]
-_Ints = NDArray[np.intp]
 
 _PILOTS = (500, 2000)  # rows on which the seconds of a fit are measured
 _PILOTS_SHARE = 0.03  # of the time left, which a pilot may take if there is to be another
@@ -50,13 +47,13 @@ class LogPool(BaseEstimator):  # type: ignore[misc]
     a_m and b_m are each member's own, by maximum a posteriori with the targets of Platt (1999); the weights w >= 0 minimise n log loss + lambda M |w - 1/M|^2.
     """
 
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         "slopes_": floats("members", low=0),
         "intercepts_": floats("members", "c"),
         "weights_": floats("members", low=0),
     }
 
-    def fit(self, values: list[_Floats], labels: _Ints, weight: _Floats | None = None) -> LogPool:
+    def fit(self, values: list[Floats], labels: Ints, weight: Floats | None = None) -> LogPool:
         """From out-of-fold values (n, c) of every member."""
         weight = np.ones(len(labels)) if weight is None else weight
         fitted = [_calibration(member, labels, weight) for member in values]
@@ -65,12 +62,12 @@ class LogPool(BaseEstimator):  # type: ignore[misc]
         self.weights_ = _log_weights(self._logs(values), labels, weight)
         return self
 
-    def _logs(self, values: list[_Floats]) -> _Floats:
+    def _logs(self, values: list[Floats]) -> Floats:
         """Calibrated log probabilities (members, n, c)."""
         pairs = zip(values, self.slopes_, self.intercepts_, strict=True)
         return np.array([log_softmax(slope * member + intercept) for member, slope, intercept in pairs])
 
-    def combine(self, values: list[_Floats]) -> _Floats:
+    def combine(self, values: list[Floats]) -> Floats:
         """Log probabilities (m, c)."""
         logs, total = self._logs(values), 0.0
         # Member by member: the same bits for any number of rows.
@@ -79,7 +76,7 @@ class LogPool(BaseEstimator):  # type: ignore[misc]
         return log_softmax(np.asarray(total))
 
 
-def _calibration(values: _Floats, labels: _Ints, weight: _Floats) -> tuple[float, _Floats]:
+def _calibration(values: Floats, labels: Ints, weight: Floats) -> tuple[float, Floats]:
     """Slope and intercepts of one member."""
     n, c = values.shape
     scale = max(float(values.std()), 1e-12)
@@ -88,7 +85,7 @@ def _calibration(values: _Floats, labels: _Ints, weight: _Floats) -> tuple[float
     target = np.repeat(doubt / (c - 1), c, axis=1)
     target[np.arange(n), labels] = 1.0 - doubt[:, 0]
 
-    def loss(free: _Floats) -> tuple[float, _Floats]:
+    def loss(free: Floats) -> tuple[float, Floats]:
         slope, intercept = np.exp(free[0]) / scale, free[1:]
         logs = log_softmax(slope * values + intercept)
         behind = weight[:, None] * (np.exp(logs) - target)
@@ -101,13 +98,13 @@ def _calibration(values: _Floats, labels: _Ints, weight: _Floats) -> tuple[float
     return float(np.exp(solution[0]) / scale), solution[1:]
 
 
-def _log_weights(logs: _Floats, labels: _Ints, weight: _Floats) -> _Floats:
+def _log_weights(logs: Floats, labels: Ints, weight: Floats) -> Floats:
     """Weights (members,) of log probabilities (members, n, c)."""
     members, n, _ = logs.shape
     even, strength = np.full(members, 1.0 / members), shrinkage(n) * members
     rows = np.arange(n)
 
-    def loss(w: _Floats) -> tuple[float, _Floats]:
+    def loss(w: Floats) -> tuple[float, Floats]:
         mixed = log_softmax(np.tensordot(w, logs, axes=1))
         behind = np.exp(mixed)
         behind[rows, labels] -= 1.0
@@ -115,7 +112,7 @@ def _log_weights(logs: _Floats, labels: _Ints, weight: _Floats) -> _Floats:
         gradient = np.tensordot(logs, behind, axes=([1, 2], [0, 1])) + 2 * strength * (w - even)
         return -float(weight @ mixed[rows, labels]) + strength * float(((w - even) ** 2).sum()), gradient
 
-    weights: _Floats = minimize(loss, even, jac=True, bounds=[(0.0, None)] * members, method="L-BFGS-B").x
+    weights: Floats = minimize(loss, even, jac=True, bounds=[(0.0, None)] * members, method="L-BFGS-B").x
     return weights
 
 
@@ -125,16 +122,16 @@ class LinearPool(BaseEstimator):  # type: ignore[misc]
     Shrinkage is in units of the best member's squared error: the average's would spoil members that are exact.
     """
 
-    _held: ClassVar[dict[str, Rule]] = {"weights_": floats("targets", "members", low=0)}
+    _schema: ClassVar[dict[str, Rule]] = {"weights_": floats("targets", "members", low=0)}
 
-    def fit(self, values: list[_Floats], Y: _Floats, weight: _Floats | None = None) -> LinearPool:
+    def fit(self, values: list[Floats], Y: Floats, weight: Floats | None = None) -> LinearPool:
         """From out-of-fold values (n, q) of every member; targets (n, q)."""
         weight = np.ones(len(Y)) if weight is None else weight
         members = np.stack(values, axis=2)
         self.weights_ = np.array([_least_squares(members[:, j], Y[:, j], weight) for j in range(Y.shape[1])])
         return self
 
-    def combine(self, values: list[_Floats]) -> _Floats:
+    def combine(self, values: list[Floats]) -> Floats:
         """Predictions (m, q)."""
         total = np.zeros_like(values[0])
         for k, member in enumerate(values):
@@ -142,7 +139,7 @@ class LinearPool(BaseEstimator):  # type: ignore[misc]
         return total
 
 
-def _least_squares(members: _Floats, y: _Floats, weight: _Floats) -> _Floats:
+def _least_squares(members: Floats, y: Floats, weight: Floats) -> Floats:
     """Weights (m,) >= 0 of the members' values (n, m) that minimise sum of squares / the best member's + the prior's two terms.
 
     The terms are s m |w - prior|^2 with s = 1 + 1600/n, and 50 (sum of w - 1)^2.
@@ -154,11 +151,11 @@ def _least_squares(members: _Floats, y: _Floats, weight: _Floats) -> _Floats:
     roots, pull = np.sqrt(weight)[:, None] / unit, np.sqrt(shrinkage(n, _FEW_ROWS_OF_NUMBERS) * m)
     sum_pull = np.sqrt(_SUM_PRECISION)
     design = np.vstack([members * roots, pull * np.eye(m), np.full((1, m), sum_pull)])
-    weights: _Floats = nnls(design, np.r_[y * roots[:, 0], pull * prior_weights(losses, weight), sum_pull])[0]
+    weights: Floats = nnls(design, np.r_[y * roots[:, 0], pull * prior_weights(losses, weight), sum_pull])[0]
     return weights
 
 
-def prior_weights(losses: _Floats, weight: _Floats) -> _Floats:
+def prior_weights(losses: Floats, weight: Floats) -> Floats:
     """Weights (m,) that least squares are shrunk to, from the members' losses (n, m): alike where the losses do not tell members apart.
 
     A member whose mean loss is z standard errors behind the least one counts exp(-(z / 2)^2 / 2).
@@ -169,14 +166,14 @@ def prior_weights(losses: _Floats, weight: _Floats) -> _Floats:
     errors = np.sqrt((weight[:, None] ** 2 * (behind - gaps) ** 2).sum(axis=0)) / weight.sum()
     z = np.divide(gaps, errors, out=np.where(gaps > 0, np.inf, 0.0), where=errors > 0)
     counts = np.exp(-0.5 * (z / _DOUBT) ** 2)
-    shares: _Floats = counts / counts.sum()
+    shares: Floats = counts / counts.sum()
     return shares
 
 
 class Ensemble(BaseEstimator):  # type: ignore[misc]
     """The members that were finished, their pool, and what each of them cost."""
 
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         "n_classes_": COUNT,
         "names_": Items(Word(tuple(MEMBERS)), length="finished"),
         "prior_": floats("k"),
@@ -187,7 +184,7 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
         "shortened_": Instance(dict),
     }
 
-    def fit(self, training: TrainingSet, names: Sequence[str], verbose: int = 0) -> _Floats:
+    def fit(self, training: TrainingSet, names: Sequence[str], verbose: int = 0) -> Floats:
         """Train and pool; the pool's own out-of-fold values (n, k) come back: log probabilities, or standardised targets."""
         self.n_classes_ = training.n_classes
         self.prior_ = _prior(training)
@@ -195,15 +192,15 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
         self.members_: list[Any] = []
         self.shortened_: dict[str, str] = {}  # what the time limit cost, by member
         self.seconds_, self.scores_ = np.zeros(0), np.zeros(0)
-        values: list[_Floats] = []
+        values: list[Floats] = []
         if training.n >= _FEWEST_ROWS and training.n_classes != 1 and training.view.T.shape[1]:
             values = self._train(training, names, verbose)
         self.pool_ = self._pooled(values, training)
         return self._combine(values, training.n)
 
-    def _train(self, training: TrainingSet, names: Sequence[str], verbose: int) -> list[_Floats]:
+    def _train(self, training: TrainingSet, names: Sequence[str], verbose: int) -> list[Floats]:
         """Out-of-fold values of the members that could be trained, in the time there is."""
-        values: list[_Floats] = []
+        values: list[Floats] = []
         seconds: list[float] = []
         names = [name for name in names if MEMBERS[name].takes_part(training)]
         if training.hurried:
@@ -240,7 +237,7 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
         self.scores_ = np.array([_score(out_of_fold, training) for out_of_fold in values])
         return values
 
-    def _train_again(self, training: TrainingSet, values: list[_Floats], seconds: list[float], verbose: int) -> None:
+    def _train_again(self, training: TrainingSet, values: list[Floats], seconds: list[float], verbose: int) -> None:
         """Train members that were shortened once more, with the time that others have left."""
         for k in reversed(range(len(self.names_))):
             name = self.names_[k]
@@ -259,17 +256,17 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
                 self.shortened_.pop(name)
                 self.shortened_.update(shortened)
 
-    def _pooled(self, values: list[_Floats], training: TrainingSet) -> LogPool | LinearPool | None:
+    def _pooled(self, values: list[Floats], training: TrainingSet) -> LogPool | LinearPool | None:
         if not values:
             return None
         if training.labels is not None:
             return LogPool().fit(values, training.labels, training.weight)
         return LinearPool().fit(values, training.Y, training.weight)
 
-    def _combine(self, values: list[_Floats], m: int) -> _Floats:
+    def _combine(self, values: list[Floats], m: int) -> Floats:
         return np.tile(self.prior_, (m, 1)) if self.pool_ is None else self.pool_.combine(values)
 
-    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
+    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
         """Log probabilities (m, c), or standardised targets (m, q)."""
         return self._combine([member.predict(view, posterior, n_jobs) for member in self.members_], len(view.Z))
 
@@ -286,7 +283,7 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
                 f"an ensemble of {self.n_classes_} classes has a prior of {len(self.prior_)}, and members of {sorted(of_members)}"
             )
 
-    def weights(self) -> _Floats:
+    def weights(self) -> Floats:
         """Of the members, (members,), or (q, members) for several targets."""
         if self.pool_ is None:
             return np.zeros(0)
@@ -294,7 +291,7 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
         return weights[0] if isinstance(self.pool_, LinearPool) and len(weights) == 1 else weights
 
 
-def _prior(training: TrainingSet) -> _Floats:
+def _prior(training: TrainingSet) -> Floats:
     """What is predicted without any member: log shares of the classes, or the mean of standardised targets."""
     if training.labels is None:
         return np.average(training.Y, axis=0, weights=training.weight)
@@ -302,7 +299,7 @@ def _prior(training: TrainingSet) -> _Floats:
     return log_softmax(np.log(np.maximum(shares, 1e-12)))
 
 
-def _trained(name: str, training: TrainingSet) -> tuple[Any, _Floats]:
+def _trained(name: str, training: TrainingSet) -> tuple[Any, Floats]:
     """A member and its values out of fold; where time is short it learns from a share of the rows and predicts the others."""
     member = MEMBERS[name].make()
     thinned, rows = training.thinned(_share(member, training) if training.hurried else 1.0)
@@ -357,7 +354,7 @@ def _until(names: Sequence[str], training: TrainingSet) -> float:
     return perf_counter() + training.left() * shares[0] / sum(shares)
 
 
-def _score(values: _Floats, training: TrainingSet) -> float:
+def _score(values: Floats, training: TrainingSet) -> float:
     """Of out-of-fold values: the share of rows that are right, or R2 averaged over targets."""
     if training.labels is not None:
         return float(np.average(values.argmax(axis=1) == training.labels, weights=training.weight))

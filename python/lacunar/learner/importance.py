@@ -9,10 +9,8 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from lacunar._typing import Floats, Ints
 from lacunar.learner.views import TableViews, View
-
-_Floats = NDArray[np.float64]
-_Ints = NDArray[np.intp]
 
 
 class ChangeableTable(Protocol):
@@ -22,11 +20,11 @@ class ChangeableTable(Protocol):
         """Which rows lack the column (n,)."""
         ...
 
-    def with_values(self, column: int, rows: _Ints, sources: _Ints) -> Self:
+    def with_values(self, column: int, rows: Ints, sources: Ints) -> Self:
         """A copy whose `rows` hold what the rows `sources` of this table hold."""
         ...
 
-    def with_mask(self, column: int, shown: _Ints, hidden: _Ints, rng: Any) -> Self:
+    def with_mask(self, column: int, shown: Ints, hidden: Ints, rng: Any) -> Self:
         """A copy whose rows `hidden` lack the column; the rows `shown`, which lacked it, hold something."""
         ...
 
@@ -82,11 +80,11 @@ def _copies(table: Any, column: int, kinds: list[str], n_repeats: int, rng: Any)
 class ChangeableView:
     """A view whose missing entries are filled, where they are to be shown, as `complete` has them, or by the mean."""
 
-    def __init__(self, views: TableViews, view: View, complete: Callable[[_Floats], _Floats] | None) -> None:
+    def __init__(self, views: TableViews, view: View, complete: Callable[[Floats], Floats] | None) -> None:
         self._views, self.view = views, view
         self._filled = view if complete is None else _filled(views, view, complete)
 
-    def _parts(self, column: int) -> tuple[_Ints, _Ints]:
+    def _parts(self, column: int) -> tuple[Ints, Ints]:
         """Columns of Z and of T that are made of a column of the table; none where nothing was learned of it."""
         of_T = np.flatnonzero(self._views.source_ == column)
         return np.flatnonzero(np.isin(self._views.places_, of_T)), of_T
@@ -97,7 +95,7 @@ class ChangeableView:
             return np.ones(len(self.view.T), dtype=bool)
         return np.asarray(np.isnan(self.view.T[:, of_T]).any(axis=1))
 
-    def _copied(self, column: int, rows: _Ints, sources: View) -> ChangeableView:
+    def _copied(self, column: int, rows: Ints, sources: View) -> ChangeableView:
         copy = object.__new__(ChangeableView)
         copy._views, copy._filled = self._views, self._filled
         parts = []
@@ -108,17 +106,17 @@ class ChangeableView:
         copy.view = View(*parts)
         return copy
 
-    def with_values(self, column: int, rows: _Ints, sources: _Ints) -> ChangeableView:
+    def with_values(self, column: int, rows: Ints, sources: Ints) -> ChangeableView:
         return self._copied(column, rows, View(self.view.Z[sources], self.view.T[sources]))
 
-    def with_mask(self, column: int, shown: _Ints, hidden: _Ints, rng: Any) -> ChangeableView:
+    def with_mask(self, column: int, shown: Ints, hidden: Ints, rng: Any) -> ChangeableView:
         copy = self._copied(column, shown, View(self._filled.Z[shown], self._filled.T[shown]))
         for array, places in zip(copy.view, self._parts(column), strict=True):
             array[np.ix_(hidden, places)] = np.nan
         return copy
 
 
-def _filled(views: TableViews, view: View, complete: Callable[[_Floats], _Floats]) -> View:
+def _filled(views: TableViews, view: View, complete: Callable[[Floats], Floats]) -> View:
     """Without missing entries: what an entry might have been."""
     completed = views.completed(view, complete(view.Z), np.ones(view.T.shape[1], dtype=bool))
     return View(np.nan_to_num(completed.Z), np.nan_to_num(completed.T))

@@ -12,11 +12,9 @@ from scipy.stats import chi2
 from sklearn.base import BaseEstimator
 
 from lacunar._random import generator
+from lacunar._typing import Floats, Ints
 from lacunar.observed.rules import Array, Number, Rule, floats, whole
 from lacunar.uncertainty.shift import evenly
-
-_Floats = NDArray[np.float64]
-_Ints = NDArray[np.intp]
 
 FEWEST_ROWS = 50  # that are compared
 MOST_ROWS_COMPARED = (
@@ -38,14 +36,14 @@ _NAMED, _WORTH_NAMING = 3, 2.0  # differences in the warning, and the least z of
 class Sums(NamedTuple):
     """Counts and sums over rows; those of two sets of rows add up."""
 
-    n: _Floats  # (1,)
-    missing: _Floats  # (t,): rows that lack a column
-    more: _Floats  # (limits,): rows that lack more entries than a limit
-    together: _Floats  # (p, p): rows that lack both columns
-    score: _Floats  # (p,): sum of the scores of observed values
-    square: _Floats  # (p,)
-    cube: _Floats  # (p,)
-    beside: _Floats  # (p, p): sum of the scores of observed values of i over the rows that lack j
+    n: Floats  # (1,)
+    missing: Floats  # (t,): rows that lack a column
+    more: Floats  # (limits,): rows that lack more entries than a limit
+    together: Floats  # (p, p): rows that lack both columns
+    score: Floats  # (p,): sum of the scores of observed values
+    square: Floats  # (p,)
+    cube: Floats  # (p,)
+    beside: Floats  # (p, p): sum of the scores of observed values of i over the rows that lack j
 
     def less(self, part: Sums) -> Sums:
         """What is left when the rows of `part` are taken out."""
@@ -55,11 +53,11 @@ class Sums(NamedTuple):
 class Comparisons(NamedTuple):
     """Standard normal z of all comparisons of a batch with the training rows; 0 where rows are too few to compare."""
 
-    shares: _Floats  # (t,): share missing of a column
-    rows: _Floats  # (limits,): share of the rows that lack more than a number of entries
-    pairs: _Floats  # (p, p), above the diagonal: share of the rows that lack both
-    values: _Floats  # (p,): mean score of the observed values of a column
-    beside: _Floats  # (p, p): mean score of i where j is missing less that where j is observed
+    shares: Floats  # (t,): share missing of a column
+    rows: Floats  # (limits,): share of the rows that lack more than a number of entries
+    pairs: Floats  # (p, p), above the diagonal: share of the rows that lack both
+    values: Floats  # (p,): mean score of the observed values of a column
+    beside: Floats  # (p, p): mean score of i where j is missing less that where j is observed
 
 
 class MaskComparison(BaseEstimator):  # type: ignore[misc]
@@ -70,7 +68,7 @@ class MaskComparison(BaseEstimator):  # type: ignore[misc]
     too: its mean and variance are those of batches drawn from the training rows.
     """
 
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         "n_": Number(low=0),
         "missing_": floats("t", low=0),
         "paired_": whole("p", ascending=True),
@@ -83,7 +81,7 @@ class MaskComparison(BaseEstimator):  # type: ignore[misc]
         "usual_squares_": floats(3, 2, low=0),
     }
 
-    def fit(self, T: _Floats, seed: int) -> MaskComparison:
+    def fit(self, T: Floats, seed: int) -> MaskComparison:
         """From training rows (n, t), NaN where an entry is missing."""
         T = T[evenly(len(T), _MOST_TRAINING_ROWS)]
         t = T.shape[1]
@@ -103,7 +101,7 @@ class MaskComparison(BaseEstimator):  # type: ignore[misc]
         self.usual_squares_ = self._drawn_squares(T, scores, sums, seed)
         return self
 
-    def _drawn_squares(self, T: _Floats, scores: _Floats, sums: Sums, seed: int) -> _Floats:
+    def _drawn_squares(self, T: Floats, scores: Floats, sums: Sums, seed: int) -> Floats:
         """Mean and variance of the mean squares of `values` and `beside` over batches of training rows, and how many comparisons they are of (3, 2)."""
         n_drawn = min(_DRAWN_ROWS, len(T) // 2)
         if n_drawn < FEWEST_ROWS:
@@ -119,13 +117,13 @@ class MaskComparison(BaseEstimator):  # type: ignore[misc]
                 squares[draw, k], numbers[draw, k] = _mean_square(z), np.count_nonzero(z)
         return np.vstack([squares.mean(axis=0), squares.var(axis=0), numbers.mean(axis=0)])
 
-    def compare(self, T: _Floats) -> Comparisons | None:
+    def compare(self, T: Floats) -> Comparisons | None:
         """z of a batch (m, t); None where the batch or the training rows are too few."""
         if min(len(T), self.n_) < FEWEST_ROWS or not T.shape[1]:
             return None
         return _compared(self._training(), self._sums(T, self._scores(T)), self.paired_)
 
-    def differences(self, T: _Floats, names: list[str], absent: Collection[str] = ()) -> list[str]:
+    def differences(self, T: Floats, names: list[str], absent: Collection[str] = ()) -> list[str]:
         """What of a batch (m, t) differs from training beyond chance, in words, the most certain first; [] where nothing does.
 
         Columns that are absent as a whole are not compared, and with one of them not how many entries rows lack.
@@ -206,7 +204,7 @@ class MaskComparison(BaseEstimator):  # type: ignore[misc]
         score, square, cube = self.powers_
         return Sums(np.array([self.n_]), self.missing_, self.more_, self.together_, score, square, cube, self.beside_)
 
-    def _scores(self, T: _Floats) -> _Floats:
+    def _scores(self, T: Floats) -> Floats:
         """Ranks of observed values among those of training (m, p), from -1 to 1; 0 where an entry is missing."""
         scores = np.empty((len(T), len(self.paired_)))
         for place, j in enumerate(self.paired_):
@@ -215,7 +213,7 @@ class MaskComparison(BaseEstimator):  # type: ignore[misc]
             scores[:, place] = np.where(np.isnan(column), 0.0, below / _KNOTS - 1)
         return scores
 
-    def _sums(self, T: _Floats, scores: _Floats) -> Sums:
+    def _sums(self, T: Floats, scores: Floats) -> Sums:
         missing = np.isnan(T)
         lacking = missing[:, self.paired_].astype(np.float64)
         more = missing.sum(axis=1)[:, None] > self.limits_
@@ -231,11 +229,11 @@ class MaskComparison(BaseEstimator):  # type: ignore[misc]
         )
 
 
-def _compared(training: Sums, batch: Sums, paired: _Ints) -> Comparisons:
+def _compared(training: Sums, batch: Sums, paired: Ints) -> Comparisons:
     pooled = Sums(*(a + b for a, b in zip(training, batch, strict=True)))
     n, m = training.n[0], batch.n[0]
 
-    def shares(counts: str) -> _Floats:
+    def shares(counts: str) -> Floats:
         of_training, of_batch = getattr(training, counts), getattr(batch, counts)
         share = (of_training + of_batch + 0.5) / (n + m + 1)  # never 0 or 1
         variance = share * (1 - share)
@@ -271,7 +269,7 @@ def _compared(training: Sums, batch: Sums, paired: _Ints) -> Comparisons:
     )
 
 
-def _apart(sums: Sums, paired: _Ints, place: tuple[int, ...]) -> float:
+def _apart(sums: Sums, paired: Ints, place: tuple[int, ...]) -> float:
     """Mean score of the first column of `place` where the second is missing, less that where both are observed."""
     i, j = place
     missing = sums.missing[paired]
@@ -280,7 +278,7 @@ def _apart(sums: Sums, paired: _Ints, place: tuple[int, ...]) -> float:
     return float(sums.beside[i, j] / beside - (sums.score[i] - sums.beside[i, j]) / both)
 
 
-def _moments(sums: Sums, seen: _Floats) -> tuple[_Floats, _Floats]:
+def _moments(sums: Sums, seen: Floats) -> tuple[Floats, Floats]:
     """Variance and skewness of the scores of columns of which `seen` were observed."""
     number = np.maximum(seen, 1)
     mean, square, cube = sums.score / number, sums.square / number, sums.cube / number
@@ -290,12 +288,12 @@ def _moments(sums: Sums, seen: _Floats) -> tuple[_Floats, _Floats]:
 
 
 def _z(
-    difference: _Floats,
-    variance: _Floats,
-    skewness: _Floats,
-    added: tuple[_Floats, ...],
-    taken: tuple[_Floats, ...],
-) -> _Floats:
+    difference: Floats,
+    variance: Floats,
+    skewness: Floats,
+    added: tuple[Floats, ...],
+    taken: tuple[Floats, ...],
+) -> Floats:
     """Standard normal z of a difference of means of groups of one law; `added` and `taken` are the groups' inverse sizes."""
     inverse = sum(added) + sum(taken)
     x = np.where(variance > 0, difference / np.sqrt(np.maximum(variance, 1e-12) * inverse), 0.0)
@@ -306,6 +304,6 @@ def _z(
     return np.asarray(np.sign(x) * np.minimum(size, normal))
 
 
-def _mean_square(z: _Floats) -> float:
+def _mean_square(z: Floats) -> float:
     number = np.count_nonzero(z)
     return float((z**2).sum() / number) if number else 0.0

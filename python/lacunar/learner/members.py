@@ -19,6 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from lacunar._products import row_product
+from lacunar._typing import Floats, Ints
 from lacunar.karma import KarmaClassifier, KarmaRegressor
 from lacunar.karma.calibrate import all_classes
 from lacunar.karma.selection import TICK, USABLE, KernelSelection
@@ -30,14 +31,11 @@ from lacunar.observed import Observed
 from lacunar.observed.rules import COUNT, Array, Instance, Rule, floats
 from lacunar.uncertainty.shift import log_softmax
 
-_Floats = NDArray[np.float64]
-_Ints = NDArray[np.intp]
-
 _MOST_FOR_NEWTON = 200  # coefficients of logistic regression, whose Hessian is factorised
 _PILOT_REST = 2000  # rows beyond the sample, under a time limit
 
 
-def _scores(values: _Floats, n_classes: int) -> _Floats:
+def _scores(values: Floats, n_classes: int) -> Floats:
     """One column a class from least-squares values, of which two classes have one."""
     return np.column_stack([-values, values]) if n_classes == 2 else values
 
@@ -46,9 +44,9 @@ class KernelMember(BaseEstimator):  # type: ignore[misc]
     """Kernel ridge machines over missing entries: the average of the best by successive halving (`lacunar.karma.selection`)."""
 
     name = "kernels"
-    _held: ClassVar[dict[str, Rule]] = {"n_classes_": COUNT, "race_": Instance(KernelSelection)}
+    _schema: ClassVar[dict[str, Rule]] = {"n_classes_": COUNT, "race_": Instance(KernelSelection)}
 
-    def fit(self, training: TrainingSet) -> _Floats:
+    def fit(self, training: TrainingSet) -> Floats:
         self.n_classes_ = training.n_classes
         self.race_ = KernelSelection(random_state=training.seed, n_jobs=training.n_jobs)
         complete = None if training.posterior is None else training.posterior.complete
@@ -63,7 +61,7 @@ class KernelMember(BaseEstimator):  # type: ignore[misc]
         )
         return _scores(values, training.n_classes)
 
-    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
+    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
         complete = None if posterior is None else posterior.complete
         return _scores(self.race_.predict(view.Z, complete=complete), self.n_classes_)
 
@@ -72,9 +70,9 @@ class GaussianMember(BaseEstimator):  # type: ignore[misc]
     """Ridge regression on what a low-rank Gaussian says of a row, and on which entries are missing."""
 
     name = "gaussian"
-    _held: ClassVar[dict[str, Rule]] = {"n_classes_": COUNT, "ridge_": Instance(PosteriorRidge)}
+    _schema: ClassVar[dict[str, Rule]] = {"n_classes_": COUNT, "ridge_": Instance(PosteriorRidge)}
 
-    def fit(self, training: TrainingSet) -> _Floats:
+    def fit(self, training: TrainingSet) -> Floats:
         assert training.posterior is not None
         self.n_classes_, self.ridge_ = training.n_classes, PosteriorRidge()
         values = self.ridge_.fit(
@@ -94,12 +92,12 @@ class GaussianMember(BaseEstimator):  # type: ignore[misc]
         ridge.fit(training.view.Z, training.Y, training.folds, training.posterior, weight=training.weight)
         return 1.0
 
-    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
+    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
         assert posterior is not None
         return _scores(self.ridge_.predict(view.Z, posterior), self.n_classes_)
 
 
-def _all_chances(chances: _Floats, seen: NDArray[Any], training: TrainingSet) -> _Floats:
+def _all_chances(chances: Floats, seen: NDArray[Any], training: TrainingSet) -> Floats:
     """Chances of all classes from those that a fold has seen."""
     if len(seen) == training.n_classes:
         return chances
@@ -112,7 +110,7 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
     """Logistic regression on numbers with 0 for the mean where missing, and on which entries are missing."""
 
     name = "logistic"
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         "n_classes_": COUNT,
         "flagged_": Array("b", ("p",)),
         "coef_": floats("k", "inputs"),
@@ -122,7 +120,7 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
     _PENALTIES = (0.01, 0.1, 1.0)
     _WEAKER = (10.0, 100.0, 1e3, 1e4)  # tried as long as they help: numbers that add up need them
 
-    def fit(self, training: TrainingSet) -> _Floats:
+    def fit(self, training: TrainingSet) -> Floats:
         assert training.labels is not None
         self.n_classes_ = training.n_classes
         self.flagged_ = _flagged(training.view)
@@ -132,7 +130,7 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
         self.coef_, self.intercept_ = model.coef_, model.intercept_
         return out
 
-    def _best(self, rows: _Floats, training: TrainingSet) -> tuple[float, _Floats]:
+    def _best(self, rows: Floats, training: TrainingSet) -> tuple[float, Floats]:
         """The penalty of least loss out of fold, and the values out of fold."""
         if training.hurried:
             return self._best_in_time(rows, training)
@@ -145,10 +143,10 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
             losses.append(_log_loss(candidates[-1][1], training))
         return candidates[int(np.argmin(losses))]
 
-    def _best_in_time(self, rows: _Floats, training: TrainingSet) -> tuple[float, _Floats]:
+    def _best_in_time(self, rows: Floats, training: TrainingSet) -> tuple[float, Floats]:
         """The same among the penalties for which there is time."""
         penalties = [self._FIRST, *(C for C in (*self._PENALTIES, *self._WEAKER) if C != self._FIRST)]
-        values: dict[float, _Floats] = {}
+        values: dict[float, Floats] = {}
         losses: dict[float, float] = {}
         longest = 0.0
         for C in penalties:
@@ -169,7 +167,7 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
         _logistic(self._FIRST, rows, training.labels, training.weight)
         return 2.0 * (len(training.folds) + 1)
 
-    def _out_of_fold(self, rows: _Floats, training: TrainingSet, C: float) -> _Floats:
+    def _out_of_fold(self, rows: Floats, training: TrainingSet, C: float) -> Floats:
         assert training.labels is not None
         out = np.zeros((training.n, training.n_classes))
         for train, test in training.cuts():
@@ -180,7 +178,7 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
             out[test] = log_chances(_all_chances(model.predict_proba(rows[test]), model.classes_, training))
         return out
 
-    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
+    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
         raw = row_product(_values_and_flags(view, self.flagged_), self.coef_.T, n_jobs) + self.intercept_
         return log_chances(np.exp(log_softmax(all_classes(raw))))
 
@@ -189,7 +187,7 @@ class LinearMember(BaseEstimator):  # type: ignore[misc]
     """Ridge regression on numbers with 0 for the mean where missing, and on which entries are missing."""
 
     name = "linear"
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         "n_classes_": COUNT,
         "flagged_": Array("b", ("p",)),
         "coef_": floats("inputs", "q"),
@@ -197,7 +195,7 @@ class LinearMember(BaseEstimator):  # type: ignore[misc]
     }
     _PENALTIES = tuple(np.logspace(-4, 5, 19))  # a weak signal in few rows asks for thousands
 
-    def fit(self, training: TrainingSet) -> _Floats:
+    def fit(self, training: TrainingSet) -> Floats:
         self.n_classes_, self.flagged_ = training.n_classes, _flagged(training.view)
         rows = _values_and_flags(training.view, self.flagged_)
         ridge = fold_ridge(rows, training.Y, training.folds, training.weight, self._PENALTIES)
@@ -208,7 +206,7 @@ class LinearMember(BaseEstimator):  # type: ignore[misc]
         LinearMember().fit(training)
         return 1.0
 
-    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
+    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
         return row_product(_values_and_flags(view, self.flagged_), self.coef_, n_jobs) + self.intercept_
 
 
@@ -216,9 +214,9 @@ class TableMember(BaseEstimator):  # type: ignore[misc]
     """KARMA of pairs of columns, learned in one pass over all rows of a large table that the other members do not learn from."""
 
     name = "table"
-    _held: ClassVar[dict[str, Rule]] = {"n_classes_": COUNT, "model_": Instance(BaseEstimator)}
+    _schema: ClassVar[dict[str, Rule]] = {"n_classes_": COUNT, "model_": Instance(BaseEstimator)}
 
-    def fit(self, training: TrainingSet) -> _Floats:
+    def fit(self, training: TrainingSet) -> Floats:
         assert training.rest is not None
         self.n_classes_ = training.n_classes
         self.model_ = self._learned(training, self._most(training) if training.hurried else None)
@@ -245,7 +243,7 @@ class TableMember(BaseEstimator):  # type: ignore[misc]
         training.shortened[self.name] = f"{most / training.n_rest:.0%} of the further rows"
         return most
 
-    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
+    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
         rows = Observed.from_dense(view.Z, dtype=np.float32)
         if not self.n_classes_:
             return np.asarray(self.model_.predict(rows), dtype=np.float64).reshape(len(view.Z), -1)
@@ -259,13 +257,13 @@ def _flagged(view: View) -> NDArray[np.bool_]:
     return np.asarray((share > 0.01) & (share < 0.99))
 
 
-def _values_and_flags(view: View, flagged: NDArray[np.bool_]) -> _Floats:
+def _values_and_flags(view: View, flagged: NDArray[np.bool_]) -> Floats:
     """Inputs (n, p + flagged) of the linear members: Z with 0, the mean, where missing, and which entries of some columns are missing."""
     missing = np.isnan(view.Z)
     return np.hstack([np.where(missing, 0.0, view.Z), missing[:, flagged]])
 
 
-def _logistic(C: float, rows: _Floats, labels: _Ints, weight: _Floats | None) -> Any:
+def _logistic(C: float, rows: Floats, labels: Ints, weight: Floats | None) -> Any:
     small = rows.shape[1] * len(np.unique(labels)) <= _MOST_FOR_NEWTON
     with warnings.catch_warnings():
         for kind in (ConvergenceWarning, LinAlgWarning):
@@ -274,7 +272,7 @@ def _logistic(C: float, rows: _Floats, labels: _Ints, weight: _Floats | None) ->
         return model.fit(rows, labels, sample_weight=weight)
 
 
-def _log_loss(logs: _Floats, training: TrainingSet) -> float:
+def _log_loss(logs: Floats, training: TrainingSet) -> float:
     assert training.labels is not None
     return -float(np.average(logs[np.arange(training.n), training.labels], weights=training.weight))
 

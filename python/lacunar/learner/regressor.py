@@ -12,7 +12,8 @@ from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from lacunar._snapshot import all_or_nothing
+from lacunar._state import all_or_nothing
+from lacunar._typing import Floats, Ints
 from lacunar.learner.base import LacunarBase, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
 from lacunar.learner.targets import TargetVariance
@@ -28,9 +29,6 @@ from lacunar.observed.door import (
 from lacunar.observed.rules import Array, Flag, Instance, Items, Optional, Rule, floats
 from lacunar.uncertainty.deviation import PredictiveDeviation, check_level
 from lacunar.uncertainty.shift import Lacking, Widening
-
-_Floats = NDArray[np.float64]
-_Ints = NDArray[np.intp]
 
 _FEWEST_RESIDUALS = 10  # from which a scale is learned
 
@@ -121,8 +119,8 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
     """
 
     _of_labels = False
-    _held: ClassVar[dict[str, Rule]] = {
-        **LacunarBase._held,
+    _schema: ClassVar[dict[str, Rule]] = {
+        **LacunarBase._schema,
         "ensembles_": Items(Instance(Ensemble), length="groups"),
         "targets_": Items(Array("i", ("in_group",), low=0), length="groups", alike=False),
         "target_variance_": Items(Optional(Instance(TargetVariance)), length="groups"),
@@ -189,7 +187,7 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
         self.target_variance_: list[TargetVariance | None] = []
         self.deviations_: list[list[PredictiveDeviation] | None] = []
         self.widenings_: list[list[Widening] | None] = []
-        self.targets_: list[_Ints] = []
+        self.targets_: list[Ints] = []
         self.out_of_fold_ = np.full(Y.shape, np.nan)
         groups = _groups(~np.isnan(scaled) & counted[:, None])
         for n_left, (targets, rows) in zip(range(len(groups), 0, -1), groups, strict=True):
@@ -208,7 +206,7 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
             self.out_of_fold_ = self.out_of_fold_[:, 0]
         return self
 
-    def _fit_deviations(self, training: TrainingSet, values: _Floats) -> None:
+    def _fit_deviations(self, training: TrainingSet, values: Floats) -> None:
         """Standard deviations of the targets of one group, from residuals out of fold, and how much more rows need that lack more."""
         training, rows_after = training.thinned(training.share_after)
         values = values[rows_after]
@@ -237,7 +235,7 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
             ]
         )
 
-    def _lacking(self, view: View, values: _Floats, target_variance: TargetVariance | None) -> list[Lacking]:
+    def _lacking(self, view: View, values: Floats, target_variance: TargetVariance | None) -> list[Lacking]:
         """Of every target what the rows lack as they came, and its predictions, (m, q) in `values`."""
         lacked = self._lacked(view, target_variance, values.shape[1])
         return [Lacking(*lacked[:2], variance, value) for variance, value in zip(lacked[2].T, values.T, strict=True)]
@@ -266,7 +264,7 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
         values, std = np.hsplit(self._in_batches(X, lambda view: self._values_and_widths(view, None)), 2)
         return self._shaped(values), self._shaped(std)
 
-    def predict_interval(self, X: Any, level: float = 0.9) -> _Floats:
+    def predict_interval(self, X: Any, level: float = 0.9) -> Floats:
         """Intervals that hold for what a row lacks: of rows that lack about as many entries a share of `level` is inside.
 
         Parameters
@@ -293,7 +291,7 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
         intervals = np.stack([values - width, values + width], axis=2)
         return intervals[:, 0] if self.flat_ else intervals
 
-    def _values_and_widths(self, view: View, level: float | None) -> _Floats:
+    def _values_and_widths(self, view: View, level: float | None) -> Floats:
         """Predictions of rows as they came, then standard deviations or half lengths of the intervals of a level, (m, 2 targets)."""
         if None in self.deviations_:
             raise ValueError(
@@ -315,10 +313,10 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
                 )
         return np.hstack([values * self.target_scale_ + self.target_mean_, widths * self.target_scale_])
 
-    def _shaped(self, values: _Floats) -> _Floats:
+    def _shaped(self, values: Floats) -> Floats:
         return values[:, 0] if self.flat_ else values
 
-    def _values(self, view: View) -> _Floats:
+    def _values(self, view: View) -> Floats:
         """Predictions (m, targets) of rows as they came."""
         values, completed = np.empty((len(view.Z), len(self.target_mean_))), self._with_always_seen(view)
         for ensemble, targets in zip(self.ensembles_, self.targets_, strict=True):
@@ -354,7 +352,7 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
         return report(self.ensembles_)
 
 
-def _scales(Y: _Floats, weight: _Floats | None) -> tuple[_Floats, _Floats]:
+def _scales(Y: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
     """Mean and standard deviation of the known targets, per column."""
     known = ~np.isnan(Y)
     weights = known * (np.ones(len(Y)) if weight is None else weight)[:, None]
@@ -369,7 +367,7 @@ def _scales(Y: _Floats, weight: _Floats | None) -> tuple[_Floats, _Floats]:
     return np.ldexp(mean, exponent), np.where(varies, scale, 1.0)
 
 
-def _groups(known: NDArray[np.bool_]) -> list[tuple[_Ints, _Ints]]:
+def _groups(known: NDArray[np.bool_]) -> list[tuple[Ints, Ints]]:
     """Targets that are known in the same rows, and those rows."""
     patterns, group = np.unique(known, axis=1, return_inverse=True)
     return [(np.flatnonzero(group.ravel() == k), np.flatnonzero(patterns[:, k])) for k in range(patterns.shape[1])]

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from lacunar._random import generator
+from lacunar._typing import Floats
 from lacunar.lowrank.gaussian import LARGEST_FULL, GaussianRegressor
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed.rules import Flag, Instance, Optional, Rule, floats
-
-_Floats = NDArray[np.float64]
 
 _PENALTY = 1.0  # of the ridge of targets on latent coordinates
 _LEAST_SHARE = 1e-3  # of a target's variance, which no row is thought to leave open less of
@@ -29,7 +28,7 @@ class TargetVariance(BaseEstimator):  # type: ignore[misc]
     Var(y | row) = w' Cov(a | row) w + Var(e), and measuring a missing entry x_j lets it fall by Cov(x_j, y | row)^2 / Var(x_j | row).
     """
 
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         "coef_": floats("k", "q"),
         "noise_": floats("q", low=0),
         "joint_": Optional(Instance(GaussianRegressor)),
@@ -37,7 +36,7 @@ class TargetVariance(BaseEstimator):  # type: ignore[misc]
         "by_correlation_": Flag(),
     }
 
-    def fit(self, posterior: LowRankPosterior, Z: _Floats, Y: _Floats) -> TargetVariance:
+    def fit(self, posterior: LowRankPosterior, Z: Floats, Y: Floats) -> TargetVariance:
         """From standardised targets (n, q)."""
         latent = posterior.latent(Z)
         square = latent.T @ latent
@@ -46,7 +45,7 @@ class TargetVariance(BaseEstimator):  # type: ignore[misc]
         self.noise_ = np.maximum(residual - self.variances(posterior, Z).mean(axis=0), _LEAST_SHARE)
         return self
 
-    def fit_joint(self, Z: _Floats, Y: _Floats, seed: int, most: int) -> Self:
+    def fit_joint(self, Z: Floats, Y: Floats, seed: int, most: int) -> Self:
         """Learn the full Gaussian of columns and targets from so many entries, where the columns allow one, and what every column tells alone."""
         self.joint_: GaussianRegressor | None = None
         self.by_correlation_ = False
@@ -62,13 +61,13 @@ class TargetVariance(BaseEstimator):  # type: ignore[misc]
             self.joint_ = None
         return self
 
-    def variances(self, posterior: LowRankPosterior, Z: _Floats) -> _Floats:
+    def variances(self, posterior: LowRankPosterior, Z: Floats) -> Floats:
         """Var(y | row), (n, q)."""
         w = self.coef_
         variances = [np.einsum("kq,nkl,lq->nq", w, cov, w) for cov in _covariances(posterior, Z)]
         return np.vstack(variances) + self.noise_
 
-    def gains(self, posterior: LowRankPosterior, Z: _Floats) -> _Floats:
+    def gains(self, posterior: LowRankPosterior, Z: Floats) -> Floats:
         """How much the variances of the targets, summed, are expected to fall by measuring an entry: (n, p), 0 where it is known."""
         if self.by_correlation_:
             return np.asarray(np.where(np.isnan(Z), self.alone_, 0.0), dtype=np.float64)
@@ -84,7 +83,7 @@ class TargetVariance(BaseEstimator):  # type: ignore[misc]
         return np.where(np.isnan(Z), np.vstack(gains), 0.0)
 
 
-def _alone(Z: _Floats, Y: _Floats) -> tuple[_Floats, NDArray[np.bool_]]:
+def _alone(Z: Floats, Y: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     """Cov(x_j, y)^2 / Var(x_j), summed over the targets, of every column (p,) by the rows that show it, and whether Var(x_j) is above 0 in float64."""
     seen = ~np.isnan(Z)
     counts = np.maximum(seen.sum(axis=0), 1)
@@ -96,7 +95,7 @@ def _alone(Z: _Floats, Y: _Floats) -> tuple[_Floats, NDArray[np.bool_]]:
     return np.divide((covariance**2).sum(axis=1), variance, out=np.zeros(Z.shape[1]), where=varies), varies
 
 
-def _covariances(posterior: LowRankPosterior, Z: _Floats) -> Iterator[_Floats]:
+def _covariances(posterior: LowRankPosterior, Z: Floats) -> Iterator[Floats]:
     """Posterior covariances (rows, k, k) of the latent coordinates, a batch at a time."""
     for first in range(0, len(Z), _BATCH):
         yield posterior.noise_variance_ * posterior.features(Z[first : first + _BATCH])[1]

@@ -24,6 +24,7 @@ from sklearn.ensemble import (
 
 from lacunar import _core
 from lacunar._threads import one_openmp_thread, thread_count
+from lacunar._typing import Floats, Ints
 from lacunar.karma.calibrate import all_classes
 from lacunar.karma.selection import TICK, USABLE
 from lacunar.learner.views import TrainingSet, View
@@ -31,8 +32,6 @@ from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed.rules import COUNT, Array, Flag, Instance, Items, Number, Rule, floats, whole
 from lacunar.uncertainty.shift import log_softmax
 
-_Floats = NDArray[np.float64]
-_Ints = NDArray[np.intp]
 T = TypeVar("T", bound="Trees")
 
 _WORDS = 8  # of 32 bits: categories 0 to 255
@@ -70,7 +69,7 @@ def inside(owner: Any, name: str) -> Any:
         ) from error
 
 
-def _start_of(model: Any) -> _Floats:
+def _start_of(model: Any) -> Floats:
     """Raw predictions (k,) of a boosting before its first tree."""
     return np.ravel(inside(model, "_baseline_prediction"))
 
@@ -82,7 +81,7 @@ class Trees(BaseEstimator):  # type: ignore[misc]
     column, added to the output of its tree, or k columns.
     """
 
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         "n_columns_": Number(whole=True, low=0),
         "rounds_": Flag(),
         "start_": floats("outputs"),
@@ -98,9 +97,9 @@ class Trees(BaseEstimator):  # type: ignore[misc]
         "values_": Array("f", ("leaves", "width"), dtype=np.float32),
     }
 
-    def sums(self, rows: _Floats, n_jobs: int | None = None) -> _Floats:
+    def sums(self, rows: Floats, n_jobs: int | None = None) -> Floats:
         """Values (m, k) of rows (m, d), NaN where an entry is missing. O(m trees depth)."""
-        out: _Floats = np.tile(self.start_, (len(rows), 1))
+        out: Floats = np.tile(self.start_, (len(rows), 1))
         # Thresholds of forests are of numbers in single precision.
         seen = rows.astype(np.float32) if self.rounds_ else rows
         _core.add_forest(
@@ -222,7 +221,7 @@ class _Builder:
         right: NDArray[Any],
         missing_left: NDArray[Any],
         sets: NDArray[np.int32],
-        values: _Floats,
+        values: Floats,
         output: int,
     ) -> None:
         leaves = self._n_leaves + np.cumsum(leaf) - 1
@@ -242,7 +241,7 @@ class _Builder:
         self.width = values.shape[1]
         self._n_nodes, self._n_leaves = self._n_nodes + len(leaf), self._n_leaves + len(values)
 
-    def finish(self, trees: T, start: _Floats, n_columns: int, *, rounds: bool) -> T:
+    def finish(self, trees: T, start: Floats, n_columns: int, *, rounds: bool) -> T:
         for name in self._nodes[0]:
             setattr(trees, name, np.concatenate([nodes[name] for nodes in self._nodes]))
         trees.rounds_ = rounds
@@ -262,9 +261,9 @@ def _category_set(bits: NDArray[np.uint32], levels: NDArray[np.int64], missing_l
     return packed
 
 
-def log_chances(chances: _Floats) -> _Floats:
+def log_chances(chances: Floats) -> Floats:
     """Logarithms of probabilities, of which none counts as 0."""
-    logs: _Floats = np.log(np.maximum(chances, LEAST))
+    logs: Floats = np.log(np.maximum(chances, LEAST))
     return logs
 
 
@@ -277,7 +276,7 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
 
     name = "boosting"
     folds_test_all = True  # rows that are not learned from, too
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         "n_classes_": COUNT,
         "trees_": Items(Items(Instance(Trees)), alike=False),
         "classes_seen_": Items(Array("i", ("seen",), low=0, distinct=True), alike=False),
@@ -285,7 +284,7 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
         "n_iter_": Items(COUNT),
     }
 
-    def fit(self, training: TrainingSet) -> _Floats:
+    def fit(self, training: TrainingSet) -> Floats:
         self.n_classes_ = training.n_classes
         targets = [training.labels] if training.labels is not None else list(training.Y.T)
         grown = [self._best(training, y, last=len(targets) - k) for k, y in enumerate(targets)]
@@ -327,7 +326,7 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
     def _store(self, models: list[list[Any]], training: TrainingSet) -> None:
         """Models with the same classes share their trees; a fold may lack a class."""
         self.trees_: list[list[Trees]] = []
-        self.classes_seen_: list[_Ints] = []
+        self.classes_seen_: list[Ints] = []
         self.shares_: list[float] = []
         for of_target in models:
             if not training.n_classes:
@@ -340,7 +339,7 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
             self.trees_.append([Trees.of_boosting(group, training.categorical) for group in groups.values()])
             self.classes_seen_ = [np.array(seen, dtype=np.intp) for seen in groups]
 
-    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
+    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
         if not self.n_classes_:
             return np.column_stack([trees.sums(view.T, n_jobs)[:, 0] for (trees,) in self.trees_])
         out = np.zeros((len(view.T), self.n_classes_))
@@ -356,7 +355,7 @@ class Grown(NamedTuple):
 
     n_iter: int
     models: list[Any]
-    values: _Floats  # out of fold: (n, c) log probabilities, or (n,)
+    values: Floats  # out of fold: (n, c) log probabilities, or (n,)
 
 
 class _Folds:
@@ -373,7 +372,7 @@ class _Folds:
         """The least summed out-of-fold loss."""
         return float(self._losses.min(initial=np.inf))
 
-    def grow(self, cuts: list[tuple[_Ints, _Ints]], until: float) -> None:
+    def grow(self, cuts: list[tuple[Ints, Ints]], until: float) -> None:
         """Until more iterations lose out of fold or time runs out; folds that have models keep them."""
         for train, test in cuts[len(self._growing) :]:
             self._growing.append(_Growing(_model(self._lesson, self._leaves), self._lesson, self._y, train, test))
@@ -426,10 +425,10 @@ class _Folds:
 class _Growing:
     """A boosting model of one fold, and the values that it gives the rows of the fold after every iteration."""
 
-    def __init__(self, model: Any, training: TrainingSet, y: NDArray[Any], train: _Ints, test: _Ints) -> None:
+    def __init__(self, model: Any, training: TrainingSet, y: NDArray[Any], train: Ints, test: Ints) -> None:
         self.model, self.test = model, test
         self._lesson, self._y, self._train = training, y, train
-        self._values: list[_Floats] = []  # (iterations, rows, k) of every stage
+        self._values: list[Floats] = []  # (iterations, rows, k) of every stage
         self.losses = np.zeros(0)  # summed over the rows, after every iteration
 
     def grow(self, iterations: int) -> None:
@@ -449,7 +448,7 @@ class _Growing:
         self._values.append(np.cumsum(by_step, axis=0))
         self.losses = np.concatenate([self.losses, self._losses_of(self._values[-1])])
 
-    def _losses_of(self, raw: _Floats) -> _Floats:
+    def _losses_of(self, raw: Floats) -> Floats:
         y, weight = self._y[self.test], self._lesson.weights(self.test)
         if not self._lesson.n_classes:
             losses = (raw[:, :, 0] - y) ** 2
@@ -457,13 +456,13 @@ class _Growing:
             losses = -self._log_chances(raw)[:, np.arange(len(y)), y]
         return np.asarray(losses.sum(axis=1) if weight is None else losses @ weight)
 
-    def _log_chances(self, raw: _Floats) -> _Floats:
+    def _log_chances(self, raw: Floats) -> Floats:
         """(iterations, rows, c) log probabilities."""
         logs = np.full((*raw.shape[:2], self._lesson.n_classes), np.log(LEAST))
         logs[:, :, np.asarray(self.model.classes_, dtype=np.intp)] = log_softmax(all_classes(raw))
         return np.maximum(logs, np.log(LEAST))
 
-    def values_after(self, iterations: int) -> _Floats:
+    def values_after(self, iterations: int) -> Floats:
         """(rows, c) log probabilities, or (rows, 1)."""
         raw = np.concatenate(self._values)[iterations - 1 : iterations]
         return np.asarray(self._log_chances(raw)[0] if self._lesson.n_classes else raw[0])
@@ -510,9 +509,9 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
     """scikit-learn's extremely randomised trees on bootstrap samples, with missing entries as they are, judged out of bag."""
 
     name = "forest"
-    _held: ClassVar[dict[str, Rule]] = {"n_classes_": COUNT, "trees_": Instance(Trees)}
+    _schema: ClassVar[dict[str, Rule]] = {"n_classes_": COUNT, "trees_": Instance(Trees)}
 
-    def fit(self, training: TrainingSet) -> _Floats:
+    def fit(self, training: TrainingSet) -> Floats:
         self.n_classes_ = training.n_classes
         target = training.labels if training.labels is not None else training.Y
         rows = training.view.T.astype(np.float32)
@@ -556,13 +555,13 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
             n_jobs=training.n_jobs,
         )
 
-    def _out_of_bag(self, model: Any, training: TrainingSet) -> _Floats:
+    def _out_of_bag(self, model: Any, training: TrainingSet) -> Floats:
         if not training.n_classes:
             values = np.asarray(model.oob_prediction_, dtype=np.float64).reshape(training.n, -1)
             return np.where(np.isfinite(values), values, 0.0)
         chances = np.asarray(model.oob_decision_function_, dtype=np.float64)
         return log_chances(np.where(np.isfinite(chances), chances, 1.0 / training.n_classes))
 
-    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> _Floats:
+    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
         values = self.trees_.sums(view.T, n_jobs)
         return log_chances(values) if self.n_classes_ else values

@@ -15,15 +15,13 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_n_features, _num_samples
 
 from lacunar._random import generator
+from lacunar._typing import Floats, Ints
 from lacunar.encode import TableEncoder
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
 from lacunar.observed.door import SparseMissing, as_observed
 from lacunar.observed.rules import Array, Instance, Items, Number, Rule, floats, whole
 from lacunar.observed.sentinels import warn_of_sentinels
-
-_Floats = NDArray[np.float64]
-_Ints = NDArray[np.intp]
 
 MOST_LEVELS = 250  # of a category that trees split natively: their sets hold 256 bits
 _SHOWN_LEVELS = 60  # of a category that become columns of their own, the most frequent first
@@ -35,8 +33,8 @@ _SMALLEST_SD = 0.25  # of a category's column, so that a rare level does not out
 class View(NamedTuple):
     """Rows of one table, twice."""
 
-    Z: _Floats  # (n, p) standardised numbers and categories as 0/1, NaN where missing
-    T: _Floats  # (n, d) standardised numbers and levels of categories, NaN where missing
+    Z: Floats  # (n, p) standardised numbers and categories as 0/1, NaN where missing
+    T: Floats  # (n, d) standardised numbers and levels of categories, NaN where missing
 
     def take(self, rows: NDArray[np.intp]) -> View:
         """Some of the rows; the same arrays where those are all of them."""
@@ -44,7 +42,7 @@ class View(NamedTuple):
         return self if all_rows else View(self.Z[rows], self.T[rows])
 
     @property
-    def n_missing(self) -> _Floats:
+    def n_missing(self) -> Floats:
         """Missing entries of every row, (n,)."""
         return np.asarray(np.isnan(self.T).sum(axis=1), dtype=np.float64)
 
@@ -53,9 +51,9 @@ class Rest(NamedTuple):
     """Rows of a large table beyond those of the training set."""
 
     rows: Observed
-    labels: _Ints | None
-    Y: _Floats
-    weight: _Floats | None
+    labels: Ints | None
+    Y: Floats
+    weight: Floats | None
 
 
 @dataclass
@@ -65,11 +63,11 @@ class TrainingSet:
     view: View
     as_came: View  # the same rows before columns that training always saw were completed
     categorical: NDArray[np.bool_]  # columns of T
-    labels: _Ints | None  # (n,) numbers of classes, None for regression
-    Y: _Floats  # (n, q) standardised targets, or 2 onehot - 1 of the classes (one column for two)
+    labels: Ints | None  # (n,) numbers of classes, None for regression
+    Y: Floats  # (n, q) standardised targets, or 2 onehot - 1 of the classes (one column for two)
     n_classes: int  # 0 for regression
-    folds: list[_Ints]  # a partition of the rows
-    weight: _Floats | None  # (n,), mean 1
+    folds: list[Ints]  # a partition of the rows
+    weight: Floats | None  # (n,), mean 1
     posterior: LowRankPosterior | None
     seed: int
     n_jobs: int | None = None
@@ -77,14 +75,14 @@ class TrainingSet:
     rest: Callable[[int | None], Rest] | None = None  # of a table too large for folds, so many rows of it or all
     n_rest: int = 0
     shortened: dict[str, str] = field(default_factory=dict)  # what the time limit cost a member, by name
-    learned: _Ints | None = None  # rows that folds learn from, None for all; they test all
+    learned: Ints | None = None  # rows that folds learn from, None for all; they test all
     share_after: float = 1.0  # of the rows, that what is computed after the members learns from
 
     @property
     def n(self) -> int:
         return len(self.Y)
 
-    def weights(self, rows: Any) -> _Floats | None:
+    def weights(self, rows: Any) -> Floats | None:
         return None if self.weight is None else self.weight[rows]
 
     def left(self) -> float:
@@ -100,7 +98,7 @@ class TrainingSet:
         """Whether there is a time limit."""
         return bool(np.isfinite(self.deadline))
 
-    def thinned(self, share: float) -> tuple[TrainingSet, _Ints]:
+    def thinned(self, share: float) -> tuple[TrainingSet, Ints]:
         """The same of a share of the rows, as large of every class and one more than there are folds of each at least, and which rows those are."""
         if share >= 1.0:
             return self, np.arange(self.n)
@@ -119,7 +117,7 @@ class TrainingSet:
         )
         return training, rows
 
-    def _drawn(self, share: float) -> _Ints:
+    def _drawn(self, share: float) -> Ints:
         order = generator(self.seed).permutation(self.n)
         if self.labels is None:
             return np.sort(order[: max(int(share * self.n), len(self.folds) + 1)])
@@ -129,7 +127,7 @@ class TrainingSet:
         enough = np.maximum(np.ceil(share * sizes), np.minimum(sizes, len(self.folds) + 1))
         return np.sort(order[place < np.repeat(enough, sizes)])
 
-    def cuts(self) -> Iterator[tuple[_Ints, _Ints]]:
+    def cuts(self) -> Iterator[tuple[Ints, Ints]]:
         """Training and test rows of every fold."""
         rows = np.arange(self.n) if self.learned is None else self.learned
         for fold in self.folds:
@@ -145,7 +143,7 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         As in `Observed.from_scipy`.
     """
 
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         "encoder_": Instance(TableEncoder),
         "kept_": whole("t", distinct=True),
         "source_": whole("t"),
@@ -182,18 +180,18 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         self._fit_scales([columns[j] for j in self.kept_])
         return self._of_sparse(table) if isinstance(table, Observed) else self._of_encoded(encoded)
 
-    def _fit_sparse(self, table: Observed) -> list[_Floats]:
+    def _fit_sparse(self, table: Observed) -> list[Floats]:
         """The encoder of a table of numbers alone, and the observed entries of its columns in the order of the rows."""
         by_column = sp.csr_array((table.values, table.indices, table.indptr), shape=table.shape).tocsc()
         seen = np.diff(by_column.indptr) > 0
         self.encoder_.fit(np.where(seen, 0.0, np.nan)[None])
         return [column.astype(np.float64) for column in np.split(by_column.data, by_column.indptr[1:-1])]
 
-    def _fit_scales(self, columns: list[_Floats]) -> None:
+    def _fit_scales(self, columns: list[Floats]) -> None:
         self.mean_, self.scale_ = np.zeros(len(columns)), np.ones(len(columns))
         self.levels_: list[NDArray[np.int64]] = []
-        self.level_mean_: list[_Floats] = []
-        self.level_scale_: list[_Floats] = []
+        self.level_mean_: list[Floats] = []
+        self.level_scale_: list[Floats] = []
         for j, column in enumerate(columns):
             seen = column[~np.isnan(column)]
             shown = _shown_levels(seen) if self.categorical_[j] else np.zeros(0, dtype=np.int64)
@@ -211,7 +209,7 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
             return self._of_sparse(table)
         return self._of_encoded(np.asarray(self.encoder_.transform(table)))
 
-    def _of_encoded(self, encoded: _Floats) -> View:
+    def _of_encoded(self, encoded: Floats) -> View:
         """Rows (m, outputs) of the encoder as the members see them."""
         encoded = encoded[:, self.kept_]
         numbers = self._standardised(encoded, self.mean_, self.scale_)
@@ -237,22 +235,22 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         return Observed(indptr, columns.astype(table.indices.dtype), clipped, (table.shape[0], len(self.kept_)))
 
     @staticmethod
-    def _standardised(values: _Floats, mean: _Floats, scale: _Floats) -> _Floats:
+    def _standardised(values: Floats, mean: Floats, scale: Floats) -> Floats:
         # Halves: differences of large numbers overflow.
         return np.clip((0.5 * values - 0.5 * mean) / (0.5 * scale), -_LARGEST, _LARGEST)
 
-    def _numbers(self, T: _Floats) -> _Floats:
+    def _numbers(self, T: Floats) -> Floats:
         """Z of T: categories become columns, one a level."""
         blocks = [self._block(T[:, j], j) for j in range(T.shape[1])]
         return np.ascontiguousarray(np.hstack(blocks)) if blocks else np.zeros((len(T), 1))
 
-    def _block(self, column: _Floats, j: int) -> _Floats:
+    def _block(self, column: Floats, j: int) -> Floats:
         if not self.categorical_[j]:
             return np.clip(column, -_CLIP, _CLIP)[:, None]
         flags = np.where(np.isnan(column)[:, None], np.nan, column[:, None] == self.levels_[j])
         return np.clip((flags - self.level_mean_[j]) / self.level_scale_[j], -_CLIP, _CLIP)
 
-    def completed(self, view: View, Z: _Floats, columns: NDArray[np.bool_]) -> View:
+    def completed(self, view: View, Z: Floats, columns: NDArray[np.bool_]) -> View:
         """The view with missing entries of some columns of T filled from a completed Z: numbers as they are, the likeliest level of a category."""
         T, completed, first = view.T.copy(), view.Z.copy(), 0
         for j in range(T.shape[1]):
@@ -271,7 +269,7 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         Z[:, : len(self.places_)][hidden[:, self.places_]] = np.nan
         return View(Z, np.where(hidden, np.nan, view.T))
 
-    def _values_of(self, block: _Floats, j: int) -> _Floats:
+    def _values_of(self, block: Floats, j: int) -> Floats:
         """Entries of T from columns of Z."""
         if not self.categorical_[j]:
             return block[:, 0]
@@ -300,13 +298,13 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         return table
 
 
-def _varies(column: _Floats, n_rows: int) -> bool:
+def _varies(column: Floats, n_rows: int) -> bool:
     """Whether a column says something, of which all rows (NaN where missing) or the observed entries are given."""
     seen = column[~np.isnan(column)]
     return bool(seen.size) and (seen.size < n_rows or bool(np.any(seen != seen[0])))
 
 
-def _shown_levels(seen: _Floats) -> NDArray[np.int64]:
+def _shown_levels(seen: Floats) -> NDArray[np.int64]:
     """Levels that become columns: the second of two levels, else the most frequent ones, in ascending order."""
     levels, counts = np.unique(seen.astype(np.int64), return_counts=True)
     if len(levels) == 2 and levels[1] == 1:
@@ -314,7 +312,7 @@ def _shown_levels(seen: _Floats) -> NDArray[np.int64]:
     return np.sort(levels[np.argsort(-counts, kind="stable")[:_SHOWN_LEVELS]])
 
 
-def _mean_and_scale(seen: _Floats) -> tuple[float, float]:
+def _mean_and_scale(seen: Floats) -> tuple[float, float]:
     """Mean and standard deviation of observed numbers, also where their squares overflow."""
     largest = float(np.abs(seen).max())
     if np.all(seen == seen[0]):

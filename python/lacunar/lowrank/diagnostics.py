@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from lacunar import _core
 from lacunar._moments import Sums, expected_counts, joint_counts, kappa_of
+from lacunar._typing import Floats
 from lacunar.lowrank.moments import Spectrum
 from lacunar.lowrank.parts import Counts, Parts
 from lacunar.observed import Observed
 
-_Floats = NDArray[np.float64]
 _FEW_JOINT = 3  # rows with both columns of a pair, in the median, below which nothing recovers the subspace
 _FEW_SEEN = 150  # the mean count times the number of columns
 _UNSEEN = 0.01  # share of pairs never seen that is worth a warning
@@ -25,8 +25,8 @@ _PROBED = 64  # random columns whose 2,016 pairs stand for all
 class Probe(NamedTuple):
     """Joint counts of some pairs of columns, and the counts that are expected where columns are seen independently of each other."""
 
-    counts: _Floats  # (pairs,)
-    expected: _Floats  # (pairs,)
+    counts: Floats  # (pairs,)
+    expected: Floats  # (pairs,)
     kappa: float
     paired: int  # rows with two entries or more
     fewest: float  # entries of the median column: the count when there is no pair
@@ -47,7 +47,7 @@ def probe_rows(parts: Parts, counts: Counts, rng: np.random.Generator) -> Probe:
     return Probe(joint[upper], np.outer(side, side)[upper], kappa_of(n, nn, m), paired, float(np.median(n)))
 
 
-def _joint_counts(rows: Observed, chosen: NDArray[np.int64]) -> tuple[_Floats]:
+def _joint_counts(rows: Observed, chosen: NDArray[np.int64]) -> tuple[Floats]:
     """Rows with both of every two columns (chosen, chosen)."""
     place = np.full(rows.shape[1], -1, np.int32)
     place[chosen] = np.arange(len(chosen))

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from lacunar import _core
 from lacunar._codes import LARGEST_CORE_RANK, Codes, row_codes
 from lacunar._eigen import canonical_turn, signed
 from lacunar._threads import thread_count
+from lacunar._typing import Floats
 from lacunar.lowrank.model import LowRankGaussian
 from lacunar.lowrank.parts import Counts, Parts, Step, column_totals, count, in_parts, row_blocks
 from lacunar.lowrank.ridge import Sums, solve_columns, unpacked
@@ -22,7 +22,6 @@ from lacunar.observed import Observed
 from lacunar.observed.door import check_sums
 from lacunar.observed.memory import own
 
-_Floats = NDArray[np.float64]
 Progress = Callable[[int, float], None]
 _State = TypeVar("_State")
 
@@ -49,7 +48,7 @@ class Fit(NamedTuple):
     n_iter: int = 0
     converged: bool = False
     n_singular: int = 0  # rows whose latent coordinates were not unique, over all steps
-    weights: _Floats | None = (
+    weights: Floats | None = (
         None  # (k, targets): of labels on latent coordinates, where they were learned with the model
     )
 
@@ -88,14 +87,14 @@ def run_em(
 
 
 def relaxed(
-    old: _Floats, loadings: _Floats, old_noise: float, noise: float, relax: float, floor: float
-) -> tuple[_Floats, float]:
+    old: Floats, loadings: Floats, old_noise: float, noise: float, relax: float, floor: float
+) -> tuple[Floats, float]:
     """Loadings and noise after a step that is `relax` times as long; the noise moves by its logarithm, down to `floor`."""
     longer = max(old_noise, floor)
     return old + relax * (loadings - old), float(max(longer * min(noise / longer, 1e6) ** relax, floor))
 
 
-def sums_over(rows: Observed | Parts, weight: _Floats | None = None, n_jobs: int | None = None) -> Sums:
+def sums_over(rows: Observed | Parts, weight: Floats | None = None, n_jobs: int | None = None) -> Sums:
     """A function `total(step, *given)`: what step(table, *given) returns, summed over rows, which are one table if they are in memory."""
     if not isinstance(rows, Observed):
         return rows.map(to_table, weight, n_jobs, keep=False).total
@@ -112,7 +111,7 @@ class Table(NamedTuple):
     """A part of the rows, what each counts for, and threads to sum them with."""
 
     rows: Observed
-    weight: _Floats | None = None
+    weight: Floats | None = None
     threads: int = 1
 
     def pieces(self, d: int) -> Iterator[Table]:
@@ -121,11 +120,11 @@ class Table(NamedTuple):
             yield self._replace(rows=self.rows[piece], weight=None if self.weight is None else self.weight[piece])
 
 
-def to_table(rows: Observed, weight: _Floats | None, n_jobs: int | None) -> Table:
+def to_table(rows: Observed, weight: Floats | None, n_jobs: int | None) -> Table:
     return Table(rows, weight, thread_count(n_jobs))
 
 
-def table_sizes(table: Table) -> tuple[int, _Floats, float]:
+def table_sizes(table: Table) -> tuple[int, Floats, float]:
     """Number of rows, of entries in every column (D,), and the sum of their squares."""
     counts, _, squares = column_totals(table.rows, table.weight, n_jobs=table.threads)
     return table.rows.shape[0], counts, float(squares.sum())
@@ -136,7 +135,7 @@ def table_sizes(table: Table) -> tuple[int, _Floats, float]:
 
 def first_basis(
     rows: Observed | Parts, d: int, rng: np.random.Generator, *, n_jobs: int | None = None
-) -> tuple[_Floats, _Floats]:
+) -> tuple[Floats, Floats]:
     """Leading right singular vectors (D, d) of the rows filled with zeros, and singular values; section 4.2 of SLRM.
 
     Randomised subspace iteration (Halko, Martinsson and Tropp 2011, algorithm 4.4) by products with X^T X, which are sums over
@@ -165,14 +164,14 @@ def first_basis(
     return first, values
 
 
-def gram_product(table: Table, V: _Floats) -> tuple[_Floats]:
+def gram_product(table: Table, V: Floats) -> tuple[Floats]:
     """X^T X V (D, v), X the rows with zeros for what is missing. O(nnz v)."""
     rows = table.rows
     return (_core.column_gram_product(rows.indptr, rows.indices, rows.values, np.ascontiguousarray(V), table.threads),)
 
 
 def _first_model(
-    rows: Observed | Parts, d: int, rng: np.random.Generator, n: int, counts: _Floats, size: float, n_jobs: int | None
+    rows: Observed | Parts, d: int, rng: np.random.Generator, n: int, counts: Floats, size: float, n_jobs: int | None
 ) -> LowRankGaussian:
     basis, values = first_basis(rows, d, rng, n_jobs=n_jobs)
     D, nnz = len(counts), float(counts.sum())
@@ -183,7 +182,7 @@ def _first_model(
     return LowRankGaussian(np.zeros(D), (basis * np.sqrt(np.maximum(variance, 1e-3 * mean))).T, noise, noise)
 
 
-def _scaled(rows: Observed, weight: _Floats) -> Observed:
+def _scaled(rows: Observed, weight: Floats) -> Observed:
     """Rows whose squares count by their weights."""
     return rows.with_values(rows.values * np.sqrt(np.repeat(weight, rows.row_counts)))
 
@@ -200,7 +199,7 @@ def fit_em(
     tol: float = 1e-4,
     mean: bool = False,
     start: LowRankGaussian | None = None,
-    weight: _Floats | None = None,
+    weight: Floats | None = None,
     relax: float = 1.0,
     n_jobs: int | None = None,
     progress: Progress | None = None,
@@ -220,7 +219,7 @@ def fit_em(
     n_seen, n_singular = max(float(counts.sum()), 1.0), 0
     floor = max(_LEAST_NOISE * size / n_seen, _TINY)
 
-    def step(state: tuple[_Floats, _Floats, float]) -> tuple[tuple[_Floats, _Floats, float], float]:
+    def step(state: tuple[Floats, Floats, float]) -> tuple[tuple[Floats, Floats, float], float]:
         nonlocal n_singular
         basis, centre, old_noise = state
         old = np.column_stack([basis, centre]) if mean else basis
@@ -239,11 +238,11 @@ def fit_em(
     return Fit(LowRankGaussian(centre, basis.T, noise, noise), n_iter, converged, n_singular)
 
 
-def _norm(x: _Floats) -> float:
+def _norm(x: Floats) -> float:
     return float(np.sqrt(np.sum(np.square(x))))
 
 
-def em_sums(table: Table, basis: _Floats, mean: _Floats, noise: float, with_mean: bool) -> tuple[Any, ...]:
+def em_sums(table: Table, basis: Floats, mean: Floats, noise: float, with_mean: bool) -> tuple[Any, ...]:
     """Sums by column of E z z^T, packed, and of x z; rows that needed rescue."""
     d = basis.shape[1]
     if table.weight is None and d <= LARGEST_CORE_RANK:
@@ -256,7 +255,7 @@ def em_sums(table: Table, basis: _Floats, mean: _Floats, noise: float, with_mean
     return tuple(sum(terms) for terms in zip(*pieces, strict=True))
 
 
-def factor_sums(table: Table, model: _Floats, k: int, noise: float) -> tuple[_Floats, _Floats, int]:
+def factor_sums(table: Table, model: Floats, k: int, noise: float) -> tuple[Floats, Floats, int]:
     """Sums by column of E u u^T, packed, and of x E u, u = (z, 1), over rows; sum of E z z^T, packed; rows that needed rescue.
 
     `model` (D, k (k + 1) / 2 + k + 1) has, of each column, v v^T, packed, v and the mean. One pass of the core.
@@ -269,7 +268,7 @@ def factor_sums(table: Table, model: _Floats, k: int, noise: float) -> tuple[_Fl
     return sums, moment, rescued
 
 
-def _piece_sums(table: Table, basis: _Floats, mean: _Floats, noise: float, with_mean: bool) -> tuple[Any, ...]:
+def _piece_sums(table: Table, basis: Floats, mean: Floats, noise: float, with_mean: bool) -> tuple[Any, ...]:
     rows = less(table.rows, mean, n_jobs=table.threads)
     posterior = row_codes(rows, basis, noise, inverse=True, n_jobs=table.threads)
     latent, covariance = posterior.code, noise * posterior.inverse
@@ -279,7 +278,7 @@ def _piece_sums(table: Table, basis: _Floats, mean: _Floats, noise: float, with_
     return *column_sums(table, latent, covariance), posterior.n_singular
 
 
-def and_one(latent: _Floats) -> _Floats:
+def and_one(latent: Floats) -> Floats:
     return np.column_stack([latent, np.ones(len(latent))])
 
 
@@ -327,7 +326,7 @@ def fit_als(
     return Fit(model, n_iter, converged, n_singular)
 
 
-def _noise(size: float, left: float, freedom: float, counts: _Floats, basis: _Floats) -> tuple[float, float]:
+def _noise(size: float, left: float, freedom: float, counts: Floats, basis: Floats) -> tuple[float, float]:
     """Noise and prior variance from the residuals of entries whose squares sum to `size`."""
     nnz = float(counts.sum())
     noise = left / max(freedom, 1.0)
@@ -337,9 +336,7 @@ def _noise(size: float, left: float, freedom: float, counts: _Floats, basis: _Fl
     return max(noise, floor), max(prior, floor)
 
 
-def als_sums(
-    table: Table, basis: _Floats, mean: _Floats, ridge: float, with_mean: bool, learns: bool
-) -> tuple[Any, ...]:
+def als_sums(table: Table, basis: Floats, mean: Floats, ridge: float, with_mean: bool, learns: bool) -> tuple[Any, ...]:
     """Sums by column of z z^T, packed, and of x z; rows that needed rescue; squares of entries, what is left of them, and its
     degrees of freedom (with `learns`, else zeros)."""
     pieces = [_als_piece(piece, basis, mean, ridge, with_mean, learns) for piece in table.pieces(basis.shape[1])]
@@ -347,7 +344,7 @@ def als_sums(
 
 
 def _als_piece(
-    table: Table, basis: _Floats, mean: _Floats, ridge: float, with_mean: bool, learns: bool
+    table: Table, basis: Floats, mean: Floats, ridge: float, with_mean: bool, learns: bool
 ) -> tuple[Any, ...]:
     rows = less(table.rows, mean, n_jobs=table.threads)
     best = row_codes(rows, basis, ridge, left=True, inverse=learns, n_jobs=table.threads)
@@ -368,7 +365,7 @@ def _freedom(best: Codes, rows: Observed, ridge: float) -> float:
 # -- rows and columns of a step ------------------------------------------------------------------------------------------------
 
 
-def less(rows: Observed, mean: _Floats, out: _Floats | None = None, *, n_jobs: int | None = None) -> Observed:
+def less(rows: Observed, mean: Floats, out: Floats | None = None, *, n_jobs: int | None = None) -> Observed:
     """Rows less a mean, their values at the front of `out`; what overflows is met in the codes."""
     if not mean.any():
         return rows
@@ -379,7 +376,7 @@ def less(rows: Observed, mean: _Floats, out: _Floats | None = None, *, n_jobs: i
 
 
 def blocks_less(
-    rows: Observed, mean: _Floats, most: int | None = None, *, n_jobs: int | None = None
+    rows: Observed, mean: Floats, most: int | None = None, *, n_jobs: int | None = None
 ) -> Iterator[tuple[slice, Observed]]:
     """`row_blocks` and their rows less a mean, in memory that the next block takes over: fresh pages cost more than the difference."""
     out = np.empty(0)
@@ -389,7 +386,7 @@ def blocks_less(
         yield at, less(block, mean, out, n_jobs=n_jobs)
 
 
-def column_sums(table: Table, latent: _Floats, covariance: _Floats | None) -> tuple[_Floats, _Floats]:
+def column_sums(table: Table, latent: Floats, covariance: Floats | None) -> tuple[Floats, Floats]:
     """Sums by column of z z^T, packed (D, d (d + 1) / 2), and of x z (D, d), of a piece of the rows."""
     row, column = np.tril_indices(latent.shape[1])
     moments = latent[:, row] * latent[:, column]
@@ -410,8 +407,8 @@ class _Uncertain(NamedTuple):
     """x_j = mean_j + v_j z + noise, z of unit covariance, v_j normal about row j of the model's basis, whose columns are orthogonal."""
 
     model: LowRankGaussian
-    spread: _Floats  # (d, k (k + 1) / 2), covariances of v_j, packed
-    prior: _Floats  # (k,): variance of an entry of v_j before it is seen
+    spread: Floats  # (d, k (k + 1) / 2), covariances of v_j, packed
+    prior: Floats  # (k,): variance of an entry of v_j before it is seen
 
 
 def refinable(model: LowRankGaussian) -> bool:
@@ -448,8 +445,8 @@ def refined(
     return LowRankGaussian.principal(state.model.mean, signed(_axes(state).T), variances, noise)
 
 
-def _axes(state: _Uncertain) -> _Floats:
-    axes: _Floats = state.model.basis / np.linalg.norm(state.model.basis, axis=0)
+def _axes(state: _Uncertain) -> Floats:
+    axes: Floats = state.model.basis / np.linalg.norm(state.model.basis, axis=0)
     return axes
 
 
@@ -471,7 +468,7 @@ def _refining_step(state: _Uncertain, total: Sums, counts: Counts, size: float, 
     return _on_axes(loadings[:, :k], spread, mean, noise, moment, int(seen.sum()))
 
 
-def _column_posteriors(grams: _Floats, products: _Floats, ridge: _Floats, k: int) -> tuple[_Floats, _Floats, float]:
+def _column_posteriors(grams: Floats, products: Floats, ridge: Floats, k: int) -> tuple[Floats, Floats, float]:
     """Means w (m, free), inverses (m, k, k) of G + ridge, and the squares that w explains.
 
     E|x - v u|^2 = |x|^2 - 2 w b + w G w + tr(spread G), and (G + ridge) w = b.
@@ -488,7 +485,7 @@ def _column_blocks(d: int, k: int) -> list[slice]:
     return [slice(start, min(start + step, d)) for start in range(0, d, step)]
 
 
-def _expectations(state: _Uncertain, total: Sums, used: int) -> tuple[_Floats, _Floats, _Floats]:
+def _expectations(state: _Uncertain, total: Sums, used: int) -> tuple[Floats, Floats, Floats]:
     """Sums by column of E u u^T, packed, and x E u (d, k + 1), u = (z, 1), and the mean of E z z^T (k, k)."""
     basis = state.model.basis
     d, k = basis.shape
@@ -502,12 +499,12 @@ def _expectations(state: _Uncertain, total: Sums, used: int) -> tuple[_Floats, _
     return sums[:, :pairs], sums[:, pairs:], unpacked(moment[None], k)[0] / max(used, 1)
 
 
-def _packed(full: _Floats) -> _Floats:
+def _packed(full: Floats) -> Floats:
     """Lower triangles by rows (n, k (k + 1) / 2) of symmetric matrices (n, k, k)."""
     return full[:, *np.tril_indices(full.shape[1])]
 
 
-def _on_axes(basis: _Floats, spread: _Floats, mean: _Floats, noise: float, moment: _Floats, n_seen: int) -> _Uncertain:
+def _on_axes(basis: Floats, spread: Floats, mean: Floats, noise: float, moment: Floats, n_seen: int) -> _Uncertain:
     """The model with latent coordinates of unit covariance and orthogonal columns of the basis; `spread` is turned in its place."""
     values, vectors = np.linalg.eigh(moment)
     root = vectors * np.sqrt(np.maximum(values, 1e-12 * max(float(values[-1]), 1e-300)))

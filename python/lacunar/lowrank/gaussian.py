@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from lacunar import _linalg
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
-from lacunar._snapshot import all_or_nothing
+from lacunar._state import all_or_nothing
+from lacunar._typing import Bools, Floats
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.lowrank.regression import Residuals, fit_variances
 from lacunar.lowrank.ridge import fold_ridge
@@ -23,9 +24,6 @@ from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
 from lacunar.observed.door import Scores, TakesMissing, check_partial_targets, check_prices, require_y, validate_X
 from lacunar.observed.rules import COLUMNS, COUNT, Flag, Instance, Rule, floats
-
-_Floats = NDArray[np.float64]
-_Bools = NDArray[np.bool_]
 
 LARGEST_FULL = 100  # columns, beyond which the covariance is of low rank
 _SLOWEST = 0.9  # rate at which EM may be taken to shrink the distance to its limit
@@ -110,7 +108,7 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
     array([0.2, 3. , 1. ])
     """
 
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         **COLUMNS,
         "location_": floats("joint"),
         "covariance_": floats("joint", "joint"),
@@ -187,7 +185,7 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
             self._fit_low_rank(Z, Y)
         return self
 
-    def _checked(self, y: Any, table: Observed) -> _Floats:
+    def _checked(self, y: Any, table: Observed) -> Floats:
         require_y(self, y, "Pass NaN for unlabelled rows.")
         labels = check_partial_targets(y)
         check_consistent_length(table, labels)
@@ -196,7 +194,7 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
 
     # -- full covariance --------------------------------------------------------------------------------------------
 
-    def _fit_full(self, joint: _Floats, before: dict[str, Any]) -> None:
+    def _fit_full(self, joint: Floats, before: dict[str, Any]) -> None:
         model = self._start(joint.shape[1], before)
         order = generator(fixed_seed(self.random_state)).permutation(len(joint))
         self.n_iter_ = 0
@@ -221,7 +219,7 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
 
     # -- low rank -----------------------------------------------------------------------------------------------------
 
-    def _fit_low_rank(self, Z: _Floats, Y: _Floats) -> None:
+    def _fit_low_rank(self, Z: Floats, Y: Floats) -> None:
         seed = fixed_seed(self.random_state)
         self.posterior_ = LowRankPosterior(self.n_components, random_state=seed, n_jobs=self.n_jobs).fit(Z)
         self.n_iter_ = self.posterior_.n_iter_
@@ -245,7 +243,7 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
         found = Residuals(*(np.array(each) for each in zip(*sums, strict=True)))
         self.label_variance_, self.spread_scale_ = fit_variances(found, np.zeros(targets))
 
-    def _hidden_spread(self, Z: _Floats) -> _Floats:
+    def _hidden_spread(self, Z: Floats) -> Floats:
         """Variance (n, targets) of the regression that the missing entries leave: b_m (W_m C W_m^T + sigma^2 I) b_m, C of the code."""
         hidden, model = np.isnan(Z).astype(np.float64), self.posterior_
         made = model.noise_variance_ * row_product(hidden, self.coef_**2, self.n_jobs)
@@ -257,7 +255,7 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
 
     # -- answers --------------------------------------------------------------------------------------------------------
 
-    def _standardised(self, X: Any) -> _Floats:
+    def _standardised(self, X: Any) -> Floats:
         """Rows (m, d) in units of the columns that `fit` saw, NaN where missing."""
         check_is_fitted(self, "location_")
         columns = ColumnScale(self.mean_, self.scale_, self.observed_columns_)
@@ -286,7 +284,7 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
         std = np.sqrt(np.maximum(variance, _LEAST_VARIANCE)) * self.label_scale_
         return (made[:, 0], std[:, 0]) if self.one_target_ else (made, std)
 
-    def _conditional(self, Z: _Floats) -> tuple[_Floats, _Floats]:
+    def _conditional(self, Z: Floats) -> tuple[Floats, Floats]:
         """Means and variances (m, targets) of the standardised targets."""
         targets = len(self.label_mean_)
         mean, variance = np.empty((len(Z), targets)), np.empty((len(Z), targets))
@@ -296,16 +294,16 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
             variance[group.rows] = np.einsum("njj->nj", group.covariance)[group.own][:, last]
         return mean, variance
 
-    def _regressed(self, Z: _Floats, with_variance: bool) -> tuple[_Floats, _Floats]:
+    def _regressed(self, Z: Floats, with_variance: bool) -> tuple[Floats, Floats]:
         mean = row_product(self.posterior_.complete(Z), self.coef_, self.n_jobs) + self.intercept_
         variance = self.spread_scale_ * self._hidden_spread(Z) if with_variance else np.zeros_like(mean)
         return mean, variance + self.label_variance_
 
-    def _groups(self, Z: _Floats, model: Gaussian) -> Iterator[Group]:
+    def _groups(self, Z: Floats, model: Gaussian) -> Iterator[Group]:
         """Rows with unknown targets, by what they lack."""
         return conditionals(np.column_stack([Z, np.full((len(Z), len(self.label_mean_)), np.nan)]), model)
 
-    def value_of_measuring(self, X: Any, *, target: int | None = None, cost: Any = None, n: int = 1) -> _Floats:
+    def value_of_measuring(self, X: Any, *, target: int | None = None, cost: Any = None, n: int = 1) -> Floats:
         """Expected fall of the variance of the target if a missing entry were measured.
 
         Under the model Var(y | x_o) falls by Cov(x_j, y | x_o)^2 / Var(x_j | x_o), whatever the value turns out to be.
@@ -338,7 +336,7 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
             each = each * self.label_scale_**2
         return self._values(Z, each, price, int(n))
 
-    def _values(self, Z: _Floats, each: _Floats, price: _Floats, n: int = 1) -> _Floats:
+    def _values(self, Z: Floats, each: Floats, price: Floats, n: int = 1) -> Floats:
         """`value_of_measuring` of standardised rows (m, d), of the sum of the standardised targets' variances times `each` (targets,)."""
         targets = len(self.label_mean_)
         covariance = self.covariance_ if "covariance_" in vars(self) else self._low_rank_covariance()
@@ -349,7 +347,7 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
             made[group.rows[:, None], group.columns[group.own][:, :d]] = values[group.own]
         return made
 
-    def _low_rank_covariance(self) -> _Floats:
+    def _low_rank_covariance(self) -> Floats:
         """Covariance (d + targets, d + targets) that the low rank and the regression stand for."""
         model = self.posterior_
         own = model.components_.T @ model.components_ + model.noise_variance_ * np.eye(len(model.mean_))
@@ -364,7 +362,7 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
         return tags
 
 
-def _binned(left: _Floats, spread: _Floats) -> tuple[_Floats, _Floats, _Floats]:
+def _binned(left: Floats, spread: Floats) -> tuple[Floats, Floats, Floats]:
     """Number, squares of residuals and spreads of the rows with a label, in bins of the spread."""
     known = ~np.isnan(left)
     edges = max(float(spread.max(initial=0.0)), 1e-300) * np.geomspace(1e-4, 1.0, _EDGES)
@@ -376,8 +374,8 @@ def _binned(left: _Floats, spread: _Floats) -> tuple[_Floats, _Floats, _Floats]:
 
 
 class Gaussian(NamedTuple):
-    mean: _Floats  # (p,)
-    covariance: _Floats  # (p, p)
+    mean: Floats  # (p,)
+    covariance: Floats  # (p, p)
 
 
 class Pattern(NamedTuple):
@@ -394,11 +392,11 @@ class Group(NamedTuple):
     rows: NDArray[np.int64]
     own: NDArray[np.int64]
     columns: NDArray[np.int64]
-    mean: _Floats  # (n, m): conditional expectation of it
+    mean: Floats  # (n, m): conditional expectation of it
     covariance: NDArray[Any]  # (patterns, m, m)
 
 
-def patterns_of(missing: _Bools) -> list[Pattern]:
+def patterns_of(missing: Bools) -> list[Pattern]:
     """Rows by what they lack, a few million numbers of covariances together; complete rows in none."""
     made = []
     counts = missing.sum(axis=1)
@@ -418,7 +416,7 @@ def patterns_of(missing: _Bools) -> list[Pattern]:
     return made
 
 
-def conditionals(joint: _Floats, model: Gaussian, patterns: list[Pattern] | None = None) -> Iterator[Group]:
+def conditionals(joint: Floats, model: Gaussian, patterns: list[Pattern] | None = None) -> Iterator[Group]:
     """Conditional expectations and covariances of what rows (n, p) lack. O(m^3) a pattern, O(p^2) a row."""
     missing = np.isnan(joint)
     precision, pull = _precision_and_pull(joint, missing, model)
@@ -435,14 +433,14 @@ def conditionals(joint: _Floats, model: Gaussian, patterns: list[Pattern] | None
         yield Group(rows, own, columns, expected, covariance)
 
 
-def _precision_and_pull(joint: _Floats, missing: _Bools, model: Gaussian) -> tuple[_Floats, _Floats]:
+def _precision_and_pull(joint: Floats, missing: Bools, model: Gaussian) -> tuple[Floats, Floats]:
     """The inverse covariance L (p, p), and (x - mean) L (n, p) with 0 for x - mean where x is missing."""
     precision = np.linalg.inv(model.covariance)
     precision = (precision + precision.T) / 2
     return precision, row_product(np.where(missing, 0.0, joint - model.mean), precision)
 
 
-def _expect(joint: _Floats, missing: _Bools, model: Gaussian, patterns: list[Pattern], completed: _Floats) -> _Floats:
+def _expect(joint: Floats, missing: Bools, model: Gaussian, patterns: list[Pattern], completed: Floats) -> Floats:
     """The E step: fills what `completed` (n, p) lacks by its expectation and returns the sum (p, p) of conditional covariances.
 
     The same as sums over `conditionals`, which holds every covariance, in one pass.
@@ -463,7 +461,7 @@ def _expect(joint: _Floats, missing: _Bools, model: Gaussian, patterns: list[Pat
     return covariance
 
 
-def fit_gaussian(joint: _Floats, model: Gaussian, shrinkage: float, max_iter: int, tol: float) -> tuple[Gaussian, int]:
+def fit_gaussian(joint: Floats, model: Gaussian, shrinkage: float, max_iter: int, tol: float) -> tuple[Gaussian, int]:
     """EM for the mean and covariance of standardised rows (n, p) with missing entries, and the number of steps.
 
     `shrinkage` rows' worth of the unit matrix are added. Steps are longer than EM's own, by what the last ones tell of its rate, while the
@@ -471,7 +469,7 @@ def fit_gaussian(joint: _Floats, model: Gaussian, shrinkage: float, max_iter: in
     """
     n, p = joint.shape
     missing = np.isnan(joint)
-    patterns, completed = patterns_of(missing), np.where(missing, 0.0, joint)
+    patterns, completed = patterns_of(missing), np.ascontiguousarray(np.where(missing, 0.0, joint))
     relax, before, done = 1.0, np.inf, 0
     while done < max_iter:
         done += 1
@@ -506,7 +504,7 @@ def _further(old: Gaussian, new: Gaussian, relax: float) -> Gaussian:
     return Gaussian(old.mean + relax * (new.mean - old.mean), longer)
 
 
-def greedy_values(covariance: _Floats, d: int, each: _Floats, price: _Floats, n: int) -> _Floats:
+def greedy_values(covariance: Floats, d: int, each: Floats, price: Floats, n: int) -> Floats:
     """Values (patterns, d) of the missing columns, which come before the targets in `covariance` (patterns, m, m), over `price`.
 
     Of the plan's first n - 1 columns the values at the time they were bought, of the others those after.

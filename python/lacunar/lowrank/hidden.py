@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from lacunar._typing import Floats
 from lacunar.lowrank.em import Fit, fit_em, less
 from lacunar.lowrank.model import LowRankGaussian
 from lacunar.observed import Observed
 
-_Floats = NDArray[np.float64]
 _HIDDEN = 10  # `choose_rank` hides every tenth observed cell
 _MOST = 64  # largest rank that `choose_rank` tries
 _PATIENCE = 4  # ranks in a row that may do worse than the best before the search ends
@@ -37,32 +37,32 @@ def hide(rows: Observed, hidden: NDArray[np.bool_]) -> Observed:
 
 
 def squared_errors(
-    latent: _Floats, basis: _Floats, rows: Observed, hidden: NDArray[np.bool_], mean: _Floats | float = 0.0
-) -> _Floats:
+    latent: Floats, basis: Floats, rows: Observed, hidden: NDArray[np.bool_], mean: Floats | float = 0.0
+) -> Floats:
     """Squared errors of mean + basis z at the hidden entries of `rows`, for latent coordinates z (n, k) of what was not hidden."""
     at = rows.row_numbers[hidden]
     columns = rows.indices[hidden]
     shift = np.broadcast_to(mean, rows.shape[1])[columns]
     guess = np.einsum("ek,ek->e", latent[at], basis[columns]) + shift
-    errors: _Floats = (guess - rows.values[hidden]) ** 2
+    errors: Floats = (guess - rows.values[hidden]) ** 2
     return errors
 
 
 def hidden_errors(
     model: LowRankGaussian, rows: Observed, seen: Observed, hidden: NDArray[np.bool_], n_jobs: int | None
-) -> _Floats:
+) -> Floats:
     """Squared errors of posterior means at hidden entries of `rows` given what was `seen`, both about the model's mean."""
     return squared_errors(model.latent(seen, n_jobs=n_jobs).code, model.basis, rows, hidden)
 
 
-def fewest_as_good(errors: Sequence[_Floats]) -> int:
+def fewest_as_good(errors: Sequence[Floats]) -> int:
     """Index of the first model whose errors (n_hidden,) are, in the mean, within one paired standard error of the best."""
     best = errors[int(np.argmin([float(np.mean(squares)) for squares in errors]))]
     losses = (squares - best for squares in errors)
     return next(k for k, loss in enumerate(losses) if loss.mean() <= loss.std() / np.sqrt(len(loss)))
 
 
-def tail_noise(values: _Floats, trace: float, d: int) -> float:
+def tail_noise(values: Floats, trace: float, d: int) -> float:
     """Mean of the eigenvalues that are not kept, at least .001 of the mean of all."""
     remainder = (trace - float(values.sum())) / (d - len(values)) if d > len(values) else 0.0
     return max(remainder, _LEAST_NOISE * trace / max(d, 1), 1e-300)
@@ -104,7 +104,7 @@ def choose_rank(
 
 
 def choose_rank_of_moments(
-    covariance: _Floats, counts: _Floats, rates: _Floats, most: int, rng: np.random.Generator
+    covariance: Floats, counts: Floats, rates: Floats, most: int, rng: np.random.Generator
 ) -> tuple[int, dict[int, float]]:
     """The number of leading eigenvectors of a covariance that predicts missing entries best, and mean squared errors, as of `choose_rank`.
 
@@ -135,18 +135,18 @@ def choose_rank_of_moments(
 class _Half(NamedTuple):
     """Eigenvalues of a thinned covariance, falling, its eigenvectors (d, d), the other covariance, and entries of rows that are seen."""
 
-    values: _Floats
-    vectors: _Floats
-    other: _Floats
+    values: Floats
+    vectors: Floats
+    other: Floats
     masks: NDArray[np.bool_]
 
 
-def _half(covariance: _Floats, noise: _Floats, masks: NDArray[np.bool_]) -> _Half:
+def _half(covariance: Floats, noise: Floats, masks: NDArray[np.bool_]) -> _Half:
     values, vectors = np.linalg.eigh(covariance + noise * np.sqrt((1 - _SHARE) / _SHARE))
     return _Half(values[::-1], vectors[:, ::-1], covariance - noise * np.sqrt(_SHARE / (1 - _SHARE)), masks)
 
 
-def _moment_noise(covariance: _Floats, counts: _Floats, rate: float, rng: np.random.Generator) -> Callable[[], _Floats]:
+def _moment_noise(covariance: Floats, counts: Floats, rate: float, rng: np.random.Generator) -> Callable[[], Floats]:
     """Draws W (d, d): of the variance of every entry of a covariance of normal rows.
 
     Entries of a row or column of it have a correlation of about `rate`, as they share rows; as such a share of W has the correlations of complete rows, and the
@@ -158,23 +158,23 @@ def _moment_noise(covariance: _Floats, counts: _Floats, rate: float, rng: np.ran
     deviation = np.sqrt(np.outer(variance, variance) + covariance**2)
     np.fill_diagonal(deviation, variance)  # as the diagonal of what is drawn has variance 2
 
-    def draw() -> _Floats:
+    def draw() -> Floats:
         shared, own = (_symmetric_normal(len(root), rng) for _ in range(2))
         noise = rate * (root @ shared @ root) + np.sqrt(1 - rate**2) * deviation * own
-        drawn: _Floats = noise / np.sqrt(np.maximum(counts, 1.0))
+        drawn: Floats = noise / np.sqrt(np.maximum(counts, 1.0))
         return drawn
 
     return draw
 
 
-def _symmetric_normal(d: int, rng: np.random.Generator) -> _Floats:
+def _symmetric_normal(d: int, rng: np.random.Generator) -> Floats:
     """Entries of variance 1, on the diagonal 2."""
     normal = rng.normal(size=(d, d))
-    symmetric: _Floats = (normal + normal.T) / np.sqrt(2)
+    symmetric: Floats = (normal + normal.T) / np.sqrt(2)
     return symmetric
 
 
-def _moment_error(half: _Half, rank: int, unit: _Floats) -> float:
+def _moment_error(half: _Half, rank: int, unit: Floats) -> float:
     """Mean squared error, in `unit` (d,), of the posterior means of entries that rows miss, where rows have the other covariance.
 
     Means are V_h K x_o, K = (V_o' V_o + noise)^-1 V_o', so that errors are C_hh - 2 V_h K C_oh + V_h K C_oo K' V_h'.
@@ -262,7 +262,7 @@ def _errors(
     rank: int,
     rng: np.random.Generator,
     options: dict[str, Any],
-) -> _Floats:
+) -> Floats:
     """Squared errors at the hidden entries of a model of this rank that was fitted to what was `seen`."""
     model = fit_em(seen, rank, rng=rng, mean=True, **options).model
     latent = model.latent(less(seen, model.mean), n_jobs=options["n_jobs"]).code

@@ -6,14 +6,14 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
-from lacunar._snapshot import all_or_nothing
+from lacunar._state import all_or_nothing
+from lacunar._typing import Floats
 from lacunar.lowrank.em import fit_em
 from lacunar.lowrank.hidden import choose_rank, fit_chosen, largest_rank
 from lacunar.lowrank.model import LowRankGaussian
@@ -22,8 +22,6 @@ from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
 from lacunar.observed.door import TakesMissing, validate_X
 from lacunar.observed.rules import COLUMNS, COUNT, Array, Instance, Number, Rule, floats
-
-_Floats = NDArray[np.float64]
 
 
 class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # type: ignore[misc]
@@ -79,7 +77,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # t
     True
     """
 
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         **COLUMNS,
         "components_": floats("k", "d"),
         "noise_variance_": Number(low=0),
@@ -160,7 +158,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # t
         posterior = LowRankPosterior(len(start.components), self_masking=True, max_iter=self.max_iter, **options)
         return posterior.fit(rows.to_dense(), start=start)
 
-    def transform(self, X: Any) -> _Floats:
+    def transform(self, X: Any) -> Floats:
         """Complete rows (m, d).
 
         Parameters
@@ -176,7 +174,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # t
         table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
         if self.self_masking:
             columns = ColumnScale(self.mean_ - self.scale_ * self.posterior_.mean_, self.scale_, self.observed_columns_)
-            standard: _Floats = self.posterior_.complete(scale_columns(table, columns).to_dense())
+            standard: Floats = self.posterior_.complete(scale_columns(table, columns).to_dense())
         else:
             columns = ColumnScale(self.mean_, self.scale_, self.observed_columns_)
             model = LowRankGaussian(self.mean_, self.components_, self.noise_variance_)

@@ -12,12 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._codes import Codes, row_codes
 from lacunar._products import row_product
 from lacunar._turns import WholeCopies, reads
+from lacunar._typing import Floats
 from lacunar.lowrank.parts import centred
 from lacunar.observed import Observed
 from lacunar.observed.door import TakesMissing, check_numbers, in_container, validate_X
 from lacunar.observed.stored import over_files
-
-_Floats = NDArray[np.float64]
 
 
 class LowRankGaussian(NamedTuple):
@@ -26,24 +25,24 @@ class LowRankGaussian(NamedTuple):
     Latent coordinates of an observed part of a row are argmin |x_o - mean_o - basis_o z|^2 + ridge |z|^2: posterior means where ridge = noise / prior.
     """
 
-    mean: _Floats  # (D,)
-    components: _Floats  # (k, D)
+    mean: Floats  # (D,)
+    components: Floats  # (k, D)
     ridge: float
     noise: float | None = None  # variance of an entry; None where it is not estimated
     prior: float = 1.0
-    sizes: _Floats | float = 1.0  # (k,)
-    variances: _Floats = np.empty(0)  # (k,): of rows along components, where these are principal
+    sizes: Floats | float = 1.0  # (k,)
+    variances: Floats = np.empty(0)  # (k,): of rows along components, where these are principal
 
     @classmethod
-    def principal(cls, mean: _Floats, components: _Floats, variances: _Floats, noise: float) -> LowRankGaussian:
+    def principal(cls, mean: Floats, components: Floats, variances: Floats, noise: float) -> LowRankGaussian:
         """Orthonormal components along which rows have `variances`, noise included."""
         sizes = np.sqrt(np.maximum(variances - noise, 0.0))
         return cls(mean, components, noise, noise, 1.0, sizes, variances)
 
     @property
-    def basis(self) -> _Floats:
+    def basis(self) -> Floats:
         """Components times their sizes (D, k)."""
-        basis: _Floats = self.components.T
+        basis: Floats = self.components.T
         return basis if isinstance(self.sizes, float) else basis * self.sizes
 
     def latent(self, rows: Observed, **options: Any) -> Codes:
@@ -55,15 +54,15 @@ class SubspaceModel(WholeCopies, ClassNamePrefixFeaturesOutMixin, TransformerMix
     """Base of estimators whose `_gaussian` is the model of rows standardised by `mean_` and `scale_`, about mean 0."""
 
     components_: Any
-    mean_: _Floats
-    scale_: _Floats
+    mean_: Floats
+    scale_: Floats
     sparse_missing: Any
     n_jobs: int | None
 
     def _gaussian(self) -> LowRankGaussian:
         raise NotImplementedError
 
-    def _unit(self) -> _Floats | float:
+    def _unit(self) -> Floats | float:
         """What latent coordinates (m, k) along components are divided by before users get them."""
         return 1.0
 
@@ -73,7 +72,7 @@ class SubspaceModel(WholeCopies, ClassNamePrefixFeaturesOutMixin, TransformerMix
     def _standardised(self, rows: Observed) -> Observed:
         return centred(rows, self.mean_, self.scale_, n_jobs=self.n_jobs)
 
-    def _in_units(self, rows: _Floats) -> _Floats:
+    def _in_units(self, rows: Floats) -> Floats:
         """Standardised complete rows (m, D) in the units of the data."""
         return rows * self.scale_ + self.mean_
 
@@ -84,12 +83,12 @@ class SubspaceModel(WholeCopies, ClassNamePrefixFeaturesOutMixin, TransformerMix
     def _latent(self, rows: Observed, model: LowRankGaussian, **options: bool) -> Codes:
         return model.latent(self._standardised(rows), n_jobs=self.n_jobs, **options)
 
-    def _complete(self, latent: _Floats, model: LowRankGaussian) -> _Floats:
+    def _complete(self, latent: Floats, model: LowRankGaussian) -> Floats:
         return self._in_units(row_product(latent * self._unit(), model.components, self.n_jobs))
 
-    def _transformed(self, rows: Observed, model: LowRankGaussian) -> _Floats:
+    def _transformed(self, rows: Observed, model: LowRankGaussian) -> Floats:
         """Latent coordinates (m, k) along the components, in the units that users get."""
-        latent: _Floats = self._latent(rows, model).code * model.sizes / self._unit()
+        latent: Floats = self._latent(rows, model).code * model.sizes / self._unit()
         return latent
 
     @reads
@@ -111,7 +110,7 @@ class SubspaceModel(WholeCopies, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return self._transformed(self._check_rows(X), self._gaussian())
 
     @reads
-    def inverse_transform(self, X: ArrayLike) -> _Floats:
+    def inverse_transform(self, X: ArrayLike) -> Floats:
         """Complete rows, in the units of the data, of latent coordinates.
 
         Parameters
@@ -149,7 +148,7 @@ class SubspaceModel(WholeCopies, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return in_container(self, self._filled(X), X)
 
     @over_files
-    def _filled(self, X: Any) -> _Floats:
+    def _filled(self, X: Any) -> Floats:
         rows = self._check_rows(X)
         filled = self._completed(rows)
         if (unknown := self._unknown_columns()) is not None:
@@ -157,7 +156,7 @@ class SubspaceModel(WholeCopies, ClassNamePrefixFeaturesOutMixin, TransformerMix
         filled[rows.row_numbers, rows.indices] = rows.values
         return filled
 
-    def _completed(self, rows: Observed) -> _Floats:
+    def _completed(self, rows: Observed) -> Floats:
         """What the model says of all entries of rows, observed ones too."""
         model = self._gaussian()
         return self._complete(self._transformed(rows, model), model)

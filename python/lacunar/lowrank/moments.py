@@ -15,13 +15,13 @@ from lacunar import _core, _moments
 from lacunar._eigen import canonical_turn, signed
 from lacunar._moments import Expected, Sums, expected_counts, moved, own_freedom
 from lacunar._threads import thread_count
+from lacunar._typing import Floats
 from lacunar.lowrank import ridge
 from lacunar.lowrank.em import gram_product, sums_over
 from lacunar.lowrank.parts import Parts, Whole, count, in_parts
 from lacunar.observed import Observed
 from lacunar.observed.door import SparseMissing, as_observed, check_sums
 
-_Floats = NDArray[np.float64]
 _DENSE = 0.35  # density above which zero-filled products beat scattering: .4 measured at 200 columns, .3 at 2,000
 _STRIPE = 2**22  # bytes of table rows that a thread keeps in its caches
 _WIDE = 3000  # columns above which a stripe is too few rows of a table
@@ -38,7 +38,7 @@ _LEAST_BASIS = 48  # vectors before a restart
 _DEPENDENT = 1e-12  # of the largest eigenvalue: shorter directions are rounding
 
 
-def column_means(rows: Observed) -> _Floats:
+def column_means(rows: Observed) -> Floats:
     """Mean (d,) of the observed entries of each column, 0 where there is none. O(nnz)."""
     return count(Whole(rows)).means
 
@@ -56,9 +56,9 @@ class PairSums(NamedTuple):
         Sum of z_i over those rows; not symmetric.
     """
 
-    product: _Floats
+    product: Floats
     counts: NDArray[np.int64] | None
-    cross: _Floats | None
+    cross: Floats | None
 
 
 def column_pair_sums(
@@ -111,7 +111,7 @@ def column_pair_sums(
     return pair_tables(rows, np.zeros(rows.shape[1]) if about is None else about, counts, cross, n_jobs)
 
 
-def pair_sums(rows: Observed, shift: _Floats, n_jobs: int | None = None, cross: bool = True) -> Sums:
+def pair_sums(rows: Observed, shift: Floats, n_jobs: int | None = None, cross: bool = True) -> Sums:
     """All sums over rows, minus the shift, that `lacunar._moments` makes covariances of; A is empty without `cross`."""
     entries = rows.row_counts.astype(np.float64)
     S, N, A = pair_tables(rows, shift, True, cross, n_jobs)
@@ -121,7 +121,7 @@ def pair_sums(rows: Observed, shift: _Floats, n_jobs: int | None = None, cross: 
     return Sums(S, N.astype(np.float64), A, nn, paired, rows.shape[0])
 
 
-def pair_tables(rows: Observed, shift: _Floats, counts: bool, cross: bool, n_jobs: int | None) -> PairSums:
+def pair_tables(rows: Observed, shift: Floats, counts: bool, cross: bool, n_jobs: int | None) -> PairSums:
     """What `column_pair_sums` returns, of rows that were checked already."""
     n, d = rows.shape
     density, threads = rows.nnz / max(n * d, 1), thread_count(n_jobs)
@@ -151,7 +151,7 @@ def pair_tables(rows: Observed, shift: _Floats, counts: bool, cross: bool, n_job
     return PairSums(S, N, A)
 
 
-def _products(rows: Observed, shift: _Floats, cross: bool) -> tuple[_Floats, _Floats | None]:
+def _products(rows: Observed, shift: Floats, cross: bool) -> tuple[Floats, Floats | None]:
     """S and A, a block of rows at a time that stays in cache."""
     n, d = rows.shape
     S, A = np.zeros((d, d)), np.zeros((d, d)) if cross else None
@@ -176,7 +176,7 @@ def added(left: Sums, right: Sums) -> Sums:
     return Sums(left.S + right.S, left.N + right.N, left.A + right.A, nn, paired, m)
 
 
-def added_across(left: Sums, left_shift: _Floats, right: Sums, right_shift: _Floats) -> Sums:
+def added_across(left: Sums, left_shift: Floats, right: Sums, right_shift: Floats) -> Sums:
     """Sums of both sets of rows about the left shift. Exact whatever the shifts."""
     return added(left, moved(right, left_shift - right_shift))
 
@@ -193,7 +193,7 @@ def check_shift(shift: Any, d: int) -> NDArray[np.float64] | None:
     return made
 
 
-def covariance_of(sums: Sums, *, center: bool, weights: str, p: Any, pseudo_count: float) -> _Floats:
+def covariance_of(sums: Sums, *, center: bool, weights: str, p: Any, pseudo_count: float) -> Floats:
     """Covariance (d, d), or second moment where not centred; "auto" weights are "pairwise"."""
     how = "pairwise" if weights == "auto" else weights
     rate = None if p is None else np.asarray(p, dtype=np.float64)
@@ -205,20 +205,20 @@ class Implicit(NamedTuple):
     """The matrix sum_r sign_r diag(side_r) X'X diag(side_r) + diag(rest), X the rows with 0 where nothing is observed."""
 
     total: ridge.Sums  # over rows about their means, where centred
-    sides: _Floats  # (d, r)
-    signs: _Floats  # (r,)
-    rest: _Floats  # (d,)
-    diagonal: _Floats  # (d,)
+    sides: Floats  # (d, r)
+    signs: Floats  # (r,)
+    rest: Floats  # (d,)
+    diagonal: Floats  # (d,)
 
-    def times(self, V: _Floats) -> _Floats:
+    def times(self, V: Floats) -> Floats:
         """Product (d, v) with a block (d, v). O(nnz r v)."""
         d, v = V.shape
         block = np.ascontiguousarray((self.sides[:, :, None] * V[:, None, :]).reshape(d, -1))
         products = self.total(gram_product, block)[0]
-        product: _Floats = np.einsum("dr,drv->dv", self.sides * self.signs, products.reshape(d, -1, v))
+        product: Floats = np.einsum("dr,drv->dv", self.sides * self.signs, products.reshape(d, -1, v))
         return product + self.rest[:, None] * V
 
-    def divided(self, scale: _Floats) -> Implicit:
+    def divided(self, scale: Floats) -> Implicit:
         """The same of columns divided by scale (d,)."""
         sides, square = self.sides / scale[:, None], scale**2
         return self._replace(sides=sides, rest=self.rest / square, diagonal=self.diagonal / square)
@@ -228,7 +228,7 @@ def implicit_covariance(
     rows: Observed | Parts,
     *,
     weights: str,
-    p: _Floats | None,
+    p: Floats | None,
     center: bool,
     pseudo_count: float,
     n_jobs: int | None,
@@ -255,7 +255,7 @@ def implicit_covariance(
     return Implicit(sums_over(rows, None, n_jobs), np.ascontiguousarray(sides), signs, rest, diagonal)
 
 
-def _inverse_counts(expected: Expected, pseudo_count: float) -> tuple[_Floats, _Floats]:
+def _inverse_counts(expected: Expected, pseudo_count: float) -> tuple[Floats, Floats]:
     """Sides (d, r) and signs (r,) with 1 / (a_i a_j + c) = sum_r sign_r side_ir side_jr, a the expected counts' roots."""
     a = expected.pair
     seen = a > 0
@@ -276,21 +276,21 @@ def _inverse_counts(expected: Expected, pseudo_count: float) -> tuple[_Floats, _
     return sides, np.sign(values)
 
 
-def _relative(a: _Floats, b: _Floats, c: float) -> _Floats:
+def _relative(a: Floats, b: Floats, c: float) -> Floats:
     return np.sqrt(np.outer(a**2 + c, b**2 + c)) / (np.outer(a, b) + c)
 
 
 class Spectrum(NamedTuple):
     """Top eigenpairs by algebraic value, total variance, and the gauge of noise lambda_min."""
 
-    values: _Floats  # (k,)
-    vectors: _Floats  # (k, d)
+    values: Floats  # (k,)
+    vectors: Floats  # (k, d)
     trace: float
     smallest: float
     negative: int  # eigenvalues below 0, -1 when not counted
 
 
-def dense_spectrum(C: _Floats, k: int) -> Spectrum:
+def dense_spectrum(C: Floats, k: int) -> Spectrum:
     """All eigenvalues of C (d, d). O(d^3)."""
     check_sums(C, "covariances")
     values, vectors = eigh(C)
@@ -327,13 +327,13 @@ def free_spectrum(C: Implicit, k: int, rng: np.random.Generator) -> Spectrum:
     return Spectrum(values[::-1][:k].copy(), signed(top), float(C.diagonal.sum()), float(values[0]), -1)
 
 
-def _leading(values: _Floats, vectors: _Floats, k: int) -> _Floats:
+def _leading(values: Floats, vectors: Floats, k: int) -> Floats:
     """Rows (k, d): canonical eigenvectors of the largest of rising `values`, of `vectors` (d, n)."""
     falling = np.ascontiguousarray(vectors[:, ::-1])
     return np.ascontiguousarray((falling @ canonical_turn(values[::-1], falling, k)).T)
 
 
-def _with_block(basis: _Floats, inner: _Floats, block: _Floats, image: _Floats) -> tuple[_Floats, _Floats]:
+def _with_block(basis: Floats, inner: Floats, block: Floats, image: Floats) -> tuple[Floats, Floats]:
     """The basis Q (d, m) with a block more, and Q' C Q with the products of its image C block."""
     start, basis = basis.shape[1], np.hstack([basis, block])
     across = basis.T @ image
@@ -341,7 +341,7 @@ def _with_block(basis: _Floats, inner: _Floats, block: _Floats, image: _Floats) 
     return basis, np.block([[inner, across[:start]], [across[:start].T, own]])
 
 
-def _left_over(image: _Floats, basis: _Floats, values: _Floats, last: _Floats) -> tuple[_Floats, _Floats]:
+def _left_over(image: Floats, basis: Floats, values: Floats, last: Floats) -> tuple[Floats, Floats]:
     """Orthonormal directions (d, v) of the image outside the basis, and |C q - value q| (m,) of every Ritz pair.
 
     `last` (b, m) are the Ritz vectors in the coordinates of the block whose image it is.

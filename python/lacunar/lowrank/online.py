@@ -7,13 +7,13 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from lacunar._random import generator
 from lacunar._state import all_or_nothing
 from lacunar._turns import changes
+from lacunar._typing import Floats
 from lacunar.lowrank.em import Fit, first_basis
 from lacunar.lowrank.model import LowRankGaussian
 from lacunar.lowrank.regression import SubspaceRegression
@@ -22,7 +22,6 @@ from lacunar.lowrank.trackers import PerColumnRls, SharedRls, forgetting
 from lacunar.observed import Observed
 from lacunar.observed.batches import labelled, one_pass
 
-_Floats = NDArray[np.float64]
 # On codes of a stream: where a shared correlation starts to learn it, and what those of single columns keep.
 _RIDGE = 1e-3
 
@@ -257,7 +256,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
             return SharedRls(basis, automatic=True, **options)
         return PerColumnRls(basis, **options)
 
-    def _follow(self, tracker: PerColumnRls | SharedRls, rows: Observed, labels: _Floats, order: Any) -> None:
+    def _follow(self, tracker: PerColumnRls | SharedRls, rows: Observed, labels: Floats, order: Any) -> None:
         predictions, _ = tracker.run(rows, np.ascontiguousarray(labels), order)
         known = ~np.isnan(labels)
         self.progressive_mse_ = float(np.mean((predictions - labels)[known] ** 2)) if known.any() else float("nan")
@@ -266,7 +265,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
             tracker.w[:] = weights  # what the next rows are predicted with, and coded when lam1 is finite
 
     def _store_stream(
-        self, tracker: PerColumnRls | SharedRls, rows: Observed, labels: _Floats, *, refit: bool = False
+        self, tracker: PerColumnRls | SharedRls, rows: Observed, labels: Floats, *, refit: bool = False
     ) -> None:
         """The tracker's subspace and weights; `refit` regresses on the codes of the rows at hand, which old sums are not."""
         self.state_ = tracker.state()
@@ -285,7 +284,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
             self._tracker_class.check(self.state_, (self.n_features_in_, self.n_components_))
 
 
-def stream_weights(tracker: PerColumnRls | SharedRls, lam1: float, lam2: float) -> _Floats | None:
+def stream_weights(tracker: PerColumnRls | SharedRls, lam1: float, lam2: float) -> Floats | None:
     """Weights (d,) of (4) from a tracker's sums over labelled rows, in its own coordinates; None without any.
 
     The search starts at the minimiser without |w|_1 and not at the weights before: batches of other sizes end at the same bits.
@@ -294,7 +293,7 @@ def stream_weights(tracker: PerColumnRls | SharedRls, lam1: float, lam2: float) 
     if not labels > 0:
         return None
     unit = float(np.trace(second)) / len(first) / labels
-    start: _Floats = np.zeros(len(first))
+    start: Floats = np.zeros(len(first))
     lam2 = max(lam2, 1e-9 * unit)
     if lam2 > 0:
         start = np.asarray(np.linalg.solve(second / labels + lam2 * np.eye(len(first)), first / labels))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lacunar import _core
 from lacunar._threads import thread_count
+from lacunar._typing import Floats
 from lacunar.observed import Observed, ObservedFile
 from lacunar.observed.columns import (
     ColumnScale,
@@ -24,7 +25,6 @@ from lacunar.observed.columns import (
 from lacunar.observed.door import check_squares, columns_of, validate_X
 from lacunar.observed.memory import own
 
-_Floats = NDArray[np.float64]
 Step = Callable[..., Any]
 _ENTRIES = 2**18  # looked at at once by what is cheap
 
@@ -130,17 +130,17 @@ class Counts(NamedTuple):
     """Numbers of rows and entries, and sums by column."""
 
     m: int  # rows
-    n: _Floats  # (d,): entries of columns
+    n: Floats  # (d,): entries of columns
     nn: float  # sum over rows of n_a (n_a - 1), n_a entries of the row
     paired: int  # rows with two entries or more
     used: int  # rows with an entry
-    total: _Floats  # (d,): sums of entries
-    squares: _Floats  # (d,): sums of their squares
+    total: Floats  # (d,): sums of entries
+    squares: Floats  # (d,): sums of their squares
 
     @property
-    def means(self) -> _Floats:
+    def means(self) -> Floats:
         """Mean (d,) of the observed entries of each column, 0 where there is none."""
-        made: _Floats = self.total / np.maximum(self.n, 1)
+        made: Floats = self.total / np.maximum(self.n, 1)
         return made
 
 
@@ -159,14 +159,14 @@ def _counts(rows: Observed, n_jobs: int | None) -> Counts:
 
 
 def column_totals(
-    rows: Observed, weight: _Floats | None = None, *, n_jobs: int | None = None
-) -> tuple[_Floats, _Floats, _Floats]:
+    rows: Observed, weight: Floats | None = None, *, n_jobs: int | None = None
+) -> tuple[Floats, Floats, Floats]:
     """Number, sum and sum of squares (d,) of the entries of columns, by the weights (n,) of rows."""
     n, mean, variance = column_moments(rows, weight, n_jobs)
     return n, n * mean, n * (variance + mean**2)
 
 
-def centred(rows: Observed, shift: _Floats, scale: _Floats | None = None, n_jobs: int | None = None) -> Observed:
+def centred(rows: Observed, shift: Floats, scale: Floats | None = None, n_jobs: int | None = None) -> Observed:
     """Rows minus the shift, divided by the scale, on observed entries only, in float64."""
     values = own(np.empty(rows.nnz))
     about = np.ascontiguousarray(shift), np.ones(rows.shape[1]) if scale is None else np.ascontiguousarray(scale)
@@ -184,13 +184,13 @@ def fit_columns_over(parts: Parts, n_jobs: int | None) -> ColumnScale:
     return column_scale(counts, center, np.ldexp(np.sqrt(squares / np.maximum(counts, 1)), exponent))
 
 
-def _weighted_means(part: ColumnSpread) -> tuple[_Floats, _Floats, _Floats]:
+def _weighted_means(part: ColumnSpread) -> tuple[Floats, Floats, Floats]:
     """Numbers of entries (d,), and sums of them and of their sizes."""
     with np.errstate(over="ignore"):
         return part.total, part.total * part.mean, part.total * part.size
 
 
-def _squares_about(part: ColumnSpread, center: _Floats, exponent: NDArray[np.intc]) -> tuple[_Floats]:
+def _squares_about(part: ColumnSpread, center: Floats, exponent: NDArray[np.intc]) -> tuple[Floats]:
     """Sums (d,) of squares about the center, in units of two to the exponent; those of ordinary columns are 1."""
     variance = np.where(exponent == 0, part.variance, np.ldexp(part.deviation, -exponent) ** 2)
     return (part.total * (variance + np.ldexp(part.mean - center, -exponent) ** 2),)

@@ -20,6 +20,7 @@ from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._state import SavePoint, all_or_nothing
 from lacunar._turns import changes, reading, reads
+from lacunar._typing import Floats
 from lacunar.lowrank.diagnostics import Probe, describe, probe_rows, probe_tables, warn, warn_dependent
 from lacunar.lowrank.em import refinable, refined
 from lacunar.lowrank.hidden import choose_rank_of_moments, fewest_as_good, hidden_errors, hide, next_rank, tail_noise
@@ -44,7 +45,6 @@ from lacunar.observed.door import adopt_columns
 from lacunar.observed.rules import COUNT, Number, Rule, Word, floats
 from lacunar.observed.stored import over_files
 
-_Floats = NDArray[np.float64]
 _MOST_TRIED = 20  # components that "holdout" tries
 _HIDDEN = 0.1  # share of entries that "holdout" and `score` hide
 _LARGE = 1000  # columns from which products with rows beat forming the covariance
@@ -133,7 +133,7 @@ class POPCA(SubspaceModel):
     array([[0.4, 0.4, 0.4, 0.4, 0.4, 0.4]])
     """
 
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         **dict.fromkeys(("mean_", "scale_", "n_seen_per_feature_"), floats("d")),
         "components_": floats("k", "d"),
         **dict.fromkeys(("explained_variance_", "explained_variance_ratio_"), floats("k")),
@@ -292,7 +292,7 @@ class POPCA(SubspaceModel):
         self.n_seen_per_feature_, self.n_samples_seen_ = counts.n, counts.m
         return self
 
-    def _refined(self, model: LowRankGaussian, parts: Parts, shift: _Floats) -> LowRankGaussian:
+    def _refined(self, model: LowRankGaussian, parts: Parts, shift: Floats) -> LowRankGaussian:
         """The model after `refine` steps of EM on rows, where those make sense."""
         if not self.refine or not refinable(model):
             return model
@@ -444,10 +444,10 @@ class POPCA(SubspaceModel):
             sums, about = self._kept()
             self._keep(added(sums, pair_sums(rows, about, self.n_jobs)), about)
 
-    def _keep(self, sums: Sums, shift: _Floats) -> None:
+    def _keep(self, sums: Sums, shift: Floats) -> None:
         self.state_ = {"shift": shift, **sums._asdict()}
 
-    def _kept(self) -> tuple[Sums, _Floats]:
+    def _kept(self) -> tuple[Sums, Floats]:
         """The sums over all rows so far, and the shift (d,) that they are about."""
         return Sums(**{name: self.state_[name] for name in Sums._fields}), self.state_["shift"]
 
@@ -516,7 +516,7 @@ class POPCA(SubspaceModel):
             rank = next_rank(rank, most)
         return model_of(spectrum, k, n), model_of(spectrum, rank, n)
 
-    def _imputing_rank(self, C: _Floats, sums: Sums, most: int) -> int:
+    def _imputing_rank(self, C: Floats, sums: Sums, most: int) -> int:
         """How many components of a covariance impute best, at most `most`: from sums alone, so that all ways to fit have one answer."""
         n = np.diag(sums.N)
         seen = np.flatnonzero(n > 0)
@@ -533,7 +533,7 @@ class POPCA(SubspaceModel):
         )  # of None the last one is noise, which imputing leaves out
         warn(self.diagnostics_, values, len(self.scale_), expected=expected)
 
-    def _publish(self, model: LowRankGaussian, shift: _Floats, imputing: LowRankGaussian | None) -> None:
+    def _publish(self, model: LowRankGaussian, shift: Floats, imputing: LowRankGaussian | None) -> None:
         if imputing is None:
             self.__dict__.pop("imputing_", None)
         else:
@@ -551,7 +551,7 @@ class POPCA(SubspaceModel):
         self.n_components_ = len(model.components)
         self.n_impute_components_ = len((imputing or model).components)
 
-    def _imputing(self) -> tuple[_Floats, LowRankGaussian]:
+    def _imputing(self) -> tuple[Floats, LowRankGaussian]:
         """Means (d,) of columns and the model about them that `impute` and `score` use."""
         if "imputing_" not in vars(self):
             return self.mean_, self._gaussian()
@@ -562,10 +562,10 @@ class POPCA(SubspaceModel):
         zero = np.zeros(len(self.mean_))
         return LowRankGaussian.principal(zero, self.components_, self.explained_variance_, self.noise_variance_)
 
-    def _unit(self) -> _Floats | float:
+    def _unit(self) -> Floats | float:
         return np.sqrt(np.maximum(self.explained_variance_, 1e-300)) if self.whiten else 1.0
 
-    def _completed(self, rows: Observed) -> _Floats:
+    def _completed(self, rows: Observed) -> Floats:
         mean, model = self._imputing()
         latent = model.latent(centred(rows, mean, self.scale_, n_jobs=self.n_jobs), n_jobs=self.n_jobs).code
         return row_product(latent * model.sizes, model.components, self.n_jobs) * self.scale_ + mean
@@ -622,7 +622,7 @@ class POPCA(SubspaceModel):
         return -float(np.sqrt(squares / hidden))
 
     @over_files
-    def _hidden(self, X: Any, rng: np.random.Generator) -> tuple[_Floats, NDArray[np.intp]]:
+    def _hidden(self, X: Any, rng: np.random.Generator) -> tuple[Floats, NDArray[np.intp]]:
         """Sums of the squared errors at hidden entries, and their number, of every row (m,)."""
         mean, model = self._imputing()
         table = centred(self._check_rows(X), mean, self.scale_, n_jobs=self.n_jobs)
@@ -632,7 +632,7 @@ class POPCA(SubspaceModel):
         return np.bincount(row, errors, n).astype(np.float64), np.bincount(row, minlength=n)
 
     @reads
-    def get_covariance(self) -> _Floats:
+    def get_covariance(self) -> Floats:
         """Model covariance (d, d) of raw columns: components' variances plus noise. Positive definite; O(d^2 k).
 
         Returns
@@ -645,7 +645,7 @@ class POPCA(SubspaceModel):
         return (basis @ basis.T + model.ridge * np.eye(len(basis))) * np.outer(self.scale_, self.scale_)
 
     @reads
-    def get_precision(self) -> _Floats:
+    def get_precision(self) -> Floats:
         """Inverse (d, d) of `get_covariance()`, by the k x k identity of Woodbury.
 
         Returns
@@ -659,7 +659,7 @@ class POPCA(SubspaceModel):
         return (np.eye(len(basis)) - basis @ inner) / noise / np.outer(self.scale_, self.scale_)
 
 
-def scale_of(variance: _Floats) -> _Floats:
+def scale_of(variance: Floats) -> Floats:
     """Standard deviations (d,) of columns of these variances; 1 for a constant one."""
     return np.sqrt(np.where(variance > 1e-14 * max(float(variance.max()), 1e-300), variance, 1.0))
 
@@ -671,7 +671,7 @@ def model_of(spectrum: Spectrum, k: int, n: NDArray[Any]) -> LowRankGaussian:
     return LowRankGaussian.principal(np.zeros(len(n)), spectrum.vectors[:k], values, noise)
 
 
-def number_of_components(n_components: Any, C: _Floats, m: int) -> int:
+def number_of_components(n_components: Any, C: Floats, m: int) -> int:
     """An int as it is, a share of variance as the fewest components that reach it, None as min(m, d)."""
     d = len(C)
     if n_components is None:
@@ -800,7 +800,7 @@ def _same_names(one: Any, other: Any) -> bool:
     return names[0] is None or names[1] is None or list(names[0]) == list(names[1])
 
 
-def location(rows: Observed) -> tuple[_Floats, _Floats]:
+def location(rows: Observed) -> tuple[Floats, Floats]:
     """Median and scaled median absolute deviation (d,) of observed entries; scale 1 where it is 0."""
     d = rows.shape[1]
     middle, spread = np.zeros(d), np.ones(d)
@@ -827,7 +827,7 @@ def tamed(rows: Observed, how: object) -> Observed:
     return rows.with_values(z * spread[rows.indices] + middle[rows.indices])
 
 
-def _lengths(rows: Observed, z: _Floats) -> _Floats:
+def _lengths(rows: Observed, z: Floats) -> Floats:
     """Root mean square (n,) of the observed entries z of every row, by its largest: squares of 1e200 would overflow."""
     index = rows.row_numbers
     if len(far := np.flatnonzero(~np.isfinite(z))):

@@ -18,6 +18,7 @@ from sklearn.base import BaseEstimator
 from lacunar._codes import Codes, row_codes
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
+from lacunar._typing import Bools, Floats
 from lacunar.lowrank.em import Table, and_one, column_sums, fit_em, less, relaxed, run_em
 from lacunar.lowrank.model import LowRankGaussian
 from lacunar.lowrank.ridge import RidgeFit, fold_ridge, solve_ridge, unpacked
@@ -25,8 +26,6 @@ from lacunar.observed import Observed
 from lacunar.observed.memory import own
 from lacunar.observed.rules import COUNT, Array, Instance, Number, Optional, Rule, Word, floats
 
-_Floats = NDArray[np.float64]
-_Bools = NDArray[np.bool_]
 Kind = Literal["latent", "latent and mask", "completed and mask"]
 
 _RELAX = 1.8  # length of a step of EM, in units of the step
@@ -51,12 +50,12 @@ _MASK_ROWS, _MASK_ENTRIES, _MASK_GAIN = 1000, 0.05, 0.995
 class Masking(NamedTuple):
     """P(missing | x) = height exp(-(x - center)^2 / (2 variance)) of every column; `own` says which columns have a function."""
 
-    height: _Floats  # (p,)
-    center: _Floats  # (p,)
-    variance: _Floats  # (p,)
-    own: _Bools  # (p,)
+    height: Floats  # (p,)
+    center: Floats  # (p,)
+    variance: Floats  # (p,)
+    own: Bools  # (p,)
 
-    def tempered(self, sigma2: float) -> _Floats:
+    def tempered(self, sigma2: float) -> Floats:
         """Weight (p,) of a missing entry as an observation of its centre, in units of an observed entry's."""
         return sigma2 / (sigma2 + self.variance)
 
@@ -109,7 +108,7 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         "mean_": floats("p"),
         "components_": floats("k", "p"),
         "noise_variance_": Number(low=0, above=True),
@@ -138,7 +137,7 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
 
     def fit(
-        self, Z: _Floats, weight: _Floats | None = None, start: LowRankPosterior | LowRankGaussian | None = None
+        self, Z: Floats, weight: Floats | None = None, start: LowRankPosterior | LowRankGaussian | None = None
     ) -> LowRankPosterior:
         """Learn the model.
 
@@ -176,7 +175,7 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
         return self
 
     def _at_random(
-        self, Z: _Floats, weight: _Floats | None, steps: int, rng: np.random.Generator, start: LowRankGaussian | None
+        self, Z: Floats, weight: Floats | None, steps: int, rng: np.random.Generator, start: LowRankGaussian | None
     ) -> LowRankGaussian:
         rank = self._rank(*Z.shape)
         options: dict[str, Any] = {"max_iter": steps, "tol": 1e-6, "mean": True, "relax": _RELAX, "n_jobs": self.n_jobs}
@@ -190,7 +189,7 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
         share = p - 1 if p <= _ALL_BUT_ONE else int(_RANK_SHARE * p)
         return max(1, min(_LARGEST_RANK, share, n // _ROWS_A_RANK))
 
-    def _begin_masking(self, Z: _Floats) -> Masking:
+    def _begin_masking(self, Z: Floats) -> Masking:
         missing = np.isnan(Z).sum(axis=0)
         own = np.minimum(missing, len(Z) - missing) >= _LEAST_SIDES
         p = Z.shape[1]
@@ -215,16 +214,16 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
             return None
         return Masking(self.mask_height_, self.mask_center_, self.mask_variance_, self.masked_)  # type: ignore[arg-type]
 
-    def latent(self, Z: _Floats) -> _Floats:
+    def latent(self, Z: Floats) -> Floats:
         """Posterior means (n, k) of the latent coordinates of rows (n, p). O(p k^2 + k^3) a row."""
         return self._latent(Z, inverse=False).code
 
-    def features(self, Z: _Floats) -> tuple[_Floats, _Floats]:
+    def features(self, Z: Floats) -> tuple[Floats, Floats]:
         """Posterior means (n, k) of the latent coordinates and, over the noise variance, their covariances (n, k, k)."""
         posterior = self._latent(Z, inverse=True)
         return posterior.code, unpacked(posterior.inverse, posterior.code.shape[1])
 
-    def complete(self, Z: _Floats) -> _Floats:
+    def complete(self, Z: Floats) -> Floats:
         """Rows (n, p) with posterior means for what is missing."""
         completed = np.array(Z, dtype=np.float64)
         for start in range(0, len(Z), _CHUNK):
@@ -232,7 +231,7 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
             part[:] = self.filled(part, self.latent(part))
         return completed
 
-    def filled(self, Z: _Floats, latent: _Floats) -> _Floats:
+    def filled(self, Z: Floats, latent: Floats) -> Floats:
         """Rows (n, p) completed from their latent coordinates (n, k)."""
         completed = row_product(latent, self.components_, self.n_jobs) + self.mean_
         masking = self._masking()
@@ -241,7 +240,7 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
             completed += pull * (masking.center - completed)
         return np.where(np.isnan(Z), completed, Z)
 
-    def _latent(self, Z: _Floats, *, inverse: bool) -> Codes:
+    def _latent(self, Z: Floats, *, inverse: bool) -> Codes:
         model, masking = self.gaussian(), self._masking()
         if masking is None:
             basis, rows = model.basis, less(Observed.from_dense(Z, dtype=np.float64), model.mean)
@@ -253,14 +252,14 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
 # -- tables -------------------------------------------------------------------------------------------------------
 
 
-def masked_table_of(Z: _Floats, own: _Bools) -> Observed:
+def masked_table_of(Z: Floats, own: Bools) -> Observed:
     """The table (n, 2 p) of observed entries, then ones where an entry is missing that has a masking function."""
     missing = np.isnan(Z)
     both = np.concatenate([np.where(missing, np.nan, Z), np.where(missing & own, 1.0, np.nan)], axis=1)
     return Observed.from_dense(both, dtype=np.float64)
 
 
-def masked_system(table: Observed, model: LowRankGaussian, masking: Masking) -> tuple[_Floats, Observed]:
+def masked_system(table: Observed, model: LowRankGaussian, masking: Masking) -> tuple[Floats, Observed]:
     """Basis (2 p, k) and rows (n, 2 p) in which missing entries are observations of their centre, of less weight."""
     root = np.sqrt(masking.tempered(model.ridge))
     basis = np.concatenate([model.basis, root[:, None] * model.basis])
@@ -274,7 +273,7 @@ def masked_system(table: Observed, model: LowRankGaussian, masking: Masking) -> 
 
 
 def fit_self_masking(
-    Z: _Floats, weight: _Floats | None, model: LowRankGaussian, masking: Masking, steps: int, n_jobs: int | None
+    Z: Floats, weight: Floats | None, model: LowRankGaussian, masking: Masking, steps: int, n_jobs: int | None
 ) -> tuple[LowRankGaussian, Masking]:
     """Steps of EM for rows (n, p) whose entries hide by their own values.
 
@@ -311,7 +310,7 @@ def _masked_step(
 
 def _masked_sums(
     model: LowRankGaussian, masking: Masking, table: Table, n_jobs: int | None
-) -> tuple[_Floats, _Floats, _Floats]:
+) -> tuple[Floats, Floats, Floats]:
     """Second moments (p, k + 1, k + 1) of latent coordinates and 1 over observed and over missing entries, and products with the former."""
     p, d = model.basis.shape
     basis, rows = masked_system(table.rows, model, masking)
@@ -326,13 +325,13 @@ def _masked_sums(
 class _Facts(NamedTuple):
     """Of the columns: weights of observed and missing entries, squares, and quantiles of what is observed."""
 
-    seen: _Floats  # (p,)
-    hidden: _Floats  # (p,)
-    squares: _Floats  # (p,)
-    quantiles: _Floats  # (own columns, Q)
+    seen: Floats  # (p,)
+    hidden: Floats  # (p,)
+    squares: Floats  # (p,)
+    quantiles: Floats  # (own columns, Q)
 
 
-def _column_facts(Z: _Floats, weight: _Floats | None, own: _Bools) -> _Facts:
+def _column_facts(Z: Floats, weight: Floats | None, own: Bools) -> _Facts:
     weight = np.ones(len(Z)) if weight is None else weight
     missing = np.isnan(Z)
     levels = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
@@ -341,7 +340,7 @@ def _column_facts(Z: _Floats, weight: _Floats | None, own: _Bools) -> _Facts:
     return _Facts(weight @ ~missing, weight @ missing, squares, quantiles.reshape(-1, _QUANTILES))
 
 
-def _columns(seen: _Floats, products: _Floats, hidden: _Floats, pull: _Floats, center: _Floats) -> _Floats:
+def _columns(seen: Floats, products: Floats, hidden: Floats, pull: Floats, center: Floats) -> Floats:
     """Weights (p, k + 1) of every column on latent coordinates and 1: observed entries, and missing ones as their centre with weight `pull`."""
     d = seen.shape[1]
     grams = seen + pull[:, None, None] * hidden
@@ -352,7 +351,7 @@ def _columns(seen: _Floats, products: _Floats, hidden: _Floats, pull: _Floats, c
     return loadings
 
 
-def _next_masking(facts: _Facts, first: _Floats, second: _Floats, sigma2: float, masking: Masking) -> Masking:
+def _next_masking(facts: _Facts, first: Floats, second: Floats, sigma2: float, masking: Masking) -> Masking:
     """Masking functions nearer to the largest expected likelihood; sums (p,) over missing entries of what the model expects and of its square."""
     own = masking.own
     if not own.any():
@@ -376,8 +375,8 @@ def _next_masking(facts: _Facts, first: _Floats, second: _Floats, sigma2: float,
 
 
 def mask_loss(
-    packed: _Floats, quantiles: _Floats, seen: _Floats, hidden: _Floats, first: _Floats, second: _Floats, sigma2: float
-) -> tuple[float, _Floats]:
+    packed: Floats, quantiles: Floats, seen: Floats, hidden: Floats, first: Floats, second: Floats, sigma2: float
+) -> tuple[float, Floats]:
     """Minus the expected log likelihood of the masks, an entry, and its gradient; `packed` are logit height, center, log variance.
 
     A weak prior, worth about one row, keeps columns finite whose masks tell nothing.
@@ -436,7 +435,7 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
     O(n f^2) for f features, and one factorisation for each penalty and fold.
     """
 
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         "kind_": Word(("latent", "latent and mask", "completed and mask")),
         "penalty_": Number(low=0),
         "coef_": floats("features", "q"),
@@ -450,14 +449,14 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
 
     def fit(
         self,
-        Z: _Floats,
-        Y: _Floats,
+        Z: Floats,
+        Y: Floats,
         folds: Sequence[NDArray[Any]],
         posterior: LowRankPosterior,
-        weight: _Floats | None = None,
+        weight: Floats | None = None,
         deadline: float = np.inf,
         note: Callable[[str], None] | None = None,
-    ) -> _Floats:
+    ) -> Floats:
         """Fit, and predict every row without its fold.
 
         Parameters
@@ -507,7 +506,7 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         self.coef_, self.intercept_ = best.fit.coef, best.fit.intercept
         return best.fit.oof
 
-    def predict(self, Z: _Floats, posterior: LowRankPosterior) -> _Floats:
+    def predict(self, Z: Floats, posterior: LowRankPosterior) -> Floats:
         """Predictions (m, q) of rows (m, p) from the posterior given to `fit`, or the one with self-masking learned there."""
         features = self._features(Z, self.posterior_ or posterior, self.kind_)
         return row_product(features, self.coef_) + self.intercept_
@@ -517,7 +516,7 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         return kinds if self.mask_columns_.any() else ["latent", "completed and mask"]
 
     def _candidates(
-        self, Z: _Floats, Y: _Floats, folds: Sequence[NDArray[Any]], posterior: LowRankPosterior, weight: _Floats | None
+        self, Z: Floats, Y: Floats, folds: Sequence[NDArray[Any]], posterior: LowRankPosterior, weight: Floats | None
     ) -> list[_Candidate]:
         latent = posterior.latent(Z)
         candidates = []
@@ -528,7 +527,7 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
             candidates.append(_Candidate(kind, posterior, fit))
         return candidates
 
-    def _wants_masking(self, missing: _Bools, candidates: list[_Candidate]) -> bool:
+    def _wants_masking(self, missing: Bools, candidates: list[_Candidate]) -> bool:
         if self.self_masking != "auto":
             return bool(self.self_masking)
         enough = len(missing) >= _MASK_ROWS and missing.mean() > _MASK_ENTRIES and self.mask_columns_.any()
@@ -536,7 +535,7 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
             enough and min(candidate.fit.error for candidate in candidates[1:]) < _MASK_GAIN * candidates[0].fit.error
         )
 
-    def _features(self, Z: _Floats, posterior: LowRankPosterior, kind: Kind, latent: _Floats | None = None) -> _Floats:
+    def _features(self, Z: Floats, posterior: LowRankPosterior, kind: Kind, latent: Floats | None = None) -> Floats:
         latent = posterior.latent(Z) if latent is None else latent
         if kind == "latent":
             return latent
@@ -544,7 +543,7 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         return np.concatenate([posterior.filled(Z, latent) if kind == "completed and mask" else latent, mask], axis=1)
 
 
-def _masked_seconds(Z: _Floats, weight: _Floats | None, posterior: LowRankPosterior) -> float:
+def _masked_seconds(Z: Floats, weight: Floats | None, posterior: LowRankPosterior) -> float:
     """What learning self-masking takes at most, by one step."""
     started = perf_counter()
     LowRankPosterior(self_masking=True, max_iter=1).fit(Z, weight, start=posterior)

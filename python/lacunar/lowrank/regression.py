@@ -17,6 +17,7 @@ from lacunar._codes import LARGEST_CORE_RANK
 from lacunar._log import say
 from lacunar._products import row_product
 from lacunar._turns import reads
+from lacunar._typing import Floats
 from lacunar.lowrank.em import Fit, Progress, blocks_less
 from lacunar.lowrank.model import LowRankGaussian, SubspaceModel
 from lacunar.lowrank.parts import Parts, fit_columns_over, in_parts
@@ -33,8 +34,7 @@ from lacunar.observed.door import (
 from lacunar.observed.rules import COLUMNS, COUNT, Array, Flag, Number, OneOrMany, Rule, floats
 from lacunar.observed.stored import over_files
 
-_Floats = NDArray[np.float64]
-Labelled = tuple[Observed, _Floats]  # rows, and labels (n, targets), NaN where unknown
+Labelled = tuple[Observed, Floats]  # rows, and labels (n, targets), NaN where unknown
 
 _COMPONENTS = 10  # of n_components=None
 _SPREADS = 48  # edges of bins of variances that missing entries leave
@@ -46,7 +46,7 @@ _REWEIGHTED, _PRIOR_ROWS = 20, 2.0  # steps of the fit of variances, and rows th
 class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: ignore[misc]
     """Rows have latent coordinates by ridge regression on their observed entries; y is linear in these."""
 
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         **COLUMNS,
         "components_": floats("k", "d"),
         "sizes_": floats("k"),
@@ -83,7 +83,7 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
 
     # -- input ----------------------------------------------------------------------------------------------------
 
-    def _check_labels(self, y: Any, rows: Observed) -> tuple[_Floats, bool]:
+    def _check_labels(self, y: Any, rows: Observed) -> tuple[Floats, bool]:
         """Labels (n, targets), NaN where unknown, and whether there was one column."""
         require_y(self, y, "Pass NaN for unlabelled rows.")
         labels = check_partial_targets(y, all_unknown=True, flatten=not get_tags(self).target_tags.multi_output)
@@ -101,7 +101,7 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         self.n_components_ = rank
         return rank
 
-    def _check_streamed(self, labels: _Floats, instead: str) -> None:
+    def _check_streamed(self, labels: Floats, instead: str) -> None:
         """One target, and a rank that the core follows; `instead` are estimators without these limits."""
         name = type(self).__name__
         if labels.shape[1] != 1:
@@ -137,7 +137,7 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         self.scale_ = columns.scale if self.standardize else np.ones_like(columns.scale)
         self.observed_columns_ = columns.seen
 
-    def _fit_label_means(self, count: NDArray[Any], total: _Floats) -> None:
+    def _fit_label_means(self, count: NDArray[Any], total: Floats) -> None:
         """Label means (targets,), and whether a target has a known label."""
         self.labelled_ = count > 0
         self.label_mean_ = total / np.maximum(count, 1)
@@ -177,9 +177,7 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         self.intercept_ = float(intercept[0]) if self.one_target_ else intercept
         self._store_variances(centred, rows, weights, shift)
 
-    def _store_variances(
-        self, model: LowRankGaussian, rows: Labelled | Parts, weights: _Floats, shift: _Floats
-    ) -> None:
+    def _store_variances(self, model: LowRankGaussian, rows: Labelled | Parts, weights: Floats, shift: Floats) -> None:
         """Store what predictions miss: the variances of labels around them."""
         packed = (model.noise or 0.0) * packed_squares(weights)
         row = Observed.from_dense(np.ones((1, len(self.scale_))))
@@ -195,21 +193,21 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         else:
             self.label_variance_, self.spread_scale_ = fit_variances(sums, least)
 
-    def _weights(self) -> _Floats:
+    def _weights(self) -> Floats:
         """Label weights (d, targets) of latent coordinates of variance `tau_`."""
         return self.coef_.reshape(len(self.sizes_), -1) * self.sizes_[:, None]
 
-    def _spread(self, inverse: _Floats) -> _Floats:
+    def _spread(self, inverse: Floats) -> Floats:
         """Variance (n, targets) of w z that the missing entries leave: sigma^2 w M^-1 w."""
         assert self.sigma2_ is not None
         return self.sigma2_ * row_product(inverse, packed_squares(self._weights()), self.n_jobs)
 
     @property
     @reads
-    def feature_coef_(self) -> _Floats:
+    def feature_coef_(self) -> Floats:
         """Weights of the columns, in units of y by unit of column: U w, which no rotation of the subspace changes."""
         check_is_fitted(self, "components_")
-        weights: _Floats = ((self.components_.T @ self.coef_).T / self.scale_).T
+        weights: Floats = ((self.components_.T @ self.coef_).T / self.scale_).T
         return weights
 
     def _gaussian(self) -> LowRankGaussian:
@@ -257,7 +255,7 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
 # -- steps over parts of the rows ---------------------------------------------------------------------------------
 
 
-def latent_labelled(part: Labelled, model: LowRankGaussian, n_jobs: int | None) -> tuple[_Floats, _Floats]:
+def latent_labelled(part: Labelled, model: LowRankGaussian, n_jobs: int | None) -> tuple[Floats, Floats]:
     """Latent coordinates (n, d) of rows, and labels (n, targets)."""
     rows, labels = part
     latent = np.empty((rows.shape[0], len(model.components)))
@@ -266,7 +264,7 @@ def latent_labelled(part: Labelled, model: LowRankGaussian, n_jobs: int | None) 
     return latent, labels
 
 
-def packed_squares(weights: _Floats) -> _Floats:
+def packed_squares(weights: Floats) -> Floats:
     """w w^T of every target, so that a packed symmetric matrix M times it is w M w: (d (d + 1) / 2, targets)."""
     row, column = np.tril_indices(len(weights))
     twice = np.where(row == column, 1.0, 2.0)
@@ -276,13 +274,13 @@ def packed_squares(weights: _Floats) -> _Floats:
 class Residuals(NamedTuple):
     """Of rows with a label, by target and bin of the variance that their missing entries leave: number, squares of residuals, variances."""
 
-    rows: _Floats  # (targets, bins)
-    squares: _Floats
-    spread: _Floats
+    rows: Floats  # (targets, bins)
+    squares: Floats
+    spread: Floats
 
 
 def residual_sums(
-    part: Labelled, model: LowRankGaussian, weights: _Floats, shift: _Floats, packed: _Floats, edges: _Floats,
+    part: Labelled, model: LowRankGaussian, weights: Floats, shift: Floats, packed: Floats, edges: Floats,
     n_jobs: int | None,
 ) -> Residuals:  # fmt: skip
     """Sums of the residuals of label weights (d, targets), in bins between `edges` (targets, bins - 1). O(n d^3), some rows at a time."""
@@ -300,7 +298,7 @@ def residual_sums(
     return sums
 
 
-def fit_variances(sums: Residuals, least: _Floats) -> tuple[_Floats, _Floats]:
+def fit_variances(sums: Residuals, least: Floats) -> tuple[Floats, Floats]:
     """a and b, by target, of squared residuals a + b v: v the variance that the missing entries leave, `least` (targets,) for a complete row.
 
     b is 1 and a >= 0 where y is linear in the latent coordinates. Where y depends on the entries themselves, their noise is no error: a complete row

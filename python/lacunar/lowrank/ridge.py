@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from lacunar._typing import Floats
 from lacunar.lowrank.parts import Parts
 
-_Floats = NDArray[np.float64]
 Alpha = float | Literal["auto"]
 Sums = Callable[..., tuple[Any, ...]]
-LatentAndLabels = tuple[_Floats, _Floats]  # (n, d) and (n, targets), NaN where unknown
+LatentAndLabels = tuple[Floats, Floats]  # (n, d) and (n, targets), NaN where unknown
 
 _RIDGES = np.logspace(-6, 4, 21)  # of alpha="auto", in units of the mean square of a latent coordinate
 _TIED = 1e-9  # relative difference of leave-one-out errors that is rounding: of two rows all ridges are as good
@@ -25,13 +25,13 @@ _FREE = 1e-8  # penalty of the intercept
 _LEAST_WEIGHT = 1e-12  # of a row, in units of the mean, so that its residual can be unscaled
 
 
-def solve_ridge(grams: _Floats, products: _Floats, ridge: _Floats | float) -> _Floats:
+def solve_ridge(grams: Floats, products: Floats, ridge: Floats | float) -> Floats:
     """(G_j + diag(ridge_j))^-1 b_j (m, d) of gram matrices (m, d, d) and products (m, d); `ridge` broadcasts to (m, d)."""
     added = np.broadcast_to(np.asarray(ridge, dtype=np.float64), products.shape)[:, :, None] * np.eye(products.shape[1])
     return np.asarray(np.linalg.solve(grams + added, products[:, :, None])[:, :, 0])
 
 
-def unpacked(packed: _Floats, k: int) -> _Floats:
+def unpacked(packed: Floats, k: int) -> Floats:
     """Symmetric matrices (n, k, k) of lower triangles by rows (n, k (k + 1) / 2)."""
     row, column = np.tril_indices(k)
     full = np.empty((len(packed), k, k))
@@ -40,7 +40,7 @@ def unpacked(packed: _Floats, k: int) -> _Floats:
     return full
 
 
-def solve_columns(packed: _Floats, products: _Floats, ridge: float) -> _Floats:
+def solve_columns(packed: Floats, products: Floats, ridge: float) -> Floats:
     """v_j = G_j^-1 b_j (D, d), with a ridge in units of the mean diagonal of G_j; columns that no row saw stay 0."""
     d = products.shape[1]
     grams = unpacked(packed, d)
@@ -57,23 +57,23 @@ def solve_columns(packed: _Floats, products: _Floats, ridge: float) -> _Floats:
 class LabelFit(NamedTuple):
     """Weights (d, targets) and intercepts (targets,)."""
 
-    weights: _Floats
-    intercept: _Floats
+    weights: Floats
+    intercept: Floats
 
 
 class _Centred(NamedTuple):
     """Of the rows that have a target: number, means, and sums about the means."""
 
-    n: _Floats  # (targets,)
-    latent: _Floats  # (targets, d)
-    label: _Floats  # (targets,)
-    second: _Floats  # (targets, d, d)
-    product: _Floats  # (targets, d)
+    n: Floats  # (targets,)
+    latent: Floats  # (targets, d)
+    label: Floats  # (targets,)
+    second: Floats  # (targets, d, d)
+    product: Floats  # (targets, d)
 
-    def units(self) -> _Floats:
+    def units(self) -> Floats:
         """Sums of squares of a latent coordinate, in the mean over its coordinates (targets,)."""
         about = np.einsum("tkk->t", self.second) / self.latent.shape[1]
-        units: _Floats = np.maximum(about + self.n * np.mean(self.latent**2, axis=1), 1e-300)
+        units: Floats = np.maximum(about + self.n * np.mean(self.latent**2, axis=1), 1e-300)
         return units
 
 
@@ -118,26 +118,26 @@ def _over(rows: LatentAndLabels | Parts) -> Sums:
     return over
 
 
-def _left_out(over: Sums, sums: _Centred, ridges: _Floats) -> _Floats:
+def _left_out(over: Sums, sums: _Centred, ridges: Floats) -> Floats:
     """The ridge (targets,), the first of those given for each with the least squared error on a row left out."""
     values, axes = np.linalg.eigh(sums.second)
     shrunk = 1 / (np.maximum(values, 0.0)[:, None, :] + ridges[:, :, None])  # (targets, ridges, d)
     weights = np.einsum("tkl,tk->tl", axes, sums.product)[:, None, :] * shrunk  # along the axes
     errors = over(_errors, sums.n, sums.latent, sums.label, axes, shrunk, weights)[0]
     as_good = errors <= (1 + _TIED) * errors.min(axis=1, keepdims=True)
-    best: _Floats = ridges[np.arange(len(ridges)), np.argmax(as_good, axis=1)]
+    best: Floats = ridges[np.arange(len(ridges)), np.argmax(as_good, axis=1)]
     return best
 
 
 def _errors(
     part: LatentAndLabels,
-    count: _Floats,
-    center: _Floats,
-    label: _Floats,
-    axes: _Floats,
-    shrunk: _Floats,
-    weights: _Floats,
-) -> tuple[_Floats]:
+    count: Floats,
+    center: Floats,
+    label: Floats,
+    axes: Floats,
+    shrunk: Floats,
+    weights: Floats,
+) -> tuple[Floats]:
     """Sums (targets, ridges) of squared leave-one-out errors e / (1 - h), h the leverage with that of the intercept."""
     latent, y = part
     squares = np.zeros(shrunk.shape[:2])
@@ -149,19 +149,19 @@ def _errors(
     return (squares,)
 
 
-def _known(y: _Floats) -> Iterator[NDArray[np.intp]]:
+def _known(y: Floats) -> Iterator[NDArray[np.intp]]:
     """Rows with a label, some at a time."""
     known = np.flatnonzero(~np.isnan(y))
     return (known[start : start + _CHUNK] for start in range(0, len(known), _CHUNK))
 
 
-def _first(part: LatentAndLabels) -> tuple[_Floats, _Floats, _Floats]:
+def _first(part: LatentAndLabels) -> tuple[Floats, Floats, Floats]:
     latent, y = part
     known = ~np.isnan(y)
     return known.sum(axis=0, dtype=np.float64), known.T.astype(np.float64) @ latent, np.nansum(y, axis=0)
 
 
-def _second(part: LatentAndLabels, center: _Floats, label: _Floats) -> tuple[_Floats, _Floats]:
+def _second(part: LatentAndLabels, center: Floats, label: Floats) -> tuple[Floats, Floats]:
     latent, y = part
     second, product = np.zeros((*center.shape, center.shape[1])), np.zeros_like(center)
     for t in range(len(label)):
@@ -181,14 +181,14 @@ def _vary(rows: LatentAndLabels | Parts) -> NDArray[np.bool_]:
     return vary
 
 
-def _span(part: LatentAndLabels) -> tuple[_Floats, _Floats]:
+def _span(part: LatentAndLabels) -> tuple[Floats, Floats]:
     """Smallest and largest known label (targets,)."""
     return np.fmin.reduce(part[1], axis=0, initial=np.inf), np.fmax.reduce(part[1], axis=0, initial=-np.inf)
 
 
 def lasso_on_sums(
-    second: _Floats, first: _Floats, n: float, lam1: float, lam2: float, start: _Floats, sweeps: int = 1000
-) -> _Floats:
+    second: Floats, first: Floats, n: float, lam1: float, lam2: float, start: Floats, sweeps: int = 1000
+) -> Floats:
     """argmin_w (w H w - 2 g w) / n + lam1 |w|_1 + lam2 |w|^2 from H = sum a a^T and g = sum y a, by coordinate descent.
 
     What step 8 of SLRM approaches by stochastic steps, without a step size. O(d^2) a sweep.
@@ -215,18 +215,18 @@ def lasso_on_sums(
 class RidgeFit(NamedTuple):
     """Weights in the units of the features, and predictions of every row without its fold."""
 
-    coef: _Floats  # (features, q)
-    intercept: _Floats  # (q,)
+    coef: Floats  # (features, q)
+    intercept: Floats  # (q,)
     penalty: float
-    oof: _Floats  # (n, q)
+    oof: Floats  # (n, q)
     error: float
 
 
 def fold_ridge(
-    features: _Floats,
-    Y: _Floats,
+    features: Floats,
+    Y: Floats,
     folds: Sequence[NDArray[Any]],
-    weight: _Floats | None = None,
+    weight: Floats | None = None,
     penalties: Sequence[float] = PENALTIES,
 ) -> RidgeFit:
     """Ridge on standardised features (n, f) with the penalty of the least squared error out of fold.
@@ -257,21 +257,21 @@ def fold_ridge(
     return RidgeFit(slopes, coef[-1] - mean @ slopes, float(penalties[best]), oof, errors[best])
 
 
-def _solver(gram: _Floats, penalty: float) -> Callable[[_Floats], _Floats]:
+def _solver(gram: Floats, penalty: float) -> Callable[[Floats], Floats]:
     """Solves with a gram matrix whose last direction, the intercept, is free."""
     f = len(gram)
     added = np.full(f, penalty)
     added[-1] = _FREE
     factor = cho_factor(gram + np.diag(added), lower=True, overwrite_a=True, check_finite=False)
 
-    def solve(right: _Floats) -> _Floats:
-        solved: _Floats = cho_solve(factor, right, check_finite=False)
+    def solve(right: Floats) -> Floats:
+        solved: Floats = cho_solve(factor, right, check_finite=False)
         return solved
 
     return solve
 
 
-def _out_of_fold(rows: _Floats, targets: _Floats, folds: Sequence[NDArray[Any]], penalties: Sequence[float]) -> _Floats:
+def _out_of_fold(rows: Floats, targets: Floats, folds: Sequence[NDArray[Any]], penalties: Sequence[float]) -> Floats:
     """Residuals (penalties, n, q) of every row, predicted without its fold."""
     gram, product = rows.T @ rows, rows.T @ targets
     left = np.empty((len(penalties), *targets.shape))

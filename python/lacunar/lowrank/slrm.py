@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from lacunar._random import generator
-from lacunar._snapshot import all_or_nothing
+from lacunar._state import all_or_nothing
+from lacunar._typing import Floats
 from lacunar.lowrank.em import Fit, fit_als, fit_em
 from lacunar.lowrank.model import LowRankGaussian
 from lacunar.lowrank.parts import FileParts, Parts
@@ -22,8 +22,6 @@ from lacunar.lowrank.regression import Labelled, SubspaceRegression
 from lacunar.observed import Observed, ObservedFile
 from lacunar.observed.columns import ColumnScale, scale_columns
 from lacunar.observed.door import adopt_columns, agree_targets, columns_of
-
-_Floats = NDArray[np.float64]
 
 
 class SLRMRegressor(SubspaceRegression):
@@ -287,7 +285,7 @@ class _Opened(NamedTuple):
     """A part that was checked."""
 
     rows: Observed
-    labels: _Floats
+    labels: Floats
     targets: tuple[int, bool]  # how many, and whether y was a vector
     columns: tuple[int, Any]
 
@@ -301,13 +299,11 @@ def _opened(part: tuple[Any, Any], checker: SLRMRegressor) -> _Opened:
     return _Opened(rows, labels, (labels.shape[1], one), columns_of(checker))
 
 
-def _label_totals(part: _Opened) -> tuple[_Floats, _Floats]:
+def _label_totals(part: _Opened) -> tuple[Floats, Floats]:
     """Number and sum of the known labels of every target."""
     return np.sum(~np.isnan(part.labels), axis=0, dtype=np.float64), np.nansum(part.labels, axis=0)
 
 
-def _ready(
-    part: _Opened, columns: ColumnScale, clip: float | None, label_mean: _Floats, n_jobs: int | None
-) -> Labelled:
+def _ready(part: _Opened, columns: ColumnScale, clip: float | None, label_mean: Floats, n_jobs: int | None) -> Labelled:
     """Standardised rows and centred labels."""
     return scale_columns(part.rows, columns, clip, n_jobs=n_jobs), part.labels - label_mean

@@ -15,7 +15,8 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from lacunar._log import say
 from lacunar._random import fixed_seed, generator
-from lacunar._snapshot import all_or_nothing
+from lacunar._state import all_or_nothing
+from lacunar._typing import Floats
 from lacunar.lowrank.em import Fit
 from lacunar.lowrank.hidden import RELAX, STEPS, TOL, hide, sampled_rows, squared_errors
 from lacunar.lowrank.regression import Labelled, SubspaceRegression, latent_labelled
@@ -23,7 +24,6 @@ from lacunar.lowrank.ridge import LabelFit, fit_labels
 from lacunar.lowrank.slrm import SLRMRegressor
 from lacunar.observed import Observed
 
-_Floats = NDArray[np.float64]
 _LABEL_STEPS = 10  # of EM at most, from the subspace that labels do not tell about
 
 
@@ -46,9 +46,9 @@ class _Subspace(NamedTuple):
     """A model, and the latent coordinates (n, d) of all rows in it."""
 
     fit: Fit
-    latent: _Floats
+    latent: Floats
 
-    def labels(self, labels: _Floats, alpha: Any) -> LabelFit:
+    def labels(self, labels: Floats, alpha: Any) -> LabelFit:
         """Weights of centred labels (n, targets): those of a factorisation that had them, or by a regression on latent coordinates."""
         if alpha == "auto" and self.fit.weights is not None:
             return LabelFit(self.fit.weights, np.zeros(labels.shape[1]))
@@ -96,7 +96,7 @@ class _Judge:
         return _Subspace(fit, latent_labelled(part, fit.model, model.n_jobs)[0])
 
 
-def _fitted_to_all(model: SLRMRegressor, rows: Observed, y: _Floats, start: Fit | None) -> SLRMRegressor:
+def _fitted_to_all(model: SLRMRegressor, rows: Observed, y: Floats, start: Fit | None) -> SLRMRegressor:
     """The model of all rows and labels; from a subspace that was judged by a few long steps of EM more, as `SLRMRegressor.fit` else."""
     if start is None:
         model.fit(rows, y)
@@ -107,7 +107,7 @@ def _fitted_to_all(model: SLRMRegressor, rows: Observed, y: _Floats, start: Fit 
     return model
 
 
-def _label_scores(judge: _Judge, rows: Observed, labels: _Floats, test: NDArray[np.intp], alphas: list[Any]) -> _Floats:
+def _label_scores(judge: _Judge, rows: Observed, labels: Floats, test: NDArray[np.intp], alphas: list[Any]) -> Floats:
     """Negative mean squared errors (lam1, alpha) on the labels of `test`, hidden from a fit to all rows."""
     hidden = np.flatnonzero((~np.isnan(labels)).any(axis=1))[test]
     visible = labels.copy()
@@ -122,7 +122,7 @@ def _label_scores(judge: _Judge, rows: Observed, labels: _Floats, test: NDArray[
     )
 
 
-def _cell_scores(judge: _Judge, rows: Observed, labels: _Floats, test: NDArray[np.intp]) -> _Floats:
+def _cell_scores(judge: _Judge, rows: Observed, labels: Floats, test: NDArray[np.intp]) -> Floats:
     """Negative mean squared errors (lam1,) of the hidden cells `test`, in standard deviations of their columns."""
     hidden = np.zeros(rows.nnz, dtype=bool)
     hidden[test] = True
@@ -294,7 +294,7 @@ class SLRMRegressorCV(SubspaceRegression):
         options = {name: getattr(self, name) for name in shared}
         return SLRMRegressor(rank, lam1=lam1, alpha=alpha, random_state=seed, **options)
 
-    def _report(self, grid: list[tuple[int, Any]], scores: _Floats) -> None:
+    def _report(self, grid: list[tuple[int, Any]], scores: Floats) -> None:
         from scipy.stats import rankdata
 
         params = [{"n_components": k, "lam1": lam1, "alpha": a} for (k, lam1), a in product(grid, _listed(self.alpha))]

@@ -20,6 +20,7 @@ from lacunar._codes import LARGEST_CORE_RANK
 from lacunar._random import generator
 from lacunar._state import Entries, SavePoint, all_or_nothing, going_back
 from lacunar._turns import changes, reads
+from lacunar._typing import Floats
 from lacunar.lowrank.em import first_basis
 from lacunar.lowrank.model import LowRankGaussian, SubspaceModel
 from lacunar.observed import Observed
@@ -28,7 +29,6 @@ from lacunar.observed.door import check_numbers, refuse_faint
 from lacunar.observed.rules import COUNT, Array, Flag, Number, Parts, Rule, Word, check_parts, floats
 from lacunar.observed.stored import over_files
 
-_Floats = NDArray[np.float64]
 Forget = float | Literal["window", "auto"]
 
 _SLICE = 2**13  # rows between two chances to interrupt
@@ -66,13 +66,13 @@ class Tracker:
     whole: ClassVar[tuple[str, ...]] = ("clock",)
     rules: ClassVar[dict[str, Rule]] = {"v": _doubles("D", "d"), "clock": _doubles(_core.RLS_CLOCK)}
     option_rules: ClassVar[dict[str, Rule]] = {"ridge": Number(low=0)}
-    v: _Floats
-    clock: _Floats
+    v: Floats
+    clock: Floats
     options: dict[str, Any]
 
     def run(
-        self, rows: Observed, labels: _Floats | None = None, order: NDArray[np.int64] | None = None
-    ) -> tuple[_Floats, _Floats]:
+        self, rows: Observed, labels: Floats | None = None, order: NDArray[np.int64] | None = None
+    ) -> tuple[Floats, Floats]:
         """One pass; predictions and relative residuals (n,) of the rows before their own steps."""
         order = np.arange(rows.shape[0]) if order is None else order
         traces = np.zeros(rows.shape[0]), np.zeros(rows.shape[0])
@@ -100,14 +100,14 @@ class Tracker:
     def _add_columns(self, rows: Observed) -> None:
         """Give memory to columns that are seen for the first time."""
 
-    def _pass(self, rows: Observed, labels: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
+    def _pass(self, rows: Observed, labels: Any, order: Any, prediction: Floats, residual: Floats) -> int:
         raise NotImplementedError
 
     def moves_all(self, rows: Observed) -> bool:
         """Whether a pass may turn columns that these rows do not observe."""
         return True
 
-    def basis(self) -> _Floats:
+    def basis(self) -> Floats:
         """A basis (D, d) of the subspace, not orthonormal in general."""
         return self.v
 
@@ -223,7 +223,7 @@ class PerColumnRls(ForgettingTracker):
         **dict.fromkeys(("continuous", "orthonormal", "automatic"), Flag()),
     }
 
-    def __init__(self, basis: _Floats, w: _Floats | None = None, *, precision: str = "float64", **options: Any) -> None:
+    def __init__(self, basis: Floats, w: Floats | None = None, *, precision: str = "float64", **options: Any) -> None:
         D, d = basis.shape
         self.v, self.t, self.t_inverse = np.ascontiguousarray(basis, dtype=np.float64).copy(), np.eye(d), np.eye(d)
         self.w = np.zeros(d) if w is None else np.array(w, dtype=np.float64)
@@ -279,14 +279,14 @@ class PerColumnRls(ForgettingTracker):
         slots = self.slot[columns]
         return [*super()._places(columns), (self.pool, slots[slots >= 0])]
 
-    def _pass(self, rows: Observed, labels: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
+    def _pass(self, rows: Observed, labels: Any, order: Any, prediction: Floats, residual: Floats) -> int:
         entries = (rows.indptr, rows.indices, rows.values, order, labels)
         return _core.rls_pass(*entries, self.options, self.state(), prediction, residual)
 
-    def basis(self) -> _Floats:
+    def basis(self) -> Floats:
         return self.v @ self.t
 
-    def label_sums(self) -> tuple[_Floats, _Floats, float]:
+    def label_sums(self) -> tuple[Floats, Floats, float]:
         """Discounted sums over labelled rows of a a^T and y a, and their number."""
         return self.codes, self.labelled, float(self.labels[0])
 
@@ -309,12 +309,12 @@ class SharedRls(ForgettingTracker):
         "lam1": Number(low=0, finite=False),
         "automatic": Flag(),
     }
-    sums: _Floats
-    codes: _Floats
-    labelled: _Floats
-    w: _Floats
+    sums: Floats
+    codes: Floats
+    labelled: Floats
+    w: Floats
 
-    def __init__(self, basis: _Floats, *, delta: float = 10.0, **options: Any) -> None:
+    def __init__(self, basis: Floats, *, delta: float = 10.0, **options: Any) -> None:
         D, d = basis.shape
         self.v, self.inverse = np.ascontiguousarray(basis, dtype=np.float64).copy(), delta * np.eye(d)
         self.count, self.discount = np.zeros(D), np.zeros(D)
@@ -328,7 +328,7 @@ class SharedRls(ForgettingTracker):
         every = max(1024, len(self.v) // 16)
         return int(self.clock[0]) // every != (int(self.clock[0]) + rows.shape[0]) // every
 
-    def _pass(self, rows: Observed, labels: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
+    def _pass(self, rows: Observed, labels: Any, order: Any, prediction: Floats, residual: Floats) -> int:
         entries = (rows.indptr, rows.indices, rows.values, order, labels)
         return _core.shared_pass(*entries, self.options, self.state(), prediction, residual)
 
@@ -338,7 +338,7 @@ class SharedRls(ForgettingTracker):
             return super().ridge()
         return _core.shared_ridge(self.sums, self.v.shape[1], float(self.options["ridge"]))
 
-    def label_sums(self) -> tuple[_Floats, _Floats, float]:
+    def label_sums(self) -> tuple[Floats, Floats, float]:
         """Discounted sums over labelled rows of a a^T and y a, and their number."""
         return self.codes, self.labelled, float(self.sums[1])
 
@@ -354,17 +354,17 @@ class Grouse(Tracker):
     rules: ClassVar[dict[str, Rule]] = Tracker.rules | dict.fromkeys(("t", "t_inverse"), _doubles("d", "d"))
     option_rules: ClassVar[dict[str, Rule]] = Tracker.option_rules | {"damping": Number(low=0)}
 
-    def __init__(self, basis: _Floats, *, damping: float = 1.0, ridge: float = 0.0) -> None:
+    def __init__(self, basis: Floats, *, damping: float = 1.0, ridge: float = 0.0) -> None:
         d = basis.shape[1]
         self.v, self.t, self.t_inverse = np.ascontiguousarray(basis, dtype=np.float64).copy(), np.eye(d), np.eye(d)
         self.clock = np.zeros(_core.RLS_CLOCK)
         self.options = {"damping": damping, "ridge": ridge}
 
-    def _pass(self, rows: Observed, labels: Any, order: Any, prediction: _Floats, residual: _Floats) -> int:
+    def _pass(self, rows: Observed, labels: Any, order: Any, prediction: Floats, residual: Floats) -> int:
         entries = (rows.indptr, rows.indices, rows.values, order)
         return _core.grouse_pass(*entries, self.options, self.state(), prediction, residual)
 
-    def basis(self) -> _Floats:
+    def basis(self) -> Floats:
         return self.v @ self.t
 
 
@@ -381,7 +381,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         "n_jobs": [Integral, None],
     }
     _written: ClassVar[tuple[str, ...]] = ("state_",)
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         **dict.fromkeys(("n_samples_seen_", "n_iter_"), COUNT),
         "residual_": Number(low=0),
     }
@@ -395,7 +395,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
     state_: dict[str, Any]
     _tracker_class: ClassVar[type[Tracker]]
 
-    def _start(self, basis: _Floats) -> Tracker:
+    def _start(self, basis: Floats) -> Tracker:
         raise NotImplementedError
 
     @changes
@@ -454,7 +454,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
 
     @property
     @reads
-    def components_(self) -> _Floats:
+    def components_(self) -> Floats:
         """Orthonormal rows (n_components, D) that span the subspace; their order is the basis's. O(D k^2) to read out."""
         check_is_fitted(self, "state_")
         basis, triangle = np.linalg.qr(self._tracker().basis())
@@ -480,7 +480,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         self.state_ = self._start(self._first_basis(rows, rng)).state()
         self.n_samples_seen_, self.residual_, self.n_iter_ = 0, 1.0, 1
 
-    def _first_basis(self, rows: Observed, rng: np.random.Generator) -> _Floats:
+    def _first_basis(self, rows: Observed, rng: np.random.Generator) -> Floats:
         D = rows.shape[1]
         k = self._rank(D)
         if k > D:
@@ -526,12 +526,12 @@ class SubspaceTracker(RowBatches, SubspaceModel):
     def _standardised(self, rows: Observed) -> Observed:
         return rows  # columns of a stream are taken as they come
 
-    def _in_units(self, rows: _Floats) -> _Floats:
+    def _in_units(self, rows: Floats) -> Floats:
         return rows
 
     @reads
     @over_files
-    def score_samples(self, X: Any) -> _Floats:
+    def score_samples(self, X: Any) -> Floats:
         """Relative residual |x - U a|^2 / |x|^2 of every row on its observed entries; 0 for an empty row.
 
         A value that stays high says that the subspace has changed.

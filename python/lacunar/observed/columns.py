@@ -9,12 +9,11 @@ from numpy.typing import NDArray
 
 from lacunar import _core
 from lacunar._threads import thread_count
+from lacunar._typing import Floats
 from lacunar.observed.build import scaled_entries
 from lacunar.observed.door import SparseMissing, check_scales, read_X
 from lacunar.observed.memory import own
 from lacunar.observed.table import Observed
-
-_Floats = NDArray[np.float64]
 
 # A standard deviation below this share of the column's root mean square is rounding: the column is constant.
 _CONSTANT = 1e-7
@@ -25,12 +24,12 @@ _SMALL, _LARGE = 1e-120, 1e140
 class ColumnScale(NamedTuple):
     """Mean and standard deviation of every column over its observed entries, shapes (d,)."""
 
-    mean: _Floats
-    scale: _Floats
+    mean: Floats
+    scale: Floats
     seen: NDArray[np.bool_]
 
 
-def column_moments(X: Observed, weight: _Floats | None, n_jobs: int | None = None) -> tuple[_Floats, _Floats, _Floats]:
+def column_moments(X: Observed, weight: Floats | None, n_jobs: int | None = None) -> tuple[Floats, Floats, Floats]:
     """Sum of the weights, mean and variance (d,) of the entries of columns, by the weights (n,) of rows. O(nnz)."""
     each = np.ones(X.shape[0]) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
     return _core.column_moments(X.indptr, X.indices, X.values, each, X.shape[1], thread_count(n_jobs))
@@ -39,25 +38,25 @@ def column_moments(X: Observed, weight: _Floats | None, n_jobs: int | None = Non
 class ColumnSpread(NamedTuple):
     """What `column_moments` says, and standard deviations (d,) that are right where variances overflow or underflow."""
 
-    total: _Floats
-    mean: _Floats
-    variance: _Floats
-    deviation: _Floats
+    total: Floats
+    mean: Floats
+    variance: Floats
+    deviation: Floats
 
     @property
-    def size(self) -> _Floats:
+    def size(self) -> Floats:
         """Mean size (d,) of the entries, within a factor of two."""
         with np.errstate(over="ignore"):
             return self.deviation + np.abs(self.mean)
 
 
-def own_exponents(size: _Floats) -> NDArray[np.intc]:
+def own_exponents(size: Floats) -> NDArray[np.intc]:
     """Exponents (d,) of the powers of two in whose units columns of such size are summed: 0 for columns of ordinary size."""
     ordinary = (size == 0) | (size > _SMALL) & (size < _LARGE)
     return np.where(ordinary, 0, np.frexp(size)[1]).astype(np.intc)
 
 
-def column_spread(X: Observed, weight: _Floats | None, n_jobs: int | None = None) -> ColumnSpread:
+def column_spread(X: Observed, weight: Floats | None, n_jobs: int | None = None) -> ColumnSpread:
     """Moments of the entries of columns, and their standard deviations, by the weights (n,) of rows. O(nnz)."""
     total, mean, variance = column_moments(X, weight, n_jobs)
     deviation = np.sqrt(variance)
@@ -73,7 +72,7 @@ def column_spread(X: Observed, weight: _Floats | None, n_jobs: int | None = None
     return ColumnSpread(total, mean, variance, deviation)
 
 
-def _largest(X: Observed, columns: NDArray[np.bool_]) -> _Floats:
+def _largest(X: Observed, columns: NDArray[np.bool_]) -> Floats:
     """The largest modulus (d,) of the entries of some columns, 0 in the others. O(nnz) where there are any."""
     largest = np.zeros(X.shape[1])
     if columns.any():
@@ -82,7 +81,7 @@ def _largest(X: Observed, columns: NDArray[np.bool_]) -> _Floats:
     return largest
 
 
-def fit_columns(X: Observed, weight: _Floats, *, standardize: bool, n_jobs: int | None = None) -> ColumnScale:
+def fit_columns(X: Observed, weight: Floats, *, standardize: bool, n_jobs: int | None = None) -> ColumnScale:
     """Weighted mean and standard deviation of each column; a constant column has scale 1.
 
     A row of weight w counts as w equal rows. O(nnz).
@@ -94,7 +93,7 @@ def fit_columns(X: Observed, weight: _Floats, *, standardize: bool, n_jobs: int 
     return column_scale(spread.total, spread.mean, spread.deviation)
 
 
-def column_scale(total: _Floats, mean: _Floats, deviation: _Floats) -> ColumnScale:
+def column_scale(total: Floats, mean: Floats, deviation: Floats) -> ColumnScale:
     """The scales of columns from sums of weights, means and standard deviations (d,); a constant column has scale 1."""
     half = 0.5 * deviation  # of which no sum overflows
     constant = half <= _CONSTANT * np.hypot(half, 0.5 * mean)

@@ -226,7 +226,7 @@ class Decoder:
 def check_fitted_state(model: Any) -> None:
     """Refuses parameters out of range and attributes that contradict each other: the one door of every class a file may name.
 
-    `_held` of a class gives a rule for what it learned, sizes d (columns), c (classes) and o (outputs of a classifier) settled
+    `_schema` of a class gives a rule for what it learned, sizes d (columns), c (classes) and o (outputs of a classifier) settled
     here; `_check_loaded` is for what no rule says of one part alone.
     """
     if hasattr(model, "_parameter_constraints"):
@@ -243,7 +243,7 @@ def check_fitted_state(model: Any) -> None:
             raise ValueError(f"the model file names {np.shape(names)} features where {n_features} were fitted")
     if "classes_" in vars(model):
         sizes |= _class_sizes(model.classes_)
-    check_fitted(model, getattr(model, "_held", {}), sizes)
+    check_fitted(model, getattr(model, "_schema", {}), sizes)
     if hasattr(model, "_check_loaded"):
         model._check_loaded()
     for key, value in vars(model).items():

@@ -10,10 +10,8 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import GammaRegressor
 
 from lacunar._threads import one_openmp_thread
+from lacunar._typing import Bools, Floats
 from lacunar.observed.rules import Rule, floats
-
-_Floats = NDArray[np.float64]
-_Bools = NDArray[np.bool_]
 
 _WIDTH = 0.1  # of the kernel over numbers missing, in units of the number of columns
 _ENOUGH = 100.0  # rows near a number of missing entries, at which copies are not needed
@@ -29,15 +27,15 @@ def check_level(level: float) -> float:
     return float(level)
 
 
-def quantile(scores: _Floats, level: float) -> float:
+def quantile(scores: Floats, level: float) -> float:
     """The ceil(level (n + 1))-th smallest of n scores; infinite where there are too few."""
     k = int(np.ceil(level * (len(scores) + 1) - 1e-9))
     return np.inf if k > len(scores) else float(np.partition(scores, k - 1)[k - 1])
 
 
 def near_quantiles(
-    scores: _Floats, missing: _Floats, copied: _Bools, at: _Floats, n_columns: int, level: float, copies_count: bool
-) -> _Floats:
+    scores: Floats, missing: Floats, copied: Bools, at: Floats, n_columns: int, level: float, copies_count: bool
+) -> Floats:
     """Quantiles of scores (n,) at numbers of missing entries `at` (m,), of weight exp(-|difference| / (columns / 10)).
 
     Copies with hidden entries weigh what rows as they came leave free, max(0, 1 - rows near / 100); as much as rows if they count.
@@ -63,7 +61,7 @@ class PredictiveDeviation(BaseEstimator):  # type: ignore[misc]
     standard deviations that were learned without them.
     """
 
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         "coef_": floats("features"),
         "mean_": floats("features"),
         "scale_": floats("features", low=np.finfo(np.float64).tiny),
@@ -71,7 +69,7 @@ class PredictiveDeviation(BaseEstimator):  # type: ignore[misc]
         "score_missing_": floats("n", low=0),
     }
 
-    def fit(self, predicted: _Floats, residuals: _Floats, variance: _Floats, missing: _Floats) -> PredictiveDeviation:
+    def fit(self, predicted: Floats, residuals: Floats, variance: Floats, missing: Floats) -> PredictiveDeviation:
         """From out-of-fold predictions and residuals, Var(y | row) and numbers of missing entries, each (n,)."""
         fold = np.arange(len(residuals)) % _FOLDS
         self.scores_ = self.learned_scores(predicted, residuals, variance, missing, fold)
@@ -79,8 +77,8 @@ class PredictiveDeviation(BaseEstimator):  # type: ignore[misc]
         return self
 
     def learned_scores(
-        self, predicted: _Floats, residuals: _Floats, variance: _Floats, missing: _Floats, fold: NDArray[np.integer]
-    ) -> _Floats:
+        self, predicted: Floats, residuals: Floats, variance: Floats, missing: Floats, fold: NDArray[np.integer]
+    ) -> Floats:
         """Learn the standard deviation; what comes back are |residuals| over those learned without each of the folds numbered in `fold` (n,)."""
         sigma = np.empty(len(residuals))
         for k in np.unique(fold):
@@ -90,7 +88,7 @@ class PredictiveDeviation(BaseEstimator):  # type: ignore[misc]
         self._learn(predicted, residuals, variance, missing)
         return np.abs(residuals) / sigma
 
-    def _learn(self, predicted: _Floats, residuals: _Floats, variance: _Floats, missing: _Floats) -> None:
+    def _learn(self, predicted: Floats, residuals: Floats, variance: Floats, missing: Floats) -> None:
         self.square_ = max(float(np.mean(residuals**2)), float(np.finfo(np.float64).tiny))
         rows = _features(predicted, variance, missing)
         self.mean_, self.scale_ = rows.mean(axis=0), rows.std(axis=0) + 1e-9
@@ -99,18 +97,18 @@ class PredictiveDeviation(BaseEstimator):  # type: ignore[misc]
             fitted = GammaRegressor(alpha=_RIDGE, max_iter=300).fit((rows - self.mean_) / self.scale_, squares)
         self.coef_, self.intercept_ = fitted.coef_, float(fitted.intercept_)
 
-    def sigma(self, predicted: _Floats, variance: _Floats, missing: _Floats) -> _Floats:
+    def sigma(self, predicted: Floats, variance: Floats, missing: Floats) -> Floats:
         """Standard deviations (m,)."""
         rows = (_features(predicted, variance, missing) - self.mean_) / self.scale_
         log = np.clip((rows * self.coef_).sum(axis=1) + self.intercept_, -_WIDEST, _WIDEST)
         return np.asarray(np.sqrt(np.exp(log) * self.square_))
 
-    def widths(self, sigma: _Floats, missing: _Floats, level: float, n_columns: int) -> _Floats:
+    def widths(self, sigma: Floats, missing: Floats, level: float, n_columns: int) -> Floats:
         """Half the length of the intervals: the quantile of scores of rows that lack about as many entries, times sigma."""
         return conformal(self.scores_, self.score_missing_, missing, level, n_columns) * sigma
 
 
-def conformal(scores: _Floats, score_missing: _Floats, missing: _Floats, level: float, n_columns: int) -> _Floats:
+def conformal(scores: Floats, score_missing: Floats, missing: Floats, level: float, n_columns: int) -> Floats:
     """Quantiles of scores at numbers of missing entries (m,); of all scores where no training row lacks about as many."""
     near = near_quantiles(
         scores, score_missing, np.zeros(len(scores), dtype=bool), missing, max(n_columns, 1), level, copies_count=False
@@ -118,5 +116,5 @@ def conformal(scores: _Floats, score_missing: _Floats, missing: _Floats, level: 
     return np.where(np.isfinite(near), near, quantile(scores, level))
 
 
-def _features(predicted: _Floats, variance: _Floats, missing: _Floats) -> _Floats:
+def _features(predicted: Floats, variance: Floats, missing: Floats) -> Floats:
     return np.column_stack([np.log(variance), missing, predicted, predicted**2])

@@ -7,21 +7,19 @@ from copy import deepcopy
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import RegressorMixin, _fit_context, clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from lacunar._random import fixed_seed, generator
-from lacunar._snapshot import all_or_nothing
+from lacunar._state import all_or_nothing
+from lacunar._typing import Floats
 from lacunar.lowrank import GaussianRegressor
 from lacunar.observed.door import Scores, check_target
 from lacunar.observed.rules import Instance, Number, Optional, Rule, whole
 from lacunar.uncertainty.deviation import PredictiveDeviation, check_level, quantile
 from lacunar.uncertainty.masks import MaskConformal, count_missing, encoder_of, numbers_of, readable_rows, with_copies
-
-_Floats = NDArray[np.float64]
 
 _LEAST_STD = 1e-150  # whose square is above 0
 
@@ -103,8 +101,8 @@ class MaskConformalRegressor(Scores, RegressorMixin, MaskConformal):  # type: ig
         "estimator": [HasMethods(["fit", "predict"]), None],
         "method": [StrOptions({"refit", "cv+"})],
     }
-    _held: ClassVar[dict[str, Rule]] = {
-        **MaskConformal._held,
+    _schema: ClassVar[dict[str, Rule]] = {
+        **MaskConformal._schema,
         "score_fold_": whole("N"),
         "deviation_": Optional(Instance(PredictiveDeviation)),
         "prediction_mean_": Number(),
@@ -185,18 +183,18 @@ class MaskConformalRegressor(Scores, RegressorMixin, MaskConformal):  # type: ig
             self.scores_ = self.deviation_.learned_scores(predicted, residuals, variance, *lacking)
         return self
 
-    def _standard(self, mean: _Floats, std: _Floats) -> tuple[_Floats, _Floats]:
+    def _standard(self, mean: Floats, std: Floats) -> tuple[Floats, Floats]:
         """Predictions in their own standard deviations, and variances, as `deviation_` takes them."""
         return (mean - self.prediction_mean_) / self.prediction_scale_, np.maximum(std, _LEAST_STD) ** 2
 
-    def _mean_and_std(self, rows: Any, model: Any, gaussian: GaussianRegressor | None) -> tuple[_Floats, _Floats]:
+    def _mean_and_std(self, rows: Any, model: Any, gaussian: GaussianRegressor | None) -> tuple[Floats, Floats]:
         """Predictions and standard deviations (n,)."""
         if gaussian is None:
             mean, std = model.predict(rows, return_std=True)
             return mean, np.maximum(std, np.finfo(np.float64).tiny)
         return model.predict(rows), gaussian.predict(numbers_of(rows, self.encoder_), return_std=True)[1]
 
-    def predict_interval(self, X: Any, level: float | None = None) -> _Floats:
+    def predict_interval(self, X: Any, level: float | None = None) -> Floats:
         """Lower and upper ends of the intervals.
 
         Parameters
@@ -223,7 +221,7 @@ class MaskConformalRegressor(Scores, RegressorMixin, MaskConformal):  # type: ig
             wide = self._near_quantiles(rows, asked) * sigma
         return np.column_stack([mean - wide, mean + wide])
 
-    def _around_folds(self, rows: Any, level: float) -> _Floats:
+    def _around_folds(self, rows: Any, level: float) -> Floats:
         """Quantiles over training rows of the predictions without their folds, less and plus their scores: (11) of CV+."""
         n, k = len(self.scores_), int(np.ceil(level * (len(self.scores_) + 1) - 1e-9))
         if k > n:

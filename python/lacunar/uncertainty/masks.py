@@ -11,15 +11,13 @@ from sklearn.base import MetaEstimatorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
 
+from lacunar._typing import Bools, Floats
 from lacunar.encode import TableEncoder
 from lacunar.observed import Observed
 from lacunar.observed.door import TakesMissing, as_observed, validate_X
 from lacunar.observed.names import columns_by_name
 from lacunar.observed.rules import Array, Rule, floats, trial_rows
 from lacunar.uncertainty.deviation import near_quantiles
-
-_Floats = NDArray[np.float64]
-_Bools = NDArray[np.bool_]
 
 _COPIES = 3  # of every row, with more entries hidden
 _LARGEST_SHARE = 0.9  # of the entries that a copy hides
@@ -35,18 +33,18 @@ def readable_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     return validate_X(estimator, X, reset=reset).to_dense().astype(np.float64)
 
 
-def missing_of(rows: Any) -> _Bools:
+def missing_of(rows: Any) -> Bools:
     """Where entries are missing (n, d)."""
-    mask: _Bools = np.asarray(rows.isna() if hasattr(rows, "isna") else np.isnan(rows))
+    mask: Bools = np.asarray(rows.isna() if hasattr(rows, "isna") else np.isnan(rows))
     return mask
 
 
-def count_missing(rows: Any) -> _Floats:
+def count_missing(rows: Any) -> Floats:
     """Numbers of missing entries (n,)."""
     return np.asarray(missing_of(rows).sum(axis=1), dtype=np.float64)
 
 
-def with_hidden(rows: Any, hidden: _Bools) -> Any:
+def with_hidden(rows: Any, hidden: Bools) -> Any:
     """The rows with more entries missing."""
     return rows.mask(hidden) if hasattr(rows, "mask") else np.where(hidden, np.nan, rows)
 
@@ -66,7 +64,7 @@ def encoder_of(table: Any, **options: Any) -> TableEncoder | None:
     return TableEncoder(**options).fit(table) if is_frame else None
 
 
-def numbers_of(table: Any, encoder: TableEncoder | None) -> _Floats:
+def numbers_of(table: Any, encoder: TableEncoder | None) -> Floats:
     """Numbers with NaN (n, columns)."""
     if encoder is None:
         return as_observed(table).astype(np.float64).to_dense()
@@ -82,7 +80,7 @@ class MaskConformal(MetaEstimatorMixin, TakesMissing):  # type: ignore[misc]
         "cv": [Interval(Integral, 2, None, closed="left")],
         "random_state": ["random_state"],
     }
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         "scores_": floats("N", low=0),
         "score_missing_": floats("N", low=0),
         "score_copied_": Array("b", ("N",)),
@@ -93,7 +91,7 @@ class MaskConformal(MetaEstimatorMixin, TakesMissing):  # type: ignore[misc]
         self.score_missing_ = np.concatenate([count_missing(table) for table in tables])
         self.score_copied_ = np.arange(self.score_missing_.size) >= len(tables[0])
 
-    def _near_quantiles(self, rows: Any, level: float) -> _Floats:
+    def _near_quantiles(self, rows: Any, level: float) -> Floats:
         """Quantiles of the scores of training rows that lack about as many entries (m,)."""
         scores, copies_count = (self.scores_, self.score_missing_, self.score_copied_), self.masks == "any"
         return near_quantiles(*scores, count_missing(rows), rows.shape[1], level, copies_count)

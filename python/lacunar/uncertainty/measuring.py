@@ -12,11 +12,10 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from lacunar._random import fixed_seed, generator
 from lacunar._turns import WholeCopies, changes
+from lacunar._typing import Floats
 from lacunar.lowrank import GaussianRegressor
 from lacunar.observed.door import check_prices, check_target, validate_X
 from lacunar.uncertainty.masks import encoder_of, numbers_of
-
-_Floats = NDArray[np.float64]
 
 _MANY = 20  # different whole numbers, more than which are no classes
 _SHRINKAGE = 0.15  # of the covariance, in units of the rows
@@ -24,7 +23,7 @@ _SHRINKAGE = 0.15  # of the covariance, in units of the rows
 
 def value_of_measuring(
     X: Any, y: Any, rows: Any, *, cost: Any = None, n: int = 1, n_bags: int = 1, random_state: Any = None
-) -> _Floats:
+) -> Floats:
     """Expected fall of the variance of the target if a missing entry of a row were measured.
 
     `GaussianRegressor.value_of_measuring` of a model whose covariance is shrunk by 15 % of the rows, since an unshrunk one overrates entries below some
@@ -84,11 +83,11 @@ def value_of_measuring(
         drawn = rng.integers(len(target), size=len(target)) if n_bags > 1 else np.arange(len(target))
         model = GaussianRegressor(shrinkage=shrinkage, tol=1e-3).fit(table[drawn], target[drawn])
         total = total + model.value_of_measuring(asked, cost=cost, n=n)
-    made: _Floats = np.asarray(total) / n_bags
+    made: Floats = np.asarray(total) / n_bags
     return made
 
 
-def _targets(y: Any) -> _Floats:
+def _targets(y: Any) -> Floats:
     """Numbers as they are, classes as indicators of all but one of two."""
     target = check_target(y, multi_output=True)
     several = target.ndim == 2 and target.shape[1] > 1

@@ -14,12 +14,11 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.utils.validation import check_consistent_length
 
 from lacunar._random import fixed_seed, generator
+from lacunar._typing import Floats
 from lacunar.lowrank import GaussianRegressor
 from lacunar.lowrank.gaussian import Gaussian, conditionals, fit_gaussian
 from lacunar.observed.door import check_target
 from lacunar.uncertainty.masks import encoder_of, numbers_of
-
-_Floats = NDArray[np.float64]
 
 _FOLDS = 5
 _LEAST = 10  # observed and missing entries that a column needs for tests of its own
@@ -67,13 +66,13 @@ class MissingnessReport:
     p_value: float
     n_patterns: int
     columns: NDArray[np.str_]
-    share: _Floats
-    auc: _Floats
-    auc_p_value: _Floats
-    target_shift: _Floats | None
-    target_p_value: _Floats | None
-    deltas: _Floats
-    sensitivity: _Floats | None
+    share: Floats
+    auc: Floats
+    auc_p_value: Floats
+    target_shift: Floats | None
+    target_p_value: Floats | None
+    deltas: Floats
+    sensitivity: Floats | None
 
     def __str__(self) -> str:
         lines = [
@@ -152,7 +151,7 @@ def missingness_report(X: Any, y: Any = None, *, deltas: Any = _DELTAS, random_s
     return MissingnessReport(*little_test(table), names, share, auc, auc_p, shift, shift_p, asked, curve)
 
 
-def _numbers_and_names(X: Any) -> tuple[_Floats, NDArray[np.str_]]:
+def _numbers_and_names(X: Any) -> tuple[Floats, NDArray[np.str_]]:
     """Numbers with NaN (n, d), of text its place among the sorted values and of a date its day; names of the columns."""
     encoder = encoder_of(X, categories="ordinal", max_categories=_ALL_CATEGORIES)
     table = numbers_of(X, encoder)
@@ -162,7 +161,7 @@ def _numbers_and_names(X: Any) -> tuple[_Floats, NDArray[np.str_]]:
     return table[:, np.unique(encoder.source_, return_index=True)[1]], np.array([str(name) for name in names])
 
 
-def _target_numbers(y: Any) -> _Floats:
+def _target_numbers(y: Any) -> Floats:
     target = check_target(y)
     if target.dtype.kind in "fiub":
         return target.astype(np.float64)
@@ -174,7 +173,7 @@ def _target_numbers(y: Any) -> _Floats:
     return code.astype(np.float64)
 
 
-def little_test(table: _Floats) -> tuple[float, int, float, int]:
+def little_test(table: Floats) -> tuple[float, int, float, int]:
     """Little's d^2, its degrees of freedom, p, and the number of patterns; constant columns take no part."""
     spread = np.nanmax(np.where(np.isnan(table), -np.inf, table), axis=0) > np.nanmin(
         np.where(np.isnan(table), np.inf, table), axis=0
@@ -204,7 +203,7 @@ def _enough(missing: NDArray[np.bool_]) -> NDArray[np.intp]:
     return np.flatnonzero(np.minimum(counts, len(missing) - counts) >= _LEAST)
 
 
-def _mask_auc(table: _Floats, rng: np.random.Generator) -> tuple[_Floats, _Floats]:
+def _mask_auc(table: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     missing = np.isnan(table)
     auc, p = np.full(table.shape[1], np.nan), np.full(table.shape[1], np.nan)
     Z = np.where(missing, 0.0, _standardised(table))
@@ -222,13 +221,13 @@ def _mask_auc(table: _Floats, rng: np.random.Generator) -> tuple[_Floats, _Float
     return auc, holm(p)
 
 
-def _standardised(table: _Floats) -> _Floats:
+def _standardised(table: Floats) -> Floats:
     scale = np.where((std := _quiet(np.nanstd, table)) > 0, std, 1.0)
-    made: _Floats = (table - _quiet(np.nanmean, table)) / scale
+    made: Floats = (table - _quiet(np.nanmean, table)) / scale
     return made
 
 
-def _quiet(mean: Any, table: _Floats) -> _Floats:
+def _quiet(mean: Any, table: Floats) -> Floats:
     """A mean over observed entries by column, 0 where there is none."""
     seen = ~np.isnan(table).all(axis=0)
     made = np.zeros(table.shape[1])
@@ -236,7 +235,7 @@ def _quiet(mean: Any, table: _Floats) -> _Floats:
     return made
 
 
-def holm(p: _Floats) -> _Floats:
+def holm(p: Floats) -> Floats:
     """Holm's adjusted p-values; NaN stays."""
     made = np.full(len(p), np.nan)
     known = np.flatnonzero(~np.isnan(p))
@@ -245,7 +244,7 @@ def holm(p: _Floats) -> _Floats:
     return made
 
 
-def _target_shift(table: _Floats, target: _Floats, rng: np.random.Generator) -> tuple[_Floats, _Floats]:
+def _target_shift(table: Floats, target: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     missing = np.isnan(table)
     shift, p = np.full(table.shape[1], np.nan), np.full(table.shape[1], np.nan)
     left = np.empty(len(target))
@@ -263,7 +262,7 @@ def _target_shift(table: _Floats, target: _Floats, rng: np.random.Generator) -> 
     return shift, holm(p)
 
 
-def _sensitivity(table: _Floats, target: _Floats, deltas: _Floats) -> _Floats:
+def _sensitivity(table: Floats, target: Floats, deltas: Floats) -> Floats:
     """Completed by conditional expectations, y regressed on that, and again with the missing entries of a column shifted."""
     missing, Z = np.isnan(table), _standardised(table)
     y = (target - target.mean()) / max(float(target.std()), 1e-300)
@@ -275,9 +274,9 @@ def _sensitivity(table: _Floats, target: _Floats, deltas: _Floats) -> _Floats:
         completed[at] = group.mean
         sd[at] = np.sqrt(np.maximum(np.einsum("njj->nj", group.covariance), 0.0))[group.own]
 
-    def predicted(rows: _Floats) -> _Floats:
+    def predicted(rows: Floats) -> Floats:
         away = rows - rows.mean(axis=0)
-        made: _Floats = away @ np.linalg.solve(away.T @ away + _RIDGE * np.eye(p), away.T @ y)
+        made: Floats = away @ np.linalg.solve(away.T @ away + _RIDGE * np.eye(p), away.T @ y)
         return made
 
     usual, made = predicted(completed), np.zeros((p, len(deltas)))

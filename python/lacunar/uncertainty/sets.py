@@ -14,33 +14,30 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from lacunar._random import fixed_seed, generator
-from lacunar._snapshot import all_or_nothing
+from lacunar._state import all_or_nothing
+from lacunar._typing import Bools, Floats, Ints
 from lacunar.karma import KarmaClassifier
 from lacunar.observed.door import Scores, check_target
 from lacunar.observed.rules import Array, Rule, floats
 from lacunar.uncertainty.deviation import check_level, near_quantiles, quantile
 from lacunar.uncertainty.masks import MaskConformal, count_missing, readable_rows, with_copies
 
-_Floats = NDArray[np.float64]
-_Ints = NDArray[np.intp]
-_Bools = NDArray[np.bool_]
-
 Condition = Literal["missing", "class"]
 CONDITIONS: tuple[Condition, ...] = ("missing", "class")
 
 
 def class_quantiles(
-    scores: _Floats,
-    labels: _Ints,
-    missing: _Floats,
-    copied: _Bools,
-    at: _Floats,
+    scores: Floats,
+    labels: Ints,
+    missing: Floats,
+    copied: Bools,
+    at: Floats,
     *,
     n_columns: int,
     n_classes: int,
     level: float,
     copies_count: bool,
-) -> _Floats:
+) -> Floats:
     """Quantiles (m, n_classes) of the scores (n,) of every class's own rows that lack about as many entries as `at` (m,) says.
 
     The class goes before the number missing: all rows of a class stand in where those that lack about as many are too few for the level. Where all of them
@@ -126,8 +123,8 @@ class MaskConformalClassifier(Scores, ClassifierMixin, MaskConformal):  # type: 
         "estimator": [HasMethods(["fit", "predict_proba"]), None],
         "condition": [StrOptions(set(CONDITIONS))],
     }
-    _held: ClassVar[dict[str, Rule]] = {
-        **MaskConformal._held,
+    _schema: ClassVar[dict[str, Rule]] = {
+        **MaskConformal._schema,
         "scores_": floats("N", high=1),
         "score_class_": Array("i", ("N",), low=0),
     }
@@ -198,7 +195,7 @@ class MaskConformalClassifier(Scores, ClassifierMixin, MaskConformal):  # type: 
             return [outside for _, outside in split.split(code, code)]
         return np.array_split(rng.permutation(len(code)), min(self.cv, len(code)))
 
-    def predict_proba(self, X: Any) -> _Floats:
+    def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the estimator fitted to all rows.
 
         Parameters
@@ -210,7 +207,7 @@ class MaskConformalClassifier(Scores, ClassifierMixin, MaskConformal):  # type: 
         p : ndarray of shape (m, n_classes)
         """
         check_is_fitted(self, "estimator_")
-        made: _Floats = self.estimator_.predict_proba(readable_rows(self, X, reset=False))
+        made: Floats = self.estimator_.predict_proba(readable_rows(self, X, reset=False))
         return made
 
     def predict_set(self, X: Any, level: float | None = None) -> NDArray[np.bool_]:
@@ -235,7 +232,7 @@ class MaskConformalClassifier(Scores, ClassifierMixin, MaskConformal):  # type: 
         sets[np.arange(len(made)), np.argmax(made, axis=1)] = True
         return sets
 
-    def _score_quantiles(self, rows: Any, level: float) -> _Floats:
+    def _score_quantiles(self, rows: Any, level: float) -> Floats:
         """Quantiles of the scores that `condition` asks for, (m, 1) or (m, n_classes)."""
         if self.condition == "missing":
             return self._near_quantiles(rows, level)[:, None]

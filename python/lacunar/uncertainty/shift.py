@@ -10,12 +10,9 @@ from scipy.optimize import minimize, nnls
 from scipy.special import expit, logit
 from sklearn.base import BaseEstimator
 
+from lacunar._typing import Bools, Floats, Ints
 from lacunar.observed.rules import Array, Number, Rule, floats
 from lacunar.uncertainty.deviation import PredictiveDeviation, conformal, near_quantiles
-
-_Floats = NDArray[np.float64]
-_Bools = NDArray[np.bool_]
-_Ints = NDArray[np.intp]
 
 _LARGEST_SHARE = 0.95  # of the entries that a copy hides
 _STEEP, _LOGIT = 4.0, 1.6  # of chances that rise with ranks, whose mean is about the share
@@ -35,20 +32,20 @@ _SOFTENING_TAIL = 0.0  # of the training rows: three of them that lack as much h
 class Lacking(NamedTuple):
     """What rows lack as they came, and what is predicted of them."""
 
-    missing: _Bools  # (n, t)
-    always_seen: _Floats  # (n,): how many of the columns that training always saw are missing
-    variance: _Floats  # (n,): Var(y | row)
-    predicted: _Floats  # (n,), standardised
+    missing: Bools  # (n, t)
+    always_seen: Floats  # (n,): how many of the columns that training always saw are missing
+    variance: Floats  # (n,): Var(y | row)
+    predicted: Floats  # (n,), standardised
 
     @property
-    def n_missing(self) -> _Floats:
+    def n_missing(self) -> Floats:
         return np.asarray(self.missing.sum(axis=1), dtype=np.float64)
 
     def take(self, rows: NDArray[np.integer]) -> Lacking:
         return Lacking(*(column[rows] for column in self))
 
 
-def further_hidden(T: _Floats, rng: np.random.Generator) -> _Bools:
+def further_hidden(T: Floats, rng: np.random.Generator) -> Bools:
     """Which entries (n, t) a copy of rows hides: of each row a random share, at random or by their own values.
 
     One of five rows hides entries at random, two hide large values more often in all columns, and two small ones: predictions are then off to one side.
@@ -60,7 +57,7 @@ def further_hidden(T: _Floats, rng: np.random.Generator) -> _Bools:
     sign = np.where(kind <= 2, 1.0, -1.0)
     by_value = expit(_LOGIT * logit(share) + _STEEP * sign * (2 * rank - 1))
     chance = np.where(kind == 0, share, by_value)
-    hidden: _Bools = (rng.random((n, t)) < chance) & ~np.isnan(T)
+    hidden: Bools = (rng.random((n, t)) < chance) & ~np.isnan(T)
     return hidden
 
 
@@ -69,13 +66,13 @@ def evenly(n: int, most: int) -> NDArray[np.intp]:
     return np.linspace(0, n - 1, min(n, most)).astype(np.intp)
 
 
-def references(rows: Lacking) -> _Floats:
+def references(rows: Lacking) -> Floats:
     """What other rows are compared with, of evenly spaced training rows (references, 3)."""
     n = len(rows.variance)
     return _measures(rows.take(evenly(n, _MOST_REFERENCES)))
 
 
-def news_of(reference: _Floats, rows: Lacking, tail: float) -> _Floats:
+def news_of(reference: Floats, rows: Lacking, tail: float) -> Floats:
     """How far rows are unlike those of training (m,): 0 where a share `tail` of those, and three, lack as much, 1 where none does."""
     count, always_seen, log = (column[:, None] for column in _measures(rows).T)
     more = (reference[:, 0] >= count) & (reference[:, 1] >= always_seen)
@@ -90,7 +87,7 @@ class Widening(BaseEstimator):  # type: ignore[misc]
     variance a sum with coefficients >= 0 of what the row leaves open, the share that is missing, and which columns are.
     """
 
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         "reference_": floats("references", 3),
         "least_missing_": Number(low=0),
         "most_missing_": Number(low=0),
@@ -105,10 +102,10 @@ class Widening(BaseEstimator):  # type: ignore[misc]
         self,
         deviation: PredictiveDeviation,
         rows: Lacking,
-        residuals: _Floats,
+        residuals: Floats,
         copies: Lacking,
         copied: NDArray[np.intp],
-        errors: _Floats,
+        errors: Floats,
     ) -> Widening:
         """From training rows and their residuals out of fold (n,), and copies of the rows numbered in `copied` with residuals `errors`."""
         self.reference_ = references(rows)
@@ -125,16 +122,16 @@ class Widening(BaseEstimator):  # type: ignore[misc]
         self.score_missing_ = copies.n_missing[new]
         return self
 
-    def news(self, rows: Lacking) -> _Floats:
+    def news(self, rows: Lacking) -> Floats:
         """How far rows are unlike those of training (m,): 0 where a twentieth of those lacks as much, 1 where none does."""
         return news_of(self.reference_, rows, _TAIL)
 
-    def sigma(self, deviation: PredictiveDeviation, rows: Lacking) -> _Floats:
+    def sigma(self, deviation: PredictiveDeviation, rows: Lacking) -> Floats:
         """Standard deviations (m,)."""
         excess = (self._features(rows) * self.coef_).sum(axis=1)  # the same bits for any number of rows
         return np.asarray(np.sqrt(self._usual(deviation, rows) ** 2 + self.news(rows) * excess))
 
-    def widths(self, deviation: PredictiveDeviation, rows: Lacking, level: float) -> _Floats:
+    def widths(self, deviation: PredictiveDeviation, rows: Lacking, level: float) -> Floats:
         """Half the length of intervals of a level (m,)."""
         counts, t, news = rows.n_missing, rows.missing.shape[1], self.news(rows)
         usual = conformal(deviation.scores_, deviation.score_missing_, counts, level, t)
@@ -144,14 +141,14 @@ class Widening(BaseEstimator):  # type: ignore[misc]
         usual[known] += news[known] * (new[known] - usual[known])
         return np.asarray(usual * self.sigma(deviation, rows))
 
-    def _usual(self, deviation: PredictiveDeviation, rows: Lacking) -> _Floats:
+    def _usual(self, deviation: PredictiveDeviation, rows: Lacking) -> Floats:
         """What `deviation` says of a row that lacks as much as training's rows at most."""
         variance = np.clip(rows.variance, self.least_variance_, self.most_variance_)
         return deviation.sigma(
             rows.predicted, variance, np.clip(rows.n_missing, self.least_missing_, self.most_missing_)
         )
 
-    def _features(self, rows: Lacking) -> _Floats:
+    def _features(self, rows: Lacking) -> Floats:
         """Numbers >= 0 (m, features) that add to the variance."""
         share = rows.n_missing / max(rows.missing.shape[1], 1)
         opened = np.maximum(rows.variance - self.least_variance_, 0.0)
@@ -162,12 +159,12 @@ class Widening(BaseEstimator):  # type: ignore[misc]
         return np.hstack(blocks)
 
 
-def _measures(rows: Lacking) -> _Floats:
+def _measures(rows: Lacking) -> Floats:
     """Of rows (n, 3) what is compared: how many entries are missing, how many of columns that training always saw, the log variance."""
     return np.column_stack([rows.n_missing, rows.always_seen, np.log(rows.variance)])
 
 
-def _excess(features: _Floats, excess: _Floats, usual: _Floats, news: _Floats) -> _Floats:
+def _excess(features: Floats, excess: Floats, usual: Floats, news: Floats) -> Floats:
     """Coefficients >= 0 of the excess of variance, by least squares relative to the variance that they give."""
     coef = np.zeros(features.shape[1])
     if not news.sum():
@@ -190,7 +187,7 @@ class Softening(BaseEstimator):  # type: ignore[misc]
     1 plus a sum with coefficients >= 0 of the share that is missing, its square, and what the row leaves open.
     """
 
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         "reference_": floats("references", 3),
         "least_variance_": Number(low=0, above=True),
         "log_shares_": floats("c", high=0),
@@ -201,7 +198,7 @@ class Softening(BaseEstimator):  # type: ignore[misc]
     }
 
     def fit(
-        self, rows: Lacking, labels: _Ints, weight: _Floats, copies: Lacking, copied: _Ints, logs: _Floats
+        self, rows: Lacking, labels: Ints, weight: Floats, copies: Lacking, copied: Ints, logs: Floats
     ) -> Softening:
         """From training rows, their classes and weights (n,), and copies of the rows numbered in `copied` with log probabilities (copies, c)."""
         self.reference_ = references(rows)
@@ -217,32 +214,30 @@ class Softening(BaseEstimator):  # type: ignore[misc]
         self.score_missing_, self.score_class_ = copies.n_missing[new], copy_labels[new]
         return self
 
-    def news(self, rows: Lacking) -> _Floats:
+    def news(self, rows: Lacking) -> Floats:
         """How far rows are unlike those of training (m,), from 0 to 1."""
         return news_of(self.reference_, rows, _SOFTENING_TAIL)
 
-    def softened(self, rows: Lacking, logs: _Floats) -> _Floats:
+    def softened(self, rows: Lacking, logs: Floats) -> Floats:
         """Log probabilities (m, c) of rows whose ensemble says `logs`, which stay where a row is no news."""
         news = self.news(rows)
         rate = 1 / (1 + news * (self._features(rows) * self.coef_).sum(axis=1))
         drawn = log_softmax(self.log_shares_ + rate[:, None] * (logs - self.log_shares_))
         return np.where((news > 0)[:, None], drawn, logs)
 
-    def _features(self, rows: Lacking) -> _Floats:
+    def _features(self, rows: Lacking) -> Floats:
         share = rows.n_missing / max(rows.missing.shape[1], 1)
         return np.column_stack([share, share**2, np.maximum(rows.variance - self.least_variance_, 0.0)])
 
 
-def _slopes(
-    features: _Floats, news: _Floats, weight: _Floats, logs: _Floats, log_shares: _Floats, labels: _Ints
-) -> _Floats:
+def _slopes(features: Floats, news: Floats, weight: Floats, logs: Floats, log_shares: Floats, labels: Ints) -> Floats:
     """Coefficients >= 0 with the least log loss of the copies, each weighed by how far it is news and by its row's weight."""
     if not news @ weight:
         return np.zeros(features.shape[1])
     own = np.arange(len(labels))
     weight = news * weight / (news @ weight)
 
-    def loss(coef: _Floats) -> tuple[float, _Floats]:
+    def loss(coef: Floats) -> tuple[float, Floats]:
         rate = 1 / (1 + news * (features @ coef))
         drawn = log_softmax(log_shares + rate[:, None] * logs)
         slope = (np.exp(drawn) * logs).sum(axis=1) - logs[own, labels]  # of the loss by the rate
@@ -254,6 +249,6 @@ def _slopes(
     return np.asarray(minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds).x)
 
 
-def log_softmax(values: _Floats) -> _Floats:
+def log_softmax(values: Floats) -> Floats:
     """Log probabilities of classes, of which the last axis holds unnormalised ones."""
     return np.asarray(values - np.logaddexp.reduce(values, axis=-1, keepdims=True))

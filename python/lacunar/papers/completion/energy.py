@@ -9,8 +9,9 @@ import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
+from lacunar._typing import Floats
 from lacunar.completion.graph import GraphState
-from lacunar.completion.side import Floats, SideInformation, SideState
+from lacunar.completion.side import SideInformation, SideState
 
 _TOL = 1e-10
 

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
 from lacunar._random import generator
+from lacunar._typing import Floats
 from lacunar.completion.gradient import GradientModel, Tuning
 from lacunar.completion.ids import Vertices
 from lacunar.completion.online import PairClassifier, PairModel, Trials
-from lacunar.completion.side import Floats, SideInformation, SideState
+from lacunar.completion.side import SideInformation, SideState
 from lacunar.papers.completion.energy import quasi_dimension_bound
 
 _BLOCK = 4096  # draws made at a time

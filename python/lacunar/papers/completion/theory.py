@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from lacunar._typing import Floats
 from lacunar.completion.graph import components, laplacian, read_adjacency, written_kernel
-from lacunar.completion.side import DENSE_LIMIT, Floats, SideState
+from lacunar.completion.side import DENSE_LIMIT, SideState
 from lacunar.papers.completion.energy import begun
 
 _LOOK = 25  # steps between two looks at the bounds

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval
 
+from lacunar._typing import Floats
 from lacunar.karma.base import Engine
 from lacunar.karma.online import KarmaOnline, KarmaOnlineClassifier, KarmaOnlineRegressor
 from lacunar.observed import Observed
 
-_Floats = NDArray[np.float64]
 _Schedule = Callable[[int], float]
 
 
@@ -53,8 +53,8 @@ class _AlgorithmOne(KarmaOnline):
         return step
 
     def _steps(
-        self, engine: Engine, rows: Observed, targets: _Floats, weight: _Floats, order: NDArray[np.intp]
-    ) -> _Floats:
+        self, engine: Engine, rows: Observed, targets: Floats, weight: Floats, order: NDArray[np.intp]
+    ) -> Floats:
         if not callable(self.eta):
             return super()._steps(engine, rows, targets, weight, order)
         values = np.zeros(targets.shape)
@@ -251,6 +251,6 @@ class PrintedKarmaRegressor(_AlgorithmOne, KarmaOnlineRegressor):
         self.sparse_missing = sparse_missing
         self.n_jobs = n_jobs
 
-    def _first_targets(self, target: NDArray[Any], classes: Any, weight: _Floats) -> _Floats:
+    def _first_targets(self, target: NDArray[Any], classes: Any, weight: Floats) -> Floats:
         self.intercept_ = np.zeros(target.shape[1:])[()]
         return self._targets(target)

@@ -6,11 +6,11 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from lacunar._typing import Floats
 from lacunar.observed.door import as_observed, check_kernel_options, check_numbers, check_same_columns
 
-Floats = NDArray[np.float64]
 _MOST = 2**27  # numbers of an embedding: 1 GiB
 _RCOND = 1e-10  # singular values of Q_oo below this share of the largest are 0
 

@@ -19,13 +19,12 @@ from lacunar._dual import solve_dual
 from lacunar._log import say
 from lacunar._products import row_product
 from lacunar._state import all_or_nothing
+from lacunar._typing import Floats
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
 from lacunar.observed.door import Scores, TakesMissing, validate_X_y
 from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Rule, Table, floats, whole
-
-_Floats = NDArray[np.float64]
 
 _SETTLED = 1e-6  # change of every s below which further rounds repeat the last
 
@@ -120,7 +119,7 @@ class GeomClassifier(Scores, ClassifierMixin, TakesMissing):  # type: ignore[mis
     array(['yes', 'no'], dtype='<U3')
     """
 
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         **COLUMNS,
         "classes_": LABELS,
         "subspace_scale_": floats("n"),
@@ -208,7 +207,7 @@ class GeomClassifier(Scores, ClassifierMixin, TakesMissing):  # type: ignore[mis
         self.support_rows_, self.dual_coef_ = rows[self.support_], dual[self.support_]
         return self
 
-    def _rounds(self, rows: Observed, sign: _Floats) -> _Floats:
+    def _rounds(self, rows: Observed, sign: Floats) -> Floats:
         """Coefficients (n,) of the rows in w."""
         gram, path = self._kernel(rows), []
         scale, dual = np.ones(len(sign)), np.zeros(len(sign))
@@ -223,7 +222,7 @@ class GeomClassifier(Scores, ClassifierMixin, TakesMissing):  # type: ignore[mis
         self.subspace_scale_, self.objective_, self.n_iter_ = scale, np.array(path), n_iter
         return dual
 
-    def _solve(self, gram: NDArray[np.float32], sign: _Floats) -> _Floats:
+    def _solve(self, gram: NDArray[np.float32], sign: Floats) -> Floats:
         found = solve_dual(gram, sign, np.full(len(sign), float(self.C)), tol=self.tol, max_iter=self.max_iter)
         if not found.converged:
             warnings.warn(
@@ -234,16 +233,16 @@ class GeomClassifier(Scores, ClassifierMixin, TakesMissing):  # type: ignore[mis
             )
         return found.coef
 
-    def _kernel(self, rows: Observed, others: Observed | None = None) -> _Floats:
+    def _kernel(self, rows: Observed, others: Observed | None = None) -> Floats:
         form = KernelForm(gamma=1.0, constant=float(self.constant))
-        made: _Floats = form.gram(rows, others, n_jobs=self.n_jobs)
+        made: Floats = form.gram(rows, others, n_jobs=self.n_jobs)
         if self.kernel == "poly":
             base = made.copy()
             for _ in range(self.degree - 1):  # products have the same bits in every place of an array; powers may not
                 made *= base
         return made
 
-    def _scales(self, rows: Observed, dual: _Floats) -> tuple[_Floats, float]:
+    def _scales(self, rows: Observed, dual: Floats) -> tuple[Floats, float]:
         """s (n,) of the rows under w, and ||w||."""
         kept = np.flatnonzero(dual)
         support = rows[kept], dual[kept], float(self.constant)
@@ -254,7 +253,7 @@ class GeomClassifier(Scores, ClassifierMixin, TakesMissing):  # type: ignore[mis
             return np.ones(len(norms)), 0.0
         return np.clip(norms / size, self.min_scale, 1.0), size
 
-    def decision_function(self, X: Any) -> _Floats:
+    def decision_function(self, X: Any) -> Floats:
         """w.x over the observed columns, positive for `classes_[1]`.
 
         Parameters
@@ -293,7 +292,7 @@ class GeomClassifier(Scores, ClassifierMixin, TakesMissing):  # type: ignore[mis
         return tags
 
 
-def linear_norms(rows: Observed, support: Observed, dual: _Floats, constant: float) -> tuple[_Floats, float]:
+def linear_norms(rows: Observed, support: Observed, dual: Floats, constant: float) -> tuple[Floats, float]:
     """||w^(i)|| (n,) over the observed columns of every row and the constant one, and ||w||. O(nnz)."""
     squares = np.square(support.to_scipy().T @ dual)
     always = (constant * float(dual.sum())) ** 2
@@ -301,7 +300,7 @@ def linear_norms(rows: Observed, support: Observed, dual: _Floats, constant: flo
     return np.sqrt(pattern @ squares + always), float(np.sqrt(squares.sum() + always))
 
 
-def poly_norms(rows: Observed, support: Observed, dual: _Floats, constant: float, degree: int) -> tuple[_Floats, float]:
+def poly_norms(rows: Observed, support: Observed, dual: Floats, constant: float, degree: int) -> tuple[Floats, float]:
     """`linear_norms` for w = sum dual_j phi(x_j) under the kernel (x.x' + constant^2)^degree.
 
     In the subspace of some columns w is the same sum over the rows of `support` cut to these columns: its norm is sqrt(dual K dual).

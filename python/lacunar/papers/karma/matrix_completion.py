@@ -31,6 +31,7 @@ from lacunar._log import say
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing
+from lacunar._typing import Floats
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
 from lacunar.observed.door import (
@@ -44,10 +45,9 @@ from lacunar.observed.door import (
 )
 from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Array, Flag, Number, Rule, floats
 
-_Floats = NDArray[np.float64]
 Loss = Literal["logistic", "squared"]
 SvdSolver = Literal["auto", "full", "truncated"]
-Score = Callable[[_Floats, NDArray[np.bool_]], float]  # error of values (n, m) on the hidden labels
+Score = Callable[[Floats, NDArray[np.bool_]], float]  # error of values (n, m) on the hidden labels
 
 _LAMBDAS = (1e-3, 1e-2, 1e-1, 1.0)  # tried by Goldberg et al.
 _HOLDOUT = 0.25  # share of the known rows that is hidden: the quarter of Hazan et al.
@@ -74,7 +74,7 @@ _WINDOW = 5  # steps whose largest change is compared with that of as many befor
 class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
     """A stacked matrix of features and labels, completed with a small nuclear norm."""
 
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         **COLUMNS,
         "classes_": LABELS,
         "components_": floats("k", "d"),
@@ -136,7 +136,7 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         require_y(self, y, "Pass NaN for unlabelled rows.")
         return validate_X(self, X, reset=True, sparse_missing=self.sparse_missing)
 
-    def _complete(self, table: Observed, labels: _Floats, hide: NDArray[np.bool_] | None, score: Score) -> _Floats:
+    def _complete(self, table: Observed, labels: Floats, hide: NDArray[np.bool_] | None, score: Score) -> Floats:
         """Fit to a table and labels (n, m) with NaN where unknown; `hide` (n,) are the rows to choose lambda and mu on."""
         columns = fit_columns(table, np.ones(table.shape[0]), standardize=self.standardize)
         self.mean_, self.scale_, self.observed_columns_ = columns
@@ -233,7 +233,7 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         if len(self.ones_component_) != wish:
             raise ValueError(f"ones_component_ must be {wish} numbers; got {len(self.ones_component_)}. Fit again")
 
-    def _codes(self, X: Any) -> tuple[Observed, _Floats]:
+    def _codes(self, X: Any) -> tuple[Observed, Floats]:
         check_is_fitted(self, "components_")
         table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
         if self.rank_ == 0:
@@ -245,7 +245,7 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
             basis = np.vstack([basis, self.ones_weight_ * self.ones_component_])
         return table, row_codes(rows, basis, self.ridge_).code
 
-    def _values(self, X: Any) -> _Floats:
+    def _values(self, X: Any) -> Floats:
         """Values (n, m) of the labels of unseen rows."""
         return row_product(self._codes(X)[1], self.label_components_) + self.bias_
 
@@ -262,7 +262,7 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         rows : ndarray of shape (n, d)
         """
         table, codes = self._codes(X)
-        made: _Floats = row_product(codes, self.components_) * self.scale_ + self.mean_
+        made: Floats = row_product(codes, self.components_) * self.scale_ + self.mean_
         made[table.row_numbers, table.indices] = table.values
         return in_container(self, made, X)
 
@@ -416,7 +416,7 @@ class MatrixCompletionClassifier(Scores, ClassifierMixin, _MatrixCompletion):  #
             labels[known] = 0.5  # whose log odds are 0: a constant predictor, and no bias that grows for ever
         hide = self._hidden(known, codes)
 
-        def score(values: _Floats, hidden: NDArray[np.bool_]) -> float:
+        def score(values: Floats, hidden: NDArray[np.bool_]) -> float:
             return float(np.mean(self._decide(values[hidden]) != codes[hidden]))
 
         self.transduction_ = self.classes_[self._decide(self._complete(table, labels, hide, score))]
@@ -427,12 +427,12 @@ class MatrixCompletionClassifier(Scores, ClassifierMixin, _MatrixCompletion):  #
         n_classes = len(self.classes_)
         return np.arange(n_classes) if n_classes > 2 else np.array([n_classes - 1])
 
-    def _decide(self, values: _Floats) -> NDArray[np.intp]:
+    def _decide(self, values: Floats) -> NDArray[np.intp]:
         if values.shape[1] > 1:
             return np.asarray(values.argmax(axis=1), dtype=np.intp)
         return np.where(values[:, 0] > 0, len(self.classes_) - 1, 0)
 
-    def decision_function(self, X: Any) -> _Floats:
+    def decision_function(self, X: Any) -> Floats:
         """Values of the classes for unseen rows; for two classes one value, positive for `classes_[1]`.
 
         Parameters
@@ -568,8 +568,8 @@ class MatrixCompletionRegressor(Scores, RegressorMixin, _MatrixCompletion):  # t
     True
     """
 
-    _held: ClassVar[dict[str, Rule]] = {
-        **_MatrixCompletion._held,
+    _schema: ClassVar[dict[str, Rule]] = {
+        **_MatrixCompletion._schema,
         "one_target_": Flag(),
         "target_mean_": floats("o"),
         "target_scale_": floats("o"),
@@ -602,17 +602,17 @@ class MatrixCompletionRegressor(Scores, RegressorMixin, _MatrixCompletion):  # t
         labels = (target - self.target_mean_) / self.target_scale_
         hide = self._hidden(~np.isnan(labels).all(axis=1), None)
 
-        def score(values: _Floats, hidden: NDArray[np.bool_]) -> float:
+        def score(values: Floats, hidden: NDArray[np.bool_]) -> float:
             return float(np.nanmean(np.square(values - labels)[hidden]))
 
         self.transduction_ = self._in_units(self._complete(table, labels, hide, score))
         return self
 
-    def _in_units(self, values: _Floats) -> _Floats:
-        made: _Floats = values * self.target_scale_ + self.target_mean_
+    def _in_units(self, values: Floats) -> Floats:
+        made: Floats = values * self.target_scale_ + self.target_mean_
         return made[:, 0] if self.one_target_ else made
 
-    def predict(self, X: Any) -> _Floats:
+    def predict(self, X: Any) -> Floats:
         """Targets of unseen rows, completed against the learned row space.
 
         Parameters
@@ -651,7 +651,7 @@ class Stacked:
     """
 
     rows: Observed  # (n, d)
-    labels: _Floats  # (n, m), NaN where unknown; 0 and 1 under the logistic loss
+    labels: Floats  # (n, m), NaN where unknown; 0 and 1 under the logistic loss
     loss: Loss
     ones: bool
     lam: float
@@ -685,7 +685,7 @@ class Stacked:
     def _curvature(self) -> float:
         return 0.25 if self.loss == "logistic" else 1.0
 
-    def gradient(self, entries: _Floats, block: _Floats, bias: _Floats) -> Gradient:
+    def gradient(self, entries: Floats, block: Floats, bias: Floats) -> Gradient:
         """Of the loss at a matrix with these observed entries (nnz,) and this block (n, m + [ones])."""
         m = self.labels.shape[1]
         value = block[:, :m] + bias
@@ -700,23 +700,23 @@ class Stacked:
 class Gradient(NamedTuple):
     """Nonzero only on observed features and in the block."""
 
-    entries: _Floats  # (nnz,)
-    block: _Floats  # (n, m + [ones])
+    entries: Floats  # (nnz,)
+    block: Floats  # (n, m + [ones])
 
 
 class Factored(NamedTuple):
     """left @ right.T, `right` orthonormal after a threshold; `sizes` its singular values, `start` the next block."""
 
-    left: _Floats  # (n, r)
-    right: _Floats  # (D, r)
-    sizes: _Floats  # (r,)
-    start: _Floats | None  # (D, k >= r)
+    left: Floats  # (n, r)
+    right: Floats  # (D, r)
+    sizes: Floats  # (r,)
+    start: Floats | None  # (D, k >= r)
 
     @classmethod
     def zero(cls, shape: tuple[int, int]) -> Factored:
         return cls(np.zeros((shape[0], 0)), np.zeros((shape[1], 0)), np.zeros(0), None)
 
-    def at(self, rows: Observed) -> _Floats:
+    def at(self, rows: Observed) -> Floats:
         """Values (nnz,) at the observed cells: entry by entry where few are, else a few whole rows at a time."""
         made, right = np.empty(rows.nnz), self.right[: rows.shape[1]]
         line = rows.row_numbers
@@ -741,7 +741,7 @@ class Factored(NamedTuple):
         return Factored(left, np.hstack([self.right, before.right]), self.sizes, self.start)
 
 
-def cores(*matrices: Factored) -> list[_Floats]:
+def cores(*matrices: Factored) -> list[Floats]:
     """Small matrices A_i with matrix_i = P A_i Q', P and Q orthonormal and common to all.
 
     Differences of the small ones are exact to rounding; inner products of the factors lose half of the digits.
@@ -757,28 +757,28 @@ def cores(*matrices: Factored) -> list[_Floats]:
 class Moved:
     """Z - step * gradient: low rank, sparse on the features and dense in the last few columns; never written out."""
 
-    def __init__(self, base: Factored, rows: Observed, entries: _Floats, block: _Floats) -> None:
+    def __init__(self, base: Factored, rows: Observed, entries: Floats, block: Floats) -> None:
         """`entries` (nnz,) and `block` (n, e) are what is added to `base`."""
         self.base, self.block = base, block
         self.sparse = sp.csr_array((entries, rows.indices, rows.indptr), shape=rows.shape)
         self.shape = rows.shape[0], rows.shape[1] + block.shape[1]
 
-    def times(self, right: _Floats) -> _Floats:
+    def times(self, right: Floats) -> Floats:
         """(n, k) of right (D, k)."""
         d = self.sparse.shape[1]
-        made: _Floats = self.base.left @ (self.base.right.T @ right)
+        made: Floats = self.base.left @ (self.base.right.T @ right)
         made += self.sparse @ right[:d] + self.block @ right[d:]
         return made
 
-    def transposed_times(self, left: _Floats) -> _Floats:
+    def transposed_times(self, left: Floats) -> Floats:
         """(D, k) of left (n, k)."""
-        made: _Floats = self.base.right @ (self.base.left.T @ left)
+        made: Floats = self.base.right @ (self.base.left.T @ left)
         made += np.vstack([self.sparse.T @ left, self.block.T @ left])
         return made
 
-    def dense(self) -> _Floats:
+    def dense(self) -> Floats:
         """Written out, for small matrices."""
-        made: _Floats = self.base.left @ self.base.right.T
+        made: Floats = self.base.left @ self.base.right.T
         made[:, : self.sparse.shape[1]] += self.sparse.toarray()
         made[:, self.sparse.shape[1] :] += self.block
         return made
@@ -807,7 +807,7 @@ def threshold_exactly(matrix: Moved, level: float, accuracy: float, *, max_rank:
     return Factored(vectors * (sizes - level), full.T @ vectors / sizes, sizes - level, None)
 
 
-def _by_svd(full: _Floats, level: float, max_rank: int) -> Factored:
+def _by_svd(full: Floats, level: float, max_rank: int) -> Factored:
     left, sizes, right = svd(full, full_matrices=False, check_finite=False)
     kept = sizes[:max_rank] > level
     left, sizes, right = left[:, : len(kept)][:, kept], sizes[: len(kept)][kept], right[: len(kept)][kept].T
@@ -838,7 +838,7 @@ def threshold_truncated(
     return Factored(left[:, :kept] * (sizes[:kept] - level), right[:, :kept], sizes[:kept] - level, following)
 
 
-def _block_iteration(matrix: Moved, start: _Floats, level: float, accuracy: float) -> tuple[_Floats, _Floats, _Floats]:
+def _block_iteration(matrix: Moved, start: Floats, level: float, accuracy: float) -> tuple[Floats, Floats, Floats]:
     right, before = start, np.zeros(start.shape[1])
     for _ in range(_SWEEPS):
         left, _ = qr(matrix.times(right), mode="economic", check_finite=False)
@@ -854,12 +854,12 @@ class Iterate(NamedTuple):
     """The unknowns, and what the loss sees of them; all but `inner` is linear."""
 
     matrix: Factored
-    bias: _Floats  # (m,)
-    entries: _Floats  # (nnz,)
-    block: _Floats  # (n, m + [ones])
+    bias: Floats  # (m,)
+    entries: Floats  # (nnz,)
+    block: Floats  # (n, m + [ones])
 
     @classmethod
-    def of(cls, stacked: Stacked, matrix: Factored, bias: _Floats) -> Iterate:
+    def of(cls, stacked: Stacked, matrix: Factored, bias: Floats) -> Iterate:
         """Reads the observed cells off the matrix."""
         block = matrix.left @ matrix.right[stacked.rows.shape[1] :].T
         return cls(matrix, bias, matrix.at(stacked.rows), block)
@@ -880,13 +880,13 @@ class Solution(NamedTuple):
 
     mu: float
     matrix: Factored
-    bias: _Floats  # (m,)
+    bias: Floats  # (m,)
     n_iter: int
     distance: float  # relative: to the fixed point as estimated or, without momentum, the change of the last step
     converged: bool
 
 
-def values_of(stacked: Stacked, solution: Solution) -> _Floats:
+def values_of(stacked: Stacked, solution: Solution) -> Floats:
     """Values (n, m) of the labels, bias included."""
     d, m = stacked.rows.shape[1], stacked.labels.shape[1]
     return solution.matrix.left @ solution.matrix.right[d : d + m].T + solution.bias

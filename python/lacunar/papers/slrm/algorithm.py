@@ -17,13 +17,13 @@ from lacunar._codes import row_codes
 from lacunar._random import generator
 from lacunar._state import all_or_nothing
 from lacunar._turns import changes
+from lacunar._typing import Floats
 from lacunar.lowrank.em import first_basis
 from lacunar.lowrank.ridge import lasso_on_sums
 from lacunar.lowrank.trackers import NotFiniteError, PerColumnRls
 from lacunar.observed import Observed
 from lacunar.papers.slrm.base import PrintedRegression, check_start, shortest_codes
 
-_Floats = NDArray[np.float64]
 _HELD_OUT = 0.25  # share of the rows that `fit` validates on where it gets no others
 
 
@@ -179,7 +179,7 @@ class PrintedSLRM(PrintedRegression):
         return self
 
     def _descend(
-        self, rows: Observed, labels: _Floats, U: _Floats, w: _Floats, held_rows: Observed, held_labels: _Floats
+        self, rows: Observed, labels: Floats, U: Floats, w: Floats, held_rows: Observed, held_labels: Floats
     ) -> None:
         """Steps 3 to 13 from U and w: keeps the iterate with the least validation error, the last one without rows to validate on."""
         n = rows.shape[0]
@@ -227,7 +227,7 @@ class PrintedSLRM(PrintedRegression):
         return gate_passes(rows, self.components_.T, float(self.gamma))
 
 
-def first_weights(rows: Observed, labels: _Floats, U: _Floats, lambda_2: float) -> _Floats:
+def first_weights(rows: Observed, labels: Floats, U: Floats, lambda_2: float) -> Floats:
     """Step 1: the lasso (4) of the known labels on the projections of their rows."""
     known, start = ~np.isnan(labels), np.zeros(U.shape[1])
     if not known.any():
@@ -237,7 +237,7 @@ def first_weights(rows: Observed, labels: _Floats, U: _Floats, lambda_2: float) 
     return lasso_on_sums(second, first, len(latent), lambda_2, 0.0, start, sweeps=100_000)
 
 
-def validation_error(rows: Observed, labels: _Floats, U: _Floats, w: _Floats, gamma: float) -> float:
+def validation_error(rows: Observed, labels: Floats, U: Floats, w: Floats, gamma: float) -> float:
     """Step 9: mean squared error of (6), which is 0 for rows that the gate refuses."""
     predictions, passes = np.zeros(len(labels)), np.flatnonzero(gate_passes(rows, U, gamma))
     predictions[passes] = row_codes(rows[passes], U, 0.0).code @ w
@@ -245,7 +245,7 @@ def validation_error(rows: Observed, labels: _Floats, U: _Floats, w: _Floats, ga
         return float(np.mean((predictions - labels) ** 2))
 
 
-def gate_passes(rows: Observed, U: _Floats, gamma: float) -> NDArray[np.bool_]:
+def gate_passes(rows: Observed, U: Floats, gamma: float) -> NDArray[np.bool_]:
     """The indicator of (6) by row: whether lambda_min(U_O^T U_O) D / o >= 1 - gamma. O(o d^2 + d^3) a row."""
     D, d = U.shape
     counts, least = rows.row_counts, np.zeros(rows.shape[0])

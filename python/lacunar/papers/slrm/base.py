@@ -14,14 +14,13 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from lacunar._codes import LARGEST_CORE_RANK
 from lacunar._products import row_product
 from lacunar._turns import reads
+from lacunar._typing import Floats
 from lacunar.lowrank.model import LowRankGaussian, SubspaceModel
 from lacunar.lowrank.parts import Whole, centred, count
 from lacunar.observed import Observed
 from lacunar.observed.door import ScoresFiles, check_numbers, check_partial_targets, require_y
 from lacunar.observed.rules import COUNT, Rule, floats
 from lacunar.observed.stored import over_files
-
-_Floats = NDArray[np.float64]
 
 _COMPONENTS = 10  # of d=None
 _SAME_RANK = 1e-10  # as in the core
@@ -30,7 +29,7 @@ _SAME_RANK = 1e-10  # as in the core
 class PrintedRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: ignore[misc]
     """Base of the methods of the paper: x = U a and y = w a, without means, scales, ridge and intercept ((1) and (2))."""
 
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         "components_": floats("k", "d"),
         **dict.fromkeys(("sizes_", "coef_"), floats("k")),
         **dict.fromkeys(("n_components_", "n_iter_", "n_singular_"), COUNT),
@@ -54,7 +53,7 @@ class PrintedRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: ig
 
     # -- input --------------------------------------------------------------------------------------------------------
 
-    def _begin(self, X: Any, y: Any) -> tuple[Observed, _Floats]:
+    def _begin(self, X: Any, y: Any) -> tuple[Observed, Floats]:
         """Rows in float64 and labels (n,), NaN where unknown, of a new fit."""
         rows = self._check_rows(X, reset=True)
         labels = self._check_labels(y, rows)
@@ -65,7 +64,7 @@ class PrintedRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: ig
             raise ValueError(f"d must be at most the number of columns, {D}; got {self.n_components_}. Lower d.")
         return self._standardised(rows), labels
 
-    def _check_labels(self, y: Any, rows: Observed) -> _Floats:
+    def _check_labels(self, y: Any, rows: Observed) -> Floats:
         """Labels (n,), of which at least one is known."""
         require_y(self, y, "Pass NaN for unlabelled rows.")
         labels = check_partial_targets(y, flatten=True)
@@ -78,7 +77,7 @@ class PrintedRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: ig
 
     # -- the fitted model ---------------------------------------------------------------------------------------------
 
-    def _store(self, U: _Floats, w: _Floats, n_iter: int, n_singular: int) -> None:
+    def _store(self, U: Floats, w: Floats, n_iter: int, n_singular: int) -> None:
         """Keep a basis (D, d) and the label weights (d,) of codes in it."""
         sizes = np.linalg.norm(U, axis=0)
         self.sizes_ = np.where(sizes > 0, sizes, 1.0)
@@ -92,15 +91,15 @@ class PrintedRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: ig
     def _standardised(self, rows: Observed) -> Observed:
         return centred(rows, np.zeros(rows.shape[1]))
 
-    def _in_units(self, rows: _Floats) -> _Floats:
+    def _in_units(self, rows: Floats) -> Floats:
         return rows
 
     @property
     @reads
-    def feature_coef_(self) -> _Floats:
+    def feature_coef_(self) -> Floats:
         """Weights of the columns of complete rows (D,): U w, which no rotation of the subspace changes."""
         check_is_fitted(self, "components_")
-        weights: _Floats = self.components_.T @ self.coef_
+        weights: Floats = self.components_.T @ self.coef_
         return weights
 
     @reads
@@ -130,7 +129,7 @@ class PrintedRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: ig
         return rows.row_counts > 0
 
 
-def check_start(U0: Any, w0: Any, D: int, d: int) -> tuple[_Floats | None, _Floats | None]:
+def check_start(U0: Any, w0: Any, D: int, d: int) -> tuple[Floats | None, Floats | None]:
     """U0 (D, d) and w0 (d,), where stochastic steps begin, checked; None where they are None."""
     if d > LARGEST_CORE_RANK:
         raise ValueError(f"d must be at most {LARGEST_CORE_RANK} for stochastic steps; got {d}. Lower d, or use MPCR.")
@@ -145,7 +144,7 @@ def check_start(U0: Any, w0: Any, D: int, d: int) -> tuple[_Floats | None, _Floa
     return U, w
 
 
-def shortest_codes(rows: Observed, basis: _Floats) -> _Floats:
+def shortest_codes(rows: Observed, basis: Floats) -> Floats:
     """Least-squares codes (n, d) without a ridge, the shortest one where a row leaves several."""
     latent = np.zeros((rows.shape[0], basis.shape[1]))
     for i in np.flatnonzero(rows.row_counts):

@@ -5,19 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import _fit_context
 
 from lacunar._codes import row_codes
 from lacunar._random import generator
 from lacunar._state import all_or_nothing
 from lacunar._turns import changes
+from lacunar._typing import Floats
 from lacunar.lowrank.em import first_basis, fit_als
 from lacunar.lowrank.ridge import fit_labels
 from lacunar.lowrank.trackers import NotFiniteError, PerColumnRls
 from lacunar.papers.slrm.base import PrintedRegression, check_start, shortest_codes
-
-_Floats = NDArray[np.float64]
 
 
 class MPCR(PrintedRegression):
@@ -228,7 +226,7 @@ class SMPCR(PrintedRegression):
         self._store(basis, root @ w, int(self.max_iter), tracker.n_singular)
         return self
 
-    def _proximal_steps(self, latent: _Floats, labels: _Floats, w: _Floats) -> _Floats:
+    def _proximal_steps(self, latent: Floats, labels: Floats, w: Floats) -> Floats:
         """w (d,) after a step of step 8, without lambda_3, for every code (n, d) and pass."""
         n, rho, lam = len(labels), float(self.rho), float(self.lam)
         constant = self.constant_rounds or n
@@ -241,7 +239,7 @@ class SMPCR(PrintedRegression):
         return w
 
 
-def orthonormal_columns(V: _Floats) -> tuple[_Floats, _Floats]:
+def orthonormal_columns(V: Floats) -> tuple[Floats, Floats]:
     """U = V S with S = (V^T V)^(-1/2), and S: weights w of codes in V are S w of codes in U."""
     u, s, right = np.linalg.svd(V, full_matrices=False)
     return u @ right, (right.T / np.where(s > 0, s, 1.0)) @ right

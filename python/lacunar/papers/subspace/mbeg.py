@@ -12,7 +12,8 @@ from sklearn.utils._param_validation import Interval
 
 from lacunar._eigen import leading_eigenvectors
 from lacunar._random import generator, generator_at, state_of
-from lacunar.active.acquisition import Acquisition, ActiveSubspace, Floats, Ints, second_moment, subspace_of
+from lacunar._typing import Floats
+from lacunar.active.acquisition import Acquisition, ActiveSubspace, Ints, second_moment, subspace_of
 from lacunar.active.mbeg import add_estimates, draw_pairs, project_logs, turn_pairs
 from lacunar.observed.rules import Number, Rule, floats
 
@@ -70,8 +71,8 @@ class PrintedMBEG(Acquisition):
     """
 
     _written: ClassVar[tuple[str, ...]] = (*Acquisition._written, "potential_")
-    _held: ClassVar[dict[str, Rule]] = {
-        **Acquisition._held,
+    _schema: ClassVar[dict[str, Rule]] = {
+        **Acquisition._schema,
         "share_": Number(low=0, high=1),
         **dict.fromkeys(("W_", "potential_", "W_sum_"), floats("attributes", "attributes")),
     }

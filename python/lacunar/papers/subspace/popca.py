@@ -66,7 +66,7 @@ class PrintedPOPCA(SubspaceModel):
     array([[0.4, 0.4, 0.4, 0.4, 0.4, 0.4]])
     """
 
-    _held: ClassVar[dict[str, Rule]] = {
+    _schema: ClassVar[dict[str, Rule]] = {
         "components_": floats("k", "d"),
         "explained_variance_": floats("k", low=0),
         "second_moment_": floats("d", "d"),

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from lacunar._typing import Floats
 from lacunar.observed.door import check_numbers
-
-Floats = NDArray[np.float64]
 
 
 def popca_sample_bound(d: int, n_components: int, r: float, epsilon: float) -> int:

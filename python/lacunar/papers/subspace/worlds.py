@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import Bunch
 
 from lacunar._random import generator
+from lacunar._typing import Floats
 from lacunar.datasets.hide import check_count, check_number, check_rate, hide_mcar
-
-Floats = NDArray[np.float64]
 
 
 def make_coins(
