@@ -1,6 +1,5 @@
 """Online matrix completion: Algorithms 1 and 2, the bounds and the synthetic matrices of Herbster, Pasteris and Tse (2020)."""
 
-from lacunar.papers.completion.energy import quasi_dimension_bound
 from lacunar.papers.completion.meg import PrintedMEG
 from lacunar.papers.completion.theory import (
     box_bound,
@@ -11,6 +10,7 @@ from lacunar.papers.completion.theory import (
     mistake_bound,
     pd_laplacian,
     quasi_dimension,
+    quasi_dimension_bound,
     regret_bound,
 )
 from lacunar.papers.completion.worlds import make_biclustered, make_side_graph

@@ -18,7 +18,7 @@ from lacunar.completion.gradient import GradientModel, Tuning
 from lacunar.completion.ids import Vertices
 from lacunar.completion.online import PairClassifier, PairModel, Trials
 from lacunar.completion.side import SideInformation, SideState
-from lacunar.papers.completion.energy import quasi_dimension_bound
+from lacunar.papers.completion.theory import quasi_dimension_bound
 
 _BLOCK = 4096  # draws made at a time
 
