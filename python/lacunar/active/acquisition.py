@@ -87,9 +87,9 @@ class ActiveSubspace:
         covariance : ndarray of shape (d, d)
         """
         strength = np.maximum(self.explained_variance_ - self.noise_variance_, 0)
-        made: Floats = (self.components_.T * strength) @ self.components_
-        made.flat[:: len(made) + 1] += self.noise_variance_
-        return made
+        covariance: Floats = (self.components_.T * strength) @ self.components_
+        covariance.flat[:: len(covariance) + 1] += self.noise_variance_
+        return covariance
 
     def transform(self, X: Any) -> Floats:
         """Codes (n, k) of rows with missing entries: their posterior mean under the model of `get_covariance`.
@@ -274,8 +274,8 @@ class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
                 f"request {number} must be one of this sampler's; got one for attributes {request.indices.tolist()} while "
                 f"{indices.tolist()} were asked for. Tell it to the sampler that asked."
             )
-        told = _aligned(values, indices, number)
-        row = told[np.searchsorted(indices, drawn)]
+        answers = _aligned(values, indices, number)
+        row = answers[np.searchsorted(indices, drawn)]
         self._take(drawn[None], probability[None], row[None])
         del self.pending_[number]
 
@@ -348,9 +348,9 @@ class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
             Whatever the oracle raises; the rows answered before are kept.
         """
         self._start()
-        left = int(m)
-        while left > 0 and self.spent_ < max_cost:
-            n = min(left, _BLOCK, max(self._rows_in_force(), 1)) if np.isinf(max_cost) else 1
+        remaining = int(m)
+        while remaining > 0 and self.spent_ < max_cost:
+            n = min(remaining, _BLOCK, max(self._rows_in_force(), 1)) if np.isinf(max_cost) else 1
             with changing(self):
                 first, (drawn, probability) = self.n_asked_, self._drawn(n)
             values: list[Floats] = []
@@ -359,13 +359,12 @@ class Acquisition(WholeCopies, BaseEstimator):  # type: ignore[misc]
             finally:  # what was answered before an oracle failed was paid for, and is used
                 if values:
                     self._take(drawn[: len(values)], probability[: len(values)], np.stack(values))
-            left -= n
+            remaining -= n
         return self
 
     def _answer(self, oracle: Oracle, drawn: Ints, number: int) -> Floats:
         indices, place = np.unique(drawn, return_inverse=True)
-        told = _aligned(oracle(indices), indices, number)
-        return told[place]
+        return _aligned(oracle(indices), indices, number)[place]
 
     @reads
     def result(self) -> ActiveSubspace:
@@ -395,20 +394,20 @@ def _aligned(values: ArrayLike | Mapping[int, float], indices: Ints, number: int
                 f"values of request {number} must be of attributes {indices.tolist()}; got {sorted(unknown)}, too. Leave them out."
             )
         values = [values.get(int(i), np.nan) for i in indices]
-    told = as_array(values, "values").astype(np.float64)
-    if told.shape != indices.shape:
+    answers = as_array(values, "values").astype(np.float64)
+    if answers.shape != indices.shape:
         raise ValueError(
-            f"values of request {number} must be {len(indices)} numbers, one an attribute; got shape {told.shape}. "
+            f"values of request {number} must be {len(indices)} numbers, one an attribute; got shape {answers.shape}. "
             "Put NaN where an attribute was refused."
         )
-    large = np.abs(told) > _LARGEST
+    large = np.abs(answers) > _LARGEST
     if large.any():
         at = int(np.argmax(large))
         raise ValueError(
-            f"values of request {number} must be at most {_LARGEST:g} in modulus, or NaN; got {told[at]:g} for attribute "
+            f"values of request {number} must be at most {_LARGEST:g} in modulus, or NaN; got {answers[at]:g} for attribute "
             f"{indices[at]}. Use NaN, or other units."
         )
-    return told
+    return answers
 
 
 def _distinct(drawn: Ints) -> Ints:
@@ -416,9 +415,9 @@ def _distinct(drawn: Ints) -> Ints:
     order = np.argsort(drawn, axis=1, kind="stable")
     ordered = np.take_along_axis(drawn, order, 1)
     ordered[:, 1:][ordered[:, 1:] == ordered[:, :-1]] = -1
-    made = np.empty_like(drawn)
-    np.put_along_axis(made, order, ordered, 1)
-    return made
+    distinct = np.empty_like(drawn)
+    np.put_along_axis(distinct, order, ordered, 1)
+    return distinct
 
 
 def empty_tables(d: int) -> dict[str, Floats]:

@@ -154,8 +154,8 @@ class ActivePOPCA(Acquisition):
         for slot in range(r):  # strong, weak, strong ...; what the row already has is drawn again
             law, again = sums[slot % 2], np.arange(n)
             for _ in range(_DRAWS):
-                found = np.searchsorted(law, rng.random(len(again)) * law[-1], side="right")
-                drawn[again, slot] = np.minimum(found, d - 1)
+                attributes = np.searchsorted(law, rng.random(len(again)) * law[-1], side="right")
+                drawn[again, slot] = np.minimum(attributes, d - 1)
                 again = again[(drawn[again, :slot] == drawn[again, slot, None]).any(axis=1)]
                 if not len(again):
                     break
@@ -190,8 +190,8 @@ class ActivePOPCA(Acquisition):
 
     def _estimate(self) -> Floats:
         if self.normalisers == "pairwise":
-            made = covariance if self.center else second_moment
-            return made(self.state_, self.pseudo_count)
+            estimate = covariance if self.center else second_moment
+            return estimate(self.state_, self.pseudo_count)
         d, r = self.n_features, self.n_observed
         if self.strategy == "uniform":
             return designed_moment(self.state_, self.n_told_, r / d, r * (r - 1) / (d * (d - 1)))
@@ -207,6 +207,6 @@ class ActivePOPCA(Acquisition):
 
 def designed_moment(tables: dict[str, Floats], m: int, single: float, pair: float) -> Floats:
     """Horvitz-Thompson: S_ij / (m pi_ij), S_ii / (m pi_i); unbiased for inclusion probabilities known in advance."""
-    made = tables["S"] / (max(m, 1) * pair)
-    np.fill_diagonal(made, np.diag(tables["S"]) / (max(m, 1) * single))
-    return made
+    moment = tables["S"] / (max(m, 1) * pair)
+    np.fill_diagonal(moment, np.diag(tables["S"]) / (max(m, 1) * single))
+    return moment

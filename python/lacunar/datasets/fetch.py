@@ -123,8 +123,8 @@ def fetch_dataset(
     if target not in {None, "all", *tasks}:
         raise ValueError(f"target of {name} must be one of {', '.join(tasks)} or 'all'; got {target!r}.")
     with _sound(f"{os.fspath(path)!r} is no copy of {name}", "Remove it, or name another folder."):
-        found = _bunch(arrays, name, tasks, first if target is None else target)
-    return (found.data, found.target) if return_X_y else found
+        bunch = _bunch(arrays, name, tasks, first if target is None else target)
+    return (bunch.data, bunch.target) if return_X_y else bunch
 
 
 def _cache() -> Path:
@@ -189,22 +189,22 @@ def _bytes(name: str, url: str) -> bytes:
 
 def digest(arrays: Arrays) -> str:
     """SHA-256 of what a set says, whatever its dtypes: entries, targets and their names."""
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
 
     def add(values: NDArray[Any], dtype: str) -> None:
         values = np.asarray(values).astype(dtype)
         if dtype == "<f8":
             values = np.where(np.isnan(values), np.nan, values)  # one pattern of bits for all NaN
-        found.update(repr(values.shape).encode() + np.ascontiguousarray(values).tobytes())
+        checksum.update(repr(values.shape).encode() + np.ascontiguousarray(values).tobytes())
 
     for key in ("indptr", "indices", "shape"):
         if key in arrays:
             add(arrays[key], "<i8")
     add(arrays["values"] if "indptr" in arrays else arrays["X"], "<f8")
     for k, target in enumerate(arrays["targets"]):
-        found.update(f"{target} {arrays['tasks'][k]}".encode())
+        checksum.update(f"{target} {arrays['tasks'][k]}".encode())
         add(arrays["y" if k == 0 else f"y_{target}"], "<f8")
-    return found.hexdigest()
+    return checksum.hexdigest()
 
 
 @contextmanager

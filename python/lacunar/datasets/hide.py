@@ -129,12 +129,12 @@ def hide_all_but(X: Any, n_observed: int, *, random_state: Any = None) -> Bunch:
     drawn = entries.draw(generator(random_state))
     if isinstance(entries, DenseEntries):
         drawn[np.isnan(entries.complete)] = 2.0  # after all that are there
-        kept = np.argsort(np.argsort(drawn, axis=1), axis=1) < n_observed
+        shown = np.argsort(np.argsort(drawn, axis=1), axis=1) < n_observed
     else:
         order = np.lexsort((drawn, entries.rows))  # row after row: ranks within a row count from where the row begins
-        kept = np.empty(len(order), dtype=bool)
-        kept[order] = np.arange(len(order)) - entries.complete.indptr[:-1][entries.rows] < n_observed
-    return Bunch(data=entries.keep(kept), complete=entries.complete)
+        shown = np.empty(len(order), dtype=bool)
+        shown[order] = np.arange(len(order)) - entries.complete.indptr[:-1][entries.rows] < n_observed
+    return Bunch(data=entries.keep(shown), complete=entries.complete)
 
 
 def hide_mar(
@@ -186,8 +186,8 @@ def hide_mar(
     total = entries.row_sums(entries.standardised(), deciding)
     score = check_number("strength", strength, "a number") * total / np.sqrt(deciding.sum())
     chance = expit(_intercept(score, share_observed) - score)
-    made = _drawn(entries, np.where(deciding[entries.columns], 1.0, chance[entries.rows]), random_state)
-    return Bunch(**made, probability=chance)
+    hidden = _drawn(entries, np.where(deciding[entries.columns], 1.0, chance[entries.rows]), random_state)
+    return Bunch(**hidden, probability=chance)
 
 
 def hide_mnar(X: Any, share_observed: float = 0.5, *, strength: float = 1.0, random_state: Any = None) -> Bunch:
@@ -227,10 +227,10 @@ def hide_mnar(X: Any, share_observed: float = 0.5, *, strength: float = 1.0, ran
     check_rate("share_observed", share_observed, closed="neither")
     score = check_number("strength", strength, "a number") * entries.standardised()
     rng = generator(random_state)
-    some = score.ravel()
-    if some.size > CALIBRATED_ON:
-        some = some[rng.integers(some.size, size=CALIBRATED_ON)]
-    chance = expit(_intercept(some, share_observed) - score)
+    sample = score.ravel()
+    if sample.size > CALIBRATED_ON:
+        sample = sample[rng.integers(sample.size, size=CALIBRATED_ON)]
+    chance = expit(_intercept(sample, share_observed) - score)
     return Bunch(data=entries.keep(entries.draw(rng) < chance), complete=entries.complete)
 
 
@@ -336,8 +336,8 @@ def hide_panels(
     if chances.shape != (len(groups),) or not np.all(np.isfinite(chances) & (chances >= 0)) or chances.sum() <= 0:
         raise ValueError(f"weights must be {len(groups)} numbers of at least 0, not all 0; got {weights!r}.")
     panel = rng.choice(len(groups), size=n, p=chances / chances.sum())
-    kept = entries.keep(_visible(entries, np.eye(len(groups), dtype=bool)[panel], member))
-    return Bunch(data=kept, complete=entries.complete, panel=panel, panels=[[int(j) for j in g] for g in groups])
+    data = entries.keep(_visible(entries, np.eye(len(groups), dtype=bool)[panel], member))
+    return Bunch(data=data, complete=entries.complete, panel=panel, panels=[[int(j) for j in g] for g in groups])
 
 
 def load_breast_panels(
@@ -440,9 +440,9 @@ class DenseEntries:
         """Sums (n,) of entries' values over the chosen columns."""
         return np.asarray(values[:, columns].sum(axis=1))
 
-    def keep(self, kept: NDArray[np.bool_]) -> Floats:
+    def keep(self, shown: NDArray[np.bool_]) -> Floats:
         """A copy with NaN where not kept."""
-        return np.asarray(np.where(kept, self.complete, self.complete.dtype.type(np.nan)))
+        return np.asarray(np.where(shown, self.complete, self.complete.dtype.type(np.nan)))
 
 
 class SparseEntries:
@@ -476,11 +476,11 @@ class SparseEntries:
         chosen = columns[self.columns]
         return np.asarray(np.bincount(self.rows[chosen], values[chosen], self.shape[0]), dtype=np.float64)
 
-    def keep(self, kept: NDArray[np.bool_]) -> sp.csr_array:
+    def keep(self, shown: NDArray[np.bool_]) -> sp.csr_array:
         """The stored entries that are kept."""
-        kept = np.broadcast_to(kept, self.rows.shape)
-        before = np.concatenate([[0], np.cumsum(kept)])[self.complete.indptr]
-        parts = self.complete.data[kept], self.complete.indices[kept], before.astype(self.complete.indptr.dtype)
+        shown = np.broadcast_to(shown, self.rows.shape)
+        before = np.concatenate([[0], np.cumsum(shown)])[self.complete.indptr]
+        parts = self.complete.data[shown], self.complete.indices[shown], before.astype(self.complete.indptr.dtype)
         return sp.csr_array(parts, shape=self.shape)
 
 
@@ -511,22 +511,22 @@ def _intercept(score: Floats, share: float) -> float:
 
 
 def _shares(name: str, shares: ArrayLike, length: int, of: str) -> Floats:
-    found = np.asarray(shares, dtype=np.float64)
-    if found.shape != (length,):
-        raise ValueError(f"{name} must hold one probability for each of the {length} {of}; got shape {found.shape}.")
-    if not np.all((found >= 0) & (found <= 1)):
-        first = int(np.flatnonzero(~((found >= 0) & (found <= 1)))[0])
-        raise ValueError(f"{name} must lie in [0, 1]; got {found[first]} at {first}.")
-    return found
+    rates = np.asarray(shares, dtype=np.float64)
+    if rates.shape != (length,):
+        raise ValueError(f"{name} must hold one probability for each of the {length} {of}; got shape {rates.shape}.")
+    if not np.all((rates >= 0) & (rates <= 1)):
+        first = int(np.flatnonzero(~((rates >= 0) & (rates <= 1)))[0])
+        raise ValueError(f"{name} must lie in [0, 1]; got {rates[first]} at {first}.")
+    return rates
 
 
 def _columns(name: str, columns: ArrayLike, d: int) -> Any:
     """The chosen columns as a mask (d,)."""
-    found = np.atleast_1d(np.asarray(columns))
-    if found.size == 0 or not np.issubdtype(found.dtype, np.integer) or found.min() < 0 or found.max() >= d:
+    numbers = np.atleast_1d(np.asarray(columns))
+    if numbers.size == 0 or not np.issubdtype(numbers.dtype, np.integer) or numbers.min() < 0 or numbers.max() >= d:
         raise ValueError(f"{name} must be numbers of columns, 0 to {d - 1}, at least one; got {columns!r}.")
     mask = np.zeros(d, dtype=bool)
-    mask[found] = True
+    mask[numbers] = True
     if mask.all():
         raise ValueError(f"{name} must leave a column whose entries can be hidden; got all {d}.")
     return mask
@@ -553,10 +553,10 @@ def _member(name: str, groups: Groups, d: int) -> Bools:
 def _visible(entries: Entries, seen: Bools, member: Bools) -> Bools:
     """Of every entry: whether its column is free, or in a group that its row sees."""
     free: Bools = ~np.asarray(member.any(axis=0))
-    found: Bools = np.broadcast_to(free[entries.columns], np.broadcast(entries.rows, entries.columns).shape)
+    visible: Bools = np.broadcast_to(free[entries.columns], np.broadcast(entries.rows, entries.columns).shape)
     for shown, columns in zip(seen.T, member, strict=True):
-        found = found | (shown[entries.rows] & columns[entries.columns])
-    return found
+        visible = visible | (shown[entries.rows] & columns[entries.columns])
+    return visible
 
 
 # -- arguments, with one wording of errors -----------------------------------------------------------------------

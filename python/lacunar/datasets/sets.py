@@ -52,9 +52,9 @@ def read_movielens_100k(raw: Sequence[bytes]) -> Arrays:
         users, items = lines("u.user", "|"), lines("u.item", "|")
         genres = sorted(((int(code), name) for name, code in lines("u.genre", "|")))
         jobs = [job for (job,) in lines("u.occupation", "|")]
-    made = _ratings(ratings, (len(users), len(items)))
-    made |= _people([u[1] for u in users], [u[2] for u in users], [jobs.index(u[3]) for u in users])
-    return made | {
+    arrays = _ratings(ratings, (len(users), len(items)))
+    arrays |= _people([u[1] for u in users], [u[2] for u in users], [jobs.index(u[3]) for u in users])
+    return arrays | {
         "side_item_genres": np.array([item[5:] for item in items], dtype=np.int64),
         "side_genre_names": _words([name for _, name in genres]),
         "side_occupation_names": _words(jobs),
@@ -71,9 +71,9 @@ def read_movielens_1m(raw: Sequence[bytes]) -> Arrays:
 
     with zipfile.ZipFile(io.BytesIO(raw[0])) as archive:
         ratings, users = np.array(lines("ratings.dat"), dtype=np.int64), lines("users.dat")
-    made = _ratings(ratings, (len(users), 3952))
-    del made["side_time"]
-    return made | _people([u[2] for u in users], [u[1] for u in users], [int(u[3]) for u in users])
+    arrays = _ratings(ratings, (len(users), 3952))
+    del arrays["side_time"]
+    return arrays | _people([u[2] for u in users], [u[1] for u in users], [int(u[3]) for u in users])
 
 
 def _words(words: list[str]) -> NDArray[np.str_]:

@@ -93,9 +93,11 @@ def gram(X: Any, Y: Any = None, *, reference_scale: float, **options: Any) -> li
             "normalize must be None or 'cosine' by blocks; got 'trace', a mean over all rows. Divide afterwards."
         )
     delayed = dask_module().delayed
-    left = shards(X)
-    right = left if Y is None else shards(Y)
-    return [[delayed(_block)(a, b, {**options, "count_scale": reference_scale}) for b in right] for a in left]
+    row_shards = shards(X)
+    column_shards = row_shards if Y is None else shards(Y)
+    return [
+        [delayed(_block)(a, b, {**options, "count_scale": reference_scale}) for b in column_shards] for a in row_shards
+    ]
 
 
 def _block(a: tuple[Any, Any], b: tuple[Any, Any], options: dict[str, Any]) -> NDArray[Any]:

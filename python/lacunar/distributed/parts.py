@@ -59,14 +59,14 @@ def shards(X: Any, y: Any = None) -> list[Any]:
     2
     """
     delayed = dask_module().delayed
-    return [delayed(step)(*given) for step, given in _recipes(X, y)]
+    return [delayed(step)(*arguments) for step, arguments in _recipes(X, y)]
 
 
 class Recipe(NamedTuple):
-    """What makes the pair of a shard: step(*given)."""
+    """What makes the pair of a shard: step(*arguments)."""
 
     step: Step
-    given: tuple[Any, ...]
+    arguments: tuple[Any, ...]
 
 
 def _recipes(X: Any, y: Any) -> list[Recipe]:
@@ -91,8 +91,8 @@ def _pieces(X: Any) -> list[Any]:
     if hasattr(X, "to_delayed"):
         if getattr(X, "ndim", 1) == 2 and hasattr(X, "rechunk"):
             X = X.rechunk({1: -1})
-        made = X.to_delayed()
-        return list(made.ravel() if hasattr(made, "ravel") else made)
+        pieces = X.to_delayed()
+        return list(pieces.ravel() if hasattr(pieces, "ravel") else pieces)
     if isinstance(X, Iterable):
         return list(X)
     raise ValueError(
@@ -103,7 +103,7 @@ def _pieces(X: Any) -> list[Any]:
 
 def _files(folder: Path) -> list[Any]:
     """Parquet files below a folder."""
-    found = []
+    files = []
     for path in sorted(folder.rglob("*.parquet")):
         parts = path.relative_to(folder).parts
         split = next((part for part in parts[:-1] if "=" in part), None)
@@ -113,8 +113,8 @@ def _files(folder: Path) -> list[Any]:
                 "dask.dataframe.read_parquet, which makes a column of it, and choose the columns to learn from."
             )
         if not any(part.startswith((".", "_")) for part in parts):
-            found.append(path)
-    return found
+            files.append(path)
+    return files
 
 
 def _read(piece: Any, target: str | None, number: int) -> tuple[Any, Any]:
@@ -165,10 +165,10 @@ def _table(piece: Any) -> Any:
     return pd.read_parquet(piece)
 
 
-def numbered(step: Step, number: int, *given: Any) -> Any:
-    """What step(*given) gives; errors about its input say the number of the shard."""
+def numbered(step: Step, number: int, *arguments: Any) -> Any:
+    """What step(*arguments) gives; errors about its input say the number of the shard."""
     try:
-        return step(*given)
+        return step(*arguments)
     except (ValueError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"shard {number}: {error}") from error
@@ -199,48 +199,52 @@ class DaskParts:
     def of(cls, X: Any, y: Any = None, *, keep: bool) -> DaskParts:
         """Parts (rows, labels) of what `shards` takes."""
         recipes = _recipes(X, y)
-        lazy = any(dask_module().is_dask_collection(each) for recipe in recipes for each in recipe.given)
+        lazy = any(dask_module().is_dask_collection(argument) for recipe in recipes for argument in recipe.arguments)
         size = 1 if lazy else group_size(len(recipes), _lanes())
         groups = [Group(first, recipes[first : first + size]) for first in range(0, len(recipes), size)]
         return cls(groups, keep=keep)
 
-    def _tasks(self, run: Callable[..., Any], step: Step, given: tuple[Any, ...]) -> list[Any]:
-        delayed, steps = dask_module().delayed, (*self._steps, (step, given))
-        size = sum(each.nbytes for _, more in steps for each in more if isinstance(each, np.ndarray))
+    def _tasks(self, run: Callable[..., Any], step: Step, arguments: tuple[Any, ...]) -> list[Any]:
+        delayed, steps = dask_module().delayed, (*self._steps, (step, arguments))
+        size = sum(
+            argument.nbytes for _, arguments in steps for argument in arguments if isinstance(argument, np.ndarray)
+        )
         sent = (
             delayed(steps, traverse=False) if size * len(self._groups) > _LARGE else steps
         )  # once, or with every task
         return [delayed(run)(group.first, group.parts, sent) for group in self._groups]
 
-    def map(self, step: Step, *given: Any, keep: bool = True) -> DaskParts:
-        """Parts made by step(part, *given); without `keep` made anew whenever they are looked at, for steps that cost nothing."""
+    def map(self, step: Step, *arguments: Any, keep: bool = True) -> DaskParts:
+        """Parts made by step(part, *arguments); without `keep` made anew whenever they are looked at, for steps that cost nothing."""
         if not (self._keep and keep):
-            return DaskParts(self._groups, (*self._steps, (step, given)), keep=self._keep)
-        made = dask_module().persist(*self._tasks(_made, step, given))
-        groups = [group._replace(parts=parts) for group, parts in zip(self._groups, made, strict=True)]
+            return DaskParts(self._groups, (*self._steps, (step, arguments)), keep=self._keep)
+        persisted = dask_module().persist(*self._tasks(_results, step, arguments))
+        groups = [group._replace(parts=parts) for group, parts in zip(self._groups, persisted, strict=True)]
         return DaskParts(groups, keep=True)
 
-    def each(self, step: Step, *given: Any) -> list[Any]:
-        """What step(part, *given) makes of every part."""
-        return [one for group in dask_module().compute(*self._tasks(_made, step, given)) for one in group]
+    def each(self, step: Step, *arguments: Any) -> list[Any]:
+        """What step(part, *arguments) makes of every part."""
+        return [
+            result for results in dask_module().compute(*self._tasks(_results, step, arguments)) for result in results
+        ]
 
-    def total(self, step: Step, *given: Any) -> tuple[Any, ...]:
-        """Sums over the parts of the tuples that step(part, *given) makes."""
-        tasks, add_up = self._tasks(_total, step, given), dask_module().delayed(added)
+    def total(self, step: Step, *arguments: Any) -> tuple[Any, ...]:
+        """Sums over the parts of the tuples that step(part, *arguments) makes."""
+        tasks, add_up = self._tasks(_total, step, arguments), dask_module().delayed(added)
         while len(tasks) > 1:
             tasks = [add_up(tasks[k : k + _TOGETHER]) for k in range(0, len(tasks), _TOGETHER)]
-        made: tuple[Any, ...] = dask_module().compute(tasks[0])[0]
-        return made
+        sums: tuple[Any, ...] = dask_module().compute(tasks[0])[0]
+        return sums
 
 
 def group_size(n_shards: int, lanes: int) -> int:
     """The most shards, a power of two, that a task may go through without keeping so many threads busy a quarter longer."""
-    size = found = 1
+    size = longest_allowed = 1
     while size < n_shards:
         size *= 2
         longest = min(-(-n_shards // size // lanes) * size, n_shards)
-        found = size if longest * lanes <= 1.25 * n_shards else found
-    return found
+        longest_allowed = size if longest * lanes <= 1.25 * n_shards else longest_allowed
+    return longest_allowed
 
 
 def _lanes() -> int:
@@ -255,40 +259,40 @@ def _lanes() -> int:
 def _parts(first: int, parts: list[Any], steps: tuple[tuple[Step, tuple[Any, ...]], ...]) -> Iterator[Any]:
     for number, part in enumerate(parts, first):
         if isinstance(part, Recipe):
-            part = part.step(*part.given)
-        for step, given in steps:
-            part = numbered(step, number, _aligned(part), *(_aligned(each) for each in given))
+            part = part.step(*part.arguments)
+        for step, arguments in steps:
+            part = numbered(step, number, _aligned(part), *(_aligned(argument) for argument in arguments))
         yield part
 
 
-def _made(*given: Any) -> list[Any]:
-    return list(_parts(*given))
+def _results(*arguments: Any) -> list[Any]:
+    return list(_parts(*arguments))
 
 
-def _total(*given: Any) -> tuple[Any, ...]:
-    return added(_parts(*given))
+def _total(*arguments: Any) -> tuple[Any, ...]:
+    return added(_parts(*arguments))
 
 
 def added(sums: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
     """Sums of the members of tuples: neighbours first, then neighbours of those; what has none moves up."""
     held: list[tuple[int, tuple[Any, ...]]] = []  # 2^level tuples each
-    for made in sums:
+    for total in sums:
         level = 0
         while held and held[-1][0] == level:
-            made, level = _plus(held.pop()[1], made), level + 1
-        held.append((level, made))
-    return reduce(lambda right, left: _plus(left, right), (each for _, each in reversed(held)))
+            total, level = _plus(held.pop()[1], total), level + 1
+        held.append((level, total))
+    return reduce(lambda later, earlier: _plus(earlier, later), (total for _, total in reversed(held)))
 
 
-def _plus(left: tuple[Any, ...], right: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(a + b for a, b in zip(left, right, strict=True))
+def _plus(one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(a + b for a, b in zip(one, other, strict=True))
 
 
-def _aligned(given: Any) -> Any:
+def _aligned(argument: Any) -> Any:
     """Arrays, alone or in tuples, where compiled loops can read them: those that came over the network may begin at any byte."""
-    if isinstance(given, np.ndarray):
-        return np.require(given, requirements="A")
-    if isinstance(given, tuple):
-        made = [_aligned(each) for each in given]
-        return type(given)(*made) if hasattr(given, "_fields") else tuple(made)
-    return given
+    if isinstance(argument, np.ndarray):
+        return np.require(argument, requirements="A")
+    if isinstance(argument, tuple):
+        members = [_aligned(member) for member in argument]
+        return type(argument)(*members) if hasattr(argument, "_fields") else tuple(members)
+    return argument

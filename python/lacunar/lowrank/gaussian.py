@@ -203,9 +203,9 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
                 continue
             last = rows == len(joint)
             steps = min(self.max_iter, _LAST_STEPS) if last and self.n_iter_ else self.max_iter
-            some = joint if last else joint[np.sort(order[:rows])]
-            model, made = fit_gaussian(some, model, self.shrinkage, steps, self.tol)
-            self.n_iter_ += made
+            sample = joint if last else joint[np.sort(order[:rows])]
+            model, n_steps = fit_gaussian(sample, model, self.shrinkage, steps, self.tol)
+            self.n_iter_ += n_steps
         self.location_, self.covariance_ = model
 
     def _start(self, p: int, before: dict[str, Any]) -> Gaussian:
@@ -227,31 +227,31 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
         completed = self.posterior_.complete(Z)
         d, targets = Z.shape[1], Y.shape[1]
         self.coef_, self.intercept_ = np.zeros((d, targets)), np.zeros(targets)
-        left, rng = np.full_like(Y, np.nan), generator(seed)
+        squares, rng = np.full_like(Y, np.nan), generator(seed)
         for t in range(targets):
             known = np.flatnonzero(~np.isnan(Y[:, t]))
             y = Y[known, t : t + 1]
             if len(known) < 2:
-                left[known, t] = 0.0
+                squares[known, t] = 0.0
                 continue
             folds = np.array_split(rng.permutation(len(known)), min(_FOLDS, len(known)))
             fit = fold_ridge(completed[known], y, folds)
             self.coef_[:, t], self.intercept_[t] = fit.coef[:, 0], fit.intercept[0]
-            left[known, t] = (y - fit.oof)[:, 0] ** 2
+            squares[known, t] = (y - fit.oof)[:, 0] ** 2
         spread = self._hidden_spread(Z)
-        sums = [_binned(left[:, t], spread[:, t]) for t in range(targets)]
-        found = Residuals(*(np.array(each) for each in zip(*sums, strict=True)))
-        self.label_variance_, self.spread_scale_ = fit_variances(found, np.zeros(targets))
+        sums = [_binned(squares[:, t], spread[:, t]) for t in range(targets)]
+        residuals = Residuals(*(np.array(column) for column in zip(*sums, strict=True)))
+        self.label_variance_, self.spread_scale_ = fit_variances(residuals, np.zeros(targets))
 
     def _hidden_spread(self, Z: Floats) -> Floats:
         """Variance (n, targets) of the regression that the missing entries leave: b_m (W_m C W_m^T + sigma^2 I) b_m, C of the code."""
         hidden, model = np.isnan(Z).astype(np.float64), self.posterior_
-        made = model.noise_variance_ * row_product(hidden, self.coef_**2, self.n_jobs)
+        variance = model.noise_variance_ * row_product(hidden, self.coef_**2, self.n_jobs)
         _, inverse = model.features(Z)
         for t in range(self.coef_.shape[1]):
             along = row_product(hidden, self.coef_[:, t, None] * model.components_.T, self.n_jobs)
-            made[:, t] += model.noise_variance_ * np.einsum("nk,nkl,nl->n", along, inverse, along)
-        return made
+            variance[:, t] += model.noise_variance_ * np.einsum("nk,nkl,nl->n", along, inverse, along)
+        return variance
 
     # -- answers --------------------------------------------------------------------------------------------------------
 
@@ -278,11 +278,11 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
         """
         Z = self._standardised(X)
         mean, variance = self._conditional(Z) if "covariance_" in vars(self) else self._regressed(Z, return_std)
-        made = mean * self.label_scale_ + self.label_mean_
+        expected = mean * self.label_scale_ + self.label_mean_
         if not return_std:
-            return made[:, 0] if self.one_target_ else made
+            return expected[:, 0] if self.one_target_ else expected
         std = np.sqrt(np.maximum(variance, _LEAST_VARIANCE)) * self.label_scale_
-        return (made[:, 0], std[:, 0]) if self.one_target_ else (made, std)
+        return (expected[:, 0], std[:, 0]) if self.one_target_ else (expected, std)
 
     def _conditional(self, Z: Floats) -> tuple[Floats, Floats]:
         """Means and variances (m, targets) of the standardised targets."""
@@ -331,21 +331,21 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
         targets = len(self.label_mean_)
         if target is not None and not 0 <= int(target) < targets:
             raise ValueError(f"target must be a column of y from 0 to {targets - 1}; got {target!r}.")
-        each = np.full(targets, 1 / targets) if target is None else np.eye(targets)[int(target)]
+        target_weights = np.full(targets, 1 / targets) if target is None else np.eye(targets)[int(target)]
         if target is not None or targets == 1:
-            each = each * self.label_scale_**2
-        return self._values(Z, each, price, int(n))
+            target_weights = target_weights * self.label_scale_**2
+        return self._values(Z, target_weights, price, int(n))
 
-    def _values(self, Z: Floats, each: Floats, price: Floats, n: int = 1) -> Floats:
-        """`value_of_measuring` of standardised rows (m, d), of the sum of the standardised targets' variances times `each` (targets,)."""
+    def _values(self, Z: Floats, target_weights: Floats, price: Floats, n: int = 1) -> Floats:
+        """`value_of_measuring` of standardised rows (m, d), of the sum of the standardised targets' variances times `target_weights` (targets,)."""
         targets = len(self.label_mean_)
         covariance = self.covariance_ if "covariance_" in vars(self) else self._low_rank_covariance()
-        made = np.zeros_like(Z)
+        gains = np.zeros_like(Z)
         for group in self._groups(Z, Gaussian(self.location_, covariance)):
             d = group.columns.shape[1] - targets
-            values = greedy_values(group.covariance, d, each, price[group.columns[:, :d]], n)
-            made[group.rows[:, None], group.columns[group.own][:, :d]] = values[group.own]
-        return made
+            values = greedy_values(group.covariance, d, target_weights, price[group.columns[:, :d]], n)
+            gains[group.rows[:, None], group.columns[group.own][:, :d]] = values[group.own]
+        return gains
 
     def _low_rank_covariance(self) -> Floats:
         """Covariance (d + targets, d + targets) that the low rank and the regression stand for."""
@@ -362,12 +362,14 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
         return tags
 
 
-def _binned(left: Floats, spread: Floats) -> tuple[Floats, Floats, Floats]:
+def _binned(squares: Floats, spread: Floats) -> tuple[Floats, Floats, Floats]:
     """Number, squares of residuals and spreads of the rows with a label, in bins of the spread."""
-    known = ~np.isnan(left)
+    known = ~np.isnan(squares)
     edges = max(float(spread.max(initial=0.0)), 1e-300) * np.geomspace(1e-4, 1.0, _EDGES)
     at = np.searchsorted(edges, spread[known])
-    return tuple(np.bincount(at, each, minlength=_EDGES + 1) * 1.0 for each in (None, left[known], spread[known]))  # type: ignore[return-value]
+    return tuple(
+        np.bincount(at, column, minlength=_EDGES + 1) * 1.0 for column in (None, squares[known], spread[known])
+    )  # type: ignore[return-value]
 
 
 # -- Gaussians of rows with missing entries ---------------------------------------------------------------------------
@@ -398,7 +400,7 @@ class Group(NamedTuple):
 
 def patterns_of(missing: Bools) -> list[Pattern]:
     """Rows by what they lack, a few million numbers of covariances together; complete rows in none."""
-    made = []
+    patterns = []
     counts = missing.sum(axis=1)
     for m in np.unique(counts[counts > 0]):
         rows = np.flatnonzero(counts == m)
@@ -410,10 +412,10 @@ def patterns_of(missing: Bools) -> list[Pattern]:
         step = max(_PATTERN_NUMBERS // int(m) ** 2, 1)
         cuts = np.searchsorted(own, np.arange(0, len(first), step))
         for k, (start, stop) in enumerate(zip(cuts, [*cuts[1:], len(own)], strict=True)):
-            made.append(
+            patterns.append(
                 Pattern(rows[start:stop], own[start:stop] - k * step, columns[first[k * step : (k + 1) * step]])
             )
-    return made
+    return patterns
 
 
 def conditionals(joint: Floats, model: Gaussian, patterns: list[Pattern] | None = None) -> Iterator[Group]:
@@ -425,10 +427,10 @@ def conditionals(joint: Floats, model: Gaussian, patterns: list[Pattern] | None 
         expected = np.empty((len(rows), columns.shape[1]))
         step = max(_PATTERN_NUMBERS // columns.shape[1] ** 2, 1)
         for start in range(0, len(rows), step):
-            some = slice(start, start + step)
-            right = pull[rows[some, None], columns[own[some]]]
-            expected[some] = (
-                model.mean[columns[own[some]]] - np.matmul(covariance[own[some]], right[:, :, None])[:, :, 0]
+            block = slice(start, start + step)
+            right = pull[rows[block, None], columns[own[block]]]
+            expected[block] = (
+                model.mean[columns[own[block]]] - np.matmul(covariance[own[block]], right[:, :, None])[:, :, 0]
             )
         yield Group(rows, own, columns, expected, covariance)
 
@@ -476,11 +478,11 @@ def fit_gaussian(joint: Floats, model: Gaussian, shrinkage: float, max_iter: int
         covariance = _expect(joint, missing, model, patterns, completed)
         mean = completed.mean(axis=0)
         away = completed - mean
-        made = (away.T @ away + covariance + shrinkage * np.eye(p)) / (n + shrinkage)
-        step = made - model.covariance
+        target = (away.T @ away + covariance + shrinkage * np.eye(p)) / (n + shrinkage)
+        step = target - model.covariance
         moved = float(np.sqrt(np.mean(step**2)))
         relax = next_relax(relax, moved / max(before, 1e-300))
-        model, before = _further(model, Gaussian(mean, (made + made.T) / 2), relax), moved
+        model, before = _further(model, Gaussian(mean, (target + target.T) / 2), relax), moved
         if np.abs(step).max() <= tol:
             break
     return model, done
@@ -504,7 +506,7 @@ def _further(old: Gaussian, new: Gaussian, relax: float) -> Gaussian:
     return Gaussian(old.mean + relax * (new.mean - old.mean), longer)
 
 
-def greedy_values(covariance: Floats, d: int, each: Floats, price: Floats, n: int) -> Floats:
+def greedy_values(covariance: Floats, d: int, target_weights: Floats, price: Floats, n: int) -> Floats:
     """Values (patterns, d) of the missing columns, which come before the targets in `covariance` (patterns, m, m), over `price`.
 
     Of the plan's first n - 1 columns the values at the time they were bought, of the others those after.
@@ -515,7 +517,7 @@ def greedy_values(covariance: Floats, d: int, each: Floats, price: Floats, n: in
     at = np.arange(len(C))
     for k in range(min(n, d)):
         variance = np.einsum("njj->nj", C)[:, :d]
-        gains = np.einsum("njt,t->nj", C[:, :d, d:] ** 2, each) / np.maximum(variance, 1e-12) / price
+        gains = np.einsum("njt,t->nj", C[:, :d, d:] ** 2, target_weights) / np.maximum(variance, 1e-12) / price
         gains[done] = -1.0
         if k == min(n, d) - 1:
             break

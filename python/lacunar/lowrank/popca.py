@@ -269,8 +269,8 @@ class POPCA(SubspaceModel):
         rng, counts = generator(fixed_seed(self.random_state)), count(parts, self.n_jobs)
         check_seen(counts.n, self.unseen)
         d = len(counts.n)
-        wanted = self.solver == "matrix-free" or (self.solver == "auto" and d >= _LARGE)  # by `matrix_free`
-        probe = probe_rows(parts, counts, rng) if wanted else None
+        may_be_free = self.solver == "matrix-free" or (self.solver == "auto" and d >= _LARGE)  # by `matrix_free`
+        probe = probe_rows(parts, counts, rng) if may_be_free else None
         for name in ("state_", "holdout_errors_"):
             self.__dict__.pop(name, None)
         shift = counts.means
@@ -335,11 +335,11 @@ class POPCA(SubspaceModel):
             C = covariance_of(pair_sums(seen, mean, self.n_jobs), **self._moment())
             scale = scale_of(np.diag(C)) if self.standardize else np.ones(d)
             spectrum = dense_spectrum(C / np.outer(scale, scale), d)
-        tables = [centred(each, mean, scale, n_jobs=self.n_jobs) for each in (rows, seen)]
+        tables = [centred(part, mean, scale, n_jobs=self.n_jobs) for part in (rows, seen)]
         n = np.bincount(seen.indices, minlength=d)
         models = [model_of(spectrum, k, n) for k in range(1, most + 1)]
         errors = [hidden_errors(model, tables[0], tables[1], hidden, self.n_jobs) for model in models]
-        self.holdout_errors_ = np.sqrt([float(np.mean(each)) for each in errors])
+        self.holdout_errors_ = np.sqrt([float(np.mean(squares)) for squares in errors])
         return 1 + fewest_as_good(errors)
 
     @changes
@@ -616,7 +616,7 @@ class POPCA(SubspaceModel):
         score : float
         """
         check_is_fitted(self)
-        squares, hidden = (float(each.sum()) for each in self._hidden(X, generator(fixed_seed(self.random_state))))
+        squares, hidden = (float(column.sum()) for column in self._hidden(X, generator(fixed_seed(self.random_state))))
         if not hidden:
             raise ValueError("X must have entries to hide a tenth of; none of those observed was. Score more rows.")
         return -float(np.sqrt(squares / hidden))

@@ -343,8 +343,8 @@ class SharedRls(ForgettingTracker):
         return self.codes, self.labelled, float(self.sums[1])
 
     def sigma2(self) -> float | None:
-        left, freedom, looks = self.sums[3], self.sums[4], self.sums[2]
-        return float(left / freedom) if looks >= 1 and freedom > 0 else None
+        residual, freedom, looks = self.sums[3], self.sums[4], self.sums[2]
+        return float(residual / freedom) if looks >= 1 and freedom > 0 else None
 
 
 class Grouse(Tracker):
@@ -547,10 +547,10 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         """
         check_is_fitted(self)
         rows = self._check_rows(X)
-        left = self._latent(rows, self._gaussian(), left=True).left
+        squared_residuals = self._latent(rows, self._gaussian(), left=True).left
         squares = np.square(rows.values, dtype=np.float64)
         size = np.bincount(rows.row_numbers, squares, minlength=rows.shape[0]).astype(np.float64)
-        return np.divide(left, size, out=np.zeros_like(size), where=size > 0)
+        return np.divide(squared_residuals, size, out=np.zeros_like(size), where=size > 0)
 
 
 class PETRELS(SubspaceTracker):

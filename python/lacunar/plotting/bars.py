@@ -204,15 +204,15 @@ class CoefficientDisplay(Bars):
         TypeError
             The estimator has neither `feature_coef_` nor `coef_`.
         """
-        found = next(
+        coefficients = next(
             (getattr(estimator, name) for name in ("feature_coef_", "coef_") if hasattr(estimator, name)), None
         )
-        if found is None:
+        if coefficients is None:
             raise TypeError(
                 f"estimator must be fitted and have feature_coef_ or coef_; got {type(estimator).__name__}. Fit it first, or "
                 "pass names and coefficients to CoefficientDisplay."
             )
-        coef = np.atleast_2d(np.asarray(found, dtype=float))[target]
+        coef = np.atleast_2d(np.asarray(coefficients, dtype=float))[target]
         if names is None:
             names = list(getattr(estimator, "feature_names_in_", [f"x{j}" for j in range(len(coef))]))
         return cls(names, coef, n_shown=n_shown).plot(ax, **bar_kw)

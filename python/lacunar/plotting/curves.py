@@ -113,8 +113,8 @@ class CoverageDisplay(Curves):
         pattern, true = pattern_of(X), np.asarray(plain_target(y_true))
         share = pattern.row_counts / max(pattern.shape[1], 1)
         losses = {
-            name: np.square(np.asarray(made) - true) if regression else np.asarray(made) != true
-            for name, made in y_pred.items()
+            name: np.square(np.asarray(predicted) - true) if regression else np.asarray(predicted) != true
+            for name, predicted in y_pred.items()
         }
         measure, strong = "RMSE" if regression else "error rate", tuple(y_pred)[:1]
         return cls(share, losses, measure, n_bins=n_bins, strong=strong).plot(ax, **line_kw)
@@ -145,9 +145,9 @@ class CoverageDisplay(Curves):
         display : CoverageDisplay
             Drawn.
         """
-        made = {type(estimator).__name__: estimator.predict(X)}
+        predictions = {type(estimator).__name__: estimator.predict(X)}
         options = {"regression": is_regressor(estimator), "n_bins": n_bins, "ax": ax}
-        return cls.from_predictions(X, y, made, **options, **line_kw)
+        return cls.from_predictions(X, y, predictions, **options, **line_kw)
 
     def groups(self) -> list[NDArray[np.intp]]:
         """Group rows by the share of them that is seen.
@@ -176,7 +176,7 @@ class CoverageDisplay(Curves):
         groups = self.groups()
         heights = {name: np.array([_mean(values[rows]) for rows in groups]) for name, values in self.losses.items()}
         root = self.measure == "RMSE"
-        return self._places(groups), {name: np.sqrt(found) if root else found for name, found in heights.items()}
+        return self._places(groups), {name: np.sqrt(means) if root else means for name, means in heights.items()}
 
     def _places(self, groups: list[NDArray[np.intp]]) -> list[float]:
         return [self._unit * float(self.share[rows].mean()) for rows in groups]
@@ -250,10 +250,10 @@ class CalibrationByMissingDisplay(CoverageDisplay):
         super().__init__(missing, right, "calibration error", n_bins=n_bins, strong=strong)
         self.confidence = {name: np.asarray(values, dtype=float) for name, values in confidence.items()}
         for name in right:
-            found = self.confidence.get(name, np.empty(0))
-            if found.shape != self.share.shape:
+            confidences = self.confidence.get(name, np.empty(0))
+            if confidences.shape != self.share.shape:
                 raise ValueError(
-                    f"confidence[{name!r}] must hold a number for each of {len(self.share)} rows; got shape {found.shape}."
+                    f"confidence[{name!r}] must hold a number for each of {len(self.share)} rows; got shape {confidences.shape}."
                 )
 
     @classmethod
@@ -294,15 +294,15 @@ class CalibrationByMissingDisplay(CoverageDisplay):
         """
         pattern, true = pattern_of(X), np.asarray(plain_target(y_true))
         labels = np.unique(true) if classes is None else np.asarray(classes)
-        shares = {name: np.asarray(made, dtype=float) for name, made in y_prob.items()}
-        for name, made in shares.items():
-            if made.shape != (pattern.shape[0], len(labels)):
+        shares = {name: np.asarray(p, dtype=float) for name, p in y_prob.items()}
+        for name, p in shares.items():
+            if p.shape != (pattern.shape[0], len(labels)):
                 raise ValueError(
                     f"y_prob[{name!r}] must be of shape {(pattern.shape[0], len(labels))}, a column for each of {len(labels)} classes; "
-                    f"got {made.shape}. Pass classes= where y_true lacks some."
+                    f"got {p.shape}. Pass classes= where y_true lacks some."
                 )
-        confidence = {name: made.max(axis=1) for name, made in shares.items()}
-        right = {name: labels[made.argmax(axis=1)] == true for name, made in shares.items()}
+        confidence = {name: p.max(axis=1) for name, p in shares.items()}
+        right = {name: labels[p.argmax(axis=1)] == true for name, p in shares.items()}
         missing = pattern.shape[1] - pattern.row_counts
         return cls(missing, confidence, right, n_bins=n_bins, strong=tuple(y_prob)[:1]).plot(ax, **line_kw)
 
@@ -332,8 +332,8 @@ class CalibrationByMissingDisplay(CoverageDisplay):
         display : CalibrationByMissingDisplay
             Drawn.
         """
-        made = {type(estimator).__name__: estimator.predict_proba(X)}
-        return cls.from_predictions(X, y, made, classes=estimator.classes_, n_bins=n_bins, ax=ax, **line_kw)
+        predictions = {type(estimator).__name__: estimator.predict_proba(X)}
+        return cls.from_predictions(X, y, predictions, classes=estimator.classes_, n_bins=n_bins, ax=ax, **line_kw)
 
     def errors(self) -> dict[str, NDArray[np.float64]]:
         """Calibration errors of the groups of rows.
@@ -575,7 +575,7 @@ class RegretDisplay(Curves):
             Drawn.
         """
         true = np.asarray(plain_target(y_true))
-        losses = {name: np.asarray(made) != true for name, made in y_pred.items()}
+        losses = {name: np.asarray(predicted) != true for name, predicted in y_pred.items()}
         return cls(losses, None if comparator is None else np.asarray(plain_target(comparator)) != true).plot(
             ax, **line_kw
         )
@@ -846,7 +846,7 @@ class TrackingErrorDisplay(Curves):
         trackers = estimators if isinstance(estimators, dict) else {type(estimators).__name__: estimators}
         n = _whole_windows(table.shape[0], window, 2 if basis is None else 1)
         true = None if basis is None else np.asarray(basis, dtype=float)
-        errors = {name: list(_follow(clone(each), table, true, window)) for name, each in trackers.items()}
+        errors = {name: list(_follow(clone(tracker), table, true, window)) for name, tracker in trackers.items()}
         first = window if true is not None else 2 * window
         rows = np.arange(first, n * window + 1, window)
         measure = "subspace error" if true is not None else f"relative residual, {window} rows ahead"
@@ -883,7 +883,7 @@ def _follow(tracker: Any, table: Any, true: NDArray[np.float64] | None, window: 
         yield subspace_error(true[number] if true.ndim == 3 else true, tracker.components_)
 
 
-def subspace_error(true: NDArray[np.float64], found: NDArray[np.float64]) -> float:
+def subspace_error(true: NDArray[np.float64], estimated: NDArray[np.float64]) -> float:
     """|P - Q|_F^2 / 2k for the projections on the spans of the rows of two (k, d) arrays: 0 equal, 1 orthogonal."""
-    p, q = (np.linalg.qr(each.T)[0] for each in (true, found))
+    p, q = (np.linalg.qr(basis.T)[0] for basis in (true, estimated))
     return float(max(1.0 - np.square(p.T @ q).sum() / p.shape[1], 0.0))

@@ -55,14 +55,14 @@ def take(table: Any, rows: Any) -> Any:
     return part.to_native() if isinstance(part, nw.DataFrame) else part
 
 
-def hide(table: Any, pattern: Pattern, kept: NDArray[np.bool_]) -> Any:
-    """A copy of what `by_rows` returns without the entries of its pattern that are not kept; `kept` is of shape (nnz,)."""
+def hide(table: Any, pattern: Pattern, shown: NDArray[np.bool_]) -> Any:
+    """A copy of what `by_rows` returns without the entries of its pattern that are not shown; `shown` is of shape (nnz,)."""
     rows, columns = pattern.row_numbers, pattern.indices
     if not is_frame(table):
-        values = _entries(table).values[kept]
-        return _in_form_of(table, Observed.from_triplets(rows[kept], columns[kept], values, shape=pattern.shape))
+        values = _entries(table).values[shown]
+        return _in_form_of(table, Observed.from_triplets(rows[shown], columns[shown], values, shape=pattern.shape))
     seen = np.zeros(pattern.shape, dtype=bool, order="F")  # columns lie cell by cell
-    seen[rows[kept], columns[kept]] = True
+    seen[rows[shown], columns[shown]] = True
     library = nw.get_native_namespace(table)
     marks = [nw.new_series("seen", column, nw.Boolean, native_namespace=library) for column in seen.T]
     # By number, as a frame may name its columns by numbers.

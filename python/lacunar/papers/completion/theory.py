@@ -287,7 +287,7 @@ def box_bound(lower: ArrayLike, upper: ArrayLike) -> float:
     >>> box_bound([[-2.0], [1.0]], [[-1.0], [2.0]])
     16.0
     """
-    low, high = (np.asarray(each, dtype=np.float64) for each in (lower, upper))
+    low, high = (np.asarray(corner, dtype=np.float64) for corner in (lower, upper))
     if low.ndim != 2 or low.shape != high.shape or low.size == 0:
         raise ValueError(f"lower and upper must be of one shape (k, d); got {low.shape} and {high.shape}.")
     if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
@@ -628,11 +628,11 @@ def _bracket(U: Floats, tol: float, max_iter: int) -> tuple[float, float]:
     p, q = (np.full(size, 1.0 / size) for size in U.shape)
     lower, upper = 0.0, np.inf
     for _ in range(max_iter):
-        left, values, right = np.linalg.svd(np.sqrt(p)[:, None] * U * np.sqrt(q), full_matrices=False)
-        kept = values > 1e-14 * values[0]
-        root = np.sqrt(values[kept])
-        B = (U * np.sqrt(q)) @ right[kept].T / root
-        C = (U.T * np.sqrt(p)) @ left[:, kept] / root
+        u, values, vt = np.linalg.svd(np.sqrt(p)[:, None] * U * np.sqrt(q), full_matrices=False)
+        used = values > 1e-14 * values[0]
+        root = np.sqrt(values[used])
+        B = (U * np.sqrt(q)) @ vt[used].T / root
+        C = (U.T * np.sqrt(p)) @ u[:, used] / root
         long_rows, long_columns = (B**2).sum(axis=1), (C**2).sum(axis=1)
         lower = max(lower, float(values.sum()))
         upper = min(upper, float(np.sqrt(long_rows.max() * long_columns.max())))

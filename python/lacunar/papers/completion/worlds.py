@@ -156,11 +156,11 @@ def _signs(rng: np.random.Generator, shape: tuple[int, int]) -> NDArray[np.int8]
 def _clusters(rng: np.random.Generator, n: int, k: int) -> Ints:
     """Uniform, given that no cluster is empty: drawn again for a while, and then mended."""
     for _ in range(1000):
-        found = rng.integers(k, size=n)
-        if len(np.unique(found)) == k:
-            return found
-    found[rng.permutation(n)[:k]] = np.arange(k)  # k so near n that a draw without empty clusters is too rare
-    return found
+        clusters = rng.integers(k, size=n)
+        if len(np.unique(clusters)) == k:
+            return clusters
+    clusters[rng.permutation(n)[:k]] = np.arange(k)  # k so near n that a draw without empty clusters is too rare
+    return clusters
 
 
 def _side_graph(rng: np.random.Generator, clusters: Ints, noise: float, protocol: str) -> sp.csr_array:
@@ -183,14 +183,14 @@ def _star(rng: np.random.Generator, clusters: Ints) -> set[tuple[int, int]]:
 
 def _switched(rng: np.random.Generator, clusters: Ints, star: set[tuple[int, int]], noise: float) -> Ints:
     """Edges (e, 2) of the cliques and the star after every pair was switched with probability `noise`."""
-    found = []
+    edges = []
     for i in range(len(clusters)):
         row = clusters[i + 1 :] == clusters[i]
         row[[j - i - 1 for a, j in star if a == i]] = True
         row ^= rng.random(len(row)) < noise
         others = i + 1 + np.flatnonzero(row)
-        found.append(np.column_stack([np.full(len(others), i), others]))
-    return np.vstack(found)
+        edges.append(np.column_stack([np.full(len(others), i), others]))
+    return np.vstack(edges)
 
 
 def _join_pairs(rng: np.random.Generator, component: Ints) -> Ints:

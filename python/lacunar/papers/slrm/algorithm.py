@@ -251,8 +251,8 @@ def gate_passes(rows: Observed, U: Floats, gamma: float) -> NDArray[np.bool_]:
     counts, least = rows.row_counts, np.zeros(rows.shape[0])
     enough = np.flatnonzero(counts >= d)  # the matrix of others is singular
     for start in range(0, len(enough), 1024):
-        some = enough[start : start + 1024]
-        parts = (U[rows.indices[rows.indptr[i] : rows.indptr[i + 1]]] for i in some)
-        least[some] = np.linalg.eigvalsh(np.stack([part.T @ part for part in parts]))[:, 0]
+        block = enough[start : start + 1024]
+        parts = (U[rows.indices[rows.indptr[i] : rows.indptr[i + 1]]] for i in block)
+        least[block] = np.linalg.eigvalsh(np.stack([part.T @ part for part in parts]))[:, 0]
     passes: NDArray[np.bool_] = (counts > 0) & (least * D >= (1 - gamma) * counts)
     return passes

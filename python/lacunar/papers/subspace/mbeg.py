@@ -201,17 +201,17 @@ def decompose(lam: Floats, k: int) -> list[tuple[float, Ints]]:
     list of (beta, members)
         beta > 0 sum to 1; members (k,) are positions in `lam`. sum of beta over the sets of a position is its lam.
     """
-    left, terms = lam / k, []
+    weights, terms = lam / k, []
     total = 1.0
     for _ in range(2 * len(lam)):
-        members = np.argsort(-left, kind="stable")[:k]
-        remainder = np.delete(left, members)
-        beta = min(float(left[members].min()) * k, total - k * float(remainder.max(initial=0.0)))
+        members = np.argsort(-weights, kind="stable")[:k]
+        remainder = np.delete(weights, members)
+        beta = min(float(weights[members].min()) * k, total - k * float(remainder.max(initial=0.0)))
         if beta <= 1e-15:  # rounding left only crumbs
             break
         terms.append((beta, members))
-        left[members] -= beta / k
-        left = np.maximum(left, 0.0)
+        weights[members] -= beta / k
+        weights = np.maximum(weights, 0.0)
         total -= beta
         if total <= 1e-12:
             break

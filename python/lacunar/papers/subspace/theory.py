@@ -228,12 +228,12 @@ def sample_lower_bound(d: int, r: int, epsilon: float, *, c: float = 4.0) -> int
 
 
 def _symmetric(matrix: ArrayLike, name: str) -> Floats:
-    found = check_numbers(matrix, name)
-    if found.shape[0] != found.shape[1] or not np.allclose(
-        found, found.T, rtol=1e-10, atol=1e-12 * np.abs(found).max()
+    moment = check_numbers(matrix, name)
+    if moment.shape[0] != moment.shape[1] or not np.allclose(
+        moment, moment.T, rtol=1e-10, atol=1e-12 * np.abs(moment).max()
     ):
-        raise ValueError(f"{name} must be a symmetric matrix; got shape {found.shape}. Pass a second moment.")
-    return (found + found.T) / 2
+        raise ValueError(f"{name} must be a symmetric matrix; got shape {moment.shape}. Pass a second moment.")
+    return (moment + moment.T) / 2
 
 
 def _check_popca(d: int, k: int, r: float) -> None:
