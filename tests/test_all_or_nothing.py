@@ -13,6 +13,7 @@ from faulty import Fault, calls_of, problem, quiet, state
 import lacunar
 from lacunar import Observed, active, completion, karma, learner, lowrank, uncertainty
 from lacunar.comparison import TableModel, UserError, load_problem
+from lacunar.completion.online import PairClassifier
 from lacunar.encode import TableEncoder
 from lacunar.karma.selection import KernelSelection
 from lacunar.karma.solvers import OnlineModel, PrimalModel
@@ -20,6 +21,7 @@ from lacunar.kernels import KernelForm
 from lacunar.lowrank.parts import Whole
 from lacunar.papers import karma as papers_of_karma
 from lacunar.papers import slrm, subspace
+from lacunar.papers.completion import PrintedMEG
 
 # Public methods that learn, besides those whose name begins with "fit"; `run` keeps what was told before it failed, as it says.
 LEARN = {
@@ -156,11 +158,10 @@ def of_table_model():
     return lambda: TableModel(karma.KarmaClassifier()).fit(first), {"fit": (call("fit", good), bad)}
 
 
-def of_pairs(**options):
+def of_pairs(make):
     other = np.roll(PAIRS, 7, axis=0)
     bad = [(other, SIGNS[:-1]), (other, np.arange(60)), (PAIRS[:, :1], SIGNS), (None, SIGNS)]
-    begin = completion.OnlineMatrixClassifier(**options)
-    return lambda: copy.deepcopy(begin).fit(PAIRS, SIGNS), {
+    return lambda: make().fit(PAIRS, SIGNS), {
         "fit": (call("fit", other, SIGNS), [call("fit", *given) for given in bad]),
         "partial_fit": (call("partial_fit", other, SIGNS), [call("partial_fit", *given) for given in bad]),
         "fit_batches": (
@@ -304,7 +305,9 @@ CASES = {
         np.arange(60.0),
     ),
     "TableModel": of_table_model(),
-    "OnlineMatrixClassifier": of_pairs(),
+    "OnlineMatrixClassifier": of_pairs(completion.OnlineMatrixClassifier),
+    "MatrixExponentiatedGradient": of_pairs(completion.MatrixExponentiatedGradient),
+    "PrintedMEG": of_pairs(lambda: PrintedMEG(eta=0.3, gamma=0.5, D=8.0, m=12, n=12, random_state=0)),
     "ActivePOPCA": of_sampler(lambda: active.ActivePOPCA(6, 2, n_observed=3, random_state=0)),
     "MBEG": of_sampler(lambda: active.MBEG(6, 2, n_observed=4, refresh=8, random_state=0)),
     "MeasuringLoop": of_measuring(),
@@ -323,7 +326,7 @@ def test_every_method_that_learns_is_tried():
 
 def whole_state(model):
     """All that an object is; of a classifier of pairs what it answers, as ids that a failed call brought may stay known."""
-    if isinstance(model, completion.OnlineMatrixClassifier):
+    if isinstance(model, PairClassifier):
         return state(
             [model.decision_function(PAIRS), model.n_seen_, model.n_updates_, model.n_mistakes_, model.classes_]
         )
