@@ -237,8 +237,8 @@ def _check_state(state: Mapping[str, Any], rows: SideState, cols: SideState) -> 
     if "matrix" not in state:
         limits = {"row_seats": rows.size - 1, "col_seats": cols.size - 1}
         limits |= {"cell_rows": np.size(state["row_seats"]) - 1, "cell_cols": np.size(state["col_seats"]) - 1}
-        kept: dict[str, Rule] = {name: replace(_CELLS[name], high=high) for name, high in limits.items()}
-        check_parts(state, {**_CLOCK, **_CELLS, **kept, "table": Flag()}, "a state of an engine", sizes)
+        bounded: dict[str, Rule] = {name: replace(_CELLS[name], high=high) for name, high in limits.items()}
+        check_parts(state, {**_CLOCK, **_CELLS, **bounded, "table": Flag()}, "a state of an engine", sizes)
         place = state["cell_rows"].astype(np.int64) * max(len(state["col_seats"]), 1) + state["cell_cols"]
         whole(place.size, distinct=True).check(place, "the places of a state's cells", {})
         return
@@ -320,13 +320,13 @@ class Decomposed:
         return np.asarray(np.maximum(2 * p @ q.T + of_rows[:, None] + of_cols, 0))
 
     def _pairs(self, i: Indices, j: Indices) -> Floats:
-        (p, rest), (q, rest_too) = self._weighed(self._rows, i), self._weighed(self._cols, j)
+        (p, outside_i), (q, outside_j) = self._weighed(self._rows, i), self._weighed(self._cols, j)
         p += q
-        return np.asarray(np.einsum("ik,ik->i", p, p) + rest + rest_too)
+        return np.asarray(np.einsum("ik,ik->i", p, p) + outside_i + outside_j)
 
     def _weighed(self, side: Coordinates, vertices: Indices) -> tuple[Floats, Floats]:
-        p, rest = side(vertices)
-        return p * self._weight, rest * np.exp(-self._top)
+        p, outside = side(vertices)
+        return p * self._weight, outside * np.exp(-self._top)
 
 
 class _Kernel:
@@ -348,7 +348,7 @@ class _Kernel:
         table = self.rows @ vectors
 
         def coordinates(vertices: Indices) -> tuple[Floats, Floats]:
-            seat, rest = self._seat_of[vertices], np.zeros(len(vertices))
+            seat, outside = self._seat_of[vertices], np.zeros(len(vertices))
             p = np.zeros((len(vertices), vectors.shape[1]))
             p[seat >= 0] = table[seat[seat >= 0]]
             strangers = np.flatnonzero(seat < 0)
@@ -359,8 +359,8 @@ class _Kernel:
                 if f.size:  # SciPy 1.13 refuses an empty triangle
                     f = scipy.linalg.solve_triangular(self._triangle, f.T, lower=True).T
                 own = columns[vertices[block], np.arange(len(block))]
-                p[block], rest[block] = f @ vectors, np.maximum(own - np.einsum("ik,ik->i", f, f), 0)
-            return p, rest
+                p[block], outside[block] = f @ vectors, np.maximum(own - np.einsum("ik,ik->i", f, f), 0)
+            return p, outside
 
         return coordinates
 
@@ -419,13 +419,13 @@ def batched_log_scores(
 ) -> Floats | None:
     """log(y_bar + 1) of pairs; None when one of them does not converge in `_MOST_STEPS`."""
     products = _Products(rows, cols, cells)
-    made = []
+    log_scores = []
     for k in range(0, len(i), _TOGETHER):
         part = products.process(i[k : k + _TOGETHER], j[k : k + _TOGETHER], log_scale, tol)
         if part is None:
             return None
-        made.append(part)
-    return np.concatenate(made)
+        log_scores.append(part)
+    return np.concatenate(log_scores)
 
 
 class _Products:

@@ -60,11 +60,11 @@ def read_row(values: Any, names: Sequence[str]) -> Columns:
     if hasattr(values, "to_dict") and not isinstance(values, Mapping):
         values = values.to_dict() if getattr(values, "ndim", 1) == 1 else {k: next(iter(v)) for k, v in values.items()}
     if isinstance(values, Mapping):
-        given = {str(name): value for name, value in values.items()}
-        unknown = sorted(set(given) - set(names))
+        value_of = {str(name): value for name, value in values.items()}
+        unknown = sorted(set(value_of) - set(names))
         if unknown:
             raise ValueError(f"features must be of the columns known at the beginning; got {unknown[0]!r}. Drop it.")
-        return {name: _column(name, [given.get(name)]) for name in names}
+        return {name: _column(name, [value_of.get(name)]) for name in names}
     row = (
         [values] if np.isscalar(values) else list(np.ravel(np.asarray(unmasked(values, keep_kind=True), dtype=object)))
     )

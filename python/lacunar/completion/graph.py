@@ -61,16 +61,25 @@ def read_adjacency(adjacency: Any, ids: Sequence[Hashable] | None = None) -> tup
     return check_adjacency(adjacency), square_names(adjacency, "adjacency")
 
 
-def _edges(given: Any) -> list[tuple[Any, ...]] | None:
+def _edges(adjacency: Any) -> list[tuple[Any, ...]] | None:
     """(id, id) or (id, id, weight) of every edge: of tuples, or of an array or frame of two or three columns that is no matrix."""
-    if isinstance(given, list | tuple) and given and all(isinstance(each, tuple) for each in given):
-        return list(given)
-    if isinstance(given, list) and given and all(isinstance(each, list) and len(each) in (2, 3) for each in given):
-        return None if len(given) == len(given[0]) else [tuple(each) for each in given]
-    if isinstance(given, np.ndarray) and given.ndim == 2 and given.shape[1] in (2, 3) and len(given) != given.shape[1]:
-        return [tuple(each) for each in given.tolist()]
-    if hasattr(given, "__narwhals_dataframe__") or nw.dependencies.is_into_dataframe(given):
-        frame = nw.from_native(given, eager_only=True)
+    if isinstance(adjacency, list | tuple) and adjacency and all(isinstance(edge, tuple) for edge in adjacency):
+        return list(adjacency)
+    if (
+        isinstance(adjacency, list)
+        and adjacency
+        and all(isinstance(edge, list) and len(edge) in (2, 3) for edge in adjacency)
+    ):
+        return None if len(adjacency) == len(adjacency[0]) else [tuple(edge) for edge in adjacency]
+    if (
+        isinstance(adjacency, np.ndarray)
+        and adjacency.ndim == 2
+        and adjacency.shape[1] in (2, 3)
+        and len(adjacency) != adjacency.shape[1]
+    ):
+        return [tuple(edge) for edge in adjacency.tolist()]
+    if hasattr(adjacency, "__narwhals_dataframe__") or nw.dependencies.is_into_dataframe(adjacency):
+        frame = nw.from_native(adjacency, eager_only=True)
         if frame.shape[1] in (2, 3) and frame.shape[0] != frame.shape[1]:
             return list(frame.iter_rows())
         if frame.shape == (3, 3) and not all(dtype.is_numeric() for dtype in frame.schema.values()):
@@ -393,10 +402,10 @@ def _projected(S: Any, value: float, above: Floats, directions: Floats) -> Float
         product: Floats = value * x - S @ x
         return product - above @ (above.T @ product)
 
-    left = LinearOperator(S.shape, matvec=times, dtype=np.float64)
+    outside = LinearOperator(S.shape, matvec=times, dtype=np.float64)
     inside = directions - above @ (above.T @ directions)
     for j, start in enumerate(inside.T.copy()):
-        inside[:, j] -= cg(left, times(start), rtol=_EXACT, atol=0.0, maxiter=_MOST_PRODUCTS)[0]
+        inside[:, j] -= cg(outside, times(start), rtol=_EXACT, atol=0.0, maxiter=_MOST_PRODUCTS)[0]
     axes: Floats = np.linalg.qr(inside)[0]
     return axes
 

@@ -816,20 +816,20 @@ def read_thresholds(thresholds: Any) -> Floats | None:
     """One threshold or ascending ones, (L,)."""
     if thresholds is None:
         return None
-    given = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
-    if given.ndim != 1 or not given.size or not np.isfinite(given).all() or (np.diff(given) <= 0).any():
+    bounds = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))
+    if bounds.ndim != 1 or not bounds.size or not np.isfinite(bounds).all() or (np.diff(bounds) <= 0).any():
         raise ValueError(
             f"thresholds must be a finite number or ascending ones; got {thresholds!r}. Use 4, or [2, 3, 4, 5]."
         )
-    return given
+    return bounds
 
 
 def rating_levels(y: Any, classes: Sequence[Any] | None) -> Labels:
     """The ratings there are, ascending: named, or those of the first batch."""
-    given = np.asarray(plain_target(y if classes is None else list(classes)))
-    if given.dtype.kind not in "iufb":
-        raise TypeError(f"y must be ratings, numbers, with thresholds='auto'; got dtype {given.dtype}. Encode them.")
-    levels = np.unique(given)
+    ratings = np.asarray(plain_target(y if classes is None else list(classes)))
+    if ratings.dtype.kind not in "iufb":
+        raise TypeError(f"y must be ratings, numbers, with thresholds='auto'; got dtype {ratings.dtype}. Encode them.")
+    levels = np.unique(ratings)
     if not 2 <= len(levels) <= MOST_LEVELS or not np.isfinite(levels.astype(np.float64)).all():
         raise ValueError(
             f"thresholds='auto' must find 2 to {MOST_LEVELS} ratings in the first batch; got {len(levels)}. Name them by classes=, or "
@@ -859,12 +859,12 @@ def read_y(
 
 
 def _named(classes: Sequence[Any], coding: Coding | None) -> Coding:
-    given = np.unique(np.asarray(plain_target(classes)))
-    if given.shape != (2,):
+    labels = np.unique(np.asarray(plain_target(classes)))
+    if labels.shape != (2,):
         raise ValueError(f"classes must be two labels; got {list(classes)!r}. Use thresholds= for ratings.")
-    if coding is not None and coding.settled and not np.array_equal(given, coding.classes):
-        raise ValueError(f"classes must be those of the first call, {coding.classes}; got {given}. Leave it out.")
-    return Coding(given, True, None)
+    if coding is not None and coding.settled and not np.array_equal(labels, coding.classes):
+        raise ValueError(f"classes must be those of the first call, {coding.classes}; got {labels}. Leave it out.")
+    return Coding(labels, True, None)
 
 
 def _two_classes(target: Labels) -> Coding:

@@ -91,12 +91,12 @@ def _of_lines(batches: Iterable[Any], time: str | None) -> Iterator[list[Column]
         known = batch.filter(batch.column(2).is_valid())
         columns = [values_of(known.column(k)) for k in range(3)]
         if columns[2].dtype.kind == "f":
-            columns = [each[~np.isnan(columns[2])] for each in columns]
+            columns = [column[~np.isnan(columns[2])] for column in columns]
         yield columns
 
 
 def _checked_time(times: Column, reached: Any, name: str) -> Any:
-    if (times.dtype.kind == "O" and any(each is None for each in times)) or (times != times).any():
+    if (times.dtype.kind == "O" and any(moment is None for moment in times)) or (times != times).any():
         raise ValueError(f"column {name!r} must hold a time in every line; got a null. Drop those lines.")
     chain = times if reached is None else np.append(np.asarray([reached], dtype=times.dtype), times)
     back = np.flatnonzero(chain[1:] < chain[:-1])
@@ -110,19 +110,19 @@ def _checked_time(times: Column, reached: Any, name: str) -> Any:
 
 def _of_size(pieces: Iterable[list[Column]], size: int) -> Iterator[PairBatch]:
     """The same pairs cut anew, so that no batch tells how a file was laid out."""
-    held: list[list[Column]] = []
+    pieces_so_far: list[list[Column]] = []
     count = 0
     for piece in pieces:
-        held.append(piece)
+        pieces_so_far.append(piece)
         count += len(piece[0])
         if count >= size:
-            columns = [np.concatenate(each) for each in zip(*held, strict=True)]
+            columns = [np.concatenate(column) for column in zip(*pieces_so_far, strict=True)]
             for start in range(0, count - size + 1, size):
-                yield _batch([each[start : start + size] for each in columns])
-            held = [[each[count - count % size :] for each in columns]]
+                yield _batch([column[start : start + size] for column in columns])
+            pieces_so_far = [[column[count - count % size :] for column in columns]]
             count %= size
     if count:
-        yield _batch([np.concatenate(each) for each in zip(*held, strict=True)])
+        yield _batch([np.concatenate(column) for column in zip(*pieces_so_far, strict=True)])
 
 
 def _batch(columns: list[Column]) -> PairBatch:

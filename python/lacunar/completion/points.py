@@ -43,25 +43,25 @@ class GrowingGram:
         w = np.zeros(rows.shape[1])
         for k, point in enumerate(self._basis):  # forward substitution: rows of the basis are lower triangular
             w[k] = (column[point] - rows[point, :k] @ w[:k]) / rows[point, k]
-        left = own - float(w[:rank] @ w[:rank])
+        remainder = own - float(w[:rank] @ w[:rank])
         off = np.abs(column - rows @ w)
         allowed = np.sqrt(_ROUNDING * self._own * own)  # |<x - proj x, y - proj y>| of points y the basis spans
-        if left < -_ROUNDING * own or (off > np.maximum(allowed, _ROUNDING * np.sqrt(self._own * own))).any():
+        if remainder < -_ROUNDING * own or (off > np.maximum(allowed, _ROUNDING * np.sqrt(self._own * own))).any():
             raise ValueError(
                 f"the kernel function must be positive semidefinite; with the point {shown(value)} (number {len(column)}) "
                 "its Gram matrix is not. Pass a symmetric positive semidefinite function."
             )
-        return w, left
+        return w, remainder
 
-    def append(self, w: Floats, left: float, own: float) -> None:
+    def append(self, w: Floats, remainder: float, own: float) -> None:
         """The point belongs to the Gram matrix."""
-        if left > _ROUNDING * own:
+        if remainder > _ROUNDING * own:
             rank = len(self._basis)
             if rank == w.size:
                 rows = np.zeros((self._rows.size, 2 * rank))
                 rows[:, :rank] = self._rows.rows
                 self._rows, w = RowStore(rows), np.concatenate([w, np.zeros(rank)])
-            w[rank] = np.sqrt(left)
+            w[rank] = np.sqrt(remainder)
             self._basis.append(self._rows.size)
         self._rows.append(w)
         self._own = np.append(self._own, own)

@@ -1,4 +1,4 @@
-"""The pool of experts: what it is told of rows and columns, which experts it has, and its place in a classifier."""
+"""The pool of experts: the features of rows and columns it reads, which experts it has, and its place in a classifier."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ _MODEL = {
 }  # fmt: skip
 
 
-def bilinear_experts(*, features: bool, same: bool, kin: bool) -> dict[str, dict[str, Any]]:
-    """The bilinear experts by name: biases, factors, features, pairs with one side information, and rows and columns of one kind."""
-    made: dict[str, dict[str, Any]] = {
+def bilinear_experts(*, features: bool, same: bool, shared_ids: bool) -> dict[str, dict[str, Any]]:
+    """Options of the bilinear experts by name. same: both sides have the same side information; shared_ids: an id may be a row and a column."""
+    experts: dict[str, dict[str, Any]] = {
         "biases": {},
         "recent biases": {"noise": 1e-3, "refit": False},
         "recent rank 2": {"rank": 2, "noise": 1e-3, "refit": False, "factor": 1.0},
@@ -58,27 +58,27 @@ def bilinear_experts(*, features: bool, same: bool, kin: bool) -> dict[str, dict
     }
     if features:
         recent = {"features": True, "feature": 3.0, "noise": 1e-3, "refit": False}
-        made |= {
+        experts |= {
             "features": {"features": True},
             "features, rank 2": {"features": True, "rank": 2},
             "recent features": recent,
         }
     alone = {"row_bias": False, "col_bias": False}
     if same:
-        made["alike"] = {"pair_features": _ALIKE, **alone}
-        made["alike, biases"] = {"pair_features": _ALIKE + MOST_FEATURES}
-    if kin:
-        made["both ways"] = {"rank": 2, "mirrored": True}
-        made["links so far"] = {"linked": True, "refit": False, **alone}
-    made["fast rank 5"] = {"rank": 5, "noise": 0.03, "refit": False, "factor": 1.0}
-    made["rank 5"] = {"rank": 5}
-    return {name: _MODEL | options for name, options in made.items()}
+        experts["alike"] = {"pair_features": _ALIKE, **alone}
+        experts["alike, biases"] = {"pair_features": _ALIKE + MOST_FEATURES}
+    if shared_ids:
+        experts["both ways"] = {"rank": 2, "mirrored": True}
+        experts["links so far"] = {"linked": True, "refit": False, **alone}
+    experts["fast rank 5"] = {"rank": 5, "noise": 0.03, "refit": False, "factor": 1.0}
+    experts["rank 5"] = {"rank": 5}
+    return {name: _MODEL | options for name, options in experts.items()}
 
 
 class _Leaf:
-    """What the pool is told of one part of a side: features (size, d), groups (size, G) of categories, a graph of neighbours."""
+    """One part of the side information of a side, as the pool reads it: features (size, d), groups (size, G) of categories, a graph."""
 
-    def __init__(self, described: SideInformation, state: SideState, room: int) -> None:
+    def __init__(self, described: SideInformation, state: SideState, most_features: int) -> None:
         self.state, self.adjacency = state, None
         self.fixed: Floats | None = None  # features of vertices that do not grow
         self.turn = np.zeros((0, 0))
@@ -86,13 +86,13 @@ class _Leaf:
         self.names: list[str] = []
         if isinstance(described, Graph):
             self.adjacency = read_adjacency(described.adjacency, described.ids)[0]
-            self.fixed = diffusion_features(self.adjacency, max(room - 1, 1), _DIFFUSION, normalize=True)
+            self.fixed = diffusion_features(self.adjacency, max(most_features - 1, 1), _DIFFUSION, normalize=True)
         elif isinstance(state, FeatureState):
-            self._of_features(state, room)
+            self._of_features(state, most_features)
         elif state.kind == "dense" and not state.grows and state.size:
-            self.fixed = _modes(state.dense(), room)
+            self.fixed = _modes(state.dense(), most_features)
 
-    def _of_features(self, state: FeatureState, room: int) -> None:
+    def _of_features(self, state: FeatureState, most_features: int) -> None:
         first = 0
         for column in state.table_columns:
             width = 1 if column["levels"] is None else len(column["levels"])
@@ -102,8 +102,8 @@ class _Leaf:
             first += width
         raw = state.factor()[0]
         self.turn = np.eye(raw.shape[1])
-        if raw.shape[1] > room:
-            self.turn = _axes(raw, room)
+        if raw.shape[1] > most_features:
+            self.turn = _axes(raw, most_features)
 
     @property
     def is_kernel(self) -> bool:
@@ -120,47 +120,47 @@ class _Leaf:
         return self.state.factor()[0][first:] if self.turn.size else np.zeros((n, 0))
 
     def features(self, raw: Floats, first: int) -> Floats:
-        """Of the vertices from `first` on."""
-        made: Floats = raw @ self.turn if self.fixed is None else self.fixed[first:]
-        return made
+        """Features (n, d) of the vertices from `first` on, from their places in the factor."""
+        features: Floats = raw @ self.turn if self.fixed is None else self.fixed[first:]
+        return features
 
     def groups(self, raw: Floats) -> NDArray[np.int32]:
-        """Levels of every category, -1 for none."""
-        made = np.full((len(raw), len(self.blocks)), -1, np.int32)
+        """Level of every category (n, G), -1 for none, from places in the factor (n, d)."""
+        levels = np.full((len(raw), len(self.blocks)), -1, np.int32)
         for k, (start, width) in enumerate(self.blocks):
             block = raw[:, start : start + width]
-            made[:, k] = np.where(block.any(axis=1), block.argmax(axis=1), -1)
-        return made
+            levels[:, k] = np.where(block.any(axis=1), block.argmax(axis=1), -1)
+        return levels
 
 
 def _compared(raw: Floats) -> Floats:
     """Standardised features (size, D) in rows of length 1, whose products say how alike two vertices are."""
     if not 0 < raw.size <= _MOST_NUMBERS:
         return np.zeros((len(raw), 0))
-    made: Floats = (raw - raw.mean(axis=0)) / np.maximum(raw.std(axis=0), 1e-3)
-    made /= np.maximum(np.linalg.norm(made, axis=1), 1e-12)[:, None]
-    return made
+    standardised: Floats = (raw - raw.mean(axis=0)) / np.maximum(raw.std(axis=0), 1e-3)
+    standardised /= np.maximum(np.linalg.norm(standardised, axis=1), 1e-12)[:, None]
+    return standardised
 
 
-class Known:
-    """What the pool is told of one side, of all its parts. `room` bounds d."""
+class SideFeatures:
+    """Features, groups and graphs of one side, of all parts of its side information; at most `most_features` features."""
 
-    def __init__(self, described: SideInformation, state: SideState, room: int) -> None:
+    def __init__(self, described: SideInformation, state: SideState, most_features: int) -> None:
         parts = list(_parts(described, state))
         self._state = state
-        self._leaves = [_Leaf(*part, max(1, room // len(parts))) for part in parts]
+        self._leaves = [_Leaf(*part, max(1, most_features // len(parts))) for part in parts]
         self.names = [name for leaf in self._leaves for name in leaf.names]
         self.adjacency = next((leaf.adjacency for leaf in self._leaves if leaf.adjacency is not None), None)
         self.is_kernel = any(leaf.is_kernel for leaf in self._leaves)
         self.d = sum(leaf.d for leaf in self._leaves)
 
     def plain(self, first: int = 0) -> dict[str, Any]:
-        """For the core: what is known of the vertices from `first` on."""
+        """Arrays for the core: features, groups and edges of the vertices from `first` on."""
         size = self._state.size - first
         widths = [width for leaf in self._leaves for _, width in leaf.blocks]
         raws = [(leaf, leaf.raw(first, size)) for leaf in self._leaves]
         compared = np.zeros((0, 0)) if first else np.hstack([_compared(raw) for _, raw in raws])
-        made = {
+        tables = {
             "size": size,
             "d": self.d,
             "phi": np.hstack([leaf.features(raw, first) for leaf, raw in raws]).reshape(size, self.d),
@@ -171,13 +171,13 @@ class Known:
         }
         if self.adjacency is not None and first == 0:
             A = self.adjacency
-            made |= {"indptr": A.indptr.astype(np.int64), "near": A.indices.astype(np.int32), "weight": A.data}
+            tables |= {"indptr": A.indptr.astype(np.int64), "near": A.indices.astype(np.int32), "weight": A.data}
         return {
-            name: np.ascontiguousarray(part) if isinstance(part, np.ndarray) else part for name, part in made.items()
+            name: np.ascontiguousarray(part) if isinstance(part, np.ndarray) else part for name, part in tables.items()
         }
 
     def state(self) -> list[dict[str, Any]]:
-        """How features were turned, and those of a graph: another machine may find other eigenvectors."""
+        """The turn of features and the features of a graph, of every part: another machine may find other eigenvectors."""
         return [
             {"turn": leaf.turn.copy(), "modes": np.zeros((0, 0)) if leaf.fixed is None else leaf.fixed.copy()}
             for leaf in self._leaves
@@ -194,43 +194,43 @@ class Known:
 
 
 def _parts(described: SideInformation, state: SideState) -> Iterator[tuple[SideInformation, SideState]]:
-    """The side information that others are made of."""
+    """Side information without `Mix` and lists around it, and its states."""
     if isinstance(state, MixedState) and isinstance(described, Mix):
         yield from _parts(described.side, state.base)
     elif isinstance(state, JoinedState) and isinstance(described, Join):
-        for each, part in zip(described.sides, state.parts, strict=True):
-            yield from _parts(each, part)
+        for side, part in zip(described.sides, state.parts, strict=True):
+            yield from _parts(side, part)
     else:
         yield described, state
 
 
 def _log_odds(p: Floats) -> Floats:
-    made: Floats = np.log(np.maximum(p, 1e-300) / np.maximum(1.0 - p, 1e-300))
-    return made
+    odds: Floats = np.log(np.maximum(p, 1e-300) / np.maximum(1.0 - p, 1e-300))
+    return odds
 
 
-def _modes(K: Floats, room: int) -> Floats:
-    """The leading directions (n, room) of a kernel: their products are its nearest of that rank."""
+def _modes(K: Floats, most_features: int) -> Floats:
+    """The leading directions (n, most_features) of a kernel: their products are its nearest of that rank."""
     values, vectors = np.linalg.eigh(K)
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-    modes: Floats = (vectors * np.sqrt(values)) @ canonical_turn(values, vectors, room)
+    modes: Floats = (vectors * np.sqrt(values)) @ canonical_turn(values, vectors, most_features)
     return modes
 
 
-def _axes(raw: Floats, room: int) -> Floats:
-    """The leading right singular vectors (D, room) of features (n, D), D > room; those of value 0 complete them."""
+def _axes(raw: Floats, most_features: int) -> Floats:
+    """The leading right singular vectors (D, most_features) of features (n, D), D > most_features; those of value 0 complete them."""
     _, sizes, axes = np.linalg.svd(raw, full_matrices=False)
     rank = int(np.sum(sizes > SAME * sizes.max(initial=0.0)))
     sizes, axes = sizes[:rank], axes[:rank].T
-    return completed(axes @ canonical_turn(sizes, axes, room), room)
+    return completed(axes @ canonical_turn(sizes, axes, most_features), most_features)
 
 
 def _mixed(state: SideState) -> SideState:
-    """With a share of what all have in common and of an id's own, as `Mix` does it."""
+    """The state as `Mix` with default shares makes it; one already mixed, or of identities, as it is."""
     return state if isinstance(state, MixedState | IdentityState) else MixedState(state, *_MIX)
 
 
-def _room(others: int) -> int:
+def _most_features(others: int) -> int:
     """Features of a side whose coefficients every one of `others` vertices keeps, with their covariance."""
     return max(1, min(MOST_FEATURES, int(np.sqrt(_MOST_NUMBERS / max(others, 1))) - 3))
 
@@ -241,16 +241,16 @@ class PoolModel(PairModel):
     def __init__(self, options: Any, n_tasks: int) -> None:
         self._begin(options)
         rows, cols = self._tables = self.rows, self.cols
-        self.known = [
-            Known(rows.described, rows.side, _room(cols.base)),
-            Known(cols.described, cols.side, _room(rows.base)),
+        self.side_features = [
+            SideFeatures(rows.described, rows.side, _most_features(cols.base)),
+            SideFeatures(cols.described, cols.side, _most_features(rows.base)),
         ]
         alike = rows.side.digest == cols.side.digest
-        self._same = alike and min(known.d for known in self.known) > 0
-        self._kin = self._same or (rows.alike and cols.alike and rows.base == cols.base)
-        few = rows.base + cols.base <= _MOST_VERTICES
-        graphs = all(known.adjacency is not None for known in self.known)
-        taking_part = few and (graphs or any(known.is_kernel for known in self.known))
+        self._same = alike and min(side.d for side in self.side_features) > 0
+        self._shared_ids = self._same or (rows.alike and cols.alike and rows.base == cols.base)
+        small = rows.base + cols.base <= _MOST_VERTICES
+        graphs = all(side.adjacency is not None for side in self.side_features)
+        taking_part = small and (graphs or any(side.is_kernel for side in self.side_features))
         tuning = Tuning(GAMMA, neutral_scale(rows.side, cols.side))
         sides = _mixed(rows.side), _mixed(cols.side)
         self.members = [Member(rows, cols, tuning, sides) for _ in range(n_tasks)] if taking_part else []
@@ -258,29 +258,29 @@ class PoolModel(PairModel):
         self._make_pools(n_tasks)
 
     def _make_pools(self, n_tasks: int) -> None:
-        features = any(each.d for each in self.known)
-        experts = bilinear_experts(features=features, same=self._same, kin=self._kin)
+        features = any(side.d for side in self.side_features)
+        experts = bilinear_experts(features=features, same=self._same, shared_ids=self._shared_ids)
         options = {
             **_RULE,
             "extra": self._n_extra,
             "same": self._same,
-            "kin": self._kin,
+            "kin": self._shared_ids,
             "bilinear": list(experts.values()),
         }
-        told = [each.plain() for each in self.known]
-        self.pools = [_core.PairPool(options, *told) for _ in range(n_tasks)]
-        self._sizes = [each["size"] for each in told]
+        tables = [side.plain() for side in self.side_features]
+        self.pools = [_core.PairPool(options, *tables) for _ in range(n_tasks)]
+        self._sizes = [table["size"] for table in tables]
         self._named = [len(table.number) for table in self._tables]
-        self._twins(self._tables[0].number)
+        self._mirror(self._tables[0].number)
         groups = [
             f"{name} of {table.name} x {other}"
-            for each, table, other in zip(self.known, self._tables, ("column", "row"), strict=True)
-            for name in each.names
+            for side, table, other in zip(self.side_features, self._tables, ("column", "row"), strict=True)
+            for name in side.names
         ]
         votes = [
             f"neighbours of {table.name}"
-            for each, table in zip(self.known, self._tables, strict=True)
-            if each.adjacency is not None
+            for side, table in zip(self.side_features, self._tables, strict=True)
+            if side.adjacency is not None
         ]
         self.names = [
             "majority",
@@ -299,26 +299,26 @@ class PoolModel(PairModel):
     # -- scores -------------------------------------------------------------------------------------------------------
 
     def _grow(self) -> None:
-        """Takes in the vertices that the side information has gained."""
+        """Adds the vertices to the pools that the side information has gained."""
         named = [len(table.number) for table in self._tables]
         # Every vertex has a name or is the spare one.
         sizes = [n + (table.spare != UNKNOWN) for n, table in zip(named, self._tables, strict=True)]
         if (sizes, named) == (self._sizes, self._named):
             return
-        for side, known in enumerate(self.known):
+        for side, features in enumerate(self.side_features):
             if sizes[side] > self._sizes[side]:
                 for pool in self.pools:  # each from its own size: growing may have failed half-way
                     if pool.size(side) < sizes[side]:
-                        pool.grow(side, known.plain(pool.size(side)))
+                        pool.grow(side, features.plain(pool.size(side)))
                 self._sizes[side] = sizes[side]
         for side, table in enumerate(self._tables):  # a vertex may get its name late
             if named[side] != self._named[side]:
-                self._twins(islice(reversed(table.number), max(named[side] - self._named[side], 0)))
+                self._mirror(islice(reversed(table.number), max(named[side] - self._named[side], 0)))
                 self._named[side] = named[side]
 
-    def _twins(self, names: Iterable[Hashable]) -> None:
-        """Ids that are rows and columns, among `names`."""
-        if not self._kin:
+    def _mirror(self, names: Iterable[Hashable]) -> None:
+        """Tells the pools which of `names` are both a row and a column."""
+        if not self._shared_ids:
             return
         rows, cols = (table.number for table in self._tables)
         pairs = np.array([(rows[k], cols[k]) for k in names if k in rows and k in cols], np.int32).reshape(-1, 2)
@@ -327,7 +327,7 @@ class PoolModel(PairModel):
             pool.set_twins(*(np.ascontiguousarray(part) for part in pairs.T))
 
     def _at(self, pairs: Pairs, policy: str) -> list[NDArray[np.int32]]:
-        """`_vertices` for the core."""
+        """`_vertices` as int32 arrays, with the pools grown to hold them."""
         vertices = self._vertices(pairs, policy)
         self._grow()
         return [np.ascontiguousarray(part, dtype=np.int32) for part in vertices]
@@ -341,11 +341,11 @@ class PoolModel(PairModel):
         """2 P(y = 1) - 1 of every task for one pair, (L,)."""
         i, j = self._vertices_one(pair, policy)
         self._grow()
-        twins = self._other_side_one(pair[0], i, 0), self._other_side_one(pair[1], j, 1)
+        mirrored = self._other_side_one(pair[0], i, 0), self._other_side_one(pair[1], j, 1)
         scores = np.empty(len(self.pools))
         for k, pool in enumerate(self.pools):
             odds = [*self._odds_of_member(k, i, j), *self._odds_of_lower(k, scores)]
-            scores[k] = 2 * pool.ask_one(i, j, *twins, odds) - 1
+            scores[k] = 2 * pool.ask_one(i, j, *mirrored, odds) - 1
         return scores
 
     def _odds_of_member(self, k: int, i: int, j: int) -> list[float]:
@@ -364,30 +364,30 @@ class PoolModel(PairModel):
         return [float(_log_odds(0.5 * (1.0 + scores[k - 1 : k]))[0]) if k else float("nan")]
 
     def _other_side(self, ids: list[Hashable], vertices: NDArray[np.int32], side: int) -> NDArray[np.int32]:
-        """Of ids that were never learned on this side: their vertices on the other one, -1 for none."""
+        """Vertices (n,) on the other side of ids that were never learned on this one; -1 for all other ids."""
         others = np.full(len(ids), UNKNOWN, np.int32)
-        if self._kin:
+        if self._shared_ids:
             for k in np.flatnonzero((vertices == UNKNOWN) | (vertices == self._tables[side].spare)):
                 others[k] = self._other_side_one(ids[k], int(vertices[k]), side)
         return others
 
     def _other_side_one(self, name: Hashable, vertex: int, side: int) -> int:
         """`_other_side` of one id."""
-        if not self._kin or vertex not in (UNKNOWN, self._tables[side].spare):
+        if not self._shared_ids or vertex not in (UNKNOWN, self._tables[side].spare):
             return UNKNOWN
         return self._tables[1 - side].number.get(name, UNKNOWN)
 
     def scores(self, pairs: Pairs, policy: str) -> Floats:
         """2 P(y = 1) - 1 of every task, (n, L)."""
         i, j = self._at(pairs, policy)
-        twins = self._other_side(pairs[0], i, 0), self._other_side(pairs[1], j, 1)
+        mirrored = self._other_side(pairs[0], i, 0), self._other_side(pairs[1], j, 1)
         scores = np.empty((len(i), len(self.pools)))
         for k, pool in enumerate(self.pools):
-            out, extra = np.empty(len(i)), self._room_for_odds(k, scores)
+            out, extra = np.empty(len(i)), self._outside_odds(k, scores)
             if self.members:
                 p = self.curves[k].probabilities(self.members[k].scores(i.astype(np.int64), j.astype(np.int64)))
                 extra[:, 0] = np.where((i < 0) | (j < 0), np.nan, _log_odds(p))
-            pool.ask(i, j, *twins, extra, out)
+            pool.ask(i, j, *mirrored, extra, out)
             scores[:, k] = 2 * out - 1
         return scores
 
@@ -396,8 +396,8 @@ class PoolModel(PairModel):
         """Experts that come from outside the core: of this task, and what the threshold below says."""
         return bool(self.members) + (len(self.curves) > 1)
 
-    def _room_for_odds(self, k: int, scores: Floats) -> Floats:
-        """Room for the log-odds (n, E) of experts from outside; the last are those of the task before, asleep in the first."""
+    def _outside_odds(self, k: int, scores: Floats) -> Floats:
+        """Log-odds (n, E) of experts from outside the core, nan until they are filled in; the last is the task before, nan in the first."""
         extra = np.full((len(scores), self._n_extra), np.nan)
         if k:
             extra[:, -1] = _log_odds(0.5 * (1.0 + scores[:, k - 1]))
@@ -428,7 +428,7 @@ class PoolModel(PairModel):
         scores = np.empty(y.shape)
         for k, pool in enumerate(self.pools):
             labels, out = np.ascontiguousarray(y[:, k]), np.empty(len(y))
-            extra = self._room_for_odds(k, scores)
+            extra = self._outside_odds(k, scores)
             if self.members:
                 extra[:, 0] = self._odds_of_stream(k, *pairs, labels)
             for part in in_slices(len(y), _SLICE, verbose, "pairs"):
@@ -459,7 +459,7 @@ class PoolModel(PairModel):
     def _learned(self, *, ids: bool) -> dict[str, Any]:
         self._grow()
         return {
-            **({"known": [known.state() for known in self.known]} if ids else {}),
+            **({"known": [side.state() for side in self.side_features]} if ids else {}),
             "engines": [member.engine.state() for member in self.members],
             "curves": [list(curve.values) for curve in self.curves],
             "pools": [pool.state(ids) for pool in self.pools],
@@ -476,13 +476,13 @@ class PoolModel(PairModel):
 
     def _take_known(self, state: Mapping[str, Any]) -> None:
         """Pools over features turned as in a whole state, each part of which is checked against them."""
-        for known, part in zip(self.known, state["known"], strict=True):
-            known.take(part)
+        for side, part in zip(self.side_features, state["known"], strict=True):
+            side.take(part)
         self._make_pools(len(self.pools))
         for pool, part in zip(self.pools, state["pools"], strict=True):
             self._check_pool(pool, part)
 
-    def _check_pool(self, pool: Any, kept: Any) -> None:
+    def _check_pool(self, pool: Any, state: Any) -> None:
         """Every array of a state that comes out of a file."""
         begun = pool.state(False)
         rules: dict[str, Rule] = {
@@ -491,7 +491,7 @@ class PoolModel(PairModel):
             if isinstance(part, np.ndarray) and name != "path"
         }
         sizes = {"rows": self._sizes[0], "cols": self._sizes[1]}
-        n = len(kept["seen_labels"])
+        n = len(state["seen_labels"])
         rules |= {
             "path": Instance(np.ndarray),
             "n_seen": Number(whole=True, low=n, high=n),
@@ -500,8 +500,8 @@ class PoolModel(PairModel):
             "seen_cols": whole(n, dtype=np.int32, high=self._sizes[1] - 1),
             "seen_labels": Instance(np.ndarray),
         }
-        check_parts(kept, rules, "a state of a pool", sizes)
-        labels, path = kept["seen_labels"], kept["path"]
+        check_parts(state, rules, "a state of a pool", sizes)
+        labels, path = state["seen_labels"], state["path"]
         if labels.dtype != np.int8 or not np.isin(labels, (-1, 1)).all():
             raise ValueError("labels of a state must be -1 or 1; they are not. Take it again.")
         if (

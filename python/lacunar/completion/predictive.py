@@ -93,14 +93,14 @@ def predictiveness(
     if not pairs.any():
         nan = float("nan")
         return Predictiveness(nan, nan, nan, nan, len(ids), 0)
-    found = _correlation(K, alike, weight)
+    correlation = _correlation(K, alike, weight)
     shuffled = [
         _correlation(K[p][:, p], alike, weight) for p in (rng.permutation(len(ids)) for _ in range(n_permutations))
     ]
-    p_value = (1 + sum(c >= found for c in shuffled)) / (1 + n_permutations)
+    p_value = (1 + sum(c >= correlation for c in shuffled)) / (1 + n_permutations)
     near = pairs & (np.quantile(K[pairs], 0.9) <= K)
     agreement_near, agreement_all = (float(equal[p].sum() / weight[p].sum()) for p in (near, pairs))
-    return Predictiveness(found, p_value, agreement_near, agreement_all, len(ids), int(pairs.sum()))
+    return Predictiveness(correlation, p_value, agreement_near, agreement_all, len(ids), int(pairs.sum()))
 
 
 def _table(size: int, index: ArrayLike, other: ArrayLike, y: ArrayLike) -> Any:
@@ -135,9 +135,9 @@ def _likeness(seen: Any) -> tuple[Floats, Floats, Floats]:
     """(alike, weight, equal) of pairs of rows (n, n): products of entries less their place's mean, places in common, signs equal."""
     mask = sp.csr_array((np.ones_like(seen.data), seen.indices, seen.indptr), shape=seen.shape)
     mean = np.asarray(seen.sum(axis=0)).ravel() / np.maximum(np.asarray(mask.sum(axis=0)).ravel(), 1)
-    left = sp.csr_array((seen.data - mean[seen.indices], seen.indices, seen.indptr), shape=seen.shape)
+    deviations = sp.csr_array((seen.data - mean[seen.indices], seen.indices, seen.indptr), shape=seen.shape)
     side_of = sp.csr_array((np.sign(seen.data), seen.indices, seen.indptr), shape=seen.shape)
-    products, weight, signs = ((A @ A.T).toarray() for A in (left, mask, side_of))
+    products, weight, signs = ((A @ A.T).toarray() for A in (deviations, mask, side_of))
     for A in (products, weight, signs):
         np.fill_diagonal(A, 0.0)
     return products / np.maximum(weight, 1.0), weight, (weight + signs) / 2

@@ -322,8 +322,8 @@ class SideInformation(BaseEstimator):  # type: ignore[misc]
 
         Its state has the same digest. Raises what `begin` raises for arguments that cannot be read.
         """
-        made: SideInformation = type(self)(**{**self.get_params(deep=False), **self._plain_params()})
-        return made
+        plain: SideInformation = type(self)(**{**self.get_params(deep=False), **self._plain_params()})
+        return plain
 
     def _plain_params(self) -> dict[str, Any]:
         """Arguments that may be other than plain data."""
@@ -385,8 +385,8 @@ def inverse_of(M: Floats) -> Floats:
             "multiple of the identity, or pass the kernel itself."
         )
     root = vectors / np.sqrt(values)
-    made: Floats = root @ root.T
-    return made
+    kernel: Floats = root @ root.T
+    return kernel
 
 
 def scale_kernel(K: Floats, *, normalize: bool) -> Floats:
@@ -648,31 +648,31 @@ class JoinedState(SideState):
 
     def __init__(self, parts: list[SideState], ids: list[Hashable] | None) -> None:
         self.parts, self.ids = parts, ids
-        self.kind = "factor" if all(each.kind == "factor" for each in parts) else "operator"
-        self.grows = all(isinstance(each, FactorState) and each.grows for each in parts)
-        self.digest = digest_of(joined=[each.digest for each in parts])
+        self.kind = "factor" if all(part.kind == "factor" for part in parts) else "operator"
+        self.grows = all(isinstance(part, FactorState) and part.grows for part in parts)
+        self.digest = digest_of(joined=[part.digest for part in parts])
 
     @property
     def size(self) -> int:
         return self.parts[0].size
 
     def diagonal(self) -> Floats:
-        made: Floats = np.mean([each.diagonal() for each in self.parts], axis=0)
-        return made
+        diagonal: Floats = np.mean([part.diagonal() for part in self.parts], axis=0)
+        return diagonal
 
     def columns(self, index: Any) -> Floats:
-        made: Floats = np.ascontiguousarray(np.mean([each.columns(index) for each in self.parts], axis=0))
-        return made
+        columns: Floats = np.ascontiguousarray(np.mean([part.columns(index) for part in self.parts], axis=0))
+        return columns
 
     def apply(self, V: Floats) -> Floats:
-        made: Floats = np.mean([each.apply(V) for each in self.parts], axis=0)
-        return made
+        product: Floats = np.mean([part.apply(V) for part in self.parts], axis=0)
+        return product
 
     def factor(self) -> tuple[Floats, float, float]:
         """Every part's Phi side by side."""
         if self.kind != "factor":
             return super().factor()
-        Phis, owns, consts = zip(*(each.factor() for each in self.parts), strict=True)
+        Phis, owns, consts = zip(*(part.factor() for part in self.parts), strict=True)
         return np.hstack(Phis) / np.sqrt(len(Phis)), float(np.mean(owns)), float(np.mean(consts))
 
     def grow(self, value: Any) -> int:
@@ -683,28 +683,28 @@ class JoinedState(SideState):
             )
         begun, vertex = self.size, self.size
         try:
-            for each, part in zip(self.parts, value, strict=True):
-                vertex = each.grow(part)
+            for part, piece in zip(self.parts, value, strict=True):
+                vertex = part.grow(piece)
         except BaseException:
-            for each in self.parts:
-                each.shrink(begun)
+            for part in self.parts:
+                part.shrink(begun)
             raise
         return vertex
 
     def shrink(self, size: int) -> None:
         """Back to `size` vertices."""
-        for each in self.parts:
-            each.shrink(size)
+        for part in self.parts:
+            part.shrink(size)
 
     def _grown(self) -> dict[str, Any]:
-        return {f"part{k}": each.state() for k, each in enumerate(self.parts)}
+        return {f"part{k}": part.state() for k, part in enumerate(self.parts)}
 
     def _grow_again(self, grown: Mapping[str, Any]) -> None:
         check_parts(
             grown, {f"part{k}": Instance(Mapping) for k in range(len(self.parts))}, "a state of side information", {}
         )
-        for k, each in enumerate(self.parts):
-            each.grow_from(grown[f"part{k}"])
+        for k, part in enumerate(self.parts):
+            part.grow_from(grown[f"part{k}"])
 
 
 class Join(SideInformation):
@@ -718,25 +718,25 @@ class Join(SideInformation):
 
     def begin(self) -> SideState:
         """The state of all parts."""
-        for each in self.sides:
-            if not isinstance(each, SideInformation):
-                raise TypeError(f"a list of side information must hold nothing else; got {type(each).__name__}.")
-        states = [each.begin() for each in self.sides]
+        for side in self.sides:
+            if not isinstance(side, SideInformation):
+                raise TypeError(f"a list of side information must hold nothing else; got {type(side).__name__}.")
+        states = [side.begin() for side in self.sides]
         if not states:
             raise ValueError("a list of side information must hold at least one; got none. Use None.")
-        sizes, names = [each.size for each in states], [each.ids for each in states if each.ids is not None]
-        if len(set(sizes)) > 1 or any(each != names[0] for each in names):
+        sizes, names = [side.size for side in states], [side.ids for side in states if side.ids is not None]
+        if len(set(sizes)) > 1 or any(ids != names[0] for ids in names):
             raise ValueError(
                 f"side information of one list must be of the same ids in one order; got sizes {sizes}. Sort them alike."
             )
         return JoinedState(states, names[0] if names else None)
 
 
-def joined(given: Any) -> SideInformation:
+def joined(described: Any) -> SideInformation:
     """One descriptor of what was given for a side: nothing, one, or a list."""
-    if given is None:
+    if described is None:
         return Identity()
-    if isinstance(given, list | tuple):
-        return given[0] if len(given) == 1 else Join(given)
-    made: SideInformation = given
-    return made
+    if isinstance(described, list | tuple):
+        return described[0] if len(described) == 1 else Join(described)
+    side: SideInformation = described
+    return side
