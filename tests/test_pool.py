@@ -17,7 +17,7 @@ from lacunar.completion import (
     MatrixExponentiatedGradient,
     OnlineMatrixClassifier,
 )
-from lacunar.completion import pool as pool_module
+from lacunar.completion import classifier as pool_module
 from lacunar.persistence import load_model, save_model
 
 RNG = np.random.default_rng(0)

@@ -1,9 +1,9 @@
 """Online completion of a binary matrix, with side information about its rows and columns.
 
 After Herbster, Pasteris and Tse, *Online Matrix Completion with Side Information*: the matrix exponentiated gradient
-algorithm in kernel form, and a pool of cheap experts around it. `classifier` is what users fit, `pool` its model, whose experts are in the
-core (`pair_pool`, `bilinear`); `gradient` is the algorithm as a learner of its own, `engine` its arithmetic; `online` has what both learners
-share; `side`, `features`, `points` and `graph` are side information, `predictive` what it is worth.
+algorithm in kernel form, and a pool of cheap experts around it. `classifier` holds the pool, whose experts are in the core
+(`pair_pool`, `bilinear`), and what users fit; `gradient` is the algorithm as a learner of its own, `engine` its arithmetic; `online` has the
+verbs of both and `model` what learns behind them; `side`, `features`, `points` and `graph` are side information, `predictive` what it is worth.
 """
 
 from lacunar.completion.classifier import OnlineMatrixClassifier

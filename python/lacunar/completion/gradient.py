@@ -14,8 +14,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from lacunar._typing import Floats
 from lacunar.completion.engine import Engine
-from lacunar.completion.ids import UNKNOWN, IdTable, Vertices
-from lacunar.completion.online import PairClassifier, PairModel, Pairs, Trials
+from lacunar.completion.model import UNKNOWN, IdTable, PairModel, Pairs, Trials, Vertices
+from lacunar.completion.online import PairClassifier
 from lacunar.completion.side import SideInformation, SideState
 
 GAMMA = 1 / 3
@@ -75,7 +75,7 @@ def _sigmoid(x: float) -> float:
 
 def curves_of(values: Any, curves: Sequence[OnlineLogistic]) -> None:
     """Sets curves to the values in a state; ValueError where they are no curves."""
-    table = np.array(values, dtype=np.float64)
+    table = np.array(values, dtype=np.float64) if len(values) else np.empty((0, 5))
     if table.shape != (len(curves), 5) or not np.isfinite(table).all():
         raise ValueError("curves must be five finite numbers for every threshold; they are not")
     for curve, numbers in zip(curves, table.tolist(), strict=True):

@@ -61,25 +61,16 @@ def read_adjacency(adjacency: Any, ids: Sequence[Hashable] | None = None) -> tup
     return check_adjacency(adjacency), square_names(adjacency, "adjacency")
 
 
-def _edges(adjacency: Any) -> list[tuple[Any, ...]] | None:
+def _edges(edges: Any) -> list[tuple[Any, ...]] | None:
     """(id, id) or (id, id, weight) of every edge: of tuples, or of an array or frame of two or three columns that is no matrix."""
-    if isinstance(adjacency, list | tuple) and adjacency and all(isinstance(edge, tuple) for edge in adjacency):
-        return list(adjacency)
-    if (
-        isinstance(adjacency, list)
-        and adjacency
-        and all(isinstance(edge, list) and len(edge) in (2, 3) for edge in adjacency)
-    ):
-        return None if len(adjacency) == len(adjacency[0]) else [tuple(edge) for edge in adjacency]
-    if (
-        isinstance(adjacency, np.ndarray)
-        and adjacency.ndim == 2
-        and adjacency.shape[1] in (2, 3)
-        and len(adjacency) != adjacency.shape[1]
-    ):
-        return [tuple(edge) for edge in adjacency.tolist()]
-    if hasattr(adjacency, "__narwhals_dataframe__") or nw.dependencies.is_into_dataframe(adjacency):
-        frame = nw.from_native(adjacency, eager_only=True)
+    if isinstance(edges, list | tuple) and edges and all(isinstance(edge, tuple) for edge in edges):
+        return list(edges)
+    if isinstance(edges, list) and edges and all(isinstance(edge, list) and len(edge) in (2, 3) for edge in edges):
+        return None if len(edges) == len(edges[0]) else [tuple(edge) for edge in edges]
+    if isinstance(edges, np.ndarray) and edges.ndim == 2 and edges.shape[1] in (2, 3) and len(edges) != edges.shape[1]:
+        return [tuple(edge) for edge in edges.tolist()]
+    if hasattr(edges, "__narwhals_dataframe__") or nw.dependencies.is_into_dataframe(edges):
+        frame = nw.from_native(edges, eager_only=True)
         if frame.shape[1] in (2, 3) and frame.shape[0] != frame.shape[1]:
             return list(frame.iter_rows())
         if frame.shape == (3, 3) and not all(dtype.is_numeric() for dtype in frame.schema.values()):

@@ -1,4 +1,4 @@
-"""What learners of pairs share: their verbs, labels as signs and back, and streams that are learned whole or not at all."""
+"""What classifiers of pairs share: their verbs, over a `PairModel`, and labels as signs and back."""
 
 from __future__ import annotations
 
@@ -10,161 +10,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from lacunar._state import all_or_nothing, going_back
+from lacunar._state import all_or_nothing
 from lacunar._stream import StreamScore
 from lacunar._turns import changes
 from lacunar._typing import Floats
-from lacunar.completion.ids import IdTable, Vertices
-from lacunar.completion.side import joined
+from lacunar.completion.model import PairModel, Trials
 from lacunar.observed.batches import labelled, one_pass
 from lacunar.observed.door import plain_target, read_id, read_ids, read_labels, read_pairs, refuse_masked, require_y
-from lacunar.observed.rules import whole
 
 Labels = NDArray[Any]
-Pairs = tuple[list[Hashable], list[Hashable]]
 MOST_LEVELS = 20  # of ratings, each of which but the first is a question of its own
 _LEARNED = ("_engine", "state_", "classes_", "settled_")
-_COUNTS = ("n_seen", "n_updates", "n_mistakes")
 _PLAIN = (bool, int, float, str)  # labels whose signs are kept
-
-
-class Trials(NamedTuple):
-    """A stream before each update: scores and P(y = 1) of every task (n, L); updates and wrong predictions (n,)."""
-
-    scores: Floats
-    probabilities: Floats | None
-    updated: NDArray[np.bool_]
-    wrong: NDArray[np.bool_]
-
-
-class PairModel:
-    """What learns: ids of both sides and counts. What scores and learns is for the classes on it to say.
-
-    Not even questions may come from two threads at once: new ids make tables and engines grow.
-    """
-
-    rows: IdTable
-    cols: IdTable
-
-    def _begin(self, options: Any) -> None:
-        self.rows, self.cols = IdTable(joined(options.rows), "rows"), IdTable(joined(options.cols), "cols")
-        self.n_seen = self.n_updates = self.n_mistakes = 0
-        self.signs_of: dict[Hashable, Sequence[float]] = {}  # (L,) of labels met one by one
-
-    def _vertices(self, pairs: Pairs, policy: str) -> tuple[Vertices, Vertices]:
-        """Of ids: "learn", or what `unseen` says of predictions."""
-        return self.rows.places(pairs[0], policy), self.cols.places(pairs[1], policy)
-
-    def _vertices_one(self, pair: tuple[Hashable, Hashable], policy: str) -> tuple[int, int]:
-        """`_vertices` of one pair."""
-        return self.rows.place(pair[0], policy), self.cols.place(pair[1], policy)
-
-    def add(self, side: str, name: Hashable, value: Any) -> None:
-        """A new id with its features or point."""
-        table = self.rows if side == "rows" else self.cols
-        if name in table.number:
-            raise ValueError(f"id must be new; {name!r} is known among the {side}. Use another id.")
-        if table.alike:
-            raise ValueError(f"the {side} take ids without more being said; got {name!r}. Just learn it.")
-        table.add(name, value)
-
-    # -- for learners to say --------------------------------------------------------------------------------------------
-
-    def scores(self, pairs: Pairs, policy: str) -> Floats:
-        """y_bar of every task, (n, L)."""
-        raise NotImplementedError
-
-    def score_one(self, pair: tuple[Hashable, Hashable], policy: str) -> Floats:
-        """y_bar of every task for one pair, (L,)."""
-        raise NotImplementedError
-
-    def probabilities(self, scores: Floats) -> Floats:
-        """P(y = 1) of scores (n, L)."""
-        raise NotImplementedError
-
-    def learn_one(self, pair: tuple[Hashable, Hashable], y: Sequence[float]) -> bool:
-        """One pair with labels y (L,): whether anything changed."""
-        raise NotImplementedError
-
-    def _run(self, vertices: tuple[Vertices, Vertices], y: Floats, values: bool, verbose: int) -> Trials:
-        """A stream with labels y (n, L); scores may be signs where `values` are not wanted."""
-        raise NotImplementedError
-
-    def _learned(self, *, ids: bool) -> dict[str, Any]:
-        """The learner's part of the state."""
-        raise NotImplementedError
-
-    def _take_back(self, state: Mapping[str, Any]) -> None:
-        """The learner's part of going back."""
-        raise NotImplementedError
-
-    # -- learning ---------------------------------------------------------------------------------------------------------
-
-    def signs(self, scores: Floats, first: int) -> Floats:
-        """Predicted signs of scores (n, L) answered as trials first, first + 1, ...; a score of 0 is positive."""
-        return np.where(scores >= 0, 1.0, -1.0)
-
-    def signs_one(self, pair: tuple[Hashable, Hashable], policy: str) -> Floats:
-        """Predicted signs of one pair, (L,)."""
-        signs: Floats = self.signs(self.score_one(pair, policy)[None], self.n_seen)[0]
-        return signs
-
-    def learn(self, pairs: Pairs, y: Floats, *, values: bool, verbose: int = 0) -> Trials:
-        """A stream with labels y (n, L), in order. After an error or an interrupt no trial was learned; new ids are known, as if asked about."""
-        vertices = self._vertices(pairs, "learn")
-        with going_back(_Learned(self)):
-            trials = self._run(vertices, y, values, verbose)
-            self.rows.fresh.difference_update(vertices[0].tolist())
-            self.cols.fresh.difference_update(vertices[1].tolist())
-            self.n_seen += len(y)
-            self.n_updates += int(trials.updated.sum())
-            self.n_mistakes += int(trials.wrong.sum())
-        return trials
-
-    def _count_one(self, i: int, j: int, updated: bool, wrong: bool) -> None:
-        self.rows.fresh.discard(i)
-        self.cols.fresh.discard(j)
-        self.n_seen += 1
-        self.n_updates += updated
-        self.n_mistakes += wrong
-
-    # -- state ------------------------------------------------------------------------------------------------------------
-
-    def state(self, *, ids: bool = True) -> dict[str, Any]:
-        """What was learned, as plain data. Without `ids` what a stream changes, for `take_back`: about the work of one trial."""
-        learned = self._learned(ids=ids)
-        return {
-            **({"tables": [self.rows.state(), self.cols.state()]} if ids else {}),
-            "fresh": [np.array(sorted(table.fresh), np.int64) for table in (self.rows, self.cols)],
-            **learned,
-            **{name: getattr(self, name) for name in _COUNTS},
-        }
-
-    def take_back(self, state: Mapping[str, Any]) -> None:
-        """Go back to a state of this model. ValueError where it is not of these options."""
-        if min(int(state[name]) for name in _COUNTS) < 0:
-            raise ValueError("counts must not be negative; they are")
-        for table, fresh in zip((self.rows, self.cols), state["fresh"], strict=True):
-            whole("fresh", distinct=True, high=table.side.size - 1).check(fresh, "fresh vertices", {})
-            table.fresh = set(fresh.tolist())
-        self._take_back(state)
-        self.n_seen, self.n_updates, self.n_mistakes = (int(state[name]) for name in _COUNTS)
-
-    def take(self, state: Mapping[str, Any]) -> None:
-        """A whole state, by a model just begun with the options of the one it is of."""
-        for table, part in zip((self.rows, self.cols), state["tables"], strict=True):
-            table.grow_from(part)
-        self.take_back(state)
-
-
-class _Learned:
-    """What a stream changes of a model; ids and what is known of them only grow, and stay."""
-
-    def __init__(self, model: PairModel) -> None:
-        self._model, self.take_back = model, model.take_back
-
-    def state(self) -> dict[str, Any]:
-        return self._model.state(ids=False)
 
 
 # Questions are alone at the model, too: one about a new id makes tables and engines grow.

@@ -732,11 +732,10 @@ class Join(SideInformation):
         return JoinedState(states, names[0] if names else None)
 
 
-def joined(described: Any) -> SideInformation:
-    """One descriptor of what was given for a side: nothing, one, or a list."""
+def joined(described: SideInformation | Sequence[SideInformation] | None) -> SideInformation:
+    """One descriptor of the side information of a side: `Identity` for None, the one in a list of one, a `Join` of several."""
     if described is None:
         return Identity()
-    if isinstance(described, list | tuple):
-        return described[0] if len(described) == 1 else Join(described)
-    side: SideInformation = described
-    return side
+    if isinstance(described, SideInformation):
+        return described
+    return described[0] if len(described) == 1 else Join(described)

@@ -15,8 +15,8 @@ from sklearn.utils._param_validation import Interval
 from lacunar._random import generator
 from lacunar._typing import Floats
 from lacunar.completion.gradient import GradientModel, Tuning
-from lacunar.completion.ids import Vertices
-from lacunar.completion.online import PairClassifier, PairModel, Trials
+from lacunar.completion.model import PairModel, Trials, Vertices
+from lacunar.completion.online import PairClassifier
 from lacunar.completion.side import SideInformation, SideState
 from lacunar.papers.completion.theory import quasi_dimension_bound
 
