@@ -5,9 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 from lacunar import KarmaOnlineClassifier, KarmaOnlineRegressor, Observed
-from lacunar.completion import Features, OnlineMatrixClassifier, read_pair_batches
+from lacunar.completion import Features, MatrixExponentiatedGradient, OnlineMatrixClassifier, read_pair_batches
 from lacunar.lowrank import GROUSE, PETRELS, POPCA, SLRMOnlineRegressor
 from lacunar.observed import ObservedFile, Triplets, read_batches
+from lacunar.papers.completion import PrintedMEG
 from lacunar.papers.karma import PrintedKarmaClassifier, PrintedKarmaRegressor
 from lacunar.persistence.registry import CLASSES, class_of
 
@@ -73,6 +74,8 @@ ROWS = {
 PAIRS = {
     "OnlineMatrixClassifier": lambda: OnlineMatrixClassifier(),
     "OnlineMatrixClassifier features": lambda: OnlineMatrixClassifier(Features(SIDE), Features(SIDE)),
+    "MatrixExponentiatedGradient": lambda: MatrixExponentiatedGradient(),
+    "PrintedMEG": lambda: PrintedMEG(eta=0.3, gamma=0.5, D=8.0, m=1000, n=1000, random_state=0),
 }
 
 

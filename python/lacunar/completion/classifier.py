@@ -12,7 +12,7 @@ from numbers import Real
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from lacunar import _core
@@ -189,7 +189,7 @@ class SideFeatures:
             for leaf in self._leaves
         ]
 
-    def take(self, state: Any) -> None:
+    def take(self, state: Sequence[Mapping[str, Any]]) -> None:
         """A `state` of the same side."""
         for leaf, part in zip(self._leaves, state, strict=True):
             sizes = {"turn": leaf.turn.shape, "modes": (0, 0) if leaf.fixed is None else leaf.fixed.shape}
@@ -488,7 +488,7 @@ class PoolModel(PairModel):
         for pool, part in zip(self.pools, state["pools"], strict=True):
             self._check_pool(pool, part)
 
-    def _check_pool(self, pool: Any, state: Any) -> None:
+    def _check_pool(self, pool: _core.PairPool, state: Mapping[str, Any]) -> None:
         """Every array of a state that comes out of a file."""
         begun = pool.state(False)
         rules: dict[str, Rule] = {
@@ -585,7 +585,7 @@ class OnlineMatrixClassifier(PairClassifier):
         rows: SideInformation | list[SideInformation] | None = None,
         cols: SideInformation | list[SideInformation] | None = None,
         *,
-        thresholds: Any = None,
+        thresholds: str | ArrayLike | None = None,
         unseen: str = "grow",
         verbose: int = 0,
     ) -> None:

@@ -254,7 +254,7 @@ def _indices(index: ArrayLike) -> NDArray[np.int32]:
     return np.ascontiguousarray(index, dtype=np.int32)
 
 
-def _y_bar(log_score: Any) -> Any:
+def _y_bar(log_score: Floats | np.float64) -> Floats:
     with np.errstate(over="ignore"):
         return np.expm1(log_score)
 

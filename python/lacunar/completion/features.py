@@ -182,7 +182,9 @@ class FeatureState(FactorState):
 
     grows = True
 
-    def __init__(self, Phi: Floats, own: float, const: float, ids: Any, digest: str, table: FeatureTable) -> None:
+    def __init__(
+        self, Phi: Floats, own: float, const: float, ids: list[Hashable] | None, digest: str, table: FeatureTable
+    ) -> None:
         super().__init__(Phi, own, const, ids, digest)
         self._features, self._n_begun = table, len(Phi)
 

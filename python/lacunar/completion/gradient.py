@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from lacunar._typing import Floats
@@ -73,7 +73,7 @@ def _sigmoid(x: float) -> float:
     return 1.0 / (1.0 + math.exp(-min(x, 700.0)))
 
 
-def curves_of(values: Any, curves: Sequence[OnlineLogistic]) -> None:
+def curves_of(values: Sequence[Sequence[float]], curves: Sequence[OnlineLogistic]) -> None:
     """Sets curves to the values in a state; ValueError where they are no curves."""
     table = np.array(values, dtype=np.float64) if len(values) else np.empty((0, 5))
     if table.shape != (len(curves), 5) or not np.isfinite(table).all():
@@ -346,7 +346,7 @@ class MatrixExponentiatedGradient(PairClassifier):
         d: str | float = "neutral",
         conservative: bool = False,
         horizon: int | tuple[int, int, int] | None = None,
-        thresholds: Any = None,
+        thresholds: str | ArrayLike | None = None,
         calibrate: bool = True,
         unseen: str = "grow",
         verbose: int = 0,

@@ -10,7 +10,7 @@ import narwhals.stable.v1 as nw
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, cg, eigsh, splu
 
@@ -48,7 +48,7 @@ _PULL = 4.0  # of a piece on its vertices, in units of R_L: measured, docs/user/
 KINDS = ("auto", "pinv", "regularized", "pd", "spectral")
 
 
-def read_adjacency(adjacency: Any, ids: Sequence[Hashable] | None = None) -> tuple[Any, list[Hashable] | None]:
+def read_adjacency(adjacency: Any, ids: Sequence[Hashable] | None = None) -> tuple[sp.csr_array, list[Hashable] | None]:
     """(A, ids): a symmetric csr_array of positive weights, no loops; the names of its vertices when it has some.
 
     Of a list of edges the vertices are `ids`, or its ends in the order of their coming.
@@ -78,7 +78,9 @@ def _edges(edges: Any) -> list[tuple[Any, ...]] | None:
     return None
 
 
-def _of_edges(edges: list[tuple[Any, ...]], ids: Sequence[Hashable] | None) -> tuple[Any, list[Hashable] | None]:
+def _of_edges(
+    edges: list[tuple[Any, ...]], ids: Sequence[Hashable] | None
+) -> tuple[sp.csr_array, list[Hashable] | None]:
     """Edges given twice, in either direction, add up; one without a weight has weight 1."""
     for k, edge in enumerate(edges):
         if len(edge) not in (2, 3):
@@ -101,13 +103,13 @@ def _of_edges(edges: list[tuple[Any, ...]], ids: Sequence[Hashable] | None) -> t
     return _both_ways(row, column, weight, len(names)), names
 
 
-def _both_ways(row: NDArray[np.int64], column: NDArray[np.int64], weight: Floats, n: int) -> Any:
+def _both_ways(row: NDArray[np.int64], column: NDArray[np.int64], weight: Floats, n: int) -> sp.csr_array:
     """The adjacency (n, n) of undirected edges."""
     ends = np.concatenate([row, column]), np.concatenate([column, row])
     return check_adjacency(sp.coo_array((np.concatenate([weight, weight]), ends), shape=(n, n)))
 
 
-def _of_networkx(graph: Any) -> tuple[Any, list[Hashable] | None]:
+def _of_networkx(graph: Any) -> tuple[sp.csr_array, list[Hashable] | None]:
     """Parallel edges add up; an edge without a weight has weight 1."""
     if graph.is_directed():
         raise ValueError("adjacency must be an undirected graph; got a directed one. Use graph.to_undirected().")
@@ -118,7 +120,7 @@ def _of_networkx(graph: Any) -> tuple[Any, list[Hashable] | None]:
     return _both_ways(row.astype(np.int64), column.astype(np.int64), weight, len(nodes)), plain_ids(nodes)
 
 
-def check_adjacency(adjacency: Any) -> Any:
+def check_adjacency(adjacency: Any) -> sp.csr_array:
     """Square, finite, not negative, symmetric up to rounding; loops are dropped (D - A does not see them)."""
     if sp.issparse(adjacency):
         adjacency = check_positions(adjacency, "adjacency")
@@ -156,7 +158,7 @@ def check_adjacency(adjacency: Any) -> Any:
     return sp.csr_array((A.data, *numbers), shape=A.shape)
 
 
-def components(A: Any) -> NDArray[np.int64]:
+def components(A: sp.csr_array) -> NDArray[np.int64]:
     """The number of each vertex's component, (n,)."""
     labels: NDArray[np.int64] = connected_components(A, directed=False)[1].astype(np.int64)
     return labels
@@ -168,7 +170,7 @@ class SparseInverse:
     A product with k vectors is O(k nnz(L)). Raises ValueError when M is not positive definite.
     """
 
-    def __init__(self, M: Any) -> None:
+    def __init__(self, M: sp.csc_array) -> None:
         options = {"SymmetricMode": True}
         refused = "the graph's matrix must be positive definite to rounding; it is not. Use regularization."
         try:
@@ -230,12 +232,12 @@ def _inverse_of(lower: Floats) -> Floats:
     return np.ascontiguousarray(inverse + np.tril(inverse, -1).T)
 
 
-def laplacian(A: Any) -> Any:
+def laplacian(A: sp.csr_array) -> sp.csc_array:
     """D - A, csc."""
     return sp.csc_array(sp.diags_array(A.sum(axis=1)) - A)
 
 
-def regularized(A: Any, rho: float) -> SparseInverse:
+def regularized(A: sp.csr_array, rho: float) -> SparseInverse:
     """(L + rho I)^-1."""
     return SparseInverse(laplacian(A) + rho * sp.eye_array(A.shape[0], format="csc"))
 
@@ -247,7 +249,7 @@ class PseudoInverse:
     component, J centring it, L^+ = J G J, and L^+_ii = G_ii - 2 (G 1)_i / n + 1^T G 1 / n^2 over its n vertices.
     """
 
-    def __init__(self, A: Any) -> None:
+    def __init__(self, A: sp.csr_array) -> None:
         n = A.shape[0]
         self._label: NDArray[np.int64] = components(A)
         self._sizes: Floats = np.bincount(self._label).astype(np.float64)
@@ -303,7 +305,7 @@ class Written:
         return np.diag(self._K).copy()
 
 
-def written_kernel(A: Any, rho: float | None) -> Written:
+def written_kernel(A: sp.csr_array, rho: float | None) -> Written:
     """(L + rho I)^-1, or L^+ for rho None, by one dense inverse, O(n^3).
 
     With U the components' unit vectors, which span the null space of L, L^+ = (L + t U U^T)^-1 - U U^T / t for any t > 0.
@@ -317,7 +319,7 @@ def written_kernel(A: Any, rho: float | None) -> Written:
     return Written(_inverse_of(scipy.linalg.cholesky(L + t * same, lower=True)) - same / t)
 
 
-def diffusion_features(A: Any, n_components: int, diffusion: float, *, normalize: bool) -> Floats:
+def diffusion_features(A: sp.csr_array, n_components: int, diffusion: float, *, normalize: bool) -> Floats:
     """Phi (n, n_components + 1): leading eigenvectors of D^-1/2 A D^-1/2, D = degrees plus their mean, with weights of heat.
 
     Column k is v_k exp(diffusion (l_k / l_1 - 1) / 2), so that Phi Phi^T is the heat kernel of the graph cut to its slowest
@@ -337,7 +339,7 @@ def diffusion_features(A: Any, n_components: int, diffusion: float, *, normalize
     return Phi
 
 
-def _leading(S: Any, k: int) -> tuple[Floats, Floats]:
+def _leading(S: sp.csr_array, k: int) -> tuple[Floats, Floats]:
     """At least k largest eigenvalues, falling, and their vectors of a symmetric csr_array (n, n), whose spectrum is in [-1, 1]."""
     n = S.shape[0]
     if n <= _FEW or k >= n - 1:
@@ -348,7 +350,7 @@ def _leading(S: Any, k: int) -> tuple[Floats, Floats]:
     return values[order], vectors[:, order]
 
 
-def _by_lanczos(S: Any, k: int) -> tuple[Floats, Floats]:
+def _by_lanczos(S: sp.csr_array, k: int) -> tuple[Floats, Floats]:
     """The same of exactly k.
 
     Lanczos sees one direction of an eigenspace, that of its start; others come in by rounding, in any order. So what it left out
@@ -368,7 +370,7 @@ def _by_lanczos(S: Any, k: int) -> tuple[Floats, Floats]:
     return values, vectors
 
 
-def _largest_outside(S: Any, vectors: Floats) -> tuple[float, Floats]:
+def _largest_outside(S: sp.csr_array, vectors: Floats) -> tuple[float, Floats]:
     """The largest eigenvalue, and its vector (n,), of S on what is orthogonal to `vectors` (n, r), eigenvectors of S."""
     n, r = vectors.shape
 
@@ -382,7 +384,7 @@ def _largest_outside(S: Any, vectors: Floats) -> tuple[float, Floats]:
     return float(value[0]), vector[:, 0]
 
 
-def _projected(S: Any, value: float, above: Floats, directions: Floats) -> Floats:
+def _projected(S: sp.csr_array, value: float, above: Floats, directions: Floats) -> Floats:
     """Orthonormal projections of `directions` (n, c) on the eigenspace of a value; `above` are all eigenvectors of larger ones.
 
     On what is orthogonal to `above`, value - S is positive semidefinite and 0 on the eigenspace only, so that conjugate gradients
@@ -413,7 +415,11 @@ class GraphState(SideState):
     kind: Kind = "operator"
 
     def __init__(
-        self, A: Any, kernel: SparseInverse | PseudoInverse | Written, how: dict[str, Any], ids: list[Hashable] | None
+        self,
+        A: sp.csr_array,
+        kernel: SparseInverse | PseudoInverse | Written,
+        how: dict[str, Any],
+        ids: list[Hashable] | None,
     ) -> None:
         self._A, self._kernel, self._how, self.ids = A, kernel, how, ids
         label = components(A)
@@ -431,7 +437,7 @@ class GraphState(SideState):
         self.digest = graph_digest(A, ids, how)
 
     @classmethod
-    def of(cls, A: Any, how: dict[str, Any], ids: list[Hashable] | None, *, method: str) -> GraphState:
+    def of(cls, A: sp.csr_array, how: dict[str, Any], ids: list[Hashable] | None, *, method: str) -> GraphState:
         """The kernel of a checked adjacency matrix, by "dense" or "sparse" inversion, or what "auto" finds cheaper."""
         rho = _rho(A, how) if how["kind"] == "regularized" else None
         n = A.shape[0]
@@ -455,7 +461,7 @@ class GraphState(SideState):
     def diagonal(self) -> Floats:
         return self._diagonal.copy()
 
-    def columns(self, index: Any) -> Floats:
+    def columns(self, index: ArrayLike) -> Floats:
         index = check_index(index, self.size)
         out = np.empty((self.size, len(index)))
         for begin in range(0, len(index), _BLOCK):
@@ -491,12 +497,12 @@ class GraphState(SideState):
         return energy + float((means**2).sum()) / self._shared
 
 
-def _rho(A: Any, how: Mapping[str, Any]) -> float:
+def _rho(A: sp.csr_array, how: Mapping[str, Any]) -> float:
     """The share of the mean degree that kind "regularized" adds to the diagonal of L."""
     return float(how["regularization"] * A.sum() / A.shape[0])
 
 
-def graph_digest(A: Any, ids: list[Hashable] | None, how: Mapping[str, Any]) -> str:
+def graph_digest(A: sp.csr_array, ids: list[Hashable] | None, how: Mapping[str, Any]) -> str:
     """The name of a graph and of what is made of it."""
     return digest_of(indptr=A.indptr, indices=A.indices, data=A.data, ids=ids, **how)
 
@@ -585,7 +591,7 @@ class Graph(SideInformation):
             )
         return GraphState.of(A, how, ids, method=self.method).cheapest()
 
-    def _spectral(self, A: Any, ids: list[Hashable] | None) -> SideState:
+    def _spectral(self, A: sp.csr_array, ids: list[Hashable] | None) -> SideState:
         k, diffusion, normalize = (
             self.n_components,
             check_weight(self.diffusion, "diffusion", high=np.inf),
@@ -601,7 +607,7 @@ class Graph(SideInformation):
         A, names = read_adjacency(self.adjacency, self.ids)
         return {"adjacency": A, "ids": plain_ids(self.ids if self.ids is not None else names)}
 
-    def _see_pieces(self, A: Any) -> None:
+    def _see_pieces(self, A: sp.csr_array) -> None:
         sizes = np.bincount(components(A))
         if len(sizes) == 1 or self.kind == "regularized":
             return

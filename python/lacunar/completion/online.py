@@ -15,6 +15,7 @@ from lacunar._stream import StreamScore
 from lacunar._turns import changes
 from lacunar._typing import Floats
 from lacunar.completion.model import PairModel, Trials
+from lacunar.completion.side import SideInformation
 from lacunar.observed.batches import labelled, one_pass
 from lacunar.observed.door import plain_target, read_id, read_ids, read_labels, read_pairs, refuse_masked, require_y
 
@@ -28,10 +29,10 @@ _PLAIN = (bool, int, float, str)  # labels whose signs are kept
 class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """The verbs of a classifier of pairs, over the `PairModel` that `_model` begins."""
 
-    rows: Any
-    cols: Any
+    rows: SideInformation | list[SideInformation] | None
+    cols: SideInformation | list[SideInformation] | None
     _engine: PairModel
-    thresholds: Any = None
+    thresholds: str | ArrayLike | None = None
     unseen: str = "grow"
     verbose: int = 0
 
@@ -200,7 +201,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         y: ArrayLike | None = None,
         classes: Sequence[Any] | None = None,
         *,
-        comparator: Any = None,
+        comparator: str | ArrayLike | None = None,
     ) -> StreamScore:
         """`partial_fit`, with what was predicted before each label was seen: progressive validation.
 
@@ -238,14 +239,16 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             len(running), mistakes, loss, regret_at_end, values, running, regret, reached, trials.updated
         )
 
-    def _check_comparator(self, n: int, y: Any, classes: Any, comparator: Any) -> None:
+    def _check_comparator(self, n: int, y: Any, classes: Sequence[Any] | None, comparator: str | ArrayLike) -> None:
         """Refused before anything is learned."""
         coding = self._at_work(y, classes)[1]
         _, coding = read_y(y, n, coding, coding.thresholds, classes)
         comparator_mistakes(comparator, read_labels(y, n), coding)
 
     @all_or_nothing
-    def _learn(self, rows: list[Any], cols: list[Any], y: Any, classes: Any, *, values: bool) -> tuple[Trials, Floats]:
+    def _learn(
+        self, rows: list[Any], cols: list[Any], y: ArrayLike, classes: Sequence[Any] | None, *, values: bool
+    ) -> tuple[Trials, Floats]:
         """A stream through the model: its trials, and the labels as signs (n, L)."""
         if len(rows) != len(cols):
             raise ValueError(f"rows and cols must be of one length; got {len(rows)} and {len(cols)}.")
@@ -255,7 +258,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._store(model, coding)
         return model.learn((rows, cols), signs, values=values, verbose=self.verbose), signs
 
-    def _at_work(self, y: Any, classes: Any) -> tuple[PairModel, Coding]:
+    def _at_work(self, y: ArrayLike, classes: Sequence[Any] | None) -> tuple[PairModel, Coding]:
         """The model and its coding, or new ones for labels y, which are not stored."""
         if self.__sklearn_is_fitted__():
             return self._live(), self._coding()
@@ -343,7 +346,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return expected
 
     @changes
-    def score(self, X: Any, y: ArrayLike, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Share of pairs predicted rightly; ratings count as the thresholds they reach.
 
         Parameters
@@ -669,7 +672,7 @@ class Coding(NamedTuple):
         return self.labels(self.signs(target)) if self.thresholds is not None else target
 
 
-def read_thresholds(thresholds: Any) -> Floats | None:
+def read_thresholds(thresholds: str | ArrayLike | None) -> Floats | None:
     """One threshold or ascending ones, (L,)."""
     if thresholds is None:
         return None
@@ -681,7 +684,7 @@ def read_thresholds(thresholds: Any) -> Floats | None:
     return bounds
 
 
-def rating_levels(y: Any, classes: Sequence[Any] | None) -> Labels:
+def rating_levels(y: ArrayLike, classes: Sequence[Any] | None) -> Labels:
     """The ratings there are, ascending: named, or those of the first batch."""
     ratings = np.asarray(plain_target(y if classes is None else list(classes)))
     if ratings.dtype.kind not in "iufb":
@@ -760,7 +763,7 @@ def mean_log_loss(reached: Floats, signs: Floats) -> float:
     return float(-np.log(np.maximum(probabilities, 1e-15)).mean())
 
 
-def comparator_mistakes(comparator: Any, target: NDArray[Any], coding: Coding) -> NDArray[np.int64]:
+def comparator_mistakes(comparator: str | ArrayLike, target: NDArray[Any], coding: Coding) -> NDArray[np.int64]:
     """1 where the comparator is wrong, (n,): the most frequent label in hindsight, or given labels."""
     coded = coding.coded(target)
     if isinstance(comparator, str):

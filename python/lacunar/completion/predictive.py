@@ -34,7 +34,7 @@ class Predictiveness:
 
 
 def predictiveness(
-    side: Any,
+    side: SideInformation | SideState,
     index: ArrayLike,
     other: ArrayLike,
     y: ArrayLike,
@@ -103,7 +103,7 @@ def predictiveness(
     return Predictiveness(correlation, p_value, agreement_near, agreement_all, len(ids), int(pairs.sum()))
 
 
-def _table(size: int, index: ArrayLike, other: ArrayLike, y: ArrayLike) -> Any:
+def _table(size: int, index: ArrayLike, other: ArrayLike, y: ArrayLike) -> sp.csr_array:
     """Entries as a csr_array (size, places), two labels as -1 and 1; a cell seen again has its mean."""
     rows, places, labels = np.asarray(index), np.asarray(other), np.asarray(y)
     if not rows.shape == places.shape == labels.shape or rows.ndim != 1 or not len(rows):
@@ -131,7 +131,7 @@ def _table(size: int, index: ArrayLike, other: ArrayLike, y: ArrayLike) -> Any:
     return table
 
 
-def _likeness(seen: Any) -> tuple[Floats, Floats, Floats]:
+def _likeness(seen: sp.csr_array) -> tuple[Floats, Floats, Floats]:
     """(alike, weight, equal) of pairs of rows (n, n): products of entries less their place's mean, places in common, signs equal."""
     mask = sp.csr_array((np.ones_like(seen.data), seen.indices, seen.indptr), shape=seen.shape)
     mean = np.asarray(seen.sum(axis=0)).ravel() / np.maximum(np.asarray(mask.sum(axis=0)).ravel(), 1)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from lacunar import _core
@@ -46,7 +46,7 @@ class SideState:
         """K_ii, shape (size,)."""
         raise NotImplementedError
 
-    def columns(self, index: Any) -> Floats:
+    def columns(self, index: ArrayLike) -> Floats:
         """K[:, index], shape (size, k), C-contiguous."""
         raise NotImplementedError
 
@@ -296,7 +296,7 @@ def check_positive(value: Any, name: str) -> float:
     return number
 
 
-def check_index(index: Any, size: int) -> NDArray[np.int64]:
+def check_index(index: ArrayLike, size: int) -> NDArray[np.int64]:
     """Vertex numbers 0..size-1 as an array (k,)."""
     numbers = np.atleast_1d(np.asarray(index))
     if numbers.size and numbers.dtype.kind not in "iu":
@@ -346,7 +346,7 @@ class DenseState(SideState):
     def diagonal(self) -> Floats:
         return np.diagonal(self._K)[: self._size].copy()
 
-    def columns(self, index: Any) -> Floats:
+    def columns(self, index: ArrayLike) -> Floats:
         # K is symmetric: its rows are read, which lie together.
         rows = self._K[check_index(index, self._size), : self._size]
         return np.ascontiguousarray(rows.T)
@@ -430,7 +430,7 @@ class FactorState(SideState):
         squares: Floats = np.einsum("ij,ij->i", Phi, Phi)
         return squares + (self.own + self.const)
 
-    def columns(self, index: Any) -> Floats:
+    def columns(self, index: ArrayLike) -> Floats:
         index, Phi = check_index(index, self.size), self._phi.rows
         columns = np.ascontiguousarray(Phi @ Phi[index].T + self.const)
         columns[index, np.arange(len(index))] += self.own
@@ -486,7 +486,7 @@ class MixedState(SideState):
     def diagonal(self) -> Floats:
         return self.info * self.base.diagonal() + (self.const + self.own)
 
-    def columns(self, index: Any) -> Floats:
+    def columns(self, index: ArrayLike) -> Floats:
         index = check_index(index, self.size)
         columns = self.info * self.base.columns(index) + self.const
         columns[index, np.arange(len(index))] += self.own
@@ -497,7 +497,7 @@ class MixedState(SideState):
         return product
 
     def dense(self) -> Floats:
-        """A new array (size, size)."""
+        """K, a new array (size, size)."""
         K = self.info * self.base.dense() + self.const
         K.flat[:: self.size + 1] += self.own
         return K
@@ -660,7 +660,7 @@ class JoinedState(SideState):
         diagonal: Floats = np.mean([part.diagonal() for part in self.parts], axis=0)
         return diagonal
 
-    def columns(self, index: Any) -> Floats:
+    def columns(self, index: ArrayLike) -> Floats:
         columns: Floats = np.ascontiguousarray(np.mean([part.columns(index) for part in self.parts], axis=0))
         return columns
 
@@ -690,11 +690,6 @@ class JoinedState(SideState):
                 part.shrink(begun)
             raise
         return vertex
-
-    def shrink(self, size: int) -> None:
-        """Back to `size` vertices."""
-        for part in self.parts:
-            part.shrink(size)
 
     def _grown(self) -> dict[str, Any]:
         return {f"part{k}": part.state() for k, part in enumerate(self.parts)}
