@@ -9,7 +9,15 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import cross_val_score
 
-from lacunar.completion import Features, Identity, Kernel, KernelFunction, MatrixExponentiatedGradient, Mix
+from lacunar.completion import (
+    Features,
+    Identity,
+    Kernel,
+    KernelFunction,
+    MatrixExponentiatedGradient,
+    Mix,
+    OnlineMatrixClassifier,
+)
 from lacunar.model_selection import ColdColumnKFold, ColdRowKFold, EntryKFold
 from lacunar.persistence import load_model, save_model
 
@@ -284,3 +292,37 @@ def test_scikit_learn_uses_it():
     with pytest.raises(NotFittedError):
         MatrixExponentiatedGradient().predict(X)
     assert MatrixExponentiatedGradient().predict_one(1, 2) == 1  # the verbs of a stream begin with nothing
+
+
+# -- a model that could not go back -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("learner", [OnlineMatrixClassifier, MatrixExponentiatedGradient])
+def test_a_model_that_could_not_go_back_refuses_work(monkeypatch, learner):
+    """A stream fails, and going back fails too, as without memory: the error of the stream comes, then every call says what to do."""
+
+    def no_memory(*_, **__):
+        raise MemoryError
+
+    pairs, y = [("a", "x"), ("b", "x"), ("a", "y")], [1, 0, 1]
+    model, other = learner().fit(pairs, y), learner().fit(pairs, y)
+    with monkeypatch.context() as patched:
+        patched.setattr(type(model._live()), "_run", no_memory)
+        patched.setattr(type(model._live()), "take_back", no_memory)
+        with pytest.raises(MemoryError) as failure:
+            model.partial_fit(pairs, y)
+    assert failure.value.state_lost
+    calls = {
+        "predict": (pairs,),
+        "predict_proba": (pairs,),
+        "predict_one": ("a", "x"),
+        "partial_fit": (pairs, y),
+        "learn_one": ("a", "x", 1),
+        "recommend": ("a",),
+        "state": (),
+        "__getstate__": (),
+    }
+    for name, arguments in calls.items():
+        with pytest.raises(RuntimeError, match=r"must be whole.*Load the model again"):
+            getattr(model, name)(*arguments)
+    assert other.predict(pairs).tolist() == learner().fit(pairs, y).predict(pairs).tolist()

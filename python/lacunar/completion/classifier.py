@@ -337,12 +337,6 @@ class PoolModel(PairModel):
         for pool in self.pools:
             pool.set_twins(*(np.ascontiguousarray(part) for part in pairs.T))
 
-    def _at(self, pairs: Pairs, policy: str) -> list[NDArray[np.int32]]:
-        """`_vertices` as int32 arrays, with the pools grown to hold them."""
-        vertices = self._vertices(pairs, policy)
-        self._grow()
-        return [np.ascontiguousarray(part, dtype=np.int32) for part in vertices]
-
     def probabilities(self, scores: Floats) -> Floats:
         """P(y = 1) of scores (n, L)."""
         p: Floats = 0.5 * (1.0 + scores)
@@ -390,7 +384,8 @@ class PoolModel(PairModel):
 
     def scores(self, pairs: Pairs, policy: str) -> Floats:
         """2 P(y = 1) - 1 of every task, (n, L)."""
-        i, j = self._at(pairs, policy)
+        i, j = (np.ascontiguousarray(part, dtype=np.int32) for part in self._vertices(pairs, policy))
+        self._grow()
         mirrored = self._other_side(pairs[0], i, 0), self._other_side(pairs[1], j, 1)
         scores = np.empty((len(i), len(self.pools)))
         for k, pool in enumerate(self.pools):
@@ -417,17 +412,13 @@ class PoolModel(PairModel):
         self._grow()
         scores, wrong = np.empty(len(self.pools)), False
         for k, (pool, label) in enumerate(zip(self.pools, y, strict=True)):
-            odds = [*self._learned_by_member(k, i, j, label), *self._odds_of_lower(k, scores)]
+            odds = self._odds_of_lower(k, scores)
+            if self.members:
+                odds.insert(0, float(self._odds_of_stream(k, np.array([i]), np.array([j]), np.array([label]))[0]))
             scores[k] = score = 2 * pool.learn_one(i, j, label, odds) - 1
             wrong = wrong or (score >= 0) != (label > 0)
         self._count_one(i, j, True, wrong)
         return True
-
-    def _learned_by_member(self, k: int, i: int, j: int, y: float) -> list[float]:
-        """Log-odds of the expert that the core does not have, before it learns a label."""
-        if not self.members:
-            return []
-        return [float(self._odds_of_stream(k, np.array([i]), np.array([j]), np.array([y]))[0])]
 
     def _run(self, pairs: tuple[Vertices, Vertices], y: Floats, values: bool, verbose: int) -> Trials:
         i, j = (np.ascontiguousarray(part, dtype=np.int32) for part in pairs)
@@ -599,7 +590,7 @@ class OnlineMatrixClassifier(PairClassifier):
         return PoolModel(self, n_tasks)
 
     def _candidate_scores(self, row: Hashable, candidates: list[Hashable]) -> Floats:
-        """By the pool's prior, with one warning, where the side information gives an id no vertex."""
+        """y_bar (n, L) of a row with columns; by the pool's prior, with one warning, where the side information gives an id no vertex."""
         try:
             return super()._candidate_scores(row, candidates)
         except ValueError as error:

@@ -196,7 +196,7 @@ class Engine:
         self._shape = now  # last: what failed is taken in by the next call
 
     def _forget(self) -> None:
-        """What holds until something is learned or grows."""
+        """Drop what was computed from the state so far: the decomposition and the last score."""
         self.decomposed = None
         self._asked = (-1, -1, np.nan)
 

@@ -83,7 +83,7 @@ def curves_of(values: Sequence[Sequence[float]], curves: Sequence[OnlineLogistic
 
 
 class Tuning(NamedTuple):
-    """Numbers of a learner.
+    """The numbers that set a learner: margin, scale of the first weights, steps.
 
     log_scale: of the first weights. anytime: number times the step for the trials so far, or else the number itself. strict: update
     below the margin only, not at it.
@@ -368,7 +368,7 @@ class MatrixExponentiatedGradient(PairClassifier):
         return GradientModel(self, n_tasks)
 
     def _tuning(self, rows: SideState, cols: SideState) -> Tuning:
-        """The numbers behind the parameters."""
+        """The `Tuning` that the parameters stand for, over the side information of rows and columns."""
         n_trials, *ids = self._plan()
         size = sum(ids) if ids else rows.size + cols.size
         if size == 0 and (self.step == "fixed" or self.d != "neutral"):
@@ -383,7 +383,7 @@ class MatrixExponentiatedGradient(PairClassifier):
         return Tuning(float(self.gamma), log_scale, anytime, float(number), bool(self.conservative))
 
     def _plan(self) -> tuple[Any, ...]:
-        """Trials, and rows and columns where they are given."""
+        """(trials,) or (trials, rows, columns) of `horizon`; ValueError where it is neither."""
         plan = self.horizon if isinstance(self.horizon, tuple) else (self.horizon,)
         if self.step == "fixed" and self.horizon is None:
             raise ValueError("horizon must be the number of trials planned for step='fixed'; got None.")

@@ -351,7 +351,7 @@ def _leading(S: sp.csr_array, k: int) -> tuple[Floats, Floats]:
 
 
 def _by_lanczos(S: sp.csr_array, k: int) -> tuple[Floats, Floats]:
-    """The same of exactly k.
+    """The k largest eigenvalues (k,) and their vectors (n, k) of S, by Lanczos.
 
     Lanczos sees one direction of an eigenspace, that of its start; others come in by rounding, in any order. So what it left out
     is looked at: larger eigenvalues are taken in, and of a space that k cuts the reference's projections stand for it.

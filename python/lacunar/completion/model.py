@@ -166,7 +166,7 @@ class Trials(NamedTuple):
 
 
 class PairModel:
-    """What learns: ids of both sides and counts. What scores and learns is for the classes on it to say.
+    """Base of the models of pairs: the ids of both sides and the counts of trials. Subclasses score and learn.
 
     Not even questions may come from two threads at once: new ids make tables and engines grow.
     """
@@ -180,7 +180,7 @@ class PairModel:
         self.signs_of: dict[Hashable, Sequence[float]] = {}  # (L,) of labels met one by one
 
     def _vertices(self, pairs: Pairs, policy: str) -> tuple[Vertices, Vertices]:
-        """Of ids: "learn", or what `unseen` says of predictions."""
+        """Vertices (n,) of rows and of columns. policy: "learn", or the `unseen` of the classifier for predictions."""
         return self.rows.places(pairs[0], policy), self.cols.places(pairs[1], policy)
 
     def _vertices_one(self, pair: tuple[Hashable, Hashable], policy: str) -> tuple[int, int]:
@@ -286,7 +286,7 @@ class PairModel:
 
 
 class _Learned:
-    """What a stream changes of a model; ids and what is known of them only grow, and stay."""
+    """The part of a model that a stream changes, to go back to; ids and their side information only grow, and stay."""
 
     def __init__(self, model: PairModel) -> None:
         self._model, self.take_back = model, model.take_back

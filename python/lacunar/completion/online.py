@@ -240,7 +240,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
 
     def _check_comparator(self, n: int, y: Any, classes: Sequence[Any] | None, comparator: str | ArrayLike) -> None:
-        """Refused before anything is learned."""
+        """Raises, before anything is learned, what labels or a comparator that do not fit raise."""
         coding = self._at_work(y, classes)[1]
         _, coding = read_y(y, n, coding, coding.thresholds, classes)
         comparator_mistakes(comparator, read_labels(y, n), coding)
@@ -513,7 +513,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return isinstance(self.thresholds, str)
 
     def _thresholds(self, levels: NDArray[Any] | None) -> Floats | None:
-        """As given, or all ratings but the lowest."""
+        """The thresholds (L,) of the parameter; with "auto" all of the ratings `levels` but the lowest."""
         if not self._automatic_ratings:
             return read_thresholds(self.thresholds)
         assert levels is not None
@@ -578,7 +578,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return learner
 
     def _checked(self, state: Mapping[str, Any]) -> tuple[PairModel, Coding]:
-        """The model and the classes of a state."""
+        """The model of a state and its coding; ValueError where its classes do not fit the parameters."""
         model = self._restored(state)
         thresholds = self._thresholds(np.asarray(state["classes"]))
         coding = Coding(np.asarray(state["classes"]), bool(state["settled"]), thresholds)
@@ -612,7 +612,7 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return attributes
 
     def _check_loaded(self) -> None:
-        """A model file is refused here, not in use."""
+        """Makes the model of `state_`, so that a bad model file is refused on loading and not in use."""
         if "state_" in self.__dict__:
             model_and_coding = self._checked({"classes": self.classes_, "settled": self.settled_, **self.state_})
             del self.state_
@@ -634,7 +634,7 @@ def _stream_of(rows: Any, cols: Any, y: Any) -> tuple[list[Any], list[Any], Any]
 
 
 class Coding(NamedTuple):
-    """Two classes, or thresholds.
+    """How labels become signs and back: two classes, or a question for each threshold.
 
     classes: (negative, positive), or labels 0..L of thresholds. settled: whether a negative label was seen: 1 alone may belong to
     0/1 or to -1/1.
@@ -673,7 +673,7 @@ class Coding(NamedTuple):
 
 
 def read_thresholds(thresholds: str | ArrayLike | None) -> Floats | None:
-    """One threshold or ascending ones, (L,)."""
+    """Thresholds as ascending numbers (L,), None for None; ValueError for what is no threshold."""
     if thresholds is None:
         return None
     bounds = np.atleast_1d(np.asarray(thresholds, dtype=np.float64))

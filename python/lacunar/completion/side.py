@@ -236,7 +236,7 @@ def check_semidefinite(K: Floats, relative: float) -> None:
 
 
 def check_ids(ids: Sequence[Hashable] | None, size: int, what: str) -> list[Hashable] | None:
-    """As many distinct hashable ids as there are vertices, or None."""
+    """The ids as a list of `size` distinct hashable values, or None; TypeError or ValueError for any others."""
     if ids is None:
         return None
     named = plain_ids(list(ids))
@@ -326,7 +326,7 @@ class SideInformation(BaseEstimator):  # type: ignore[misc]
         return plain
 
     def _plain_params(self) -> dict[str, Any]:
-        """Arguments that may be other than plain data."""
+        """By name, the constructor's arguments that may be other than plain data, as plain data."""
         return {}
 
 
