@@ -406,7 +406,7 @@ def low_rank(n=400, d=12):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"solver": "matrix-free", "weights": "kappa"}, {"refine": 0}, {"center": False}]
+    "options", [{}, {"solver": "matrix-free", "normalisers": "kappa"}, {"refine": 0}, {"standardize": True}]
 )
 def test_popca_of_a_file_is_that_of_its_rows(options, small, tmp_path):
     rows, _ = low_rank()

@@ -6,7 +6,7 @@ from faulty import LEARNERS, OTHERS, answer, problem, quiet, state
 from sklearn.base import clone
 
 from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaOnlineRegressor, KarmaRegressor, Observed
-from lacunar.completion import KernelFunction, MatrixExponentiatedGradient
+from lacunar.completion import KernelFunction, MatrixExponentiatedGradient, OnlineMatrixClassifier
 from lacunar.lowrank import POPCA
 from lacunar.papers.karma import GeomClassifier
 
@@ -147,26 +147,31 @@ PAIRS = np.random.default_rng(0).integers(20, size=(150, 2))
 SIGNS = np.random.default_rng(1).choice([-1, 1], 150)
 
 
+OVERFLOWING = KernelFunction(lambda a, b: 1e308 * (a == b) + (1e308 * a if a > 10 else 0.0))
+
+
 @pytest.mark.parametrize(
-    "options",
+    "model",
     [
-        {"step": 1.0, "step_scale": 1e300},
-        {"step_scale": 1e6},
-        {"gamma": 1e-300},
-        {"experts": "auto", "step_scale": 1e5},
-        {"rows": KernelFunction(lambda a, b: 1e308 * (a == b) + (1e308 * a if a > 10 else 0.0))},
+        MatrixExponentiatedGradient(step=1.0, step_scale=1e300),
+        MatrixExponentiatedGradient(step_scale=1e6),
+        MatrixExponentiatedGradient(gamma=1e-300),
+        MatrixExponentiatedGradient(rows=OVERFLOWING),
+        OnlineMatrixClassifier(rows=OVERFLOWING),
     ],
-    ids=lambda options: ", ".join(options),  # a kernel prints its address, and an id must be the same in every process
+    # A kernel prints its address, and an id must be the same in every process.
+    ids=["step and step_scale", "step_scale", "gamma", "kernel", "kernel, the pool"],
 )
-def test_pairs(options):
-    model = MatrixExponentiatedGradient(random_state=0, **options).partial_fit([1], [1], [1])
-    before = model.decision_function(PAIRS[:1] * 0 + 1)
+def test_pairs(model):
+    pair = np.array([[1, 1]])
+    model = clone(model).partial_fit(pair, [1])
+    before = model.decision_function(pair)
     try:
-        model.partial_fit(*PAIRS.T, SIGNS)
+        model.partial_fit(PAIRS, SIGNS)
     except (ValueError, FloatingPointError) as error:
         check_words(error)
         assert model.n_seen_ == 1
-        np.testing.assert_array_equal(model.decision_function(PAIRS[:1] * 0 + 1), before)
+        np.testing.assert_array_equal(model.decision_function(pair), before)
     else:
         assert np.isfinite(model.decision_function(PAIRS)).all()
         assert np.isfinite(model.predict_proba(PAIRS)).all()

@@ -6,7 +6,7 @@ import warnings
 import numpy as np
 import pytest
 from faulty import LEARNERS, answer, problem, quiet
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.datasets import make_classification
 from test_estimators import NO_ARRAYS, public_estimators
 
@@ -26,6 +26,7 @@ from lacunar.lowrank import GROUSE, PETRELS, POPCA, GaussianRegressor, LowRankIm
 from lacunar.lowrank.parts import fit_columns_over, in_parts
 from lacunar.observed.columns import fit_columns
 from lacunar.papers.karma import MatrixCompletionClassifier
+from lacunar.papers.slrm import MPCR, SMPCR
 from lacunar.uncertainty import MaskConformalClassifier, MaskConformalRegressor, missingness_report, value_of_measuring
 
 pd = pytest.importorskip("pandas")
@@ -219,7 +220,7 @@ def test_a_frame_of_text_with_a_date_column_goes_to_the_learner():
 
 
 # `raw` numbers matter to these: the paper's own settings, and subspaces of rows as they are.
-RAW = {"slrm-paper", "popca", "popca-tables", "popca-free", "petrels", "petrels-shared", "grouse"}
+RAW = {"slrm-paper", "mpcr", "smpcr", "popca", "popca-tables", "popca-free", "petrels", "petrels-shared", "grouse"}
 POWERS = [-996, -700, -548, -540, -500, 500, 510, 548, 996]  # 1e-300 to 1e300
 
 
@@ -277,14 +278,19 @@ def test_a_column_below_the_range_is_named():
 
 
 @pytest.mark.parametrize("power", [-1000, -548, -520])
-@pytest.mark.parametrize("model", [POPCA(1), POPCA(1, solver="matrix-free"), PETRELS(1), GROUSE(1)], ids=repr)
+@pytest.mark.parametrize(
+    "model",
+    [POPCA(1), POPCA(1, solver="matrix-free"), PETRELS(1), GROUSE(1), MPCR(1), SMPCR(1, max_iter=2)],
+    ids=repr,
+)
 def test_rows_as_they_are_must_have_squares(model, power):
-    streams = getattr(model, "solver", None) != "matrix-free"
+    streams = hasattr(model, "partial_fit") and getattr(model, "solver", None) != "matrix-free"
+    labels = (Y,) if is_regressor(model) else ()
     for learn in (model.fit, *([clone(model).partial_fit] if streams else [])):
         with pytest.raises(ValueError, match=r"so that .*squares do not vanish"):
-            learn(np.ldexp(X, power))
+            learn(np.ldexp(X, power), *labels)
     with quiet():
-        clone(model).fit(np.where(np.isnan(X), np.nan, 0.0))  # zeros are zeros
+        clone(model).fit(np.where(np.isnan(X), np.nan, 0.0), *labels)  # zeros are zeros
 
 
 NUMBERS = sorted(name for name in LEARNERS if "regressor" in name or name[:4] in ("slrm", "gaus", "mpcr", "smpc"))
