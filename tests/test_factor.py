@@ -7,7 +7,7 @@ from reference.slrm import code
 from test_rls import table
 
 from lacunar import Observed
-from lacunar._codes import row_codes
+from lacunar._latent import latent_rows
 from lacunar.lowrank.em import fit_als, fit_em
 from lacunar.lowrank.model import LowRankGaussian
 
@@ -21,12 +21,12 @@ def test_codes_are_ridge_regressions(d, dtype):
     X[3] = np.nan
     ridges = rng.uniform(0.1, 2, size=40)
     for ridge in (0.5, ridges):
-        found = row_codes(Observed.from_dense(X), V, ridge, left=True, inverse=True)
+        found = latent_rows(Observed.from_dense(X), V, ridge, residual=True, inverse=True)
         for i, x in enumerate(X.astype(np.float64)):
             o, r = ~np.isnan(x), np.broadcast_to(ridge, 40)[i]
             expected = code(V, o, np.nan_to_num(x), r)
-            np.testing.assert_allclose(found.code[i], expected, atol=1e-9)
-            np.testing.assert_allclose(found.left[i], np.sum((x[o] - V[o] @ expected) ** 2), atol=1e-7)
+            np.testing.assert_allclose(found.latent[i], expected, atol=1e-9)
+            np.testing.assert_allclose(found.residual[i], np.sum((x[o] - V[o] @ expected) ** 2), atol=1e-7)
             inverse = np.linalg.inv(V[o].T @ V[o] + r * np.eye(d))
             np.testing.assert_allclose(found.inverse[i], inverse[np.tril_indices(d)], atol=1e-9)
 
@@ -34,10 +34,10 @@ def test_codes_are_ridge_regressions(d, dtype):
 def test_codes_do_not_depend_on_threads_and_singular_rows_are_counted():
     X, _, U, _ = table(3000, 40, 6, 0.1)
     rows = Observed.from_dense(X)
-    one, many = (row_codes(rows, U, 0.0, left=True, n_jobs=n_jobs) for n_jobs in (1, 3))
-    np.testing.assert_array_equal(one.code, many.code)
+    one, many = (latent_rows(rows, U, 0.0, residual=True, n_jobs=n_jobs) for n_jobs in (1, 3))
+    np.testing.assert_array_equal(one.latent, many.latent)
     assert one.n_singular == many.n_singular > 0
-    assert np.isfinite(one.code).all()
+    assert np.isfinite(one.latent).all()
 
 
 @pytest.mark.parametrize("share", [0.05, 0.5])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaOnlineClassifier, KarmaRegressorCV, Observed
-from lacunar._codes import row_codes
+from lacunar._latent import latent_rows
 from lacunar.active import ActivePOPCA
 from lacunar.completion import MatrixExponentiatedGradient, OnlineMatrixClassifier
 from lacunar.karma import KarmaFeatures
@@ -131,7 +131,7 @@ def test_one_call_of_the_core_comes_back():
         f"karma_kernel {method}": lambda method=method: karma_kernel(wide, gamma=2, n_jobs=2, method=method)
         for method in ("dense", "spmm", "inverted")
     }
-    calls["row_codes"] = lambda: row_codes(tall, basis, 0.1, inverse=True)
+    calls["latent_rows"] = lambda: latent_rows(tall, basis, 0.1, inverse=True)
     calls["pair sums"] = lambda: [column_pair_sums(tall) for _ in range(1000)]
     calls["moments"] = lambda: [fit_columns(wide, np.ones(9000), standardize=True) for _ in range(1000)]
     for name, call in calls.items():
@@ -139,8 +139,8 @@ def test_one_call_of_the_core_comes_back():
             call()
             pytest.fail(f"{name} was not interrupted")
         assert ctrl_c.waited < 1, name
-    twice = row_codes(tall[:300], basis, 0.1).code
-    np.testing.assert_array_equal(row_codes(tall[:300], basis, 0.1, n_jobs=3).code, twice)
+    twice = latent_rows(tall[:300], basis, 0.1).latent
+    np.testing.assert_array_equal(latent_rows(tall[:300], basis, 0.1, n_jobs=3).latent, twice)
 
 
 def test_an_interrupt_is_seen_by_the_main_thread_alone():

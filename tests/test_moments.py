@@ -230,7 +230,7 @@ def test_eigenpairs_by_products_are_those_of_the_matrix(k):
     calls = []
 
     class Counted:
-        rest, diagonal = C.rest, C.diagonal
+        remainder, diagonal = C.remainder, C.diagonal
 
         def times(self, block):
             calls.append(block.shape[1])

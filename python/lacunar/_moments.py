@@ -96,8 +96,8 @@ def own_freedom(n: Floats, m: int) -> Floats:
     Of all masks with n_i and n_j entries, the mean of N (1 - 1/n_i - 1/n_j + N / (n_i n_j)) is (n_i n_j / m) times the
     product of these two (the first two moments of a hypergeometric count), so that division by it is exactly unbiased.
     """
-    made: Floats = (1 - 1 / np.maximum(n, 1.0)) * np.sqrt(m / max(m - 1, 1))
-    return made
+    freedom: Floats = (1 - 1 / np.maximum(n, 1.0)) * np.sqrt(m / max(m - 1, 1))
+    return freedom
 
 
 def _divided(S: Floats, counts: Floats, factor: Floats | float, pseudo_count: float) -> Floats:

@@ -13,8 +13,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 
 from lacunar import _moments
-from lacunar._codes import row_codes
 from lacunar._eigen import leading_eigenvectors, signed
+from lacunar._latent import latent_rows
 from lacunar._products import row_product
 from lacunar._random import generator, generator_at, state_of
 from lacunar._state import Entries, all_or_nothing, going_back
@@ -110,7 +110,7 @@ class ActiveSubspace:
         centred = rows.with_values(rows.values - self.mean_[rows.indices])
         strength = np.sqrt(np.maximum(self.explained_variance_ - self.noise_variance_, 1e-12))
         ridge = max(self.noise_variance_, 1e-9 * float(np.mean(strength**2)))
-        return row_codes(centred, np.ascontiguousarray(self.components_.T * strength), ridge).code * strength
+        return latent_rows(centred, np.ascontiguousarray(self.components_.T * strength), ridge).latent * strength
 
     def inverse_transform(self, X: ArrayLike) -> Floats:
         """Complete rows (n, d) of codes (n, k).

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from lacunar import _core
-from lacunar._codes import LARGEST_CORE_RANK, Codes, row_codes
 from lacunar._eigen import canonical_turn, signed
+from lacunar._latent import LARGEST_CORE_RANK, LatentRows, latent_rows
 from lacunar._threads import thread_count
 from lacunar._typing import Floats
 from lacunar.lowrank.model import LowRankGaussian
@@ -95,13 +95,13 @@ def relaxed(
 
 
 def sums_over(rows: Observed | Parts, weight: Floats | None = None, n_jobs: int | None = None) -> Sums:
-    """A function `total(step, *given)`: what step(table, *given) returns, summed over rows, which are one table if they are in memory."""
+    """A function `total(step, *arguments)`: what step(table, *arguments) returns, summed over rows, which are one table if they are in memory."""
     if not isinstance(rows, Observed):
         return rows.map(to_table, weight, n_jobs, keep=False).total
     table = to_table(rows, weight, n_jobs)
 
-    def total(step: Step, *given: Any) -> tuple[Any, ...]:
-        sums: tuple[Any, ...] = step(table, *given)
+    def total(step: Step, *arguments: Any) -> tuple[Any, ...]:
+        sums: tuple[Any, ...] = step(table, *arguments)
         return sums
 
     return total
@@ -153,9 +153,9 @@ def first_basis(
         basis = np.linalg.qr(total(gram_product, basis)[0])[0]
     products = total(gram_product, basis)[0]
     check_sums(products, "squares")
-    left, squares, _ = np.linalg.svd(products, full_matrices=False)
+    vectors, squares, _ = np.linalg.svd(products, full_matrices=False)
     rank = int(np.sum(squares > _SAME_RANK * squares[0]))
-    first = left[:, :rank] @ canonical_turn(squares[:rank], left[:, :rank], min(k, rank))
+    first = vectors[:, :rank] @ canonical_turn(squares[:rank], vectors[:, :rank], min(k, rank))
     if first.shape[1] < d:  # fewer rows than directions: the others are any that are orthogonal
         others = rng.normal(size=(D, d - first.shape[1]))
         first = np.column_stack([first, np.linalg.qr(np.column_stack([first, others]))[0][:, first.shape[1] :]])
@@ -270,8 +270,8 @@ def factor_sums(table: Table, model: Floats, k: int, noise: float) -> tuple[Floa
 
 def _piece_sums(table: Table, basis: Floats, mean: Floats, noise: float, with_mean: bool) -> tuple[Any, ...]:
     rows = less(table.rows, mean, n_jobs=table.threads)
-    posterior = row_codes(rows, basis, noise, inverse=True, n_jobs=table.threads)
-    latent, covariance = posterior.code, noise * posterior.inverse
+    posterior = latent_rows(rows, basis, noise, inverse=True, n_jobs=table.threads)
+    latent, covariance = posterior.latent, noise * posterior.inverse
     if with_mean:  # a direction more, whose coordinate is 1 for certain
         latent = and_one(latent)
         covariance = np.column_stack([covariance, np.zeros((len(latent), latent.shape[1]))])
@@ -312,10 +312,10 @@ def fit_als(
     def sweep(model: LowRankGaussian) -> tuple[LowRankGaussian, float]:
         nonlocal n_singular
         sums = total(als_sums, model.basis, model.mean, model.ridge, mean, ridge is None)
-        packed, products, rescued, size, left, freedom = sums
+        packed, products, rescued, size, residual, freedom = sums
         n_singular += int(rescued)
         if ridge is None:
-            noise, prior = _noise(size, left, freedom, counts, model.basis)
+            noise, prior = _noise(size, residual, freedom, counts, model.basis)
             model = model._replace(ridge=noise / prior, noise=noise, prior=prior)
         loadings = solve_columns(packed, products, _RESCUE)
         new = np.linalg.qr(loadings[:, :d])[0]
@@ -326,10 +326,10 @@ def fit_als(
     return Fit(model, n_iter, converged, n_singular)
 
 
-def _noise(size: float, left: float, freedom: float, counts: Floats, basis: Floats) -> tuple[float, float]:
+def _noise(size: float, residual: float, freedom: float, counts: Floats, basis: Floats) -> tuple[float, float]:
     """Noise and prior variance from the residuals of entries whose squares sum to `size`."""
     nnz = float(counts.sum())
-    noise = left / max(freedom, 1.0)
+    noise = residual / max(freedom, 1.0)
     floor = max(_LEAST_NOISE * size / max(nnz, 1.0), _TINY)
     gram_trace = float(counts @ np.sum(np.square(basis), axis=1))
     prior = (size - nnz * noise) / max(gram_trace, 1e-300)
@@ -337,7 +337,7 @@ def _noise(size: float, left: float, freedom: float, counts: Floats, basis: Floa
 
 
 def als_sums(table: Table, basis: Floats, mean: Floats, ridge: float, with_mean: bool, learns: bool) -> tuple[Any, ...]:
-    """Sums by column of z z^T, packed, and of x z; rows that needed rescue; squares of entries, what is left of them, and its
+    """Sums by column of z z^T, packed, and of x z; rows that needed rescue; squares of entries, squared residuals, and their
     degrees of freedom (with `learns`, else zeros)."""
     pieces = [_als_piece(piece, basis, mean, ridge, with_mean, learns) for piece in table.pieces(basis.shape[1])]
     return tuple(sum(terms) for terms in zip(*pieces, strict=True))
@@ -347,16 +347,16 @@ def _als_piece(
     table: Table, basis: Floats, mean: Floats, ridge: float, with_mean: bool, learns: bool
 ) -> tuple[Any, ...]:
     rows = less(table.rows, mean, n_jobs=table.threads)
-    best = row_codes(rows, basis, ridge, left=True, inverse=learns, n_jobs=table.threads)
-    latent = and_one(best.code) if with_mean else best.code
+    best = latent_rows(rows, basis, ridge, residual=True, inverse=learns, n_jobs=table.threads)
+    latent = and_one(best.latent) if with_mean else best.latent
     size = float(np.sum(np.square(rows.values, dtype=np.float64)))
     freedom = _freedom(best, rows, ridge) if learns else 0.0
-    return *column_sums(table, latent, None), best.n_singular, size, float(best.left.sum()), freedom
+    return *column_sums(table, latent, None), best.n_singular, size, float(best.residual.sum()), freedom
 
 
-def _freedom(best: Codes, rows: Observed, ridge: float) -> float:
+def _freedom(best: LatentRows, rows: Observed, ridge: float) -> float:
     """sum (o - f), f = d - ridge tr (G + ridge I)^-1 of a row with o entries."""
-    d, entries = best.code.shape[1], rows.row_counts
+    d, entries = best.latent.shape[1], rows.row_counts
     diagonal = np.cumsum(np.arange(1, d + 1)) - 1
     lost = np.where(entries > 0, d - ridge * best.inverse[:, diagonal].sum(axis=1), 0.0)
     return float(np.sum(entries - lost))
@@ -366,12 +366,12 @@ def _freedom(best: Codes, rows: Observed, ridge: float) -> float:
 
 
 def less(rows: Observed, mean: Floats, out: Floats | None = None, *, n_jobs: int | None = None) -> Observed:
-    """Rows less a mean, their values at the front of `out`; what overflows is met in the codes."""
+    """Rows less a mean, their values at the front of `out`; what overflows is met in the latent coordinates."""
     if not mean.any():
         return rows
     values = np.empty(rows.nnz) if out is None else out[: rows.nnz]
-    about = np.ascontiguousarray(mean), np.ones(rows.shape[1])
-    _core.standardise(rows.values, rows.indices, *about, np.inf, values, thread_count(n_jobs))
+    columns = np.ascontiguousarray(mean), np.ones(rows.shape[1])
+    _core.standardise(rows.values, rows.indices, *columns, np.inf, values, thread_count(n_jobs))
     return Observed._trusted(rows.indptr, rows.indices, own(values), rows.shape)
 
 
@@ -457,13 +457,13 @@ def _refining_step(state: _Uncertain, total: Sums, counts: Counts, size: float, 
     free = k + 1 if centre else k  # the mean is a direction more, whose coordinate is 1 for certain
     ridge = np.zeros(free)
     ridge[:k] = model.ridge / state.prior
-    loadings, spread, left = np.empty((d, free)), np.empty_like(state.spread), size
+    loadings, spread, residual = np.empty((d, free)), np.empty_like(state.spread), size
     for block in _column_blocks(d, k):
         full = unpacked(grams[block], k + 1)[:, :free, :free]
         loadings[block], inverse, explained = _column_posteriors(full, products[block, :free], ridge, k)
         spread[block] = _packed(np.where(seen[block, None, None], model.ridge * inverse, 0.0))
-        left -= explained - float(np.sum(unpacked(spread[block], k) * full[:, :k, :k]))
-    noise = max(left / nnz, _LEAST_NOISE * size / nnz, 1e-300)
+        residual -= explained - float(np.sum(unpacked(spread[block], k) * full[:, :k, :k]))
+    noise = max(residual / nnz, _LEAST_NOISE * size / nnz, 1e-300)
     mean = loadings[:, k] if centre else model.mean
     return _on_axes(loadings[:, :k], spread, mean, noise, moment, int(seen.sum()))
 
@@ -508,14 +508,14 @@ def _on_axes(basis: Floats, spread: Floats, mean: Floats, noise: float, moment: 
     """The model with latent coordinates of unit covariance and orthogonal columns of the basis; `spread` is turned in its place."""
     values, vectors = np.linalg.eigh(moment)
     root = vectors * np.sqrt(np.maximum(values, 1e-12 * max(float(values[-1]), 1e-300)))
-    left, size, right = np.linalg.svd(basis @ root, full_matrices=False)
+    vectors, size, right = np.linalg.svd(basis @ root, full_matrices=False)
     size = np.maximum(size, 1e-12 * max(float(size[0]), 1e-150))
-    axes = canonical_turn(size, left)
+    axes = canonical_turn(size, vectors)
     turn = root @ right.T @ axes
     k = len(turn)
     for block in _column_blocks(len(basis), k):
         spread[block] = _packed(turn.T @ unpacked(spread[block], k) @ turn)
-    basis = (left * size) @ axes
+    basis = (vectors * size) @ axes
     diagonal = np.cumsum(np.arange(1, k + 1)) - 1
     prior = (np.sum(basis**2, axis=0) + spread[:, diagonal].sum(axis=0)) / max(n_seen, 1)
     return _Uncertain(LowRankGaussian(mean, basis.T, noise, noise), spread, prior)

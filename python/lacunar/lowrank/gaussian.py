@@ -244,7 +244,7 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
         self.label_variance_, self.spread_scale_ = fit_variances(residuals, np.zeros(targets))
 
     def _hidden_spread(self, Z: Floats) -> Floats:
-        """Variance (n, targets) of the regression that the missing entries leave: b_m (W_m C W_m^T + sigma^2 I) b_m, C of the code."""
+        """Variance (n, targets) of the regression that the missing entries leave: b_m (W_m C W_m^T + sigma^2 I) b_m, C the covariance of the latent coordinates."""
         hidden, model = np.isnan(Z).astype(np.float64), self.posterior_
         variance = model.noise_variance_ * row_product(hidden, self.coef_**2, self.n_jobs)
         _, inverse = model.features(Z)

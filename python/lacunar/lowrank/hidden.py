@@ -52,7 +52,7 @@ def hidden_errors(
     model: LowRankGaussian, rows: Observed, seen: Observed, hidden: NDArray[np.bool_], n_jobs: int | None
 ) -> Floats:
     """Squared errors of posterior means at hidden entries of `rows` given what was `seen`, both about the model's mean."""
-    return squared_errors(model.latent(seen, n_jobs=n_jobs).code, model.basis, rows, hidden)
+    return squared_errors(model.latent(seen, n_jobs=n_jobs).latent, model.basis, rows, hidden)
 
 
 def fewest_as_good(errors: Sequence[Floats]) -> int:
@@ -265,7 +265,7 @@ def _errors(
 ) -> Floats:
     """Squared errors at the hidden entries of a model of this rank that was fitted to what was `seen`."""
     model = fit_em(seen, rank, rng=rng, mean=True, **options).model
-    latent = model.latent(less(seen, model.mean), n_jobs=options["n_jobs"]).code
+    latent = model.latent(less(seen, model.mean), n_jobs=options["n_jobs"]).latent
     return squared_errors(latent, model.basis, rows, hidden, model.mean)
 
 

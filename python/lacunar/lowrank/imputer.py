@@ -178,7 +178,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # t
         else:
             columns = ColumnScale(self.mean_, self.scale_, self.observed_columns_)
             model = LowRankGaussian(self.mean_, self.components_, self.noise_variance_)
-            latent = model.latent(scale_columns(table, columns), n_jobs=self.n_jobs).code
+            latent = model.latent(scale_columns(table, columns), n_jobs=self.n_jobs).latent
             standard = row_product(latent, self.components_, self.n_jobs)
         completed = standard * columns.scale + columns.mean
         completed[table.row_numbers, table.indices] = table.values

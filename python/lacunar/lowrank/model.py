@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from lacunar._codes import Codes, row_codes
+from lacunar._latent import LatentRows, latent_rows
 from lacunar._products import row_product
 from lacunar._turns import WholeCopies, reads
 from lacunar._typing import Floats
@@ -45,9 +45,9 @@ class LowRankGaussian(NamedTuple):
         basis: Floats = self.components.T
         return basis if isinstance(self.sizes, float) else basis * self.sizes
 
-    def latent(self, rows: Observed, **options: Any) -> Codes:
-        """Latent coordinates of rows less the mean; options as of `row_codes`."""
-        return row_codes(rows, self.basis, self.ridge, **options)
+    def latent(self, rows: Observed, **options: Any) -> LatentRows:
+        """Latent coordinates of rows less the mean; options as of `latent_rows`."""
+        return latent_rows(rows, self.basis, self.ridge, **options)
 
 
 class SubspaceModel(WholeCopies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesMissing):  # type: ignore[misc]
@@ -80,7 +80,7 @@ class SubspaceModel(WholeCopies, ClassNamePrefixFeaturesOutMixin, TransformerMix
         """Columns (D,) whose missing entries `impute` leaves missing; None if there are none."""
         return None
 
-    def _latent(self, rows: Observed, model: LowRankGaussian, **options: bool) -> Codes:
+    def _latent(self, rows: Observed, model: LowRankGaussian, **options: bool) -> LatentRows:
         return model.latent(self._standardised(rows), n_jobs=self.n_jobs, **options)
 
     def _complete(self, latent: Floats, model: LowRankGaussian) -> Floats:
@@ -88,7 +88,7 @@ class SubspaceModel(WholeCopies, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     def _transformed(self, rows: Observed, model: LowRankGaussian) -> Floats:
         """Latent coordinates (m, k) along the components, in the units that users get."""
-        latent: Floats = self._latent(rows, model).code * model.sizes / self._unit()
+        latent: Floats = self._latent(rows, model).latent * model.sizes / self._unit()
         return latent
 
     @reads

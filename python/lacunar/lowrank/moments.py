@@ -107,8 +107,8 @@ def column_pair_sums(
     ([[10.0, 2.0], [2.0, 4.0]], [[2, 1], [1, 1]])
     """
     rows = as_observed(X, sparse_missing=sparse_missing)
-    about = check_shift(shift, rows.shape[1])
-    return pair_tables(rows, np.zeros(rows.shape[1]) if about is None else about, counts, cross, n_jobs)
+    origin = check_shift(shift, rows.shape[1])
+    return pair_tables(rows, np.zeros(rows.shape[1]) if origin is None else origin, counts, cross, n_jobs)
 
 
 def pair_sums(rows: Observed, shift: Floats, n_jobs: int | None = None, cross: bool = True) -> Sums:
@@ -134,17 +134,17 @@ def pair_tables(rows: Observed, shift: Floats, counts: bool, cross: bool, n_jobs
         S, A = _products(rows, shift, cross)
     else:
         S, A = np.zeros((d, d)), np.zeros((d, d)) if cross else None
-        about = np.ascontiguousarray(shift, dtype=np.float64)
+        origin = np.ascontiguousarray(shift, dtype=np.float64)
         scattered = None if apart else N
         if d > _WIDE:
             by = rows.columns
-            _core.column_pair_sums_by_column(*data, by.indptr, by.rows, by.positions, about, S, scattered, A, threads)
+            _core.column_pair_sums_by_column(*data, by.indptr, by.rows, by.positions, origin, S, scattered, A, threads)
         else:
-            held = 1 + (scattered is not None) + (A is not None)
-            stripe = max(_STRIPE // (8 * held * max(d, 1)), 1)
+            n_tables = 1 + (scattered is not None) + (A is not None)
+            stripe = max(_STRIPE // (8 * n_tables * max(d, 1)), 1)
             if threads > 1 and d > _NARROW:  # several a thread, as they differ in work
                 stripe = min(stripe, -(-d // (2 * threads)))
-            _core.column_pair_sums(*data, about, S, scattered, A, stripe, threads)
+            _core.column_pair_sums(*data, origin, S, scattered, A, stripe, threads)
         _core.mirror_upper(S, threads)
     if N is not None:
         _core.mirror_upper(N, threads)
@@ -170,44 +170,44 @@ def _products(rows: Observed, shift: Floats, cross: bool) -> tuple[Floats, Float
     return S, A
 
 
-def added(left: Sums, right: Sums) -> Sums:
+def added(first: Sums, second: Sums) -> Sums:
     """Sums of both sets of rows; same shift."""
-    nn, paired, m = left.nn + right.nn, left.paired + right.paired, left.m + right.m
-    return Sums(left.S + right.S, left.N + right.N, left.A + right.A, nn, paired, m)
+    nn, paired, m = first.nn + second.nn, first.paired + second.paired, first.m + second.m
+    return Sums(first.S + second.S, first.N + second.N, first.A + second.A, nn, paired, m)
 
 
-def added_across(left: Sums, left_shift: Floats, right: Sums, right_shift: Floats) -> Sums:
-    """Sums of both sets of rows about the left shift. Exact whatever the shifts."""
-    return added(left, moved(right, left_shift - right_shift))
+def added_across(first: Sums, first_shift: Floats, second: Sums, second_shift: Floats) -> Sums:
+    """Sums of both sets of rows about the first shift. Exact whatever the shifts."""
+    return added(first, moved(second, first_shift - second_shift))
 
 
 def check_shift(shift: Any, d: int) -> NDArray[np.float64] | None:
     """A shift (d,) of finite numbers, or None."""
     if shift is None:
         return None
-    made = np.array(shift, dtype=np.float64)
-    if made.shape != (d,) or not np.isfinite(made).all():
+    numbers = np.array(shift, dtype=np.float64)
+    if numbers.shape != (d,) or not np.isfinite(numbers).all():
         raise ValueError(
-            f"shift must be {d} finite numbers, one a column; got shape {made.shape}. Pass None for the means of the batch."
+            f"shift must be {d} finite numbers, one a column; got shape {numbers.shape}. Pass None for the means of the batch."
         )
-    return made
+    return numbers
 
 
 def covariance_of(sums: Sums, *, center: bool, weights: str, p: Any, pseudo_count: float) -> Floats:
     """Covariance (d, d), or second moment where not centred; "auto" weights are "pairwise"."""
-    how = "pairwise" if weights == "auto" else weights
+    scheme = "pairwise" if weights == "auto" else weights
     rate = None if p is None else np.asarray(p, dtype=np.float64)
-    made = _moments.covariance if center else _moments.second_moment
-    return made(sums, how, p=rate, pseudo_count=pseudo_count)
+    estimate = _moments.covariance if center else _moments.second_moment
+    return estimate(sums, scheme, p=rate, pseudo_count=pseudo_count)
 
 
 class Implicit(NamedTuple):
-    """The matrix sum_r sign_r diag(side_r) X'X diag(side_r) + diag(rest), X the rows with 0 where nothing is observed."""
+    """The matrix sum_r sign_r diag(side_r) X'X diag(side_r) + diag(remainder), X the rows with 0 where nothing is observed."""
 
     total: ridge.Sums  # over rows about their means, where centred
     sides: Floats  # (d, r)
     signs: Floats  # (r,)
-    rest: Floats  # (d,)
+    remainder: Floats  # (d,)
     diagonal: Floats  # (d,)
 
     def times(self, V: Floats) -> Floats:
@@ -216,12 +216,12 @@ class Implicit(NamedTuple):
         block = np.ascontiguousarray((self.sides[:, :, None] * V[:, None, :]).reshape(d, -1))
         products = self.total(gram_product, block)[0]
         product: Floats = np.einsum("dr,drv->dv", self.sides * self.signs, products.reshape(d, -1, v))
-        return product + self.rest[:, None] * V
+        return product + self.remainder[:, None] * V
 
     def divided(self, scale: Floats) -> Implicit:
         """The same of columns divided by scale (d,)."""
         sides, square = self.sides / scale[:, None], scale**2
-        return self._replace(sides=sides, rest=self.rest / square, diagonal=self.diagonal / square)
+        return self._replace(sides=sides, remainder=self.remainder / square, diagonal=self.diagonal / square)
 
 
 def implicit_covariance(
@@ -243,16 +243,16 @@ def implicit_covariance(
     """
     m, n, nn, *_, q = count(in_parts(rows), n_jobs)
     d = len(n)
-    how = "kappa" if weights == "auto" else weights
-    expected = expected_counts(how, n, nn, m, p)
+    scheme = "kappa" if weights == "auto" else weights
+    expected = expected_counts(scheme, n, nn, m, p)
     usable = n > (1 if center else 0)
     freedom = own_freedom(n, m) if center else np.ones(d)
     sides, signs = _inverse_counts(expected, pseudo_count)
     sides = np.divide(sides, freedom[:, None], out=np.zeros_like(sides), where=usable[:, None])
     own = expected.own * ((1 - 1 / np.maximum(n, 1)) if center else 1.0)
     diagonal = np.divide(q, own, out=np.zeros(d), where=usable)
-    rest = diagonal - (sides**2 @ signs) * q
-    return Implicit(sums_over(rows, None, n_jobs), np.ascontiguousarray(sides), signs, rest, diagonal)
+    remainder = diagonal - (sides**2 @ signs) * q
+    return Implicit(sums_over(rows, None, n_jobs), np.ascontiguousarray(sides), signs, remainder, diagonal)
 
 
 def _inverse_counts(expected: Expected, pseudo_count: float) -> tuple[Floats, Floats]:
@@ -268,8 +268,8 @@ def _inverse_counts(expected: Expected, pseudo_count: float) -> tuple[Floats, Fl
     nodes = np.exp((low + high) / 2 + turn * (high - low) / 2)
     # Relative to its own diagonal the division is smooth in log a, bounded by 1 and of low numerical rank.
     values, vectors = np.linalg.eigh(_relative(nodes, nodes, pseudo_count))
-    kept = np.abs(values) > _LEFT_OUT * np.abs(values).max()
-    values, vectors = values[kept], vectors[:, kept]
+    large = np.abs(values) > _LEFT_OUT * np.abs(values).max()
+    values, vectors = values[large], vectors[:, large]
     sides = np.zeros((len(a), len(values)))
     sides[seen] = (_relative(a[seen], nodes, pseudo_count) @ vectors) / np.sqrt(np.abs(values))
     sides[seen] /= np.sqrt(a[seen, None] ** 2 + pseudo_count)
@@ -305,7 +305,7 @@ def free_spectrum(C: Implicit, k: int, rng: np.random.Generator) -> Spectrum:
     a pass over the rows costs little more for eight vectors than for one. Its basis takes 8 d (2 k + 4 b) bytes for blocks of b;
     nothing of size (d, d) is made. SciPy's eigsh and lobpcg take more passes.
     """
-    d = len(C.rest)
+    d = len(C.remainder)
     check_sums(C.diagonal, "covariances")
     if not C.diagonal.any():  # nothing to start from
         return Spectrum(np.zeros(k), np.eye(k, d), 0.0, 0.0, -1)
@@ -314,8 +314,8 @@ def free_spectrum(C: Implicit, k: int, rng: np.random.Generator) -> Spectrum:
     block = np.linalg.qr(rng.normal(size=(d, b)))[0]
     for round_ in range(_MOST_ROUNDS):
         if basis.shape[1] + b > max(2 * k + 4 * b, _LEAST_BASIS):  # a thick restart
-            kept = np.r_[:1, len(values) - k - b : len(values)]
-            basis, inner = basis @ turn[:, kept], np.diag(values[kept])
+            ritz = np.r_[:1, len(values) - k - b : len(values)]
+            basis, inner = basis @ turn[:, ritz], np.diag(values[ritz])
         image = C.times(block)
         basis, inner = _with_block(basis, inner, block, image)
         values, turn = np.linalg.eigh(inner)
@@ -348,7 +348,7 @@ def _left_over(image: Floats, basis: Floats, values: Floats, last: Floats) -> tu
     """
     for _ in range(2):
         image = image - basis @ (basis.T @ image)
-    left, lengths, right = np.linalg.svd(image, full_matrices=False)
+    directions, lengths, right = np.linalg.svd(image, full_matrices=False)
     new = lengths > _DEPENDENT * np.abs(values).max()
     new[max(basis.shape[0] - basis.shape[1], 0) :] = False
-    return left[:, new], np.linalg.norm((lengths[:, None] * right) @ last, axis=0)
+    return directions[:, new], np.linalg.norm((lengths[:, None] * right) @ last, axis=0)

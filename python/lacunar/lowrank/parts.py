@@ -32,14 +32,14 @@ _ENTRIES = 2**18  # looked at at once by what is cheap
 class Parts(Protocol):
     """Steps can be pickled: functions of a module, or what operator makes. They are called with a part and the further arguments, and change neither."""
 
-    def map(self, step: Step, *given: Any, keep: bool = True) -> Parts:
-        """The parts that step(part, *given) returns, which stay where they are; not `keep`: made anew every time, as they cost nothing."""
+    def map(self, step: Step, *arguments: Any, keep: bool = True) -> Parts:
+        """The parts that step(part, *arguments) returns, which stay where they are; not `keep`: made anew every time, as they cost nothing."""
 
-    def each(self, step: Step, *given: Any) -> list[Any]:
-        """What step(part, *given) returns for every part, in order; it is sent here, so it should be small."""
+    def each(self, step: Step, *arguments: Any) -> list[Any]:
+        """What step(part, *arguments) returns for every part, in order; it is sent here, so it should be small."""
 
-    def total(self, step: Step, *given: Any) -> tuple[Any, ...]:
-        """Sums over the parts of the arrays and numbers in the tuple that step(part, *given) returns."""
+    def total(self, step: Step, *arguments: Any) -> tuple[Any, ...]:
+        """Sums over the parts of the arrays and numbers in the tuple that step(part, *arguments) returns."""
 
 
 class Whole:
@@ -48,15 +48,15 @@ class Whole:
     def __init__(self, part: Any) -> None:
         self.part = part
 
-    def map(self, step: Step, *given: Any, keep: bool = True) -> Whole:
-        return Whole(step(self.part, *given))
+    def map(self, step: Step, *arguments: Any, keep: bool = True) -> Whole:
+        return Whole(step(self.part, *arguments))
 
-    def each(self, step: Step, *given: Any) -> list[Any]:
-        return [step(self.part, *given)]
+    def each(self, step: Step, *arguments: Any) -> list[Any]:
+        return [step(self.part, *arguments)]
 
-    def total(self, step: Step, *given: Any) -> tuple[Any, ...]:
-        made: tuple[Any, ...] = step(self.part, *given)
-        return made
+    def total(self, step: Step, *arguments: Any) -> tuple[Any, ...]:
+        sums: tuple[Any, ...] = step(self.part, *arguments)
+        return sums
 
 
 class FileParts:
@@ -65,35 +65,35 @@ class FileParts:
     def __init__(self, file: ObservedFile, steps: tuple[tuple[Step, tuple[Any, ...]], ...] = ()) -> None:
         self._file, self._steps = file, steps
 
-    def map(self, step: Step, *given: Any, keep: bool = True) -> FileParts:
-        return FileParts(self._file, (*self._steps, (step, given)))
+    def map(self, step: Step, *arguments: Any, keep: bool = True) -> FileParts:
+        return FileParts(self._file, (*self._steps, (step, arguments)))
 
-    def each(self, step: Step, *given: Any) -> list[Any]:
-        return list(self._made(step, given))
+    def each(self, step: Step, *arguments: Any) -> list[Any]:
+        return list(self._results(step, arguments))
 
-    def total(self, step: Step, *given: Any) -> tuple[Any, ...]:
-        return added(self._made(step, given))
+    def total(self, step: Step, *arguments: Any) -> tuple[Any, ...]:
+        return added(self._results(step, arguments))
 
-    def _made(self, last: Step, given: tuple[Any, ...]) -> Iterator[Any]:
+    def _results(self, last: Step, arguments: tuple[Any, ...]) -> Iterator[Any]:
         with closing(self._file.prepared(self._prepared)) as parts:
             for part in parts:
-                yield last(part, *given)
+                yield last(part, *arguments)
 
     def _prepared(self, part: Any) -> Any:
-        for step, given in self._steps:
-            part = step(part, *given)
+        for step, arguments in self._steps:
+            part = step(part, *arguments)
         return part
 
 
-def added(found: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
+def added(totals: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
     """Sums, in order, of the arrays and numbers in tuples."""
     sums: list[Any] = []
-    for each in found:
+    for total in totals:
         if not sums:
-            sums = [np.array(first) if isinstance(first, np.ndarray) else first for first in each]
+            sums = [np.array(first) if isinstance(first, np.ndarray) else first for first in total]
             continue
-        for k, more in enumerate(each):
-            sums[k] += more  # in the array of the first
+        for k, term in enumerate(total):
+            sums[k] += term  # in the array of the first
     return tuple(sums)
 
 
@@ -106,8 +106,8 @@ def row_blocks(rows: Observed, most: int | None = None) -> Iterator[slice]:
     """At most so many rows, and a quarter of a million entries, at a time: what is made of them on the way is small beside the table."""
     start, n = 0, rows.shape[0]
     while start < n:
-        found = int(np.searchsorted(rows.indptr, rows.indptr[start] + _ENTRIES, side="right")) - 1
-        stop = min(max(found, start + 1), n if most is None else start + most, n)
+        full = int(np.searchsorted(rows.indptr, rows.indptr[start] + _ENTRIES, side="right")) - 1
+        stop = min(max(full, start + 1), n if most is None else start + most, n)
         yield slice(start, stop)
         start = stop
 
@@ -140,8 +140,8 @@ class Counts(NamedTuple):
     @property
     def means(self) -> Floats:
         """Mean (d,) of the observed entries of each column, 0 where there is none."""
-        made: Floats = self.total / np.maximum(self.n, 1)
-        return made
+        means: Floats = self.total / np.maximum(self.n, 1)
+        return means
 
 
 def count(parts: Parts, n_jobs: int | None = None) -> Counts:
@@ -169,8 +169,8 @@ def column_totals(
 def centred(rows: Observed, shift: Floats, scale: Floats | None = None, n_jobs: int | None = None) -> Observed:
     """Rows minus the shift, divided by the scale, on observed entries only, in float64."""
     values = own(np.empty(rows.nnz))
-    about = np.ascontiguousarray(shift), np.ones(rows.shape[1]) if scale is None else np.ascontiguousarray(scale)
-    if not _core.standardise(rows.values, rows.indices, *about, np.inf, values, thread_count(n_jobs)):
+    columns = np.ascontiguousarray(shift), np.ones(rows.shape[1]) if scale is None else np.ascontiguousarray(scale)
+    if not _core.standardise(rows.values, rows.indices, *columns, np.inf, values, thread_count(n_jobs)):
         return rows.with_values(values)  # which names the entry
     return Observed._trusted(rows.indptr, rows.indices, values, rows.shape)
 

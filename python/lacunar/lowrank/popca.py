@@ -304,7 +304,7 @@ class POPCA(SubspaceModel):
     ) -> LowRankGaussian:
         """The closed form of centred rows by products with them; sets the attributes that `_from_tables` sets."""
         C = self._implicit(table)
-        self.scale_ = scale_of(C.diagonal) if self.standardize else np.ones(len(C.rest))
+        self.scale_ = scale_of(C.diagonal) if self.standardize else np.ones(len(C.remainder))
         spectrum = free_spectrum(C.divided(self.scale_), k, rng)
         warn_dependent(probe)
         self._describe(probe, spectrum, expected=True)
@@ -567,7 +567,7 @@ class POPCA(SubspaceModel):
 
     def _completed(self, rows: Observed) -> Floats:
         mean, model = self._imputing()
-        latent = model.latent(centred(rows, mean, self.scale_, n_jobs=self.n_jobs), n_jobs=self.n_jobs).code
+        latent = model.latent(centred(rows, mean, self.scale_, n_jobs=self.n_jobs), n_jobs=self.n_jobs).latent
         return row_product(latent * model.sizes, model.components, self.n_jobs) * self.scale_ + mean
 
     def _unknown_columns(self) -> NDArray[np.bool_]:
@@ -596,7 +596,7 @@ class POPCA(SubspaceModel):
         posterior = self._latent(self._check_rows(X), model, inverse=True)
         diagonal = np.cumsum(np.arange(1, len(self.components_) + 1)) - 1
         std = np.sqrt(model.ridge * posterior.inverse[:, diagonal]) * model.sizes / unit
-        return posterior.code * model.sizes / unit, std
+        return posterior.latent * model.sizes / unit, std
 
     @reads
     def score(self, X: Any, y: Any = None) -> float:

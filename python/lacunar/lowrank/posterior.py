@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from sklearn.base import BaseEstimator
 
-from lacunar._codes import Codes, row_codes
+from lacunar._latent import LatentRows, latent_rows
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._typing import Bools, Floats
@@ -163,12 +163,12 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
         masking = self._begin_masking(Z[drawn]) if self.self_masking else None
         n_iter = 0
         for rows, steps in stages if len(first) < len(drawn) else [(drawn, self.max_iter)]:
-            own = None if weight is None else np.ascontiguousarray(weight[rows], dtype=np.float64)
+            row_weight = None if weight is None else np.ascontiguousarray(weight[rows], dtype=np.float64)
             if masking is None:
-                model = self._at_random(Z[rows], own, steps, rng, model)
+                model = self._at_random(Z[rows], row_weight, steps, rng, model)
             else:
-                model = model or self._at_random(Z[rows], own, max(steps // 4, 1), rng, None)
-                model, masking = fit_self_masking(Z[rows], own, model, masking, steps, self.n_jobs)
+                model = model or self._at_random(Z[rows], row_weight, max(steps // 4, 1), rng, None)
+                model, masking = fit_self_masking(Z[rows], row_weight, model, masking, steps, self.n_jobs)
             n_iter += steps
         assert model is not None
         self._store(model, masking, n_iter)
@@ -216,12 +216,12 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
 
     def latent(self, Z: Floats) -> Floats:
         """Posterior means (n, k) of the latent coordinates of rows (n, p). O(p k^2 + k^3) a row."""
-        return self._latent(Z, inverse=False).code
+        return self._latent(Z, inverse=False).latent
 
     def features(self, Z: Floats) -> tuple[Floats, Floats]:
         """Posterior means (n, k) of the latent coordinates and, over the noise variance, their covariances (n, k, k)."""
         posterior = self._latent(Z, inverse=True)
-        return posterior.code, unpacked(posterior.inverse, posterior.code.shape[1])
+        return posterior.latent, unpacked(posterior.inverse, posterior.latent.shape[1])
 
     def complete(self, Z: Floats) -> Floats:
         """Rows (n, p) with posterior means for what is missing."""
@@ -240,13 +240,13 @@ class LowRankPosterior(BaseEstimator):  # type: ignore[misc]
             completed += pull * (masking.center - completed)
         return np.where(np.isnan(Z), completed, Z)
 
-    def _latent(self, Z: Floats, *, inverse: bool) -> Codes:
+    def _latent(self, Z: Floats, *, inverse: bool) -> LatentRows:
         model, masking = self.gaussian(), self._masking()
         if masking is None:
             basis, rows = model.basis, less(Observed.from_dense(Z, dtype=np.float64), model.mean)
         else:
             basis, rows = masked_system(masked_table_of(Z, masking.own), model, masking)
-        return row_codes(rows, basis, self.noise_variance_, inverse=inverse, n_jobs=self.n_jobs)
+        return latent_rows(rows, basis, self.noise_variance_, inverse=inverse, n_jobs=self.n_jobs)
 
 
 # -- tables -------------------------------------------------------------------------------------------------------
@@ -298,9 +298,9 @@ def _masked_step(
     pull = masking.tempered(model.ridge)
     old = np.column_stack([model.basis, model.mean])
     loadings = _columns(seen, products, hidden, pull, masking.center)
-    left = facts.squares - 2 * np.sum(loadings * products, axis=1)
-    left += np.einsum("jk,jkl,jl->j", loadings, seen, loadings)
-    noise = max(float(left.sum()) / max(float(facts.seen.sum()), 1.0), _LEAST_NOISE)
+    residual = facts.squares - 2 * np.sum(loadings * products, axis=1)
+    residual += np.einsum("jk,jkl,jl->j", loadings, seen, loadings)
+    noise = max(float(residual.sum()) / max(float(facts.seen.sum()), 1.0), _LEAST_NOISE)
     loadings, noise = relaxed(old, loadings, model.ridge, noise, _RELAX, _LEAST_NOISE)
     first = np.einsum("jk,jk->j", loadings, hidden[:, :, d])
     second = np.einsum("jk,jkl,jl->j", loadings, hidden, loadings)
@@ -314,8 +314,8 @@ def _masked_sums(
     """Second moments (p, k + 1, k + 1) of latent coordinates and 1 over observed and over missing entries, and products with the former."""
     p, d = model.basis.shape
     basis, rows = masked_system(table.rows, model, masking)
-    posterior = row_codes(rows, basis, model.ridge, inverse=True, n_jobs=n_jobs)
-    latent = and_one(posterior.code)
+    posterior = latent_rows(rows, basis, model.ridge, inverse=True, n_jobs=n_jobs)
+    latent = and_one(posterior.latent)
     covariance = np.zeros((len(latent), latent.shape[1] * (latent.shape[1] + 1) // 2))
     covariance[:, : posterior.inverse.shape[1]] = model.ridge * posterior.inverse
     packed, products = column_sums(table, latent, covariance)

@@ -13,7 +13,7 @@ from sklearn.utils import get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from lacunar._codes import LARGEST_CORE_RANK
+from lacunar._latent import LARGEST_CORE_RANK
 from lacunar._log import say
 from lacunar._products import row_product
 from lacunar._turns import reads
@@ -168,8 +168,10 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         centred = model._replace(components=self.components_, sizes=self.sizes_)
         weights, shift = fit.weights, np.zeros_like(self.label_mean_)
         if weights is None:
-            given = centred, self.n_jobs
-            latent = latent_labelled(rows, *given) if isinstance(rows, tuple) else rows.map(latent_labelled, *given)
+            arguments = centred, self.n_jobs
+            latent = (
+                latent_labelled(rows, *arguments) if isinstance(rows, tuple) else rows.map(latent_labelled, *arguments)
+            )
             labels = fit_labels(latent, alpha, l1_ratio)
             weights, shift = labels.weights, np.nan_to_num(labels.intercept)
         coef, intercept = weights / self.sizes_[:, None], self.label_mean_ + shift
@@ -184,8 +186,12 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         least = (model.latent(row, inverse=True).inverse @ packed)[0]  # of a complete row
         largest = model.prior * np.sum(weights**2, axis=0)  # of a row with nothing observed
         edges = least + np.maximum(largest - least, 0.0) * np.geomspace(_LEAST_SPREAD, 1.0, _SPREADS)[:, None]
-        given = model, weights, shift, packed, edges.T, self.n_jobs
-        sums = residual_sums(rows, *given) if isinstance(rows, tuple) else Residuals(*rows.total(residual_sums, *given))
+        arguments = model, weights, shift, packed, edges.T, self.n_jobs
+        sums = (
+            residual_sums(rows, *arguments)
+            if isinstance(rows, tuple)
+            else Residuals(*rows.total(residual_sums, *arguments))
+        )
         if self.sigma2_ is None:
             with np.errstate(invalid="ignore"):  # a target without labels has no variance
                 self.label_variance_ = sums.squares.sum(axis=1) / sums.rows.sum(axis=1)
@@ -238,7 +244,7 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
             raise ValueError(
                 "predict needs labels: y had no known value in fit. Fit again with the labels of some rows."
             )
-        labels = self.intercept_ + row_product(posterior.code, self._weights(), self.n_jobs)
+        labels = self.intercept_ + row_product(posterior.latent, self._weights(), self.n_jobs)
         if not return_std:
             return labels[:, 0] if self.one_target_ else labels
         if self.sigma2_ is None:
@@ -260,7 +266,7 @@ def latent_labelled(part: Labelled, model: LowRankGaussian, n_jobs: int | None) 
     rows, labels = part
     latent = np.empty((rows.shape[0], len(model.components)))
     for at, block in blocks_less(rows, model.mean, n_jobs=n_jobs):
-        latent[at] = model.latent(block, n_jobs=n_jobs).code
+        latent[at] = model.latent(block, n_jobs=n_jobs).latent
     return latent, labels
 
 
@@ -288,12 +294,12 @@ def residual_sums(
     sums = Residuals(*(np.zeros((len(edges), edges.shape[1] + 1)) for _ in range(3)))
     for at, block in blocks_less(rows, model.mean, _LATENT_ROWS, n_jobs=n_jobs):
         posterior = model.latent(block, inverse=bool(packed.any()), n_jobs=n_jobs)
-        left = (labels[at] - shift - posterior.code @ weights) ** 2
-        spread = posterior.inverse @ packed if packed.any() else np.zeros_like(left)
+        squares = (labels[at] - shift - posterior.latent @ weights) ** 2
+        spread = posterior.inverse @ packed if packed.any() else np.zeros_like(squares)
         for t in range(len(edges)):
-            known = ~np.isnan(left[:, t])
+            known = ~np.isnan(squares[:, t])
             bins = np.searchsorted(edges[t], spread[known, t])
-            for total, terms in zip(sums, (None, left[known, t], spread[known, t]), strict=True):
+            for total, terms in zip(sums, (None, squares[known, t], spread[known, t]), strict=True):
                 total[t] += np.bincount(bins, terms, minlength=total.shape[1])
     return sums
 
@@ -312,11 +318,11 @@ def fit_variances(sums: Residuals, least: Floats) -> tuple[Floats, Floats]:
         v, r = np.maximum(sums.spread[t, full] / count - least[t], 0.0), sums.squares[t, full] / count
         square, mean = count @ r / count.sum(), count @ v / count.sum()
         usual = min(square / max(mean, 1e-300), 1.0)
-        own = np.array([max(square - mean, 0.0), usual])
+        coef = np.array([max(square - mean, 0.0), usual])
         prior = np.sqrt(_PRIOR_ROWS) / max(square, 1e-300) * mean
         for _ in range(_REWEIGHTED):
-            root = np.sqrt(count) / np.maximum(own[0] + own[1] * v, 1e-6 * square + 1e-300)
+            root = np.sqrt(count) / np.maximum(coef[0] + coef[1] * v, 1e-6 * square + 1e-300)
             rows = np.column_stack([np.append(root, 0.0), np.append(root * v, prior)])
-            own = nnls(rows, np.append(root * r, prior * usual))[0]
-        label[t], scale[t] = own[0] - own[1] * least[t], own[1]
+            coef = nnls(rows, np.append(root * r, prior * usual))[0]
+        label[t], scale[t] = coef[0] - coef[1] * least[t], coef[1]
     return label, scale

@@ -72,8 +72,8 @@ class _Centred(NamedTuple):
 
     def units(self) -> Floats:
         """Sums of squares of a latent coordinate, in the mean over its coordinates (targets,)."""
-        about = np.einsum("tkk->t", self.second) / self.latent.shape[1]
-        units: Floats = np.maximum(about + self.n * np.mean(self.latent**2, axis=1), 1e-300)
+        square = np.einsum("tkk->t", self.second) / self.latent.shape[1]
+        units: Floats = np.maximum(square + self.n * np.mean(self.latent**2, axis=1), 1e-300)
         return units
 
 
@@ -108,18 +108,18 @@ def fit_labels(rows: LatentAndLabels | Parts, alpha: Alpha, l1_ratio: float, *, 
 
 
 def _over(rows: LatentAndLabels | Parts) -> Sums:
-    """A function `over(step, *given)`: what step(part, *given) returns, summed over parts, or of rows that are in one."""
+    """A function `over(step, *arguments)`: what step(part, *arguments) returns, summed over parts, or of rows that are in one."""
     if not isinstance(rows, tuple):
         return rows.total
 
-    def over(step: Callable[..., tuple[Any, ...]], *given: Any) -> tuple[Any, ...]:
-        return step(rows, *given)
+    def over(step: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
+        return step(rows, *arguments)
 
     return over
 
 
 def _left_out(over: Sums, sums: _Centred, ridges: Floats) -> Floats:
-    """The ridge (targets,), the first of those given for each with the least squared error on a row left out."""
+    """The ridge (targets,), the first of each with the least squared error on a row left out."""
     values, axes = np.linalg.eigh(sums.second)
     shrunk = 1 / (np.maximum(values, 0.0)[:, None, :] + ridges[:, :, None])  # (targets, ridges, d)
     weights = np.einsum("tkl,tk->tl", axes, sums.product)[:, None, :] * shrunk  # along the axes
@@ -144,8 +144,8 @@ def _errors(
     for t in np.flatnonzero(count > 1):
         for rows in _known(y[:, t]):
             z = (latent[rows] - center[t]) @ axes[t]
-            left = (y[rows, t] - label[t])[:, None] - z @ weights[t].T
-            squares[t] += np.sum((left / (1 - 1 / count[t] - z**2 @ shrunk[t].T)) ** 2, axis=0)
+            residual = (y[rows, t] - label[t])[:, None] - z @ weights[t].T
+            squares[t] += np.sum((residual / (1 - 1 / count[t] - z**2 @ shrunk[t].T)) ** 2, axis=0)
     return (squares,)
 
 
@@ -243,13 +243,13 @@ def fold_ridge(
     standard = (features - mean) / scale
     turn = None
     if standard.shape[1] > n:
-        left, values, turn = np.linalg.svd(standard, full_matrices=False)
-        standard = left * values
+        vectors, values, turn = np.linalg.svd(standard, full_matrices=False)
+        standard = vectors * values
     root = np.sqrt(weights)[:, None]
     rows = root * np.column_stack([standard, np.ones(n)])
     targets = root * Y
     residuals = _out_of_fold(rows, targets, folds, penalties)
-    errors = [float(np.mean(left**2)) for left in residuals]
+    errors = [float(np.mean(residual**2)) for residual in residuals]
     best = int(np.argmin(errors))
     coef = _solver(rows.T @ rows, penalties[best])(rows.T @ targets)
     slopes = (coef[:-1] if turn is None else turn.T @ coef[:-1]) / scale[:, None]
@@ -274,16 +274,16 @@ def _solver(gram: Floats, penalty: float) -> Callable[[Floats], Floats]:
 def _out_of_fold(rows: Floats, targets: Floats, folds: Sequence[NDArray[Any]], penalties: Sequence[float]) -> Floats:
     """Residuals (penalties, n, q) of every row, predicted without its fold."""
     gram, product = rows.T @ rows, rows.T @ targets
-    left = np.empty((len(penalties), *targets.shape))
+    residuals = np.empty((len(penalties), *targets.shape))
     whole = [_solver(gram, penalty) for penalty in penalties] if min(map(len, folds)) < rows.shape[1] else []
     for fold in folds:
         own = rows[fold]
         if len(fold) >= rows.shape[1]:
             others, of_others = gram - own.T @ own, product - own.T @ targets[fold]
-            for residual, penalty in zip(left, penalties, strict=True):
+            for residual, penalty in zip(residuals, penalties, strict=True):
                 residual[fold] = targets[fold] - own @ _solver(others, penalty)(of_others)
             continue
-        for residual, solve in zip(left, whole, strict=True):
+        for residual, solve in zip(residuals, whole, strict=True):
             fitted = targets[fold] - own @ solve(product)
             residual[fold] = np.linalg.solve(np.eye(len(fold)) * (1 + 1e-12) - own @ solve(own.T), fitted)
-    return left
+    return residuals

@@ -198,7 +198,7 @@ class SLRMRegressor(SubspaceRegression):
         Parameters
         ----------
         parts : object with methods map, each and total
-            Of pairs (X, y) as in `fit`. `map(step, *given)` returns parts made by `step(part, *given)`, with `keep=False` where they
+            Of pairs (X, y) as in `fit`. `map(step, *arguments)` returns parts made by `step(part, *arguments)`, with `keep=False` where they
             cost nothing and need not be stored; `each` the list of what it returns for every part, `total` the sums of the tuples
             it returns. `lacunar.distributed.fit_slrm` passes parts that are Dask's.
 

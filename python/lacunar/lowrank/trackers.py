@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar import _core
-from lacunar._codes import LARGEST_CORE_RANK
+from lacunar._latent import LARGEST_CORE_RANK
 from lacunar._random import generator
 from lacunar._state import Entries, SavePoint, all_or_nothing, going_back
 from lacunar._turns import changes, reads
@@ -547,7 +547,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
         """
         check_is_fitted(self)
         rows = self._check_rows(X)
-        squared_residuals = self._latent(rows, self._gaussian(), left=True).left
+        squared_residuals = self._latent(rows, self._gaussian(), residual=True).residual
         squares = np.square(rows.values, dtype=np.float64)
         size = np.bincount(rows.row_numbers, squares, minlength=rows.shape[0]).astype(np.float64)
         return np.divide(squared_residuals, size, out=np.zeros_like(size), where=size > 0)

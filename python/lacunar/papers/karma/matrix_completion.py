@@ -26,7 +26,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from lacunar._codes import row_codes
+from lacunar._latent import latent_rows
 from lacunar._log import say
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
@@ -243,7 +243,7 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         if self.intercept == "column":
             rows = _with_last(rows, self.ones_weight_)
             basis = np.vstack([basis, self.ones_weight_ * self.ones_component_])
-        return table, row_codes(rows, basis, self.ridge_).code
+        return table, latent_rows(rows, basis, self.ridge_).latent
 
     def _values(self, X: Any) -> Floats:
         """Values (n, m) of the labels of unseen rows."""

@@ -13,7 +13,7 @@ from sklearn.base import _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from lacunar._codes import row_codes
+from lacunar._latent import latent_rows
 from lacunar._random import generator
 from lacunar._state import all_or_nothing
 from lacunar._turns import changes
@@ -240,7 +240,7 @@ def first_weights(rows: Observed, labels: Floats, U: Floats, lambda_2: float) ->
 def validation_error(rows: Observed, labels: Floats, U: Floats, w: Floats, gamma: float) -> float:
     """Step 9: mean squared error of (6), which is 0 for rows that the gate refuses."""
     predictions, passes = np.zeros(len(labels)), np.flatnonzero(gate_passes(rows, U, gamma))
-    predictions[passes] = row_codes(rows[passes], U, 0.0).code @ w
+    predictions[passes] = latent_rows(rows[passes], U, 0.0).latent @ w
     with np.errstate(over="ignore"):
         return float(np.mean((predictions - labels) ** 2))
 

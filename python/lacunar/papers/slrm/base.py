@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from lacunar._codes import LARGEST_CORE_RANK
+from lacunar._latent import LARGEST_CORE_RANK
 from lacunar._products import row_product
 from lacunar._turns import reads
 from lacunar._typing import Floats
@@ -119,7 +119,7 @@ class PrintedRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: ig
         """
         check_is_fitted(self, "components_")
         rows = self._check_rows(X)
-        latent = self._latent(rows, self._gaussian()).code
+        latent = self._latent(rows, self._gaussian()).latent
         predictions = row_product(latent, (self.coef_ * self.sizes_)[:, None])[:, 0]
         predictions[~self._predictable(rows)] = 0.0
         return predictions

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import _fit_context
 
-from lacunar._codes import row_codes
+from lacunar._latent import latent_rows
 from lacunar._random import generator
 from lacunar._state import all_or_nothing
 from lacunar._turns import changes
@@ -102,7 +102,7 @@ class MPCR(PrintedRegression):
         rows, labels = self._begin(X, y)
         d, rng = self.n_components_, generator(self.random_state)
         fit = fit_als(rows, d, rng=rng, ridge=0.0, max_iter=self.max_iter, tol=self.tol)
-        latent = row_codes(rows, fit.model.basis, 0.0).code
+        latent = latent_rows(rows, fit.model.basis, 0.0).latent
         # (4) has 1 / n where the elastic net has 1 / 2n.
         lasso = fit_labels((latent, labels[:, None]), float(self.lam) / 2, 1.0, intercept=False)
         self._store(fit.model.basis, lasso.weights[:, 0], fit.n_iter, fit.n_singular)

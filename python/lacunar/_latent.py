@@ -1,4 +1,4 @@
-"""Codes of partially observed rows in a basis."""
+"""Latent coordinates of partially observed rows in a basis."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ LARGEST_CORE_RANK = 64  # beyond, a row's matrix is LAPACK's
 _RESCUE = 1e-8  # ridge of a singular row, in units of its mean diagonal
 
 
-class Codes(NamedTuple):
-    """What `row_codes` found; `left` and `inverse` are empty unless asked for."""
+class LatentRows(NamedTuple):
+    """Latent coordinates of rows; `residual` and `inverse` are empty where `latent_rows` was called without them."""
 
-    code: Floats  # (n, d)
-    left: Floats  # (n,): squared residual on the observed entries
+    latent: Floats  # (n, d)
+    residual: Floats  # (n,): squared residual on the observed entries
     inverse: Floats  # (n, d (d + 1) / 2): lower triangle, by rows, of (V_O^T V_O + ridge I)^-1
     n_singular: int
 
 
-def row_codes(
+def latent_rows(
     rows: Observed,
     basis: Floats,
     ridge: float | Floats,
     *,
-    left: bool = False,
+    residual: bool = False,
     inverse: bool = False,
     n_jobs: int | None = None,
-) -> Codes:
-    """Codes (V_O^T V_O + ridge I)^-1 V_O^T x_O of rows (n, D) in a basis (D, d); zero for an empty row.
+) -> LatentRows:
+    """Coordinates (V_O^T V_O + ridge I)^-1 V_O^T x_O of rows (n, D) in a basis (D, d); zero for an empty row.
 
-    With `ridge` = sigma^2 and codes of unit variance this is the posterior mean, sigma^2 times the inverse its covariance.
+    With `ridge` = sigma^2 and coordinates of unit variance this is the posterior mean, sigma^2 times the inverse its covariance.
     O(o d^2 + d^3) a row of o entries; the same for any number of threads.
     """
     n, d = rows.shape[0], basis.shape[1]
@@ -45,33 +45,33 @@ def row_codes(
         raise ValueError(  # a model file may say anything, and the core reads without a look
             f"a basis of {len(basis)} columns and ridges of shape {np.shape(ridge)} do not fit rows of shape {rows.shape}"
         )
-    made = (np.zeros((n, d)), np.zeros(n if left else 0), np.zeros((n if inverse else 0, d * (d + 1) // 2)))
-    each = None if np.ndim(ridge) == 0 else np.ascontiguousarray(ridge, dtype=np.float64)
+    out = (np.zeros((n, d)), np.zeros(n if residual else 0), np.zeros((n if inverse else 0, d * (d + 1) // 2)))
+    ridges = None if np.ndim(ridge) == 0 else np.ascontiguousarray(ridge, dtype=np.float64)
     if d > LARGEST_CORE_RANK:
-        return _checked(_large_codes(rows, basis, ridge, *made))
+        return _checked(_large_rows(rows, basis, ridge, *out))
     singular = _core.row_codes(
         rows.indptr,
         rows.indices,
         rows.values,
         np.ascontiguousarray(basis, dtype=np.float64),
-        0.0 if each is not None else float(np.asarray(ridge)),
-        each,
-        made[0],
-        made[1] if left else None,
-        made[2] if inverse else None,
+        0.0 if ridges is not None else float(np.asarray(ridge)),
+        ridges,
+        out[0],
+        out[1] if residual else None,
+        out[2] if inverse else None,
         thread_count(n_jobs),
     )
-    return _checked(Codes(*made, int(singular)))
+    return _checked(LatentRows(*out, int(singular)))
 
 
-def _checked(codes: Codes) -> Codes:
-    check_codes(codes.code)
-    return codes
+def _checked(rows: LatentRows) -> LatentRows:
+    check_codes(rows.latent)
+    return rows
 
 
-def _large_codes(
-    rows: Observed, basis: Floats, ridge: float | Floats, code: Floats, left: Floats, inverse: Floats
-) -> Codes:
+def _large_rows(
+    rows: Observed, basis: Floats, ridge: float | Floats, latent: Floats, residual: Floats, inverse: Floats
+) -> LatentRows:
     d, singular = basis.shape[1], 0
     ridges = np.broadcast_to(np.asarray(ridge, dtype=np.float64), rows.shape[0])
     lower = np.tril_indices(d)
@@ -85,9 +85,9 @@ def _large_codes(
         except np.linalg.LinAlgError:
             singular += 1
             factor = cho_factor(gram + max(ridges[i], _RESCUE * (mean or 1.0)) * np.eye(d), lower=True)
-        code[i] = cho_solve(factor, part.T @ x)
-        if len(left):
-            left[i] = np.sum((x - part @ code[i]) ** 2)
+        latent[i] = cho_solve(factor, part.T @ x)
+        if len(residual):
+            residual[i] = np.sum((x - part @ latent[i]) ** 2)
         if len(inverse):
             inverse[i] = cho_solve(factor, np.eye(d))[lower]
-    return Codes(code, left, inverse, singular)
+    return LatentRows(latent, residual, inverse, singular)
