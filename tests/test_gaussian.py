@@ -1,6 +1,7 @@
 """`GaussianRegressor`: EM against the literal one, exact conditional moments, and what measuring an entry is worth."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from reference import gaussian as slow
 from sklearn.base import clone
@@ -9,6 +10,7 @@ from lacunar import Observed
 from lacunar.lowrank import GaussianRegressor
 from lacunar.lowrank.gaussian import Gaussian, fit_gaussian
 from lacunar.persistence import load_model, save_model
+from lacunar.uncertainty import missingness_report
 
 
 def world(n=300, d=5, targets=1, missing=0.3, seed=0):
@@ -37,6 +39,22 @@ def test_em_is_the_literal_one(targets):
     mean, cov = slow.em(joint(model, X, y), 300, 0.4)
     np.testing.assert_allclose(model.location_, mean, atol=1e-7)
     np.testing.assert_allclose(model.covariance_, cov, atol=1e-7)
+
+
+def test_columns_in_any_order_of_memory_are_the_same():
+    """A frame of numbers hands over its table by columns, which the E step, compiled for rows, has to take."""
+    X, y = world()
+    rows = np.column_stack([X, y])
+    start = Gaussian(np.zeros(6), np.eye(6))
+    by_rows, by_columns = (fit_gaussian(order(rows), start, 0.4, 20, 1e-6) for order in (np.array, np.asfortranarray))
+    assert by_rows[1] == by_columns[1]
+    for expected, answer in zip(by_rows[0], by_columns[0], strict=True):
+        np.testing.assert_array_equal(answer, expected)
+    model, of_columns = (GaussianRegressor().fit(order(X), y) for order in (np.array, np.asfortranarray))
+    np.testing.assert_array_equal(of_columns.covariance_, model.covariance_)
+    np.testing.assert_array_equal(of_columns.predict(np.asfortranarray(X)), model.predict(X))
+    reports = [missingness_report(order(X), y, random_state=0) for order in (np.array, np.asfortranarray, pd.DataFrame)]
+    assert len({(report.statistic, report.p_value) for report in reports}) == 1
 
 
 @pytest.mark.parametrize("targets", [1, 2])
