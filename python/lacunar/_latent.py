@@ -29,7 +29,7 @@ class LatentRows(NamedTuple):
 def latent_rows(
     rows: Observed,
     basis: Floats,
-    ridge: float | Floats,
+    ridge: float,
     *,
     residual: bool = False,
     inverse: bool = False,
@@ -41,39 +41,35 @@ def latent_rows(
     O(o d^2 + d^3) a row of o entries; the same for any number of threads.
     """
     n, d = rows.shape[0], basis.shape[1]
-    if rows.shape[1] != len(basis) or np.ndim(ridge) > 1 or np.size(ridge) not in (1, n):
-        raise ValueError(  # a model file may say anything, and the core reads without a look
-            f"a basis of {len(basis)} columns and ridges of shape {np.shape(ridge)} do not fit rows of shape {rows.shape}"
-        )
-    out = (np.zeros((n, d)), np.zeros(n if residual else 0), np.zeros((n if inverse else 0, d * (d + 1) // 2)))
-    ridges = None if np.ndim(ridge) == 0 else np.ascontiguousarray(ridge, dtype=np.float64)
+    if rows.shape[1] != len(basis):  # a model file may say anything, and the core reads without a look
+        raise ValueError(f"a basis of {len(basis)} columns does not fit rows of shape {rows.shape}")
+    latent, residuals = np.zeros((n, d)), np.zeros(n if residual else 0)
+    inverses = np.zeros((n if inverse else 0, d * (d + 1) // 2))
     if d > LARGEST_CORE_RANK:
-        return _checked(_large_rows(rows, basis, ridge, *out))
-    singular = _core.row_codes(
-        rows.indptr,
-        rows.indices,
-        rows.values,
-        np.ascontiguousarray(basis, dtype=np.float64),
-        0.0 if ridges is not None else float(np.asarray(ridge)),
-        ridges,
-        out[0],
-        out[1] if residual else None,
-        out[2] if inverse else None,
-        thread_count(n_jobs),
-    )
-    return _checked(LatentRows(*out, int(singular)))
-
-
-def _checked(rows: LatentRows) -> LatentRows:
-    check_codes(rows.latent)
-    return rows
+        n_singular = _large_rows(rows, basis, ridge, latent, residuals, inverses)
+    else:
+        n_singular = _core.row_codes(
+            rows.indptr,
+            rows.indices,
+            rows.values,
+            np.ascontiguousarray(basis, dtype=np.float64),
+            float(ridge),
+            None,
+            latent,
+            residuals if residual else None,
+            inverses if inverse else None,
+            thread_count(n_jobs),
+        )
+    if not np.isfinite(latent).all():
+        check_codes(latent)
+    return LatentRows(latent, residuals, inverses, int(n_singular))
 
 
 def _large_rows(
-    rows: Observed, basis: Floats, ridge: float | Floats, latent: Floats, residual: Floats, inverse: Floats
-) -> LatentRows:
-    d, singular = basis.shape[1], 0
-    ridges = np.broadcast_to(np.asarray(ridge, dtype=np.float64), rows.shape[0])
+    rows: Observed, basis: Floats, ridge: float, latent: Floats, residuals: Floats, inverses: Floats
+) -> int:
+    """Fills what `latent_rows` returns; the number of rows that needed rescue."""
+    d, n_singular = basis.shape[1], 0
     lower = np.tril_indices(d)
     for i in range(rows.shape[0]):
         entries = slice(rows.indptr[i], rows.indptr[i + 1])
@@ -81,13 +77,13 @@ def _large_rows(
         gram = part.T @ part
         mean = np.trace(gram) / d
         try:
-            factor = cho_factor(gram + ridges[i] * np.eye(d), lower=True)
+            factor = cho_factor(gram + ridge * np.eye(d), lower=True)
         except np.linalg.LinAlgError:
-            singular += 1
-            factor = cho_factor(gram + max(ridges[i], _RESCUE * (mean or 1.0)) * np.eye(d), lower=True)
+            n_singular += 1
+            factor = cho_factor(gram + max(ridge, _RESCUE * (mean or 1.0)) * np.eye(d), lower=True)
         latent[i] = cho_solve(factor, part.T @ x)
-        if len(residual):
-            residual[i] = np.sum((x - part @ latent[i]) ** 2)
-        if len(inverse):
-            inverse[i] = cho_solve(factor, np.eye(d))[lower]
-    return LatentRows(latent, residual, inverse, singular)
+        if len(residuals):
+            residuals[i] = np.sum((x - part @ latent[i]) ** 2)
+        if len(inverses):
+            inverses[i] = cho_solve(factor, np.eye(d))[lower]
+    return n_singular

@@ -16,11 +16,10 @@ from lacunar._latent import LARGEST_CORE_RANK, LatentRows, latent_rows
 from lacunar._threads import thread_count
 from lacunar._typing import Floats
 from lacunar.lowrank.model import LowRankGaussian
-from lacunar.lowrank.parts import Counts, Parts, Step, column_totals, count, in_parts, row_blocks
-from lacunar.lowrank.ridge import Sums, solve_columns, unpacked
+from lacunar.lowrank.parts import Counts, Parts, Step, column_totals, count, less, row_blocks
+from lacunar.lowrank.ridge import Total, solve_columns, unpacked
 from lacunar.observed import Observed
 from lacunar.observed.door import check_sums
-from lacunar.observed.memory import own
 
 Progress = Callable[[int, float], None]
 _State = TypeVar("_State")
@@ -94,7 +93,7 @@ def relaxed(
     return old + relax * (loadings - old), float(max(longer * min(noise / longer, 1e6) ** relax, floor))
 
 
-def sums_over(rows: Observed | Parts, weight: Floats | None = None, n_jobs: int | None = None) -> Sums:
+def sums_over(rows: Observed | Parts, weight: Floats | None = None, n_jobs: int | None = None) -> Total:
     """A function `total(step, *arguments)`: what step(table, *arguments) returns, summed over rows, which are one table if they are in memory."""
     if not isinstance(rows, Observed):
         return rows.map(to_table, weight, n_jobs, keep=False).total
@@ -133,20 +132,17 @@ def table_sizes(table: Table) -> tuple[int, Floats, float]:
 # -- where fits start ---------------------------------------------------------------------------------------------------
 
 
-def first_basis(
-    rows: Observed | Parts, d: int, rng: np.random.Generator, *, n_jobs: int | None = None
-) -> tuple[Floats, Floats]:
-    """Leading right singular vectors (D, d) of the rows filled with zeros, and singular values; section 4.2 of SLRM.
+def first_basis(rows: Observed, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Leading right singular vectors (D, d) of the rows filled with zeros, and singular values (d,); section 4.2 of SLRM."""
+    return _singular_vectors(sums_over(rows), *rows.shape, d, rng)
+
+
+def _singular_vectors(total: Total, n: int, D: int, d: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """`first_basis` of n rows of D columns, known by sums over them.
 
     Randomised subspace iteration (Halko, Martinsson and Tropp 2011, algorithm 4.4) by products with X^T X, which are sums over
     rows. Five of them, O(nnz d) each.
     """
-    total = sums_over(rows, None, n_jobs)
-    if isinstance(rows, Observed):
-        n, D = rows.shape
-    else:
-        n, counts, _ = total(table_sizes)
-        D = len(counts)
     k = min(d, n, D)
     basis = np.linalg.qr(rng.normal(size=(D, min(k + _SPARE, D))))[0]
     for _ in range(_PRODUCTS - 1):
@@ -171,20 +167,16 @@ def gram_product(table: Table, V: Floats) -> tuple[Floats]:
 
 
 def _first_model(
-    rows: Observed | Parts, d: int, rng: np.random.Generator, n: int, counts: Floats, size: float, n_jobs: int | None
+    total: Total, n: int, counts: Floats, size: float, d: int, rng: np.random.Generator
 ) -> LowRankGaussian:
-    basis, values = first_basis(rows, d, rng, n_jobs=n_jobs)
+    """Where EM starts: leading singular vectors of n rows whose columns have `counts` entries, squares of which sum to `size`."""
     D, nnz = len(counts), float(counts.sum())
+    basis, values = _singular_vectors(total, n, D, d, rng)
     share = max(nnz / max(n * D, 1), 1e-12)
     variance = np.square(values) / max(n * share, 1.0)  # of zero-filled rows, corrected for that
     mean = size / nnz if nnz else 1.0
     noise = max(mean - float(variance.sum()) / D, 0.1 * mean)
     return LowRankGaussian(np.zeros(D), (basis * np.sqrt(np.maximum(variance, 1e-3 * mean))).T, noise, noise)
-
-
-def _scaled(rows: Observed, weight: Floats) -> Observed:
-    """Rows whose squares count by their weights."""
-    return rows.with_values(rows.values * np.sqrt(np.repeat(weight, rows.row_counts)))
 
 
 # -- maximum likelihood --------------------------------------------------------------------------------------------------
@@ -214,8 +206,12 @@ def fit_em(
     total = sums_over(rows, weight, n_jobs)
     n, counts, size = total(table_sizes)
     if start is None:
-        weighted = _scaled(rows, weight) if weight is not None and isinstance(rows, Observed) else rows
-        start = _first_model(weighted, d, rng, int(n), counts, size, n_jobs)
+        if weight is None or not isinstance(rows, Observed):
+            weighted = total
+        else:  # rows whose squares count by their weights
+            scaled = rows.with_values(rows.values * np.sqrt(np.repeat(weight, rows.row_counts)))
+            weighted = sums_over(scaled, None, n_jobs)
+        start = _first_model(weighted, int(n), counts, size, d, rng)
     n_seen, n_singular = max(float(counts.sum()), 1.0), 0
     floor = max(_LEAST_NOISE * size / n_seen, _TINY)
 
@@ -304,7 +300,7 @@ def fit_als(
     """
     total = sums_over(rows, None, n_jobs)
     n, counts, _ = total(table_sizes)
-    basis, _ = first_basis(rows, d, rng, n_jobs=n_jobs)
+    basis, _ = _singular_vectors(total, int(n), len(counts), d, rng)
     weight = 0.1 * float(counts.sum()) / max(n * len(counts), 1) if ridge is None else ridge
     start = LowRankGaussian(np.zeros(len(counts)), basis.T, weight, 1.0 if ridge is None else ridge)
     n_singular = 0
@@ -365,27 +361,6 @@ def _freedom(best: LatentRows, rows: Observed, ridge: float) -> float:
 # -- rows and columns of a step ------------------------------------------------------------------------------------------------
 
 
-def less(rows: Observed, mean: Floats, out: Floats | None = None, *, n_jobs: int | None = None) -> Observed:
-    """Rows less a mean, their values at the front of `out`; what overflows is met in the latent coordinates."""
-    if not mean.any():
-        return rows
-    values = np.empty(rows.nnz) if out is None else out[: rows.nnz]
-    columns = np.ascontiguousarray(mean), np.ones(rows.shape[1])
-    _core.standardise(rows.values, rows.indices, *columns, np.inf, values, thread_count(n_jobs))
-    return Observed._trusted(rows.indptr, rows.indices, own(values), rows.shape)
-
-
-def blocks_less(
-    rows: Observed, mean: Floats, most: int | None = None, *, n_jobs: int | None = None
-) -> Iterator[tuple[slice, Observed]]:
-    """`row_blocks` and their rows less a mean, in memory that the next block takes over: fresh pages cost more than the difference."""
-    out = np.empty(0)
-    for at in row_blocks(rows, most):
-        block = rows if at == slice(0, rows.shape[0]) else rows[at]
-        out = out if len(out) >= block.nnz else np.empty(block.nnz)
-        yield at, less(block, mean, out, n_jobs=n_jobs)
-
-
 def column_sums(table: Table, latent: Floats, covariance: Floats | None) -> tuple[Floats, Floats]:
     """Sums by column of z z^T, packed (D, d (d + 1) / 2), and of x z (D, d), of a piece of the rows."""
     row, column = np.tril_indices(latent.shape[1])
@@ -427,7 +402,7 @@ def refined(
     values", JMLR 2010); plain EM (Tipping and Bishop 1999) is the same without spread and prior, and overfits columns seen
     rarely. Latent coordinates are whitened and rotated to the axes after every step. O(nnz k^2 + (n + d) k^3) a step, 2 d k^2 numbers.
     """
-    counts, total = count(in_parts(rows)), sums_over(rows, None, n_jobs)
+    counts, total = count(rows), sums_over(rows, None, n_jobs)
     strength = np.maximum(model.variances - model.ridge, _FAINT * model.ridge)
     basis = model.components.T * np.sqrt(strength)
     d, k = basis.shape
@@ -450,7 +425,7 @@ def _axes(state: _Uncertain) -> Floats:
     return axes
 
 
-def _refining_step(state: _Uncertain, total: Sums, counts: Counts, size: float, *, centre: bool) -> _Uncertain:
+def _refining_step(state: _Uncertain, total: Total, counts: Counts, size: float, *, centre: bool) -> _Uncertain:
     model, (d, k) = state.model, state.model.basis.shape
     seen, nnz = counts.n > 0, max(float(counts.n.sum()), 1.0)
     grams, products, moment = _expectations(state, total, counts.used)
@@ -485,7 +460,7 @@ def _column_blocks(d: int, k: int) -> list[slice]:
     return [slice(start, min(start + step, d)) for start in range(0, d, step)]
 
 
-def _expectations(state: _Uncertain, total: Sums, used: int) -> tuple[Floats, Floats, Floats]:
+def _expectations(state: _Uncertain, total: Total, used: int) -> tuple[Floats, Floats, Floats]:
     """Sums by column of E u u^T, packed, and x E u (d, k + 1), u = (z, 1), and the mean of E z z^T (k, k)."""
     basis = state.model.basis
     d, k = basis.shape

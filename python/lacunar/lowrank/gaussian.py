@@ -418,11 +418,11 @@ def patterns_of(missing: Bools) -> list[Pattern]:
     return patterns
 
 
-def conditionals(joint: Floats, model: Gaussian, patterns: list[Pattern] | None = None) -> Iterator[Group]:
+def conditionals(joint: Floats, model: Gaussian) -> Iterator[Group]:
     """Conditional expectations and covariances of what rows (n, p) lack. O(m^3) a pattern, O(p^2) a row."""
     missing = np.isnan(joint)
     precision, pull = _precision_and_pull(joint, missing, model)
-    for rows, own, columns in patterns_of(missing) if patterns is None else patterns:
+    for rows, own, columns in patterns_of(missing):
         covariance = np.linalg.inv(precision[columns[:, :, None], columns[:, None, :]])
         expected = np.empty((len(rows), columns.shape[1]))
         step = max(_PATTERN_NUMBERS // columns.shape[1] ** 2, 1)

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lacunar._typing import Floats
-from lacunar.lowrank.em import Fit, fit_em, less
+from lacunar.lowrank.em import Fit, fit_em
 from lacunar.lowrank.model import LowRankGaussian
+from lacunar.lowrank.parts import less
 from lacunar.observed import Observed
 
 _HIDDEN = 10  # `choose_rank` hides every tenth observed cell

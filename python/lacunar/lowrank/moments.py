@@ -18,7 +18,7 @@ from lacunar._threads import thread_count
 from lacunar._typing import Floats
 from lacunar.lowrank import ridge
 from lacunar.lowrank.em import gram_product, sums_over
-from lacunar.lowrank.parts import Parts, Whole, count, in_parts
+from lacunar.lowrank.parts import Parts, count
 from lacunar.observed import Observed
 from lacunar.observed.door import SparseMissing, as_observed, check_sums
 
@@ -40,7 +40,7 @@ _DEPENDENT = 1e-12  # of the largest eigenvalue: shorter directions are rounding
 
 def column_means(rows: Observed) -> Floats:
     """Mean (d,) of the observed entries of each column, 0 where there is none. O(nnz)."""
-    return count(Whole(rows)).means
+    return count(rows).means
 
 
 class PairSums(NamedTuple):
@@ -204,7 +204,7 @@ def covariance_of(sums: Sums, *, center: bool, weights: str, p: Any, pseudo_coun
 class Implicit(NamedTuple):
     """The matrix sum_r sign_r diag(side_r) X'X diag(side_r) + diag(remainder), X the rows with 0 where nothing is observed."""
 
-    total: ridge.Sums  # over rows about their means, where centred
+    total: ridge.Total  # over rows about their means, where centred
     sides: Floats  # (d, r)
     signs: Floats  # (r,)
     remainder: Floats  # (d,)
@@ -241,7 +241,7 @@ def implicit_covariance(
     products stands for it: one or two for counts that are alike (to 1e-6), some fifteen for counts that span four orders of
     magnitude (to 2e-3). O(nnz) to make.
     """
-    m, n, nn, *_, q = count(in_parts(rows), n_jobs)
+    m, n, nn, *_, q = count(rows, n_jobs)
     d = len(n)
     scheme = "kappa" if weights == "auto" else weights
     expected = expected_counts(scheme, n, nn, m, p)

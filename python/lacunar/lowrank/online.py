@@ -118,6 +118,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
     True
     """
 
+    _several_targets: ClassVar[bool] = False
     _written: ClassVar[tuple[str, ...]] = ("state_",)
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SubspaceRegression._parameter_constraints,
@@ -231,11 +232,6 @@ class SLRMOnlineRegressor(SubspaceRegression):
         """
         one_pass(self, batches, lambda batch: self.partial_fit(*labelled(batch)))
         return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = False
-        return tags
 
     def _penalties(self) -> tuple[float, float]:
         """lambda_2 and lambda_3 of (5)."""

@@ -112,18 +112,18 @@ def row_blocks(rows: Observed, most: int | None = None) -> Iterator[slice]:
         start = stop
 
 
-class Opened(NamedTuple):
+class CheckedPart(NamedTuple):
     """The rows of a part, checked, and their columns."""
 
     rows: Observed
     columns: tuple[int, Any]
 
 
-def opened(part: tuple[Any, Any], checker: Any) -> Opened:
+def check_part(part: tuple[Any, Any], checker: Any) -> CheckedPart:
     """X of a part, checked by a copy of an estimator."""
     checker = copy(checker)
     rows = validate_X(checker, part[0], reset=True, sparse_missing=checker.sparse_missing)
-    return Opened(rows, columns_of(checker))
+    return CheckedPart(rows, columns_of(checker))
 
 
 class Counts(NamedTuple):
@@ -144,9 +144,9 @@ class Counts(NamedTuple):
         return means
 
 
-def count(parts: Parts, n_jobs: int | None = None) -> Counts:
+def count(rows: Observed | Parts, n_jobs: int | None = None) -> Counts:
     """The numbers of all rows. O(nnz)."""
-    m, n, nn, paired, used, *sums = parts.total(_counts, n_jobs)
+    m, n, nn, paired, used, *sums = in_parts(rows).total(_counts, n_jobs)
     check_squares(n, *sums)
     return Counts(int(m), n, float(nn), int(paired), int(used), *sums)
 
@@ -175,9 +175,31 @@ def centred(rows: Observed, shift: Floats, scale: Floats | None = None, n_jobs: 
     return Observed._trusted(rows.indptr, rows.indices, values, rows.shape)
 
 
-def fit_columns_over(parts: Parts, n_jobs: int | None) -> ColumnScale:
+def less(rows: Observed, mean: Floats, out: Floats | None = None, *, n_jobs: int | None = None) -> Observed:
+    """Rows less a mean, their values at the front of `out`; what overflows is met in the latent coordinates."""
+    if not mean.any():
+        return rows
+    values = np.empty(len(rows.values)) if out is None else out[: len(rows.values)]
+    columns = np.ascontiguousarray(mean), np.ones(rows.shape[1])
+    _core.standardise(rows.values, rows.indices, *columns, np.inf, values, thread_count(n_jobs))
+    return Observed._trusted(rows.indptr, rows.indices, own(values), rows.shape)
+
+
+def blocks_less(
+    rows: Observed, mean: Floats, most: int | None = None, *, n_jobs: int | None = None
+) -> Iterator[tuple[slice, Observed]]:
+    """Slices of rows, as of `row_blocks`, and those rows less a mean, in memory that the next block takes over: fresh pages cost more than the difference."""
+    out = np.empty(0)
+    for at in row_blocks(rows, most):
+        block = rows if at == slice(0, rows.shape[0]) else rows[at]
+        if len(out) < len(block.values):
+            out = np.empty(len(block.values))
+        yield at, less(block, mean, out, n_jobs=n_jobs)
+
+
+def fit_columns_over(rows: Observed | Parts, n_jobs: int | None) -> ColumnScale:
     """`fit_columns` of rows that all weigh 1, from sums over their parts: squares about the means of a part, then of the means."""
-    spreads = parts.map(column_spread, None, n_jobs)
+    spreads = in_parts(rows).map(column_spread, None, n_jobs)
     counts, sums, sizes = spreads.total(_weighted_means)
     center, exponent = sums / np.maximum(counts, 1), own_exponents(sizes / np.maximum(counts, 1))
     squares = spreads.total(_squares_about, center, exponent)[0]

@@ -38,7 +38,7 @@ from lacunar.lowrank.moments import (
     implicit_covariance,
     pair_sums,
 )
-from lacunar.lowrank.parts import Counts, FileParts, Parts, Whole, centred, count, opened
+from lacunar.lowrank.parts import Counts, FileParts, Parts, Whole, centred, check_part, count
 from lacunar.observed import Observed, ObservedFile, rules
 from lacunar.observed.batches import one_pass, rows_of
 from lacunar.observed.door import adopt_columns
@@ -260,7 +260,7 @@ class POPCA(SubspaceModel):
                 "rows in parts are known by sums, so robust must be None and n_components no 'holdout'; got "
                 f"{self.robust!r} and {self.n_components!r}. Change them, or use fit."
             )
-        checked = parts.map(opened, clone(self))
+        checked = parts.map(check_part, clone(self))
         check_options(self, adopt_columns(self, checked.each(attrgetter("columns"))))
         return self._fit_over(checked.map(attrgetter("rows"), keep=False), goes_on=goes_on)
 

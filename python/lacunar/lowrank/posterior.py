@@ -19,8 +19,9 @@ from lacunar._latent import LatentRows, latent_rows
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._typing import Bools, Floats
-from lacunar.lowrank.em import Table, and_one, column_sums, fit_em, less, relaxed, run_em
+from lacunar.lowrank.em import Table, and_one, column_sums, fit_em, relaxed, run_em
 from lacunar.lowrank.model import LowRankGaussian
+from lacunar.lowrank.parts import less
 from lacunar.lowrank.ridge import RidgeFit, fold_ridge, solve_ridge, unpacked
 from lacunar.observed import Observed
 from lacunar.observed.memory import own

@@ -9,18 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 from sklearn.base import RegressorMixin
-from sklearn.utils import get_tags
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from lacunar._latent import LARGEST_CORE_RANK
-from lacunar._log import say
 from lacunar._products import row_product
 from lacunar._turns import reads
 from lacunar._typing import Floats
-from lacunar.lowrank.em import Fit, Progress, blocks_less
+from lacunar.lowrank.em import Fit
 from lacunar.lowrank.model import LowRankGaussian, SubspaceModel
-from lacunar.lowrank.parts import Parts, fit_columns_over, in_parts
+from lacunar.lowrank.parts import Parts, blocks_less, fit_columns_over
 from lacunar.lowrank.ridge import Alpha, fit_labels
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, scale_columns
@@ -71,22 +69,19 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
     }
+    _several_targets: ClassVar[bool] = True
     clip: float | None = 8.0
     n_components: Any
     standardize: bool
     random_state: Any
     verbose: int
 
-    def _progress(self, what: str) -> Progress | None:
-        """Reports of the steps of a fit, where `verbose` asks for them."""
-        return (lambda step, change: say(1, "%s %d: change %.3g", what, step, change)) if self.verbose else None
-
     # -- input ----------------------------------------------------------------------------------------------------
 
     def _check_labels(self, y: Any, rows: Observed) -> tuple[Floats, bool]:
         """Labels (n, targets), NaN where unknown, and whether there was one column."""
         require_y(self, y, "Pass NaN for unlabelled rows.")
-        labels = check_partial_targets(y, all_unknown=True, flatten=not get_tags(self).target_tags.multi_output)
+        labels = check_partial_targets(y, all_unknown=True, flatten=not self._several_targets)
         check_consistent_length(rows, labels)
         return labels.reshape(len(labels), -1), labels.ndim == 1
 
@@ -127,7 +122,7 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         return self._standardised(rows), labels - self.label_mean_
 
     def _fit_columns(self, rows: Observed | Parts) -> None:
-        columns = fit_columns_over(in_parts(rows), self.n_jobs)
+        columns = fit_columns_over(rows, self.n_jobs)
         if not self.standardize:
             with np.errstate(over="ignore"):
                 squares = columns.mean**2 + columns.scale**2
@@ -161,9 +156,10 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         self.ridge_, self.tau_ = float(model.ridge), float(model.prior)
         self.sigma2_ = None if model.noise is None else float(model.noise)
         self.n_iter_, self.converged_, self.n_singular_ = fit.n_iter, fit.converged, fit.n_singular
-        sizes = np.linalg.norm(model.basis, axis=0)
+        basis = model.basis
+        sizes = np.linalg.norm(basis, axis=0)
         self.sizes_ = np.where(sizes > 0, sizes, 1.0)
-        self.components_ = np.ascontiguousarray((model.basis / self.sizes_).T)
+        self.components_ = np.ascontiguousarray((basis / self.sizes_).T)
         self.mean_ = self.mean_ + self.scale_ * model.mean
         centred = model._replace(components=self.components_, sizes=self.sizes_)
         weights, shift = fit.weights, np.zeros_like(self.label_mean_)
@@ -254,7 +250,7 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
+        tags.target_tags.multi_output = self._several_targets
         return tags
 
 

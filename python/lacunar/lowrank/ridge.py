@@ -13,7 +13,9 @@ from lacunar._typing import Floats
 from lacunar.lowrank.parts import Parts
 
 Alpha = float | Literal["auto"]
-Sums = Callable[..., tuple[Any, ...]]
+Total = Callable[
+    ..., tuple[Any, ...]
+]  # of a step and further arguments: what step(part, *arguments) returns, summed over rows
 LatentAndLabels = tuple[Floats, Floats]  # (n, d) and (n, targets), NaN where unknown
 
 _RIDGES = np.logspace(-6, 4, 21)  # of alpha="auto", in units of the mean square of a latent coordinate
@@ -107,7 +109,7 @@ def fit_labels(rows: LatentAndLabels | Parts, alpha: Alpha, l1_ratio: float, *, 
     return fit
 
 
-def _over(rows: LatentAndLabels | Parts) -> Sums:
+def _over(rows: LatentAndLabels | Parts) -> Total:
     """A function `over(step, *arguments)`: what step(part, *arguments) returns, summed over parts, or of rows that are in one."""
     if not isinstance(rows, tuple):
         return rows.total
@@ -118,7 +120,7 @@ def _over(rows: LatentAndLabels | Parts) -> Sums:
     return over
 
 
-def _left_out(over: Sums, sums: _Centred, ridges: Floats) -> Floats:
+def _left_out(over: Total, sums: _Centred, ridges: Floats) -> Floats:
     """The ridge (targets,), the first of each with the least squared error on a row left out."""
     values, axes = np.linalg.eigh(sums.second)
     shrunk = 1 / (np.maximum(values, 0.0)[:, None, :] + ridges[:, :, None])  # (targets, ridges, d)

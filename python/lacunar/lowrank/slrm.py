@@ -12,10 +12,11 @@ import scipy.sparse as sp
 from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from lacunar._log import say
 from lacunar._random import generator
 from lacunar._state import all_or_nothing
 from lacunar._typing import Floats
-from lacunar.lowrank.em import Fit, fit_als, fit_em
+from lacunar.lowrank.em import Fit, Progress, fit_als, fit_em
 from lacunar.lowrank.model import LowRankGaussian
 from lacunar.lowrank.parts import FileParts, Parts
 from lacunar.lowrank.regression import Labelled, SubspaceRegression
@@ -220,7 +221,7 @@ class SLRMRegressor(SubspaceRegression):
 
     def _ready_parts(self, parts: Parts) -> Parts:
         """Standardised rows and centred labels, whose means and scales are those of a new fit."""
-        tables = parts.map(_opened, clone(self))
+        tables = parts.map(_check_part, clone(self))
         columns, targets = zip(*tables.each(attrgetter("columns", "targets")), strict=True)
         self._check_rank(adopt_columns(self, list(columns)))
         self.one_target_ = agree_targets(list(targets))
@@ -254,14 +255,22 @@ class SLRMRegressor(SubspaceRegression):
             fit = fit_em(tables, self.n_components_, relax=relax, start=first, **options)
         else:
             fit = fit_als(tables, self.n_components_, **options)
-        basis = fit.model.basis
+        if joint:
+            fit = self._without_labels(fit, weight, targets)
+        return fit.rotated() if self.solver == "em" else fit  # the columns of ALS are all of length 1
+
+    def _without_labels(self, fit: Fit, weight: float, targets: int) -> Fit:
+        """The model of the columns alone, and, of EM, the weights of the labels that were further columns, times `weight`."""
+        basis, mean = fit.model.basis, fit.model.mean
         D = len(basis) - targets
         # ALS coordinates of rows with a label have seen it: weights that fit them overstate what those without one tell.
-        weights = basis[D:].T / weight if joint and self.solver == "em" else None
-        of_rows = np.ascontiguousarray(basis[:D]).T
-        model = fit.model._replace(mean=fit.model.mean[:D], components=of_rows)
-        fit = fit._replace(model=model, weights=weights)
-        return fit.rotated() if self.solver == "em" else fit  # the columns of ALS are all of length 1
+        weights = basis[D:].T / weight if self.solver == "em" else None
+        model = fit.model._replace(mean=mean[:D], components=np.ascontiguousarray(basis[:D]).T)
+        return fit._replace(model=model, weights=weights)
+
+    def _progress(self, what: str) -> Progress | None:
+        """Reports of the steps of a fit, where `verbose` asks for them."""
+        return (lambda step, change: say(1, "%s %d: change %.3g", what, step, change)) if self.verbose else None
 
 
 def with_label_columns(fit: Fit, weight: float, targets: int) -> LowRankGaussian:
@@ -281,7 +290,7 @@ def append_labels(part: Labelled, weight: float) -> Observed:
     return Observed(both.indptr.astype(np.int64), both.indices.astype(np.int32), both.data, both.shape)
 
 
-class _Opened(NamedTuple):
+class _LabelledPart(NamedTuple):
     """A part that was checked."""
 
     rows: Observed
@@ -290,20 +299,22 @@ class _Opened(NamedTuple):
     columns: tuple[int, Any]
 
 
-def _opened(part: tuple[Any, Any], checker: SLRMRegressor) -> _Opened:
+def _check_part(part: tuple[Any, Any], checker: SLRMRegressor) -> _LabelledPart:
     """X and y of a part, checked by a copy of the estimator."""
     table, y = part
     checker = copy(checker)
     rows = checker._check_rows(table, reset=True)
     labels, one = checker._check_labels(y, rows)
-    return _Opened(rows, labels, (labels.shape[1], one), columns_of(checker))
+    return _LabelledPart(rows, labels, (labels.shape[1], one), columns_of(checker))
 
 
-def _label_totals(part: _Opened) -> tuple[Floats, Floats]:
+def _label_totals(part: _LabelledPart) -> tuple[Floats, Floats]:
     """Number and sum of the known labels of every target."""
     return np.sum(~np.isnan(part.labels), axis=0, dtype=np.float64), np.nansum(part.labels, axis=0)
 
 
-def _ready(part: _Opened, columns: ColumnScale, clip: float | None, label_mean: Floats, n_jobs: int | None) -> Labelled:
+def _ready(
+    part: _LabelledPart, columns: ColumnScale, clip: float | None, label_mean: Floats, n_jobs: int | None
+) -> Labelled:
     """Standardised rows and centred labels."""
     return scale_columns(part.rows, columns, clip, n_jobs=n_jobs), part.labels - label_mean

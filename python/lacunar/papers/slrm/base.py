@@ -16,7 +16,7 @@ from lacunar._products import row_product
 from lacunar._turns import reads
 from lacunar._typing import Floats
 from lacunar.lowrank.model import LowRankGaussian, SubspaceModel
-from lacunar.lowrank.parts import Whole, centred, count
+from lacunar.lowrank.parts import centred, count
 from lacunar.observed import Observed
 from lacunar.observed.door import ScoresFiles, check_numbers, check_partial_targets, require_y
 from lacunar.observed.rules import COUNT, Rule, floats
@@ -57,7 +57,7 @@ class PrintedRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: ig
         """Rows in float64 and labels (n,), NaN where unknown, of a new fit."""
         rows = self._check_rows(X, reset=True)
         labels = self._check_labels(y, rows)
-        count(Whole(rows))  # which refuses squares that overflow
+        count(rows)  # which refuses squares that overflow
         D = rows.shape[1]
         self.n_components_ = min(_COMPONENTS, D) if self.d is None else int(self.d)
         if self.n_components_ > D:
