@@ -351,7 +351,7 @@ def _als_piece(
 
 
 def _freedom(best: LatentRows, rows: Observed, ridge: float) -> float:
-    """sum (o - f), f = d - ridge tr (G + ridge I)^-1 of a row with o entries."""
+    """Degrees of freedom of the residuals: sum (o - f) over rows of o entries, f = d - ridge tr (G + ridge I)^-1."""
     d, entries = best.latent.shape[1], rows.row_counts
     diagonal = np.cumsum(np.arange(1, d + 1)) - 1
     lost = np.where(entries > 0, d - ridge * best.inverse[:, diagonal].sum(axis=1), 0.0)
@@ -382,7 +382,7 @@ class _Uncertain(NamedTuple):
     """x_j = mean_j + v_j z + noise, z of unit covariance, v_j normal about row j of the model's basis, whose columns are orthogonal."""
 
     model: LowRankGaussian
-    spread: Floats  # (d, k (k + 1) / 2), covariances of v_j, packed
+    covariances: Floats  # (d, k (k + 1) / 2): of v_j, packed
     prior: Floats  # (k,): variance of an entry of v_j before it is seen
 
 
@@ -399,7 +399,7 @@ def refined(
 
     Rows of components have a normal prior whose variance is learned and a normal posterior, as in the variational PCA of
     Bishop (1999) for missing entries (Ilin and Raiko, "Practical approaches to principal component analysis in the presence of missing
-    values", JMLR 2010); plain EM (Tipping and Bishop 1999) is the same without spread and prior, and overfits columns seen
+    values", JMLR 2010); plain EM (Tipping and Bishop 1999) is the same without these covariances and the prior, and overfits columns seen
     rarely. Latent coordinates are whitened and rotated to the axes after every step. O(nnz k^2 + (n + d) k^3) a step, 2 d k^2 numbers.
     """
     counts, total = count(rows), sums_over(rows, None, n_jobs)
@@ -432,21 +432,21 @@ def _refining_step(state: _Uncertain, total: Total, counts: Counts, size: float,
     free = k + 1 if centre else k  # the mean is a direction more, whose coordinate is 1 for certain
     ridge = np.zeros(free)
     ridge[:k] = model.ridge / state.prior
-    loadings, spread, residual = np.empty((d, free)), np.empty_like(state.spread), size
+    loadings, covariances, residual = np.empty((d, free)), np.empty_like(state.covariances), size
     for block in _column_blocks(d, k):
         full = unpacked(grams[block], k + 1)[:, :free, :free]
         loadings[block], inverse, explained = _column_posteriors(full, products[block, :free], ridge, k)
-        spread[block] = _packed(np.where(seen[block, None, None], model.ridge * inverse, 0.0))
-        residual -= explained - float(np.sum(unpacked(spread[block], k) * full[:, :k, :k]))
+        covariances[block] = _packed(np.where(seen[block, None, None], model.ridge * inverse, 0.0))
+        residual -= explained - float(np.sum(unpacked(covariances[block], k) * full[:, :k, :k]))
     noise = max(residual / nnz, _LEAST_NOISE * size / nnz, 1e-300)
     mean = loadings[:, k] if centre else model.mean
-    return _on_axes(loadings[:, :k], spread, mean, noise, moment, int(seen.sum()))
+    return _on_axes(loadings[:, :k], covariances, mean, noise, moment, int(seen.sum()))
 
 
 def _column_posteriors(grams: Floats, products: Floats, ridge: Floats, k: int) -> tuple[Floats, Floats, float]:
     """Means w (m, free), inverses (m, k, k) of G + ridge, and the squares that w explains.
 
-    E|x - v u|^2 = |x|^2 - 2 w b + w G w + tr(spread G), and (G + ridge) w = b.
+    E|x - v u|^2 = |x|^2 - 2 w b + w G w + tr(S G), S the covariance of v, and (G + ridge) w = b.
     """
     least = _LEAST_NOISE * np.einsum("jkk->j", grams)[:, None] + 1e-300
     inverse = np.linalg.inv(grams + (ridge + least)[:, :, None] * np.eye(len(ridge)))
@@ -467,7 +467,7 @@ def _expectations(state: _Uncertain, total: Total, used: int) -> tuple[Floats, F
     row, column = np.tril_indices(k)
     model = np.empty((d, len(row) + k + 1))
     for block in _column_blocks(d, k):
-        model[block, : len(row)] = basis[block][:, row] * basis[block][:, column] + state.spread[block]
+        model[block, : len(row)] = basis[block][:, row] * basis[block][:, column] + state.covariances[block]
     model[:, len(row) : -1], model[:, -1] = basis, state.model.mean
     pairs = (k + 1) * (k + 2) // 2
     sums, moment, _ = total(factor_sums, model, k, state.model.ridge)
@@ -479,8 +479,8 @@ def _packed(full: Floats) -> Floats:
     return full[:, *np.tril_indices(full.shape[1])]
 
 
-def _on_axes(basis: Floats, spread: Floats, mean: Floats, noise: float, moment: Floats, n_seen: int) -> _Uncertain:
-    """The model with latent coordinates of unit covariance and orthogonal columns of the basis; `spread` is turned in its place."""
+def _on_axes(basis: Floats, covariances: Floats, mean: Floats, noise: float, moment: Floats, n_seen: int) -> _Uncertain:
+    """The model with latent coordinates of unit covariance and orthogonal columns of the basis; `covariances` is turned in its place."""
     values, vectors = np.linalg.eigh(moment)
     root = vectors * np.sqrt(np.maximum(values, 1e-12 * max(float(values[-1]), 1e-300)))
     vectors, size, right = np.linalg.svd(basis @ root, full_matrices=False)
@@ -489,8 +489,8 @@ def _on_axes(basis: Floats, spread: Floats, mean: Floats, noise: float, moment: 
     turn = root @ right.T @ axes
     k = len(turn)
     for block in _column_blocks(len(basis), k):
-        spread[block] = _packed(turn.T @ unpacked(spread[block], k) @ turn)
+        covariances[block] = _packed(turn.T @ unpacked(covariances[block], k) @ turn)
     basis = (vectors * size) @ axes
     diagonal = np.cumsum(np.arange(1, k + 1)) - 1
-    prior = (np.sum(basis**2, axis=0) + spread[:, diagonal].sum(axis=0)) / max(n_seen, 1)
-    return _Uncertain(LowRankGaussian(mean, basis.T, noise, noise), spread, prior)
+    prior = (np.sum(basis**2, axis=0) + covariances[:, diagonal].sum(axis=0)) / max(n_seen, 1)
+    return _Uncertain(LowRankGaussian(mean, basis.T, noise, noise), covariances, prior)

@@ -238,12 +238,12 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
             fit = fold_ridge(completed[known], y, folds)
             self.coef_[:, t], self.intercept_[t] = fit.coef[:, 0], fit.intercept[0]
             squares[known, t] = (y - fit.oof)[:, 0] ** 2
-        spread = self._hidden_spread(Z)
-        sums = [_binned(squares[:, t], spread[:, t]) for t in range(targets)]
+        variances = self._missing_variance(Z)
+        sums = [_binned(squares[:, t], variances[:, t]) for t in range(targets)]
         residuals = Residuals(*(np.array(column) for column in zip(*sums, strict=True)))
         self.label_variance_, self.spread_scale_ = fit_variances(residuals, np.zeros(targets))
 
-    def _hidden_spread(self, Z: Floats) -> Floats:
+    def _missing_variance(self, Z: Floats) -> Floats:
         """Variance (n, targets) of the regression that the missing entries leave: b_m (W_m C W_m^T + sigma^2 I) b_m, C the covariance of the latent coordinates."""
         hidden, model = np.isnan(Z).astype(np.float64), self.posterior_
         variance = model.noise_variance_ * row_product(hidden, self.coef_**2, self.n_jobs)
@@ -296,7 +296,7 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
 
     def _regressed(self, Z: Floats, with_variance: bool) -> tuple[Floats, Floats]:
         mean = row_product(self.posterior_.complete(Z), self.coef_, self.n_jobs) + self.intercept_
-        variance = self.spread_scale_ * self._hidden_spread(Z) if with_variance else np.zeros_like(mean)
+        variance = self.spread_scale_ * self._missing_variance(Z) if with_variance else np.zeros_like(mean)
         return mean, variance + self.label_variance_
 
     def _groups(self, Z: Floats, model: Gaussian) -> Iterator[Group]:

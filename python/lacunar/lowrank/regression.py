@@ -199,8 +199,8 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         """Label weights (d, targets) of latent coordinates of variance `tau_`."""
         return self.coef_.reshape(len(self.sizes_), -1) * self.sizes_[:, None]
 
-    def _spread(self, inverse: Floats) -> Floats:
-        """Variance (n, targets) of w z that the missing entries leave: sigma^2 w M^-1 w."""
+    def _missing_variance(self, inverse: Floats) -> Floats:
+        """Variance (n, targets) of the prediction w z that the missing entries leave: sigma^2 w M^-1 w."""
         assert self.sigma2_ is not None
         return self.sigma2_ * row_product(inverse, packed_squares(self._weights()), self.n_jobs)
 
@@ -245,7 +245,9 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
             return labels[:, 0] if self.one_target_ else labels
         if self.sigma2_ is None:
             raise ValueError("return_std needs a noise model; this solver learns none. Use SLRMRegressor.")
-        std = np.sqrt(np.maximum(self.spread_scale_ * self._spread(posterior.inverse) + self.label_variance_, 0.0))
+        std = np.sqrt(
+            np.maximum(self.spread_scale_ * self._missing_variance(posterior.inverse) + self.label_variance_, 0.0)
+        )
         return (labels[:, 0], std[:, 0]) if self.one_target_ else (labels, std)
 
     def __sklearn_tags__(self) -> Any:
@@ -278,7 +280,7 @@ class Residuals(NamedTuple):
 
     rows: Floats  # (targets, bins)
     squares: Floats
-    spread: Floats
+    variances: Floats
 
 
 def residual_sums(
@@ -291,11 +293,11 @@ def residual_sums(
     for at, block in blocks_less(rows, model.mean, _LATENT_ROWS, n_jobs=n_jobs):
         posterior = model.latent(block, inverse=bool(packed.any()), n_jobs=n_jobs)
         squares = (labels[at] - shift - posterior.latent @ weights) ** 2
-        spread = posterior.inverse @ packed if packed.any() else np.zeros_like(squares)
+        variances = posterior.inverse @ packed if packed.any() else np.zeros_like(squares)
         for t in range(len(edges)):
             known = ~np.isnan(squares[:, t])
-            bins = np.searchsorted(edges[t], spread[known, t])
-            for total, terms in zip(sums, (None, squares[known, t], spread[known, t]), strict=True):
+            bins = np.searchsorted(edges[t], variances[known, t])
+            for total, terms in zip(sums, (None, squares[known, t], variances[known, t]), strict=True):
                 total[t] += np.bincount(bins, terms, minlength=total.shape[1])
     return sums
 
@@ -311,7 +313,7 @@ def fit_variances(sums: Residuals, least: Floats) -> tuple[Floats, Floats]:
     for t in np.flatnonzero(sums.rows.sum(axis=1) > 0):
         full = sums.rows[t] > 0
         count = sums.rows[t, full]
-        v, r = np.maximum(sums.spread[t, full] / count - least[t], 0.0), sums.squares[t, full] / count
+        v, r = np.maximum(sums.variances[t, full] / count - least[t], 0.0), sums.squares[t, full] / count
         square, mean = count @ r / count.sum(), count @ v / count.sum()
         usual = min(square / max(mean, 1e-300), 1.0)
         coef = np.array([max(square - mean, 0.0), usual])

@@ -85,13 +85,13 @@ def fit_labels(rows: LatentAndLabels | Parts, alpha: Alpha, l1_ratio: float, *, 
     `alpha="auto"` is a ridge chosen by exact leave-one-out, whose errors are sums over rows too. A target without a known row
     gets zeros, and NaN as intercept. Without `intercept`, which "auto" needs, sums are about 0. O(n targets d^2).
     """
-    over = _over(rows)
-    count, center, label = over(_first)
+    total = _total_of(rows)
+    count, center, label = total(_label_sums)
     divisor = np.maximum(count, 1) if intercept else np.inf
     center, label = (center.T / divisor).T, label / divisor
-    sums = _Centred(count, center, label, *over(_second, center, label))
+    sums = _Centred(count, center, label, *total(_products_about, center, label))
     ridges = _RIDGES * sums.units()[:, None]
-    chosen = _left_out(over, sums, ridges) if alpha == "auto" else None
+    chosen = _best_ridges(total, sums, ridges) if alpha == "auto" else None
     fit = LabelFit(np.zeros((center.shape[1], len(count))), np.where(count > 0, label, np.nan))
     for t in np.flatnonzero((count > 1) & _vary(rows) if intercept else count > 0):
         if chosen is not None:
@@ -109,29 +109,29 @@ def fit_labels(rows: LatentAndLabels | Parts, alpha: Alpha, l1_ratio: float, *, 
     return fit
 
 
-def _over(rows: LatentAndLabels | Parts) -> Total:
-    """A function `over(step, *arguments)`: what step(part, *arguments) returns, summed over parts, or of rows that are in one."""
+def _total_of(rows: LatentAndLabels | Parts) -> Total:
+    """A function `total(step, *arguments)`: what step(part, *arguments) returns, summed over parts, or of rows that are in one."""
     if not isinstance(rows, tuple):
         return rows.total
 
-    def over(step: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
+    def total(step: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
         return step(rows, *arguments)
 
-    return over
+    return total
 
 
-def _left_out(over: Total, sums: _Centred, ridges: Floats) -> Floats:
+def _best_ridges(total: Total, sums: _Centred, ridges: Floats) -> Floats:
     """The ridge (targets,), the first of each with the least squared error on a row left out."""
     values, axes = np.linalg.eigh(sums.second)
     shrunk = 1 / (np.maximum(values, 0.0)[:, None, :] + ridges[:, :, None])  # (targets, ridges, d)
     weights = np.einsum("tkl,tk->tl", axes, sums.product)[:, None, :] * shrunk  # along the axes
-    errors = over(_errors, sums.n, sums.latent, sums.label, axes, shrunk, weights)[0]
+    errors = total(_left_out_errors, sums.n, sums.latent, sums.label, axes, shrunk, weights)[0]
     as_good = errors <= (1 + _TIED) * errors.min(axis=1, keepdims=True)
     best: Floats = ridges[np.arange(len(ridges)), np.argmax(as_good, axis=1)]
     return best
 
 
-def _errors(
+def _left_out_errors(
     part: LatentAndLabels,
     count: Floats,
     center: Floats,
@@ -157,13 +157,15 @@ def _known(y: Floats) -> Iterator[NDArray[np.intp]]:
     return (known[start : start + _CHUNK] for start in range(0, len(known), _CHUNK))
 
 
-def _first(part: LatentAndLabels) -> tuple[Floats, Floats, Floats]:
+def _label_sums(part: LatentAndLabels) -> tuple[Floats, Floats, Floats]:
+    """Of rows with a label, by target: how many, sums (targets, d) of their latent coordinates, and of their labels."""
     latent, y = part
     known = ~np.isnan(y)
     return known.sum(axis=0, dtype=np.float64), known.T.astype(np.float64) @ latent, np.nansum(y, axis=0)
 
 
-def _second(part: LatentAndLabels, center: Floats, label: Floats) -> tuple[Floats, Floats]:
+def _products_about(part: LatentAndLabels, center: Floats, label: Floats) -> tuple[Floats, Floats]:
+    """Sums of z z^T (targets, d, d) and of y z (targets, d) about the means of the rows with a label, z their latent coordinates."""
     latent, y = part
     second, product = np.zeros((*center.shape, center.shape[1])), np.zeros_like(center)
     for t in range(len(label)):
