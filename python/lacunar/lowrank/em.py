@@ -16,7 +16,7 @@ from lacunar._latent import LARGEST_CORE_RANK, LatentRows, latent_rows
 from lacunar._threads import thread_count
 from lacunar._typing import Floats
 from lacunar.lowrank.model import LowRankGaussian
-from lacunar.lowrank.parts import Counts, Parts, Step, column_totals, count, less, row_blocks
+from lacunar.lowrank.parts import Counts, Parts, Step, added, column_totals, count, less, row_blocks
 from lacunar.lowrank.ridge import Total, solve_columns, unpacked
 from lacunar.observed import Observed
 from lacunar.observed.door import check_sums
@@ -114,7 +114,7 @@ class Table(NamedTuple):
     threads: int = 1
 
     def pieces(self, d: int) -> Iterator[Table]:
-        """Rows whose second moments of d latent coordinates are held at once."""
+        """Tables of as many rows as have a million numbers of second moments of d latent coordinates."""
         for piece in row_blocks(self.rows, max(_CHUNK // (d * (d + 1) // 2), 1)):
             yield self._replace(rows=self.rows[piece], weight=None if self.weight is None else self.weight[piece])
 
@@ -239,7 +239,7 @@ def _norm(x: Floats) -> float:
 
 
 def em_sums(table: Table, basis: Floats, mean: Floats, noise: float, with_mean: bool) -> tuple[Any, ...]:
-    """Sums by column of E z z^T, packed, and of x z; rows that needed rescue."""
+    """Sums by column of E z z^T, packed (D, d (d + 1) / 2), and of x E z (D, d), and the number of rows that needed rescue; with the mean, d + 1 for d."""
     d = basis.shape[1]
     if table.weight is None and d <= LARGEST_CORE_RANK:
         row, column = np.tril_indices(d)
@@ -247,8 +247,7 @@ def em_sums(table: Table, basis: Floats, mean: Floats, noise: float, with_mean: 
         sums, _, rescued = factor_sums(table, model, d, float(noise))
         free, pairs = d + with_mean, (d + 1) * (d + 2) // 2
         return sums[:, : free * (free + 1) // 2], sums[:, pairs : pairs + free], rescued
-    pieces = [_piece_sums(piece, basis, mean, noise, with_mean) for piece in table.pieces(d)]
-    return tuple(sum(terms) for terms in zip(*pieces, strict=True))
+    return added(_piece_sums(piece, basis, mean, noise, with_mean) for piece in table.pieces(d))
 
 
 def factor_sums(table: Table, model: Floats, k: int, noise: float) -> tuple[Floats, Floats, int]:
@@ -264,7 +263,7 @@ def factor_sums(table: Table, model: Floats, k: int, noise: float) -> tuple[Floa
     return sums, moment, rescued
 
 
-def _piece_sums(table: Table, basis: Floats, mean: Floats, noise: float, with_mean: bool) -> tuple[Any, ...]:
+def _piece_sums(table: Table, basis: Floats, mean: Floats, noise: float, with_mean: bool) -> tuple[Floats, Floats, int]:
     rows = less(table.rows, mean, n_jobs=table.threads)
     posterior = latent_rows(rows, basis, noise, inverse=True, n_jobs=table.threads)
     latent, covariance = posterior.latent, noise * posterior.inverse
@@ -323,7 +322,7 @@ def fit_als(
 
 
 def _noise(size: float, residual: float, freedom: float, counts: Floats, basis: Floats) -> tuple[float, float]:
-    """Noise and prior variance from the residuals of entries whose squares sum to `size`."""
+    """Variances of the noise and of a latent coordinate, from the squared residuals of entries whose squares sum to `size`."""
     nnz = float(counts.sum())
     noise = residual / max(freedom, 1.0)
     floor = max(_LEAST_NOISE * size / max(nnz, 1.0), _TINY)
@@ -335,13 +334,12 @@ def _noise(size: float, residual: float, freedom: float, counts: Floats, basis: 
 def als_sums(table: Table, basis: Floats, mean: Floats, ridge: float, with_mean: bool, learns: bool) -> tuple[Any, ...]:
     """Sums by column of z z^T, packed, and of x z; rows that needed rescue; squares of entries, squared residuals, and their
     degrees of freedom (with `learns`, else zeros)."""
-    pieces = [_als_piece(piece, basis, mean, ridge, with_mean, learns) for piece in table.pieces(basis.shape[1])]
-    return tuple(sum(terms) for terms in zip(*pieces, strict=True))
+    return added(_als_piece(piece, basis, mean, ridge, with_mean, learns) for piece in table.pieces(basis.shape[1]))
 
 
 def _als_piece(
     table: Table, basis: Floats, mean: Floats, ridge: float, with_mean: bool, learns: bool
-) -> tuple[Any, ...]:
+) -> tuple[Floats, Floats, int, float, float, float]:
     rows = less(table.rows, mean, n_jobs=table.threads)
     best = latent_rows(rows, basis, ridge, residual=True, inverse=learns, n_jobs=table.threads)
     latent = and_one(best.latent) if with_mean else best.latent
@@ -387,7 +385,7 @@ class _Uncertain(NamedTuple):
 
 
 def refinable(model: LowRankGaussian) -> bool:
-    """Whether there is noise beside few enough components, and variance."""
+    """Whether `refined` takes this model: fewer components than columns, at most 64, the first of a variance that can be divided by."""
     k, d = model.components.shape
     return 0 < k < d and k <= _MOST_REFINED and float(model.variances[0]) > _NOTHING
 
@@ -426,6 +424,7 @@ def _axes(state: _Uncertain) -> Floats:
 
 
 def _refining_step(state: _Uncertain, total: Total, counts: Counts, size: float, *, centre: bool) -> _Uncertain:
+    """A step of variational EM from sums over rows: `counts` of the columns' entries, whose squares sum to `size`."""
     model, (d, k) = state.model, state.model.basis.shape
     seen, nnz = counts.n > 0, max(float(counts.n.sum()), 1.0)
     grams, products, moment = _expectations(state, total, counts.used)
@@ -455,7 +454,7 @@ def _column_posteriors(grams: Floats, products: Floats, ridge: Floats, k: int) -
 
 
 def _column_blocks(d: int, k: int) -> list[slice]:
-    """Columns whose matrices are unpacked together."""
+    """Slices of the d columns whose (k + 1, k + 1) matrices are unpacked together: at most four million numbers."""
     step = max(_BLOCK // (k + 1) ** 2, 1)
     return [slice(start, min(start + step, d)) for start in range(0, d, step)]
 

@@ -18,7 +18,7 @@ from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing
 from lacunar._typing import Bools, Floats
 from lacunar.lowrank.posterior import LowRankPosterior
-from lacunar.lowrank.regression import Residuals, fit_variances
+from lacunar.lowrank.regression import binned_residuals, fit_variances
 from lacunar.lowrank.ridge import fold_ridge
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
@@ -209,7 +209,7 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
         self.location_, self.covariance_ = model
 
     def _start(self, p: int, before: dict[str, Any]) -> Gaussian:
-        """The model that is there, in the new units; else independent columns."""
+        """Where EM starts: the model of the fit `before`, in the new units, where it fits; else independent columns."""
         if "covariance_" not in before or len(before["location_"]) != p or len(before["mean_"]) != len(self.mean_):
             return Gaussian(np.zeros(p), np.eye(p))
         ratio = np.concatenate([before["scale_"] / self.scale_, before["label_scale_"] / self.label_scale_])
@@ -220,6 +220,7 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
     # -- low rank -----------------------------------------------------------------------------------------------------
 
     def _fit_low_rank(self, Z: Floats, Y: Floats) -> None:
+        """The regression on completed columns, and its errors out of fold by the variance that missing entries leave."""
         seed = fixed_seed(self.random_state)
         self.posterior_ = LowRankPosterior(self.n_components, random_state=seed, n_jobs=self.n_jobs).fit(Z)
         self.n_iter_ = self.posterior_.n_iter_
@@ -239,12 +240,15 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
             self.coef_[:, t], self.intercept_[t] = fit.coef[:, 0], fit.intercept[0]
             squares[known, t] = (y - fit.oof)[:, 0] ** 2
         variances = self._missing_variance(Z)
-        sums = [_binned(squares[:, t], variances[:, t]) for t in range(targets)]
-        residuals = Residuals(*(np.array(column) for column in zip(*sums, strict=True)))
+        edges = np.maximum(variances.max(axis=0, initial=0.0), 1e-300)[:, None] * np.geomspace(1e-4, 1.0, _EDGES)
+        residuals = binned_residuals(squares, variances, edges)
         self.label_variance_, self.spread_scale_ = fit_variances(residuals, np.zeros(targets))
 
     def _missing_variance(self, Z: Floats) -> Floats:
-        """Variance (n, targets) of the regression that the missing entries leave: b_m (W_m C W_m^T + sigma^2 I) b_m, C the covariance of the latent coordinates."""
+        """Variance (n, targets) of the regression that the missing entries leave: b_m (W_m C W_m^T + sigma^2 I) b_m.
+
+        C is the covariance of the latent coordinates, given what a row shows.
+        """
         hidden, model = np.isnan(Z).astype(np.float64), self.posterior_
         variance = model.noise_variance_ * row_product(hidden, self.coef_**2, self.n_jobs)
         _, inverse = model.features(Z)
@@ -300,7 +304,7 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
         return mean, variance + self.label_variance_
 
     def _groups(self, Z: Floats, model: Gaussian) -> Iterator[Group]:
-        """Rows with unknown targets, by what they lack."""
+        """Conditional moments of standardised rows (n, d) whose targets are unknown."""
         return conditionals(np.column_stack([Z, np.full((len(Z), len(self.label_mean_)), np.nan)]), model)
 
     def value_of_measuring(self, X: Any, *, target: int | None = None, cost: Any = None, n: int = 1) -> Floats:
@@ -362,20 +366,12 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
         return tags
 
 
-def _binned(squares: Floats, spread: Floats) -> tuple[Floats, Floats, Floats]:
-    """Number, squares of residuals and spreads of the rows with a label, in bins of the spread."""
-    known = ~np.isnan(squares)
-    edges = max(float(spread.max(initial=0.0)), 1e-300) * np.geomspace(1e-4, 1.0, _EDGES)
-    at = np.searchsorted(edges, spread[known])
-    return tuple(
-        np.bincount(at, column, minlength=_EDGES + 1) * 1.0 for column in (None, squares[known], spread[known])
-    )  # type: ignore[return-value]
-
-
 # -- Gaussians of rows with missing entries ---------------------------------------------------------------------------
 
 
 class Gaussian(NamedTuple):
+    """Mean and covariance of p columns."""
+
     mean: Floats  # (p,)
     covariance: Floats  # (p, p)
 
@@ -399,7 +395,7 @@ class Group(NamedTuple):
 
 
 def patterns_of(missing: Bools) -> list[Pattern]:
-    """Rows by what they lack, a few million numbers of covariances together; complete rows in none."""
+    """Patterns of the rows that lack something, cut where their covariances together have four million numbers."""
     patterns = []
     counts = missing.sum(axis=1)
     for m in np.unique(counts[counts > 0]):

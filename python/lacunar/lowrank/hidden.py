@@ -64,13 +64,13 @@ def fewest_as_good(errors: Sequence[Floats]) -> int:
 
 
 def tail_noise(values: Floats, trace: float, d: int) -> float:
-    """Mean of the eigenvalues that are not kept, at least .001 of the mean of all."""
+    """Mean of the d - k eigenvalues beside the k `values`, where all sum to `trace`; at least .001 of the mean of all."""
     remainder = (trace - float(values.sum())) / (d - len(values)) if d > len(values) else 0.0
     return max(remainder, _LEAST_NOISE * trace / max(d, 1), 1e-300)
 
 
 def largest_rank(rows: Observed) -> int:
-    """Below the numbers of columns and rows: at either, nothing is left for the noise."""
+    """One less than the smaller number of rows and columns, at least 1: with as many there would be no noise."""
     return max(min(rows.shape) - 1, 1)
 
 
@@ -169,7 +169,7 @@ def _moment_noise(covariance: Floats, counts: Floats, rate: float, rng: np.rando
 
 
 def _symmetric_normal(d: int, rng: np.random.Generator) -> Floats:
-    """Entries of variance 1, on the diagonal 2."""
+    """A symmetric matrix (d, d) of normal entries of variance 1, on the diagonal 2."""
     normal = rng.normal(size=(d, d))
     symmetric: Floats = (normal + normal.T) / np.sqrt(2)
     return symmetric
@@ -214,7 +214,7 @@ def _searched(error: Callable[[int], float], ranks: Iterable[int], patience: int
 
 
 def _best(errors: dict[int, float]) -> int:
-    """The smallest rank whose error is that of the best, but for a difference that matters to nobody."""
+    """The smallest rank whose error is at most half a percent above the least."""
     least = (1 + _SAME) * min(errors.values()) + _EXACT
     return next(rank for rank, error in errors.items() if error <= least)
 
@@ -246,11 +246,12 @@ def sampled_rows(
 
 
 def _sets(size: int) -> int:
-    """How many sets of `size` hidden cells judge a rank."""
+    """Number of sets of `size` hidden cells that judge a rank: as many as hold 3,000 cells, at most 5."""
     return min(max(-(-_JUDGES // size), 1), _MOST_SETS)
 
 
 def _marked(places: NDArray[np.intp], n: int) -> NDArray[np.bool_]:
+    """Marks (n,), True at these places."""
     marks = np.zeros(n, bool)
     marks[places] = True
     return marks

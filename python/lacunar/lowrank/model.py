@@ -15,7 +15,7 @@ from lacunar._turns import WholeCopies, reads
 from lacunar._typing import Floats
 from lacunar.lowrank.parts import centred
 from lacunar.observed import Observed
-from lacunar.observed.door import TakesMissing, check_numbers, in_container, validate_X
+from lacunar.observed.door import SparseMissing, TakesMissing, check_numbers, in_container, validate_X
 from lacunar.observed.stored import over_files
 
 
@@ -35,35 +35,37 @@ class LowRankGaussian(NamedTuple):
 
     @classmethod
     def principal(cls, mean: Floats, components: Floats, variances: Floats, noise: float) -> LowRankGaussian:
-        """Orthonormal components along which rows have `variances`, noise included."""
+        """The model of orthonormal components (k, D) along which rows have `variances` (k,), noise included."""
         sizes = np.sqrt(np.maximum(variances - noise, 0.0))
         return cls(mean, components, noise, noise, 1.0, sizes, variances)
 
     @property
     def basis(self) -> Floats:
-        """Components times their sizes (D, k)."""
+        """Columns (D, k): components times their sizes."""
         basis: Floats = self.components.T
         return basis if isinstance(self.sizes, float) else basis * self.sizes
 
-    def latent(self, rows: Observed, **options: Any) -> LatentRows:
+    def latent(
+        self, rows: Observed, *, residual: bool = False, inverse: bool = False, n_jobs: int | None = None
+    ) -> LatentRows:
         """Latent coordinates of rows less the mean; options as of `latent_rows`."""
-        return latent_rows(rows, self.basis, self.ridge, **options)
+        return latent_rows(rows, self.basis, self.ridge, residual=residual, inverse=inverse, n_jobs=n_jobs)
 
 
 class SubspaceModel(WholeCopies, ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesMissing):  # type: ignore[misc]
     """Base of estimators whose `_gaussian` is the model of rows standardised by `mean_` and `scale_`, about mean 0."""
 
-    components_: Any
+    components_: Any  # (k, D), an array; trackers have a property
     mean_: Floats
     scale_: Floats
-    sparse_missing: Any
+    sparse_missing: SparseMissing
     n_jobs: int | None
 
     def _gaussian(self) -> LowRankGaussian:
         raise NotImplementedError
 
     def _unit(self) -> Floats | float:
-        """What latent coordinates (m, k) along components are divided by before users get them."""
+        """Divisor of latent coordinates along components, () or (k,), before users get them."""
         return 1.0
 
     def _check_rows(self, X: Any, *, reset: bool = False) -> Observed:
@@ -157,7 +159,7 @@ class SubspaceModel(WholeCopies, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return filled
 
     def _completed(self, rows: Observed) -> Floats:
-        """What the model says of all entries of rows, observed ones too."""
+        """Complete rows (m, D) of the model: its values replace observed entries too."""
         model = self._gaussian()
         return self._complete(self._transformed(rows, model), model)
 

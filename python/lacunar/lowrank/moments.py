@@ -152,7 +152,7 @@ def pair_tables(rows: Observed, shift: Floats, counts: bool, cross: bool, n_jobs
 
 
 def _products(rows: Observed, shift: Floats, cross: bool) -> tuple[Floats, Floats | None]:
-    """S and A, a block of rows at a time that stays in cache."""
+    """S and A of `pair_sums` (A with `cross`), by products of blocks of rows that stay in cache."""
     n, d = rows.shape
     S, A = np.zeros((d, d)), np.zeros((d, d)) if cross else None
     step = max(_CHUNK // max(d, 1), _FEWEST)
@@ -171,13 +171,13 @@ def _products(rows: Observed, shift: Floats, cross: bool) -> tuple[Floats, Float
 
 
 def added(first: Sums, second: Sums) -> Sums:
-    """Sums of both sets of rows; same shift."""
+    """Sums over two sets of rows about the same shift."""
     nn, paired, m = first.nn + second.nn, first.paired + second.paired, first.m + second.m
     return Sums(first.S + second.S, first.N + second.N, first.A + second.A, nn, paired, m)
 
 
 def added_across(first: Sums, first_shift: Floats, second: Sums, second_shift: Floats) -> Sums:
-    """Sums of both sets of rows about the first shift. Exact whatever the shifts."""
+    """Sums over two sets of rows, which have shifts of their own, about that of the first. Exact."""
     return added(first, moved(second, first_shift - second_shift))
 
 
@@ -211,7 +211,7 @@ class Implicit(NamedTuple):
     diagonal: Floats  # (d,)
 
     def times(self, V: Floats) -> Floats:
-        """Product (d, v) with a block (d, v). O(nnz r v)."""
+        """The matrix times a block of vectors (d, v). O(nnz r v)."""
         d, v = V.shape
         block = np.ascontiguousarray((self.sides[:, :, None] * V[:, None, :]).reshape(d, -1))
         products = self.total(gram_product, block)[0]
@@ -219,7 +219,7 @@ class Implicit(NamedTuple):
         return product + self.remainder[:, None] * V
 
     def divided(self, scale: Floats) -> Implicit:
-        """The same of columns divided by scale (d,)."""
+        """The matrix of the columns divided by a scale (d,)."""
         sides, square = self.sides / scale[:, None], scale**2
         return self._replace(sides=sides, remainder=self.remainder / square, diagonal=self.diagonal / square)
 
@@ -291,7 +291,7 @@ class Spectrum(NamedTuple):
 
 
 def dense_spectrum(C: Floats, k: int) -> Spectrum:
-    """All eigenvalues of C (d, d). O(d^3)."""
+    """Top k eigenpairs of C (d, d), from all eigenvalues. O(d^3)."""
     check_sums(C, "covariances")
     values, vectors = eigh(C)
     top = _leading(values, vectors, k)

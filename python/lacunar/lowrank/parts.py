@@ -33,7 +33,7 @@ class Parts(Protocol):
     """Steps can be pickled: functions of a module, or what operator makes. They are called with a part and the further arguments, and change neither."""
 
     def map(self, step: Step, *arguments: Any, keep: bool = True) -> Parts:
-        """The parts that step(part, *arguments) returns, which stay where they are; not `keep`: made anew every time, as they cost nothing."""
+        """The parts that step(part, *arguments) returns, which stay where they are; without `keep` they are computed anew every time, as they cost nothing."""
 
     def each(self, step: Step, *arguments: Any) -> list[Any]:
         """What step(part, *arguments) returns for every part, in order; it is sent here, so it should be small."""
@@ -43,7 +43,7 @@ class Parts(Protocol):
 
 
 class Whole:
-    """One part, in this process."""
+    """All rows as one part, in this process."""
 
     def __init__(self, part: Any) -> None:
         self.part = part
@@ -60,7 +60,7 @@ class Whole:
 
 
 class FileParts:
-    """The blocks of a file, with their labels. What `map` makes of them is made anew in every pass, by the thread that reads."""
+    """The blocks of a file, with their labels. Steps of `map` are computed anew in every pass, by the thread that reads."""
 
     def __init__(self, file: ObservedFile, steps: tuple[tuple[Step, tuple[Any, ...]], ...] = ()) -> None:
         self._file, self._steps = file, steps
@@ -86,7 +86,7 @@ class FileParts:
 
 
 def added(totals: Iterable[tuple[Any, ...]]) -> tuple[Any, ...]:
-    """Sums, in order, of the arrays and numbers in tuples."""
+    """Tuples of arrays and numbers, summed member by member, in order."""
     sums: list[Any] = []
     for total in totals:
         if not sums:
@@ -103,7 +103,7 @@ def in_parts(rows: Observed | Parts) -> Parts:
 
 
 def row_blocks(rows: Observed, most: int | None = None) -> Iterator[slice]:
-    """At most so many rows, and a quarter of a million entries, at a time: what is made of them on the way is small beside the table."""
+    """Slices of at most `most` rows and a quarter of a million entries, at least one row: what is computed of a slice is small beside the table."""
     start, n = 0, rows.shape[0]
     while start < n:
         full = int(np.searchsorted(rows.indptr, rows.indptr[start] + _ENTRIES, side="right")) - 1
@@ -120,7 +120,7 @@ class CheckedPart(NamedTuple):
 
 
 def check_part(part: tuple[Any, Any], checker: Any) -> CheckedPart:
-    """X of a part, checked by a copy of an estimator."""
+    """X of a part (X, y), checked by a copy of the estimator `checker`."""
     checker = copy(checker)
     rows = validate_X(checker, part[0], reset=True, sparse_missing=checker.sparse_missing)
     return CheckedPart(rows, columns_of(checker))
@@ -145,7 +145,7 @@ class Counts(NamedTuple):
 
 
 def count(rows: Observed | Parts, n_jobs: int | None = None) -> Counts:
-    """The numbers of all rows. O(nnz)."""
+    """Numbers of rows and entries, and sums by column. O(nnz)."""
     m, n, nn, paired, used, *sums = in_parts(rows).total(_counts, n_jobs)
     check_squares(n, *sums)
     return Counts(int(m), n, float(nn), int(paired), int(used), *sums)

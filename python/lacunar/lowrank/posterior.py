@@ -294,6 +294,7 @@ def fit_self_masking(
 def _masked_step(
     model: LowRankGaussian, masking: Masking, table: Table, facts: _Facts, n_jobs: int | None
 ) -> tuple[LowRankGaussian, Masking]:
+    """The model and masking functions after a step of EM over the rows of a `masked_table_of`."""
     d = model.basis.shape[1]
     seen, hidden, products = _masked_sums(model, masking, table, n_jobs)
     pull = masking.tempered(model.ridge)
@@ -324,7 +325,7 @@ def _masked_sums(
 
 
 class _Facts(NamedTuple):
-    """Of the columns: weights of observed and missing entries, squares, and quantiles of what is observed."""
+    """Of the columns: sums of the weights of observed and of missing entries, weighted squares, and quantiles of the observed entries."""
 
     seen: Floats  # (p,)
     hidden: Floats  # (p,)
@@ -452,7 +453,7 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         self,
         Z: Floats,
         Y: Floats,
-        folds: Sequence[NDArray[Any]],
+        folds: Sequence[NDArray[np.intp]],
         posterior: LowRankPosterior,
         weight: Floats | None = None,
         deadline: float = np.inf,
@@ -517,7 +518,12 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         return kinds if self.mask_columns_.any() else ["latent", "completed and mask"]
 
     def _candidates(
-        self, Z: Floats, Y: Floats, folds: Sequence[NDArray[Any]], posterior: LowRankPosterior, weight: Floats | None
+        self,
+        Z: Floats,
+        Y: Floats,
+        folds: Sequence[NDArray[np.intp]],
+        posterior: LowRankPosterior,
+        weight: Floats | None,
     ) -> list[_Candidate]:
         latent = posterior.latent(Z)
         candidates = []
@@ -545,13 +551,15 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
 
 
 def _masked_seconds(Z: Floats, weight: Floats | None, posterior: LowRankPosterior) -> float:
-    """What learning self-masking takes at most, by one step."""
+    """Seconds that learning self-masking takes at most, from the time of one step."""
     started = perf_counter()
     LowRankPosterior(self_masking=True, max_iter=1).fit(Z, weight, start=posterior)
     return _MASKED_ITER * (perf_counter() - started)
 
 
 class _Candidate(NamedTuple):
+    """A ridge regression, the kind of its features, and the posterior that they come from."""
+
     kind: Kind
     posterior: LowRankPosterior
     fit: RidgeFit

@@ -71,7 +71,6 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
     }
     _several_targets: ClassVar[bool] = True
     clip: float | None = 8.0
-    n_components: Any
     standardize: bool
     random_state: Any
     verbose: int
@@ -86,7 +85,7 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         return labels.reshape(len(labels), -1), labels.ndim == 1
 
     def _check_rank(self, D: int) -> int:
-        """Components to fit."""
+        """Number of components to fit to D columns: `n_components`, or the default."""
         rank = min(_COMPONENTS, D) if self.n_components is None else int(self.n_components)
         if rank > D:
             raise ValueError(
@@ -97,7 +96,7 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         return rank
 
     def _check_streamed(self, labels: Floats, instead: str) -> None:
-        """One target, and a rank that the core follows; `instead` are estimators without these limits."""
+        """Raise unless there is one target, and at most 64 components; `instead` names estimators without these limits."""
         name = type(self).__name__
         if labels.shape[1] != 1:
             raise ValueError(f"{name} takes one target; y has {labels.shape[1]}. Use {instead}, or one model a target.")
@@ -107,7 +106,7 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
             )
 
     def _check_loaded(self) -> None:
-        """One target where there was one."""
+        """Raise where a model file says that y had one column, and has weights of several."""
         if "one_target_" in vars(self) and self.one_target_ and self.labelled_.shape != (1,):
             raise ValueError(f"labelled_ must be of one target; got shape {self.labelled_.shape}. Fit again")
 
@@ -132,8 +131,8 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         self.scale_ = columns.scale if self.standardize else np.ones_like(columns.scale)
         self.observed_columns_ = columns.seen
 
-    def _fit_label_means(self, count: NDArray[Any], total: Floats) -> None:
-        """Label means (targets,), and whether a target has a known label."""
+    def _fit_label_means(self, count: Floats | NDArray[np.intp], total: Floats) -> None:
+        """Store label means (targets,), and whether a target has a known label, from the number and sum of the known ones."""
         self.labelled_ = count > 0
         self.label_mean_ = total / np.maximum(count, 1)
 
@@ -176,7 +175,7 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         self._store_variances(centred, rows, weights, shift)
 
     def _store_variances(self, model: LowRankGaussian, rows: Labelled | Parts, weights: Floats, shift: Floats) -> None:
-        """Store what predictions miss: the variances of labels around them."""
+        """Store the variances of labels around their predictions."""
         packed = (model.noise or 0.0) * packed_squares(weights)
         row = Observed.from_dense(np.ones((1, len(self.scale_))))
         least = (model.latent(row, inverse=True).inverse @ packed)[0]  # of a complete row
@@ -289,16 +288,24 @@ def residual_sums(
 ) -> Residuals:  # fmt: skip
     """Sums of the residuals of label weights (d, targets), in bins between `edges` (targets, bins - 1). O(n d^3), some rows at a time."""
     rows, labels = part
-    sums = Residuals(*(np.zeros((len(edges), edges.shape[1] + 1)) for _ in range(3)))
+    sums = binned_residuals(np.empty((0, len(edges))), np.empty((0, len(edges))), edges)
     for at, block in blocks_less(rows, model.mean, _LATENT_ROWS, n_jobs=n_jobs):
         posterior = model.latent(block, inverse=bool(packed.any()), n_jobs=n_jobs)
         squares = (labels[at] - shift - posterior.latent @ weights) ** 2
         variances = posterior.inverse @ packed if packed.any() else np.zeros_like(squares)
-        for t in range(len(edges)):
-            known = ~np.isnan(squares[:, t])
-            bins = np.searchsorted(edges[t], variances[known, t])
-            for total, terms in zip(sums, (None, squares[known, t], variances[known, t]), strict=True):
-                total[t] += np.bincount(bins, terms, minlength=total.shape[1])
+        for total, terms in zip(sums, binned_residuals(squares, variances, edges), strict=True):
+            total += terms
+    return sums
+
+
+def binned_residuals(squares: Floats, variances: Floats, edges: Floats) -> Residuals:
+    """Sums of the rows (n, targets) whose squared residual is not NaN, in bins between `edges` (targets, bins - 1) of their variances."""
+    sums = Residuals(*(np.zeros((len(edges), edges.shape[1] + 1)) for _ in range(3)))
+    for t in range(len(edges)):
+        known = ~np.isnan(squares[:, t])
+        bins = np.searchsorted(edges[t], variances[known, t])
+        for total, terms in zip(sums, (None, squares[known, t], variances[known, t]), strict=True):
+            total[t] = np.bincount(bins, terms, minlength=total.shape[1])
     return sums
 
 

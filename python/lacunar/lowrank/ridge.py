@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from lacunar._typing import Floats
-from lacunar.lowrank.parts import Parts
+from lacunar.lowrank.parts import Parts, Step
 
 Alpha = float | Literal["auto"]
 Total = Callable[
@@ -114,14 +114,15 @@ def _total_of(rows: LatentAndLabels | Parts) -> Total:
     if not isinstance(rows, tuple):
         return rows.total
 
-    def total(step: Callable[..., tuple[Any, ...]], *arguments: Any) -> tuple[Any, ...]:
-        return step(rows, *arguments)
+    def total(step: Step, *arguments: Any) -> tuple[Any, ...]:
+        sums: tuple[Any, ...] = step(rows, *arguments)
+        return sums
 
     return total
 
 
 def _best_ridges(total: Total, sums: _Centred, ridges: Floats) -> Floats:
-    """The ridge (targets,), the first of each with the least squared error on a row left out."""
+    """Of `ridges` (targets, ridges) the first of each target with the least squared leave-one-out error."""
     values, axes = np.linalg.eigh(sums.second)
     shrunk = 1 / (np.maximum(values, 0.0)[:, None, :] + ridges[:, :, None])  # (targets, ridges, d)
     weights = np.einsum("tkl,tk->tl", axes, sums.product)[:, None, :] * shrunk  # along the axes
@@ -152,7 +153,7 @@ def _left_out_errors(
 
 
 def _known(y: Floats) -> Iterator[NDArray[np.intp]]:
-    """Rows with a label, some at a time."""
+    """Numbers of the rows with a label, 512 at a time."""
     known = np.flatnonzero(~np.isnan(y))
     return (known[start : start + _CHUNK] for start in range(0, len(known), _CHUNK))
 
@@ -177,7 +178,7 @@ def _products_about(part: LatentAndLabels, center: Floats, label: Floats) -> tup
 
 
 def _vary(rows: LatentAndLabels | Parts) -> NDArray[np.bool_]:
-    """Whether known labels differ (targets,)."""
+    """Whether the known labels of a target differ (targets,)."""
     lowest, highest = (
         np.array(ends) for ends in zip(*([_span(rows)] if isinstance(rows, tuple) else rows.each(_span)), strict=True)
     )
@@ -229,7 +230,7 @@ class RidgeFit(NamedTuple):
 def fold_ridge(
     features: Floats,
     Y: Floats,
-    folds: Sequence[NDArray[Any]],
+    folds: Sequence[NDArray[np.intp]],
     weight: Floats | None = None,
     penalties: Sequence[float] = PENALTIES,
 ) -> RidgeFit:
@@ -262,7 +263,7 @@ def fold_ridge(
 
 
 def _solver(gram: Floats, penalty: float) -> Callable[[Floats], Floats]:
-    """Solves with a gram matrix whose last direction, the intercept, is free."""
+    """A function that solves (gram + penalty I) x = right; the last direction, the intercept, is not penalised."""
     f = len(gram)
     added = np.full(f, penalty)
     added[-1] = _FREE
@@ -275,7 +276,9 @@ def _solver(gram: Floats, penalty: float) -> Callable[[Floats], Floats]:
     return solve
 
 
-def _out_of_fold(rows: Floats, targets: Floats, folds: Sequence[NDArray[Any]], penalties: Sequence[float]) -> Floats:
+def _out_of_fold(
+    rows: Floats, targets: Floats, folds: Sequence[NDArray[np.intp]], penalties: Sequence[float]
+) -> Floats:
     """Residuals (penalties, n, q) of every row, predicted without its fold."""
     gram, product = rows.T @ rows, rows.T @ targets
     residuals = np.empty((len(penalties), *targets.shape))

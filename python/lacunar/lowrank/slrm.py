@@ -269,12 +269,12 @@ class SLRMRegressor(SubspaceRegression):
         return fit._replace(model=model, weights=weights)
 
     def _progress(self, what: str) -> Progress | None:
-        """Reports of the steps of a fit, where `verbose` asks for them."""
+        """What a fit calls after every step: a report, or None without `verbose`."""
         return (lambda step, change: say(1, "%s %d: change %.3g", what, step, change)) if self.verbose else None
 
 
 def with_label_columns(fit: Fit, weight: float, targets: int) -> LowRankGaussian:
-    """A model whose further columns are labels times `weight`, where EM may begin."""
+    """The model that EM over `append_labels` begins with: the labels of `fit`, times `weight`, are further columns."""
     model, k = fit.model, len(fit.model.components)
     labels = np.zeros((targets, k)) if fit.weights is None else weight * fit.weights.T[:targets]
     basis, mean = np.vstack([model.basis, labels]), np.concatenate([model.mean, np.zeros(targets)])
@@ -291,7 +291,7 @@ def append_labels(part: Labelled, weight: float) -> Observed:
 
 
 class _LabelledPart(NamedTuple):
-    """A part that was checked."""
+    """Rows and labels of a part, checked."""
 
     rows: Observed
     labels: Floats
@@ -300,7 +300,7 @@ class _LabelledPart(NamedTuple):
 
 
 def _check_part(part: tuple[Any, Any], checker: SLRMRegressor) -> _LabelledPart:
-    """X and y of a part, checked by a copy of the estimator."""
+    """X and y of a part (X, y), checked by a copy of the estimator `checker`."""
     table, y = part
     checker = copy(checker)
     rows = checker._check_rows(table, reset=True)

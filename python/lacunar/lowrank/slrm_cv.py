@@ -20,14 +20,17 @@ from lacunar._typing import Floats
 from lacunar.lowrank.em import Fit
 from lacunar.lowrank.hidden import RELAX, STEPS, TOL, hide, sampled_rows, squared_errors
 from lacunar.lowrank.regression import Labelled, SubspaceRegression, latent_labelled
-from lacunar.lowrank.ridge import LabelFit, fit_labels
+from lacunar.lowrank.ridge import Alpha, LabelFit, fit_labels
 from lacunar.lowrank.slrm import SLRMRegressor
 from lacunar.observed import Observed
+
+Weight = float | Literal["inf"]  # lam1
 
 _LABEL_STEPS = 10  # of EM at most, from the subspace that labels do not tell about
 
 
 def _listed(values: Any) -> list[Any]:
+    """A parameter as a list of what to try."""
     return [values] if np.ndim(values) == 0 else list(values)
 
 
@@ -48,11 +51,11 @@ class _Subspace(NamedTuple):
     fit: Fit
     latent: Floats
 
-    def labels(self, labels: Floats, alpha: Any) -> LabelFit:
+    def labels(self, labels: Floats, alpha: Alpha) -> LabelFit:
         """Weights of centred labels (n, targets): those of a factorisation that had them, or by a regression on latent coordinates."""
         if alpha == "auto" and self.fit.weights is not None:
             return LabelFit(self.fit.weights, np.zeros(labels.shape[1]))
-        fit = fit_labels((self.latent, labels), alpha if alpha == "auto" else float(alpha), 0.0)
+        fit = fit_labels((self.latent, labels), alpha, 0.0)
         return fit._replace(intercept=np.nan_to_num(fit.intercept))
 
 
@@ -62,13 +65,13 @@ class _Judge:
     The subspace that labels do not tell about is fitted once, and fits with labels start from it. A last step sees all rows.
     """
 
-    def __init__(self, model: SLRMRegressor, weights: list[Any], sample: NDArray[np.intp] | None) -> None:
+    def __init__(self, model: SLRMRegressor, weights: list[Weight], sample: NDArray[np.intp] | None) -> None:
         self.model, self._weights, self._sample = model, weights, sample
         self._unlabelled: _Subspace | None = None
 
     @property
     def unlabelled(self) -> Fit | None:
-        """The model that labels do not tell about, if it was fitted."""
+        """The model of lam1="inf", if it was fitted."""
         return None if self._unlabelled is None else self._unlabelled.fit
 
     def subspaces(self, part: Labelled) -> Iterator[_Subspace]:
@@ -86,7 +89,7 @@ class _Judge:
             self._unlabelled = self._fitted(part, "inf", STEPS, None)
         return self._unlabelled
 
-    def _fitted(self, part: Labelled, lam1: Any, steps: int, start: Fit | None) -> _Subspace:
+    def _fitted(self, part: Labelled, lam1: Weight, steps: int, start: Fit | None) -> _Subspace:
         model, rows = copy(self.model).set_params(lam1=lam1), part[0]
         model.set_params(max_iter=min(model.max_iter, steps), tol=max(model.tol, TOL))
         sample = part if self._sample is None else (rows[self._sample], part[1][self._sample])
@@ -107,7 +110,7 @@ def _fitted_to_all(model: SLRMRegressor, rows: Observed, y: Floats, start: Fit |
     return model
 
 
-def _label_scores(judge: _Judge, rows: Observed, labels: Floats, test: NDArray[np.intp], alphas: list[Any]) -> Floats:
+def _label_scores(judge: _Judge, rows: Observed, labels: Floats, test: NDArray[np.intp], alphas: list[Alpha]) -> Floats:
     """Negative mean squared errors (lam1, alpha) on the labels of `test`, hidden from a fit to all rows."""
     hidden = np.flatnonzero((~np.isnan(labels)).any(axis=1))[test]
     visible = labels.copy()
@@ -289,12 +292,12 @@ class SLRMRegressorCV(SubspaceRegression):
                 setattr(self, name, value)
         return self
 
-    def _model(self, rank: int, lam1: Any, alpha: Any, seed: int) -> SLRMRegressor:
+    def _model(self, rank: int, lam1: Weight, alpha: Alpha, seed: int) -> SLRMRegressor:
         shared = ("max_iter", "tol", "standardize", "n_jobs")
         options = {name: getattr(self, name) for name in shared}
         return SLRMRegressor(rank, lam1=lam1, alpha=alpha, random_state=seed, **options)
 
-    def _report(self, grid: list[tuple[int, Any]], scores: Floats) -> None:
+    def _report(self, grid: list[tuple[int, Weight]], scores: Floats) -> None:
         from scipy.stats import rankdata
 
         params = [{"n_components": k, "lam1": lam1, "alpha": a} for (k, lam1), a in product(grid, _listed(self.alpha))]
