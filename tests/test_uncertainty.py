@@ -10,7 +10,8 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
 from lacunar import LacunarClassifier, LacunarRegressor, Observed
-from lacunar.lowrank import GaussianRegressor, LowRankImputer, SLRMRegressor
+from lacunar.impute import LowRankImputer
+from lacunar.lowrank import GaussianRegressor, SLRMRegressor
 from lacunar.persistence import load_model, save_model
 from lacunar.uncertainty import (
     MaskConformalClassifier,

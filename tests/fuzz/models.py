@@ -26,6 +26,7 @@ from lacunar.completion import (
     OnlineMatrixClassifier,
 )
 from lacunar.encode import TableEncoder
+from lacunar.impute import LowRankImputer
 from lacunar.karma import (
     KarmaClassifier,
     KarmaClassifierCV,
@@ -41,7 +42,6 @@ from lacunar.lowrank import (
     PETRELS,
     POPCA,
     GaussianRegressor,
-    LowRankImputer,
     SLRMOnlineRegressor,
     SLRMRegressor,
     SLRMRegressorCV,

@@ -35,7 +35,8 @@ CLASSES = {
     "POPCA": "lacunar.lowrank.POPCA",
     **{name: f"lacunar.lowrank.{name}" for name in ("PETRELS", "GROUSE")},
     **{name: f"lacunar.lowrank.{name}" for name in (
-        "LowRankImputer", "SLRMRegressor", "SLRMOnlineRegressor", "SLRMRegressorCV")},
+        "SLRMRegressor", "SLRMOnlineRegressor", "SLRMRegressorCV")},
+    "LowRankImputer": "lacunar.impute.LowRankImputer",
     **{name: f"lacunar.active.{name}" for name in ("ActivePOPCA", "MBEG")},
     **{name: f"lacunar.papers.karma.{name}" for name in (
         "GeomClassifier", "MatrixCompletionClassifier", "MatrixCompletionRegressor")},
