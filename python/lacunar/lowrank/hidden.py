@@ -88,7 +88,7 @@ def choose_rank(
     sample = sampled_rows(rows, rng)
     rows = rows if sample is None else rows[sample]
     order, size = rng.permutation(rows.nnz), rows.nnz // _HIDDEN
-    tests = [_marked(order[start : start + size], rows.nnz) for start in range(0, size * _sets(size), size)]
+    tests = [marked(order[start : start + size], rows.nnz) for start in range(0, size * _sets(size), size)]
     tables = [hide(rows, hidden) for hidden in tests]
     options: dict[str, Any] = {
         "max_iter": min(max_iter, STEPS),
@@ -250,7 +250,7 @@ def _sets(size: int) -> int:
     return min(max(-(-_JUDGES // size), 1), _MOST_SETS)
 
 
-def _marked(places: NDArray[np.intp], n: int) -> NDArray[np.bool_]:
+def marked(places: NDArray[np.intp], n: int) -> NDArray[np.bool_]:
     """Marks (n,), True at these places."""
     marks = np.zeros(n, bool)
     marks[places] = True

@@ -6,7 +6,6 @@ from numbers import Integral
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import nnls
 from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -116,8 +115,7 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         labels, self.one_target_ = self._check_labels(y, rows)
         self._check_rank(rows.shape[1])
         self._fit_columns(rows)
-        known = ~np.isnan(labels)
-        self._fit_label_means(known.sum(axis=0), np.where(known, labels, 0.0).sum(axis=0))
+        self._fit_label_means(*label_totals(labels))
         return self._standardised(rows), labels - self.label_mean_
 
     def _fit_columns(self, rows: Observed | Parts) -> None:
@@ -131,7 +129,7 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         self.scale_ = columns.scale if self.standardize else np.ones_like(columns.scale)
         self.observed_columns_ = columns.seen
 
-    def _fit_label_means(self, count: Floats | NDArray[np.intp], total: Floats) -> None:
+    def _fit_label_means(self, count: Floats, total: Floats) -> None:
         """Store label means (targets,), and whether a target has a known label, from the number and sum of the known ones."""
         self.labelled_ = count > 0
         self.label_mean_ = total / np.maximum(count, 1)
@@ -163,10 +161,8 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         centred = model._replace(components=self.components_, sizes=self.sizes_)
         weights, shift = fit.weights, np.zeros_like(self.label_mean_)
         if weights is None:
-            arguments = centred, self.n_jobs
-            latent = (
-                latent_labelled(rows, *arguments) if isinstance(rows, tuple) else rows.map(latent_labelled, *arguments)
-            )
+            fitted = centred, self.n_jobs
+            latent = latent_labelled(rows, *fitted) if isinstance(rows, tuple) else rows.map(latent_labelled, *fitted)
             labels = fit_labels(latent, alpha, l1_ratio)
             weights, shift = labels.weights, np.nan_to_num(labels.intercept)
         coef, intercept = weights / self.sizes_[:, None], self.label_mean_ + shift
@@ -181,12 +177,8 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         least = (model.latent(row, inverse=True).inverse @ packed)[0]  # of a complete row
         largest = model.prior * np.sum(weights**2, axis=0)  # of a row with nothing observed
         edges = least + np.maximum(largest - least, 0.0) * np.geomspace(_LEAST_SPREAD, 1.0, _SPREADS)[:, None]
-        arguments = model, weights, shift, packed, edges.T, self.n_jobs
-        sums = (
-            residual_sums(rows, *arguments)
-            if isinstance(rows, tuple)
-            else Residuals(*rows.total(residual_sums, *arguments))
-        )
+        terms = model, weights, shift, packed, edges.T, self.n_jobs
+        sums = residual_sums(rows, *terms) if isinstance(rows, tuple) else Residuals(*rows.total(residual_sums, *terms))
         if self.sigma2_ is None:
             with np.errstate(invalid="ignore"):  # a target without labels has no variance
                 self.label_variance_ = sums.squares.sum(axis=1) / sums.rows.sum(axis=1)
@@ -265,6 +257,11 @@ def latent_labelled(part: Labelled, model: LowRankGaussian, n_jobs: int | None) 
     for at, block in blocks_less(rows, model.mean, n_jobs=n_jobs):
         latent[at] = model.latent(block, n_jobs=n_jobs).latent
     return latent, labels
+
+
+def label_totals(labels: Floats) -> tuple[Floats, Floats]:
+    """Number and sum (targets,) of the known labels of every target, of labels (n, targets)."""
+    return np.sum(~np.isnan(labels), axis=0, dtype=np.float64), np.nansum(labels, axis=0)
 
 
 def packed_squares(weights: Floats) -> Floats:

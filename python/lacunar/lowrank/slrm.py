@@ -19,7 +19,7 @@ from lacunar._typing import Floats
 from lacunar.lowrank.em import Fit, Progress, fit_als, fit_em
 from lacunar.lowrank.model import LowRankGaussian
 from lacunar.lowrank.parts import FileParts, Parts
-from lacunar.lowrank.regression import Labelled, SubspaceRegression
+from lacunar.lowrank.regression import Labelled, SubspaceRegression, label_totals
 from lacunar.observed import Observed, ObservedFile
 from lacunar.observed.columns import ColumnScale, scale_columns
 from lacunar.observed.door import adopt_columns, agree_targets, columns_of
@@ -309,8 +309,7 @@ def _check_part(part: tuple[Any, Any], checker: SLRMRegressor) -> _LabelledPart:
 
 
 def _label_totals(part: _LabelledPart) -> tuple[Floats, Floats]:
-    """Number and sum of the known labels of every target."""
-    return np.sum(~np.isnan(part.labels), axis=0, dtype=np.float64), np.nansum(part.labels, axis=0)
+    return label_totals(part.labels)
 
 
 def _ready(

@@ -18,7 +18,7 @@ from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing
 from lacunar._typing import Floats
 from lacunar.lowrank.em import Fit
-from lacunar.lowrank.hidden import RELAX, STEPS, TOL, hide, sampled_rows, squared_errors
+from lacunar.lowrank.hidden import RELAX, STEPS, TOL, hide, marked, sampled_rows, squared_errors
 from lacunar.lowrank.regression import Labelled, SubspaceRegression, latent_labelled
 from lacunar.lowrank.ridge import Alpha, LabelFit, fit_labels
 from lacunar.lowrank.slrm import SLRMRegressor
@@ -127,8 +127,7 @@ def _label_scores(judge: _Judge, rows: Observed, labels: Floats, test: NDArray[n
 
 def _cell_scores(judge: _Judge, rows: Observed, labels: Floats, test: NDArray[np.intp]) -> Floats:
     """Negative mean squared errors (lam1,) of the hidden cells `test`, in standard deviations of their columns."""
-    hidden = np.zeros(rows.nnz, dtype=bool)
-    hidden[test] = True
+    hidden = marked(test, rows.nnz)
     part = judge.model._begin(hide(rows, hidden), labels)
     mean, scale = judge.model.mean_, judge.model.scale_
     standard = rows.with_values((rows.values - mean[rows.indices]) / scale[rows.indices])
@@ -273,9 +272,7 @@ class SLRMRegressorCV(SubspaceRegression):
             model = self._model(rank, "inf", "auto", int(seeds[0]))
             judge = _Judge(model, weights, sample)
             for f, test in enumerate(folds):
-                if (
-                    self.over == "cells"
-                ):  # other cells are seen in every fold, while rows stay and lose their labels only
+                if self.over == "cells":  # each fold sees other cells, while rows stay and lose their labels only
                     judge = _Judge(model, weights, sample)
                     scores[r, :, :, f] = _cell_scores(judge, rows, labels, test)[:, None]
                 else:
@@ -288,13 +285,12 @@ class SLRMRegressorCV(SubspaceRegression):
         model = self._model(best["n_components"], best["lam1"], best["alpha"], int(seeds[0]))
         model = _fitted_to_all(model, rows, labels[:, 0] if single else labels, starts[best["n_components"]])
         for name, value in vars(model).items():
-            if name.endswith("_") and name not in ("n_features_in_",):
+            if name.endswith("_"):
                 setattr(self, name, value)
         return self
 
     def _model(self, rank: int, lam1: Weight, alpha: Alpha, seed: int) -> SLRMRegressor:
-        shared = ("max_iter", "tol", "standardize", "n_jobs")
-        options = {name: getattr(self, name) for name in shared}
+        options = {name: getattr(self, name) for name in ("max_iter", "tol", "standardize", "n_jobs")}
         return SLRMRegressor(rank, lam1=lam1, alpha=alpha, random_state=seed, **options)
 
     def _report(self, grid: list[tuple[int, Weight]], scores: Floats) -> None:
