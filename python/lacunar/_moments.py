@@ -79,7 +79,7 @@ def covariance(sums: Sums, weights: str, *, p: Floats | None = None, pseudo_coun
     weights over the expected count times `own_freedom`, which is what that factor is on average. O(d^2).
     """
     n = np.maximum(np.diag(sums.N), 1.0)
-    about = moved(sums, np.diag(sums.A) / n).S
+    centred = moved(sums, np.diag(sums.A) / n).S
     counts = joint_counts(sums, weights, p)
     if weights == "pairwise":
         factor = 1 - 1 / n[:, None] - 1 / n + counts / np.outer(n, n)
@@ -87,7 +87,7 @@ def covariance(sums: Sums, weights: str, *, p: Floats | None = None, pseudo_coun
         freedom = own_freedom(n, sums.m)
         factor = np.outer(freedom, freedom)
     np.fill_diagonal(factor, 1 - 1 / n)
-    return _divided(about, counts, factor, pseudo_count)
+    return _divided(centred, counts, factor, pseudo_count)
 
 
 def own_freedom(n: Floats, m: int) -> Floats:

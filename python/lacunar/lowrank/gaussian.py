@@ -473,8 +473,8 @@ def fit_gaussian(joint: Floats, model: Gaussian, shrinkage: float, max_iter: int
         done += 1
         covariance = _expect(joint, missing, model, patterns, completed)
         mean = completed.mean(axis=0)
-        away = completed - mean
-        target = (away.T @ away + covariance + shrinkage * np.eye(p)) / (n + shrinkage)
+        deviations = completed - mean
+        target = (deviations.T @ deviations + covariance + shrinkage * np.eye(p)) / (n + shrinkage)
         step = target - model.covariance
         moved = float(np.sqrt(np.mean(step**2)))
         relax = next_relax(relax, moved / max(before, 1e-300))

@@ -390,14 +390,14 @@ def mask_loss(
     value = hidden * (np.log(height) + 0.5 * (log_variance - np.log(wide))) - square / (2 * wide)
     by_logit, by_center = hidden * (1 - height), (first - hidden * center) / wide
     by_variance = variance * (hidden / 2 * (1 / variance - 1 / wide) + square / (2 * wide**2))
-    away = quantiles - center[:, None]
-    chance = np.minimum(height[:, None] * np.exp(-(away**2) / (2 * variance[:, None])), 1 - 1e-9)
+    deviations = quantiles - center[:, None]
+    chance = np.minimum(height[:, None] * np.exp(-(deviations**2) / (2 * variance[:, None])), 1 - 1e-9)
     share = (seen / quantiles.shape[1])[:, None]
     value += np.sum(share * np.log1p(-chance), axis=1)
     odds = -share * chance / (1 - chance)
     by_logit += np.sum(odds, axis=1) * (1 - height)
-    by_center += np.sum(odds * away, axis=1) / variance
-    by_variance += np.sum(odds * away**2, axis=1) / (2 * variance)
+    by_center += np.sum(odds * deviations, axis=1) / variance
+    by_variance += np.sum(odds * deviations**2, axis=1) / (2 * variance)
     value -= (log_variance - 1) ** 2 + logit**2 / 4 + center**2 / 8
     slopes = [by_logit - logit / 2, by_center - center / 4, by_variance - 2 * (log_variance - 1)]
     total = float(np.sum(seen) + np.sum(hidden))
@@ -483,27 +483,19 @@ class PosteriorRidge(BaseEstimator):  # type: ignore[misc]
         missing = np.isnan(Z)
         share = missing.mean(axis=0)
         self.mask_columns_ = (share > _MASK_SHARE) & (share < 1 - _MASK_SHARE)
-        self.posterior_: LowRankPosterior | None = None
         self.errors_: dict[str, float] = {}
         started = perf_counter()
         candidates = self._candidates(Z, Y, folds, posterior, weight)
         seconds = perf_counter() - started
-        wants = self._wants_masking(missing, candidates)
-        if (
-            wants
-            and np.isfinite(deadline)
-            and perf_counter() + seconds + _masked_seconds(Z, weight, posterior) > deadline
-        ):
-            wants = False
-            if note is not None:
-                note("without self-masking")
-        if wants:
-            masked = LowRankPosterior(self_masking=True, max_iter=_MASKED_ITER).fit(Z, weight, start=posterior)
-            self.posterior_ = masked
-            candidates += self._candidates(Z, Y, folds, masked, weight)
+        if self._wants_masking(missing, candidates):
+            if deadline < np.inf and perf_counter() + seconds + _masked_seconds(Z, weight, posterior) > deadline:
+                if note is not None:
+                    note("without self-masking")
+            else:
+                masked = LowRankPosterior(self_masking=True, max_iter=_MASKED_ITER).fit(Z, weight, start=posterior)
+                candidates += self._candidates(Z, Y, folds, masked, weight)
         best = min(candidates, key=lambda candidate: candidate.fit.error)
-        if best.posterior is posterior:
-            self.posterior_ = None
+        self.posterior_ = None if best.posterior is posterior else best.posterior
         self.kind_, self.penalty_ = best.kind, best.fit.penalty
         self.coef_, self.intercept_ = best.fit.coef, best.fit.intercept
         return best.fit.oof

@@ -171,9 +171,9 @@ def _products_about(part: LatentAndLabels, center: Floats, label: Floats) -> tup
     second, product = np.zeros((*center.shape, center.shape[1])), np.zeros_like(center)
     for t in range(len(label)):
         for rows in _known(y[:, t]):
-            away = latent[rows] - center[t]
-            second[t] += away.T @ away
-            product[t] += (y[rows, t] - label[t]) @ away
+            deviations = latent[rows] - center[t]
+            second[t] += deviations.T @ deviations
+            product[t] += (y[rows, t] - label[t]) @ deviations
     return second, product
 
 

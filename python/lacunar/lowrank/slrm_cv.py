@@ -116,12 +116,12 @@ def _label_scores(judge: _Judge, rows: Observed, labels: Floats, test: NDArray[n
     visible = labels.copy()
     visible[hidden] = np.nan  # the rows stay, without their labels: they tell about the subspace
     part = judge.model._begin(rows, visible)
-    away = labels[hidden] - judge.model.label_mean_
+    centred = labels[hidden] - judge.model.label_mean_
     fits = [
         [(space.latent[hidden], space.labels(part[1], alpha)) for alpha in alphas] for space in judge.subspaces(part)
     ]
     return np.array(
-        [[-np.nanmean((latent @ fit.weights + fit.intercept - away) ** 2) for latent, fit in line] for line in fits]
+        [[-np.nanmean((latent @ fit.weights + fit.intercept - centred) ** 2) for latent, fit in line] for line in fits]
     )
 
 
