@@ -17,6 +17,7 @@ from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing
 from lacunar._typing import Bools, Floats
+from lacunar.lowrank.em import run_em
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.lowrank.regression import binned_residuals, fit_variances
 from lacunar.lowrank.ridge import fold_ridge
@@ -468,20 +469,21 @@ def fit_gaussian(joint: Floats, model: Gaussian, shrinkage: float, max_iter: int
     n, p = joint.shape
     missing = np.isnan(joint)
     patterns, completed = patterns_of(missing), np.ascontiguousarray(np.where(missing, 0.0, joint))
-    relax, before, done = 1.0, np.inf, 0
-    while done < max_iter:
-        done += 1
+
+    def step(state: tuple[Gaussian, float, float]) -> tuple[tuple[Gaussian, float, float], float]:
+        model, relax, before = state
         covariance = _expect(joint, missing, model, patterns, completed)
         mean = completed.mean(axis=0)
-        deviations = completed - mean
-        target = (deviations.T @ deviations + covariance + shrinkage * np.eye(p)) / (n + shrinkage)
-        step = target - model.covariance
-        moved = float(np.sqrt(np.mean(step**2)))
-        relax = next_relax(relax, moved / max(before, 1e-300))
-        model, before = _further(model, Gaussian(mean, (target + target.T) / 2), relax), moved
-        if np.abs(step).max() <= tol:
-            break
-    return model, done
+        centred = completed - mean
+        target = (centred.T @ centred + covariance + shrinkage * np.eye(p)) / (n + shrinkage)
+        change = target - model.covariance
+        size = float(np.sqrt(np.mean(change**2)))
+        relax = next_relax(relax, size / max(before, 1e-300))
+        new = _further(model, Gaussian(mean, (target + target.T) / 2), relax)
+        return (new, relax, size), float(np.abs(change).max())
+
+    (model, _, _), n_iter, _ = run_em(step, (model, 1.0, np.inf), max_iter=max_iter, tol=tol)
+    return model, n_iter
 
 
 def next_relax(relax: float, ratio: float) -> float:
