@@ -1,4 +1,4 @@
-"""Codes of rows, EM and ALS, against slow twins."""
+"""Latent coordinates of rows, EM and ALS, against slow twins."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from lacunar.lowrank.model import LowRankGaussian
 
 @pytest.mark.parametrize("d", [1, 4, 5, 8, 30, 70])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_codes_are_ridge_regressions(d, dtype):
+def test_latent_coordinates_are_ridge_regressions(d, dtype):
     rng = np.random.default_rng(0)
     X, V = rng.normal(size=(40, 90)).astype(dtype), rng.normal(size=(90, d))
     X[rng.random(X.shape) > 0.6] = np.nan
@@ -30,7 +30,7 @@ def test_codes_are_ridge_regressions(d, dtype):
             np.testing.assert_allclose(found.inverse[i], inverse[np.tril_indices(d)], atol=1e-9)
 
 
-def test_codes_do_not_depend_on_threads_and_singular_rows_are_counted():
+def test_latent_coordinates_do_not_depend_on_threads_and_singular_rows_are_counted():
     X, _, U, _ = table(3000, 40, 6, 0.1)
     rows = Observed.from_dense(X)
     one, many = (latent_rows(rows, U, 0.0, residual=True, n_jobs=n_jobs) for n_jobs in (1, 3))

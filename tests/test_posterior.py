@@ -40,15 +40,15 @@ def test_completion_is_the_conditional_expectation(masking):
     np.testing.assert_allclose(model.complete(Z), expected, rtol=1e-8, atol=1e-8)
 
 
-def test_features_are_mean_and_covariance_of_codes():
+def test_features_are_mean_and_covariance_of_latent_coordinates():
     Z = rows_of()[0]
     model = LowRankPosterior(3).fit(Z)
-    codes, inverse = model.features(Z)
-    for x, z, A in zip(Z[:20], codes, inverse, strict=False):
+    latent, inverse = model.features(Z)
+    for x, z, A in zip(Z[:20], latent, inverse, strict=False):
         W = model.components_.T[~np.isnan(x)]
         np.testing.assert_allclose(A, np.linalg.inv(W.T @ W + model.noise_variance_ * np.eye(3)), rtol=1e-8, atol=1e-10)
         np.testing.assert_allclose(z, A @ W.T @ (x - model.mean_)[~np.isnan(x)], rtol=1e-8, atol=1e-10)
-    np.testing.assert_array_equal(codes, model.latent(Z))
+    np.testing.assert_array_equal(latent, model.latent(Z))
 
 
 def test_self_masking_climbs_the_likelihood():

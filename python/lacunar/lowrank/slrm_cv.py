@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import copy
 from itertools import product
 from numbers import Integral, Real
@@ -205,10 +205,10 @@ class SLRMRegressorCV(SubspaceRegression):
 
     def __init__(
         self,
-        n_components: Any = (2, 5, 10, 20),
+        n_components: int | Sequence[int] = (2, 5, 10, 20),
         *,
-        lam1: Any = ("inf", 1.0),
-        alpha: Any = ("auto",),
+        lam1: Weight | Sequence[Weight] = ("inf", 1.0),
+        alpha: Alpha | Sequence[Alpha] = ("auto",),
         over: Literal["rows", "cells"] = "rows",
         cv: Any = 5,
         max_iter: int = 100,
