@@ -93,7 +93,11 @@ class Solver {
     return move_and_choose(p_.gram + i * p_.n, s_.beta[i] - before, s_.gradient, model_, p_.n);
   }
 
-  DualProgress measure() const {
+  DualProgress measure() const { return has_ridge_ ? measure_of<true>() : measure_of<false>(); }
+
+ private:
+  template <bool has_ridge>
+  DualProgress measure_of() const {
     DualProgress out;
     out.finite = diagonal_finite_;
     double norm = 0, loss = 0, conjugate = 0;
@@ -106,9 +110,9 @@ class Solver {
         loss += u * softplus(-y * f);
         conjugate += u * (p * softplus(-z) + (1 - p) * softplus(z));
       } else {  // the loss that the table's conjugate belongs to, inline: a look at the gap is a tenth of a small solve
-        const double r = ridge(i), f = y - g - r * beta, slack = std::max(0.0, 1 - y * f);
+        const double r = has_ridge ? ridge(i) : 0.0, f = y - g - r * beta, slack = std::max(0.0, 1 - y * f);
         norm += beta * f;
-        loss += u * (has_ridge_ ? slack * slack : slack);
+        loss += u * (has_ridge ? slack * slack : slack);
         conjugate += y * beta - 0.5 * r * beta * beta;
       }
     }
@@ -117,7 +121,6 @@ class Solver {
     return out;
   }
 
- private:
   double diagonal(Offset i) const { return static_cast<double>(p_.gram[i * p_.n + i]); }
   double ridge(Offset i) const {  // what the loss adds to the curvature
     return has_ridge_ && p_.upper[i] > 0 ? p_.loss->ridge(p_.upper[i]) : 0.0;
