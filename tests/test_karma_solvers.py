@@ -8,13 +8,21 @@ import scipy.sparse as sp
 from reference.online import slope
 from sklearn.base import is_regressor
 
-from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaOnlineRegressor, KarmaRegressor, Observed
+from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaOnlineRegressor, KarmaRegressor, Observed, _core
 from lacunar.karma.solvers import OnlineModel, PrimalModel, Shape, choose_solver
 from lacunar.karma.steps import loss_values
 from lacunar.kernels import KernelForm
 from lacunar.persistence import load_model, save_model
 
-LOSSES = ["hinge", "squared_hinge", "logistic", "squared", "absolute", "epsilon_insensitive"]
+DEFINITIONS = {
+    "squared": lambda f, y: (f - y) ** 2,
+    "hinge": lambda f, y: np.maximum(0, 1 - y * f),
+    "squared_hinge": lambda f, y: np.maximum(0, 1 - y * f) ** 2,
+    "logistic": lambda f, y: np.log1p(np.exp(-y * f)),
+    "absolute": lambda f, y: np.abs(f - y),
+    "epsilon_insensitive": lambda f, y: np.maximum(0, np.abs(f - y) - 0.1),
+}
+LOSSES = list(_core.LOSSES)
 ONLINE = [
     KarmaOnlineClassifier(max_iter=2, random_state=0),
     KarmaOnlineClassifier(2.5, loss="logistic", random_state=0),
@@ -77,6 +85,13 @@ def test_both_engines_take_the_same_steps():
     first, second = (model.partial_fit(rows, labels) for model in made)
     np.testing.assert_allclose(first, second, rtol=1e-9, atol=1e-10)
     np.testing.assert_allclose(made[0].decide(rows), made[1].decide(rows), rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_losses_have_the_values_of_their_definition(loss):
+    rng = np.random.default_rng(0)
+    f, y = rng.normal(size=50) * 3, np.sign(rng.normal(size=50))
+    np.testing.assert_allclose(loss_values(loss, f, y), DEFINITIONS[loss](f, y), rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
