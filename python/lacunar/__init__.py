@@ -73,9 +73,9 @@ _HOME = {  # of names that are imported on first use: `lacunar --version` waits 
 def __getattr__(name: str) -> _Any:
     """Names and families on first use: `lacunar.lowrank.POPCA` needs no import of its own, and the others are not loaded."""
     if name in _HOME:
-        found = getattr(_import_module(f"lacunar.{_HOME[name]}"), name)
-        globals()[name] = found
-        return found
+        attribute = getattr(_import_module(f"lacunar.{_HOME[name]}"), name)
+        globals()[name] = attribute
+        return attribute
     if name in _FAMILIES:
         return _import_module(f"lacunar.{name}")
     raise AttributeError(f"module 'lacunar' has no attribute {name!r}")

@@ -41,5 +41,5 @@ def in_slices(n: int, size: int, verbose: int, what: str) -> Iterator[slice]:
         yield slice(first, first + size)
         done, now = min(first + size, n), time.perf_counter()
         if now - said >= _PAUSE:
-            said, left = now, (now - begun) * (n - done) / done
-            say(verbose, "%d of %d %s, %.0f s left", done, n, what, left)
+            said, seconds_left = now, (now - begun) * (n - done) / done
+            say(verbose, "%d of %d %s, %.0f s left", done, n, what, seconds_left)

@@ -102,10 +102,10 @@ def read_batches(
         pieces = _with_labels(pieces, np.asarray(target), None if triplets is None else triplets.n_rows)
     if drop_unlabelled:
         pieces = (labelled for labelled in map(_known, pieces) if labelled[0].shape[0])
-    made = _of_size(pieces, size)
+    batches = _of_size(pieces, size)
     if isinstance(source, str | os.PathLike):
-        made = _named(source, made)
-    return made if dtype is None else ((rows.astype(dtype), labels) for rows, labels in made)
+        batches = _named(source, batches)
+    return batches if dtype is None else ((rows.astype(dtype), labels) for rows, labels in batches)
 
 
 def _named(path: str | os.PathLike[str], batches: Iterator[Batch]) -> Iterator[Batch]:
@@ -153,8 +153,8 @@ def _of_lists(batches: Iterable[Any], lists: Lists, target: str | None, dtype: D
     first = 0
     for batch in batches:
         if batch.num_rows:
-            made = list_entries(batch, lists, first, dtype)
-            yield Observed._trusted(*made), None if target is None else values_of(batch.column(target))
+            entries = list_entries(batch, lists, first, dtype)
+            yield Observed._trusted(*entries), None if target is None else values_of(batch.column(target))
             first += batch.num_rows
 
 
@@ -244,7 +244,7 @@ class Entries(NamedTuple):
     def split(self, row: int) -> tuple[Entries, Entries]:
         """Entries of rows before `row`, and the others."""
         at = int(np.searchsorted(self.row, row))
-        return Entries(*(each[:at] for each in self)), Entries(*(each[at:] for each in self))
+        return Entries(*(column[:at] for column in self)), Entries(*(column[at:] for column in self))
 
     def table(self, first: int, n_rows: int, n_columns: int) -> Observed:
         """Rows from `first` on."""
@@ -266,15 +266,15 @@ def rows_of_triplets(batches: Iterable[Any], names: Triplets, size: int) -> Iter
         held.append(more)
         reached = int(more.row[-1])
         if reached - first >= size:
-            rest = Entries.joined(held)
+            pending = Entries.joined(held)
             while reached - first >= size:
-                part, rest = rest.split(first + size)
+                part, pending = pending.split(first + size)
                 yield part.table(first, size, names.n_columns)
                 first += size
-            held = [rest]
-    end, rest = reached + 1 if names.n_rows is None else names.n_rows, Entries.joined(held)
+            held = [pending]
+    end, pending = reached + 1 if names.n_rows is None else names.n_rows, Entries.joined(held)
     for start in range(first, end, size):
-        part, rest = rest.split(start + size)
+        part, pending = pending.split(start + size)
         yield part.table(start, min(size, end - start), names.n_columns)
 
 

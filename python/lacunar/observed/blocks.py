@@ -63,7 +63,7 @@ class Piece(NamedTuple):
     def part(self, start: int, stop: int) -> Piece:
         """Rows `start` to `stop`; views of the same arrays."""
         first, last = int(self.indptr[start]), int(self.indptr[stop])
-        more = (None if each is None else each[start:stop] for each in (self.labels, self.weights))
+        more = (None if values is None else values[start:stop] for values in (self.labels, self.weights))
         return Piece(self.indptr[start : stop + 1] - first, self.indices[first:last], self.values[first:last], *more)
 
     @classmethod
@@ -71,10 +71,11 @@ class Piece(NamedTuple):
         """One after the other."""
         if len(pieces) == 1:
             return pieces[0]
-        shifts = np.cumsum([0] + [len(each.indices) for each in pieces])
-        ends = [each.indptr[1:] + shift for each, shift in zip(pieces, shifts, strict=False)]
+        shifts = np.cumsum([0] + [len(piece.indices) for piece in pieces])
+        ends = [piece.indptr[1:] + shift for piece, shift in zip(pieces, shifts, strict=False)]
         more = (
-            None if first is None else np.concatenate([each[k] for each in pieces]) for k, first in enumerate(pieces[0])
+            None if first is None else np.concatenate([piece[k] for piece in pieces])
+            for k, first in enumerate(pieces[0])
         )
         return cls(np.concatenate([np.zeros(1, np.int64), *ends]), *[*more][1:])  # type: ignore[arg-type]
 
@@ -196,10 +197,10 @@ class BlockFile:
             raise FileNotFoundError(f"no such file: {self.path!r}.")
         self.header, self.table, self.key = self._sound(self._opened)
 
-    def _sound(self, read: Any, *given: Any) -> Any:
+    def _sound(self, read: Any, *arguments: Any) -> Any:
         """What read(*given) returns; ValueError, which names the file, for whatever damaged bytes lead to."""
         try:
-            return read(*given)
+            return read(*arguments)
         except (MemoryError, OSError):
             raise
         except Exception as error:  # parsers of headers raise whatever a damaged byte leads them to
@@ -272,11 +273,11 @@ class BlockFile:
 
     def _block(self, stream: BinaryIO, number: int, buffer: NDArray[np.uint8], room: _Room) -> Piece:
         entry = self.table[number]
-        size, rest = int(entry["size"]), int(entry["labels"] + entry["weights"])
+        size, n_more = int(entry["size"]), int(entry["labels"] + entry["weights"])
         view = buffer[:size]
         stream.seek(int(entry["offset"]))
         _fill(stream, view, number)
-        data = view[: size - rest]
+        data = view[: size - n_more]
         known = _known(self.key, len(self.table))
         if not known[number] and zlib.crc32(data.data) != entry["crc32"]:
             raise UnsoundError(f"block {number} does not match its checksum")
@@ -286,7 +287,7 @@ class BlockFile:
             _core.decode_block(data, self.header.shape[1], *rows)
         except ValueError as error:
             raise UnsoundError(f"block {number}: {error}") from None
-        return Piece(*rows, *self._with_rows(view[size - rest :], number))
+        return Piece(*rows, *self._with_rows(view[size - n_more :], number))
 
     def _with_rows(
         self, data: NDArray[np.uint8], number: int
@@ -311,7 +312,7 @@ def _identity(stream: BinaryIO) -> tuple[int, ...]:
 
 
 def _references(arrays: list[NDArray[Any]]) -> list[int]:
-    return [sys.getrefcount(each) for each in arrays]  # views of an array hold it
+    return [sys.getrefcount(array) for array in arrays]  # views of an array hold it
 
 
 # Of an array that only its list holds, counted by the same function, as interpreters differ: 3.14 borrows what it loads.
@@ -329,7 +330,7 @@ class _Room:
         """indptr, indices and values of a block of this size, to be written."""
         if self._entries > 2 * _ENTRIES:  # of one row
             return np.empty(rows + 1, np.int64), np.empty(entries, np.int32), np.empty(entries, self._dtype)
-        free = next((each for each in self._schema if _references(each) == 3 * [_UNHELD]), None)
+        free = next((buffers for buffers in self._schema if _references(buffers) == 3 * [_UNHELD]), None)
         if free is None:
             kinds: list[tuple[int, Any]] = [
                 (self._rows + 1, np.int64),
@@ -366,13 +367,13 @@ def ahead(items: Iterator[_T], depth: int) -> Generator[_T, None, None]:
     A forked child has no such thread, and perhaps a lock that it held: the child gets an error in place of the next item.
     """
     process = os.getpid()
-    found: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(depth)
+    drawn: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(depth)
     unwanted = threading.Event()
 
     def put(item: Any, error: BaseException | None) -> bool:
         while not unwanted.is_set():
             try:
-                found.put((item, error), timeout=_PATIENCE)
+                drawn.put((item, error), timeout=_PATIENCE)
             except queue.Full:
                 continue
             return True
@@ -400,7 +401,7 @@ def ahead(items: Iterator[_T], depth: int) -> Generator[_T, None, None]:
                     "a pass over a file must end in the process that began it; a forked child went on with its parent's. Iterate over "
                     "the ObservedFile anew in the child: batches(start=...) begins where the parent was."
                 )
-            item, error = found.get()
+            item, error = drawn.get()
             if isinstance(error, StopIteration):
                 return
             if error is not None:
@@ -450,25 +451,25 @@ def _parsed(footer: bytes, end: int) -> tuple[Header, NDArray[Any]]:
     length = int.from_bytes(footer[:8], "little")
     if len(footer) < 8 or length > min(_MAX_HEADER, len(footer) - 8):
         raise UnsoundError("its header is longer than its footer")
-    found = json.loads(footer[8 : 8 + length].decode("utf-8"))
-    if not isinstance(found, dict) or set(found) != _KEYS:
+    header = json.loads(footer[8 : 8 + length].decode("utf-8"))
+    if not isinstance(header, dict) or set(header) != _KEYS:
         raise UnsoundError(f"its header has other keys than {sorted(_KEYS)}")
-    shape = found["shape"]
+    shape = header["shape"]
     if not (isinstance(shape, list) and len(shape) == 2 and all(type(n) is int and 0 <= n < 2**62 for n in shape)):
         raise UnsoundError(f"its shape is {str(shape)[:80]}")
-    sound = found["dtype"] in ("float32", "float64") and found["precision"] in PRECISIONS and shape[1] < 2**31
-    flags = all(type(found[name]) is bool for name in ("labels", "weights"))
-    if not sound or not flags or type(found["error"]) is not float or not np.isfinite(found["error"]):
+    sound = header["dtype"] in ("float32", "float64") and header["precision"] in PRECISIONS and shape[1] < 2**31
+    flags = all(type(header[name]) is bool for name in ("labels", "weights"))
+    if not sound or not flags or type(header["error"]) is not float or not np.isfinite(header["error"]):
         raise UnsoundError("its header is not understood")
     raw = footer[8 + length :]
-    if type(found["n_blocks"]) is not int or len(raw) != found["n_blocks"] * _TABLE.itemsize:
+    if type(header["n_blocks"]) is not int or len(raw) != header["n_blocks"] * _TABLE.itemsize:
         raise UnsoundError(
-            f"its table of blocks has {len(raw)} bytes and its header says {str(found['n_blocks'])[:20]} blocks"
+            f"its table of blocks has {len(raw)} bytes and its header says {str(header['n_blocks'])[:20]} blocks"
         )
     table = np.frombuffer(raw, _TABLE)
     _check_table(table, shape[0], end)
-    kept = (found[name] for name in ("precision", "error", "labels", "weights"))
-    return Header((shape[0], shape[1]), np.dtype(found["dtype"]), *kept), table
+    more = (header[name] for name in ("precision", "error", "labels", "weights"))
+    return Header((shape[0], shape[1]), np.dtype(header["dtype"]), *more), table
 
 
 def _check_table(table: NDArray[Any], n_rows: int, end: int) -> None:
@@ -493,6 +494,6 @@ def _from_npy(data: bytes, n_rows: int, number: int) -> NDArray[Any]:
     sound = head.dtype.kind in _LABEL_KINDS and head.dtype.itemsize and not head.fortran and len(head.shape) in (1, 2)
     if not sound or head.shape[0] != n_rows or start + head.n_bytes != len(data):
         raise UnsoundError(f"labels of block {number} are {head.dtype} of shape {head.shape} for {n_rows} rows")
-    made = np.frombuffer(data, head.dtype, offset=start).reshape(head.shape)
-    refuse_impossible(made)
-    return made
+    array = np.frombuffer(data, head.dtype, offset=start).reshape(head.shape)
+    refuse_impossible(array)
+    return array

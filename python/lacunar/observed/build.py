@@ -36,22 +36,22 @@ def _new(arrays: tuple[Any, Any, Any], shape: tuple[int, int]) -> Entries:
 
 def dense_entries(X: ArrayLike, dtype: DTypeLike | None, n_jobs: int | None = None) -> Entries:
     """Everything of an array that is not NaN."""
-    dense, wanted = check_dense(X, dtype)
-    found = _core.dense_entries(dense, wanted == np.float32, None, None, thread_count(n_jobs))
-    if found is None:
-        refuse_infinite(dense, wanted)
+    dense, out_dtype = check_dense(X, dtype)
+    arrays = _core.dense_entries(dense, out_dtype == np.float32, None, None, thread_count(n_jobs))
+    if arrays is None:
+        refuse_infinite(dense, out_dtype)
         raise RuntimeError("X must not change while it is read; it did. Pass a copy.")
-    return _new(found, dense.shape)
+    return _new(arrays, dense.shape)
 
 
 def scaled_entries(
     X: NDArray[Any], center: NDArray[np.float64], scale: NDArray[np.float64], n_jobs: int | None = None
 ) -> Entries | None:
     """Everything of an array that is not NaN, in columns whose scale is not; None where something is not finite."""
-    dense, wanted = check_dense(X)
+    dense, out_dtype = check_dense(X)
     center, scale = np.ascontiguousarray(center, dtype=np.float64), np.ascontiguousarray(scale, dtype=np.float64)
-    found = _core.dense_entries(dense, wanted == np.float32, center, scale, thread_count(n_jobs))
-    return None if found is None else _new(found, dense.shape)
+    arrays = _core.dense_entries(dense, out_dtype == np.float32, center, scale, thread_count(n_jobs))
+    return None if arrays is None else _new(arrays, dense.shape)
 
 
 def sparse_entries(csr: Any) -> Entries:
@@ -89,8 +89,8 @@ def triplet_entries(
         if duplicates == "error":
             _, at, entry = _core.find_fault(indptr, indices, values, shape[1]) or ("", 0, 0)
             refuse_duplicate(at, int(indices[entry]))
-        kept = _core.merge_repeated(indptr, indices, values, duplicates == "mean")
-        indices, values = indices[:kept].copy(), values[:kept].copy()
+        n_distinct = _core.merge_repeated(indptr, indices, values, duplicates == "mean")
+        indices, values = indices[:n_distinct].copy(), values[:n_distinct].copy()
     return _new((indptr, indices, values), shape)
 
 
@@ -108,13 +108,13 @@ def frame_entries(df: Any, dtype: DTypeLike | None = None, n_jobs: int | None = 
 
 def column_entries(columns: list[Cells], n_rows: int, dtype: DTypeLike | None, n_jobs: int | None = None) -> Entries:
     """Everything of columns (n_rows,) in float64 that is neither null nor NaN."""
-    wanted, shape = float_dtype(dtype, np.dtype(np.float64)), (n_rows, len(columns))
+    out_dtype, shape = float_dtype(dtype, np.dtype(np.float64)), (n_rows, len(columns))
     numbers, valid = [cells for cells, _ in columns], [bits for _, bits in columns]
-    found = _core.column_entries(numbers, valid, n_rows, wanted == np.float32, thread_count(n_jobs))
-    if found is None:
-        refuse_infinite(np.column_stack([without_nulls(*column) for column in columns]), wanted)
+    arrays = _core.column_entries(numbers, valid, n_rows, out_dtype == np.float32, thread_count(n_jobs))
+    if arrays is None:
+        refuse_infinite(np.column_stack([without_nulls(*column) for column in columns]), out_dtype)
         raise RuntimeError("a table must not change while it is read; it did. Pass a copy.")
-    return _new(found, shape)
+    return _new(arrays, shape)
 
 
 class Lists(NamedTuple):
@@ -164,16 +164,16 @@ def list_entries(batch: Any, names: Lists, first: int, dtype: DTypeLike | None) 
         return _new((indptr, narrow, values), (len(counts), names.n_columns))
     _refuse_list(cols, values, indptr, names, first)
     rows = np.repeat(np.arange(len(counts)), counts)
-    found = _core.triplet_entries(rows, cols.astype(np.int64), values, len(counts), names.n_columns, 1)
-    assert found is not None, "what it refuses was refused"
-    made, single, sorted_values, repeated = found
+    sorted_entries = _core.triplet_entries(rows, cols.astype(np.int64), values, len(counts), names.n_columns, 1)
+    assert sorted_entries is not None, "what it refuses was refused"
+    indptr_sorted, single, sorted_values, repeated = sorted_entries
     if repeated:
-        _, row, entry = _core.find_fault(made, single, sorted_values, names.n_columns) or ("", 0, 0)
+        _, row, entry = _core.find_fault(indptr_sorted, single, sorted_values, names.n_columns) or ("", 0, 0)
         raise ValueError(
             f"column {names.indices!r} must hold every column once in a row; row {first + row} has column {single[entry]} twice. "
             "Keep one of its values."
         )
-    return _new((made, single, sorted_values), (len(counts), names.n_columns))
+    return _new((indptr_sorted, single, sorted_values), (len(counts), names.n_columns))
 
 
 def _refuse_list(cols: NDArray[Any], values: NDArray[Any], indptr: NDArray[np.int64], names: Lists, first: int) -> None:

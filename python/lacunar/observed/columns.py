@@ -31,8 +31,8 @@ class ColumnScale(NamedTuple):
 
 def column_moments(X: Observed, weight: Floats | None, n_jobs: int | None = None) -> tuple[Floats, Floats, Floats]:
     """Sum of the weights, mean and variance (d,) of the entries of columns, by the weights (n,) of rows. O(nnz)."""
-    each = np.ones(X.shape[0]) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
-    return _core.column_moments(X.indptr, X.indices, X.values, each, X.shape[1], thread_count(n_jobs))
+    row_weight = np.ones(X.shape[0]) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
+    return _core.column_moments(X.indptr, X.indices, X.values, row_weight, X.shape[1], thread_count(n_jobs))
 
 
 class ColumnSpread(NamedTuple):
@@ -107,10 +107,10 @@ def scaled_rows(estimator: Any, X: Any, columns: ColumnScale, *, sparse_missing:
     n_jobs = getattr(estimator, "n_jobs", None)
     if isinstance(table, Observed):
         return scale_columns(table, columns, n_jobs=n_jobs)
-    made = scaled_entries(table, columns.mean, np.where(columns.seen, columns.scale, np.nan), n_jobs)
-    if made is None:
+    entries = scaled_entries(table, columns.mean, np.where(columns.seen, columns.scale, np.nan), n_jobs)
+    if entries is None:
         return scale_columns(Observed.from_dense(table), columns)  # which names the cell
-    return Observed._trusted(*made)
+    return Observed._trusted(*entries)
 
 
 def scale_columns(
@@ -123,9 +123,9 @@ def scale_columns(
             f"columns must be described by {X.shape[1]} numbers each; got {[np.shape(part) for part in columns]}"
         )
     if not seen.all():
-        kept = seen[indices]
-        indptr = own(np.concatenate([[0], np.cumsum(kept)])[indptr].astype(np.int64))
-        indices, values = own(indices[kept]), values[kept]
+        is_seen = seen[indices]
+        indptr = own(np.concatenate([[0], np.cumsum(is_seen)])[indptr].astype(np.int64))
+        indices, values = own(indices[is_seen]), values[is_seen]
     mean, scale = (np.ascontiguousarray(part, dtype=np.float64) for part in (columns.mean, columns.scale))
     scaled, bound = own(np.empty_like(values)), np.inf if clip is None else clip
     if not _core.standardise(values, indices, mean, scale, bound, scaled, thread_count(n_jobs)):

@@ -170,9 +170,9 @@ def check_dense(X: ArrayLike, dtype: DTypeLike | None = None) -> tuple[NDArray[A
             dense = dense.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise TypeError(f"X must be an array of numbers; got dtype {dense.dtype} ({error}). {ENCODE}") from None
-    wanted = float_dtype(dtype, dense.dtype)
+    out_dtype = float_dtype(dtype, dense.dtype)
     if dense.dtype not in FLOATS:
-        dense = dense.astype(wanted)
+        dense = dense.astype(out_dtype)
     if dense.ndim != 2:
         raise ValueError(
             f"X must be two-dimensional (rows, columns); got shape {dense.shape}. Use X.reshape(1, -1) for a row."
@@ -180,7 +180,7 @@ def check_dense(X: ArrayLike, dtype: DTypeLike | None = None) -> tuple[NDArray[A
     refuse_wide(dense.shape[1])
     down, across = dense.strides
     readable = (across == dense.itemsize and down % across == 0) or (down == dense.itemsize and across % down == 0)
-    return (dense if readable and dense.flags.aligned else np.require(dense, None, ["C", "A"])), wanted
+    return (dense if readable and dense.flags.aligned else np.require(dense, None, ["C", "A"])), out_dtype
 
 
 def refuse_infinite(dense: NDArray[Any], dtype: np.dtype[Any]) -> None:

@@ -210,8 +210,8 @@ def read_X(
             raise
         reason, kind = str(error).partition("\n")[0], TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"X must hold numbers; got {cell} ({reason}). {ENCODE}") from None
-    made: Any = Observed.from_scipy(table, sparse_missing=sparse_missing) if sp.issparse(table) else table
-    return made  # type: ignore[no-any-return]
+    rows: Any = Observed.from_scipy(table, sparse_missing=sparse_missing) if sp.issparse(table) else table
+    return rows  # type: ignore[no-any-return]
 
 
 def _readable(X: Any) -> Any:
@@ -479,7 +479,7 @@ def read_ids(values: Any, name: str) -> list[Hashable]:
     else:
         ids = list(values)
     if not (isinstance(values, np.ndarray) and values.dtype.kind in "iubUS"):
-        ids = [read_id(each, f"{name}[{k}]") for k, each in enumerate(ids)]
+        ids = [read_id(value, f"{name}[{k}]") for k, value in enumerate(ids)]
     return ids
 
 
@@ -720,10 +720,10 @@ def columns_of(checker: Any) -> tuple[int, Any]:
     return checker.n_features_in_, getattr(checker, "feature_names_in_", None)
 
 
-def adopt_columns(estimator: Any, found: list[tuple[int, Any]]) -> int:
+def adopt_columns(estimator: Any, widths: list[tuple[int, Any]]) -> int:
     """Number and names of columns, `columns_of` every shard, stored where they are the same; the number."""
-    n, names = found[0]
-    for shard, (other, named) in enumerate(found):
+    n, names = widths[0]
+    for shard, (other, named) in enumerate(widths):
         if other != n:
             raise ValueError(
                 f"shards must have the same columns; shard {shard} has {other}, shard 0 has {n}. Read the same columns of every "
@@ -745,13 +745,13 @@ def adopt_columns(estimator: Any, found: list[tuple[int, Any]]) -> int:
     return int(n)
 
 
-def agree_targets(found: list[tuple[int, bool]]) -> bool:
+def agree_targets(targets: list[tuple[int, bool]]) -> bool:
     """Whether y has one dimension, where every shard has as many (number, whether one dimension) as the first."""
-    for shard, other in enumerate(found):
-        if other != found[0]:
-            shapes = [f"(n, {targets})" if not one else "(n,)" for targets, one in (other, found[0])]
+    for shard, other in enumerate(targets):
+        if other != targets[0]:
+            shapes = [f"(n, {n_targets})" if not one else "(n,)" for n_targets, one in (other, targets[0])]
             raise ValueError(
                 f"y must have the same targets in every shard; it has shape {shapes[0]} in shard {shard} and {shapes[1]} in shard 0. "
                 "Pass all targets with every shard, NaN where unknown."
             )
-    return found[0][1]
+    return targets[0][1]

@@ -173,11 +173,11 @@ def without_nulls(cells: NDArray[np.float64], valid: tuple[NDArray[np.uint8], in
     return np.where(known, cells, np.nan)
 
 
-def _check_names(wanted: Sequence[str], found: Sequence[str]) -> None:
-    missing = [name for name in wanted if name not in found]
+def _check_names(names: Sequence[str], other_names: Sequence[str]) -> None:
+    missing = [name for name in names if name not in other_names]
     if missing:
         raise ValueError(
-            f"the source must have a column {missing[0]!r}; got {list(found)[:20]}. Say what its columns are called."
+            f"the source must have a column {missing[0]!r}; got {list(other_names)[:20]}. Say what its columns are called."
         )
 
 
@@ -205,8 +205,8 @@ def _svmlight_piece(path: str | os.PathLike[str], lines: list[tuple[int, bytes]]
         if np.isinf(X.data).any():
             raise ValueError("a value is infinite; leave missing cells out")
     except (ValueError, OverflowError) as error:
-        for each in lines if len(lines) > 1 else ():
-            _svmlight_piece(path, [each], zero_based)
+        for line in lines if len(lines) > 1 else ():
+            _svmlight_piece(path, [line], zero_based)
         hint = " Pass zero_based=True if columns count from 0." if "Invalid index 0" in str(error) else ""
         raise ValueError(
             f"{os.fspath(path)!r}, line {lines[0][0]} must be 'label column:value ...': {str(error).rstrip('.')}.{hint}"
@@ -223,12 +223,12 @@ def parquet_triplets(
         import pyarrow.dataset as dataset
     except ImportError:
         raise ImportError("reading Parquet needs pyarrow, which is not installed. Run: pip install pyarrow") from None
-    found: list[list[NDArray[Any]]] = [[np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)]]
+    chunks: list[list[NDArray[Any]]] = [[np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)]]
     for batch in dataset.dataset(path, format="parquet").to_batches(columns=list(columns), batch_size=batch_rows):
         if batch.column(2).null_count:
             batch = batch.filter(batch.column(2).is_valid())
-        found.append([batch.column(k).to_numpy(zero_copy_only=False) for k in range(3)])
-    rows, cols, values = (np.concatenate(arrays) for arrays in zip(*(found[1:] or found), strict=True))
+        chunks.append([batch.column(k).to_numpy(zero_copy_only=False) for k in range(3)])
+    rows, cols, values = (np.concatenate(arrays) for arrays in zip(*(chunks[1:] or chunks), strict=True))
     return rows, cols, values
 
 

@@ -27,13 +27,13 @@ def columns_by_name(estimator: Any, X: Any, *, reset: bool) -> Any:
         return X
     names = _names_of(X)
     _refuse_twice(names)
-    wanted = None if reset else getattr(estimator, "feature_names_in_", None)
-    if wanted is None or names == list(wanted) or not any(isinstance(name, str) for name in names):
+    fitted_names = None if reset else getattr(estimator, "feature_names_in_", None)
+    if fitted_names is None or names == list(fitted_names) or not any(isinstance(name, str) for name in names):
         return X
-    absent, unknown = match_names(names, wanted)
-    if len(absent) == len(wanted):
+    absent, unknown = match_names(names, fitted_names)
+    if len(absent) == len(fitted_names):
         raise ValueError(
-            f"X must have columns of fit, {listed(wanted, _MOST)}; got none of them, but {listed(names, _MOST)}. Rename the columns, or pass "
+            f"X must have columns of fit, {listed(fitted_names, _MOST)}; got none of them, but {listed(names, _MOST)}. Rename the columns, or pass "
             "an array of them in the order of fit."
         )
     for columns, what in (
@@ -44,7 +44,7 @@ def columns_by_name(estimator: Any, X: Any, *, reset: bool) -> Any:
             warnings.warn(f"X {what}: {listed(columns, _MOST)}.", UserWarning, stacklevel=4)
     missing = {name: nw.lit(None, nw.Float64).alias(name) for name in absent}
     frame = nw.from_native(X, eager_only=True)
-    return frame.select(*[missing.get(name, nw.col(name)) for name in wanted]).to_native()
+    return frame.select(*[missing.get(name, nw.col(name)) for name in fitted_names]).to_native()
 
 
 def absent_columns(estimator: Any, X: Any) -> list[Any]:
@@ -61,10 +61,10 @@ def _names_of(frame: Any) -> list[Any]:
     return list(frame.column_names if nw.dependencies.is_pyarrow_table(frame) else frame.columns)
 
 
-def match_names(names: Sequence[Any], wanted: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+def match_names(names: Sequence[Any], fitted_names: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """Names of wanted columns that a table lacks, and names of its columns that nobody wants."""
-    came, fitted = set(names), set(wanted)
-    return [name for name in wanted if name not in came], [name for name in names if name not in fitted]
+    came, fitted = set(names), set(fitted_names)
+    return [name for name in fitted_names if name not in came], [name for name in names if name not in fitted]
 
 
 def _refuse_twice(names: Sequence[Any]) -> None:

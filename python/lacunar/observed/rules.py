@@ -213,10 +213,10 @@ def check_parts(parts: Any, rules: Mapping[str, Rule], where: str, sizes: Sizes)
 
 def check_fitted(model: Any, rules: Mapping[str, Rule], sizes: Sizes) -> None:
     """ValueError where a part of a fitted object breaks its rule. An absent part is no error here: what needs it will say so."""
-    kept = vars(model)
+    attributes = vars(model)
     for name, rule in rules.items():
-        if name in kept:
-            rule.check(kept[name], name, sizes)
+        if name in attributes:
+            rule.check(attributes[name], name, sizes)
 
 
 def floats(*shape: Dim, **more: Any) -> Array:
@@ -248,8 +248,8 @@ def _settle(value: Any, shape: Sequence[Dim], where: str, sizes: Sizes) -> None:
 
 
 def _wanted(shape: Sequence[Dim], sizes: Sizes) -> str:
-    each = [str(sizes.get(dim, dim)) if isinstance(dim, str) else str(dim) for dim in shape]
-    return f"({', '.join(each)}{',' * (len(each) == 1)})"
+    sizes_wanted = [str(sizes.get(dim, dim)) if isinstance(dim, str) else str(dim) for dim in shape]
+    return f"({', '.join(sizes_wanted)}{',' * (len(sizes_wanted) == 1)})"
 
 
 def _first(value: Any, wrong: Any) -> str:

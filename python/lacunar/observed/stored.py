@@ -153,8 +153,8 @@ class ObservedFile:
             skipped = 0
 
     def _batch(self, piece: Piece) -> Any:
-        made = (self._rows(piece), piece.labels, piece.weights)
-        return made[0] if not self.has_labels else made if self.has_weights else made[:2]
+        parts = (self._rows(piece), piece.labels, piece.weights)
+        return parts[0] if not self.has_labels else parts if self.has_weights else parts[:2]
 
     def _rows(self, piece: Piece) -> Observed:
         arrays = own(piece.indptr), own(piece.indices), own(piece.values)
@@ -194,10 +194,10 @@ def over_files(method: Step) -> Step:
     """A method of an estimator that answers rows, made to answer an `ObservedFile`, too: block by block, in one array or sparse matrix a result."""
 
     @wraps(method)
-    def answer(self: Any, X: Any, *given: Any, **options: Any) -> Any:
+    def answer(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
         if isinstance(X, ObservedFile):
-            return _collected(X, lambda rows: method(self, rows, *given, **options))
-        return method(self, X, *given, **options)
+            return _collected(X, lambda rows: method(self, rows, *arguments, **options))
+        return method(self, X, *arguments, **options)
 
     return answer
 
@@ -205,7 +205,7 @@ def over_files(method: Step) -> Step:
 def _collected(file: ObservedFile, step: Step) -> Any:
     """What step(rows) gives for every block, an array with an entry a row, a tuple of such or a sparse matrix, joined by row."""
     n, start = len(file), 0
-    made: list[NDArray[Any]] = []
+    joined: list[NDArray[Any]] = []
     sparse: list[Any] = []
     if n == 0:
         return step(file.read())
@@ -213,21 +213,21 @@ def _collected(file: ObservedFile, step: Step) -> Any:
         for piece in pieces:
             stop = start + piece.n_rows
             try:
-                found = step(file._rows(piece))
+                answer = step(file._rows(piece))
             except Exception as error:
                 error.add_note(f"Rows of this message count from row {start} of {file!r}.")
                 raise
-            if sp.issparse(found):
-                sparse.append(found)
+            if sp.issparse(answer):
+                sparse.append(answer)
             else:
-                arrays = [np.asarray(each) for each in (found if isinstance(found, tuple) else (found,))]
-                made = made or [np.empty((n, *each.shape[1:]), each.dtype) for each in arrays]
-                for joined, part in zip(made, arrays, strict=True):
-                    joined[start:stop] = part
+                arrays = [np.asarray(array) for array in (answer if isinstance(answer, tuple) else (answer,))]
+                joined = joined or [np.empty((n, *array.shape[1:]), array.dtype) for array in arrays]
+                for target, array in zip(joined, arrays, strict=True):
+                    target[start:stop] = array
             start = stop
     if sparse:
         return sp.vstack(sparse, format="csr")
-    return tuple(made) if isinstance(found, tuple) else made[0]
+    return tuple(joined) if isinstance(answer, tuple) else joined[0]
 
 
 def _told(file: BlockFile, pieces: Iterator[Piece], verbose: int) -> Iterator[Piece]:
@@ -239,7 +239,7 @@ def _told(file: BlockFile, pieces: Iterator[Piece], verbose: int) -> Iterator[Pi
         done, now = done + len(piece.indices), time.perf_counter()
         if now - said >= _SAID and done:
             said, speed = now, done / (now - begun)
-            left = (total - done) / speed
+            seconds_left = (total - done) / speed
             say(
                 verbose,
                 "%s: %d of %d entries, %.1f million a second, %.0f s left",
@@ -247,7 +247,7 @@ def _told(file: BlockFile, pieces: Iterator[Piece], verbose: int) -> Iterator[Pi
                 done,
                 total,
                 speed / 1e6,
-                left,
+                seconds_left,
             )
 
 
@@ -329,40 +329,40 @@ def _checked_batch(batch: Any, number: int, first: _Batch | None) -> _Batch:
             f"{first[0].shape[1]} of {first[0].dtype}. Use read_batches(..., dtype=)."
         )
     labels, weights = [*more, None, None][:2]
-    made = (rows, _checked_labels(labels, rows, number), _checked_weights(weights, labels, rows, number))
-    for name, mine, theirs in zip(("labels", "weights"), made[1:], first[1:] if first else made[1:], strict=True):
+    checked = (rows, _checked_labels(labels, rows, number), _checked_weights(weights, labels, rows, number))
+    for name, mine, theirs in zip(("labels", "weights"), checked[1:], first[1:] if first else checked[1:], strict=True):
         if (mine is None) != (theirs is None):
             raise ValueError(
                 f"{name} must come with every batch or with none; batch {number if mine is None else 0} has none. Pass them all."
             )
-    return made
+    return checked
 
 
 def _checked_labels(labels: Any, rows: Observed, number: int) -> NDArray[Any] | None:
     if labels is None:
         return None
-    made = np.asarray(labels)
-    if made.dtype.kind == "O" and all(isinstance(each, str) for each in made.ravel()):
-        made = made.astype(str)
-    if made.dtype.kind not in "biufU":
+    array = np.asarray(labels)
+    if array.dtype.kind == "O" and all(isinstance(label, str) for label in array.ravel()):
+        array = array.astype(str)
+    if array.dtype.kind not in "biufU":
         raise TypeError(
-            f"labels must be numbers, truth values or text; got dtype {made.dtype} in batch {number}. Leave unlabelled rows out "
+            f"labels must be numbers, truth values or text; got dtype {array.dtype} in batch {number}. Leave unlabelled rows out "
             "(drop_unlabelled=True), or use NaN."
         )
-    if made.ndim not in (1, 2) or len(made) != rows.shape[0]:
+    if array.ndim not in (1, 2) or len(array) != rows.shape[0]:
         raise ValueError(
-            f"labels must be one a row; got shape {made.shape} for {rows.shape[0]} rows in batch {number}. Cut both alike."
+            f"labels must be one a row; got shape {array.shape} for {rows.shape[0]} rows in batch {number}. Cut both alike."
         )
-    return made
+    return array
 
 
 def _checked_weights(weights: Any, labels: Any, rows: Observed, number: int) -> NDArray[np.float64] | None:
     if weights is None:
         return None
-    made = np.asarray(weights, dtype=np.float64)
-    if labels is None or made.shape != (rows.shape[0],) or not np.isfinite(made).all() or (made < 0).any():
+    array = np.asarray(weights, dtype=np.float64)
+    if labels is None or array.shape != (rows.shape[0],) or not np.isfinite(array).all() or (array < 0).any():
         raise ValueError(
-            f"weights must be finite numbers of at least 0, one a row that has a label; got shape {made.shape} for {rows.shape[0]} "
+            f"weights must be finite numbers of at least 0, one a row that has a label; got shape {array.shape} for {rows.shape[0]} "
             f"rows in batch {number}. Pass (rows, labels, weights)."
         )
-    return made
+    return array

@@ -133,9 +133,9 @@ class Observed:
         cls, indptr: NDArray[np.int64], indices: NDArray[np.int32], values: NDArray[Any], shape: tuple[int, int]
     ) -> Observed:
         """Wrap arrays that are known to keep the contract, without reading them; `own` says which of them are new."""
-        made = cls.__new__(cls)
-        made._adopt(indptr, indices, values, shape)
-        return made
+        table = cls.__new__(cls)
+        table._adopt(indptr, indices, values, shape)
+        return table
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"Observed is immutable: cannot set {name!r}. Build a new one, for example with_values().")
@@ -599,12 +599,12 @@ class Observed:
         -------
         table : Observed
         """
-        wanted = float_dtype(dtype, self.dtype)
-        if wanted == self.dtype:
+        out_dtype = float_dtype(dtype, self.dtype)
+        if out_dtype == self.dtype:
             return self
         with np.errstate(over="ignore"):
-            values = self.values.astype(wanted)
-        if wanted == np.float32 and not np.isfinite(values).all():
+            values = self.values.astype(out_dtype)
+        if out_dtype == np.float32 and not np.isfinite(values).all():
             check_entries(self.indptr, self.indices, values, self.shape)  # names the first
         return Observed._trusted(self.indptr, self.indices, own(values), self.shape)
 

@@ -90,8 +90,8 @@ class Encoder:
         """Parameters and learned attributes of a registered estimator."""
         params = model.get_params(deep=False)
         # Not vars(): a model whose state lives in an engine writes it out for the occasion.
-        kept = model.__getstate__()
-        state = {k: v for k, v in kept.items() if k not in params and k not in _NOT_STORED}
+        attributes = model.__getstate__()
+        state = {k: v for k, v in attributes.items() if k not in params and k not in _NOT_STORED}
         for key, value in state.items():
             if not _is_state(key):
                 _unstorable(f"{where}.{key}", value, "only parameters and attributes ending in '_' are stored")

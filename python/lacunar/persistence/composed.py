@@ -43,13 +43,15 @@ def encoded(model: Any, where: str, encode: Encode) -> dict[str, Any]:
     fitted = {name: (step, columns) for name, step, columns in model.transformers_}
     parts = []
     for name, step, _ in model.transformers:
-        made, columns = fitted[name]
+        transformer, columns = fitted[name]
         plain = isinstance(columns, list) and all(type(column) in (int, str) for column in columns)
         if not plain:
             raise TypeError(
                 f"columns of {where}[{name!r}] must be a list of names or numbers; got {columns!r:.80}. Name them, and fit again."
             )
-        parts.append([name, _step(step if isinstance(step, str) else made, f"{where}[{name!r}]", encode), columns])
+        parts.append(
+            [name, _step(step if isinstance(step, str) else transformer, f"{where}[{name!r}]", encode), columns]
+        )
     if model.remainder not in _WORDS:
         raise TypeError(
             f"remainder of {where} must be 'drop' or 'passthrough'; got {model.remainder!r:.80}. Name its columns as a step."
@@ -67,9 +69,9 @@ def _step(step: Any, where: str, encode: Encode) -> Any:
 
 def pipeline(steps: list[list[Any]], decode: Callable[[Any], Any]) -> Pipeline:
     """The pipeline of a node. ValueError where it holds something else than named estimators."""
-    made = [(name, decode(step)) for name, step in steps]
-    _check(made)
-    return Pipeline(made)
+    decoded = [(name, decode(step)) for name, step in steps]
+    _check(decoded)
+    return Pipeline(decoded)
 
 
 def columns(
@@ -81,15 +83,17 @@ def columns(
     decode: Callable[[Any], Any],
 ) -> ColumnTransformer:
     """The column transformer of a node: fitted anew around its steps, which stay as they were."""
-    made = [(name, decode(step), chosen) for name, step, chosen in transformers]
-    _check([(name, step) for name, step, _ in made])
+    decoded = [(name, decode(step), chosen) for name, step, chosen in transformers]
+    _check([(name, step) for name, step, _ in decoded])
     sound = type(n_features) is int and 0 < n_features <= _MOST_COLUMNS and remainder in _WORDS
     if not sound or (names is not None and len(names) != n_features):
         raise ValueError("the model file's column transformer has no sound columns")
-    frozen = [(name, step if isinstance(step, str) else FrozenEstimator(step), chosen) for name, step, chosen in made]
+    frozen = [
+        (name, step if isinstance(step, str) else FrozenEstimator(step), chosen) for name, step, chosen in decoded
+    ]
     model = ColumnTransformer(frozen, remainder=remainder, verbose_feature_names_out=verbose_feature_names_out)
     model.fit(_nothing(n_features, names))
-    model.transformers = made
+    model.transformers = decoded
     model.transformers_ = [
         (n, getattr(s, "estimator", s) if isinstance(s, FrozenEstimator) else s, c) for n, s, c in model.transformers_
     ]

@@ -93,6 +93,6 @@ def class_of(name: object, table: dict[str, tuple[str, str]]) -> type | None:
     if not isinstance(name, str) or name not in table:
         return None
     module, attribute = table[name]
-    found = getattr(importlib.import_module(module), attribute)
-    assert isinstance(found, type)
-    return found
+    cls = getattr(importlib.import_module(module), attribute)
+    assert isinstance(cls, type)
+    return cls
