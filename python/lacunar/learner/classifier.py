@@ -301,6 +301,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         -------
         labels : ndarray of shape (m,)
         """
+        check_is_fitted(self)
         labels: NDArray[Any] = self.classes_[(self._logs(X) + self.offsets_).argmax(axis=1)]
         return labels
 
