@@ -10,6 +10,9 @@ for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(name, "1")
 
 
+_LEAVES_SLOW = pytest.StashKey[bool]()
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config):
     """The whole suite in two processes, a file in one of them, and without what is marked slow, unless `-n`, `--pdb` or `-m` says otherwise.
@@ -18,8 +21,7 @@ def pytest_cmdline_main(config):
     """
     # A worker is told the same arguments: without this it would start two workers of its own, and those two more each.
     whole = config.args_source is config.ArgsSource.TESTPATHS and not hasattr(config, "workerinput")
-    if whole and not config.option.markexpr:
-        config.option.markexpr = "not slow"
+    config.stash[_LEAVES_SLOW] = whole and not config.option.markexpr
     if (
         whole
         and config.pluginmanager.hasplugin("xdist")
@@ -27,6 +29,21 @@ def pytest_cmdline_main(config):
         and config.option.numprocesses is None
     ):
         config.option.numprocesses, config.option.dist = 2, "loadfile"
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    """A worker of pytest-xdist is told, for it cannot see whether the whole suite was asked for."""
+    node.workerinput["leaves_slow"] = node.config.stash[_LEAVES_SLOW]
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave slow tests out of the whole suite."""
+    of_worker = getattr(config, "workerinput", {}).get("leaves_slow", False)
+    if of_worker or config.stash.get(_LEAVES_SLOW, False):
+        slow = [item for item in items if item.get_closest_marker("slow")]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
 
 
 @pytest.fixture(autouse=True)
