@@ -13,7 +13,7 @@ from lacunar.completion import (
     Mix,
     predictiveness,
 )
-from lacunar.papers.completion import max_norm, mistake_bound, quasi_dimension_bound
+from lacunar.papers.completion import PrintedMEG, max_norm, mistake_bound, quasi_dimension_bound
 
 
 def network(name, count):
@@ -71,16 +71,7 @@ def test_the_mistake_bound_holds(name):
     assert norm <= 3  # section 4.2
     D = quasi_dimension_bound(paper, paper, community, community)
     gamma = min(1.0, 1 / norm)
-    model = MatrixExponentiatedGradient(
-        paper,
-        paper,
-        gamma=gamma,
-        step="theory",
-        d="theory",
-        conservative=True,
-        blocks=(community, community),
-        calibrate=False,
-    )
+    model = PrintedMEG(paper, paper, gamma=gamma, conservative=True, blocks=(community, community))
     i, j = np.divmod(np.random.default_rng(1).permutation(n * n), n)
     score = model.score_stream(i, j, community[i] == community[j])
     assert 0 < score.error * n * n <= mistake_bound(D, gamma, n, n)

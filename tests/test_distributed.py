@@ -60,16 +60,13 @@ def test_popca_of_shards_is_popca_of_all_rows(tmp_path):
 def test_one_shard_is_one_machine():
     X, y, _ = problem()
     for loss in ("hinge", "squared", "logistic"):
-        for options, near in (({"options": "paper", "rho": 1.0}, 1e-9), ({"rho": 1e-3}, 1e-4)):  # float64, float32
-            if loss == "squared" and near == 1e-9:
-                options = {**options, "rho": 100.0}  # steps without a cap
-            alone = KarmaOnlineClassifier(loss=loss, **options)
-            shard = fit_karma(alone, [X], [y], classes=["down", "up"], first_rows=500)
-            alone.partial_fit(X[:500], y[:500], classes=["down", "up"]).partial_fit(X[500:], y[500:])
-            np.testing.assert_allclose(shard.decision_function(X), alone.decision_function(X), atol=near)
-            for model in (shard, alone):  # and learning goes on alike
-                model.partial_fit(X[:700], y[:700])
-            np.testing.assert_allclose(shard.decision_function(X), alone.decision_function(X), atol=near)
+        alone = KarmaOnlineClassifier(loss=loss, rho=1e-3)
+        shard = fit_karma(alone, [X], [y], classes=["down", "up"], first_rows=500)
+        alone.partial_fit(X[:500], y[:500], classes=["down", "up"]).partial_fit(X[500:], y[500:])
+        np.testing.assert_allclose(shard.decision_function(X), alone.decision_function(X), atol=1e-4)  # float32
+        for model in (shard, alone):  # and learning goes on alike
+            model.partial_fit(X[:700], y[:700])
+        np.testing.assert_allclose(shard.decision_function(X), alone.decision_function(X), atol=1e-4)
 
 
 def test_shards_average_and_rounds_help():

@@ -85,14 +85,10 @@ def oracle(indices):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{}, {"lazy": False}], ids=["lazy", "literal"])
 @pytest.mark.parametrize("name", ["active", "mbeg"])
-def test_ask_and_tell(name, options):
+def test_ask_and_tell(name):
     """At every moment of a renewal, too: `tell` and `ask` are whole or not at all."""
-    model = clone(OTHERS[name])
-    if name == "mbeg":
-        model.set_params(**options)
-    model.run(oracle, 23)
+    model = clone(OTHERS[name]).run(oracle, 23)
     for _ in range(10):
         request = model.ask()[0]
         values = oracle(request.indices)
