@@ -35,7 +35,7 @@ _FORKED = (
 )
 _LOST = (
     "a model must be whole to be used; a call on this one failed, and there was no memory to go back to what was before. "
-    "Load the model again, or fit."
+    "Load the model again, or fit a new one."
 )
 
 
