@@ -160,18 +160,24 @@ LEARN_FROM_LONG_ROWS = (
     "SLRM, gated",
     "SMPCR",
 )  # codes of rows with fewer entries than the rank swamp their first weights
-CASES = [(name, method) for name, model in MODELS.items() for method in METHODS if hasattr(model, method)]
+CASES = [
+    (name, method, n_jobs)
+    for name, model in MODELS.items()
+    for method in METHODS
+    if hasattr(model, method)
+    for n_jobs in ((1, 2) if "n_jobs" in model.get_params() else (None,))
+]
+NEW_ROWS = 66  # more than the largest batch
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize(("name", "method"), CASES)
+@pytest.mark.parametrize(("name", "method", "n_jobs"), CASES)
 def test_a_row_alone_and_in_a_table(name, method, n_jobs):
     model = fitted(name)
     if not hasattr(model, method):
         pytest.skip("not with these options")
-    if "n_jobs" in model.get_params():
+    if n_jobs is not None:
         model.set_params(n_jobs=n_jobs)
-    assert_same(getattr(model, method), mixed_table(seed=1)[0])
+    assert_same(getattr(model, method), mixed_table(NEW_ROWS, seed=1)[0])
 
 
 @pytest.mark.parametrize("name", ["POPCA", "PETRELS", "SLRM", "MPCR"])

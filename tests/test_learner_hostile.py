@@ -188,6 +188,7 @@ def answered(model, X, y, rows=None):
     return predicted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", list(LEARNERS))
 @pytest.mark.parametrize("name", list(TABLES))
 def test_every_table_is_answered(name, kind):
