@@ -188,9 +188,13 @@ def answered(model, X, y, rows=None):
     return predicted
 
 
-@pytest.mark.slow
+SIXTH = set(list(TABLES)[::6])  # the others are slow tests
+
+
 @pytest.mark.parametrize("kind", list(LEARNERS))
-@pytest.mark.parametrize("name", list(TABLES))
+@pytest.mark.parametrize(
+    "name", [name if name in SIXTH else pytest.param(name, marks=pytest.mark.slow) for name in TABLES]
+)
 def test_every_table_is_answered(name, kind):
     X = TABLES[name]()
     n = X.shape[0] if hasattr(X, "shape") else len(X)
