@@ -263,7 +263,10 @@ CASES = {
         papers_of_karma.PrintedKarmaClassifier, karma.KarmaClassifier(loss="hinge"), Y, OTHER_Y, **CLASSES
     ),
     "PrintedKarmaRegressor": of_steps(
-        lambda: papers_of_karma.PrintedKarmaRegressor(rho=1e4), karma.KarmaRegressor(), NUMBERS, OTHER_NUMBERS
+        lambda: papers_of_karma.PrintedKarmaRegressor(rho=1e4, loss="squared"),
+        karma.KarmaRegressor(),
+        NUMBERS,
+        OTHER_NUMBERS,
     ),
     "KernelSelection": of_selection(),
     "OnlineModel": of_engine(OnlineModel),

@@ -73,6 +73,9 @@ def test_the_defaults_are_the_papers_loss_and_steps():
     model = PrintedKarmaClassifier(rho=0.25, standardize=False).fit(X, y > 0)
     assert (model.state_["loss"], model.state_["rho"]) == ("hinge", 0.25)
     assert PrintedKarmaClassifier().fit(X, y > 0).state_["rho"] == 1 / 40
+    assert np.isfinite(PrintedKarmaRegressor().partial_fit(X, y).predict(X)).all(), (
+        "the default loss needs no large rho"
+    )
     _, expected = as_printed(with_ones(X), np.where(y > 0, 1.0, -1.0), with_ones(X), 2, 0.25, "hinge")
     np.testing.assert_allclose(model.decision_function(X), expected, rtol=1e-10, atol=1e-12 * np.abs(expected).max())
 
@@ -80,7 +83,7 @@ def test_the_defaults_are_the_papers_loss_and_steps():
 def test_steps_without_a_cap_diverge_and_say_so():
     X, y = (np.tile(part, (10, 1)) for part in table(n=40, d=4))
     with pytest.raises(DivergedError, match=r"1 / \(rho t\) with rho=0\.00025 and no cap, overflows at row \d+ of the"):
-        PrintedKarmaRegressor(4, rho=2.5e-4).fit(X, y.ravel())
+        PrintedKarmaRegressor(4, rho=2.5e-4, loss="squared").fit(X, y.ravel())
 
 
 def test_a_function_that_gives_1_over_rho_t_gives_the_printed_iterates():

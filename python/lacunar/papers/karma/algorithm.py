@@ -176,8 +176,8 @@ class PrintedKarmaRegressor(_AlgorithmOne, KarmaOnlineRegressor):
         `partial_fit`.
     eta : callable, float or None, default=None
         Steps eta_t: a function of t = 1, 2, ...; a number for all of them; or None for 1 / (rho t).
-    loss : {"squared", "absolute", "epsilon_insensitive"}, default="squared"
-        l. Steps have no cap: those of the squared loss diverge unless rho is near 2 k(x, x).
+    loss : {"squared", "absolute", "epsilon_insensitive"}, default="absolute"
+        l; Theorem 2 asks for a Lipschitz constant. Steps have no cap: those of the squared loss diverge unless rho is near 2 k(x, x).
     epsilon : float, default=0.1
         Of "epsilon_insensitive", max(0, |f - y| - epsilon), >= 0.
     standardize : bool, default=True
@@ -221,7 +221,7 @@ class PrintedKarmaRegressor(_AlgorithmOne, KarmaOnlineRegressor):
     >>> from lacunar.papers.karma import PrintedKarmaRegressor
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(400, 3))
-    >>> model = PrintedKarmaRegressor(gamma=1, rho=10.0, loss="absolute").fit(X, X[:, 0] + 1)
+    >>> model = PrintedKarmaRegressor(gamma=1, rho=10.0).fit(X, X[:, 0] + 1)
     >>> model.n_rows_seen_
     400
     """
@@ -236,7 +236,7 @@ class PrintedKarmaRegressor(_AlgorithmOne, KarmaOnlineRegressor):
         rho: float | None = None,
         *,
         eta: _Schedule | float | None = None,
-        loss: Literal["squared", "absolute", "epsilon_insensitive"] = "squared",
+        loss: Literal["squared", "absolute", "epsilon_insensitive"] = "absolute",
         epsilon: float = 0.1,
         standardize: bool = True,
         sparse_missing: Literal["absent", "nan"] = "absent",
