@@ -103,7 +103,7 @@ def both(model_c, model_r, rows):
     return [model_c.predict_proba(rows), model_r.predict(rows)]
 
 
-@pytest.mark.parametrize("n_jobs", [2, 3])
+@pytest.mark.parametrize("n_jobs", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_threads_change_no_bit(classifier, regressor, n_jobs):
     others = LacunarClassifier(n_jobs=n_jobs).fit(X, LABELS), LacunarRegressor(n_jobs=n_jobs).fit(X, Y)
     assert same(both(classifier, regressor, X), both(*others, X))

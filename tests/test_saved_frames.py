@@ -245,7 +245,9 @@ def _quiet():
         yield
 
 
-@pytest.mark.parametrize("number", range(DRAWS))
+@pytest.mark.parametrize(
+    "number", [number if number < 12 else pytest.param(number, marks=pytest.mark.slow) for number in range(DRAWS)]
+)
 def test_a_drawn_frame(number, tmp_path):
     rng = np.random.default_rng([7, number])
     n = int(rng.integers(24, 60))
