@@ -89,7 +89,7 @@ def test_landmarks_are_those_of_refits(kind, weighted, monkeypatch):
         Kmm, Knm = written_gram(selection, k, stored, stored), written_gram(selection, k, Z, stored)
         expected.append(landmark_held_out(Kmm, Knm, Y, each["C"], folds, 40 * _RIDGE, weight))
     np.testing.assert_allclose(found, np.mean(expected, axis=0), atol=1e-4)
-    monkeypatch.setattr(module, "_HELD", 0)
+    monkeypatch.setattr(module, "_STORED_VALUES", 0)
     np.testing.assert_array_equal(selection.fit(Z, Y, folds, weight, complete=complete), found)
 
 

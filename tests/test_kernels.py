@@ -16,10 +16,10 @@ from lacunar import Observed
 from lacunar.kernels import (
     KernelForm,
     PairSums,
+    fitted_kernels,
     karma_kernel,
     pair_sums,
     series,
-    settled_kernels,
 )
 
 METHODS = ["dense", "spmm", "inverted"]
@@ -303,7 +303,7 @@ def test_sums_and_searched_kernels_are_refused_where_they_overflow():
         pair_sums(Observed.from_dense([[1e200]]))
     rows = Observed.from_dense(np.ones((2, 30)))
     with pytest.raises(ValueError, match="gamma=1000"):
-        settled_kernels(
+        fitted_kernels(
             [(KernelForm, {"gamma": 1000.0, "count_scale": "raw"})], PairSums.between(rows), np.ones(2), np.float64
         )
 

@@ -16,7 +16,7 @@ def row_product(rows: NDArray[Any], matrix: NDArray[Any], n_jobs: int | None = N
 
     BLAS takes other kernels for other shapes, and so rounds a row otherwise in another batch.
     """
-    left = np.ascontiguousarray(rows, dtype=rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64)
-    right = np.ascontiguousarray(matrix, dtype=np.float64)
-    made = _core.row_product(left, right[:, None] if right.ndim == 1 else right, thread_count(n_jobs))
-    return made[:, 0] if right.ndim == 1 else made
+    factor = np.ascontiguousarray(rows, dtype=rows.dtype if rows.dtype in (np.float32, np.float64) else np.float64)
+    other = np.ascontiguousarray(matrix, dtype=np.float64)
+    product = _core.row_product(factor, other[:, None] if other.ndim == 1 else other, thread_count(n_jobs))
+    return product[:, 0] if other.ndim == 1 else product

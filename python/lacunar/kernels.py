@@ -144,7 +144,7 @@ def karma_kernel(
     reference = x if y is None else y
     sums = RowSums.of(reference)
     forms = [
-        KernelForm.settle(
+        KernelForm.from_sums(
             sums,
             gamma=g,
             count_scale=count_scale,
@@ -245,7 +245,7 @@ class RowSums(NamedTuple):
 
     @classmethod
     def of(cls, X: Observed) -> RowSums:
-        """O(nnz)."""
+        """Sums of the rows of X. O(nnz)."""
         return cls(row_squares(X), np.diff(X.indptr), float(np.abs(X.values).max(initial=0)))
 
 
@@ -265,7 +265,7 @@ class PairSums(NamedTuple):
 
     @classmethod
     def between(cls, X: Observed, Y: Observed | None = None, n_jobs: int | None = None) -> PairSums:
-        """Of the rows of X and Y (default X)."""
+        """Sums over the pairs of rows of X and Y (default X)."""
         own = row_squares(X), X.row_counts
         other = own if Y is None else (row_squares(Y), Y.row_counts)
         return cls(*pair_sums(X, Y, n_jobs=n_jobs), *own, *other)
@@ -273,7 +273,7 @@ class PairSums(NamedTuple):
 
 @dataclass(frozen=True)
 class KernelForm:
-    """One kernel of the family, with every data-dependent constant settled.
+    """One kernel of the family, with every data-dependent constant fitted.
 
     k(x, x') = (s + constant^2 + indicators (n + [constant])) g((n + [constant]) / count_scale) / trace, where s and n are
     the sum over and the number of common observed columns, and [constant] is 1 when there is a constant feature. With
@@ -316,7 +316,7 @@ class KernelForm:
             )
 
     def _check_loaded(self) -> None:
-        """Constants out of a model file; those of rows may be infinite until the door refuses them in its own words."""
+        """Refuse constants of a model file outside their ranges."""
         wrong = [name for name, low in _LEAST.items() if not low <= getattr(self, name) < np.inf]
         if wrong or not (self.gamma > 0 and self.count_scale > 0 and self.trace > 0):
             raise ValueError(
@@ -328,12 +328,12 @@ class KernelForm:
     def fit(cls, reference: Observed, *, weight: Floats | None = None, **options: Any) -> KernelForm:
         """Settle the count scale and the trace on the rows the kernel refers to (the training rows). O(nnz).
 
-        `weight` (n,) is how often each row counts; None is once. `options` are those of `settle`.
+        `weight` (n,) is how often each row counts; None is once. `options` are those of `from_sums`.
         """
-        return cls.settle(RowSums.of(reference), weight, **options)
+        return cls.from_sums(RowSums.of(reference), weight, **options)
 
     @classmethod
-    def settle(
+    def from_sums(
         cls,
         rows: RowSums | PairSums,
         weight: Floats | None = None,
@@ -346,7 +346,7 @@ class KernelForm:
         degree: int = 1,
         coef0: float = 1.0,
     ) -> KernelForm:
-        """`fit` from the sums of squares and numbers of observed columns of the rows."""
+        """The kernel of `fit`, from the sums of squares and numbers of observed columns of the rows."""
         divisor = 1.0 if count_scale == "raw" else count_scale
         if divisor == "mean":
             divisor = max(_mean(rows.sizes, weight, 0.0), 0.0) + (constant != 0) or 1.0
@@ -363,7 +363,7 @@ class KernelForm:
         return 1.0 / self.trace, self.indicators / self.trace, base / self.trace
 
     def table(self, largest: int) -> NDArray[np.float64]:
-        """g by number of common observed columns, 0 to `largest`."""
+        """g (largest + 1,) by number of common observed columns, 0 to `largest`."""
         return series((np.arange(largest + 1) + (self.constant != 0)) / self.count_scale, self.gamma)
 
     def combine(self, sums: NDArray[Any], counts: NDArray[Any]) -> NDArray[Any]:
@@ -441,8 +441,8 @@ class KernelForm:
         method: Method = "auto",
     ) -> NDArray[Any]:
         """The kernel between the rows of X and those of Y (default X), shape (n, m)."""
-        made: NDArray[Any] = compute_grams([self], X, Y, np.dtype(dtype), n_jobs, method=method)[0]
-        return made
+        values: NDArray[Any] = compute_grams([self], X, Y, np.dtype(dtype), n_jobs, method=method)[0]
+        return values
 
 
 @dataclass(frozen=True)
@@ -492,23 +492,26 @@ class RadialForm:
         return values
 
 
-def settled_kernels(
-    wanted: Sequence[tuple[type[KernelForm | RadialForm], dict[str, Any]]], pairs: PairSums, weight: Floats, dtype: Any
+def fitted_kernels(
+    specifications: Sequence[tuple[type[KernelForm | RadialForm], dict[str, Any]]],
+    pairs: PairSums,
+    weight: Floats,
+    dtype: Any,
 ) -> list[tuple[KernelForm | RadialForm, NDArray[Any]]]:
-    """Kernels by kind and options, settled on rows from the sums over their pairs, with their Grams (n, n)."""
+    """Kernels by kind and options, fitted to rows by the sums over their pairs, with their Grams (n, n)."""
     sums = pairs._replace(sums=pairs.sums.astype(dtype, copy=False))
-    made: list[tuple[KernelForm | RadialForm, NDArray[Any]]] = []
-    for kind, options in wanted:
+    kernels: list[tuple[KernelForm | RadialForm, NDArray[Any]]] = []
+    for kind, options in specifications:
         if kind is KernelForm:
-            form: Any = KernelForm.settle(pairs, weight, **options)
+            form: Any = KernelForm.from_sums(pairs, weight, **options)
             with np.errstate(over="ignore", invalid="ignore"):
                 largest = np.max(form.combine(pairs.squares, pairs.sizes), initial=form.trace)
             if not np.isfinite(largest):
                 refuse_range((1.0, np.inf), form.gamma, np.dtype(np.float64))
         else:
             form = RadialForm(**options)
-        made.append((form, form.of_pairs(sums)))
-    return made
+        kernels.append((form, form.of_pairs(sums)))
+    return kernels
 
 
 def _arguments(
@@ -522,10 +525,10 @@ def _arguments(
     y = x if Y is None else Y.astype(dtype)
     row_scale = col_scale = None
     if any(form.cosine for form in forms):
-        scales = [_scales(forms, each).astype(dtype) for each in rows]
+        scales = [_scales(forms, sums).astype(dtype) for sums in rows]
         row_scale, col_scale = scales[0], scales[-1]
     coefficients = np.array([form.coefficients() for form in forms]).astype(dtype)
-    most_shared = min(int(each.sizes.max(initial=0)) for each in rows)
+    most_shared = min(int(sums.sizes.max(initial=0)) for sums in rows)
     tables = np.array([form.table(most_shared) for form in forms]).astype(dtype)
     entries = (x.indptr, x.indices, x.values, y.indptr, y.indices, y.values, X.shape[1])
     return entries, (coefficients, tables, row_scale, col_scale)

@@ -80,10 +80,10 @@ def class_weights(class_weight: Any, classes: NDArray[Any], codes: NDArray[np.in
         return np.ones(len(codes))
     if class_weight == "balanced":
         total = np.bincount(codes, weight, minlength=len(classes))
-        each: Floats = total.sum() / (len(classes) * total)
+        factors: Floats = total.sum() / (len(classes) * total)
     else:
-        each = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes[codes]), dtype=np.float64)
-    return each[codes]
+        factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes[codes]), dtype=np.float64)
+    return factors[codes]
 
 
 def drawn_order(n: int, codes: NDArray[np.intp] | None, random_state: Any) -> NDArray[np.intp]:
@@ -100,7 +100,7 @@ def drawn_order(n: int, codes: NDArray[np.intp] | None, random_state: Any) -> ND
 
 
 class KarmaBase(WholeCopies, TakesMissing):
-    """Columns and kernel settled on training rows, and values at new rows: by an engine in `state_`, or by stored rows."""
+    """What all KARMA learners share: the columns and the kernel fitted to training rows, and values at new rows from `state_` or stored rows."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "gamma": [Interval(Real, 1, None, closed="left")],
@@ -122,14 +122,14 @@ class KarmaBase(WholeCopies, TakesMissing):
     }
 
     def _kernel_options(self) -> dict[str, Any]:
-        """What the parameters say about the kernel, as `KernelForm.fit` takes it."""
+        """Keyword arguments of `KernelForm.fit` from the parameters."""
         shared = {name: getattr(self, name) for name in ("gamma", "count_scale", "indicators", "normalize")}
         return {**shared, "degree": getattr(self, "degree", 1)}
 
     def _columns(self) -> ColumnScale:
         return ColumnScale(self.mean_, self.scale_, self.observed_columns_)
 
-    def _settle(self, X: Observed, weight: Floats, *, later: bool = False) -> Observed:
+    def _fit_kernel(self, X: Observed, weight: Floats, *, later: bool = False) -> Observed:
         """Learn columns and kernel from rows of weight > 0; the rows standardised. O(nnz).
 
         Columns that these rows never observe are ignored for ever, unless rows that come `later` may observe them.
@@ -140,8 +140,8 @@ class KarmaBase(WholeCopies, TakesMissing):
         self.kernel_ = KernelForm.fit(rows, weight=weight, constant=1.0, **self._kernel_options())
         return rows
 
-    def _adopt(self, engine: Engine) -> None:
-        """Keep an engine and what it has learned."""
+    def _store(self, engine: Engine) -> None:
+        """Store an engine, its state and its number of rows in the attributes."""
         self.state_ = engine.state()
         self.n_rows_seen_ = engine.t
         self._engine = engine
@@ -166,7 +166,7 @@ class KarmaBase(WholeCopies, TakesMissing):
         return self._live_engine().decide(rows, n_threads=thread_count(self.n_jobs))
 
     def _check_loaded(self) -> None:
-        """Stored rows and engines of as many outputs as there are classes, or targets."""
+        """Refuse a loaded model whose state or coefficients have another number of outputs than it has classes or targets."""
         if "kernel_" not in vars(self):
             return
         outputs = self._n_outputs()
@@ -182,7 +182,7 @@ class KarmaBase(WholeCopies, TakesMissing):
 
 
 class KarmaBatch(KarmaBase):
-    """Fits of all rows at once: over their Gram, or by dual coordinate ascent on a weight table."""
+    """What the batch learners share: fits to all rows at once, over their Gram or by dual coordinate ascent on a weight table."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **KarmaBase._parameter_constraints,
@@ -241,8 +241,8 @@ class KarmaBatch(KarmaBase):
 
     def _forget(self) -> None:
         """Drop what an earlier fit by another solver learned."""
-        found = ("state_", "_engine", "gap_", "support_", "support_rows_", "dual_coef_", "n_support_", "calibration_")
-        for name in found:
+        names = ("state_", "_engine", "gap_", "support_", "support_rows_", "dual_coef_", "n_support_", "calibration_")
+        for name in names:
             self.__dict__.pop(name, None)
 
     def _gram(self, rows: Observed) -> NDArray[Any]:
@@ -291,7 +291,7 @@ class KarmaBatch(KarmaBase):
         }
         result = engine.ascend(rows, targets, self.C * weight, **options)
         values = None if held is None else self._without(engine, rows, targets, weight, held, result, options)
-        self._adopt(engine)
+        self._store(engine)
         self.n_iter_, self.gap_ = int(result.n_iter), float(result.gap)
         warn_if_unfinished([result], self.loss, self.tol)
         return values
@@ -307,12 +307,12 @@ class KarmaBatch(KarmaBase):
         options: dict[str, Any],
     ) -> Floats:
         """Values of rows, after an ascent from the solution to the one where these rows weigh next to nothing; the engine stays at the solution."""
-        without, kept = self.C * weight, engine.first.copy()
+        without, solution = self.C * weight, engine.first.copy()
         without[held] *= _NOTHING
         before = result._replace(coef=result.coef.copy())
         engine.ascend(rows, targets, without, before=before, **options | {"tol": _ROUGH * self.tol, "progress": None})
         values = engine.decide(rows[held], n_threads=options["n_threads"])
-        engine.go_to(kept)
+        engine.go_to(solution)
         return values
 
     def _expansion(self, rows: Observed) -> Floats:
@@ -344,7 +344,7 @@ def _gives_probabilities(estimator: Any) -> bool:
 
 
 class KarmaLabels(ScoresFiles, ClassifierMixin):  # type: ignore[misc]
-    """Labels and probabilities from the values of `_evaluate`: what every classifier here answers."""
+    """Labels and probabilities of a classifier from the values of `_evaluate`."""
 
     @reads
     @over_files
@@ -365,7 +365,7 @@ class KarmaLabels(ScoresFiles, ClassifierMixin):  # type: ignore[misc]
         return values[:, 0] if values.shape[1] == 1 else values
 
     def _decided(self, values: Floats) -> Floats:
-        """What `decision_function` says of the values (m, outputs)."""
+        """`decision_function` (m,) or (m, k) from the values (m, outputs)."""
         return values
 
     @reads
@@ -384,15 +384,15 @@ class KarmaLabels(ScoresFiles, ClassifierMixin):  # type: ignore[misc]
         return label_of(self.decision_function(X), self.classes_)
 
     def _n_outputs(self) -> int:
-        """Values of a row: one for two classes, else one a class."""
+        """Number of values of a row: one for two classes, else one a class."""
         return len(self.classes_) if len(self.classes_) > 2 else 1
 
     def _calibrated(self) -> bool:
-        """Whether there is what `_calibration` needs."""
+        """Whether `_calibration` has its attributes."""
         return "calibration_" in vars(self)
 
     def _calibration(self) -> Floats:
-        """a and b (1 + outputs,)."""
+        """Calibration (1 + outputs,): a, then b of every output."""
         calibration: Floats = self.calibration_
         return calibration
 
@@ -432,10 +432,10 @@ class KarmaLabels(ScoresFiles, ClassifierMixin):  # type: ignore[misc]
 
 
 class KarmaNumbers(ScoresFiles, RegressorMixin):  # type: ignore[misc]
-    """Numbers from the values of `_evaluate`: what every regressor here answers."""
+    """Predictions of a regressor from the values of `_evaluate`."""
 
     def _n_outputs(self) -> int:
-        """Values of a row: one a target."""
+        """Number of values of a row: one a target."""
         return int(np.size(self.intercept_))
 
     @reads
@@ -452,8 +452,8 @@ class KarmaNumbers(ScoresFiles, RegressorMixin):  # type: ignore[misc]
         y : ndarray of shape (m,) or (m, t)
         """
         values = self._evaluate(X)
-        made: Floats = (values[:, 0] if np.ndim(self.intercept_) == 0 else values) + self.intercept_
-        return made
+        predicted: Floats = (values[:, 0] if np.ndim(self.intercept_) == 0 else values) + self.intercept_
+        return predicted
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -15,8 +15,8 @@ from lacunar._typing import Floats
 
 def scaled(values: Floats, calibration: Floats) -> Floats:
     """e^a F + b, shape (n, outputs)."""
-    made: Floats = np.exp(calibration[0]) * values + calibration[1:]
-    return made
+    logits: Floats = np.exp(calibration[0]) * values + calibration[1:]
+    return logits
 
 
 def all_classes(logits: Floats) -> Floats:
@@ -58,15 +58,15 @@ def probabilities(values: Floats, calibration: Floats) -> Floats:
 
 
 def logistic_probabilities(values: Floats) -> Floats:
-    """Those of the logistic loss (n, k): of one class against the rest, divided by their sum."""
+    """Probabilities (n, k) from logits (n, outputs) of the logistic loss, one class against the rest: divided by their sum."""
     if values.shape[1] == 1:
         return np.column_stack([expit(-values), expit(values)])
-    each = expit(values)
-    total = each.sum(axis=1, keepdims=True)
-    shares: Floats = each / np.where(total > 0, total, 1.0)
+    one_against_rest = expit(values)
+    total = one_against_rest.sum(axis=1, keepdims=True)
+    shares: Floats = one_against_rest / np.where(total > 0, total, 1.0)
     return shares
 
 
 def usual_slope(outputs: int) -> float:
-    """a of values that are least squares of codes +-1."""
+    """Slope a that usually fits values of least squares on targets +-1."""
     return float(np.log(max(outputs / 2, 2.0 if outputs == 1 else 1.0)))

@@ -224,13 +224,13 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         return self._fit(X, y, sample_weight, calibrated=True)
 
     def _fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None, *, calibrated: bool) -> KarmaClassifier:
-        """`fit`, with or without probabilities."""
+        """`fit`; not `calibrated` it leaves out what probabilities need."""
         table, labels = validate_X_y(self, X, y, sparse_missing=self.sparse_missing)
         check_classification_targets(labels)
         table, labels, weight, index = weighted_rows(sample_weight, table, labels)
         self._forget()
         self.classes_, codes = np.unique(labels, return_inverse=True)
-        rows, n_classes = self._settle(table, weight), len(self.classes_)
+        rows, n_classes = self._fit_kernel(table, weight), len(self.classes_)
         upper = weight * class_weights(self.class_weight, self.classes_, codes, weight)
         if n_classes == 1:
             self._refuse_solver(self.solver)
@@ -273,9 +273,11 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         order = np.concatenate([np.setdiff1d(np.arange(len(codes)), held), held])
         targets = one_vs_rest(codes, len(self.classes_))
         sorted_rows = rows if len(held) == len(codes) else rows[order]
-        found, values = ridge_left_out(self._gram(sorted_rows), targets[order], self.C * upper[order], share[held])
-        coef = np.empty_like(found)
-        coef[order], self.n_iter_ = found, 1
+        sorted_coef, values = ridge_left_out(
+            self._gram(sorted_rows), targets[order], self.C * upper[order], share[held]
+        )
+        coef = np.empty_like(sorted_coef)
+        coef[order], self.n_iter_ = sorted_coef, 1
         self._keep(rows, coef, index, codes)
         return values
 

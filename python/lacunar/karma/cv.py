@@ -167,8 +167,8 @@ class KarmaSearch(TakesMissing):
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         zero = [trial for trial in grid.trials if _imputes_zero(trial.entry)]
         last = max((trial.n_rows for trial in zero), default=0)
-        found = [-trial.error * unit**2 for trial in zero if trial.n_rows == last]
-        self.zero_imputation_score_ = max(found) if found else float("nan")
+        scores = [-trial.error * unit**2 for trial in zero if trial.n_rows == last]
+        self.zero_imputation_score_ = max(scores) if scores else float("nan")
 
     def _fit_many(
         self,
@@ -185,16 +185,16 @@ class KarmaSearch(TakesMissing):
         that does better on rows held out of both.
         """
         held = np.sort(order[-min(int(len(order) * _HELD_OUT), _MOST_HELD_OUT) :])
-        rest = np.setdiff1d(order, held)
+        train = np.setdiff1d(order, held)
         default = Trial(karma_entries(PLAIN, (2,), (False,), ("trace",), degree=1)[0], 1.0)
         most = max(trial.entry.options["gamma"] for trial in trials)
         best = next(trial for trial in trials if trial.entry.options["gamma"] == most)
-        found = []
-        for trial in {(str(each.entry), each.C): each for each in (best, default)}.values():
-            model = self._fitted(self._model(trial), X[rest], y[rest], weight[rest])
+        fits = []
+        for trial in {(str(trial.entry), trial.C): trial for trial in (best, default)}.values():
+            model = self._fitted(self._model(trial), X[train], y[train], weight[train])
             values = self._values_of(model, X[held])
-            found.append((self._loss_of(values, targets[held], y[held], weight[held]), trial, model, values))
-        _, trial, model, values = min(found, key=lambda each: each[0])
+            fits.append((self._loss_of(values, targets[held], y[held], weight[held]), trial, model, values))
+        _, trial, model, values = min(fits, key=lambda fit: fit[0])
         error = np.average(np.square(values - targets[held]).mean(axis=1), weights=weight[held])
         grid.trials.append(trial._replace(errors=np.array([error / unit**2]), n_rows=len(held), rung=3))
         self.estimators_, self.n_iter_ = [model], model.n_iter_
@@ -209,7 +209,7 @@ class KarmaSearch(TakesMissing):
         return {**kernel, "indicators": bool(trial.entry.options["indicators"]), "C": trial.C, **shared}
 
     def _check_loaded(self) -> None:
-        """What reads the table is of its columns and says its classes."""
+        """Refuse a loaded model whose selection or estimator is of other columns or classes."""
         d: Any = getattr(self, "n_features_in_", None)
         if "columns_" in vars(self) and len(self.columns_):
             check_parts(dict(zip(COLUMNS, self.columns_, strict=True)), COLUMNS, "columns_", {"d": d})
@@ -251,11 +251,11 @@ def _holdout(codes: NDArray[np.intp] | None, random_state: Any) -> Any:
 
 
 def make_splits(
-    cv: Any, y: NDArray[Any], codes: NDArray[np.intp] | None, kept: NDArray[np.intp], random_state: Any
+    cv: Any, y: NDArray[Any], codes: NDArray[np.intp] | None, present: NDArray[np.intp], random_state: Any
 ) -> list[Split] | None:
-    """Splits as positions among the rows `kept`; None means leave-one-out.
+    """Splits as positions among the rows `present`; None means leave-one-out.
 
-    `cv` counts rows of the whole table: rows not kept are left out of each split, and empty splits are dropped.
+    `cv` counts rows of the whole table: other rows are left out of each split, and empty splits are dropped.
     """
     if isinstance(cv, str) and cv == "loo":
         return None
@@ -271,18 +271,18 @@ def make_splits(
     else:
         splitter = check_cv(cv, y, classifier=codes is not None)
     position = np.full(len(y), -1, dtype=np.intp)
-    position[kept] = np.arange(len(kept))
-    splits = [(_kept(position[a]), _kept(position[b])) for a, b in splitter.split(np.zeros((len(y), 1)), y)]
+    position[present] = np.arange(len(present))
+    splits = [(_present(position[a]), _present(position[b])) for a, b in splitter.split(np.zeros((len(y), 1)), y)]
     splits = [(train, test) for train, test in splits if len(train) and len(test)]
     if not splits:
         raise ValueError(
-            f"cv must leave at least one split with training and test rows; got none from cv={cv!r} and {len(kept)} rows "
+            f"cv must leave at least one split with training and test rows; got none from cv={cv!r} and {len(present)} rows "
             "of positive weight. Use cv='loo'."
         )
     return splits
 
 
-def _kept(position: NDArray[np.intp]) -> NDArray[np.intp]:
+def _present(position: NDArray[np.intp]) -> NDArray[np.intp]:
     return position[position >= 0]
 
 
@@ -444,14 +444,14 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
         """
         table, labels = validate_X_y(self, X, y, sparse_missing=self.sparse_missing)
         check_classification_targets(labels)
-        some, target, weight, index = weighted_rows(sample_weight, table, labels)
+        rows_present, target, weight, index = weighted_rows(sample_weight, table, labels)
         self.classes_, codes = np.unique(target, return_inverse=True)
         balance = class_weights(self.class_weight, self.classes_, codes, weight)
         # A row of weight 0 may have a label of its own: it is given any code and takes part in nothing.
-        every = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
-        splits = make_splits(self.cv, labels, every, index, self.random_state)
+        all_codes = np.minimum(np.searchsorted(self.classes_, labels), len(self.classes_) - 1)
+        splits = make_splits(self.cv, labels, all_codes, index, self.random_state)
         targets = one_vs_rest(codes, len(self.classes_))
-        values, rows = self._search(some, target, targets, weight, weight * balance, splits, codes)
+        values, rows = self._search(rows_present, target, targets, weight, weight * balance, splits, codes)
         if len(self.classes_) > 1:
             self.calibration_ = fit_calibration(values, codes[rows], (weight * balance)[rows])
         return self
@@ -611,10 +611,17 @@ class KarmaRegressorCV(KarmaNumbers, KarmaSearch):
         self : KarmaRegressorCV
         """
         table, target = validate_X_y(self, X, y, sparse_missing=self.sparse_missing, y_numeric=True, multi_output=True)
-        some, kept, weight, index = weighted_rows(sample_weight, table, target.astype(np.float64))
-        self.intercept_ = np.average(kept, axis=0, weights=weight)
+        rows, present_target, weight, index = weighted_rows(sample_weight, table, target.astype(np.float64))
+        self.intercept_ = np.average(present_target, axis=0, weights=weight)
         splits = make_splits(self.cv, target, None, index, self.random_state)
-        self._search(some, kept, (kept - self.intercept_).reshape(len(kept), -1), weight, weight, splits)
+        self._search(
+            rows,
+            present_target,
+            (present_target - self.intercept_).reshape(len(present_target), -1),
+            weight,
+            weight,
+            splits,
+        )
         return self
 
     def _loss_of(self, values: Floats, targets: Floats, y: NDArray[Any], weight: Floats) -> float:

@@ -227,12 +227,12 @@ class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
             self.approximation_error_ = float("nan")
 
     def _landmark_features(self, rows: Observed) -> NDArray[np.float64]:
-        made = np.empty((rows.shape[0], self.whitening_.shape[1]))
+        features = np.empty((rows.shape[0], self.whitening_.shape[1]))
         for start in range(0, rows.shape[0], _BLOCK):
             part = rows[start : start + _BLOCK]
             gram = self.kernel_.gram(part, self.landmarks_, dtype=np.float64, n_jobs=self.n_jobs)
-            made[start : start + _BLOCK] = row_product(gram, self.whitening_, self.n_jobs)
-        return made
+            features[start : start + _BLOCK] = row_product(gram, self.whitening_, self.n_jobs)
+        return features
 
     @over_files
     def transform(self, X: Any) -> Any:
@@ -288,22 +288,22 @@ class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
 
 
 def widths(form: KernelForm, n_columns: int) -> tuple[int, int]:
-    """Columns that are seen or not, and channels of values: each column, the constant, their indicators."""
+    """Number of columns that are observed or not, and number of channels of values: every column, the constant, their indicators."""
     masks = n_columns + (form.constant != 0)
     return masks, masks * (2 if form.indicators else 1)
 
 
 def n_features(form: KernelForm, n_columns: int) -> int:
-    """Features of the exact map."""
+    """Number of features of the exact map."""
     masks, channels = widths(form, n_columns)
     return channels if form.gamma == 1 else masks * channels
 
 
 def row_entries(form: KernelForm, X: Observed) -> NDArray[np.int64]:
-    """Entries of the features of every row: some o, or o^2."""
+    """Numbers (n,) of entries of the features of every row: of order o or o^2."""
     seen = X.row_counts + (form.constant != 0)
-    each: NDArray[np.int64] = seen * (2 if form.indicators else 1)
-    return each if form.gamma == 1 else each * seen
+    entries: NDArray[np.int64] = seen * (2 if form.indicators else 1)
+    return entries if form.gamma == 1 else entries * seen
 
 
 def _channels(form: KernelForm, X: Observed) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
@@ -363,17 +363,17 @@ def _block(form: KernelForm, X: Observed) -> tuple[NDArray[Any], NDArray[Any]]:
     n, d = X.shape
     masks, width = widths(form, d)
     seen, offsets, channels, values = _channels(form, X)
-    each = width // max(masks, 1)
+    per_entry = width // max(masks, 1)
     scale = form.row_scale(form.raw_diagonal(X)) if form.cosine else np.full(n, 1 / np.sqrt(form.trace))
     counts = np.diff(offsets)
     if form.gamma == 1:
-        return values * np.repeat(scale, counts * each), channels
-    sizes = counts * counts * each
+        return values * np.repeat(scale, counts * per_entry), channels
+    sizes = counts * counts * per_entry
     within = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    row_width = np.repeat(counts * each, sizes)
+    row_width = np.repeat(counts * per_entry, sizes)
     start = np.repeat(offsets[:-1], sizes)
     mask = seen[start + within // np.maximum(row_width, 1)]
-    at = start * each + within % np.maximum(row_width, 1)
+    at = start * per_entry + within % np.maximum(row_width, 1)
     own = channels[at] % max(masks, 1) == mask
     c = form.count_scale
     factor = np.where(own, np.sqrt(1 + 1 / c), np.sqrt(1 / c)) * np.repeat(scale, sizes)

@@ -64,7 +64,7 @@ class KarmaOnline(KarmaBase):
         return "primal" if has_map(self.kernel_) and self.budget is None else "support"
 
     def _engine_for(self, solver: str, n_outputs: int, rho: float, **options: Any) -> Engine:
-        """An engine that has learned nothing."""
+        """A new engine, by name of the solver."""
         loss: dict[str, Any] = {"loss": self.loss, "rho": rho, "epsilon": getattr(self, "epsilon", 0.1)}
         shared = loss | self._step_options() | options
         if solver == "primal":
@@ -72,7 +72,7 @@ class KarmaOnline(KarmaBase):
         return OnlineModel(self.kernel_, len(self.mean_), n_outputs, budget=self.budget, **shared)
 
     def _step_options(self) -> dict[str, Any]:
-        """Step sizes, iterate and precision, where they are other than those of an engine."""
+        """Keyword arguments of an engine: step sizes, iterate and precision where they differ from its defaults."""
         return {} if self.eta == "theory" else {"eta": "constant", "eta0": self.eta}
 
     def _steps(
@@ -113,15 +113,15 @@ class KarmaOnline(KarmaBase):
             table, target, weight, _ = weighted_rows(sample_weight, table, target)
             self._forget()
             targets = self._first_targets(target, target, weight)
-            rows = self._settle(table, weight)
+            rows = self._fit_kernel(table, weight)
             self.solver_ = self._choose_solver()
             engine = self._engine_for(self.solver_, targets.shape[1], self.rho or 1 / len(targets))
-            self._adopt(engine)
+            self._store(engine)
             point.keeps_interrupted = True
             try:
                 self._pass_over(engine, rows, targets, weight * self._row_factors(target))
             finally:
-                self._adopt(engine)
+                self._store(engine)
         return self
 
     def _pass_over(self, engine: Engine, rows: Observed, targets: Floats, weight: Floats) -> None:
@@ -148,9 +148,9 @@ class KarmaOnline(KarmaBase):
             if begun and classes is not None:
                 self._check_same_classes(classes)
             if not begun:
-                self._settle(table, weight, later=True)
+                self._fit_kernel(table, weight, later=True)
                 self.solver_ = self._choose_solver()
-                self._adopt(self._engine_for(self.solver_, targets.shape[1], self.rho or _STREAM_RHO))
+                self._store(self._engine_for(self.solver_, targets.shape[1], self.rho or _STREAM_RHO))
             weight = weight * self._row_factors(target)
             rows, engine = scale_columns(table, self._columns()), self._live_engine()
             order = np.arange(len(targets))
@@ -158,10 +158,10 @@ class KarmaOnline(KarmaBase):
             try:
                 with engine.undone(rows):
                     values = self._steps(engine, rows, targets, weight, order)
-                    self._adopt(engine)
+                    self._store(engine)
                     self._remember(values, targets, weight, order)
             except KeyboardInterrupt:
-                self._adopt(engine)  # with the rows that it has learned whole
+                self._store(engine)  # with the rows that it has learned whole
                 raise
         except BaseException as error:
             point.undo(error)
@@ -172,7 +172,7 @@ class KarmaOnline(KarmaBase):
         raise NotImplementedError
 
     def _first_targets(self, target: NDArray[Any], classes: Any, weight: Floats) -> Floats:
-        """Settle what labels mean, from the first rows; targets (n, outputs)."""
+        """Fit the classes or the intercept to the first rows; their targets (n, outputs)."""
         raise NotImplementedError
 
     def _targets(self, target: NDArray[Any]) -> Floats:
@@ -222,20 +222,20 @@ class KarmaOnline(KarmaBase):
         self._forget()
         if is_classifier(self):
             self.recent_ = np.empty((0, model._n_outputs() + 2))
-        settled = ("n_features_in_", "feature_names_in_", "mean_", "scale_", "observed_columns_", "kernel_")
-        for name in (*settled, "classes_", "intercept_"):
+        columns_and_kernel = ("n_features_in_", "feature_names_in_", "mean_", "scale_", "observed_columns_", "kernel_")
+        for name in (*columns_and_kernel, "classes_", "intercept_"):
             if hasattr(model, name):
                 setattr(self, name, getattr(model, name))
         if model.solver_ == "primal":
             self.solver_ = "primal"
-            self._adopt(PrimalModel.from_state(model.state_))
+            self._store(PrimalModel.from_state(model.state_))
             return self
         rows, coef, n_rows = model.support_rows_, model.dual_coef_, model.n_rows_seen_
         self.solver_ = "support"
         engine = self._engine_for("support", coef.shape[1], self.rho or 1 / (model.C * n_rows), dtype=rows.dtype)
         assert isinstance(engine, OnlineModel)
         engine.begin_at(rows, coef, n_rows)
-        self._adopt(engine)
+        self._store(engine)
         return self
 
     def _fit_batches(self, batches: Iterable[Any], classes: Any) -> Self:
@@ -258,8 +258,8 @@ class KarmaOnline(KarmaBase):
         return StreamScore(len(values), self._mistakes(values, targets), loss, gained, values)
 
     def _mean_loss(self, values: Floats, targets: Floats, weight: Floats) -> float:
-        each = loss_values(self.loss, values, targets, getattr(self, "epsilon", 0.1)).sum(axis=1)
-        return float(np.average(each, weights=weight))
+        losses = loss_values(self.loss, values, targets, getattr(self, "epsilon", 0.1)).sum(axis=1)
+        return float(np.average(losses, weights=weight))
 
     def _best_loss(self, rows: Observed, targets: Floats, weight: Floats) -> float:
         """Mean loss, on these rows, of the minimiser of rho/2 |v|^2 + their mean loss."""
@@ -575,8 +575,8 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
 
     def _row_factors(self, target: NDArray[Any]) -> Any:
         weight = self.class_weight or {}
-        each = np.array([float(weight.get(label, 1.0)) for label in self.classes_])
-        return each[np.searchsorted(self.classes_, target)]
+        factors = np.array([float(weight.get(label, 1.0)) for label in self.classes_])
+        return factors[np.searchsorted(self.classes_, target)]
 
     def _check_same_classes(self, classes: Any) -> None:
         if not np.array_equal(np.unique(np.asarray(plain_target(classes))), self.classes_):
@@ -587,9 +587,9 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
     def _remember(self, values: Floats, targets: Floats, weight: Floats, order: NDArray[np.intp]) -> None:
         last = order[-_RECENT:]
         codes = targets[last].argmax(axis=1) if targets.shape[1] > 1 else targets[last, 0] > 0
-        told = np.column_stack([values[last], codes, weight[last]])
-        before = vars(self).get("recent_", told[:0])
-        self.recent_ = np.concatenate([before, told])[-_RECENT:]
+        calibration_rows = np.column_stack([values[last], codes, weight[last]])
+        before = vars(self).get("recent_", calibration_rows[:0])
+        self.recent_ = np.concatenate([before, calibration_rows])[-_RECENT:]
 
     def _calibrated(self) -> bool:
         return "recent_" in vars(self)

@@ -200,7 +200,7 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
         table, target, weight, index = weighted_rows(sample_weight, table, target.astype(np.float64))
         self._forget()
         self.intercept_ = np.average(target, axis=0, weights=weight)
-        rows = self._settle(table, weight)
+        rows = self._fit_kernel(table, weight)
         centred = (target - self.intercept_).reshape(len(target), -1)
         self.solver_ = self._choose_solver(rows, centred.shape[1])
         if self.solver_ == "primal":

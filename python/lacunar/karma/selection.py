@@ -30,7 +30,7 @@ from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing
 from lacunar._threads import one_blas_thread, thread_count
 from lacunar._typing import Floats, Ints
-from lacunar.kernels import KernelForm, PairSums, RadialForm, settled_kernels
+from lacunar.kernels import KernelForm, PairSums, RadialForm, fitted_kernels
 from lacunar.observed import Observed
 from lacunar.observed.rules import Array, Instance, Items, Rule, Table, Word, check_parts, floats
 
@@ -65,7 +65,7 @@ _RUNGS_SHARE = 0.5  # of the time
 _PILOT_ROWS, _ROWS_POWER = 120, 2.3  # of a rung where time is short, and the power of the rows to which it takes time
 _WORTH_A_RUNG = 1.5  # times as many rows, for which the first rung is run again
 _BLOCK = 2**22  # kernel values made at once
-_HELD = 2**26  # kernel values kept while landmarks are fitted: 512 MB
+_STORED_VALUES = 2**26  # kernel values kept while landmarks are fitted: 512 MB
 
 _BUMPS = 6  # landmarks of a column's Gaussian kernel, at its quantiles
 _MOST_LEVELS = 8
@@ -81,7 +81,7 @@ class Rows(NamedTuple):
     completed: Floats | None
 
     def take(self, index: Any) -> Rows:
-        """Some of the rows."""
+        """The rows of an index, in its order."""
         return Rows(self.observed[index], None if self.completed is None else self.completed[index])
 
 
@@ -105,7 +105,7 @@ class Data(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A kernel of the selection: the table that it reads and its options, of `KernelForm.settle` or of `RadialForm`."""
+    """A kernel of the selection: the table that it reads and its options, of `KernelForm.from_sums` or of `RadialForm`."""
 
     table: str
     kind: type[KernelForm | RadialForm]
@@ -129,7 +129,7 @@ class Trial(NamedTuple):
 
 @dataclass
 class Grid:
-    """Kernels to select from, values of C in ascending order, and kernels that the first rung cannot put out; what the selection finds.
+    """Kernels to select from, values of C in ascending order, and kernels protected from the first rung; what the selection finds.
 
     `trials` are all kernels and C tried so far; `pairs` pair sums of few rows, for rungs of the same rows; `distances` the median distances
     between rows by table. What has not begun by the `deadline`, a time of `perf_counter`, is left out; `note` is called with what the deadline
@@ -138,7 +138,7 @@ class Grid:
 
     entries: list[Entry]
     Cs: Floats = field(default_factory=CS.copy)
-    kept: Sequence[Entry] = ()
+    protected: Sequence[Entry] = ()
     trials: list[Trial] = field(default_factory=list)
     pairs: dict[tuple[int, str], tuple[Rows, PairSums]] = field(default_factory=dict)
     distances: dict[str, float] = field(default_factory=dict)
@@ -183,7 +183,7 @@ def karma_entries(
 
 
 def radial_entries(table: str) -> list[Entry]:
-    """Radial kernels on a table; their lengths are in units of a distance that is settled on rows."""
+    """Radial kernels on a table; their lengths are in units of a distance that is fitted to rows."""
     return [
         Entry(table, RadialForm, {"length": length, "mask": _MASK**2, "laplace": laplace})
         for length, laplace in product(_LENGTHS, (False, True))
@@ -204,7 +204,7 @@ class Solved(NamedTuple):
 
     @classmethod
     def of(cls, gram: NDArray[Any], data: Data, C: float) -> Solved | None:
-        """2 n^3 / 3 flops; None where the factorisation fails, at a C too large for the rounding of the Gram."""
+        """Factorise for a Gram (n, n): 2 n^3 / 3 flops; None where that fails, at a C too large for the rounding of the Gram."""
         root = np.sqrt(data.weight)[:, None]
         system = np.array(gram, order="F")
         system *= root.astype(system.dtype)
@@ -216,9 +216,9 @@ class Solved(NamedTuple):
             return None
         inverse, _ = invert(factor, lower=1, overwrite_c=1)
         right = (np.column_stack([data.targets, np.ones(len(root))]) * root).astype(system.dtype)
-        left = (inverse.T @ (inverse @ right)).astype(np.float64)
+        solution = (inverse.T @ (inverse @ right)).astype(np.float64)
         diagonal = np.einsum("ij,ij->i", inverse.T, inverse.T).astype(np.float64)[:, None]
-        return cls(inverse, left[:, :-1], left[:, -1:], diagonal, data)
+        return cls(inverse, solution[:, :-1], solution[:, -1:], diagonal, data)
 
     def coef(self) -> Floats:
         """Coefficients (n, q) of the targets less their mean."""
@@ -228,21 +228,21 @@ class Solved(NamedTuple):
     def left_out(self) -> Floats:
         """Exact leave-one-out predictions (n, q): those of the regression on the targets less their mean, without the row."""
         weight, targets = self.data.weight[:, None], self.data.targets
-        rest = np.maximum(weight.sum() - weight, _ABSENT)
+        other_weight = np.maximum(weight.sum() - weight, _ABSENT)
         mean = (weight * targets).sum(axis=0) - weight * targets
-        mean = np.where(rest > _ABSENT * weight.sum(), mean / rest, 0.0)
-        made: Floats = targets - (self.beta - self.ones * mean) / (self.diagonal * np.sqrt(weight))
-        return made
+        mean = np.where(other_weight > _ABSENT * weight.sum(), mean / other_weight, 0.0)
+        predicted: Floats = targets - (self.beta - self.ones * mean) / (self.diagonal * np.sqrt(weight))
+        return predicted
 
     def held_out(self, folds: Sequence[Ints]) -> Floats:
         """Exact predictions (n, q) of every fold without its rows: the residuals are (G^-1)_FF^-1 (G^-1 Y)_F."""
-        made = np.array(self.data.targets)
+        predicted = np.array(self.data.targets)
         for fold in folds:
             part = self.inverse[:, fold]
             beta = (self.beta - self.ones * _mean_without(self.data, fold))[fold]
             residual = np.linalg.solve((part.T @ part).astype(np.float64), beta)
-            made[fold] -= residual / np.sqrt(self.data.weight[fold])[:, None]
-        return made
+            predicted[fold] -= residual / np.sqrt(self.data.weight[fold])[:, None]
+        return predicted
 
 
 def _mean_without(data: Data, fold: Ints) -> Floats:
@@ -256,8 +256,8 @@ def _mean_without(data: Data, fold: Ints) -> Floats:
 
 def _error(predicted: Floats, data: Data) -> float:
     """Weighted mean over rows, plain over targets, of squared errors; infinite where one is not finite."""
-    found = float(np.average(np.square(predicted - data.targets).mean(axis=1), weights=data.weight))
-    return found if np.isfinite(found) else np.inf
+    error = float(np.average(np.square(predicted - data.targets).mean(axis=1), weights=data.weight))
+    return error if np.isfinite(error) else np.inf
 
 
 def _measure(gram: NDArray[Any], data: Data, C: float) -> Floats:
@@ -280,20 +280,20 @@ def _split_error(gram: NDArray[Any], data: Data, C: float, train: Ints, test: In
 def _climb(gram: Floats, data: Data, start: Trial, Cs: Floats) -> list[Trial]:
     """Trials of a line search along the grid of C."""
     small = gram.astype(np.float32)
-    tried: dict[int, Trial] = {}
+    trials: dict[int, Trial] = {}
 
     def error(k: int) -> float:
-        if k not in tried:
+        if k not in trials:
             errors = _measure(small if Cs[k] * len(gram) < _FLOAT32 else gram, data, Cs[k])
-            tried[k] = Trial(start.entry, float(Cs[k]), errors, len(gram), 2)
-        return tried[k].error
+            trials[k] = Trial(start.entry, float(Cs[k]), errors, len(gram), 2)
+        return trials[k].error
 
     at = int(np.abs(np.log(Cs / start.C)).argmin())
     error(at)
     for step in (1, -1):
         while 0 <= at + step < len(Cs) and error(at + step) < error(at) * _GAIN:
             at += step
-    return list(tried.values())
+    return list(trials.values())
 
 
 class Fitted(NamedTuple):
@@ -306,13 +306,13 @@ class Fitted(NamedTuple):
 
 
 class Blocks:
-    """Kernel values between rows and landmarks, a few rows at a time; kept when there are few."""
+    """Kernel values between rows and landmarks, a few rows at a time; stored when there are few."""
 
     def __init__(self, selection: KernelSelection, form: Form, table: str, data: Data, marks: Rows) -> None:
         self.selection, self.form, self.table, self.data, self.marks = selection, form, table, data, marks
         n_marks = marks.observed.shape[0]
         self.step = max(_BLOCK // n_marks, 1)
-        self.kept: dict[int, Floats] | None = {} if len(data.targets) * n_marks <= _HELD else None
+        self.stored: dict[int, Floats] | None = {} if len(data.targets) * n_marks <= _STORED_VALUES else None
 
     def of(self, fold: Ints) -> Iterator[tuple[Ints, Floats]]:
         """(rows, values (rows, m)) of the rows of a fold."""
@@ -321,11 +321,11 @@ class Blocks:
             yield rows, self._values(rows)
 
     def _values(self, rows: Ints) -> Floats:
-        if self.kept is not None and rows[0] in self.kept:
-            return self.kept[rows[0]]
+        if self.stored is not None and rows[0] in self.stored:
+            return self.stored[rows[0]]
         values = self.form.of_pairs(self.selection._pairs(self.data.rows.take(rows), self.table, self.marks))
-        if self.kept is not None:
-            self.kept[rows[0]] = values
+        if self.stored is not None:
+            self.stored[rows[0]] = values
         return values
 
     def normal(self, fold: Ints) -> tuple[Floats, Floats]:
@@ -344,16 +344,16 @@ class Blocks:
         """Exact leave-one-out predictions (n, q): residuals over 1 - w k^T (A + R)^-1 k, lower half of A + R given."""
         factor = cho_factor(system, lower=True)
         both = cho_solve(factor, right)
-        weight, made = self.data.weight[:, None], np.empty_like(self.data.targets)
-        rest = np.maximum(weight.sum() - weight, _ABSENT)
-        mean = ((weight * self.data.targets).sum(axis=0) - weight * self.data.targets) / rest
-        for rows, values in self.of(np.arange(len(made))):
+        weight, predicted = self.data.weight[:, None], np.empty_like(self.data.targets)
+        other_weight = np.maximum(weight.sum() - weight, _ABSENT)
+        mean = ((weight * self.data.targets).sum(axis=0) - weight * self.data.targets) / other_weight
+        for rows, values in self.of(np.arange(len(predicted))):
             half = solve_triangular(factor[0], values.T, lower=True, check_finite=False)
             share = 1 - np.einsum("ij,ij->j", half, half)[:, None] * weight[rows]
             fitted = values @ both
             residual = (self.data.targets[rows] - fitted[:, :-1]) - (1 - fitted[:, -1:]) * mean[rows]
-            made[rows] = self.data.targets[rows] - residual / share
-        return made
+            predicted[rows] = self.data.targets[rows] - residual / share
+        return predicted
 
 
 class KernelSelection(BaseEstimator):  # type: ignore[misc]
@@ -495,7 +495,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         order = generator(fixed_seed(self.random_state)).permutation(present if len(present) else len(Z))
         data = Data(_rows(Z, complete), np.asarray(Y, dtype=np.float64), np.maximum(weights, _ABSENT))
         tables = [PLAIN, *self.fit_expansions(data.rows.observed, order)]
-        entries = [each for table in tables for each in karma_entries(table)] + radial_entries(PLAIN)
+        entries = [entry for table in tables for entry in karma_entries(table)] + radial_entries(PLAIN)
         if complete is not None:
             entries += radial_entries(COMPLETED)
         return self.run(data, order, Grid(entries, deadline=deadline, note=note), folds)
@@ -517,9 +517,9 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         tables : list of str
             Those that this makes.
         """
-        some = rows[np.sort(order[:_EXPANSION_ROWS])]
-        found = {kind: fit_expansion(some, kind) for kind in kinds}
-        self.expansions_ = {kind: fitted for kind, fitted in found.items() if fitted is not None}
+        sample = rows[np.sort(order[:_EXPANSION_ROWS])]
+        expansions = {kind: fit_expansion(sample, kind) for kind in kinds}
+        self.expansions_ = {kind: fitted for kind, fitted in expansions.items() if fitted is not None}
         return list(self.expansions_)
 
     def run(self, data: Data, order: Ints, grid: Grid, folds: Sequence[Ints] | None) -> Floats:
@@ -546,7 +546,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
             grid.deadline = wall + _RUNGS_SHARE * (deadline - wall)
         trials = self.rungs(data, order, grid)
         grid.deadline = deadline
-        finalists = [each for each in trials[: self.average] if each.error <= _CLOSE * trials[0].error]
+        finalists = [trial for trial in trials[: self.average] if trial.error <= _CLOSE * trials[0].error]
         say(grid.verbose, "%d kernels are fitted to all %d rows", len(finalists), len(order))
         everything = data._replace(splits=None)
         n_marks = len(order) if len(order) <= self.full_rows else self.landmarks
@@ -557,10 +557,10 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         else:
             marks, fit = everything.take(np.sort(order[:n_marks])), self._fit_marks
         fitted = self._by_table(
-            marks, grid, finalists, lambda form, gram, each: fit(form, gram, each, everything, marks, folds)
+            marks, grid, finalists, lambda form, gram, trial: fit(form, gram, trial, everything, marks, folds)
         )
         if data.splits is None:
-            grid.trials += [each.trial for each in fitted if each is not None]
+            grid.trials += [kernel.trial for kernel in fitted if kernel is not None]
         return self._keep(everything, marks.rows, fitted, folds, data.splits is not None)
 
     def _in_time(
@@ -569,13 +569,13 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         """Landmarks (or all rows) and kernels for which there is time, by what a fit through few landmarks takes."""
         marks, started = data.take(np.sort(order[:_PILOT_MARKS])), perf_counter()
         self._by_table(
-            marks, grid, finalists[:1], lambda form, gram, each: self._fit_marks(form, gram, each, data, marks, folds)
+            marks, grid, finalists[:1], lambda form, gram, trial: self._fit_marks(form, gram, trial, data, marks, folds)
         )
         seconds = max(perf_counter() - started, TICK)
         sizes = [wished, *(size for size in _FEWER_MARKS if size < wished), _PILOT_MARKS]
         for size in sizes:
-            a_kernel = seconds * (size / _PILOT_MARKS) ** _MARKS_POWER
-            n_kernels = int(USABLE * (grid.deadline - perf_counter()) / a_kernel)
+            seconds_a_kernel = seconds * (size / _PILOT_MARKS) ** _MARKS_POWER
+            n_kernels = int(USABLE * (grid.deadline - perf_counter()) / seconds_a_kernel)
             if n_kernels >= min(len(finalists), 2) or size == _PILOT_MARKS:
                 break
         if size < wished or n_kernels < len(finalists):
@@ -605,13 +605,13 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         if np.isfinite(grid.deadline) and len(order) > _PILOT_ROWS:
             screen_rows, search_rows, screened = self._rungs_in_time(data, order, grid)
         if screen_rows > _PILOT_ROWS or not screened:
-            few = data.take(np.sort(order[:screen_rows]))
+            screen = data.take(np.sort(order[:screen_rows]))
             say(grid.verbose, "first rung: %d kernels on %d rows", len(grid.entries), min(screen_rows, len(order)))
-            screened = self._screen(few, grid)
+            screened = self._screen(screen, grid)
         candidates = _candidates(screened, grid)
         say(grid.verbose, "second rung: %d kernels on %d rows", len(candidates), min(search_rows, len(order)))
-        more = data.take(np.sort(order[:search_rows]))
-        return self._rung(more, grid, candidates, lambda _, gram, each: _climb(gram, more, each, grid.Cs))
+        search = data.take(np.sort(order[:search_rows]))
+        return self._rung(search, grid, candidates, lambda _, gram, trial: _climb(gram, search, trial, grid.Cs))
 
     def _rungs_in_time(self, data: Data, order: Ints, grid: Grid) -> tuple[int, int, list[Trial]]:
         """Rows of the two rungs for which there is time, by a first rung on few rows, and what that rung says."""
@@ -654,31 +654,31 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         values : ndarray of shape (n, q)
         """
         n, stored = rows.observed.shape[0], Rows(self.rows_, self.completed_)
-        made = np.tile(self.offset_, (n, 1))
+        predicted = np.tile(self.offset_, (n, 1))
         step = max(_BLOCK // max(self.rows_.shape[0], 1), 1)
         for start in range(0, n, step) if self.forms_ else ():
             part = slice(start, start + step)
             block = rows.take(part)
-            for table in dict.fromkeys(each["table"] for each in self.chosen_):
+            for table in dict.fromkeys(chosen["table"] for chosen in self.chosen_):
                 pairs = self._pairs(block, table, stored)
-                for form, coef, each in zip(self.forms_, self.coef_, self.chosen_, strict=True):
-                    if each["table"] == table:
-                        made[part] += row_product(form.of_pairs(pairs), coef, self.n_jobs) / len(self.forms_)
-        return made
+                for form, coef, chosen in zip(self.forms_, self.coef_, self.chosen_, strict=True):
+                    if chosen["table"] == table:
+                        predicted[part] += row_product(form.of_pairs(pairs), coef, self.n_jobs) / len(self.forms_)
+        return predicted
 
     def _check_loaded(self) -> None:
-        """Every kernel has its table."""
+        """Refuse a loaded model with a kernel whose table is not stored."""
         if "rows_" not in vars(self):
             return
-        tables = {each.get("table") for each in self.chosen_}
+        tables = {chosen.get("table") for chosen in self.chosen_}
         for kind, fitted in self.expansions_.items():
             check_expansion(fitted, f"expansions_[{kind!r}]", self.rows_.shape[1])
         missing = tables - {PLAIN, *self.expansions_, *([] if self.completed_ is None else [COMPLETED])}
         if missing:
             raise ValueError(f"chosen_ must name tables that are stored; got {sorted(map(str, missing))}. Fit again")
 
-    def _kept_pairs(self, rows: Rows, table: str, grid: Grid) -> PairSums:
-        """Pair sums of rows, which rungs of the same rows share."""
+    def _shared_pairs(self, rows: Rows, table: str, grid: Grid) -> PairSums:
+        """Pair sums of rows, stored in the grid for rungs of the same rows."""
         key = (id(rows.observed), table)
         if key not in grid.pairs:
             if rows.observed.shape[0] > _SHARED_ROWS:
@@ -690,11 +690,11 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         """Sums over the pairs of rows and others (default the rows), of one table."""
         if table in _EXPANDED:
             fitted = self.expansions_[table]
-            left = expand(rows.observed, fitted)
-            right = None if others is None else expand(others.observed, fitted)
+            own_table = expand(rows.observed, fitted)
+            other_table = None if others is None else expand(others.observed, fitted)
         else:
-            left, right = rows.observed, None if others is None else others.observed
-        pairs = PairSums.between(left, right, self.n_jobs)
+            own_table, other_table = rows.observed, None if others is None else others.observed
+        pairs = PairSums.between(own_table, other_table, self.n_jobs)
         if table == COMPLETED:
             return _of_completed(pairs, rows, rows if others is None else others, self.n_jobs)
         return pairs
@@ -707,52 +707,58 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         function: Callable[[Form, NDArray[Any], Trial], Any],
         real: Any = np.float64,
     ) -> list[Any]:
-        """function(kernel, Gram, item) of every item, in order, one table after the other; None where the deadline came first."""
-        found: list[Any] = [None] * len(items)
+        """List of function(kernel, Gram, item) of every item, in their order, one table after the other; None where the deadline came first."""
+        results: list[Any] = [None] * len(items)
 
         def work(k: int, form: Form, gram: NDArray[Any]) -> None:
             if k == 0 or perf_counter() < grid.deadline:
-                found[k] = function(form, gram, items[k])
+                results[k] = function(form, gram, items[k])
 
-        def alone(*given: Any) -> None:
+        def work_alone(*arguments: Any) -> None:
             with one_blas_thread():
-                work(*given)
+                work(*arguments)
 
         jobs = thread_count(self.n_jobs)
         for table in dict.fromkeys(item.entry.table for item in items):
-            pairs = self._kept_pairs(data.rows, table, grid)
-            mine = [k for k, item in enumerate(items) if item.entry.table == table]
-            at_once = len(mine) if len(data.targets) <= _SHARED_ROWS else jobs  # Grams of many rows fill memory
-            for start in range(0, len(mine), at_once):
-                some = mine[start : start + at_once]
-                wanted = [(items[k].entry.kind, grid.scaled(items[k].entry, pairs)) for k in some]
-                made = settled_kernels(wanted, pairs, data.weight, real)
+            pairs = self._shared_pairs(data.rows, table, grid)
+            items_of_table = [k for k, item in enumerate(items) if item.entry.table == table]
+            at_once = (
+                len(items_of_table) if len(data.targets) <= _SHARED_ROWS else jobs
+            )  # Grams of many rows fill memory
+            for start in range(0, len(items_of_table), at_once):
+                batch = items_of_table[start : start + at_once]
+                specifications = [(items[k].entry.kind, grid.scaled(items[k].entry, pairs)) for k in batch]
+                kernels = fitted_kernels(specifications, pairs, data.weight, real)
                 with one_blas_thread():
                     if jobs == 1:
-                        for k, (form, gram) in zip(some, made, strict=True):
+                        for k, (form, gram) in zip(batch, kernels, strict=True):
                             work(k, form, gram)
                     else:
-                        team = Parallel(n_jobs=min(jobs, len(some)), backend="threading")
-                        team(delayed(alone)(k, form, gram) for k, (form, gram) in zip(some, made, strict=True))
-        return found
+                        team = Parallel(n_jobs=min(jobs, len(batch)), backend="threading")
+                        team(delayed(work_alone)(k, form, gram) for k, (form, gram) in zip(batch, kernels, strict=True))
+        return results
 
-    def _screen(self, few: Data, grid: Grid) -> list[Trial]:
+    def _screen(self, screen: Data, grid: Grid) -> list[Trial]:
         """All kernels at two C, the better ones at a third, in float32; best first."""
         first = [grid.Cs[np.abs(np.log(grid.Cs / C)).argmin()] for C in _FIRST_CS]
 
         def score(gram: NDArray[Any], trial: Trial, Cs: Sequence[float]) -> list[Trial]:
-            return [Trial(trial.entry, float(C), _measure(gram, few, C), len(gram), 1) for C in Cs]
+            return [Trial(trial.entry, float(C), _measure(gram, screen, C), len(gram), 1) for C in Cs]
 
         def beyond(trial: Trial) -> list[float]:
             C = trial.C * (_WIDER if first[0] < trial.C else 1 / _WIDER)
             C = grid.Cs[np.abs(np.log(grid.Cs / C)).argmin()]
             return [] if C in first else [C]
 
-        every = [Trial(entry, 1.0) for entry in grid.entries]
-        found = self._rung(few, grid, every, lambda _, gram, each: score(gram, each, sorted(set(first))), np.float32)
-        best, rest = found[:_SECOND], found[_SECOND:]
-        best = self._rung(few, grid, best, lambda _, gram, each: [each, *score(gram, each, beyond(each))], np.float32)
-        return best + rest
+        entries = [Trial(entry, 1.0) for entry in grid.entries]
+        trials = self._rung(
+            screen, grid, entries, lambda _, gram, start: score(gram, start, sorted(set(first))), np.float32
+        )
+        best, others = trials[:_SECOND], trials[_SECOND:]
+        best = self._rung(
+            screen, grid, best, lambda _, gram, start: [start, *score(gram, start, beyond(start))], np.float32
+        )
+        return best + others
 
     def _rung(
         self,
@@ -762,11 +768,11 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         function: Callable[[Form, NDArray[Any], Trial], list[Trial]],
         real: Any = np.float64,
     ) -> list[Trial]:
-        """The best of the trials that a function makes of each; best first."""
-        made = [each for each in self._by_table(data, grid, trials, function, real) if each is not None]
-        grid.trials += [each for several in made for each in several]
-        best = [min(several, key=lambda each: each.error) for several in made]
-        return sorted(best, key=lambda each: each.error)
+        """The best of the trials that `function` makes of every trial; best first."""
+        searches = [search for search in self._by_table(data, grid, trials, function, real) if search is not None]
+        grid.trials += [search for several in searches for search in several]
+        best = [min(several, key=lambda search: search.error) for several in searches]
+        return sorted(best, key=lambda search: search.error)
 
     def _fit_all(
         self, form: Form, gram: Floats, trial: Trial, data: Data, marks: Data, folds: Sequence[Ints] | None
@@ -790,38 +796,38 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         parts = [blocks.normal(fold) for fold in ([np.arange(len(data.targets))] if folds is None else folds)]
         square, right = (sum(part) for part in zip(*parts, strict=True))
         if folds is None:
-            found = blocks.left_out(square + penalty, right)
+            out_of_fold = blocks.left_out(square + penalty, right)
         else:
-            found = np.empty_like(data.targets)
+            out_of_fold = np.empty_like(data.targets)
             for fold, (part, side) in zip(folds, parts, strict=True):
                 mean = _mean_without(data, fold)
                 coef = _solve_normal(square - part, right - side, penalty, mean)
-                found[fold] = mean + np.vstack([values @ coef for _, values in blocks.of(fold)])
+                out_of_fold[fold] = mean + np.vstack([values @ coef for _, values in blocks.of(fold)])
         coef = _solve_normal(square, right, penalty, _mean_without(data, np.empty(0, np.intp)))
-        trial = Trial(trial.entry, trial.C, np.array([_error(found, data)]), len(found), 3)
-        return Fitted(trial, form, coef, found)
+        trial = Trial(trial.entry, trial.C, np.array([_error(out_of_fold, data)]), len(out_of_fold), 3)
+        return Fitted(trial, form, coef, out_of_fold)
 
     def _keep(
         self, data: Data, stored: Rows, fitted: list[Fitted | None], folds: Sequence[Ints] | None, in_order: bool
     ) -> Floats:
         """Store the kernels that came through, `in_order` of the rungs or of their errors; the mean of their out-of-fold values."""
-        good = [each for each in fitted if each is not None and np.isfinite(each.trial.error)]
+        good = [one for one in fitted if one is not None and np.isfinite(one.trial.error)]
         if not in_order:
-            good = sorted(good, key=lambda each: each.trial.error)
-            good = [each for each in good if each.trial.error <= _CLOSE * good[0].trial.error]
-        completed = any(each.trial.entry.table == COMPLETED for each in good)
+            good = sorted(good, key=lambda one: one.trial.error)
+            good = [one for one in good if one.trial.error <= _CLOSE * good[0].trial.error]
+        completed = any(one.trial.entry.table == COMPLETED for one in good)
         self.rows_, self.completed_ = stored.observed, stored.completed if completed else None
         self.offset_ = _mean_without(data, np.empty(0, np.intp))
-        self.forms_ = [each.form for each in good]
-        self.coef_ = np.array([each.coef for each in good]).reshape(len(good), -1, len(self.offset_))
+        self.forms_ = [one.form for one in good]
+        self.coef_ = np.array([one.coef for one in good]).reshape(len(good), -1, len(self.offset_))
         self.chosen_ = [
-            {"table": each.trial.entry.table, **described(each.trial), "error": each.trial.error} for each in good
+            {"table": one.trial.entry.table, **described(one.trial), "error": one.trial.error} for one in good
         ]
-        used = {each["table"] for each in self.chosen_}
-        self.expansions_ = {kind: each for kind, each in self.expansions_.items() if kind in used}
+        used = {one["table"] for one in self.chosen_}
+        self.expansions_ = {kind: one for kind, one in self.expansions_.items() if kind in used}
         out_of_fold = np.empty_like(data.targets)
         if good:
-            return np.mean([each.out_of_fold for each in good], axis=0, out=out_of_fold)
+            return np.mean([one.out_of_fold for one in good], axis=0, out=out_of_fold)
         for fold in np.arange(len(out_of_fold))[:, None] if folds is None else folds:
             out_of_fold[fold] = _mean_without(data, fold)
         return out_of_fold
@@ -846,29 +852,29 @@ def _rows(Z: Floats, complete: Complete | None) -> Rows:
 
 def _of_completed(pairs: PairSums, rows: Rows, others: Rows, n_jobs: int | None) -> PairSums:
     """Pair sums whose products are those of completed rows; what is counted stays."""
-    left, right = rows.completed, others.completed
-    if left is None or right is None:
+    own, other = rows.completed, others.completed
+    if own is None or other is None:
         raise ValueError("complete must be given to predict as it was to fit; got None. Pass the same completion.")
-    squares = (np.square(each).sum(axis=1) for each in (left, right))
-    sums = row_product(left, np.ascontiguousarray(right.T), n_jobs)
+    squares = (np.square(table).sum(axis=1) for table in (own, other))
+    sums = row_product(own, np.ascontiguousarray(other.T), n_jobs)
     return PairSums(sums, pairs.counts, next(squares), pairs.sizes, next(squares), pairs.other_sizes)
 
 
 def _median_distance(pairs: PairSums) -> float:
     """Root of the median squared distance between different rows; 1 where it is 0."""
     n = len(pairs.squares)
-    found = RadialForm.distances(pairs, _MASK**2)[np.triu_indices(n, 1)]
-    middle = float(np.sqrt(np.median(found))) if len(found) else 0.0
+    squared = RadialForm.distances(pairs, _MASK**2)[np.triu_indices(n, 1)]
+    middle = float(np.sqrt(np.median(squared))) if len(squared) else 0.0
     return middle if middle > 1e-6 else 1.0
 
 
-def _candidates(found: Sequence[Trial], grid: Grid) -> list[Trial]:
+def _candidates(trials: Sequence[Trial], grid: Grid) -> list[Trial]:
     """The best, the best of each kind of table and kernel, and those that stay; best first."""
     kinds: dict[Any, Trial] = {}
-    for each in found:
-        kinds.setdefault((each.entry.table, each.entry.kind), each)
-    chosen = [*found[:_CANDIDATES], *kinds.values(), *(each for each in found if each.entry in grid.kept)]
-    return [each for k, each in enumerate(chosen) if each.entry not in [other.entry for other in chosen[:k]]]
+    for trial in trials:
+        kinds.setdefault((trial.entry.table, trial.entry.kind), trial)
+    chosen = [*trials[:_CANDIDATES], *kinds.values(), *(trial for trial in trials if trial.entry in grid.protected)]
+    return [trial for k, trial in enumerate(chosen) if trial.entry not in [other.entry for other in chosen[:k]]]
 
 
 def described(trial: Trial) -> dict[str, Any]:
@@ -893,26 +899,26 @@ def results_table(trials: Sequence[Trial], unit: float = 1.0) -> dict[str, Any]:
     Trials of a later rung, on more rows or in higher precision, rank before those of an earlier one.
     """
     last = {(str(trial.entry), trial.C, trial.n_rows): trial for trial in trials}
-    kept = list(last.values())
-    params = [described(trial) for trial in kept]
+    shown = list(last.values())
+    params = [described(trial) for trial in shown]
     table: dict[str, Any] = {"params": params}
     for name in ("gamma", "indicators", "normalize", "degree", "expand", "kernel", "length", "C"):
         default = {"kernel": "karma", "gamma": np.nan, "length": np.nan, "degree": 1, "indicators": False}.get(name)
-        each = [one.get(name, default) for one in params]
-        table[f"param_{name}"] = np.array([str(v) for v in each] if name in ("normalize", "expand") else each)
-    table["rung"], table["n_rows"] = np.array([t.rung for t in kept]), np.array([t.n_rows for t in kept])
-    splits = max(len(trial.errors) for trial in kept)
-    scores = np.full((len(kept), splits), np.nan)
-    for k, trial in enumerate(kept):
+        column = [one.get(name, default) for one in params]
+        table[f"param_{name}"] = np.array([str(v) for v in column] if name in ("normalize", "expand") else column)
+    table["rung"], table["n_rows"] = np.array([t.rung for t in shown]), np.array([t.n_rows for t in shown])
+    splits = max(len(trial.errors) for trial in shown)
+    scores = np.full((len(shown), splits), np.nan)
+    for k, trial in enumerate(shown):
         scores[k, : len(trial.errors)] = -trial.errors * unit**2
     for s in range(splits):
         table[f"split{s}_test_score"] = scores[:, s].copy()
     table["mean_test_score"] = np.nanmean(scores, axis=1)
-    spread = np.where(np.isfinite(scores), scores, np.nan)
-    table["std_test_score"] = np.array([np.nanstd(row) if np.isfinite(row).any() else np.nan for row in spread])
+    finite_scores = np.where(np.isfinite(scores), scores, np.nan)
+    table["std_test_score"] = np.array([np.nanstd(row) if np.isfinite(row).any() else np.nan for row in finite_scores])
     place = np.lexsort([-table["mean_test_score"], -table["rung"]])
-    table["rank_test_score"] = np.empty(len(kept), dtype=np.int32)
-    table["rank_test_score"][place] = np.arange(1, len(kept) + 1)
+    table["rank_test_score"] = np.empty(len(shown), dtype=np.int32)
+    table["rank_test_score"][place] = np.arange(1, len(shown) + 1)
     return table
 
 
@@ -962,8 +968,8 @@ def expand(rows: Observed, fitted: dict[str, Any] | None) -> Observed:
         return rows
     points, maps = fitted["points"], fitted["maps"]
     width = points.shape[1]
-    made = np.empty((rows.nnz, width + 1), rows.dtype)
-    made[:, 0] = rows.values
+    entries = np.empty((rows.nnz, width + 1), rows.dtype)
+    entries[:, 0] = rows.values
     for start in range(0, rows.nnz, _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
         column = rows.indices[part]
@@ -972,7 +978,7 @@ def expand(rows: Observed, fitted: dict[str, Any] | None) -> Observed:
         turned = near[:, :1] * maps[column, 0]
         for m in range(1, width):  # in one order whatever the number of entries, which einsum does not promise
             turned += near[:, m : m + 1] * maps[column, m]
-        made[part, 1:] = turned
+        entries[part, 1:] = turned
     indices = (rows.indices.astype(np.int64) * (width + 1))[:, None] + np.arange(width + 1)
     shape = (rows.shape[0], rows.shape[1] * (width + 1))
-    return Observed(rows.indptr * (width + 1), indices.ravel(), made.ravel(), shape)
+    return Observed(rows.indptr * (width + 1), indices.ravel(), entries.ravel(), shape)

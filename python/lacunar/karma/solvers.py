@@ -101,13 +101,13 @@ def ridge_left_out(gram: NDArray[np.floating], Y: Floats, weight: Floats, share:
         coef, factor = _solve(gram, Y, 1.0, _weight_root(len(gram), weight))
         block = np.tril(factor[last, last])
         inverse, _ = lapack.get_lapack_funcs(("trtri",), (block,))[0](block, lower=1)
-    kept = np.einsum("ij,ij->j", inverse, inverse, dtype=np.float64) / 2
+    half_diagonal = np.einsum("ij,ij->j", inverse, inverse, dtype=np.float64) / 2
     residual = coef[last] / (2 * weight[last, None])
-    return coef, Y[last] - residual / (1 - share * (1 - kept))[:, None]
+    return coef, Y[last] - residual / (1 - share * (1 - half_diagonal))[:, None]
 
 
 def _solve(gram: NDArray[np.floating], Y: Floats, C: float, root: Floats | None) -> tuple[Floats, NDArray[np.floating]]:
-    """Coefficients, and the lower factor."""
+    """Coefficients (n, k), and the lower Cholesky factor (n, n)."""
     system = _weighted_copy(gram, root)
     if system.dtype != np.float64 and C * np.abs(system).sum(axis=1, dtype=np.float64).max(initial=0) >= _FLOAT32_LIMIT:
         system = _weighted_copy(np.asarray(gram, dtype=np.float64), root)
@@ -187,14 +187,14 @@ def cross_values(
     gram: NDArray[Any], codes: NDArray[np.intp], n_classes: int, upper: Floats, folds: Sequence[Any], **options: Any
 ) -> Floats:
     """Values (rows of the folds, outputs) of `solve_classes` on the other rows, fold after fold."""
-    made = []
+    values = []
     for fold in folds:
-        rest = np.setdiff1d(np.arange(len(codes)), fold)
+        others = np.setdiff1d(np.arange(len(codes)), fold)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # the fit to all rows warns
-            coef, _ = solve_classes(gram[np.ix_(rest, rest)], codes[rest], n_classes, upper[rest], **options)
-        made.append(gram[np.ix_(fold, rest)] @ coef)
-    return np.concatenate(made).astype(np.float64)
+            coef, _ = solve_classes(gram[np.ix_(others, others)], codes[others], n_classes, upper[others], **options)
+        values.append(gram[np.ix_(fold, others)] @ coef)
+    return np.concatenate(values).astype(np.float64)
 
 
 def warn_if_unfinished(results: list[Any], loss: str, tol: float) -> None:
@@ -210,7 +210,7 @@ def warn_if_unfinished(results: list[Any], loss: str, tol: float) -> None:
 
 
 class Shape(NamedTuple):
-    """What the rule reads: sizes, mean observed entries of a row, outputs, whether the loss has a closed form."""
+    """What the choice of the solver reads: sizes, mean observed entries of a row, outputs, whether the loss has a closed form."""
 
     n_rows: int
     n_columns: int

@@ -46,9 +46,9 @@ def _longer(array: NDArray[Any], used: int, size: int) -> NDArray[Any]:
     """An array of at least `size` that begins with the first `used` of this one; itself where it is long enough."""
     if len(array) >= size:
         return array
-    made = np.empty((max(size, 2 * len(array)), *array.shape[1:]), array.dtype)
-    made[:used] = array[:used]
-    return made
+    longer = np.empty((max(size, 2 * len(array)), *array.shape[1:]), array.dtype)
+    longer[:used] = array[:used]
+    return longer
 
 
 class Support(NamedTuple):
@@ -68,14 +68,14 @@ class Support(NamedTuple):
 
     @classmethod
     def of(cls, rows: Observed, first: Floats, second: Floats, form: KernelForm) -> Support:
-        """Rows and their coefficients (n, outputs)."""
+        """Support of rows and their coefficients (n, outputs)."""
         # Copies: more rows are written to them, and those of a mapped file are not writable.
         indptr, indices, values, *own = map(np.array, (rows.indptr, rows.indices, rows.values, first, second))
         return cls(rows.shape[1], rows.shape[0], indptr, indices, values, row_scales(form, rows), *own)
 
     @classmethod
     def empty(cls, form: KernelForm, n_features: int, n_outputs: int, dtype: np.dtype[Any]) -> Support:
-        """No rows."""
+        """Support without rows."""
         rows = Observed(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, dtype), (0, n_features))
         return cls.of(rows, np.zeros((0, n_outputs)), np.zeros((0, n_outputs)), form)
 
@@ -88,11 +88,11 @@ class Support(NamedTuple):
 
     @property
     def coefficients(self) -> tuple[Floats, Floats]:
-        """Both (n_rows, outputs)."""
+        """First and second coefficients, (n_rows, outputs) each, without copies."""
         return self.first[: self.n_rows], self.second[: self.n_rows]
 
     def with_room(self, rows: int, entries: int) -> Support:
-        """The same with room for more rows; amortised O(what is added)."""
+        """The same in longer arrays, for more rows and entries; amortised O(what is added)."""
         used, size = int(self.indptr[self.n_rows]), self.n_rows + rows
         return self._replace(
             indptr=_longer(self.indptr, self.n_rows + 1, size + 1),
@@ -110,7 +110,7 @@ class Support(NamedTuple):
             return self._replace(first=scale * first, second=second - reach * first)
 
 
-class _Kept(NamedTuple):
+class _Stored(NamedTuple):
     """All that steps change: steps taken, scale, reach and what was lost are the clock."""
 
     support: Support
@@ -141,27 +141,27 @@ class OnlineModel(AlgorithmOne):
     ) -> None:
         super().__init__(form, n_features, n_outputs, **options)
         self.budget, self.block = budget, block
-        self._kept = _Kept(Support.empty(form, n_features, n_outputs, self.dtype), np.array([0.0, 1.0, 0.0, 0.0]))
+        self._stored = _Stored(Support.empty(form, n_features, n_outputs, self.dtype), np.array([0.0, 1.0, 0.0, 0.0]))
 
     @property
     def rows(self) -> Observed:
-        """The rows kept."""
-        return self._kept.support.rows
+        """The stored rows."""
+        return self._stored.support.rows
 
     @property
     def first(self) -> Floats:
         """Coefficients (stored rows, outputs) of v but for its scale."""
-        return self._kept.support.coefficients[0]
+        return self._stored.support.coefficients[0]
 
     @property
     def second(self) -> Floats:
         """What the mean of the iterates must not count, (stored rows, outputs)."""
-        return self._kept.support.coefficients[1]
+        return self._stored.support.coefficients[1]
 
     @property
     def clock(self) -> Floats:  # type: ignore[override]
         """Steps, scale, reach, lost: see step_clock.hpp."""
-        return self._kept.clock
+        return self._stored.clock
 
     @property
     def lost(self) -> float:
@@ -172,7 +172,7 @@ class OnlineModel(AlgorithmOne):
         """Start from v = sum_i coef_i phi(x_i), coef (rows, outputs), as iterate and as mean of the first t."""
         clock, total = clock_at(t, rho=self.rho, eta=self.eta, loss=self.loss, iterate=self.iterate)
         support = Support.of(rows.astype(self.dtype), coef / clock[1], -total * coef, self.form)
-        self._kept = _Kept(support, np.append(clock, 0.0))
+        self._stored = _Stored(support, np.append(clock, 0.0))
 
     def steps(
         self,
@@ -198,11 +198,11 @@ class OnlineModel(AlgorithmOne):
             start += len(part)
         return decisions
 
-    def _save(self, rows: Observed) -> _Kept:
-        return self._kept
+    def _save(self, rows: Observed) -> _Stored:
+        return self._stored
 
-    def _go_back(self, saved: _Kept) -> None:
-        self._kept = saved
+    def _go_back(self, saved: _Stored) -> None:
+        self._stored = saved
 
     def _readable(self, rows: Observed) -> Observed:
         """Rows in the model's precision; every kernel value between rows that pass is finite, by Cauchy and Schwarz."""
@@ -222,7 +222,7 @@ class OnlineModel(AlgorithmOne):
         """Whole blocks, between two chances to interrupt; one block where a budget holds after each."""
         if self.budget is not None:
             return self.block
-        rows = min(_ROWS, _PAIRS // max(self._kept.support.n_rows, 1))
+        rows = min(_ROWS, _PAIRS // max(self._stored.support.n_rows, 1))
         return max(rows // self.block, 1) * self.block
 
     def _learn(self, arrays: dict[str, Any], lesson: dict[str, Any], order: NDArray[np.int64]) -> int:
@@ -231,7 +231,7 @@ class OnlineModel(AlgorithmOne):
         while done < len(order):
             part = order[done:]
             entries = int((indptr[part + 1] - indptr[part]).sum())
-            support, clock = self._kept.support.with_room(len(part), entries), self.clock.copy()
+            support, clock = self._stored.support.with_room(len(part), entries), self.clock.copy()
             reached, n_rows = _core.online_descend(
                 **arrays,
                 lesson=lesson | {"order": part},
@@ -248,30 +248,30 @@ class OnlineModel(AlgorithmOne):
             if done < len(order):  # the scale is about to leave the floats or, once values are made, all is forgotten
                 valued = bool(clock[1] == 0)
                 support, clock[1:3] = support.folded(clock[1], clock[2]), (1.0, 0.0)
-            self._kept = _Kept(support, clock)  # at once, so that an interrupt keeps no half of a block
+            self._stored = _Stored(support, clock)  # at once, so that an interrupt keeps no half of a block
         return -1
 
     def _expand(self, rows: Observed, coef: Floats, n_threads: int) -> Floats:
         """Sums (n, outputs) of coef_i k(x_i, .) over the stored rows, one after the other."""
-        data, values, support = self._readable(rows), np.zeros((rows.shape[0], self.n_outputs)), self._kept.support
+        data, values, support = self._readable(rows), np.zeros((rows.shape[0], self.n_outputs)), self._stored.support
         coef = np.ascontiguousarray(coef)
         step = max(_PAIRS // max(support.n_rows, 1), 1024)
         for start in range(0, len(values), step):
-            made = values[start : start + step]
+            block = values[start : start + step]
             part = data[start : start + step]
             own: dict[str, Any] = {"scale": row_scales(self.form, part), "support": support._asdict(), "coef": coef}
-            _core.online_decide(**self._arrays(part), **own, decisions=made, n_threads=n_threads)
+            _core.online_decide(**self._arrays(part), **own, decisions=block, n_threads=n_threads)
         return values
 
     def _drop_beyond_budget(self) -> None:
-        if self.budget is None or self._kept.support.n_rows <= self.budget:
+        if self.budget is None or self._stored.support.n_rows <= self.budget:
             return
         rows, first, second, clock = self.rows, self.first, self.second, self.clock.copy()
         size = np.abs(self.coef()).max(axis=1) * np.sqrt(self.form.diagonal(rows))
-        kept = np.sort(np.argsort(-size, kind="stable")[: self.budget])
-        gone = np.setdiff1d(np.arange(len(size)), kept)
+        largest = np.sort(np.argsort(-size, kind="stable")[: self.budget])
+        gone = np.setdiff1d(np.arange(len(size)), largest)
         clock[3] += size[gone].sum()
-        self._kept = _Kept(Support.of(rows[kept], first[kept], second[kept], self.form), clock)
+        self._stored = _Stored(Support.of(rows[largest], first[largest], second[largest], self.form), clock)
 
     def coef(self, iterate: str | None = None) -> Floats:
         """Coefficients (stored rows, outputs) of v_(T+1), of the mean of v_1 to v_T, or of that with weights t."""
@@ -299,5 +299,5 @@ class OnlineModel(AlgorithmOne):
         check_parts(state, _STATE | {"rows": Table(("rows", "n_features"), np.dtype(state["dtype"]))}, "state_", {})
         model = cls(**{name: value for name, value in state.items() if name not in _ARRAYS})
         rows, first, second = state["rows"], np.asarray(state["first"]), np.asarray(state["second"])
-        model._kept = _Kept(Support.of(rows, first, second, model.form), np.array(state["clock"]))
+        model._stored = _Stored(Support.of(rows, first, second, model.form), np.array(state["clock"]))
         return model

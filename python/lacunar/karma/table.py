@@ -28,9 +28,9 @@ def aligned_zeros(size: int, dtype: np.dtype[Any]) -> NDArray[Any]:
 
 def aligned_copy(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """Values (size,) in an array that begins at a cache line."""
-    made = aligned_zeros(values.size, dtype)
-    made[:] = values
-    return made
+    copy = aligned_zeros(values.size, dtype)
+    copy[:] = values
+    return copy
 
 
 class FeatureMap(NamedTuple):
@@ -131,8 +131,8 @@ class PrimalModel(AlgorithmOne):
         **options: Any,
     ) -> None:
         super().__init__(form, n_features, n_outputs, **options)
-        made = choose_map(form, n_features, n_outputs, self.dtype, memory_limit)
-        self.map = made if hash_bits is None else FeatureMap(form, n_features, hash_bits)
+        chosen_map = choose_map(form, n_features, n_outputs, self.dtype, memory_limit)
+        self.map = chosen_map if hash_bits is None else FeatureMap(form, n_features, hash_bits)
         self.first = aligned_zeros(self.map.entries * n_outputs, self.dtype)
         self.second = None if self.iterate == "last" else aligned_zeros(self.first.size, self.dtype)
         self._served: tuple[Iterate, NDArray[Any]] | None = None
@@ -205,9 +205,9 @@ class PrimalModel(AlgorithmOne):
         done, valued = 0, False
         while done < len(order):
             part = order[done : done + _BLOCK - self.t % _BLOCK]
-            rows, made = data[part], np.zeros((len(part), self.n_outputs))
+            rows, block_decisions = data[part], np.zeros((len(part), self.n_outputs))
             if valued:
-                made[0] = decisions[part[0]]
+                block_decisions[0] = decisions[part[0]]
             base = self._values(rows, self.first, n_threads, by_blocks=True)
             assert self.pending is not None
             support, clock = self.pending.with_room(len(part), rows.nnz), self.clock.copy()
@@ -224,7 +224,7 @@ class PrimalModel(AlgorithmOne):
                 block=_BLOCK,
                 support=support._asdict(),
                 clock=clock,
-                decisions=made,
+                decisions=block_decisions,
                 valued=valued,
                 n_threads=n_threads,
             )
@@ -232,7 +232,9 @@ class PrimalModel(AlgorithmOne):
                 return int(part[-1 - reached])
             done += reached
             whole = reached == len(part)
-            decisions[part if whole else part[: reached + 1]] = made if whole else made[: reached + 1]
+            decisions[part if whole else part[: reached + 1]] = (
+                block_decisions if whole else block_decisions[: reached + 1]
+            )
             support = support._replace(n_rows=n_rows)
             valued = not whole and bool(clock[1] == 0)
             if whole:
@@ -253,7 +255,7 @@ class PrimalModel(AlgorithmOne):
         return Support.empty(self.form, self.n_features, self.n_outputs, self.dtype)
 
     def _add(self, pending: Support, first: NDArray[Any], second: NDArray[Any] | None, n_threads: int) -> None:
-        """Put pending rows into tables."""
+        """Add pending rows to the tables, in place."""
         coefs: dict[str, Any] = dict(zip(("first_coef", "second_coef"), pending.coefficients, strict=True))
         tables: dict[str, Any] = {"first": first, "second": second}
         scale, arrays = self.map.row_scale(pending.rows), self._arrays(pending.rows)
@@ -295,8 +297,8 @@ class PrimalModel(AlgorithmOne):
     def _save(self, rows: Observed) -> tuple[Any, ...]:
         """What a failed call needs to be undone: tables, the parts of them that these rows can reach, and what is pending."""
         part: Any = slice(None)
-        few = not self.map.hash_bits and self.form.gamma < 3 and rows.nnz < self.map.n_columns
-        if few and not self._may_fold(rows.shape[0]):
+        reaches_few = not self.map.hash_bits and self.form.gamma < 3 and rows.nnz < self.map.n_columns
+        if reaches_few and not self._may_fold(rows.shape[0]):
             waiting = rows.indices[:0] if self.pending is None else self.pending.rows.indices
             touched = np.unique(np.concatenate([[0, self.map.n_columns + 1], rows.indices + 1, waiting + 1]))
             part = touched[touched < len(self._by_row(self.first))]
@@ -346,7 +348,7 @@ class PrimalModel(AlgorithmOne):
         return aligned_copy((whole / total) * first - second / total, self.dtype)
 
     def _serve(self, iterate: Iterate) -> NDArray[Any]:
-        """`weights`, kept until the model learns again."""
+        """`weights`, computed once until the model learns again."""
         if self._served is not None and self._served[0] == iterate:
             return self._served[1]
         weights = self.weights(iterate)
@@ -423,15 +425,15 @@ class PrimalModel(AlgorithmOne):
         return result
 
     def go_to(self, table: NDArray[Any]) -> None:
-        """Back to what an ascent found."""
+        """Put the weights back to those of an earlier ascent."""
         self.first[:] = table
         self._served = None
 
     def _guess_primal(self, rows: Observed, targets: Floats, upper: Floats, beta: Floats) -> Floats:
         """The objective from some rows, evenly spaced: measuring costs as much as several sweeps past rows at rest."""
-        some = np.arange(0, rows.shape[0], max(rows.shape[0] // _SAMPLE, 1))
-        part = self._measure(rows[some], targets[some], upper[some], beta[some], 0, 0.0, 1)
-        return np.abs(part.primal) * (rows.shape[0] / len(some))
+        sample = np.arange(0, rows.shape[0], max(rows.shape[0] // _SAMPLE, 1))
+        part = self._measure(rows[sample], targets[sample], upper[sample], beta[sample], 0, 0.0, 1)
+        return np.abs(part.primal) * (rows.shape[0] / len(sample))
 
     def _measure(
         self, rows: Observed, targets: Floats, upper: Floats, beta: Floats, sweep: int, tol: float, n_threads: int

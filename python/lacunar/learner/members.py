@@ -44,13 +44,13 @@ class KernelMember(BaseEstimator):  # type: ignore[misc]
     """Kernel ridge machines over missing entries: the average of the best by successive halving (`lacunar.karma.selection`)."""
 
     name = "kernels"
-    _schema: ClassVar[dict[str, Rule]] = {"n_classes_": COUNT, "race_": Instance(KernelSelection)}
+    _schema: ClassVar[dict[str, Rule]] = {"n_classes_": COUNT, "selection_": Instance(KernelSelection)}
 
     def fit(self, training: TrainingSet) -> Floats:
         self.n_classes_ = training.n_classes
-        self.race_ = KernelSelection(random_state=training.seed, n_jobs=training.n_jobs)
+        self.selection_ = KernelSelection(random_state=training.seed, n_jobs=training.n_jobs)
         complete = None if training.posterior is None else training.posterior.complete
-        values = self.race_.fit(
+        values = self.selection_.fit(
             training.view.Z,
             training.Y,
             training.folds,
@@ -63,7 +63,7 @@ class KernelMember(BaseEstimator):  # type: ignore[misc]
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
         complete = None if posterior is None else posterior.complete
-        return _scores(self.race_.predict(view.Z, complete=complete), self.n_classes_)
+        return _scores(self.selection_.predict(view.Z, complete=complete), self.n_classes_)
 
 
 class GaussianMember(BaseEstimator):  # type: ignore[misc]

@@ -70,7 +70,7 @@ def regularity(basis: ArrayLike, observed: ArrayLike) -> float:
 
 
 def _least_singular_value(rows: Floats) -> float:
-    """Of a matrix (o, r); 0 where it has fewer rows than columns."""
+    """Least singular value of a matrix (o, r); 0 where it has fewer rows than columns."""
     return float(np.linalg.svd(rows, compute_uv=False).min()) if len(rows) >= rows.shape[1] else 0.0
 
 
@@ -300,8 +300,10 @@ def kernel_sum(X: Any, Y: Any = None, *, gamma: int = 2) -> Floats:
     x = as_observed(X)
     y = x if Y is None else as_observed(Y)
     check_same_columns(x, y)
-    left, right = (rows.astype(np.float64).to_dense() for rows in (x, y))
-    return np.array([[_pair_sum(a, b, int(gamma)) for b in right] for a in left]).reshape(len(left), len(right))
+    x_dense, y_dense = (rows.astype(np.float64).to_dense() for rows in (x, y))
+    return np.array([[_pair_sum(a, b, int(gamma)) for b in y_dense] for a in x_dense]).reshape(
+        len(x_dense), len(y_dense)
+    )
 
 
 def _pair_sum(a: Floats, b: Floats, gamma: int) -> float:

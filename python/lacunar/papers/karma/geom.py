@@ -223,29 +223,29 @@ class GeomClassifier(Scores, ClassifierMixin, TakesMissing):  # type: ignore[mis
         return dual
 
     def _solve(self, gram: NDArray[np.float32], sign: Floats) -> Floats:
-        found = solve_dual(gram, sign, np.full(len(sign), float(self.C)), tol=self.tol, max_iter=self.max_iter)
-        if not found.converged:
+        result = solve_dual(gram, sign, np.full(len(sign), float(self.C)), tol=self.tol, max_iter=self.max_iter)
+        if not result.converged:
             warnings.warn(
-                f"GeomClassifier stopped a round at a relative duality gap of {found.gap:.3g} after {found.n_iter} passes, "
+                f"GeomClassifier stopped a round at a relative duality gap of {result.gap:.3g} after {result.n_iter} passes, "
                 f"tol={self.tol:g}. Raise max_iter, tol or min_scale, or lower C.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
-        return found.coef
+        return result.coef
 
     def _kernel(self, rows: Observed, others: Observed | None = None) -> Floats:
         form = KernelForm(gamma=1.0, constant=float(self.constant))
-        made: Floats = form.gram(rows, others, n_jobs=self.n_jobs)
+        gram: Floats = form.gram(rows, others, n_jobs=self.n_jobs)
         if self.kernel == "poly":
-            base = made.copy()
+            base = gram.copy()
             for _ in range(self.degree - 1):  # products have the same bits in every place of an array; powers may not
-                made *= base
-        return made
+                gram *= base
+        return gram
 
     def _scales(self, rows: Observed, dual: Floats) -> tuple[Floats, float]:
         """s (n,) of the rows under w, and ||w||."""
-        kept = np.flatnonzero(dual)
-        support = rows[kept], dual[kept], float(self.constant)
+        index = np.flatnonzero(dual)
+        support = rows[index], dual[index], float(self.constant)
         norms, size = (
             linear_norms(rows, *support) if self.kernel == "linear" else poly_norms(rows, *support, self.degree)
         )
@@ -311,11 +311,11 @@ def poly_norms(rows: Observed, support: Observed, dual: Floats, constant: float,
         gram = (columns @ columns.T).toarray()
         return float(np.sqrt(max(dual @ (gram + constant**2) ** degree @ dual, 0.0)))
 
-    table, known, made = support.to_scipy().tocsc(), {}, np.empty(rows.shape[0])
+    table, known, norms = support.to_scipy().tocsc(), {}, np.empty(rows.shape[0])
     for i in range(rows.shape[0]):
         seen = rows.indices[rows.indptr[i] : rows.indptr[i + 1]]
         key = seen.tobytes()
         if key not in known:
             known[key] = norm(table[:, seen])
-        made[i] = known[key]
-    return made, norm(table)
+        norms[i] = known[key]
+    return norms, norm(table)

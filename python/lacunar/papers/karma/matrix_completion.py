@@ -132,7 +132,7 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         self.verbose = verbose
 
     def _table(self, X: Any, y: Any) -> Observed:
-        """Rows of `fit`."""
+        """The table of X for `fit`, which needs a y."""
         require_y(self, y, "Pass NaN for unlabelled rows.")
         return validate_X(self, X, reset=True, sparse_missing=self.sparse_missing)
 
@@ -184,12 +184,12 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         best, chosen = np.inf, (lams[0], floor)
         for lam in lams:
             errors: list[float] = []
-            for found in self._walk(replace(stacked, labels=labels, lam=lam), floor, rng):
-                if self.mu != "holdout" and found.mu > floor:
+            for solution in self._walk(replace(stacked, labels=labels, lam=lam), floor, rng):
+                if self.mu != "holdout" and solution.mu > floor:
                     continue
-                errors.append(score(values_of(stacked, found), hide))
+                errors.append(score(values_of(stacked, solution), hide))
                 if errors[-1] < best:
-                    best, chosen = errors[-1], (lam, found.mu)
+                    best, chosen = errors[-1], (lam, solution.mu)
                 if self.mu == "holdout" and min(errors[-_PATIENCE:]) > min(errors):
                     break
         return chosen
@@ -212,7 +212,7 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         return hide
 
     def _keep(self, stacked: Stacked, solution: Solution) -> None:
-        """Rows of the column factors, scaled so that a row's code is ridge regression on them."""
+        """Rows of the column factors, scaled so that a row's latent coordinates are ridge regression on them."""
         d, m, matrix = stacked.rows.shape[1], stacked.labels.shape[1], solution.matrix
         factors = np.ascontiguousarray((matrix.right * np.sqrt(matrix.sizes)).T)
         self.components_, self.label_components_ = factors[:, :d], factors[:, d : d + m]
@@ -223,7 +223,7 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         self.rank_, self.n_iter_ = len(matrix.sizes), solution.n_iter
 
     def _check_loaded(self) -> None:
-        """The column of ones has a code where the model has such a column, and nowhere else; no rank is larger than the completed matrix."""
+        """The column of ones has coordinates where the model has such a column, and nowhere else; no rank is larger than the completed matrix."""
         if "components_" not in vars(self):
             return
         most = self.components_.shape[1] + self.label_components_.shape[1] + 1  # columns, labels and ones
@@ -233,7 +233,7 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         if len(self.ones_component_) != wish:
             raise ValueError(f"ones_component_ must be {wish} numbers; got {len(self.ones_component_)}. Fit again")
 
-    def _codes(self, X: Any) -> tuple[Observed, Floats]:
+    def _latent(self, X: Any) -> tuple[Observed, Floats]:
         check_is_fitted(self, "components_")
         table = validate_X(self, X, reset=False, sparse_missing=self.sparse_missing)
         if self.rank_ == 0:
@@ -247,7 +247,7 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
 
     def _values(self, X: Any) -> Floats:
         """Values (n, m) of the labels of unseen rows."""
-        return row_product(self._codes(X)[1], self.label_components_) + self.bias_
+        return row_product(self._latent(X)[1], self.label_components_) + self.bias_
 
     def impute(self, X: Any) -> Any:
         """Rows with missing entries completed against the learned row space; observed entries stay. O(nnz rank^2).
@@ -261,10 +261,10 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         -------
         rows : ndarray of shape (n, d)
         """
-        table, codes = self._codes(X)
-        made: Floats = row_product(codes, self.components_) * self.scale_ + self.mean_
-        made[table.row_numbers, table.indices] = table.values
-        return in_container(self, made, X)
+        table, latent = self._latent(X)
+        completed: Floats = row_product(latent, self.components_) * self.scale_ + self.mean_
+        completed[table.row_numbers, table.indices] = table.values
+        return in_container(self, completed, X)
 
 
 class MatrixCompletionClassifier(Scores, ClassifierMixin, _MatrixCompletion):  # type: ignore[misc]
@@ -327,7 +327,7 @@ class MatrixCompletionClassifier(Scores, ClassifierMixin, _MatrixCompletion):  #
     bias_ : ndarray of shape (m,)
         Of every label; zeros under `intercept="column"`.
     ridge_ : float
-        mu times the number of observed entries: the ridge of a row's code.
+        mu times the number of observed entries: the ridge of a row's latent coordinates.
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)
     n_iter_ : int
         Steps at the last mu.
@@ -407,11 +407,11 @@ class MatrixCompletionClassifier(Scores, ClassifierMixin, _MatrixCompletion):  #
         target, known = check_partial_labels(y)
         check_consistent_length(table, target)
         check_classification_targets(target[known])
-        self.classes_, found = np.unique(target[known], return_inverse=True)
+        self.classes_, known_codes = np.unique(target[known], return_inverse=True)
         codes = np.zeros(len(target), dtype=np.intp)
-        codes[known] = found
+        codes[known] = known_codes
         labels = np.full((len(target), 1 if len(self.classes_) <= 2 else len(self.classes_)), np.nan)
-        labels[known] = (found[:, None] == self._columns()).astype(np.float64)
+        labels[known] = (known_codes[:, None] == self._columns()).astype(np.float64)
         if len(self.classes_) == 1:
             labels[known] = 0.5  # whose log odds are 0: a constant predictor, and no bias that grows for ever
         hide = self._hidden(known, codes)
@@ -521,7 +521,7 @@ class MatrixCompletionRegressor(Scores, RegressorMixin, _MatrixCompletion):  # t
     bias_ : ndarray of shape (targets,)
         Of every target, standardised; zeros under `intercept="column"`.
     ridge_ : float
-        mu times the number of observed entries: the ridge of a row's code.
+        mu times the number of observed entries: the ridge of a row's latent coordinates.
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)
     n_iter_ : int
         Steps at the last mu.
@@ -609,8 +609,8 @@ class MatrixCompletionRegressor(Scores, RegressorMixin, _MatrixCompletion):  # t
         return self
 
     def _in_units(self, values: Floats) -> Floats:
-        made: Floats = values * self.target_scale_ + self.target_mean_
-        return made[:, 0] if self.one_target_ else made
+        predicted: Floats = values * self.target_scale_ + self.target_mean_
+        return predicted[:, 0] if self.one_target_ else predicted
 
     def predict(self, X: Any) -> Floats:
         """Targets of unseen rows, completed against the learned row space.
@@ -658,7 +658,7 @@ class Stacked:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the whole matrix."""
+        """Shape of the whole matrix."""
         return self.rows.shape[0], self.rows.shape[1] + self.labels.shape[1] + self.ones
 
     @property
@@ -690,15 +690,15 @@ class Stacked:
         m = self.labels.shape[1]
         value = block[:, :m] + bias
         fitted = expit(value) if self.loss == "logistic" else value
-        made = np.zeros_like(block)
-        made[:, :m] = np.nan_to_num(fitted - self.labels) * self.label_weight
+        block_gradient = np.zeros_like(block)
+        block_gradient[:, :m] = np.nan_to_num(fitted - self.labels) * self.label_weight
         if self.ones:
-            made[:, m] = (block[:, m] - 1.0) / self.step
-        return Gradient((entries - self.rows.values) / self.n_entries, made)
+            block_gradient[:, m] = (block[:, m] - 1.0) / self.step
+        return Gradient((entries - self.rows.values) / self.n_entries, block_gradient)
 
 
 class Gradient(NamedTuple):
-    """Nonzero only on observed features and in the block."""
+    """Gradient of the loss: its entries on observed features, and the block of the last columns; zero elsewhere."""
 
     entries: Floats  # (nnz,)
     block: Floats  # (n, m + [ones])
@@ -718,18 +718,18 @@ class Factored(NamedTuple):
 
     def at(self, rows: Observed) -> Floats:
         """Values (nnz,) at the observed cells: entry by entry where few are, else a few whole rows at a time."""
-        made, right = np.empty(rows.nnz), self.right[: rows.shape[1]]
+        values, right = np.empty(rows.nnz), self.right[: rows.shape[1]]
         line = rows.row_numbers
         if rows.nnz * _SPARSER < rows.shape[0] * rows.shape[1]:
             for start in range(0, rows.nnz, _ENTRIES):
                 part = slice(start, start + _ENTRIES)
-                np.einsum("ij,ij->i", self.left[line[part]], right[rows.indices[part]], out=made[part])
-            return made
+                np.einsum("ij,ij->i", self.left[line[part]], right[rows.indices[part]], out=values[part])
+            return values
         basis = np.ascontiguousarray(right.T)
         for start in range(0, rows.shape[0], _ROWS):
             part = slice(*rows.indptr[[start, min(start + _ROWS, rows.shape[0])]])
-            made[part] = (self.left[start : start + _ROWS] @ basis)[line[part] - start, rows.indices[part]]
-        return made
+            values[part] = (self.left[start : start + _ROWS] @ basis)[line[part] - start, rows.indices[part]]
+        return values
 
     def inner(self, other: Factored) -> float:
         """Sum of products of the entries. O((n + D) r^2)."""
@@ -746,10 +746,10 @@ def cores(*matrices: Factored) -> list[Floats]:
 
     Differences of the small ones are exact to rounding; inner products of the factors lose half of the digits.
     """
-    ends = np.cumsum([0, *(each.left.shape[1] for each in matrices)])
+    ends = np.cumsum([0, *(matrix.left.shape[1] for matrix in matrices)])
     left, right = (
         qr(np.hstack(sides), mode="r", check_finite=False)[0]
-        for sides in ([each.left for each in matrices], [each.right for each in matrices])
+        for sides in ([matrix.left for matrix in matrices], [matrix.right for matrix in matrices])
     )
     return [left[:, a:b] @ right[:, a:b].T for a, b in pairwise(ends)]
 
@@ -766,22 +766,22 @@ class Moved:
     def times(self, right: Floats) -> Floats:
         """(n, k) of right (D, k)."""
         d = self.sparse.shape[1]
-        made: Floats = self.base.left @ (self.base.right.T @ right)
-        made += self.sparse @ right[:d] + self.block @ right[d:]
-        return made
+        product: Floats = self.base.left @ (self.base.right.T @ right)
+        product += self.sparse @ right[:d] + self.block @ right[d:]
+        return product
 
     def transposed_times(self, left: Floats) -> Floats:
         """(D, k) of left (n, k)."""
-        made: Floats = self.base.right @ (self.base.left.T @ left)
-        made += np.vstack([self.sparse.T @ left, self.block.T @ left])
-        return made
+        product: Floats = self.base.right @ (self.base.left.T @ left)
+        product += np.vstack([self.sparse.T @ left, self.block.T @ left])
+        return product
 
     def dense(self) -> Floats:
         """Written out, for small matrices."""
-        made: Floats = self.base.left @ self.base.right.T
-        made[:, : self.sparse.shape[1]] += self.sparse.toarray()
-        made[:, self.sparse.shape[1] :] += self.block
-        return made
+        full: Floats = self.base.left @ self.base.right.T
+        full[:, : self.sparse.shape[1]] += self.sparse.toarray()
+        full[:, self.sparse.shape[1] :] += self.block
+        return full
 
 
 Threshold = Callable[[Moved, float, float], Factored]  # of a matrix, a level and an accuracy
@@ -800,8 +800,8 @@ def threshold_exactly(matrix: Moved, level: float, accuracy: float, *, max_rank:
     sizes = np.sqrt(np.maximum(values, 0.0))[::-1][:max_rank]
     if np.finfo(float).eps * sizes[0] > accuracy * level:
         return _by_svd(full, level, max_rank)
-    kept = sizes > level
-    sizes, vectors = sizes[kept], vectors[:, ::-1][:, : len(kept)][:, kept]
+    above = sizes > level
+    sizes, vectors = sizes[above], vectors[:, ::-1][:, : len(above)][:, above]
     if tall:
         return Factored(full @ vectors * (1 - level / sizes), vectors, sizes - level, None)
     return Factored(vectors * (sizes - level), full.T @ vectors / sizes, sizes - level, None)
@@ -809,8 +809,8 @@ def threshold_exactly(matrix: Moved, level: float, accuracy: float, *, max_rank:
 
 def _by_svd(full: Floats, level: float, max_rank: int) -> Factored:
     left, sizes, right = svd(full, full_matrices=False, check_finite=False)
-    kept = sizes[:max_rank] > level
-    left, sizes, right = left[:, : len(kept)][:, kept], sizes[: len(kept)][kept], right[: len(kept)][kept].T
+    above = sizes[:max_rank] > level
+    left, sizes, right = left[:, : len(above)][:, above], sizes[: len(above)][above], right[: len(above)][above].T
     return Factored(left * (sizes - level), right, sizes - level, None)
 
 
@@ -827,15 +827,15 @@ def threshold_truncated(
     start = rng.normal(size=(matrix.shape[1], width)) if start is None else start
     while True:
         left, sizes, right = _block_iteration(matrix, start, level, accuracy)
-        kept = int(np.count_nonzero(sizes > level))
-        if kept >= max_rank or len(sizes) == most or kept + _SPARE // 2 <= len(sizes):
+        rank = int(np.count_nonzero(sizes > level))
+        if rank >= max_rank or len(sizes) == most or rank + _SPARE // 2 <= len(sizes):
             break
         wider = min(len(sizes) + max(_SPARE, len(sizes) // 2), most, max_rank + _SPARE)
         if wider == len(sizes):
             break
         start = np.hstack([right, rng.normal(size=(matrix.shape[1], wider - len(sizes)))])
-    kept, following = min(kept, max_rank), right[:, : kept + 2 * _SPARE]
-    return Factored(left[:, :kept] * (sizes[:kept] - level), right[:, :kept], sizes[:kept] - level, following)
+    rank, following = min(rank, max_rank), right[:, : rank + 2 * _SPARE]
+    return Factored(left[:, :rank] * (sizes[:rank] - level), right[:, :rank], sizes[:rank] - level, following)
 
 
 def _block_iteration(matrix: Moved, start: Floats, level: float, accuracy: float) -> tuple[Floats, Floats, Floats]:
@@ -843,8 +843,8 @@ def _block_iteration(matrix: Moved, start: Floats, level: float, accuracy: float
     for _ in range(_SWEEPS):
         left, _ = qr(matrix.times(right), mode="economic", check_finite=False)
         right, sizes, turn = svd(matrix.transposed_times(left), full_matrices=False, check_finite=False)
-        wanted = max(int(np.count_nonzero(sizes > level)), 1)  # what is below converges slowest, and is cut off
-        if np.abs(sizes - before)[:wanted].max() <= accuracy * max(sizes[0], 1e-300):
+        n_above = max(int(np.count_nonzero(sizes > level)), 1)  # what is below converges slowest, and is cut off
+        if np.abs(sizes - before)[:n_above].max() <= accuracy * max(sizes[0], 1e-300):
             break
         before = sizes
     return left @ turn.T, sizes, right
@@ -860,7 +860,7 @@ class Iterate(NamedTuple):
 
     @classmethod
     def of(cls, stacked: Stacked, matrix: Factored, bias: Floats) -> Iterate:
-        """Reads the observed cells off the matrix."""
+        """The iterate of a matrix and a bias, with the observed cells of the matrix."""
         block = matrix.left @ matrix.right[stacked.rows.shape[1] :].T
         return cls(matrix, bias, matrix.at(stacked.rows), block)
 
@@ -910,8 +910,8 @@ def largest_mu(stacked: Stacked, threshold: Threshold) -> float:
     """
     zero = Iterate.of(stacked, Factored.zero(stacked.shape), np.zeros(stacked.labels.shape[1]))
     slope = stacked.gradient(zero.entries, zero.block, zero.bias)
-    found = threshold(Moved(zero.matrix, stacked.rows, slope.entries, slope.block), 0.0, _SHARE * _LOOSEST)
-    return float(found.sizes.max(initial=0.0))
+    moved = threshold(Moved(zero.matrix, stacked.rows, slope.entries, slope.block), 0.0, _SHARE * _LOOSEST)
+    return float(moved.sizes.max(initial=0.0))
 
 
 def mu_path(largest: float, smallest: float, eta: float) -> Iterator[float]:
@@ -940,7 +940,7 @@ def continuation(
 def _solve(
     stacked: Stacked, start: Solution, mu: float, threshold: Threshold, tol: float, max_iter: int, momentum: bool
 ) -> Solution:
-    """Steps at one mu."""
+    """The solution after the steps at one mu."""
     before = here = point = Iterate.of(stacked, start.matrix, start.bias)
     weight, change, changes, distance = 1.0, np.inf, list[float](), np.inf
     while len(changes) < max_iter and distance > tol:

@@ -326,8 +326,8 @@ def regret_bound(
     ball = size if ball is None else ball
     _check(n_steps=n_steps, regularity=regularity, rho=rho, largest=largest, lipschitz=lipschitz, ball=ball)
     steps = 2 * (lipschitz * largest) ** 2 * size / rho * (1 + math.log(n_steps))
-    kept = math.exp(-regularity * gamma) / regularity * lipschitz * n_steps
-    return steps + rho / 2 * n_steps * ball + kept
+    truncation = math.exp(-regularity * gamma) / regularity * lipschitz * n_steps
+    return steps + rho / 2 * n_steps * ball + truncation
 
 
 def _check(**values: float) -> None:
