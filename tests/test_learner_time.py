@@ -49,7 +49,7 @@ class WorkClock:
             lambda r, form, gram, trial, data, *args: 1e-8 * len(data.targets) * len(gram) ** 1.5,
         )
         self.charge(selection.KernelSelection, "_fit_all", lambda r, form, gram, *args: 3e-10 * len(gram) ** 3)
-        self.charge(posterior.PosteriorRidge, "_tried", lambda r, Z, *args: 1e-4 * len(Z))
+        self.charge(posterior.PosteriorRidge, "_candidates", lambda r, Z, *args: 1e-4 * len(Z))
         self.charge(
             posterior.LowRankPosterior, "fit", lambda p, Z, *args, **more: 1e-6 * p.max_iter * min(len(Z), p.max_rows)
         )
