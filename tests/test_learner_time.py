@@ -112,7 +112,7 @@ def test_a_limit_that_is_long_enough_shortens_nothing(kind, monkeypatch):
 def test_rows_beyond_the_sample_are_shortened_too(monkeypatch):
     monkeypatch.setattr(base, "MOST_ROWS", 1000)
     clock = WorkClock(monkeypatch, slowness=5.0)
-    clock.charge(members.TableMember, "_learned", lambda member, training, most: 2e-4 * (most or training.n_rest))
+    clock.charge(members.TableMember, "_learned", lambda member, training, most: 2e-4 * (most or training.n_further))
     model, seconds, _, _ = fitted(LacunarRegressor, 9000, 10.0, clock)
     texts = dict(zip(model.report_["member"], model.report_["shortened"], strict=True))
     assert texts["table"].endswith("% of the further rows")

@@ -178,13 +178,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     code : int
         0 done, 1 could not, 130 interrupted. Wrong usage is 2 (argparse leaves by SystemExit).
     """
-    wanted = parser().parse_args(argv)
+    args = parser().parse_args(argv)
     with _leaving_at_once():
         from lacunar.comparison import UserError
         from lacunar.comparison.cells import visible
 
     try:
-        return {"compare": _compare, "fit": _fit, "predict": _predict, "config": _config}[wanted.command](wanted)
+        return {"compare": _compare, "fit": _fit, "predict": _predict, "config": _config}[args.command](args)
     except UserError as error:
         print(f"lacunar: {visible(str(error))}", file=sys.stderr)
         return error.code
@@ -224,24 +224,22 @@ def _leaving_at_once() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _reading(wanted: argparse.Namespace) -> dict[str, Any]:
+def _reading(args: argparse.Namespace) -> dict[str, Any]:
     """How text is read."""
     return {
-        name: getattr(wanted, name)
+        name: getattr(args, name)
         for name in (
             "sep", "decimal", "thousands", "encoding", "na_values", "dates", "header", "sheet", "comment", "skip_rows", "ragged"
         )
     }  # fmt: skip
 
 
-def _problem(wanted: argparse.Namespace) -> Any:
+def _problem(args: argparse.Namespace) -> Any:
     from lacunar.comparison import load_problem
     from lacunar.comparison.terminal import about
 
-    problem = load_problem(
-        wanted.table, wanted.target, wanted.task, drop=wanted.drop, use=wanted.use, **_reading(wanted)
-    )
-    _say(wanted, *about(problem))
+    problem = load_problem(args.table, args.target, args.task, drop=args.drop, use=args.use, **_reading(args))
+    _say(args, *about(problem))
     return problem
 
 
@@ -258,108 +256,108 @@ def check_writable(path: str | None) -> None:
         raise UserError(f"{path}: cannot be written. Choose another place.")
 
 
-def _say(wanted: argparse.Namespace, *lines: str) -> None:
+def _say(args: argparse.Namespace, *lines: str) -> None:
     from lacunar.comparison.cells import visible
 
-    if not wanted.quiet:
+    if not args.quiet:
         for line in lines:
             print(visible(line), file=sys.stderr, flush=True)
 
 
-def _compare(wanted: argparse.Namespace) -> int:
+def _compare(args: argparse.Namespace) -> int:
     from lacunar.comparison import UserError, print_table
     from lacunar.comparison.terminal import run
 
     started = perf_counter()
-    check_writable(wanted.report)
-    check_writable(wanted.keep)
-    if wanted.n_jobs == 0:
+    check_writable(args.report)
+    check_writable(args.keep)
+    if args.n_jobs == 0:
         raise UserError("--n-jobs must be a number of processes or -1 for all; got 0.", 2)
-    problem = _problem(wanted)
+    problem = _problem(args)
     comparison = run(
-        problem, folds=wanted.folds, repeats=wanted.repeats, seed=wanted.seed, n_jobs=wanted.n_jobs, metric=wanted.metric,
-        time_limit=wanted.time_limit or None, fit_limit=wanted.fit_limit or None, only=wanted.learner, quiet=wanted.quiet,
+        problem, folds=args.folds, repeats=args.repeats, seed=args.seed, n_jobs=args.n_jobs, metric=args.metric,
+        time_limit=args.time_limit or None, fit_limit=args.fit_limit or None, only=args.learner, quiet=args.quiet,
         keep_interrupted=True, started=started,
     )  # fmt: skip
     print_table(comparison)
     sys.stdout.flush()
-    if wanted.report is not None:
-        _write_report(wanted, comparison)
+    if args.report is not None:
+        _write_report(args, comparison)
     if comparison.interrupted:
         return INTERRUPTED
     if not any(not score.failure and not score.cut for score in comparison.scores()):
         return 1
-    if wanted.keep is not None:
-        _keep(wanted, comparison.best_model_, wanted.keep, comparison.learners[comparison.best].name, len(problem.y))
+    if args.keep is not None:
+        _keep(args, comparison.best_model_, args.keep, comparison.learners[comparison.best].name, len(problem.y))
     return 0
 
 
-def _write_report(wanted: argparse.Namespace, comparison: Any) -> None:
+def _write_report(args: argparse.Namespace, comparison: Any) -> None:
     """An interrupted comparison never takes the place of a report that is there."""
     from lacunar.comparison import write_report
 
-    place = Path(wanted.report)
+    place = Path(args.report)
     if comparison.interrupted and not comparison.runs:
         return
     if comparison.interrupted and place.exists():
         place = place.with_name(f"{place.stem}.interrupted{place.suffix}")
     write_report(comparison, place)
-    _say(wanted, f"Report: {place}")
+    _say(args, f"Report: {place}")
 
 
-def _keep(wanted: argparse.Namespace, model: Any, place: str, learner: str, rows: int) -> None:
+def _keep(args: argparse.Namespace, model: Any, place: str, learner: str, rows: int) -> None:
     from lacunar.persistence import save_model
 
     save_model(model, place)
-    _say(wanted, f"Model of {model.target_} ({learner}) from {rows} rows: {place}")
+    _say(args, f"Model of {model.target_} ({learner}) from {rows} rows: {place}")
     if model.estimator is None:
         _say(
-            wanted,
+            args,
             "It is of another library: the file keeps the training rows, and the learner is fitted again when the file is used.",
         )
-    _say(wanted, f"Next: lacunar predict {place} NEW_TABLE --output predicted.csv")
+    _say(args, f"Next: lacunar predict {place} NEW_TABLE --output predicted.csv")
 
 
-def _fit(wanted: argparse.Namespace) -> int:
+def _fit(args: argparse.Namespace) -> int:
     import warnings
 
     from lacunar.comparison import TableModel, UserError
     from lacunar.comparison.learners import learner_named
 
-    check_writable(wanted.output)
-    problem = _problem(wanted)
-    learner = learner_named(problem.task, wanted.learner)
+    check_writable(args.output)
+    problem = _problem(args)
+    learner = learner_named(problem.task, args.learner)
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
-            model = TableModel.of(learner, problem, wanted.seed)
+            model = TableModel.of(learner, problem, args.seed)
     except UserError:
         raise
     except ValueError as error:
         raise UserError(f"{problem.source}: cannot be fitted: {error}") from None
-    _say(wanted, *dict.fromkeys(f"Warning: {w.message}" for w in caught if issubclass(w.category, UserWarning)))
-    _keep(wanted, model, wanted.output, learner.name, len(problem.y))
+    _say(args, *dict.fromkeys(f"Warning: {w.message}" for w in caught if issubclass(w.category, UserWarning)))
+    _keep(args, model, args.output, learner.name, len(problem.y))
     return 0
 
 
-def _predict(wanted: argparse.Namespace) -> int:
+def _predict(args: argparse.Namespace) -> int:
     import warnings
 
     from lacunar.comparison import read_table
     from lacunar.comparison.reading import write_whole
 
-    check_writable(wanted.output)
-    model = _model(wanted.model)
-    table = read_table(wanted.table, readings=model.readings_, **_reading(wanted))
+    check_writable(args.output)
+    model = _model(args.model)
+    table = read_table(args.table, readings=model.readings_, **_reading(args))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        made = _predicted(wanted, model, table)
-    _say(wanted, *table.notes, *dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
-    text = made.to_csv(index=False, lineterminator="\n")
-    if wanted.output is None:
+        predictions = _predicted(args, model, table)
+    _say(args, *table.notes, *dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
+    text = predictions.to_csv(index=False, lineterminator="\n")
+    if args.output is None:
         _to_stdout(text)
     else:
-        write_whole(wanted.output, text)
+        write_whole(args.output, text)
     return 0
 
 
@@ -381,24 +379,24 @@ def _model(path: str) -> Any:
     return model
 
 
-def _predicted(wanted: argparse.Namespace, model: Any, table: Any) -> Any:
+def _predicted(args: argparse.Namespace, model: Any, table: Any) -> Any:
     """The columns of the output: those that are copied, the prediction, and what was asked for beside it."""
     import pandas as pd
 
     from lacunar.comparison import UserError
     from lacunar.comparison.problem import named_columns as named
 
-    if wanted.interval is not None and not 0 < wanted.interval < 1:
-        raise UserError(f"--interval must be a level between 0 and 1; got {wanted.interval:g}.", 2)
+    if args.interval is not None and not 0 < args.interval < 1:
+        raise UserError(f"--interval must be a level between 0 and 1; got {args.interval:g}.", 2)
     frame = table.frame
-    copied = frame if wanted.append else frame[named(wanted.keep, list(frame.columns), table.source, "--keep")]
+    copied = frame if args.append else frame[named(args.keep, list(frame.columns), table.source, "--keep")]
     name = model.target_ if model.target_ not in copied else f"{model.target_}_predicted"
     columns = {name: model.predict(frame)}
-    if wanted.proba:
+    if args.proba:
         chances = model.predict_proba(frame)
         columns |= {f"{name}={label}": chances[:, k] for k, label in enumerate(model.classes_)}
-    if wanted.interval is not None:
-        ends = model.predict_interval(frame, wanted.interval)
+    if args.interval is not None:
+        ends = model.predict_interval(frame, args.interval)
         columns |= {f"{name}_low": ends[:, 0], f"{name}_high": ends[:, 1]}
     return pd.concat([copied.reset_index(drop=True), pd.DataFrame(columns)], axis=1)
 
@@ -413,6 +411,6 @@ def _to_stdout(text: str) -> None:
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
-def _config(wanted: argparse.Namespace) -> int:
+def _config(args: argparse.Namespace) -> int:
     show_config()
     return 0

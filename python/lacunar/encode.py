@@ -279,15 +279,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         names = _check_feature_names_in(self, input_features)
-        made: list[str] = []
+        outputs: list[str] = []
         for name, kind, known in zip(names, self.kinds_, self.categories_, strict=True):
-            made += [f"{name}_{part}" if part else str(name) for part in self._parts(kind, known)]
-        return np.array(made, dtype=object)
+            outputs += [f"{name}_{part}" if part else str(name) for part in self._parts(kind, known)]
+        return np.array(outputs, dtype=object)
 
     @property
     def source_(self) -> NDArray[np.intp]:
         """Number of the column that each column of `transform` is made of, shape (n_outputs,)."""
-        widths = [len(self._parts(*each)) for each in zip(self.kinds_, self.categories_, strict=True)]
+        widths = [len(self._parts(kind, known)) for kind, known in zip(self.kinds_, self.categories_, strict=True)]
         return np.repeat(np.arange(len(widths)), widths)
 
     @property
@@ -393,13 +393,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if kind in ("date", "datetime"):
             return _date_numbers(column, with_hour=kind == "datetime")
         assert known is not None
-        codes = self._codes(as_labels(column), known, name)
+        codes = self._level_numbers(as_labels(column), known, name)
         if self.categories == "ordinal":
             return np.where(codes < 0, np.nan, codes)[:, None]
         shown = np.arange(len(known) - len(self._shown(known)), len(known))
         return np.where(codes[:, None] < 0, np.nan, codes[:, None] == shown)
 
-    def _codes(self, labels: NDArray[np.object_], known: NDArray[np.object_], name: Any) -> NDArray[np.intp]:
+    def _level_numbers(self, labels: NDArray[np.object_], known: NDArray[np.object_], name: Any) -> NDArray[np.intp]:
         """Numbers of the categories; -1 where missing or unknown."""
         places = {category: k for k, category in enumerate(known)}
         codes = np.array([places.get(label, -1) for label in labels], dtype=np.intp)

@@ -111,8 +111,8 @@ def _tidied(column: pd.Series[Any]) -> pd.Series[Any]:
     pd = pandas_module()
     category = str(column.dtype) == "category"
     cells = [tidied(str(cell) if category and cell == cell else cell) for cell in column.astype(object)]
-    made = pd.Series(cells, index=column.index, dtype=object)
-    return made.where(made.notna(), None)
+    text = pd.Series(cells, index=column.index, dtype=object)
+    return text.where(text.notna(), None)
 
 
 def _read(text: pd.Series[Any], column: TextColumn, reading: Reading, notes: list[str]) -> pd.Series[Any]:

@@ -72,9 +72,9 @@ def _brier(y: NDArray[Any], proba: Chances, classes: list[str]) -> float:
 def _auc(y: NDArray[Any], proba: Chances, classes: list[str]) -> float:
     """Mean over the classes of one against the rest; classes that the rows lack are left out."""
     flags = y[:, None] == np.array(classes)
-    told = [k for k in range(len(classes)) if flags[:, k].any() and not flags[:, k].all()]
-    told = told[:1] if len(classes) == 2 else told
-    return float(np.mean([metrics.roc_auc_score(flags[:, k], proba[:, k]) for k in told])) if told else np.nan
+    scored = [k for k in range(len(classes)) if flags[:, k].any() and not flags[:, k].all()]
+    scored = scored[:1] if len(classes) == 2 else scored
+    return float(np.mean([metrics.roc_auc_score(flags[:, k], proba[:, k]) for k in scored])) if scored else np.nan
 
 
 def _balanced_error(y: NDArray[Any], predicted: NDArray[Any]) -> float:
@@ -238,8 +238,12 @@ class Comparison:
         runs = [r for r in self.runs if r.learner == k and r.predicted is not None]
         y = np.concatenate([self.problem.y[self.splits[r.split][1]] for r in runs])
         predicted = np.concatenate([np.asarray(r.predicted) for r in runs])
-        given = [r.proba for r in runs if r.proba is not None]
-        return y, predicted, np.concatenate(given).astype(np.float64) if len(given) == len(runs) else None
+        probabilities = [r.proba for r in runs if r.proba is not None]
+        return (
+            y,
+            predicted,
+            np.concatenate(probabilities).astype(np.float64) if len(probabilities) == len(runs) else None,
+        )
 
     def scores(self) -> list[Score]:
         """Best first; then those that were cut, and failed learners last."""
@@ -484,9 +488,9 @@ def _chances(model: Any, rows: Any, problem: Problem) -> Chances | None:
     """Probabilities of all classes of the problem, also of those that training did not see."""
     if not hasattr(model, "predict_proba"):
         return None
-    given = np.asarray(model.predict_proba(rows))
-    out = np.zeros((len(given), len(problem.classes)), dtype=np.float32)
-    out[:, np.searchsorted(problem.classes, model.classes_)] = given
+    proba = np.asarray(model.predict_proba(rows))
+    out = np.zeros((len(proba), len(problem.classes)), dtype=np.float32)
+    out[:, np.searchsorted(problem.classes, model.classes_)] = proba
     return out
 
 

@@ -93,20 +93,20 @@ def _svm(task: str) -> Callable[[int], Any]:
     return make
 
 
-class _Coded:
+class _EncodedLabels:
     """Classes as numbers for a library that wants them so."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
 
-    def fit(self, X: Any, y: Any) -> _Coded:
-        self.codes_ = LabelEncoder().fit(y)
-        self.classes_ = self.codes_.classes_
-        self.model.fit(X, self.codes_.transform(y))
+    def fit(self, X: Any, y: Any) -> _EncodedLabels:
+        self.encoder_ = LabelEncoder().fit(y)
+        self.classes_ = self.encoder_.classes_
+        self.model.fit(X, self.encoder_.transform(y))
         return self
 
     def predict(self, X: Any) -> Any:
-        return self.codes_.inverse_transform(np.ravel(self.model.predict(X)).astype(int))
+        return self.encoder_.inverse_transform(np.ravel(self.model.predict(X)).astype(int))
 
     def predict_proba(self, X: Any) -> Any:
         return self.model.predict_proba(X)
@@ -116,7 +116,7 @@ def _library(module: str, stem: str, task: str, options: dict[str, Any]) -> Call
     def make(seed: int) -> Any:
         kind = "Classifier" if task == "classification" else "Regressor"
         model = getattr(import_module(module), stem + kind)(random_state=seed, **options)
-        return _Coded(model) if task == "classification" else model
+        return _EncodedLabels(model) if task == "classification" else model
 
     return make
 
@@ -177,14 +177,14 @@ def learners(task: str, *, seconds: float | None = None) -> list[Learner]:
 
 def learner_named(task: str, name: str) -> Learner:
     """The learner of this name: as the table of scores prints it, in any case, or short as at the shell. Raises UserError."""
-    wanted = SHORT.get(name.lower(), name).lower()
+    key = SHORT.get(name.lower(), name).lower()
     known = {learner.name.lower(): learner for learner in learners(task)}
-    if wanted not in known:
-        close = get_close_matches(wanted, known, 1)
+    if key not in known:
+        close = get_close_matches(key, known, 1)
         hint = f"Did you mean {known[close[0]].name!r}? " if close else ""
         names = ", ".join(repr(learner.name) for learner in [*known.values()])
         raise UserError(
             f"--learner {name!r}: no learner of this name is here. {hint}There are {names}.",
             2,
         )
-    return known[wanted]
+    return known[key]

@@ -131,13 +131,13 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
             or getattr(self, "task_", None) not in _TASKS
         ):
             raise ValueError("the model file's encoder_ has no names of columns, or its target_ or task_ is no name")
-        made = len(self.encoder_.get_feature_names_out())
+        n_columns = len(self.encoder_.get_feature_names_out())
         if self.estimator is None:
-            self._check_rows(made)
+            self._check_rows(n_columns)
             return
-        wanted = len(self.encoder_.kinds_) if getattr(self, "frames_", False) is True else made
-        if getattr(self.estimator, "n_features_in_", None) != wanted:
-            raise ValueError(f"the estimator must be of the {wanted} columns of encoder_; it is not")
+        n_inputs = len(self.encoder_.kinds_) if getattr(self, "frames_", False) is True else n_columns
+        if getattr(self.estimator, "n_features_in_", None) != n_inputs:
+            raise ValueError(f"the estimator must be of the {n_inputs} columns of encoder_; it is not")
 
     def _trial_rows(self) -> list[pd.DataFrame]:
         """Frames of one row that hold what the columns held; none where a learner of another library would be fitted again for them."""
@@ -146,15 +146,15 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
         names = self.encoder_.feature_names_in_
         return [pandas_module().DataFrame(rows, columns=names) for rows in self.encoder_._trial_rows()]
 
-    def _check_rows(self, made: int) -> None:
+    def _check_rows(self, n_columns: int) -> None:
         """Of a learner that is fitted again: a known name, a seed, and training rows."""
-        kept = dict(vars(self))
-        X, y, seed = kept.get("X_", 0), kept.get("y_", 0), kept.get("seed_")
+        attributes = dict(vars(self))
+        X, y, seed = attributes.get("X_", 0), attributes.get("y_", 0), attributes.get("seed_")
         numbers = isinstance(X, np.ndarray) and X.dtype.kind == "f" and not np.isinf(X).any()
         labels = isinstance(y, np.ndarray) and y.dtype.kind == ("U" if self.task_ == "classification" else "f")
-        if not numbers or not labels or X.shape != (len(y), made) or not len(y):
+        if not numbers or not labels or X.shape != (len(y), n_columns) or not len(y):
             raise ValueError(
-                f"X_ and y_ must be training rows of the {made} columns of encoder_ and their targets; they are not"
+                f"X_ and y_ must be training rows of the {n_columns} columns of encoder_ and their targets; they are not"
             )
         if not isinstance(seed, int) or not isinstance(vars(self).get("learner_"), str):
             raise ValueError("the model file names no learner or no seed")
@@ -176,15 +176,15 @@ def fitted_columns(data: Any, source: str, encoder: TableEncoder) -> tuple[pd.Da
     """The columns that the encoder was fitted to, in its order, and notes on what is taken as missing."""
     pd = pandas_module()
     frame, notes, _ = as_frame(data, source, known=_readings_of(encoder))
-    wanted = dict(zip(encoder.feature_names_in_, encoder.kinds_, strict=True))
-    absent, _ = match_names(list(frame.columns), list(wanted))  # what fit never saw, as the target, has no note
-    if len(absent) == len(wanted):
-        raise UserError(f"{source}: none of the model's columns is there; it wants {listed(wanted, 12)}.")
-    absent = [name for name in absent if wanted[name] != "dropped"]
+    kinds = dict(zip(encoder.feature_names_in_, encoder.kinds_, strict=True))
+    absent, _ = match_names(list(frame.columns), list(kinds))  # what fit never saw, as the target, has no note
+    if len(absent) == len(kinds):
+        raise UserError(f"{source}: none of the model's columns is there; it wants {listed(kinds, 12)}.")
+    absent = [name for name in absent if kinds[name] != "dropped"]
     if absent:
         notes.append(f"not in the table, taken as missing: {listed(absent)}")
     columns = {}
-    for (name, kind), known in zip(wanted.items(), encoder.categories_, strict=True):
+    for (name, kind), known in zip(kinds.items(), encoder.categories_, strict=True):
         if name not in frame or kind == "dropped":
             columns[name] = np.full(len(frame), np.nan)
         elif known is not None:
@@ -194,7 +194,7 @@ def fitted_columns(data: Any, source: str, encoder: TableEncoder) -> tuple[pd.Da
                 notes.append(f"{cut(name)}: unseen categories taken as missing: {listed(new, 5)}")
         else:
             columns[name] = _readable(frame[name], kind, notes)
-    return pd.DataFrame(columns, columns=[*wanted]), notes
+    return pd.DataFrame(columns, columns=[*kinds]), notes
 
 
 def _readings_of(encoder: TableEncoder) -> dict[str, Reading | None]:

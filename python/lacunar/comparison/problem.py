@@ -112,7 +112,7 @@ def load_problem(
     name, why = choose_target(table, target)
     notes.append(f"Target: {cut(name)} ({why}).")
     left_out = named_columns(drop, names, table.source, "--drop")
-    kept = named_columns(use, names, table.source, "--use")
+    used = named_columns(use, names, table.source, "--use")
     frame, y = table.frame.drop(columns=list({name, *left_out})), values_of(table.frame[name])
     frame, y = _labelled(frame, y, name, table.source, notes)
     _refuse_infinity(y, name, table.source)
@@ -120,7 +120,7 @@ def load_problem(
     notes.append(f"Task: {task} (as asked)." if task else f"Task: {guessed} ({reason}; --task overrides).")
     task = task or guessed
     y = _target_values(y, task, name, why, table)
-    frame = _without_identifiers(frame, set(kept), notes)
+    frame = _without_identifiers(frame, set(used), notes)
     if not frame.shape[1]:
         raise UserError(f"{table.source}: no column is left to predict {cut(name)!r} from. --use COLUMN keeps one.")
     encoder = TableEncoder(max_categories=max(len(frame), 1))
@@ -137,7 +137,7 @@ def load_problem(
 
 
 def _table_of(data: Any, how: dict[str, Any]) -> Table:
-    pd, wanted = pandas_module(), How(**how)
+    pd, options = pandas_module(), How(**how)
     if data is None:
         X, y, names = load_digit_quadrants()
         frame = pd.DataFrame(X, columns=names).assign(**{"class": y})
@@ -146,8 +146,8 @@ def _table_of(data: Any, how: dict[str, Any]) -> Table:
         return read_table(str(data), **how)
     if not hasattr(data, "columns"):
         table = of_arrays(as_array(data), None, [], "the table")
-        return replace(table, frame=without_words(table.frame, wanted.na_values, table.source))
-    frame, notes, readings = as_frame(data, "the table", wanted.dates, wanted.decimal, na_values=wanted.na_values)
+        return replace(table, frame=without_words(table.frame, options.na_values, table.source))
+    frame, notes, readings = as_frame(data, "the table", options.dates, options.decimal, na_values=options.na_values)
     return Table(frame, "the table", None, notes, readings=readings)
 
 
@@ -414,45 +414,45 @@ def leaks(frame: pd.DataFrame, y: NDArray[Any], target: str, task: str) -> list[
     if len(y) < _FEWEST:
         return []
     rows = np.linspace(0, len(y) - 1, min(len(y), _ROWS)).astype(int)
-    some, known = frame.iloc[rows, :_COLUMNS], y[rows]
-    found = []
-    for name in some.columns:
-        why = _one_class(some[name], known, some.shape[1]) if task == "classification" else None
-        why = why or _alone(some[name], known, task)
+    sample, known = frame.iloc[rows, :_COLUMNS], y[rows]
+    sentences = []
+    for name in sample.columns:
+        why = _one_class(sample[name], known, sample.shape[1]) if task == "classification" else None
+        why = why or _alone(sample[name], known, task)
         if why:
-            found.append(
+            sentences.append(
                 f"{cut(name)} {why}. If it is not known before {cut(target)} is, it gives the target away: --drop {cut(name)!r} leaves it out."
             )
     if frame.shape[1] > _COLUMNS:
-        found.append(
+        sentences.append(
             f"only the first {_COLUMNS} columns were searched for ones that give {cut(target)} away. Leave columns out with --drop."
         )
-    return [*found, *_follow_up(frame, y, target, task)]
+    return [*sentences, *_follow_up(frame, y, target, task)]
 
 
-def _codes(column: pd.Series[Any]) -> NDArray[np.float64]:
+def _levels(column: pd.Series[Any]) -> NDArray[np.float64]:
     """Numbers as they are, dates as numbers, text by its place in sorted order; NaN where missing."""
     if column.dtype.kind in "iufb":
         return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
-    codes = pandas_module().factorize(column.astype(str).where(column.notna()), sort=True)[0].astype(np.float64)
-    return np.where(codes < 0, np.nan, codes)
+    levels = pandas_module().factorize(column.astype(str).where(column.notna()), sort=True)[0].astype(np.float64)
+    return np.where(levels < 0, np.nan, levels)
 
 
 def _alone(column: pd.Series[Any], y: NDArray[Any], task: str) -> str | None:
-    codes = _codes(column)
-    if not np.isfinite(codes).any():
+    levels = _levels(column)
+    if not np.isfinite(levels).any():
         return None
     leaf = max(2, len(y) // 200)
     kind = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
     counts = np.unique(y, return_counts=True)[1]
     if task == "classification" and counts.min() < 3:
         return None
-    predicted = cross_val_predict(kind(min_samples_leaf=leaf, random_state=0), codes[:, None], y, cv=3)
+    predicted = cross_val_predict(kind(min_samples_leaf=leaf, random_state=0), levels[:, None], y, cv=3)
     if task == "classification":
         wrong, without = float(np.mean(predicted != y)), 1 - counts.max() / len(y)
         return f"alone predicts {1 - wrong:.0%} of the rows right" if wrong <= _ALONE * without else None
-    left = float(np.mean((predicted - y) ** 2) / max(float(np.var(y)), np.finfo(float).tiny))
-    return f"alone explains {1 - left:.1%} of the variance" if left <= _ALONE / 5 else None
+    unexplained = float(np.mean((predicted - y) ** 2) / max(float(np.var(y)), np.finfo(float).tiny))
+    return f"alone explains {1 - unexplained:.1%} of the variance" if unexplained <= _ALONE / 5 else None
 
 
 def _one_class(column: pd.Series[Any], y: NDArray[Any], d: int) -> str | None:

@@ -98,13 +98,13 @@ def read_table(name: str, **how: Any) -> Table:
     `how` are the fields of `How`.
     """
     shown = "standard input" if name == "-" else name
-    wanted = How(**how)
+    options = How(**how)
     try:
         with plain_file(name) as path:
             kind = "a table"
             try:
                 kind = _kind_of(path, _ending(name))
-                table = _READERS[kind](path, shown, wanted)
+                table = _READERS[kind](path, shown, options)
             except UserError:
                 raise
             except Exception as error:  # parsers of damaged files raise whatever the bytes lead them to
@@ -117,12 +117,12 @@ def read_table(name: str, **how: Any) -> Table:
     if not len(table.frame):
         raise UserError(f"{shown}: the table has no rows.")
     frame, notes, readings = read_cells(
-        without_words(table.frame.rename(columns=str), wanted.na_values, shown),
+        without_words(table.frame.rename(columns=str), options.na_values, shown),
         shown,
-        wanted.dates,
-        wanted.decimal,
+        options.dates,
+        options.decimal,
         numbers=not table.typed,
-        known=wanted.readings,
+        known=options.readings,
     )
     return Table(frame, shown, table.target, [*table.notes, *notes], kind=kind, readings=readings)
 
@@ -448,11 +448,11 @@ def _read_parquet(path: Path, source: str, how: How) -> Table:
         nested = [field.name for field in schema if pa.types.is_nested(field.type)]
         if nested:
             raise _nested(nested[0], source)
-        found = pa.Table.from_batches(_bounded(file, path.stat().st_size, source), schema)
-    for k, column in enumerate(found.schema):
+        arrow = pa.Table.from_batches(_bounded(file, path.stat().st_size, source), schema)
+    for k, column in enumerate(arrow.schema):
         if pa.types.is_decimal(column.type):
-            found = found.set_column(k, column.name, found.column(k).cast(pa.float64()))
-    frame = found.to_pandas()
+            arrow = arrow.set_column(k, column.name, arrow.column(k).cast(pa.float64()))
+    frame = arrow.to_pandas()
     return Table(frame if isinstance(frame.index, pd.RangeIndex) else frame.reset_index(), source)
 
 

@@ -129,8 +129,8 @@ def _row(comparison: Comparison, score: Score) -> str:
 def _table(caption: str, table: Table) -> str:
     head = "".join(f'<th scope="col">{shown(name)}</th>' for name in table[0])
     body = "".join(
-        f'<tr><th scope="row" class="name">{shown(cut(first))}</th>{"".join(f"<td>{shown(cell)}</td>" for cell in rest)}</tr>'
-        for first, *rest in table[1]
+        f'<tr><th scope="row" class="name">{shown(cut(first))}</th>{"".join(f"<td>{shown(cell)}</td>" for cell in cells)}</tr>'
+        for first, *cells in table[1]
     )
     return _bordered(caption, head, body)
 
@@ -150,14 +150,14 @@ def _scroll(inside: str, label: str) -> str:
 def _sections(comparison: Comparison, scores: list[Score]) -> list[str]:
     if not scores:
         return []
-    made: list[str] = []
+    sections: list[str] = []
     drawn = [s for s in scores if not s.learner.baseline]
     for part in (_differences, _classes, _rates, _missing, _by_missing, _columns, _calibration, _residuals):
         try:
-            made.append(part(comparison, drawn or scores) or "")
+            sections.append(part(comparison, drawn or scores) or "")
         except ImportError as error:
-            return [*made, f"<section><p class='caveat'>{shown(f'No pictures: {error}')}</p></section>"]
-    return made
+            return [*sections, f"<section><p class='caveat'>{shown(f'No pictures: {error}')}</p></section>"]
+    return sections
 
 
 def _section(title: str, text: str, *parts: str) -> str:
@@ -251,17 +251,19 @@ def _by_missing(comparison: Comparison, scores: list[Score]) -> str | None:
 
 
 def _columns(comparison: Comparison, scores: list[Score]) -> str | None:
-    made = importance(comparison)
-    if not made["column"]:
+    importances = importance(comparison)
+    if not importances["column"]:
         return None
-    made["column"] = [cut(visible(name), 24) for name in made["column"]]
-    display = ImportanceDisplay(made, n_shown=15)
+    importances["column"] = [cut(visible(name), 24) for name in importances["column"]]
+    display = ImportanceDisplay(importances, n_shown=15)
     figure = display.plot(_axes(0.42 * len(display.shown()) + 1.4)).figure_
     figure.axes[0].set_xlabel("loss gained when the column's entries change places")
     best = comparison.learners[comparison.best].name
     text = f"How much worse {best} gets on held-out rows when the values of a column change places between rows, and when its missing entries do."
-    if len(made["column"]) < comparison.problem.frame.shape[1]:
-        text += f" Only the first {counted(len(made['column']), 'column')} could be looked at in the time there was."
+    if len(importances["column"]) < comparison.problem.frame.shape[1]:
+        text += (
+            f" Only the first {counted(len(importances['column']), 'column')} could be looked at in the time there was."
+        )
     return _section("Which columns matter", text, _figure(figure, "Importance of columns", ", ".join(display.shown())))
 
 
@@ -279,9 +281,9 @@ def _calibration(comparison: Comparison, scores: list[Score]) -> str | None:
             continue
         top = proba.argmax(axis=1)
         sure, right = proba.max(axis=1).clip(0, 1), (np.array(comparison.problem.classes)[top] == y).astype(int)
-        found, said = calibration_curve(right, sure, n_bins=8, strategy="quantile")
+        accuracy, said = calibration_curve(right, sure, n_bins=8, strategy="quantile")
         look = {"marker": "o", "markersize": 4, "linewidth": 2, "color": _colour(score, len(rows))}
-        ax.plot(said, found, label=score.learner.name, **look)
+        ax.plot(said, accuracy, label=score.learner.name, **look)
         rows.append([score.learner.name, f"{sure.mean():.0%}", f"{right.mean():.0%}"])
     if not rows:
         return None
@@ -291,7 +293,9 @@ def _calibration(comparison: Comparison, scores: list[Score]) -> str | None:
     _legend_below(ax)
     text = "On the dashed line a learner is right as often as it says; below it is too sure of itself."
     figure = _figure(
-        ax.figure, "Calibration", "; ".join(f"{name} says {said} and is right in {found}" for name, said, found in rows)
+        ax.figure,
+        "Calibration",
+        "; ".join(f"{name} says {said} and is right in {accuracy}" for name, said, accuracy in rows),
     )
     return _section("Calibration", text, figure, _table("On average", (("learner", "says", "is right"), rows)))
 
@@ -489,11 +493,11 @@ def _legend_below(ax: Any) -> None:
 def _labelled(ax: Any, places: Sequence[float], words: Sequence[str]) -> None:
     """Labels of places, but none that would run into the one before."""
     room = 0.12 * (max(places) - min(places) or 1.0)
-    kept: list[int] = []
+    labelled: list[int] = []
     for k in np.argsort(places):
-        if not kept or places[k] - places[kept[-1]] >= room:
-            kept.append(int(k))
-    ax.set_xticks([places[k] for k in kept], [words[k] for k in kept])
+        if not labelled or places[k] - places[labelled[-1]] >= room:
+            labelled.append(int(k))
+    ax.set_xticks([places[k] for k in labelled], [words[k] for k in labelled])
 
 
 def svg_of(figure: Any, title: str, description: str) -> str:
@@ -517,7 +521,7 @@ def svg_of(figure: Any, title: str, description: str) -> str:
     )  # glyphs that name no colour are black, which a dark page swallows
     said = f"<title>{shown(title)}</title><desc>{shown(description)}</desc>"
     return re.sub(
-        r"<svg([^>]*)>", lambda found: f'<svg role="img" aria-label="{shown(title)}"{found[1]}>{said}', svg, count=1
+        r"<svg([^>]*)>", lambda match: f'<svg role="img" aria-label="{shown(title)}"{match[1]}>{said}', svg, count=1
     )
 
 

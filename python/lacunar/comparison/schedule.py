@@ -180,11 +180,11 @@ class Schedule:
 
     def _cut_dearest(self, learners: Sequence[int], splits: int) -> None:
         *cheaper, k = learners
-        left = max(self.seconds_left() - splits * self.span(cheaper), 0.0)
+        seconds = max(self.seconds_left() - splits * self.span(cheaper), 0.0)
         enough = 1.1 * (self.elapsed() + splits * self.span(learners))
         self.cuts[k] = (
             f"{_time(self.cost(k))} a fit: the other {splits} of {self.folds} folds need {_time(splits * self.cost(k))}, and "
-            f"{_time(left)} are left after the cheaper learners; --time-limit {math.ceil(enough)} keeps it"
+            f"{_time(seconds)} are left after the cheaper learners; --time-limit {math.ceil(enough)} keeps it"
         )
 
     # -- one fit --------------------------------------------------------------------------------------------------------

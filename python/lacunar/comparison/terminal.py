@@ -148,9 +148,9 @@ def run(
     own = None if time_limit is None else time_limit / (2 * folds)  # a fit of the one learner keeps within it
     competitors = learners(problem.task, seconds=own)
     if only:
-        wanted = {learner_named(problem.task, name).name for name in only}
-        competitors = [learner for learner in competitors if learner.name in wanted]
-        missing = wanted - {learner.name for learner in competitors}
+        names = {learner_named(problem.task, name).name for name in only}
+        competitors = [learner for learner in competitors if learner.name in names]
+        missing = names - {learner.name for learner in competitors}
         competitors += [learner_named(problem.task, name) for name in sorted(missing)]
     with progress(competitors, folds * repeats, quiet) as (start, done):
         return evaluate(
@@ -174,10 +174,10 @@ def progress(competitors: list[Learner], n_splits: int, quiet: bool) -> Iterator
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=len(competitors) * n_splits, left="")
 
-        def start(k: int, s: int, left: float | None) -> None:
+        def start(k: int, s: int, seconds_left: float | None) -> None:
             limit = "at most " if s == 0 else "about "
             bar.update(
-                task, left="" if left is None else f"{limit}{duration(left)} left",
+                task, left="" if seconds_left is None else f"{limit}{duration(seconds_left)} left",
                 description=f"{visible(competitors[k].name)}, fold {s + 1} of {n_splits}",
             )  # fmt: skip
 

@@ -27,7 +27,7 @@ from lacunar.learner.importance import ChangeableView, permutation_importance
 from lacunar.learner.masks import FEWEST_ROWS, MOST_ROWS_COMPARED, MaskComparison
 from lacunar.learner.members import MEMBERS, GaussianMember, members_of
 from lacunar.learner.targets import TargetVariance
-from lacunar.learner.views import Rest, TableViews, TrainingSet, View
+from lacunar.learner.views import FurtherRows, TableViews, TrainingSet, View
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
 from lacunar.observed.contract import refuse_sparse_format
@@ -447,7 +447,7 @@ class LacunarBase(TakesMissing):
         """An ensemble for the rows whose targets are known, its out-of-fold values, what it learned from, and which of `rows` those are."""
         chosen = self._sample(rows, target.labels)
         sampled, target_sampled = rows[chosen], target.take(chosen)
-        rest = np.setdiff1d(np.arange(len(rows)), chosen, assume_unique=True)
+        unsampled = np.setdiff1d(np.arange(len(rows)), chosen, assume_unique=True)
         as_came = self.views_.transform(table.take(sampled)) if view is None else view.take(sampled)
         training = TrainingSet(
             view=self._with_always_seen(as_came),
@@ -456,14 +456,16 @@ class LacunarBase(TakesMissing):
             labels=target_sampled.labels,
             Y=target_sampled.Y,
             n_classes=target.n_classes,
-            folds=self._folds(sampled, table.n, target_sampled, large=bool(rest.size)),
+            folds=self._folds(sampled, table.n, target_sampled, large=bool(unsampled.size)),
             weight=target_sampled.weight,
             posterior=self.posterior_,
             seed=self.seed_,
             n_jobs=self.n_jobs,
             deadline=deadline,
-            rest=None if not rest.size else lambda most: self._rest(table, rows, target, _evenly_spaced(rest, most)),
-            n_rest=len(rest),
+            further=None
+            if not unsampled.size
+            else lambda most: self._further_rows(table, rows, target, _evenly_spaced(unsampled, most)),
+            n_further=len(unsampled),
         )
         if training.hurried:
             self._spare_time_after(training)
@@ -503,12 +505,12 @@ class LacunarBase(TakesMissing):
                 stacklevel=5,
             )
 
-    def _rest(self, table: Table, rows: Ints, target: Target, beyond: Ints) -> Rest:
+    def _further_rows(self, table: Table, rows: Ints, target: Target, beyond: Ints) -> FurtherRows:
         """Rows beyond the sample as a sparse table in single precision, a batch at a time."""
         rows, target = rows[beyond], target.take(beyond)
         batches = (rows[first : first + BATCH] for first in range(0, len(rows), BATCH))
         observed = Observed.vstack(self._observed_numbers(table.take(batch)) for batch in batches)
-        return Rest(observed, target.labels, target.Y, target.weight)
+        return FurtherRows(observed, target.labels, target.Y, target.weight)
 
     def _observed_numbers(self, X: Any) -> Observed:
         """Z of rows in single precision without its missing entries; a sparse X stays sparse where nothing is to be completed."""

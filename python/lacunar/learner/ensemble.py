@@ -36,9 +36,9 @@ _INTERCEPT_PRECISION = 1.0  # as if a row spoke against an intercept
 _LARGEST_SLOPE, _SMALLEST_SLOPE = 50.0, 0.02
 
 
-def shrinkage(n: int, few: float = _FEW_ROWS) -> float:
+def shrinkage(n: int, few_rows: float = _FEW_ROWS) -> float:
     """How strongly weights are drawn to those of the prior."""
-    return 1.0 + few / max(n, 1)
+    return 1.0 + few_rows / max(n, 1)
 
 
 class LogPool(BaseEstimator):  # type: ignore[misc]
@@ -212,8 +212,8 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
                 say(verbose, "%s: left out, no time is left", name)
                 continue
             started = perf_counter()
-            left = _left(training, names[k:], seconds, self.names_)
-            say(verbose, "%s: member %d of %d begins, %s", name, k + 1, len(names), left)
+            time_left = _left(training, names[k:], seconds, self.names_)
+            say(verbose, "%s: member %d of %d begins, %s", name, k + 1, len(names), time_left)
             try:
                 member, out_of_fold = _trained(name, replace(training, deadline=until, shortened=self.shortened_))
             except Exception as error:

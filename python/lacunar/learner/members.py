@@ -32,7 +32,7 @@ from lacunar.observed.rules import COUNT, Array, Instance, Rule, floats
 from lacunar.uncertainty.shift import log_softmax
 
 _MOST_FOR_NEWTON = 200  # coefficients of logistic regression, whose Hessian is factorised
-_PILOT_REST = 2000  # rows beyond the sample, under a time limit
+_PILOT_FURTHER = 2000  # rows beyond the sample, under a time limit
 
 
 def _scores(values: Floats, n_classes: int) -> Floats:
@@ -217,30 +217,30 @@ class TableMember(BaseEstimator):  # type: ignore[misc]
     _schema: ClassVar[dict[str, Rule]] = {"n_classes_": COUNT, "model_": Instance(BaseEstimator)}
 
     def fit(self, training: TrainingSet) -> Floats:
-        assert training.rest is not None
+        assert training.further is not None
         self.n_classes_ = training.n_classes
         self.model_ = self._learned(training, self._most(training) if training.hurried else None)
         return self.predict(training.view, None, training.n_jobs)
 
     def _learned(self, training: TrainingSet, most: int | None) -> Any:
-        assert training.rest is not None
-        rest, make = training.rest(most), KarmaClassifier if training.n_classes else KarmaRegressor
-        target = rest.labels if rest.labels is not None else rest.Y
+        assert training.further is not None
+        further, make = training.further(most), KarmaClassifier if training.n_classes else KarmaRegressor
+        target = further.labels if further.labels is not None else further.Y
         target = target[:, 0] if target.ndim == 2 and target.shape[1] == 1 else target
         return make(random_state=training.seed, n_jobs=training.n_jobs).fit(
-            rest.rows, target, sample_weight=rest.weight
+            further.rows, target, sample_weight=further.weight
         )
 
     def _most(self, training: TrainingSet) -> int | None:
         """Rows for which there is time, by a pilot on few."""
-        if training.n_rest <= _PILOT_REST:
+        if training.n_further <= _PILOT_FURTHER:
             return None
         started = perf_counter()
-        self._learned(training, _PILOT_REST)
-        most = max(int(USABLE * training.left() * _PILOT_REST / max(perf_counter() - started, TICK)), _PILOT_REST)
-        if most >= training.n_rest:
+        self._learned(training, _PILOT_FURTHER)
+        most = max(int(USABLE * training.left() * _PILOT_FURTHER / max(perf_counter() - started, TICK)), _PILOT_FURTHER)
+        if most >= training.n_further:
             return None
-        training.shortened[self.name] = f"{most / training.n_rest:.0%} of the further rows"
+        training.shortened[self.name] = f"{most / training.n_further:.0%} of the further rows"
         return most
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
@@ -313,7 +313,7 @@ MEMBERS: dict[str, MemberKind] = {
         MemberKind(KernelMember, True, True, 5.0, lambda t: 0.2 + 1e-3 * min(t.n, 3000) + 3e-4 * t.n),
         MemberKind(BoostingMember, True, True, 6.0, lambda t: _of_trees(t) * max(t.n_classes, 3) / 3),
         MemberKind(ForestMember, True, True, 2.0, lambda t: _of_trees(t) * 0.5),
-        MemberKind(TableMember, True, True, 2.0, lambda t: 1.0, lambda t: t.rest is not None, may_be_named=False),
+        MemberKind(TableMember, True, True, 2.0, lambda t: 1.0, lambda t: t.further is not None, may_be_named=False),
     )
 }  # fmt: skip
 

@@ -217,8 +217,8 @@ class _Builder:
         leaf: NDArray[np.bool_],
         feature: NDArray[Any],
         threshold: NDArray[Any],
-        left: NDArray[Any],
-        right: NDArray[Any],
+        left_child: NDArray[Any],
+        right_child: NDArray[Any],
         missing_left: NDArray[Any],
         sets: NDArray[np.int32],
         values: Floats,
@@ -229,8 +229,8 @@ class _Builder:
             {
                 "feature_": np.where(leaf, -1, feature).astype(np.int32),
                 "threshold_": np.where(leaf, 0.0, threshold),
-                "left_": np.where(leaf, leaves, left.astype(np.int64) + self._n_nodes).astype(np.int32),
-                "right_": np.where(leaf, 0, right.astype(np.int64) + self._n_nodes).astype(np.int32),
+                "left_": np.where(leaf, leaves, left_child.astype(np.int64) + self._n_nodes).astype(np.int32),
+                "right_": np.where(leaf, 0, right_child.astype(np.int64) + self._n_nodes).astype(np.int32),
                 "missing_left_": missing_left.astype(np.uint8),
                 "category_set_": sets,
             }
@@ -362,7 +362,7 @@ class _Folds:
     """Boosting models of some folds that grow side by side, a stage of iterations at a time."""
 
     def __init__(self, training: TrainingSet, y: NDArray[Any], leaves: int) -> None:
-        self._lesson, self._y, self._leaves = training, y, leaves
+        self._training, self._y, self._leaves = training, y, leaves
         self._growing: list[_Growing] = []
         self._losses = np.zeros(0)
         self.cut_short = False  # by the time limit
@@ -375,7 +375,7 @@ class _Folds:
     def grow(self, cuts: list[tuple[Ints, Ints]], until: float) -> None:
         """Until more iterations lose out of fold or time runs out; folds that have models keep them."""
         for train, test in cuts[len(self._growing) :]:
-            self._growing.append(_Growing(_model(self._lesson, self._leaves), self._lesson, self._y, train, test))
+            self._growing.append(_Growing(_model(self._training, self._leaves), self._training, self._y, train, test))
         started, done = perf_counter(), 0
         self.cut_short = False
         while done < self.wished:
@@ -384,7 +384,7 @@ class _Folds:
             if self.cut_short:
                 return
             done = min(done + stage, self.wished)
-            Parallel(n_jobs=thread_count(self._lesson.n_jobs), prefer="threads")(
+            Parallel(n_jobs=thread_count(self._training.n_jobs), prefer="threads")(
                 delayed(model.grow)(done) for model in self._growing
             )
             self._losses = np.sum([model.losses[:done] for model in self._growing], axis=0)
@@ -403,22 +403,22 @@ class _Folds:
     @property
     def wished(self) -> int:
         """Iterations at most."""
-        n, classes = self._lesson.n, self._lesson.n_classes
+        n, classes = self._training.n, self._training.n_classes
         if classes > _MANY_CLASSES:
             return 60 if n < 1500 else 100
         if self._leaves == _SMALL_LEAVES:
             return 200
-        return 120 if n < 1500 else (200 if n < 5000 or self._lesson.rest is not None else 300)
+        return 120 if n < 1500 else (200 if n < 5000 or self._training.further is not None else 300)
 
     def finish(self) -> Grown:
         """Every model cut to the iterations that were best."""
         best = int(self._losses.argmin()) + 1
-        values = np.zeros((self._lesson.n, max(self._lesson.n_classes, 1)))
+        values = np.zeros((self._training.n, max(self._training.n_classes, 1)))
         for growing in self._growing:
             values[growing.test] = growing.values_after(best)
             del inside(growing.model, "_predictors")[best:]
         return Grown(
-            best, [growing.model for growing in self._growing], values if self._lesson.n_classes else values[:, 0]
+            best, [growing.model for growing in self._growing], values if self._training.n_classes else values[:, 0]
         )
 
 
@@ -427,13 +427,13 @@ class _Growing:
 
     def __init__(self, model: Any, training: TrainingSet, y: NDArray[Any], train: Ints, test: Ints) -> None:
         self.model, self.test = model, test
-        self._lesson, self._y, self._train = training, y, train
+        self._training, self._y, self._train = training, y, train
         self._values: list[Floats] = []  # (iterations, rows, k) of every stage
         self.losses = np.zeros(0)  # summed over the rows, after every iteration
 
     def grow(self, iterations: int) -> None:
         """Grow to so many iterations, on one thread: sums do not depend on the machine."""
-        training, known = self._lesson, len(self.losses)
+        training, known = self._training, len(self.losses)
         if iterations <= known:
             return
         self.model.set_params(max_iter=iterations)
@@ -449,8 +449,8 @@ class _Growing:
         self.losses = np.concatenate([self.losses, self._losses_of(self._values[-1])])
 
     def _losses_of(self, raw: Floats) -> Floats:
-        y, weight = self._y[self.test], self._lesson.weights(self.test)
-        if not self._lesson.n_classes:
+        y, weight = self._y[self.test], self._training.weights(self.test)
+        if not self._training.n_classes:
             losses = (raw[:, :, 0] - y) ** 2
         else:
             losses = -self._log_chances(raw)[:, np.arange(len(y)), y]
@@ -458,14 +458,14 @@ class _Growing:
 
     def _log_chances(self, raw: Floats) -> Floats:
         """(iterations, rows, c) log probabilities."""
-        logs = np.full((*raw.shape[:2], self._lesson.n_classes), np.log(LEAST))
+        logs = np.full((*raw.shape[:2], self._training.n_classes), np.log(LEAST))
         logs[:, :, np.asarray(self.model.classes_, dtype=np.intp)] = log_softmax(all_classes(raw))
         return np.maximum(logs, np.log(LEAST))
 
     def values_after(self, iterations: int) -> Floats:
         """(rows, c) log probabilities, or (rows, 1)."""
         raw = np.concatenate(self._values)[iterations - 1 : iterations]
-        return np.asarray(self._log_chances(raw)[0] if self._lesson.n_classes else raw[0])
+        return np.asarray(self._log_chances(raw)[0] if self._training.n_classes else raw[0])
 
 
 def _model(training: TrainingSet, leaves: int) -> Any:

@@ -47,7 +47,7 @@ class View(NamedTuple):
         return np.asarray(np.isnan(self.T).sum(axis=1), dtype=np.float64)
 
 
-class Rest(NamedTuple):
+class FurtherRows(NamedTuple):
     """Rows of a large table beyond those of the training set."""
 
     rows: Observed
@@ -72,8 +72,10 @@ class TrainingSet:
     seed: int
     n_jobs: int | None = None
     deadline: float = np.inf  # by perf_counter
-    rest: Callable[[int | None], Rest] | None = None  # of a table too large for folds, so many rows of it or all
-    n_rest: int = 0
+    further: Callable[[int | None], FurtherRows] | None = (
+        None  # of a table too large for folds, so many rows of it or all
+    )
+    n_further: int = 0
     shortened: dict[str, str] = field(default_factory=dict)  # what the time limit cost a member, by name
     learned: Ints | None = None  # rows that folds learn from, None for all; they test all
     share_after: float = 1.0  # of the rows, that what is computed after the members learns from
@@ -227,10 +229,12 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         _check_n_features(self.encoder_, table, reset=False)
         place = np.full(table.shape[1], -1)
         place[self.kept_] = np.arange(len(self.kept_))
-        kept = place[table.indices] >= 0
-        columns = place[table.indices[kept]]
-        values = self._standardised(table.values[kept].astype(np.float64), self.mean_[columns], self.scale_[columns])
-        indptr = np.concatenate([[0], np.cumsum(kept)])[table.indptr]
+        observed = place[table.indices] >= 0
+        columns = place[table.indices[observed]]
+        values = self._standardised(
+            table.values[observed].astype(np.float64), self.mean_[columns], self.scale_[columns]
+        )
+        indptr = np.concatenate([[0], np.cumsum(observed)])[table.indptr]
         clipped = np.clip(values, -largest, largest).astype(dtype)
         return Observed(indptr, columns.astype(table.indices.dtype), clipped, (table.shape[0], len(self.kept_)))
 

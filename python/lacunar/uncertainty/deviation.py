@@ -43,15 +43,15 @@ def near_quantiles(
     order = np.argsort(scores, kind="stable")
     scores, missing, copied = scores[order], missing[order], copied[order]
     values, own = np.unique(at, return_inverse=True)
-    made = np.empty(len(values))
+    quantiles = np.empty(len(values))
     for k, value in enumerate(values):
         weight = np.exp(-np.abs(missing - value) / (_WIDTH * n_columns))
         if not copies_count:
             weight[copied] *= max(0.0, 1 - float(weight[~copied].sum()) / _ENOUGH)
         below = np.cumsum(weight) / (weight.sum() + 1)
         first = int(np.searchsorted(below, level - 1e-12))
-        made[k] = scores[first] if first < len(scores) else np.inf
-    return made[own.ravel()]
+        quantiles[k] = scores[first] if first < len(scores) else np.inf
+    return quantiles[own.ravel()]
 
 
 class PredictiveDeviation(BaseEstimator):  # type: ignore[misc]

@@ -161,10 +161,10 @@ class MaskConformalRegressor(Scores, RegressorMixin, MaskConformal):  # type: ig
         self.estimators_, self.gaussians_ = [], []
         for k in range(self.cv):
             inside, outside = np.flatnonzero(fold != k), np.flatnonzero(fold == k)
-            some, known = _safe_indexing(rows, inside), target[inside]
-            one = (deepcopy(self.estimator_) if self.estimator is None else clone(model)).fit(some, known)
+            rows_inside, known = _safe_indexing(rows, inside), target[inside]
+            one = (deepcopy(self.estimator_) if self.estimator is None else clone(model)).fit(rows_inside, known)
             start = deepcopy(self.gaussian_)
-            gaussian = None if start is None else start.fit(numbers_of(some, self.encoder_), known)
+            gaussian = None if start is None else start.fit(numbers_of(rows_inside, self.encoder_), known)
             for t, table in enumerate(tables):
                 mean[t, outside], std[t, outside] = self._mean_and_std(_safe_indexing(table, outside), one, gaussian)
             if self.method == "cv+":
@@ -209,16 +209,16 @@ class MaskConformalRegressor(Scores, RegressorMixin, MaskConformal):  # type: ig
             Infinite where training rows are too few for the level.
         """
         check_is_fitted(self, "estimator_")
-        asked = check_level(self.level if level is None else level)
+        coverage = check_level(self.level if level is None else level)
         rows = readable_rows(self, X, reset=False)
         if self.method == "cv+":
-            return self._around_folds(rows, asked)
+            return self._around_folds(rows, coverage)
         mean, std = self._mean_and_std(rows, self.estimator_, self.gaussian_)
         if self.deviation_ is None:
-            wide = quantile(self.scores_, asked) * std
+            wide = quantile(self.scores_, coverage) * std
         else:
             sigma = self.deviation_.sigma(*self._standard(mean, std), count_missing(rows))
-            wide = self._near_quantiles(rows, asked) * sigma
+            wide = self._near_quantiles(rows, coverage) * sigma
         return np.column_stack([mean - wide, mean + wide])
 
     def _around_folds(self, rows: Any, level: float) -> Floats:
@@ -232,5 +232,5 @@ class MaskConformalRegressor(Scores, RegressorMixin, MaskConformal):  # type: ig
             own = self.score_fold_ == j
             wide = std[:, None] * self.scores_[own]
             ends[0][:, own], ends[1][:, own] = wide - mean[:, None], mean[:, None] + wide
-        low, high = (np.partition(each, k - 1, axis=1)[:, k - 1] for each in ends)
+        low, high = (np.partition(end, k - 1, axis=1)[:, k - 1] for end in ends)
         return np.column_stack([-low, high])

@@ -51,11 +51,11 @@ def with_hidden(rows: Any, hidden: Bools) -> Any:
 
 def with_copies(rows: Any, rng: np.random.Generator) -> list[Any]:
     """The rows, and copies of them that hide shares of their entries drawn between 0 and 0.9."""
-    made = [rows]
+    tables = [rows]
     for _ in range(_COPIES):
         share = rng.uniform(0, _LARGEST_SHARE, (len(rows), 1))
-        made.append(with_hidden(rows, rng.random(rows.shape) < share))
-    return made
+        tables.append(with_hidden(rows, rng.random(rows.shape) < share))
+    return tables
 
 
 def encoder_of(table: Any, **options: Any) -> TableEncoder | None:
@@ -108,8 +108,8 @@ class MaskConformal(MetaEstimatorMixin, TakesMissing):  # type: ignore[misc]
         y : ndarray of shape (m,)
         """
         check_is_fitted(self, "estimator_")
-        made: NDArray[Any] = self.estimator_.predict(readable_rows(self, X, reset=False))
-        return made
+        predictions: NDArray[Any] = self.estimator_.predict(readable_rows(self, X, reset=False))
+        return predictions
 
     def _trial_rows(self) -> list[Any]:
         """Tables of one row that the estimator reads; frames where they hold more than numbers, which come here in frames only."""

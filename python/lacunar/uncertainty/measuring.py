@@ -73,7 +73,7 @@ def value_of_measuring(
     if not isinstance(n_bags, Integral) or n_bags < 1:
         raise ValueError(f"n_bags must be a whole number of at least 1; got {n_bags!r}. Pass 1.")
     encoder = encoder_of(X)
-    table, asked = numbers_of(X, encoder), numbers_of(rows, encoder)
+    table, candidates = numbers_of(X, encoder), numbers_of(rows, encoder)
     target = _targets(y)
     check_consistent_length(table, target)
     rng = generator(fixed_seed(random_state))
@@ -82,9 +82,9 @@ def value_of_measuring(
     for _ in range(int(n_bags)):
         drawn = rng.integers(len(target), size=len(target)) if n_bags > 1 else np.arange(len(target))
         model = GaussianRegressor(shrinkage=shrinkage, tol=1e-3).fit(table[drawn], target[drawn])
-        total = total + model.value_of_measuring(asked, cost=cost, n=n)
-    made: Floats = np.asarray(total) / n_bags
-    return made
+        total = total + model.value_of_measuring(candidates, cost=cost, n=n)
+    values: Floats = np.asarray(total) / n_bags
+    return values
 
 
 def _targets(y: Any) -> Floats:
@@ -93,9 +93,9 @@ def _targets(y: Any) -> Floats:
     several = target.ndim == 2 and target.shape[1] > 1
     if several or target.dtype.kind == "f" or (target.dtype.kind in "iu" and len(np.unique(target)) > _MANY):
         return check_target(y, y_numeric=True, multi_output=True).astype(np.float64)
-    classes, code = np.unique(target, return_inverse=True)
-    made = np.eye(len(classes))[code.ravel()]
-    return made[:, :1] if len(classes) == 2 else made
+    classes, labels = np.unique(target, return_inverse=True)
+    indicators = np.eye(len(classes))[labels.ravel()]
+    return indicators[:, :1] if len(classes) == 2 else indicators
 
 
 class Measurement(NamedTuple):
@@ -220,8 +220,8 @@ class MeasuringLoop(WholeCopies):
             Empty when nothing is left to buy, or all of it is pending.
         """
         waiting = np.setdiff1d(np.arange(len(self.rows_)), list(self.pending_))
-        left = np.maximum(self.budget - self.spent_[waiting], 0) * (1 + 1e-12)
-        possible = np.isnan(self.rows_[waiting]) & ~self._refused[waiting] & (self.cost <= left[:, None])
+        budget_left = np.maximum(self.budget - self.spent_[waiting], 0) * (1 + 1e-12)
+        possible = np.isnan(self.rows_[waiting]) & ~self._refused[waiting] & (self.cost <= budget_left[:, None])
         open_rows = possible.any(axis=1)
         if not open_rows.any():
             return []
@@ -229,12 +229,12 @@ class MeasuringLoop(WholeCopies):
         values = np.where(possible, self.model.value_of_measuring(self.rows_[waiting], cost=self.cost), -np.inf)
         best = values.argmax(axis=1)
         worth = values[np.arange(len(best)), best] > self.least_value
-        made = [
+        requests = [
             Measurement(int(row), int(column), float(self.cost[column]))
             for row, column in zip(waiting[worth], best[worth], strict=True)
         ]
-        self.pending_.update({request.row: request for request in made})
-        return made
+        self.pending_.update({request.row: request for request in requests})
+        return requests
 
     @changes
     def tell(self, request: Measurement | int, value: float) -> None:
@@ -253,21 +253,21 @@ class MeasuringLoop(WholeCopies):
             For a row that waits for no answer, another column than the one asked for, an infinite value; nothing has changed.
         """
         row = request.row if isinstance(request, Measurement) else int(request)
-        asked = self.pending_.get(row)
-        if asked is None or (isinstance(request, Measurement) and request != asked):
+        pending = self.pending_.get(row)
+        if pending is None or (isinstance(request, Measurement) and request != pending):
             raise ValueError(
                 f"request must be one that waits for its value; got {request!r}. Call ask() for a new one."
             )
-        told = float(value)
-        if np.isinf(told):
+        measured = float(value)
+        if np.isinf(measured):
             raise ValueError(
-                f"value must be a number, or NaN where it could not be measured; got {told} for row {row}, column {asked.column}. Pass NaN."
+                f"value must be a number, or NaN where it could not be measured; got {measured} for row {row}, column {pending.column}. Pass NaN."
             )
-        if np.isnan(told):
-            self._refused[row, asked.column] = True
+        if np.isnan(measured):
+            self._refused[row, pending.column] = True
         else:
-            self.rows_[row, asked.column] = told
-            self.spent_[row] += asked.cost
+            self.rows_[row, pending.column] = measured
+            self.spent_[row] += pending.cost
         del self.pending_[row]
 
     def run(self, measure: Callable[[int, int], float]) -> Self:

@@ -139,16 +139,16 @@ def missingness_report(X: Any, y: Any = None, *, deltas: Any = _DELTAS, random_s
     """
     table, names = _numbers_and_names(X)
     rng = generator(fixed_seed(random_state))
-    asked = np.atleast_1d(np.asarray(deltas, dtype=np.float64))
+    offsets = np.atleast_1d(np.asarray(deltas, dtype=np.float64))
     auc, auc_p = _mask_auc(table, rng)
     shift = shift_p = curve = None
     if y is not None:
         target = _target_numbers(y)
         check_consistent_length(table, target)
         shift, shift_p = _target_shift(table, target, rng)
-        curve = _sensitivity(table, target, asked)
+        curve = _sensitivity(table, target, offsets)
     share = np.isnan(table).mean(axis=0)
-    return MissingnessReport(*little_test(table), names, share, auc, auc_p, shift, shift_p, asked, curve)
+    return MissingnessReport(*little_test(table), names, share, auc, auc_p, shift, shift_p, offsets, curve)
 
 
 def _numbers_and_names(X: Any) -> tuple[Floats, NDArray[np.str_]]:
@@ -178,15 +178,15 @@ def little_test(table: Floats) -> tuple[float, int, float, int]:
     spread = np.nanmax(np.where(np.isnan(table), -np.inf, table), axis=0) > np.nanmin(
         np.where(np.isnan(table), np.inf, table), axis=0
     )
-    kept = table[:, spread]
-    kept = kept[~np.isnan(kept).all(axis=1)]
-    seen = ~np.isnan(kept)
+    varying = table[:, spread]
+    varying = varying[~np.isnan(varying).all(axis=1)]
+    seen = ~np.isnan(varying)
     patterns, own = np.unique(seen, axis=0, return_inverse=True)
-    df = int(patterns.sum()) - kept.shape[1]
+    df = int(patterns.sum()) - varying.shape[1]
     if df <= 0:
         return 0.0, 0, float("nan"), len(patterns)
-    center, scale = np.nanmean(kept, axis=0), np.nanstd(kept, axis=0)
-    Z = (kept - center) / scale
+    center, scale = np.nanmean(varying, axis=0), np.nanstd(varying, axis=0)
+    Z = (varying - center) / scale
     p = Z.shape[1]
     model, _ = fit_gaussian(Z, Gaussian(np.zeros(p), np.eye(p)), _SHRINKAGE, _STEPS, _TOLERANCE)
     total = 0.0
@@ -209,53 +209,53 @@ def _mask_auc(table: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     Z = np.where(missing, 0.0, _standardised(table))
     for j in _enough(missing):
         others = np.arange(table.shape[1]) != j
-        told = np.column_stack([Z[:, others], missing[:, others][:, missing[:, others].any(axis=0)]])
-        if not told.shape[1]:
+        inputs = np.column_stack([Z[:, others], missing[:, others][:, missing[:, others].any(axis=0)]])
+        if not inputs.shape[1]:
             continue
         split = StratifiedKFold(_FOLDS, shuffle=True, random_state=int(rng.integers(2**31)))
-        made = cross_val_predict(
-            LogisticRegression(C=_C, max_iter=1000), told, missing[:, j], cv=split, method="decision_function"
+        scores = cross_val_predict(
+            LogisticRegression(C=_C, max_iter=1000), inputs, missing[:, j], cv=split, method="decision_function"
         )
-        found = mannwhitneyu(made[missing[:, j]], made[~missing[:, j]], alternative="greater")
-        auc[j], p[j] = found.statistic / (missing[:, j].sum() * (~missing[:, j]).sum()), found.pvalue
+        test = mannwhitneyu(scores[missing[:, j]], scores[~missing[:, j]], alternative="greater")
+        auc[j], p[j] = test.statistic / (missing[:, j].sum() * (~missing[:, j]).sum()), test.pvalue
     return auc, holm(p)
 
 
 def _standardised(table: Floats) -> Floats:
     scale = np.where((std := _quiet(np.nanstd, table)) > 0, std, 1.0)
-    made: Floats = (table - _quiet(np.nanmean, table)) / scale
-    return made
+    standardised: Floats = (table - _quiet(np.nanmean, table)) / scale
+    return standardised
 
 
 def _quiet(mean: Any, table: Floats) -> Floats:
     """A mean over observed entries by column, 0 where there is none."""
     seen = ~np.isnan(table).all(axis=0)
-    made = np.zeros(table.shape[1])
-    made[seen] = mean(table[:, seen], axis=0)
-    return made
+    means = np.zeros(table.shape[1])
+    means[seen] = mean(table[:, seen], axis=0)
+    return means
 
 
 def holm(p: Floats) -> Floats:
     """Holm's adjusted p-values; NaN stays."""
-    made = np.full(len(p), np.nan)
+    adjusted = np.full(len(p), np.nan)
     known = np.flatnonzero(~np.isnan(p))
     order = known[np.argsort(p[known], kind="stable")]
-    made[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)), 1.0)
-    return made
+    adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(order), 0, -1)), 1.0)
+    return adjusted
 
 
 def _target_shift(table: Floats, target: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
     missing = np.isnan(table)
     shift, p = np.full(table.shape[1], np.nan), np.full(table.shape[1], np.nan)
-    left = np.empty(len(target))
+    residuals = np.empty(len(target))
     model = GaussianRegressor(warm_start=True).fit(table, target)
     for outside in np.array_split(rng.permutation(len(target)), min(_FOLDS, len(target))):
         inside = np.setdiff1d(np.arange(len(target)), outside)
         if len(inside):
             model.fit(table[inside], target[inside])
-        left[outside] = target[outside] - model.predict(table[outside])
+        residuals[outside] = target[outside] - model.predict(table[outside])
     for j in _enough(missing):
-        groups = left[missing[:, j]], left[~missing[:, j]]
+        groups = residuals[missing[:, j]], residuals[~missing[:, j]]
         shift[j] = (groups[0].mean() - groups[1].mean()) / max(float(target.std()), 1e-300)
         if min(group.std() for group in groups) > 0:
             p[j] = ttest_ind(*groups, equal_var=False).pvalue
@@ -276,13 +276,13 @@ def _sensitivity(table: Floats, target: Floats, deltas: Floats) -> Floats:
 
     def predicted(rows: Floats) -> Floats:
         away = rows - rows.mean(axis=0)
-        made: Floats = away @ np.linalg.solve(away.T @ away + _RIDGE * np.eye(p), away.T @ y)
-        return made
+        fitted: Floats = away @ np.linalg.solve(away.T @ away + _RIDGE * np.eye(p), away.T @ y)
+        return fitted
 
-    usual, made = predicted(completed), np.zeros((p, len(deltas)))
+    usual, changes = predicted(completed), np.zeros((p, len(deltas)))
     for j in np.flatnonzero(missing.any(axis=0)):
         for k, delta in enumerate(deltas):
             shifted = completed.copy()
             shifted[:, j] += delta * sd[:, j]  # 0 where observed
-            made[j, k] = np.sqrt(np.mean((predicted(shifted) - usual) ** 2))
-    return made
+            changes[j, k] = np.sqrt(np.mean((predicted(shifted) - usual) ** 2))
+    return changes

@@ -165,7 +165,7 @@ class MaskConformalClassifier(Scores, ClassifierMixin, MaskConformal):  # type: 
         target = check_target(y)
         check_classification_targets(target)
         check_consistent_length(rows, target)
-        self.classes_, code = np.unique(target, return_inverse=True)
+        self.classes_, y_encoded = np.unique(target, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(f"y must have 2 classes or more; got 1 class, {self.classes_[0]!r}. Give rows of another.")
         rng = generator(fixed_seed(self.random_state))
@@ -173,27 +173,27 @@ class MaskConformalClassifier(Scores, ClassifierMixin, MaskConformal):  # type: 
         self.estimator_ = clone(model).fit(rows, target)
         tables = with_copies(rows, rng)
         scores = np.empty((len(tables), len(target)))
-        splits = self._folds(code, rng)
+        splits = self._folds(y_encoded, rng)
         for outside in splits:
             inside = np.setdiff1d(np.arange(len(target)), outside)
             one = clone(model).fit(_safe_indexing(rows, inside), target[inside])
             at = np.searchsorted(one.classes_, target[outside])
             known = one.classes_[np.minimum(at, len(one.classes_) - 1)] == target[outside]
             for t, table in enumerate(tables):
-                made = one.predict_proba(_safe_indexing(table, outside))
-                own = made[np.arange(len(outside)), np.where(known, at, 0)]
+                proba = one.predict_proba(_safe_indexing(table, outside))
+                own = proba[np.arange(len(outside)), np.where(known, at, 0)]
                 scores[t, outside] = 1 - np.where(known, own, 0.0)
         self.scores_ = scores.ravel()
-        self.score_class_ = np.tile(code, len(tables))
+        self.score_class_ = np.tile(y_encoded, len(tables))
         self._count_missing(tables)
         return self
 
-    def _folds(self, code: NDArray[Any], rng: np.random.Generator) -> list[NDArray[Any]]:
+    def _folds(self, y_encoded: NDArray[Any], rng: np.random.Generator) -> list[NDArray[Any]]:
         """Stratified folds; at random where the smallest class has fewer rows."""
-        if np.bincount(code).min() >= self.cv:
+        if np.bincount(y_encoded).min() >= self.cv:
             split = StratifiedKFold(self.cv, shuffle=True, random_state=int(rng.integers(2**31)))
-            return [outside for _, outside in split.split(code, code)]
-        return np.array_split(rng.permutation(len(code)), min(self.cv, len(code)))
+            return [outside for _, outside in split.split(y_encoded, y_encoded)]
+        return np.array_split(rng.permutation(len(y_encoded)), min(self.cv, len(y_encoded)))
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of the estimator fitted to all rows.
@@ -207,8 +207,8 @@ class MaskConformalClassifier(Scores, ClassifierMixin, MaskConformal):  # type: 
         p : ndarray of shape (m, n_classes)
         """
         check_is_fitted(self, "estimator_")
-        made: Floats = self.estimator_.predict_proba(readable_rows(self, X, reset=False))
-        return made
+        proba: Floats = self.estimator_.predict_proba(readable_rows(self, X, reset=False))
+        return proba
 
     def predict_set(self, X: Any, level: float | None = None) -> NDArray[np.bool_]:
         """Which classes are in the sets; the most probable class always is.
@@ -225,11 +225,11 @@ class MaskConformalClassifier(Scores, ClassifierMixin, MaskConformal):  # type: 
             Columns in the order of `classes_`.
         """
         check_is_fitted(self, "estimator_")
-        asked = check_level(self.level if level is None else level)
+        coverage = check_level(self.level if level is None else level)
         rows = readable_rows(self, X, reset=False)
-        made = self.estimator_.predict_proba(rows)
-        sets: NDArray[np.bool_] = made >= 1 - self._score_quantiles(rows, asked)
-        sets[np.arange(len(made)), np.argmax(made, axis=1)] = True
+        proba = self.estimator_.predict_proba(rows)
+        sets: NDArray[np.bool_] = proba >= 1 - self._score_quantiles(rows, coverage)
+        sets[np.arange(len(proba)), np.argmax(proba, axis=1)] = True
         return sets
 
     def _score_quantiles(self, rows: Any, level: float) -> Floats:
