@@ -123,6 +123,27 @@ def decided(n, m):
     return run, check
 
 
+@case("MEG learns pairs one by one", small={"n": 40, "m": 300}, large={"n": 200, "m": 3000}, counted=False)
+def learned_one_by_one(n, m):
+    label, i, j, y = blocks(n, m)
+    pairs = list(zip(i.tolist(), j.tolist(), y.tolist(), strict=True))
+    new = partial(MatrixExponentiatedGradient, calibrate=False)
+
+    def run():
+        model = new(SIDES["kernel"](label), SIDES["kernel"](label))
+        for row, col, sign in pairs:
+            model.learn_one(row, col, sign)
+        return model
+
+    def check(model):
+        together = new(SIDES["kernel"](label), SIDES["kernel"](label)).partial_fit(i, j, y)
+        np.testing.assert_allclose(
+            model.decision_function((i, j)), together.decision_function((i, j)), rtol=1e-5, atol=1e-8
+        )
+
+    return run, check
+
+
 def fitted(n, m, side="kernel", **options):
     label, i, j, y = blocks(n, m)
     model = MatrixExponentiatedGradient(SIDES[side](label), SIDES[side](label), **options).partial_fit(i, j, y)
@@ -139,29 +160,29 @@ SMALL, LARGE = {"n": 40, "m": 300}, {"n": 400, "m": 3000}
 
 @case(
     "MEG predictions, one by one",
-    small={"how": "values one by one", "some": 20, **SMALL},
-    large={"how": "values one by one", "some": 100, **LARGE},
+    small={"how": "values one by one", "n_pairs": 20, **SMALL},
+    large={"how": "values one by one", "n_pairs": 100, **LARGE},
     counted=False,
 )
 @case(
     "MEG labels, one by one",
-    small={"how": "labels one by one", "some": 20, **SMALL},
-    large={"how": "labels one by one", "some": 100, **LARGE},
+    small={"how": "labels one by one", "n_pairs": 20, **SMALL},
+    large={"how": "labels one by one", "n_pairs": 100, **LARGE},
 )
 @case(
     "MEG predictions, a few",
-    small={"how": "together", "some": 20, **SMALL},
-    large={"how": "together", "some": 100, **LARGE},
+    small={"how": "together", "n_pairs": 20, **SMALL},
+    large={"how": "together", "n_pairs": 100, **LARGE},
 )
 @case(
     "MEG predictions, many at once",
-    small={"how": "together", "some": 200, **SMALL},
-    large={"how": "together", "some": 40_000, **LARGE},
+    small={"how": "together", "n_pairs": 200, **SMALL},
+    large={"how": "together", "n_pairs": 40_000, **LARGE},
     counted=False,
 )
-def predicted(how, n, m, some):
+def predicted(how, n, m, n_pairs):
     model = fitted(n, m, calibrate=False)[0]
-    asked = np.stack(np.divmod(np.arange(some) * 37 % n**2, n), axis=1)
+    asked = np.stack(np.divmod(np.arange(n_pairs) * 37 % n**2, n), axis=1)
 
     def check(found):
         expected = np.array([model.decision_one(a, b) for a, b in asked[:20].tolist()])

@@ -148,7 +148,15 @@ def download(name: str, place: Path) -> Any:
 
 
 OBSERVED = ("observed/blocks.py", "observed/stored.py")
-MODEL = ("_archive.py", "persistence.py", "_state.py", "_registry.py")
+MODEL = (
+    "persistence/__init__.py",
+    "persistence/codec.py",
+    "persistence/composed.py",
+    "persistence/registry.py",
+    "_state.py",
+)
+FILES = ("observed/files.py", "observed/table.py")
+BATCHES = ("observed/batches.py", "observed/files.py")
 TABLES = ("comparison/reading.py", "comparison/cells.py")
 MODEL_USE = (ValueError, FloatingPointError)  # the second is OnlineMatrixClassifier's word for steps that are too large
 
@@ -158,11 +166,11 @@ TARGETS = {
         Target("observed", observed_files, archives.change_rows, read_all, (ValueError,), use_observed, sources=OBSERVED),
         *(Target(f"model-{family}", lambda family=family: models.files(family), archives.change, load_model, (ValueError,), models.use,
                  MODEL_USE, sources=MODEL) for family in models.MODELS),
-        Target("svmlight", lambda: SVMLIGHT, mutate.text, lambda place: [Observed.from_svmlight(place, batch_rows=2)[0]], (ValueError,), use_observed, sources=("observed/_readers.py",)),
-        Target("svmlight-batches", lambda: SVMLIGHT, mutate.text, lambda place: last(read_svmlight(place, n_features=5, size=2)), (ValueError,), use_observed, sources=("observed/_readers.py",)),
-        Target("parquet", parquet_files, mutate.raw, lambda place: [Observed.from_parquet(place, batch_rows=2)], (ValueError,), use_observed, sources=("observed/_readers.py",)),
-        Target("batches", parquet_files, mutate.raw, lambda place: [rows for rows, _ in read_batches(place, size=2)], (ValueError,), use_observed, sources=("observed/_batches.py", "observed/_triplets.py", "_arrow.py")),
-        Target("batches-triplets", parquet_files, mutate.raw, lambda place: last(read_batches(place, size=1000, triplets=Triplets(5))), (ValueError,), use_observed, sources=("observed/_batches.py", "observed/_triplets.py", "_arrow.py")),
+        Target("svmlight", lambda: SVMLIGHT, mutate.text, lambda place: [Observed.from_svmlight(place, batch_rows=2)[0]], (ValueError,), use_observed, sources=FILES),
+        Target("svmlight-batches", lambda: SVMLIGHT, mutate.text, lambda place: last(read_svmlight(place, n_features=5, size=2)), (ValueError,), use_observed, sources=BATCHES),
+        Target("parquet", parquet_files, mutate.raw, lambda place: [Observed.from_parquet(place, batch_rows=2)], (ValueError,), use_observed, sources=FILES),
+        Target("batches", parquet_files, mutate.raw, lambda place: [rows for rows, _ in read_batches(place, size=2)], (ValueError,), use_observed, sources=BATCHES),
+        Target("batches-triplets", parquet_files, mutate.raw, lambda place: last(read_batches(place, size=1000, triplets=Triplets(5))), (ValueError,), use_observed, sources=BATCHES),
         *(Target(f"table-{ending}", lambda seeds=seeds: seeds, mutate.text, lambda place: load_problem(str(place)), (UserError,),
                  file=f"hostile.{ending}", sources=TABLES) for ending, seeds in (("csv", CSV), ("tsv", CSV), ("arff", ARFF))),
         Target("table-svmlight", lambda: SVMLIGHT, mutate.text, lambda place: read_table(str(place)), (UserError,), file="hostile.svmlight", claim=dense_claim, sources=TABLES),
