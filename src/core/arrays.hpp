@@ -37,13 +37,13 @@ class Array : public py::array_t<T, py::array::c_style> {
 };
 
 inline Offset product_of(std::initializer_list<Offset> sizes) {
-  Offset made = 1;
+  Offset product = 1;
   for (const Offset size : sizes) {
-    if (size < 0 || (size > 0 && made > std::numeric_limits<Offset>::max() / size))
+    if (size < 0 || (size > 0 && product > std::numeric_limits<Offset>::max() / size))
       throw std::invalid_argument("sizes must be at least 0 and their product must fit 64 bits");
-    made *= size;
+    product *= size;
   }
-  return made;
+  return product;
 }
 
 inline void expect_size(const py::array& a, Offset size, const char* name) {
@@ -110,17 +110,17 @@ Offset longest_of(const Rows<T>& rows) {
 
 // A new array of a copy of what the core made.
 template <class T>
-Array<T> to_array(const std::vector<T>& made) {
-  return Array<T>(static_cast<py::ssize_t>(made.size()), made.data());
+Array<T> to_array(const std::vector<T>& values) {
+  return Array<T>(static_cast<py::ssize_t>(values.size()), values.data());
 }
 
 // A new array that owns what the core made, without a copy.
 template <class T>
-Array<T> to_array(std::vector<T>&& made) {
-  auto held = std::make_unique<std::vector<T>>(std::move(made));
+Array<T> to_array(std::vector<T>&& values) {
+  auto held = std::make_unique<std::vector<T>>(std::move(values));
   const auto size = static_cast<py::ssize_t>(held->size());
   const T* data = held->data();
-  const py::capsule owner(held.release(), [](void* kept) { delete static_cast<std::vector<T>*>(kept); });
+  const py::capsule owner(held.release(), [](void* memory) { delete static_cast<std::vector<T>*>(memory); });
   return Array<T>(size, data, owner);
 }
 

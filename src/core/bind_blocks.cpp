@@ -15,22 +15,22 @@ template <class T>
 py::tuple encoded(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values, Offset n_cols,
                   int precision) {
   const auto rows = rows_of(indptr, indices, values, n_cols);
-  const Precision asked = precision_of(precision);
+  const Precision level = precision_of(precision);
   BlockHead head{};
   Offset size = 0;
   {
     const py::gil_scoped_release nogil;
-    head = plan_block(rows, asked);
+    head = plan_block(rows, level);
     size = block_size(head, n_cols);
   }
-  Bytes made(size);
-  std::uint8_t* to = made.mutable_data();
+  Bytes bytes(size);
+  std::uint8_t* to = bytes.mutable_data();
   Loss loss;
   {
     const py::gil_scoped_release nogil;
     loss = encode_block(rows, head, to);
   }
-  return py::make_tuple(made, loss.size, loss.lost);
+  return py::make_tuple(bytes, loss.size, loss.lost);
 }
 
 template <class T>

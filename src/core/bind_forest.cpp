@@ -30,10 +30,10 @@ void add_forest_to(const Array<double>& rows, const Array<Index>& roots, const A
   expect_size(out, {rows.shape(0), out.shape(1)}, "out");
   const Offset nodes = feature.size(), n_cols = rows.shape(1), width = values.shape(1);
   expect_size(outputs, roots.size(), "outputs");
-  for (const py::array* each : {static_cast<const py::array*>(&threshold), static_cast<const py::array*>(&left),
+  for (const py::array* part : {static_cast<const py::array*>(&threshold), static_cast<const py::array*>(&left),
                                 static_cast<const py::array*>(&right), static_cast<const py::array*>(&missing_left),
                                 static_cast<const py::array*>(&category_set)})
-    expect_size(*each, nodes, "a part of the nodes");
+    expect_size(*part, nodes, "a part of the nodes");
   expect_size(sets, {sets.size() / 8, 8}, "sets");
   expect_below(roots, nodes, "roots");
   expect_below(outputs, out.shape(1) - width + 1, "outputs");

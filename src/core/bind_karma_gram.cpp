@@ -58,8 +58,8 @@ std::string gram(const Array<Offset>& x_indptr, const Array<Index>& x_indices, c
   expect_size(out, {static_cast<Offset>(task.forms.size()), task.x.n_rows, task.y.n_rows}, "out");
   task.out = out.mutable_data();
   const py::gil_scoped_release nogil;
-  const GramPath asked = path_of(method);
-  const GramPath path = asked == GramPath::automatic ? choose_gram_path(task.x, task.y) : asked;
+  const GramPath named = path_of(method);
+  const GramPath path = named == GramPath::automatic ? choose_gram_path(task.x, task.y) : named;
   karma_gram(task, path, n_threads);
   return name_of(path);
 }
@@ -73,13 +73,13 @@ py::tuple gram_csr(const Array<Offset>& x_indptr, const Array<Index>& x_indices,
                             rows_of(y_indptr, y_indices, y_values, n_cols), false, forms, tables, row_scale, col_scale);
   if (task.forms.size() != 1) throw std::invalid_argument("a sparse result holds one form");
   int_of(task.y.n_rows, "the rows of Y, columns of a sparse result,");
-  SparseGram<T> made;
+  SparseGram<T> gram;
   {
     const py::gil_scoped_release nogil;
-    made = gram_sparse(task, n_threads);
+    gram = gram_sparse(task, n_threads);
   }
-  return py::make_tuple(to_array(std::move(made.offsets)), to_array(std::move(made.indices)),
-                        to_array(std::move(made.values)));
+  return py::make_tuple(to_array(std::move(gram.offsets)), to_array(std::move(gram.indices)),
+                        to_array(std::move(gram.values)));
 }
 
 }  // namespace

@@ -112,8 +112,8 @@ py::tuple run(Engine& engine, const Indices& i, const Indices& j, const Doubles&
               bool strict, bool values_too, Doubles out, Array<std::uint8_t> updated) {
   const Pairs pairs(i, j);
   const Offset n = pairs.count();
-  for (const py::array& each : {py::array(y), py::array(step), py::array(out), py::array(updated)})
-    expect_size(each, n, "an array of trials");
+  for (const py::array& array : {py::array(y), py::array(step), py::array(out), py::array(updated)})
+    expect_size(array, n, "an array of trials");
   const MegStream stream{n,     pairs.i.data(), pairs.j.data(), y.data(),           step.data(),
                          gamma, strict,         values_too,     out.mutable_data(), updated.mutable_data()};
   MegStatus status = MegStatus::ok;
@@ -139,16 +139,16 @@ MegFeatureForm& feature_form(Meg& meg) {
 // Cells by seats, the vertices in their seats, the sums, and whether the cells are a table.
 py::dict cells(Engine& engine) {
   const MegCellState state = engine.locked([](Meg& meg) { return kernel_form(meg).state(); });
-  py::dict made;
-  made["row_seats"] = to_array(state.row_seats);
-  made["col_seats"] = to_array(state.col_seats);
-  made["row_sums"] = to_array(state.row_sums);
-  made["col_sums"] = to_array(state.col_sums);
-  made["cell_rows"] = to_array(state.cell_rows);
-  made["cell_cols"] = to_array(state.cell_cols);
-  made["cells"] = to_array(state.cells);
-  made["table"] = state.table;
-  return made;
+  py::dict answer;
+  answer["row_seats"] = to_array(state.row_seats);
+  answer["col_seats"] = to_array(state.col_seats);
+  answer["row_sums"] = to_array(state.row_sums);
+  answer["col_sums"] = to_array(state.col_sums);
+  answer["cell_rows"] = to_array(state.cell_rows);
+  answer["cell_cols"] = to_array(state.cell_cols);
+  answer["cells"] = to_array(state.cells);
+  answer["table"] = state.table;
+  return answer;
 }
 
 // In place of what the engine has learned: seats of vertices, each once and those it has first, their sums, and cells
@@ -172,11 +172,11 @@ void set_cells(Engine& engine, const Indices& row_seats, const Indices& col_seat
 
 py::dict clock(Engine& engine) {
   const MegClock at = engine.locked([](Meg& meg) { return meg.clock(); });
-  py::dict made;
-  made["updates"] = at.updates;
-  made["bound"] = at.bound;
-  made["trace"] = at.trace;
-  return made;
+  py::dict place;
+  place["updates"] = at.updates;
+  place["bound"] = at.bound;
+  place["trace"] = at.trace;
+  return place;
 }
 
 void set_clock(Engine& engine, double updates, double bound, double trace) {

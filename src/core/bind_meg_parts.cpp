@@ -15,11 +15,11 @@ MegOperator::Apply apply_of(const py::function& apply, Offset n) {
   });
   return [held, n](const double* x, double* out) {
     const py::gil_scoped_acquire gil;
-    Doubles given(n);
-    std::copy_n(x, n, given.mutable_data());
-    const auto made = py::cast<py::array_t<double, py::array::c_style | py::array::forcecast>>((*held)(given));
-    expect_size(made, n, "K x");
-    std::copy_n(made.data(), n, out);
+    Doubles vector(n);
+    std::copy_n(x, n, vector.mutable_data());
+    const auto product = py::cast<py::array_t<double, py::array::c_style | py::array::forcecast>>((*held)(vector));
+    expect_size(product, n, "K x");
+    std::copy_n(product.data(), n, out);
   };
 }
 
@@ -29,16 +29,16 @@ Doubles log_first(const Doubles& alpha, const Doubles& beta) {
   expect_size(beta, alpha.size(), "beta");
   const int k = int_of(alpha.shape(1), "the order of the matrices");
   if (k < 1) throw std::invalid_argument("alpha must have one column at least; it has none");
-  Doubles made(alpha.shape(0));
+  Doubles product(alpha.shape(0));
   const Offset count = alpha.shape(0);
   const double *a = alpha.data(), *b = beta.data();
-  double* to = made.mutable_data();
+  double* to = product.mutable_data();
   const py::gil_scoped_release nogil;
   TridiagonalExponential exponential;
   InterruptCheck check;
   for (Offset t = 0; t < count; ++t, check.after(16 * static_cast<Offset>(k) * k))
     to[t] = exponential.log_first(a + t * k, b + t * k, k);
-  return made;
+  return product;
 }
 
 class DenseSide final : public Side {

@@ -16,9 +16,9 @@ RowKernel<T> kernel_of(const py::dict& options, const Array<T>& table, const Row
 }
 
 template <class A>
-auto* room_in(A& made, Offset needed) {
-  if (made.size() < needed) throw std::invalid_argument("no room left among the support rows");
-  return made.mutable_data();
+auto* room_in(A& array, Offset needed) {
+  if (array.size() < needed) throw std::invalid_argument("no room left among the support rows");
+  return array.mutable_data();
 }
 
 // The arrays of a Support, held while the core writes to them; they may be longer than `count` rows need.
@@ -31,14 +31,14 @@ struct SupportArrays {
   std::optional<Array<T>> scale;
   Array<double> first, second;
 
-  explicit SupportArrays(const py::dict& given)
-      : count(option<Offset>(given, "n_rows")),
-        offsets(array_option<Offset>(given, "indptr")),
-        indices(array_option<Index>(given, "indices")),
-        values(array_option<T>(given, "values")),
-        scale(optional_array<T>(given, "scale")),
-        first(array_option<double>(given, "first")),
-        second(array_option<double>(given, "second")) {}
+  explicit SupportArrays(const py::dict& state)
+      : count(option<Offset>(state, "n_rows")),
+        offsets(array_option<Offset>(state, "indptr")),
+        indices(array_option<Index>(state, "indices")),
+        values(array_option<T>(state, "values")),
+        scale(optional_array<T>(state, "scale")),
+        first(array_option<double>(state, "first")),
+        second(array_option<double>(state, "second")) {}
 
   // With room for `more` rows of `entries` entries. Their columns are looked at where a model is loaded: here that
   // would cost as much as the values of a single row do.
@@ -58,8 +58,8 @@ struct SupportArrays {
 };
 
 template <class T>
-void expect_scales(const T* scale, const Support<T>& kept) {
-  if ((scale != nullptr) != (kept.scale != nullptr))
+void expect_scales(const T* scale, const Support<T>& support) {
+  if ((scale != nullptr) != (support.scale != nullptr))
     throw std::invalid_argument("rows and support rows must both have scales, or neither");
 }
 
@@ -78,11 +78,11 @@ std::pair<Offset, Offset> online_descend_of(const Array<Offset>& indptr, const A
                                             Offset block, Array<double>& clock, Array<double>& decisions, bool valued,
                                             int n_threads) {
   const auto rows = rows_of(indptr, indices, values, n_cols);
-  const LessonArrays<T, T> given(lesson);
-  const auto learned = given.over(rows);
+  const LessonArrays<T, T> arrays(lesson);
+  const auto learned = arrays.over(rows);
   SupportArrays<T> held(support);
-  auto kept = held.with_room(learned.outputs, learned.n_order, entries_in(learned));
-  expect_scales(learned.scale, kept);
+  auto rows_kept = held.with_room(learned.outputs, learned.n_order, entries_in(learned));
+  expect_scales(learned.scale, rows_kept);
   const StepRule steps = step_rule_of(rule);
   if (steps.loss->curvature > 0) expect_curvature(learned);
   expect_size(clock, kStepClock, "clock");
@@ -92,8 +92,8 @@ std::pair<Offset, Offset> online_descend_of(const Array<Offset>& indptr, const A
   const auto form = kernel_of(kernel, table, rows);
   double *times = clock.mutable_data(), *f = decisions.mutable_data();
   const py::gil_scoped_release nogil;
-  const Offset reached = online_descend(form, learned, steps, block, kept, times, f, valued, n_threads);
-  return {reached, kept.count};
+  const Offset reached = online_descend(form, learned, steps, block, rows_kept, times, f, valued, n_threads);
+  return {reached, rows_kept.count};
 }
 
 template <class T>
@@ -103,17 +103,17 @@ void online_decide_of(const Array<Offset>& indptr, const Array<Index>& indices, 
   const Offset outputs = decisions.ndim() == 2 ? decisions.shape(1) : 1;
   const auto rows = rows_of(indptr, indices, values, n_cols);
   SupportArrays<T> held(support);
-  const auto kept = held.with_room(outputs, 0, 0);
-  expect_size(coef, {kept.count, outputs}, "coef");
+  const auto rows_kept = held.with_room(outputs, 0, 0);
+  expect_size(coef, {rows_kept.count, outputs}, "coef");
   expect_size(decisions, {rows.n_rows, outputs}, "decisions");
   if (scale) expect_size(*scale, rows.n_rows, "scale");
   const T* scales = scale ? scale->data() : nullptr;
-  expect_scales(scales, kept);
+  expect_scales(scales, rows_kept);
   const auto table = array_option<T>(kernel, "table");
   const auto form = kernel_of(kernel, table, rows);
   double* f = decisions.mutable_data();
   const py::gil_scoped_release nogil;
-  online_decide(form, rows, scales, kept, coef.data(), outputs, f, n_threads);
+  online_decide(form, rows, scales, rows_kept, coef.data(), outputs, f, n_threads);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ BilinearRule bilinear_of(const py::dict& options) {
 
 PoolRule rule_of_pool(const py::dict& options) {
   PoolRule rule;
-  for (const auto& each : options["bilinear"].cast<std::vector<py::dict>>()) rule.bilinear.push_back(bilinear_of(each));
+  for (const auto& form : options["bilinear"].cast<std::vector<py::dict>>()) rule.bilinear.push_back(bilinear_of(form));
   rule.smoothing = options["smoothing"].cast<double>();
   rule.refit_growth = options["refit_growth"].cast<double>();
   rule.first_refit = options["first_refit"].cast<Offset>();
@@ -49,8 +49,8 @@ PoolRule rule_of_pool(const py::dict& options) {
 
 template <class T>
 std::vector<T> copied(const py::dict& from, const char* name) {
-  const auto given = from[name].cast<Array<T>>();
-  return std::vector<T>(given.data(), given.data() + given.size());
+  const auto array = from[name].cast<Array<T>>();
+  return std::vector<T>(array.data(), array.data() + array.size());
 }
 
 PoolSide side_of(const py::dict& known) {
@@ -85,33 +85,33 @@ class Pool {
       : extra_(options["extra"].cast<Offset>()), pool_(rule_of_pool(options), side_of(rows), side_of(cols)) {}
 
   void grow(int side, const py::dict& more) {
-    const PoolSide given = side_of(more);
+    const PoolSide grown = side_of(more);
     if (side < 0 || side > 1) throw std::invalid_argument("side must be 0 or 1");
-    locked([&] { pool_.grow(side, given); });
+    locked([&] { pool_.grow(side, grown); });
   }
 
   void run(const Array<Index>& i, const Array<Index>& j, const Array<double>& y, const Array<double>& extra,
-           Array<double> out, std::optional<Array<double>> each) {
+           Array<double> out, std::optional<Array<double>> chances) {
     const Offset n = static_cast<Offset>(i.size());
     expect_size(j, n, "j");
     expect_size(y, n, "y");
     expect_size(out, n, "out");
     expect_size(extra, {n, extra_}, "extra");
-    if (each) expect_size(*each, {n, pool_.hedged()}, "each");
+    if (chances) expect_size(*chances, {n, pool_.hedged()}, "each");
     expect_below(i, pool_.size(0), "i");
     expect_below(j, pool_.size(1), "j");
-    double *to = out.mutable_data(), *all = each ? each->mutable_data() : nullptr;
+    double *to = out.mutable_data(), *all = chances ? chances->mutable_data() : nullptr;
     locked([&] { pool_.run(n, i.data(), j.data(), y.data(), extra.data(), to, all); });
   }
 
   void ask(const Array<Index>& i, const Array<Index>& j, const Array<Index>& row_twins, const Array<Index>& col_twins,
            const Array<double>& extra, Array<double> out) {
     const Offset n = static_cast<Offset>(i.size());
-    for (const auto* each : {&j, &row_twins, &col_twins}) expect_size(*each, n, "an array of vertices");
+    for (const auto* vertices : {&j, &row_twins, &col_twins}) expect_size(*vertices, n, "an array of vertices");
     expect_size(out, n, "out");
     expect_size(extra, {n, extra_}, "extra");
-    for (const auto* each : {&i, &col_twins}) expect_vertices(*each, 0);
-    for (const auto* each : {&j, &row_twins}) expect_vertices(*each, 1);
+    for (const auto* vertices : {&i, &col_twins}) expect_vertices(*vertices, 0);
+    for (const auto* vertices : {&j, &row_twins}) expect_vertices(*vertices, 1);
     double* to = out.mutable_data();
     locked([&] {
       for (Offset t = 0; t < n; ++t)
@@ -149,7 +149,7 @@ class Pool {
 
   // Copies of all that learning changes; without the history only its length.
   py::dict state(bool history);
-  void set_state(const py::dict& kept);
+  void set_state(const py::dict& state);
   std::vector<double> weights() {
     return locked([&] { return pool_.weights(); });
   }
@@ -187,12 +187,12 @@ py::array_t<T> array_of(const std::vector<T>& from) {
 }
 
 template <class T>
-void replace(std::vector<T>& target, const py::dict& kept, const std::string& name, bool same_size = true) {
-  const auto given = kept[name.c_str()].cast<Array<T>>();
-  if (same_size && given.size() > static_cast<py::ssize_t>(target.size()))
+void replace(std::vector<T>& target, const py::dict& state, const std::string& name, bool same_size = true) {
+  const auto values = state[name.c_str()].cast<Array<T>>();
+  if (same_size && values.size() > static_cast<py::ssize_t>(target.size()))
     throw std::invalid_argument(name + " has more numbers than the pool has room for");
-  const std::size_t size = same_size ? target.size() : static_cast<std::size_t>(given.size());
-  target.assign(given.data(), given.data() + given.size());
+  const std::size_t size = same_size ? target.size() : static_cast<std::size_t>(values.size());
+  target.assign(values.data(), values.data() + values.size());
   target.resize(size);
 }
 
@@ -228,8 +228,8 @@ std::vector<double> place_of(const RefitState& at) {
   return place;
 }
 
-void set_place(RefitState& at, const py::dict& kept) {
-  const auto place = kept["refit_place"].cast<Array<double>>();
+void set_place(RefitState& at, const py::dict& state) {
+  const auto place = state["refit_place"].cast<Array<double>>();
   expect_size(place, 7, "refit_place");
   const double* number = place.data();
   for (Offset* target : {&at.model, &at.sweep, &at.part, &at.vertex, &at.entry}) {
@@ -242,40 +242,40 @@ void set_place(RefitState& at, const py::dict& kept) {
 
 py::dict Pool::state(bool history) {
   const auto mine = held();
-  py::dict made;
+  py::dict state;
   each_array(pool_, [&](const std::string& name, const std::vector<double>& values) {
-    made[name.c_str()] = array_of(values);
+    state[name.c_str()] = array_of(values);
   });
   const PoolState& s = pool_.state();
-  made["n_seen"] = s.seen.size();
-  made["next_refit"] = s.next_refit;
-  made["path"] = array_of(s.path);
-  made["refit_place"] = array_of(place_of(s.refit));
+  state["n_seen"] = s.seen.size();
+  state["next_refit"] = s.next_refit;
+  state["path"] = array_of(s.path);
+  state["refit_place"] = array_of(place_of(s.refit));
   if (history) {
-    made["seen_rows"] = array_of(s.seen.i);
-    made["seen_cols"] = array_of(s.seen.j);
-    made["seen_labels"] = array_of(s.seen.y);
+    state["seen_rows"] = array_of(s.seen.i);
+    state["seen_cols"] = array_of(s.seen.j);
+    state["seen_labels"] = array_of(s.seen.y);
   }
-  return made;
+  return state;
 }
 
-void Pool::set_state(const py::dict& kept) {
+void Pool::set_state(const py::dict& state) {
   const auto mine = held();
   PoolState& s = pool_.state();
-  each_array(pool_, [&](const std::string& name, std::vector<double>& values) { replace(values, kept, name); });
-  replace(s.path, kept, "path", false);
-  s.next_refit = kept["next_refit"].cast<double>();
-  set_place(s.refit, kept);
-  if (kept.contains("seen_rows")) {
-    const auto i = kept["seen_rows"].cast<Array<Index>>(), j = kept["seen_cols"].cast<Array<Index>>();
-    const auto y = kept["seen_labels"].cast<Array<std::int8_t>>();
+  each_array(pool_, [&](const std::string& name, std::vector<double>& values) { replace(values, state, name); });
+  replace(s.path, state, "path", false);
+  s.next_refit = state["next_refit"].cast<double>();
+  set_place(s.refit, state);
+  if (state.contains("seen_rows")) {
+    const auto i = state["seen_rows"].cast<Array<Index>>(), j = state["seen_cols"].cast<Array<Index>>();
+    const auto y = state["seen_labels"].cast<Array<std::int8_t>>();
     expect_size(j, static_cast<Offset>(i.size()), "seen_cols");
     expect_size(y, static_cast<Offset>(i.size()), "seen_labels");
     expect_below(i, pool_.size(0), "seen_rows");
     expect_below(j, pool_.size(1), "seen_cols");
     pool_.remember({{i.data(), i.data() + i.size()}, {j.data(), j.data() + j.size()}, {y.data(), y.data() + y.size()}});
   } else {
-    pool_.forget_since(kept["n_seen"].cast<Offset>());
+    pool_.forget_since(state["n_seen"].cast<Offset>());
   }
   if (!pool_.stands(s.refit))
     throw std::invalid_argument("refit_place of a snapshot must lie in its history; it does not. Take it again.");

@@ -27,9 +27,9 @@ void expect_whole(const FeatureMap& map) {
 }
 
 template <class T>
-T* table_of(Array<T>& made, const FeatureMap& map, Offset outputs) {
-  expect_size(made, {map.table_size(), outputs}, "table");
-  return made.mutable_data();
+T* table_of(Array<T>& table, const FeatureMap& map, Offset outputs) {
+  expect_size(table, {map.table_size(), outputs}, "table");
+  return table.mutable_data();
 }
 
 // Rows that meet a table, and what they are multiplied by.
@@ -47,9 +47,9 @@ struct Call {
     if (scale) expect_size(*scale, rows.n_rows, "row_scale"), row_scale = scale->data();
   }
 
-  const double* per_row(const Array<double>& made, const char* name) const {
-    expect_size(made, {rows.n_rows, outputs}, name);
-    return made.data();
+  const double* per_row(const Array<double>& array, const char* name) const {
+    expect_size(array, {rows.n_rows, outputs}, name);
+    return array.data();
   }
 };
 
@@ -59,8 +59,8 @@ Offset primal_descend_of(const Array<Offset>& indptr, const Array<Index>& indice
                          std::optional<Array<T>>& second, Array<double>& clock, Array<double>& decisions,
                          int n_threads) {
   const FeatureMap map = map_of(form);
-  const LessonArrays<T, double> given(lesson);
-  const auto learned = given.over(rows_of(indptr, indices, values, map.n_cols));
+  const LessonArrays<T, double> arrays(lesson);
+  const auto learned = arrays.over(rows_of(indptr, indices, values, map.n_cols));
   const StepRule steps = step_rule_of(rule);
   if (steps.loss->curvature > 0) expect_curvature(learned);
   expect_size(clock, kStepClock, "clock");
@@ -76,8 +76,8 @@ Offset ascend(const Array<Offset>& indptr, const Array<Index>& indices, const Ar
               const py::dict& lesson, const std::string& loss, double epsilon, Array<T>& table, Array<double>& beta,
               Array<Index>& idle, Offset sweep, Array<double>& gap, int n_threads) {
   const FeatureMap map = map_of(form);
-  const LessonArrays<T, double> given(lesson);
-  const auto learned = given.over(rows_of(indptr, indices, values, map.n_cols));
+  const LessonArrays<T, double> arrays(lesson);
+  const auto learned = arrays.over(rows_of(indptr, indices, values, map.n_cols));
   const PointLoss& kind = loss_of(loss);
   expect_curvature(learned);
   if (learned.weight == nullptr) throw std::invalid_argument("the ascent needs the weight of every row");

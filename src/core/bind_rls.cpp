@@ -8,18 +8,18 @@ namespace lacunar::bind {
 namespace {
 
 Forgetting forgetting_of(const py::dict& options) {
-  Forgetting made;
+  Forgetting forgetting;
   const auto kind = option<std::string>(options, "forgetting");
   if (kind == "window")
-    made.kind = Forgetting::Kind::window;
+    forgetting.kind = Forgetting::Kind::window;
   else if (kind == "adaptive")
-    made.kind = Forgetting::Kind::adaptive;
+    forgetting.kind = Forgetting::Kind::adaptive;
   else if (kind != "fixed")
     throw std::invalid_argument("unknown forgetting " + kind);
-  made.keep = option<double>(options, "keep");
-  made.lost = option<double>(options, "lost");
-  made.start = option<double>(options, "start");
-  return made;
+  forgetting.keep = option<double>(options, "keep");
+  forgetting.lost = option<double>(options, "lost");
+  forgetting.start = option<double>(options, "start");
+  return forgetting;
 }
 
 RlsRule rule_of(const py::dict& options) {
@@ -48,12 +48,12 @@ void expect_rank(Offset d) {
 // The arrays of a tracker by their names, held while the core writes to them. v (n_cols, d) says their sizes.
 class State {
  public:
-  explicit State(const py::dict& given) : given_(given), v_(array_option<double>(given, "v")) {
+  explicit State(const py::dict& state) : given_(state), v_(array_option<double>(state, "v")) {
     expect_matrix(v_, "v");
     expect_rank(v_.shape(1));
   }
 
-  const py::dict& given() const { return given_; }
+  const py::dict& state() const { return given_; }
   Offset n_cols() const { return v_.shape(0); }
   int rank() const { return static_cast<int>(v_.shape(1)); }
   double* v() { return v_.mutable_data(); }
@@ -63,10 +63,10 @@ class State {
 
   template <class P>
   P* numbers(const char* name, std::initializer_list<Offset> shape) {
-    auto made = array_option<P>(given_, name);
-    expect_size(made, shape, name);
-    held_.push_back(made);
-    return made.mutable_data();
+    auto array = array_option<P>(given_, name);
+    expect_size(array, shape, name);
+    held_.push_back(array);
+    return array.mutable_data();
   }
 
  private:
@@ -120,7 +120,7 @@ struct Stream {
 
 template <class P, class T>
 Offset rls_over(const Stream<T>& stream, const RlsRule& rule, State& held) {
-  const Offset places = array_option<P>(held.given(), "pool").shape(0), stride = rls_stride<P>(held.rank());
+  const Offset places = array_option<P>(held.state(), "pool").shape(0), stride = rls_stride<P>(held.rank());
   const RlsState<P> state{held.n_cols(),
                           held.rank(),
                           held.v(),
@@ -210,10 +210,10 @@ Offset codes(const Array<Offset>& indptr, const Array<Index>& indices, const Arr
   if (ridges) expect_size(*ridges, n, "ridges");
   const RowCodes out{matrix_of(code, n, d, "code"), left ? matrix_of(*left, n, 1, "left") : nullptr,
                      inverse ? matrix_of(*inverse, n, d * (d + 1) / 2, "inverse") : nullptr};
-  const double* each = ridges ? ridges->data() : nullptr;
+  const double* row_ridges = ridges ? ridges->data() : nullptr;
   const double* of = basis.data();
   const py::gil_scoped_release nogil;
-  return row_codes(rows, of, static_cast<int>(d), ridge, each, out, n_threads);
+  return row_codes(rows, of, static_cast<int>(d), ridge, row_ridges, out, n_threads);
 }
 
 }  // namespace

@@ -27,24 +27,24 @@ struct Typed {
 
 // As it came, where the two functions do not differ in it.
 template <class A, class G>
-decltype(auto) typed(G& given) {
+decltype(auto) typed(G& argument) {
   using Wanted = std::remove_cvref_t<A>;
   if constexpr (std::is_same_v<Wanted, std::remove_const_t<G>>) {
-    return (given);
+    return (argument);
   } else if constexpr (std::is_same_v<G, const Numbers>) {
-    if (!Wanted::check_(given)) throw py::type_error("arrays of numbers must be all float32 or all float64");
-    return Typed<Wanted>{py::reinterpret_borrow<Wanted>(given)};
+    if (!Wanted::check_(argument)) throw py::type_error("arrays of numbers must be all float32 or all float64");
+    return Typed<Wanted>{py::reinterpret_borrow<Wanted>(argument)};
   } else {
-    Typed<Wanted> made{};
-    if (given) made.held = typed<typename Wanted::value_type>(*given).held;
-    return made;
+    Typed<Wanted> optional{};
+    if (argument) optional.held = typed<typename Wanted::value_type>(*argument).held;
+    return optional;
   }
 }
 
 template <class G>
-bool is_single(const G& given) {
+bool is_single(const G& argument) {
   if constexpr (std::is_same_v<G, Numbers>)
-    return Array<float>::check_(given);
+    return Array<float>::check_(argument);
   else
     return false;
 }
@@ -58,8 +58,8 @@ using Either = std::conditional_t<std::is_same_v<A, B>, A, NumbersLike<A>>;
 // Their first arrays that differ say which of the two is called.
 template <class R, class... A, class... B>
 auto either(R (*single)(A...), R (*whole)(B...)) {
-  return [single, whole](Either<A, B>... given) -> R {
-    return (is_single(given) || ...) ? single(typed<A>(given)...) : whole(typed<B>(given)...);
+  return [single, whole](Either<A, B>... argument) -> R {
+    return (is_single(argument) || ...) ? single(typed<A>(argument)...) : whole(typed<B>(argument)...);
   };
 }
 

@@ -29,9 +29,9 @@ V option(const py::dict& options, const char* name) {
 
 template <class T>
 Array<T> array_option(const py::dict& options, const char* name) {
-  const py::object given = entry_of(options, name);
-  if (!Array<T>::check_(given)) throw wrong_type(name);
-  return py::reinterpret_borrow<Array<T>>(given);
+  const py::object entry = entry_of(options, name);
+  if (!Array<T>::check_(entry)) throw wrong_type(name);
+  return py::reinterpret_borrow<Array<T>>(entry);
 }
 
 template <class T>

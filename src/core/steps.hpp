@@ -39,13 +39,13 @@ struct LessonArrays {
   std::optional<Array<double>> weight, curvature, base;
   Array<Offset> order;
 
-  explicit LessonArrays(const py::dict& given)
-      : scale(optional_array<S>(given, "scale")),
-        target(array_option<double>(given, "target")),
-        weight(optional_array<double>(given, "weight")),
-        curvature(optional_array<double>(given, "curvature")),
-        base(optional_array<double>(given, "base")),
-        order(array_option<Offset>(given, "order")) {}
+  explicit LessonArrays(const py::dict& arrays)
+      : scale(optional_array<S>(arrays, "scale")),
+        target(array_option<double>(arrays, "target")),
+        weight(optional_array<double>(arrays, "weight")),
+        curvature(optional_array<double>(arrays, "curvature")),
+        base(optional_array<double>(arrays, "base")),
+        order(array_option<Offset>(arrays, "order")) {}
 
   Offset outputs() const { return target.ndim() == 2 ? target.shape(1) : 1; }
 
@@ -53,11 +53,11 @@ struct LessonArrays {
     if (outputs() < 1) throw std::invalid_argument("no outputs");
     expect_below(order, rows.n_rows, "order");
     return {rows,
-            each(scale, rows.n_rows, 1, "scale"),
-            each(std::optional(target), rows.n_rows, outputs(), "target"),
-            each(weight, rows.n_rows, 1, "weight"),
-            each(curvature, rows.n_rows, 1, "curvature"),
-            each(base, rows.n_rows, outputs(), "base"),
+            pointer(scale, rows.n_rows, 1, "scale"),
+            pointer(std::optional(target), rows.n_rows, outputs(), "target"),
+            pointer(weight, rows.n_rows, 1, "weight"),
+            pointer(curvature, rows.n_rows, 1, "curvature"),
+            pointer(base, rows.n_rows, outputs(), "base"),
             outputs(),
             order.data(),
             static_cast<Offset>(order.size())};
@@ -65,7 +65,7 @@ struct LessonArrays {
 
  private:
   template <class V>
-  static const V* each(const std::optional<Array<V>>& array, Offset rows, Offset width, const char* name) {
+  static const V* pointer(const std::optional<Array<V>>& array, Offset rows, Offset width, const char* name) {
     if (!array) return nullptr;
     expect_size(*array, {rows, width}, name);
     return array->data();

@@ -26,9 +26,9 @@ Offset count(const S* row, const double* scale, Offset n_cols, bool* infinite) {
   }
   *infinite |= seen != finite;
   if (scale == nullptr) return seen;
-  Offset kept = 0;
-  for (Offset j = 0; j < n_cols; ++j) kept += (row[j] == row[j]) & (scale[j] == scale[j]);
-  return kept;
+  Offset n_kept = 0;
+  for (Offset j = 0; j < n_cols; ++j) n_kept += (row[j] == row[j]) & (scale[j] == scale[j]);
+  return n_kept;
 }
 
 template <class S>
@@ -76,9 +76,9 @@ bool standardise(const S* values, const Index* columns, const Columns& by, Offse
   typename CountOf<T>::type away = 0;
   for (Offset p = 0; p < count; ++p) {
     const Index j = columns[p];
-    const T made = static_cast<T>((static_cast<double>(values[p]) - by.center[j]) / by.scale[j]);
-    away |= made - made != 0;
-    const T above = made < -most ? -most : made;
+    const T scaled = static_cast<T>((static_cast<double>(values[p]) - by.center[j]) / by.scale[j]);
+    away |= scaled - scaled != 0;
+    const T above = scaled < -most ? -most : scaled;
     out[p] = above > most ? most : above;
   }
   return away == 0;

@@ -110,11 +110,11 @@ void compose(const RowKernel<T>& kernel, T* k, int count) {
 
 // Entries whose column some lane has observed, by slot: without a branch, which nothing could predict.
 template <class T>
-int keep_met(const Index* column, const T* x, int count, const Index* slot, Index* at, T* kept) {
+int keep_met(const Index* column, const T* x, int count, const Index* slot, Index* at, T* met_values) {
   int met = 0;
   for (int p = 0; p < count; ++p) {
     at[met] = slot[column[p]];
-    kept[met] = x[p];
+    met_values[met] = x[p];
     met += at[met] != 0;
   }
   return met;

@@ -118,16 +118,16 @@ struct GapCounts {
 
 template <class T>
 GapCounts count_gaps(const Rows<T>& rows) {
-  GapCounts found;
+  GapCounts counts;
   for (Offset i = 0; i < rows.n_rows; ++i) {
     Index before = -1;
     for (Offset p = rows.offsets[i]; p < rows.offsets[i + 1]; before = rows.indices[p++]) {
-      found.beyond_byte += rows.indices[p] - before > 0xff;
-      found.beyond_short += rows.indices[p] - before > 0xffff;
+      counts.beyond_byte += rows.indices[p] - before > 0xff;
+      counts.beyond_short += rows.indices[p] - before > 0xffff;
     }
-    found.longest = std::max(found.longest, rows.offsets[i + 1] - rows.offsets[i]);
+    counts.longest = std::max(counts.longest, rows.offsets[i + 1] - rows.offsets[i]);
   }
-  return found;
+  return counts;
 }
 
 template <class N>
@@ -176,7 +176,7 @@ std::vector<float> scales_of(const Rows<T>& rows) {
     float& largest = scale[static_cast<std::size_t>(rows.indices[p])];
     largest = std::max(largest, std::abs(static_cast<float>(rows.values[p])));
   }
-  for (float& each : scale) each /= kSteps;
+  for (float& step : scale) step /= kSteps;
   return scale;
 }
 

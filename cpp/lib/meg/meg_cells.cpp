@@ -83,18 +83,18 @@ void MegCells::keep_as(bool table) {
   std::vector<Index> rows, cols;
   std::vector<double> values;
   list(rows, cols, values);
-  MegCells made;
-  made.is_table_ = table;
-  made.count_ = static_cast<Offset>(values.size());
-  made.make_room(rows_, cols_);
-  made.rows_ = rows_;
-  made.cols_ = cols_;
+  MegCells cells;
+  cells.is_table_ = table;
+  cells.count_ = static_cast<Offset>(values.size());
+  cells.make_room(rows_, cols_);
+  cells.rows_ = rows_;
+  cells.cols_ = cols_;
   for (std::size_t k = 0; k < values.size(); ++k)
     if (table)
-      *made.cell(rows[k], cols[k]) = values[k];
+      *cells.cell(rows[k], cols[k]) = values[k];
     else
-      made.lists_[rows[k]].push_back({cols[k], values[k]});
-  *this = std::move(made);
+      cells.lists_[rows[k]].push_back({cols[k], values[k]});
+  *this = std::move(cells);
 }
 
 void MegCells::multiply(const double* x_rows, const double* x_cols, double* to_rows, double* to_cols) const {

@@ -125,14 +125,14 @@ void MegKernelForm::forget_mark() {
 }
 
 MegCellState MegKernelForm::state() const {
-  MegCellState made;
-  made.row_seats = rows_->vertex_at();
-  made.col_seats = cols_->vertex_at();
-  made.row_sums.assign(row_sums_.begin(), row_sums_.begin() + rows_->seats());
-  made.col_sums.assign(col_sums_.begin(), col_sums_.begin() + cols_->seats());
-  cells_.list(made.cell_rows, made.cell_cols, made.cells);
-  made.table = cells_.is_table();
-  return made;
+  MegCellState state;
+  state.row_seats = rows_->vertex_at();
+  state.col_seats = cols_->vertex_at();
+  state.row_sums.assign(row_sums_.begin(), row_sums_.begin() + rows_->seats());
+  state.col_sums.assign(col_sums_.begin(), col_sums_.begin() + cols_->seats());
+  cells_.list(state.cell_rows, state.cell_cols, state.cells);
+  state.table = cells_.is_table();
+  return state;
 }
 
 bool MegKernelForm::take(const MegCellState& state) {

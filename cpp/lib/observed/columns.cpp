@@ -71,12 +71,12 @@ bool standardise(const T* values, const Index* columns, Offset count, const Colu
   std::atomic<bool> finite{true};
   const int threads = threads_worth(n_threads, kWork * static_cast<double>(count));
   parallel_tasks(threads, (count + kEntriesATask - 1) / kEntriesATask, [&](Offset task, InterruptCheck&) {
-    const Offset first = task * kEntriesATask, some = std::min(kEntriesATask, count - first);
+    const Offset first = task * kEntriesATask, size = std::min(kEntriesATask, count - first);
     const bool sound = [&] {
       if constexpr (std::is_same_v<Out, float>)
-        return dense.standardise_float(values + first, columns + first, by, some, out + first);
+        return dense.standardise_float(values + first, columns + first, by, size, out + first);
       else
-        return dense.standardise_double(values + first, columns + first, by, some, out + first);
+        return dense.standardise_double(values + first, columns + first, by, size, out + first);
     }();
     if (!sound) finite = false;
   });

@@ -104,8 +104,8 @@ bool count_rows(const DenseTable<S>& table, Offset first, Offset last, Offset* c
   std::vector<Offset> ignored(table.scale ? space.size() : 0);
   for (std::size_t j = 0; j < table.columns.size(); ++j) {
     const S* piece = piece_of(table.columns[j], first, last, space.data());
-    const bool kept = table.scale == nullptr || table.scale[j] == table.scale[j];
-    infinite |= !dense.count_column(piece, last - first, kept ? counts + first : ignored.data());
+    const bool has_scale = table.scale == nullptr || table.scale[j] == table.scale[j];
+    infinite |= !dense.count_column(piece, last - first, has_scale ? counts + first : ignored.data());
   }
   return !infinite;
 }

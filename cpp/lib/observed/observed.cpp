@@ -48,7 +48,7 @@ Failure find_fault(const Rows<T>& rows, Offset n_stored) {
     const Offset begin = rows.offsets[row], end = rows.offsets[row + 1];
     if (end < begin || end > n_stored) return {Status::offsets_decrease, row, end};
     if (!sound(rows, begin, end))
-      if (const Failure found = fault_in(rows, row, begin, end); !found.ok()) return found;
+      if (const Failure fault = fault_in(rows, row, begin, end); !fault.ok()) return fault;
     check.after(end - begin);
   }
   if (rows.offsets[rows.n_rows] != n_stored) return {Status::offsets_decrease, rows.n_rows, rows.offsets[rows.n_rows]};

@@ -55,8 +55,8 @@ struct Blocks {
   Offset count = 1;
 
   Blocks(Offset n_rows, Offset known) {
-    const Offset wanted = std::clamp<Offset>(known / kBlockEntries, 1, kMostBlocks);
-    while (shift < 31 && (n_rows >> shift) >= wanted) ++shift;
+    const Offset n_blocks = std::clamp<Offset>(known / kBlockEntries, 1, kMostBlocks);
+    while (shift < 31 && (n_rows >> shift) >= n_blocks) ++shift;
     count = (n_rows >> shift) + 1;
   }
 };
@@ -222,9 +222,9 @@ TripletsSurvey survey_triplets(const Triplets<N, T>& triplets, int n_threads) {
   parallel_tasks(threads_for(triplets.n, n_threads), (triplets.n + kChunk - 1) / kChunk,
                  [&](Offset task, InterruptCheck&) {
                    const Offset first = task * kChunk;
-                   const auto found = survey_chunk(triplets, first, std::min(first + kChunk, triplets.n));
-                   if (!found.sound) sound = false;
-                   known += found.known;
+                   const auto survey = survey_chunk(triplets, first, std::min(first + kChunk, triplets.n));
+                   if (!survey.sound) sound = false;
+                   known += survey.known;
                  });
   return {sound, known};
 }
@@ -275,21 +275,21 @@ std::optional<bool> sort_triplets(const Triplets<N, T>& triplets, Offset known, 
 
 template <class T>
 Offset merge_repeated(Offset n_rows, bool mean, Offset* offsets, Index* indices, T* values) {
-  Offset kept = 0, p = 0;
+  Offset n_kept = 0, p = 0;
   InterruptCheck check;
   for (Offset row = 0; row < n_rows; ++row) {
     const Offset first = p, end = offsets[row + 1];
-    offsets[row] = kept;
+    offsets[row] = n_kept;
     while (p < end) {
       const Offset begin = p;
       double sum = 0;
       for (; p < end && indices[p] == indices[begin]; ++p) sum += static_cast<double>(values[p]);
-      indices[kept] = indices[begin];
-      values[kept++] = mean && p - begin > 1 ? static_cast<T>(sum / static_cast<double>(p - begin)) : values[p - 1];
+      indices[n_kept] = indices[begin];
+      values[n_kept++] = mean && p - begin > 1 ? static_cast<T>(sum / static_cast<double>(p - begin)) : values[p - 1];
     }
     check.after(4 * (end - first));
   }
-  return offsets[n_rows] = kept;
+  return offsets[n_rows] = n_kept;
 }
 
 #define LACUNAR_INSTANTIATE(N, T)                                               \

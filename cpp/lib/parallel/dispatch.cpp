@@ -83,16 +83,16 @@ Offer offer_of(const Processor& processor) {
 #if defined(LACUNAR_HAS_V4)
 // By the instructions themselves: __builtin_cpu_supports asks the compiler's runtime, and others than libgcc answer 0.
 Offer offer_here() {
-  Processor found;
+  Processor processor;
   unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid(1, &a, &b, &c, &d)) found.leaf1_ecx = c;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) found.leaf7_ebx = b, found.leaf7_ecx = c;
-  if (__get_cpuid(0x80000001, &a, &b, &c, &d)) found.extended_ecx = c;
-  if (found.leaf1_ecx >> 27 & 1) {  // xgetbv is there
+  if (__get_cpuid(1, &a, &b, &c, &d)) processor.leaf1_ecx = c;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) processor.leaf7_ebx = b, processor.leaf7_ecx = c;
+  if (__get_cpuid(0x80000001, &a, &b, &c, &d)) processor.extended_ecx = c;
+  if (processor.leaf1_ecx >> 27 & 1) {  // xgetbv is there
     __asm__(".byte 0x0f, 0x01, 0xd0" : "=a"(a), "=d"(d) : "c"(0));
-    found.xcr0 = std::uint64_t{d} << 32 | a;
+    processor.xcr0 = std::uint64_t{d} << 32 | a;
   }
-  return offer_of(found);
+  return offer_of(processor);
 }
 #else
 Offer offer_here() { return {Isa::base, ""}; }  // the only one built, so nothing is missing for another
@@ -104,50 +104,50 @@ struct Choice {
   std::string complaint;
 
   Choice() {
-    const char* asked = std::getenv("LACUNAR_ISA");
-    if (asked == nullptr || *asked == '\0') return;
-    const std::string name = asked;
+    const char* variable = std::getenv("LACUNAR_ISA");
+    if (variable == nullptr || *variable == '\0') return;
+    const std::string name = variable;
     const auto* const at = std::find(std::begin(kNames), std::end(kNames), name);
-    const auto wanted = static_cast<Isa>(at - std::begin(kNames));
+    const auto named = static_cast<Isa>(at - std::begin(kNames));
     if (at == std::end(kNames))
       complaint = "LACUNAR_ISA must be base, v3, v4 or v4+vpopcntdq; got '" + name + "'. Unset it to use the best.";
-    else if (wanted > isa)
+    else if (named > isa)
       complaint = "LACUNAR_ISA=" + name + " asks for more than this processor or build offers" +
                   (offer.lacks.empty() ? "" : ", which lacks " + offer.lacks) + ". Unset it.";
     else
-      isa = wanted;
+      isa = named;
   }
 };
 
 const Choice& choice() {
-  static const Choice made;
-  return made;
+  static const Choice choice;
+  return choice;
 }
 
-std::string told(const Offer& offer) {
+std::string names_of(const Offer& offer) {
   const std::string name = kNames[static_cast<int>(offer.isa)];
   return offer.lacks.empty() ? name : name + ", then lacks " + offer.lacks;
 }
 
 Kernels made_for([[maybe_unused]] Isa isa) {
-  Kernels made{};
+  Kernels kernels{};
 #if defined(LACUNAR_HAS_V4)
-  if (isa == Isa::v3) return v3::set_all(made), made;
-  if (isa >= Isa::v4) v4::set_all(made);
-  if (isa == Isa::v4_popcount) v4_popcount::set_counts(made), v4_popcount::set_gram(made);
-  if (isa >= Isa::v4) return made;
+  if (isa == Isa::v3) return v3::set_all(kernels), kernels;
+  if (isa >= Isa::v4) v4::set_all(kernels);
+  if (isa == Isa::v4_popcount) v4_popcount::set_counts(kernels), v4_popcount::set_gram(kernels);
+  if (isa >= Isa::v4) return kernels;
 #endif
-  base::set_all(made);
-  return made;
+  base::set_all(kernels);
+  return kernels;
 }
 
 }  // namespace
 
 const char* isa_name() { return kNames[static_cast<int>(choice().isa)]; }
 
-std::string isa_found() { return told(choice().offer); }
+std::string isa_found() { return names_of(choice().offer); }
 
-std::string isa_of(const Processor& processor) { return told(offer_of(processor)); }
+std::string isa_of(const Processor& processor) { return names_of(offer_of(processor)); }
 
 const char* isa_complaint() { return choice().complaint.empty() ? nullptr : choice().complaint.c_str(); }
 

@@ -7,7 +7,7 @@ std::atomic<InterruptProbe> probe{nullptr};
 
 }  // namespace
 
-void set_interrupt_probe(InterruptProbe asked) { probe = asked; }
+void set_interrupt_probe(InterruptProbe new_probe) { probe = new_probe; }
 
 void InterruptCheck::look() {
   spent_ = 0;

@@ -97,9 +97,9 @@ bool Rounds::any_asleep() const {
 }
 
 bool Rounds::answered() const {
-  const Number asked = asked_.load(std::memory_order_relaxed);
+  const Number round = asked_.load(std::memory_order_relaxed);
   return std::all_of(helpers_.begin(), helpers_.end(),
-                     [&](const Helper& helper) { return helper.done.load(std::memory_order_acquire) == asked; });
+                     [&](const Helper& helper) { return helper.done.load(std::memory_order_acquire) == round; });
 }
 
 bool Rounds::ready() {
@@ -119,8 +119,8 @@ bool Rounds::ready() {
 }
 
 void Rounds::wait() {
-  const Number asked = asked_.load(std::memory_order_relaxed);
-  const Number before = static_cast<Number>(static_cast<std::uint32_t>(asked) - 1);
+  const Number round = asked_.load(std::memory_order_relaxed);
+  const Number before = static_cast<Number>(static_cast<std::uint32_t>(round) - 1);
   for (Helper& helper : helpers_) {
     if (changes(helper.done, before)) continue;
     const auto since = Clock::now();

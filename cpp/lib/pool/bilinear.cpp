@@ -239,7 +239,7 @@ void Bilinear::learn(double y) {
 }
 
 // What z of an observation is without the block of one side, and what multiplies that block.
-double Bilinear::rest(int side, const PairKnown& pair, const double* of_other) {
+double Bilinear::of_the_others(int side, const PairKnown& pair, const double* of_other) {
   fill(side, of_other, side == 0 ? pair.psi : pair.phi, h_[side]);
   const double* mine = side == 0 ? pair.phi : pair.psi;
   double sum = inner(s_.global.data(), pair.f, global_dim());
@@ -357,7 +357,7 @@ void Bilinear::add_to_block(int side, const PairKnown& pair, double y, RefitStat
   const int d = dim_[side], e = dim_[1 - side];
   const double *x = s_.rows.data() + pair.i * stride(0), *v = s_.cols.data() + pair.j * stride(1);
   const double *block = side == 0 ? x : v, *its_block = side == 0 ? v : x;
-  const double known = rest(side, pair, its_block);
+  const double known = of_the_others(side, pair, its_block);
   const double* h = h_[side].data();
   const double w = weight(known + inner(block + 1, h, d), pair, x, v), aim = .5 * y - w * known;
   double *H = at.matrix.data(), *b = at.right.data();
@@ -398,7 +398,7 @@ double Bilinear::refit_global(const RefitSource& source, double budget, RefitSta
 void Bilinear::add_to_global(const PairKnown& pair, double y, RefitState& at) {
   const int G = global_dim();
   const double *x = s_.rows.data() + pair.i * stride(0), *v = s_.cols.data() + pair.j * stride(1), *f = pair.f;
-  const double z = rest(0, pair, v) + inner(x + 1, h_[0].data(), dim_[0]), w = weight(z, pair, x, v);
+  const double z = of_the_others(0, pair, v) + inner(x + 1, h_[0].data(), dim_[0]), w = weight(z, pair, x, v);
   const double aim = .5 * y - w * (z - inner(s_.global.data(), f, G));
   double *H = at.matrix.data(), *b = at.right.data();
   for (int k = 0; k < G; ++k) {

@@ -116,12 +116,12 @@ Index Kin::of(int side, Index vertex) const {
 }
 
 Index Kin::number(int side, Index vertex) {
-  Index found = of(side, vertex);
-  if (found < 0) {
-    found = static_cast<Index>(links_[0].size());
+  Index number = of(side, vertex);
+  if (number < 0) {
+    number = static_cast<Index>(links_[0].size());
     for (auto& links : links_) links.emplace_back();
   }
-  return number_[side][static_cast<std::size_t>(vertex)] = found;
+  return number_[side][static_cast<std::size_t>(vertex)] = number;
 }
 
 void Kin::link(Index a, Index b, double y) {
@@ -165,9 +165,9 @@ PairPool::PairPool(PoolRule rule, PoolSide rows, PoolSide cols)
     for (const int levels : sides_[side].levels) group_total_[side] += levels;
   for (const int side : {0, 1}) count_stride_[side] = 2 * (1 + group_total_[1 - side]);
   if (rule_.same) pair_features_ = 1 + kGraphFeatures + std::min(kMostProducts, std::min(sides_[0].d, sides_[1].d));
-  for (auto& each : rule_.bilinear) {
-    each.pair_features = each.linked ? Kin::kFeatures - 1 : std::min(each.pair_features, pair_features_ - 1);
-    models_.emplace_back(each, sides_[0].d, sides_[1].d, 2 * models_.size() + 1);
+  for (auto& form : rule_.bilinear) {
+    form.pair_features = form.linked ? Kin::kFeatures - 1 : std::min(form.pair_features, pair_features_ - 1);
+    models_.emplace_back(form, sides_[0].d, sides_[1].d, 2 * models_.size() + 1);
   }
   n_experts_ = 4 + static_cast<int>(sides_[0].levels.size() + sides_[1].levels.size()) + !sides_[0].indptr.empty() +
                !sides_[1].indptr.empty() + static_cast<int>(models_.size()) + rule_.extra;
@@ -261,9 +261,9 @@ double PairPool::vote(int side, Index member, double prior) const {
     const Offset end = std::min(at.indptr[static_cast<std::size_t>(member) + 1], first + kMostNeighbours);
     for (Offset k = first; k < end; ++k) {
       const Index other = at.near[static_cast<std::size_t>(k)];
-      const auto found = side == 0 ? cells_.of(other, met_[1]) : cells_.of(met_[0], other);
-      sums[0] += at.weight[static_cast<std::size_t>(k)] * found.negative;
-      sums[1] += at.weight[static_cast<std::size_t>(k)] * found.positive;
+      const auto cell = side == 0 ? cells_.of(other, met_[1]) : cells_.of(met_[0], other);
+      sums[0] += at.weight[static_cast<std::size_t>(k)] * cell.negative;
+      sums[1] += at.weight[static_cast<std::size_t>(k)] * cell.positive;
     }
   }
   return rate(sums, prior);
@@ -332,11 +332,11 @@ void PairPool::gather(Index i, Index j, const double* extra) {
     const bool of_kin = model.rule().mirrored || model.rule().linked;
     if (of_kin && (a_ < 0 || b_ < 0)) odds_.back() = odds_[biases];  // nothing is known of it
   }
-  const auto found = cells_.of(met_[0], met_[1]);
-  const double counts[2] = {static_cast<double>(found.negative), static_cast<double>(found.positive)};
+  const auto cell = cells_.of(met_[0], met_[1]);
+  const double counts[2] = {static_cast<double>(cell.negative), static_cast<double>(cell.positive)};
   odds_.push_back(odds_of(rate(counts, sigmoid(odds_.back()))));
   for (int e = 0; e < rule_.extra; ++e) odds_.push_back(extra == nullptr ? std::nan("") : extra[e]);
-  for (double& each : odds_) each = std::clamp(each, -kFarthest, kFarthest);  // NaN stays
+  for (double& odds : odds_) odds = std::clamp(odds, -kFarthest, kFarthest);  // NaN stays
   for (std::size_t e = 0; e < odds_.size(); ++e) inputs_[e] = std::isnan(odds_[e]) ? 0 : odds_[e];
   inputs_.back() = .3;
 }
@@ -603,13 +603,13 @@ void PairPool::reserve(Index i, Index j) {
 }
 
 void PairPool::run(Offset n, const Index* i, const Index* j, const double* y, const double* extra, double* out,
-                   double* each) {
+                   double* chances) {
   for (Offset t = 0; t < n; ++t) {
     reserve(i[t], j[t]);
     rehearse(i[t], j[t], y[t]);
     ask(i[t], j[t], extra + t * rule_.extra, {});
     out[t] = mixture_;
-    if (each != nullptr) std::copy(chance_.begin(), chance_.end(), each + t * hedged());
+    if (chances != nullptr) std::copy(chance_.begin(), chance_.end(), chances + t * hedged());
     learn(i[t], j[t], y[t]);
   }
 }
@@ -659,9 +659,9 @@ void PairPool::forget_since(Offset n) {
 }
 
 std::vector<double> PairPool::weights() const {
-  std::vector<double> made;
-  for (const double w : s_.log_weights) made.push_back(std::exp(w));
-  return made;
+  std::vector<double> weights;
+  for (const double w : s_.log_weights) weights.push_back(std::exp(w));
+  return weights;
 }
 
 }  // namespace lacunar

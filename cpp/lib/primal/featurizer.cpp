@@ -64,19 +64,19 @@ void Featurizer<T>::load(Offset row) {
   const T scale = row_scale_ == nullptr ? T{1} : static_cast<T>(row_scale_[row]);
   if (!sparse_)
     for (Index place : places_) dense_[static_cast<std::size_t>(place)] = 0;
-  const std::size_t given = static_cast<std::size_t>(last - first), seen = given + (map_.constant != 0);
+  const std::size_t n_entries = static_cast<std::size_t>(last - first), seen = n_entries + (map_.constant != 0);
   const std::size_t entries = map_.indicator != 0 ? 2 * seen : seen;
   sparse_ = is_sparse(static_cast<Offset>(entries));
   seen_.resize(seen);
   places_.resize(entries);
   values_.resize(entries);
-  for (std::size_t e = 0; e < given; ++e) {
+  for (std::size_t e = 0; e < n_entries; ++e) {
     seen_[e] = places_[e] = data_.indices[first + static_cast<Offset>(e)];
     values_[e] = data_.values[first + static_cast<Offset>(e)] * scale;
   }
   if (map_.constant != 0) {
-    seen_[given] = places_[given] = static_cast<Index>(map_.n_cols);
-    values_[given] = static_cast<T>(map_.constant) * scale;
+    seen_[n_entries] = places_[n_entries] = static_cast<Index>(map_.n_cols);
+    values_[n_entries] = static_cast<T>(map_.constant) * scale;
   }
   for (std::size_t e = seen; e < entries; ++e) {
     places_[e] = static_cast<Index>(map_.columns() + seen_[e - seen]);

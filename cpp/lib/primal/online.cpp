@@ -76,15 +76,15 @@ class Descent {
     const double size = mass * steps_.advance(curvature);
     double* first = support_.first + support_.count * outputs;
     double* second = support_.second + support_.count * outputs;
-    bool kept = false;
+    bool any_slope = false;
     for (Offset k = 0; k < outputs; ++k) {
       const double slope = rule_.loss->slope(f[k], lesson_.target[row * outputs + k], rule_.epsilon);
       first[k] = slope == 0 ? 0.0 : size * slope;
       second[k] = first[k] * steps_.late();
       if (!std::isfinite(first[k]) || !std::isfinite(second[k])) return false;
-      kept = kept || first[k] != 0;
+      any_slope = any_slope || first[k] != 0;
     }
-    if (kept) keep(row);
+    if (any_slope) keep(row);
     return true;
   }
 

@@ -199,10 +199,10 @@ void PrimalTeam<T>::join_pieces() {
 template <class T>
 template <class Visit>
 void PrimalTeam<T>::each_share(Cut cut, int member, Visit visit) const {
-  const Offset units = units_of(cut), each = units / lesson_.outputs, members = rounds_->size();
+  const Offset units = units_of(cut), units_an_output = units / lesson_.outputs, members = rounds_->size();
   const Offset first = member * units / members, last = (member + 1) * units / members;
-  for (Offset k = first / each; k * each < last; ++k)
-    visit(k, std::max(first - k * each, Offset{0}), std::min(last - k * each, each));
+  for (Offset k = first / units_an_output; k * units_an_output < last; ++k)
+    visit(k, std::max(first - k * units_an_output, Offset{0}), std::min(last - k * units_an_output, units_an_output));
 }
 
 template <class T>

@@ -106,11 +106,11 @@ template <class T>
 void wide_decide(const FeatureMap& map, const Rows<T>& rows, const double* row_scale, Offset outputs, const T* table,
                  double* values, int n_threads) {
   const Offset width = map.width(), stride = outputs * width;
-  const Offset each = std::clamp<Offset>((rows.n_rows + n_threads - 1) / std::max(n_threads, 1), 1, kRowsATask);
+  const Offset rows_a_task = std::clamp<Offset>((rows.n_rows + n_threads - 1) / std::max(n_threads, 1), 1, kRowsATask);
   // By value what the loops read: behind a reference it would be fetched anew for every row.
-  const auto work = [&map, &rows, row_scale, outputs, table, values, width, stride, each](Offset task,
+  const auto work = [&map, &rows, row_scale, outputs, table, values, width, stride, rows_a_task](Offset task,
                                                                                           InterruptCheck& check) {
-    const Offset first = task * each, last = std::min(first + each, rows.n_rows);
+    const Offset first = task * rows_a_task, last = std::min(first + rows_a_task, rows.n_rows);
     const Block<T> block(map, rows, row_scale, first, last);
     std::fill(values + first * outputs, values + last * outputs, 0.0);
     for (Offset id = 0; id < map.rows(); ++id) {
@@ -131,7 +131,7 @@ void wide_decide(const FeatureMap& map, const Rows<T>& rows, const double* row_s
       }
     }
   };
-  parallel_tasks(n_threads, (rows.n_rows + each - 1) / each, work);
+  parallel_tasks(n_threads, (rows.n_rows + rows_a_task - 1) / rows_a_task, work);
 }
 
 template <class T>

@@ -45,13 +45,13 @@ double Memories::keep(const RowCode& row, const Index* seen, const T* entries, c
   if (factored && !entries_.empty()) weigh(row, code);
   double& rows = *s_.rows;
   const double least = kDetermined * d_ * static_cast<double>(n_cols_) / row.m;
-  const double wanted = lost(row, relative) ? least : std::max(kLonger * mean_rows(), least);
-  const double kept = rows > 1 ? std::clamp(wanted / rows, kLeastKept, 1.0) : 1.0;
+  const double wanted_rows = lost(row, relative) ? least : std::max(kLonger * mean_rows(), least);
+  const double kept_share = rows > 1 ? std::clamp(wanted_rows / rows, kLeastKept, 1.0) : 1.0;
   discount();
   advance_inverses(learned);
   learn(learned);
-  rows = kept * rows + 1;
-  return kept;
+  rows = kept_share * rows + 1;
+  return kept_share;
 }
 
 template double Memories::keep<float>(const RowCode&, const Index*, const float*, const std::vector<double>&,

@@ -213,12 +213,12 @@ bool Pass<P, T>::step(Offset row, const RlsTrace& trace) {
     if (!residuals() || !std::isfinite(relative) || !std::isfinite(prediction)) return false;
     if (rule_.orthonormal) basis_.to_u(label_code_.data(), inner_.data());
     s_.clock[kSteps] += 1;
-    const double kept = rule_.forgetting.kind == Forgetting::Kind::adaptive
+    const double discount = rule_.forgetting.kind == Forgetting::Kind::adaptive
                             ? memories_.keep(row_, seen_, rows_.values + rows_.offsets[row], code_, label_code_,
                                              relative, factored)
                             : keep_of(rule_.forgetting, s_.clock);
-    s_.clock[kLogDiscount] += std::log(kept);
-    if (s_.codes != nullptr) remember_label({s_.codes, s_.labelled, s_.labels}, d_, kept, label, code_.data());
+    s_.clock[kLogDiscount] += std::log(discount);
+    if (s_.codes != nullptr) remember_label({s_.codes, s_.labelled, s_.labels}, d_, discount, label, code_.data());
     update_columns();
     if (rule_.orthonormal)  // step 7
       basis_.orthonormalise(next_.data(), row_.m, row_.gram.data(), static_cast<Offset>(s_.clock[kSteps]),
@@ -238,14 +238,14 @@ double keep_of(const Forgetting& rule, double* clock) {
   return rule.kind == Forgetting::Kind::fixed ? rule.keep : 1 - rule.lost / (clock[kAge] + rule.start);
 }
 
-void remember_label(const LabelSums& sums, int d, double kept, double label, const double* code) {
+void remember_label(const LabelSums& sums, int d, double discount, double label, const double* code) {
   const bool known = !std::isnan(label);
-  *sums.labels = kept * *sums.labels + (known ? 1.0 : 0.0);
+  *sums.labels = discount * *sums.labels + (known ? 1.0 : 0.0);
   for (int i = 0; i < d; ++i) {
-    sums.labelled[i] = kept * sums.labelled[i] + (known ? label * code[i] : 0.0);
+    sums.labelled[i] = discount * sums.labelled[i] + (known ? label * code[i] : 0.0);
     for (int k = 0; k < d; ++k) {
       double& sum = sums.codes[i * d + k];
-      sum = kept * sum + (known ? code[i] * code[k] : 0.0);
+      sum = discount * sum + (known ? code[i] * code[k] : 0.0);
     }
   }
 }

@@ -62,10 +62,10 @@ class Shared {
   bool step(Offset row, const RlsTrace& trace);
 
  private:
-  void remember(double kept, double label);
-  double advance_inverse(double kept);
+  void remember(double discount, double label);
+  double advance_inverse(double discount);
   void normalise();
-  void move_columns(const Index* seen, double kept, double tau);
+  void move_columns(const Index* seen, double discount, double tau);
 
   const Rows<T>& rows_;
   const double* label_;
@@ -80,8 +80,8 @@ class Shared {
 
 // The running sums, discounted at every step; noise and freedom are looked at every few.
 template <class T>
-void Shared<T>::remember(double kept, double label) {
-  for (int k = 0; k < kSharedSum; ++k) s_.sums[k] *= k == kLabelled ? 1.0 : kept;  // that one by remember_label
+void Shared<T>::remember(double discount, double label) {
+  for (int k = 0; k < kSharedSum; ++k) s_.sums[k] *= k == kLabelled ? 1.0 : discount;  // that one by remember_label
   s_.sums[kTotal] += 1;
   if (static_cast<Offset>(s_.clock[kSteps]) % kEvery == 0) {
     s_.sums[kLooks] += 1;
@@ -91,15 +91,15 @@ void Shared<T>::remember(double kept, double label) {
     s_.sums[kEntries] += row_.m;
     s_.sums[kGramTrace] += row_.gram_trace();
   }
-  remember_label({s_.codes, s_.labelled, s_.sums + kLabelled}, d_, kept, label, code_.data());
+  remember_label({s_.codes, s_.labelled, s_.sums + kLabelled}, d_, discount, label, code_.data());
 }
 
 // R^-1 <- (kept R + a a^T)^-1 with gain = (kept R)^-1 a; returns tau = a gain.
 template <class T>
-double Shared<T>::advance_inverse(double kept) {
+double Shared<T>::advance_inverse(double discount) {
   double largest = 0;
   for (int i = 0; i < d_; ++i) largest = std::max(largest, s_.inverse[i * (d_ + 1)]);
-  const double grow = largest / kept > kLargestInverse ? 1.0 : 1 / kept;
+  const double grow = largest / discount > kLargestInverse ? 1.0 : 1 / discount;
   for (int i = 0; i < d_; ++i)
     gain_[static_cast<std::size_t>(i)] = grow * dot(s_.inverse + i * d_, label_code_.data(), d_);
   const double tau = dot(label_code_.data(), gain_.data(), d_);
@@ -114,12 +114,12 @@ double Shared<T>::advance_inverse(double kept) {
 
 // V_j += e_j s_j / (1 + s_j tau) gain with s_j = c / c_j: the shared R scaled to how often this column was seen.
 template <class T>
-void Shared<T>::move_columns(const Index* seen, double kept, double tau) {
+void Shared<T>::move_columns(const Index* seen, double discount, double tau) {
   const double now = s_.clock[kLogDiscount], total = s_.sums[kTotal] + 1;
   for (int i = 0; i < row_.m; ++i) {
     const Index j = seen[i];
     const double before = s_.count[j] * std::exp(now - s_.discount[j]);
-    const double share = total / (before / kept + 1);
+    const double share = total / (before / discount + 1);
     const double f = row_.x[static_cast<std::size_t>(i)] * share / (1 + share * tau);
     double* column = s_.v + static_cast<Offset>(j) * d_;
     const double* old = row_.rows.data() + static_cast<Offset>(i) * row_.leading;
@@ -178,14 +178,14 @@ bool Shared<T>::step(Offset row, const RlsTrace& trace) {
     kernels().small.project(row_.rows.data(), label_code_.data(), m, row_.leading, fitted_.data());
     for (std::size_t i = 0; i < static_cast<std::size_t>(m); ++i) row_.x[i] -= fitted_[i];
     if (!std::isfinite(dot(row_.x.data(), row_.x.data(), m)) || !std::isfinite(row_.size)) return false;
-    const double kept =
+    const double discount =
         rule_.forgetting.kind == Forgetting::Kind::adaptive
             ? memories_.keep(row_, seen, rows_.values + first, code_, label_code_, relative, factored)
             : keep_of(rule_.forgetting, s_.clock);
     s_.clock[kSteps] += 1;
-    s_.clock[kLogDiscount] += std::log(kept);
-    move_columns(seen, kept, advance_inverse(kept));
-    remember(kept, label);
+    s_.clock[kLogDiscount] += std::log(discount);
+    move_columns(seen, discount, advance_inverse(discount));
+    remember(discount, label);
     if (static_cast<Offset>(s_.clock[kSteps]) % std::max(kScaleEvery, s_.n_cols / 16) == 0) normalise();
   }
   if (trace.prediction != nullptr) trace.prediction[row] = prediction;

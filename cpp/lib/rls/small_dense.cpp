@@ -15,7 +15,7 @@ constexpr double kSameRank = 1e-10;  // of a direction's length, in units of the
 // (I + delta)^(-1/2) = sum_k C(-1/2, k) delta^k, by Horner; the rest after `order` terms is below norm^(order + 1).
 void series(const double* delta, int d, int leading, double norm, double* root, double* product) {
   int order = 1;
-  for (double rest = norm * norm; rest > 1e-17 && order < 40; rest *= norm) ++order;
+  for (double remainder = norm * norm; remainder > 1e-17 && order < 40; remainder *= norm) ++order;
   const auto coefficient = [](int k) { return -(2.0 * k - 1) / (2.0 * k); };  // C(-1/2, k) / C(-1/2, k - 1)
   std::fill(root, root + leading * leading, 0.0);
   for (int i = 0; i < d; ++i) root[i * leading + i] = 1;
@@ -73,14 +73,14 @@ void divide(double by, int count, double* x) {
 }
 
 int longest(const double* rows, int m, int leading, double* length) {
-  int found = 0;
+  int index = 0;
   *length = 0;
   for (int i = 0; i < m; ++i) {
     const double size = dot(rows + i * leading, rows + i * leading, leading);
-    if (size > *length) *length = size, found = i;
+    if (size > *length) *length = size, index = i;
   }
   *length = std::sqrt(*length);
-  return found;
+  return index;
 }
 
 // rows ~ columns^T axes with orthonormal axes (rank, leading) and columns (rank, m): the longest row that is left gives

@@ -34,13 +34,13 @@ Layout sums_layout(int k) { return {padded(static_cast<int>(packed(k + 1))), pad
 std::unique_ptr<double[], LineDeleter> laid_out(const double* model, Offset n_cols, int k) {
   const Layout layout = model_layout(k);
   const auto pairs = static_cast<std::size_t>(packed(k));
-  auto made = line_array(static_cast<std::size_t>(n_cols * layout.width()));
-  std::fill_n(made.get(), n_cols * layout.width(), 0.0);
+  auto padded = line_array(static_cast<std::size_t>(n_cols * layout.width()));
+  std::fill_n(padded.get(), n_cols * layout.width(), 0.0);
   for (Offset j = 0; j < n_cols; ++j, model += factor_width(k)) {
-    std::copy_n(model, pairs, made.get() + j * layout.width());
-    std::copy_n(model + pairs, k + 1, made.get() + j * layout.width() + layout.pairs);
+    std::copy_n(model, pairs, padded.get() + j * layout.width());
+    std::copy_n(model + pairs, k + 1, padded.get() + j * layout.width() + layout.pairs);
   }
-  return made;
+  return padded;
 }
 
 // One part of the rows: its posterior codes, and what they add to the sums.

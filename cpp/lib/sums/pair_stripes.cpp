@@ -40,8 +40,8 @@ std::vector<Offset> stripe_starts(const Rows<T>& rows, Offset height, const Pair
   const auto stripes = static_cast<std::size_t>(threads_worth(n_threads, kScattering * whole));
   double sum = 0;
   for (Offset k = 0; k < rows.n_cols; ++k) {
-    const std::size_t made = starts.size() - 1;
-    if (made < stripes && sum * static_cast<double>(stripes) >= whole * static_cast<double>(made))
+    const std::size_t n_stripes = starts.size() - 1;
+    if (n_stripes < stripes && sum * static_cast<double>(stripes) >= whole * static_cast<double>(n_stripes))
       starts.insert(starts.end() - 1, k);
     sum += work[static_cast<std::size_t>(k)];
   }

@@ -25,13 +25,13 @@ constexpr Offset kEntriesAtOnce = 1 << 20, kProductsAtOnce = 1 << 28;  // betwee
 // b (depth, width) as panels [panel][depth][columns], padded with zeros.
 std::vector<double> panels_of(const double* b, Offset depth, Offset width, Offset columns) {
   const Offset n = (width + columns - 1) / columns;
-  std::vector<double> made(static_cast<std::size_t>(n * depth * columns), 0.0);
+  std::vector<double> panels(static_cast<std::size_t>(n * depth * columns), 0.0);
   for (Offset panel = 0; panel < n; ++panel) {
     const Offset from = panel * columns, wide = std::min(columns, width - from);
     for (Offset k = 0; k < depth; ++k)
-      std::copy_n(b + k * width + from, wide, made.data() + (panel * depth + k) * columns);
+      std::copy_n(b + k * width + from, wide, panels.data() + (panel * depth + k) * columns);
   }
-  return made;
+  return panels;
 }
 
 }  // namespace
@@ -39,9 +39,9 @@ std::vector<double> panels_of(const double* b, Offset depth, Offset width, Offse
 template <class T>
 void row_product(const T* a, Offset n, Offset depth, const double* b, Offset width, double* out, int n_threads) {
   const auto& product = kernels_of<T>().product;
-  const bool few = width <= kFewColumns;  // decided by b alone
-  const auto laid = panels_of(b, depth, width, few ? 1 : product.panel);
-  const auto multiply = few ? product.dots : product.panels;
+  const bool narrow = width <= kFewColumns;  // decided by b alone
+  const auto laid = panels_of(b, depth, width, narrow ? 1 : product.panel);
+  const auto multiply = narrow ? product.dots : product.panels;
   const Offset at_once = std::clamp<Offset>(kProductsAtOnce / std::max<Offset>(depth * width, 1), 1, kRowsATask);
   const int threads = n * depth * width < kProductsForThreads ? 1 : n_threads;
   parallel_tasks(threads, (n + kRowsATask - 1) / kRowsATask, [&](Offset task, InterruptCheck& check) {

@@ -17,7 +17,7 @@ struct LineAllocator {
   template <class U>
   LineAllocator(const LineAllocator<U>&) {}
   T* allocate(std::size_t n) { return static_cast<T*>(::operator new(n * sizeof(T), line)); }
-  void deallocate(T* made, std::size_t) { ::operator delete(made, line); }
+  void deallocate(T* memory, std::size_t) { ::operator delete(memory, line); }
   bool operator==(const LineAllocator&) const { return true; }
 };
 
@@ -25,7 +25,7 @@ template <class T>
 using LineVector = std::vector<T, LineAllocator<T>>;
 
 struct LineDeleter {
-  void operator()(void* made) const { ::operator delete(made, LineAllocator<double>::line); }
+  void operator()(void* memory) const { ::operator delete(memory, LineAllocator<double>::line); }
 };
 
 // Numbers that are not set to zero: each thread does that to its own, in its own cache.

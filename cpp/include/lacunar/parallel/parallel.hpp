@@ -58,11 +58,11 @@ void parallel_tasks(int n_threads, Offset n_tasks, const Make& make, const Work&
   struct Typed final : Worker {
     decltype(make()) space;
     const Work& on;
-    Typed(const Make& made, const Work& given) : space(made()), on(given) {}
+    Typed(const Make& make, const Work& work) : space(make()), on(work) {}
     void run(Offset task, InterruptCheck& check) override { on(space, task, check); }
   };
-  const NewWorker typed = [](const void* made, const void* given) -> std::unique_ptr<Worker> {
-    return std::make_unique<Typed>(*static_cast<const Make*>(made), *static_cast<const Work*>(given));
+  const NewWorker typed = [](const void* make, const void* work) -> std::unique_ptr<Worker> {
+    return std::make_unique<Typed>(*static_cast<const Make*>(make), *static_cast<const Work*>(work));
   };
   run_tasks(n_threads, n_tasks, typed, &make, &work);
 }

@@ -121,7 +121,7 @@ class Bilinear {
   bool bias(int side) const { return side == 0 ? rule_.row_bias : rule_.col_bias; }
   void place(const PairKnown& pair, const double* x, const double* y);
   double variance(const double* x, const double* y);
-  double rest(int side, const PairKnown& pair, const double* of_other);
+  double of_the_others(int side, const PairKnown& pair, const double* of_other);
   double doubted(const PairKnown& pair, const double* x, const double* y);
   double weight(double z, const PairKnown& pair, const double* x, const double* y);
   double visit_work(int d) const;

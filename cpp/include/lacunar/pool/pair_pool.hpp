@@ -112,7 +112,8 @@ class PairPool {
   double probability(Index i, Index j, const double* extra, Twins twins);
   // Trials in order, y = 1 or -1: P(y = 1) before each. `each` (n, hedged()) takes the probabilities of all, or is
   // null.
-  void run(Offset n, const Index* i, const Index* j, const double* y, const double* extra, double* out, double* each);
+  void run(Offset n, const Index* i, const Index* j, const double* y, const double* extra, double* out,
+           double* chances);
   const std::vector<double>& odds() const { return odds_; }
   PoolState& state() { return s_; }
   std::vector<Bilinear>& models() { return models_; }

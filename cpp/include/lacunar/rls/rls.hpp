@@ -62,7 +62,7 @@ Offset operations_of(const Rows<T>& rows, Offset row, int d) {
 struct LabelSums {
   double *codes, *labelled, *labels;  // (d, d), (d), (1)
 };
-void remember_label(const LabelSums& sums, int d, double kept, double label, const double* code);
+void remember_label(const LabelSums& sums, int d, double discount, double label, const double* code);
 
 // Elements of one stored inverse correlation: blocks of eight columns for double, the packed triangle for float.
 template <class P>
