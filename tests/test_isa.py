@@ -43,7 +43,7 @@ for tracker in (GROUSE, PETRELS):
     made[tracker.__name__] = fitted.components_.T @ fitted.components_
 rows, basis = Observed.from_dense(np.nan_to_num(X)), rng.normal(size=(37, 21))
 parts = np.empty((150, 21)), np.empty(150), np.empty((150, 231))
-_core.row_codes(rows.indptr, rows.indices, rows.values, basis, 0.5, None, *parts, 1)
+_core.latent_rows(rows.indptr, rows.indices, rows.values, basis, 0.5, *parts, 1)
 made |= dict(zip(("codes", "what is left", "inverses"), parts))
 for width in 1, 2, 3, 8, 11:
     v = rng.normal(size=(37, width))

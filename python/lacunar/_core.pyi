@@ -254,15 +254,14 @@ def grouse_pass(
     prediction: NDArray[np.float64],
     residual: NDArray[np.float64],
 ) -> int: ...
-def row_codes(
+def latent_rows(
     indptr: NDArray[np.int64],
     indices: NDArray[np.int32],
     values: _Float,
     basis: NDArray[np.float64],
     ridge: float,
-    ridges: NDArray[np.float64] | None,
-    code: NDArray[np.float64],
-    left: NDArray[np.float64] | None,
+    latent: NDArray[np.float64],
+    residual: NDArray[np.float64] | None,
     inverse: NDArray[np.float64] | None,
     n_threads: int,
 ) -> int: ...

@@ -48,13 +48,12 @@ def latent_rows(
     if d > LARGEST_CORE_RANK:
         n_singular = _large_rows(rows, basis, ridge, latent, residuals, inverses)
     else:
-        n_singular = _core.row_codes(
+        n_singular = _core.latent_rows(
             rows.indptr,
             rows.indices,
             rows.values,
             np.ascontiguousarray(basis, dtype=np.float64),
             float(ridge),
-            None,
             latent,
             residuals if residual else None,
             inverses if inverse else None,

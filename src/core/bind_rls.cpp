@@ -1,5 +1,5 @@
 #include "lacunar/rls/rls.hpp"
-#include "lacunar/rls/row_codes.hpp"
+#include "lacunar/rls/latent_rows.hpp"
 #include "lacunar/rls/trackers.hpp"
 #include "either.hpp"
 #include "options.hpp"
@@ -199,21 +199,19 @@ double* matrix_of(Array<double>& matrix, Offset rows, Offset cols, const char* n
 }
 
 template <class T>
-Offset codes(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
-             const Array<double>& basis, double ridge, const std::optional<Array<double>>& ridges, Array<double>& code,
-             std::optional<Array<double>>& left, std::optional<Array<double>>& inverse, int n_threads) {
+Offset latent_of(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T>& values,
+                 const Array<double>& basis, double ridge, Array<double>& latent,
+                 std::optional<Array<double>>& residual, std::optional<Array<double>>& inverse, int n_threads) {
   if (basis.ndim() != 2) throw std::invalid_argument("basis is not a matrix");
   const Offset d = basis.shape(1);
   expect_rank(d);
   const auto rows = rows_of(indptr, indices, values, basis.shape(0));
   const Offset n = rows.n_rows;
-  if (ridges) expect_size(*ridges, n, "ridges");
-  const RowCodes out{matrix_of(code, n, d, "code"), left ? matrix_of(*left, n, 1, "left") : nullptr,
-                     inverse ? matrix_of(*inverse, n, d * (d + 1) / 2, "inverse") : nullptr};
-  const double* row_ridges = ridges ? ridges->data() : nullptr;
+  const LatentRows out{matrix_of(latent, n, d, "latent"), residual ? matrix_of(*residual, n, 1, "residual") : nullptr,
+                       inverse ? matrix_of(*inverse, n, d * (d + 1) / 2, "inverse") : nullptr};
   const double* of = basis.data();
   const py::gil_scoped_release nogil;
-  return row_codes(rows, of, static_cast<int>(d), ridge, row_ridges, out, n_threads);
+  return latent_rows(rows, of, static_cast<int>(d), ridge, out, n_threads);
 }
 
 }  // namespace
@@ -237,10 +235,10 @@ void bind_rls(py::module_& m) {
   m.def("grouse_pass", either(&grouse<float>, &grouse<double>), exact("indptr"), exact("indices"), exact("values"),
         exact("order"), arg("options"), arg("state"), exact("prediction"), exact("residual"),
         "Greedy GROUSE; as rls_pass, with no labels.");
-  m.def("row_codes", either(&codes<float>, &codes<double>), exact("indptr"), exact("indices"), exact("values"),
-        exact("basis"), arg("ridge"), exact("ridges").none(true), exact("code"), exact("left").none(true),
+  m.def("latent_rows", either(&latent_of<float>, &latent_of<double>), exact("indptr"), exact("indices"), exact("values"),
+        exact("basis"), arg("ridge"), exact("latent"), exact("residual").none(true),
         exact("inverse").none(true), arg("n_threads"),
-        "Ridge codes of rows in a basis; the number of singular rows that were rescued.");
+        "Latent coordinates of rows in a basis, by a ridge; the number of singular rows that were rescued.");
   m.def(
       "shared_ridge",
       [](const Array<double>& sums, int d, double otherwise) {

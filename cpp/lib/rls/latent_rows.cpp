@@ -1,4 +1,4 @@
-#include "lacunar/rls/row_codes.hpp"
+#include "lacunar/rls/latent_rows.hpp"
 
 #include <algorithm>
 #include <cassert>
@@ -17,33 +17,32 @@ constexpr Offset kRowsATask = 256;
 
 struct Space {  // of one thread
   RowCode row;
-  std::vector<double> code;
+  std::vector<double> latent;
 
-  Space(int d, Offset longest) : row(d, longest), code(static_cast<std::size_t>(row.leading)) {}
+  Space(int d, Offset longest) : row(d, longest), latent(static_cast<std::size_t>(row.leading)) {}
 };
 
 }  // namespace
 
 template <class T>
-Offset row_codes(const Rows<T>& rows, const double* basis, int d, double ridge_of_all, const double* ridge,
-                 const RowCodes& out, int n_threads) {
+Offset latent_rows(const Rows<T>& rows, const double* basis, int d, double ridge, const LatentRows& out,
+                   int n_threads) {
   assert(well_ordered(rows));
   std::atomic<Offset> rescued{0};
   const Offset tasks = (rows.n_rows + kRowsATask - 1) / kRowsATask;
   Offset longest = 1;
   for (Offset i = 0; i < rows.n_rows; ++i) longest = std::max(longest, rows.offsets[i + 1] - rows.offsets[i]);
   const auto work = [&](Space& space, Offset task, InterruptCheck& check) {
-    auto& [row, code] = space;
+    auto& [row, latent] = space;
     const Offset first = task * kRowsATask, last = std::min(first + kRowsATask, rows.n_rows);
     for (Offset i = first; i < last; ++i) {
       const int m = static_cast<int>(rows.offsets[i + 1] - rows.offsets[i]);
       gather_rows(basis, d, rows.indices + rows.offsets[i], m, row.leading, row.rows.data());
       row.load(rows.values + rows.offsets[i], m);
-      const double own = ridge == nullptr ? ridge_of_all : ridge[i];
-      if (!row.factorise(own, nullptr, kSingular)) row.rescue(own), ++rescued;
-      row.solve(row.right, code);
-      if (out.code != nullptr) std::copy_n(code.begin(), d, out.code + i * d);
-      if (out.left != nullptr) out.left[i] = row.left(code);
+      if (!row.factorise(ridge, nullptr, kSingular)) row.rescue(ridge), ++rescued;
+      row.solve(row.right, latent);
+      if (out.latent != nullptr) std::copy_n(latent.begin(), d, out.latent + i * d);
+      if (out.residual != nullptr) out.residual[i] = row.left(latent);
       if (out.inverse != nullptr) row.inverse(out.inverse + i * d * (d + 1) / 2);
       check.after(static_cast<Offset>(d) * d * (m / 2 + d));
     }
@@ -52,7 +51,7 @@ Offset row_codes(const Rows<T>& rows, const double* basis, int d, double ridge_o
   return rescued;
 }
 
-template Offset row_codes<float>(const Rows<float>&, const double*, int, double, const double*, const RowCodes&, int);
-template Offset row_codes<double>(const Rows<double>&, const double*, int, double, const double*, const RowCodes&, int);
+template Offset latent_rows<float>(const Rows<float>&, const double*, int, double, const LatentRows&, int);
+template Offset latent_rows<double>(const Rows<double>&, const double*, int, double, const LatentRows&, int);
 
 }  // namespace lacunar
