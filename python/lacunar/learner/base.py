@@ -319,17 +319,15 @@ class LacunarBase(TakesMissing):
         """
         rng = generator(self.seed_)
         places = evenly(training.n, _MOST_COPIED)
-        view, seen = training.as_came.take(places), training.view.take(places)
-        optimism = ensemble.predict(seen, self.posterior_, self.n_jobs) - values[places]
-        views, predictions = [], []
-        for _ in range(int(np.clip(_COPIES / len(places), 1, _MOST_TIMES))):
-            hidden = further_hidden(view.T, rng)
-            views.append(self.views_.with_hidden(view, hidden))
-            share_left = 1 - hidden.sum(axis=1) / np.maximum((~np.isnan(view.T)).sum(axis=1), 1)
-            predicted = ensemble.predict(self._with_always_seen(views[-1]), self.posterior_, self.n_jobs)
-            predictions.append(predicted - share_left[:, None] * optimism)
-        copies = View(np.vstack([view.Z for view in views]), np.vstack([view.T for view in views]))
-        return copies, np.tile(places, len(views)), np.vstack(predictions)
+        optimism = ensemble.predict(training.view.take(places), self.posterior_, self.n_jobs) - values[places]
+        times = int(np.clip(_COPIES / len(places), 1, _MOST_TIMES))
+        view, copied = training.as_came.take(places), np.tile(places, times)
+        hidden = np.vstack([further_hidden(view.T, rng) for _ in range(times)])
+        rows = training.as_came.take(copied)
+        share_left = 1 - hidden.sum(axis=1) / np.maximum((~np.isnan(rows.T)).sum(axis=1), 1)
+        copies = self.views_.with_hidden(rows, hidden)
+        predicted = ensemble.predict(self._with_always_seen(copies), self.posterior_, self.n_jobs)
+        return copies, copied, predicted - share_left[:, None] * np.tile(optimism, (times, 1))
 
     def _lacked(
         self, view: View, target_variance: TargetVariance | None, q: int

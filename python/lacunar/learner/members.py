@@ -169,14 +169,13 @@ class LogisticMember(BaseEstimator):  # type: ignore[misc]
 
     def _out_of_fold(self, rows: Floats, training: TrainingSet, C: float) -> Floats:
         assert training.labels is not None
-        out = np.zeros((training.n, training.n_classes))
+        chances = np.full((training.n, training.n_classes), 1 / training.n_classes)
         for train, test in training.cuts():
             if not np.ptp(training.labels[train]):  # a class of one row, which this fold holds out
-                out[test] = np.log(1 / training.n_classes)
                 continue
             model = _logistic(C, rows[train], training.labels[train], training.weights(train))
-            out[test] = log_chances(_all_chances(model.predict_proba(rows[test]), model.classes_, training))
-        return out
+            chances[test] = _all_chances(model.predict_proba(rows[test]), model.classes_, training)
+        return log_chances(chances)
 
     def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
         raw = row_product(_values_and_flags(view, self.flagged_), self.coef_.T, n_jobs) + self.intercept_

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
@@ -129,11 +129,10 @@ class TrainingSet:
         enough = np.maximum(np.ceil(share * sizes), np.minimum(sizes, len(self.folds) + 1))
         return np.sort(order[place < np.repeat(enough, sizes)])
 
-    def cuts(self) -> Iterator[tuple[Ints, Ints]]:
+    def cuts(self) -> list[tuple[Ints, Ints]]:
         """Training and test rows of every fold."""
         rows = np.arange(self.n) if self.learned is None else self.learned
-        for fold in self.folds:
-            yield np.setdiff1d(rows, fold, assume_unique=True), fold
+        return [(np.setdiff1d(rows, fold, assume_unique=True), fold) for fold in self.folds]
 
 
 class TableViews(BaseEstimator):  # type: ignore[misc]
