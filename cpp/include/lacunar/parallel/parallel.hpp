@@ -61,8 +61,8 @@ void parallel_tasks(int n_threads, Offset n_tasks, const Make& make, const Work&
     Typed(const Make& make, const Work& work) : space(make()), on(work) {}
     void run(Offset task, InterruptCheck& check) override { on(space, task, check); }
   };
-  const NewWorker typed = [](const void* make, const void* work) -> std::unique_ptr<Worker> {
-    return std::make_unique<Typed>(*static_cast<const Make*>(make), *static_cast<const Work*>(work));
+  const NewWorker typed = [](const void* any_make, const void* any_work) -> std::unique_ptr<Worker> {
+    return std::make_unique<Typed>(*static_cast<const Make*>(any_make), *static_cast<const Work*>(any_work));
   };
   run_tasks(n_threads, n_tasks, typed, &make, &work);
 }
