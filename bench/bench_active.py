@@ -1,6 +1,6 @@
 """The two bars of active acquisition as ratios in one run: `python bench/bench_active.py [--quick]`.
 
-1. MBEG at d = 200: milliseconds a row of the literal algorithm over those of the lazy form, interleaved, medians.
+1. MBEG at d = 200: milliseconds a row of `PrintedMBEG` over those of `MBEG`, interleaved, medians.
 2. Rows of uniform over rows of adaptive active POPCA until the excess is .04 of the trace (mean over seeds), coherent subspaces of
    dimension 2, d = 64, r = 2: rows on atoms (e_0 + e_1, e_2 + e_3), and Gaussian rows on eight attributes.
 """
@@ -63,13 +63,13 @@ def rows_needed(family, strategy, goal, seeds, most, d=64):
     return np.inf
 
 
-def step_ratio(d, repeats, literal_rows=6, lazy_rows=640):
+def step_ratio(d, repeats, printed_rows=6, tuned_rows=640):
     draw = atoms(d)[2]
-    literal = PrintedMBEG(d, 2, m=10**6, random_state=0).run(oracle_of(draw, 0), 2)
-    lazy = MBEG(d, 2, refresh=64, random_state=0).run(oracle_of(draw, 0), 64)
-    times = {"literal": [], "lazy": []}
+    printed = PrintedMBEG(d, 2, m=10**6, random_state=0).run(oracle_of(draw, 0), 2)
+    tuned = MBEG(d, 2, refresh=64, random_state=0).run(oracle_of(draw, 0), 64)
+    times = {"printed": [], "tuned": []}
     for repeat in range(repeats):
-        for name, model, rows in (("literal", literal, literal_rows), ("lazy", lazy, lazy_rows)):
+        for name, model, rows in (("printed", printed, printed_rows), ("tuned", tuned, tuned_rows)):
             start = time.process_time()
             model.run(oracle_of(draw, repeat), rows)
             times[name].append((time.process_time() - start) / rows * 1e3)
@@ -82,7 +82,7 @@ def main():
     quick = parser.parse_args().quick
     ms = step_ratio(200, 3 if quick else 9)
     print(
-        f"MBEG d=200, ms a row: literal {ms['literal']:.3f}, lazy {ms['lazy']:.4f}, ratio {ms['literal'] / ms['lazy']:.0f}"
+        f"MBEG d=200, ms a row: printed {ms['printed']:.3f}, tuned {ms['tuned']:.4f}, ratio {ms['printed'] / ms['tuned']:.0f}"
     )
     for family in (atoms, block):
         adaptive, uniform = (

@@ -177,7 +177,7 @@ class CoefficientDisplay(Bars):
         ax: Any = None,
         **bar_kw: Any,
     ) -> CoefficientDisplay:
-        """Draw a fitted `SLRMRegressor`, `MPCRRegressor` (their `feature_coef_`) or any linear model (`coef_`).
+        """Draw a fitted `SLRMRegressor`, or another model with `feature_coef_`, or any linear model (`coef_`).
 
         Parameters
         ----------
