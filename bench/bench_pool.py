@@ -26,7 +26,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from lacunar.completion import Features, Graph, OnlineMatrixClassifier
-from lacunar.impute import LowRankImputer
+from lacunar.lowrank import LowRankImputer
 
 PAIRS = 6000  # of a network
 

@@ -34,8 +34,7 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 
 from lacunar import Observed
-from lacunar.impute import LowRankImputer
-from lacunar.lowrank import POPCA, column_pair_sums
+from lacunar.lowrank import POPCA, LowRankImputer, column_pair_sums
 
 BARS = {(1000, 0.1): 0.08, (1000, 0.5): 0.010, (1000, 0.05): 0.50}
 CELLS = [*BARS, (1000, 0.2), (1000, 0.9), (100, 0.05), (100, 0.1), (100, 0.2), (100, 0.3), (100, 0.5), (10_000, 0.05)]

@@ -19,13 +19,13 @@ from lacunar import (
 )
 from lacunar.active import MBEG, ActivePOPCA
 from lacunar.completion import OnlineMatrixClassifier
-from lacunar.impute import LowRankImputer
 from lacunar.karma import KarmaFeatures
 from lacunar.lowrank import (
     GROUSE,
     PETRELS,
     POPCA,
     GaussianRegressor,
+    LowRankImputer,
     SLRMOnlineRegressor,
     SLRMRegressor,
     SLRMRegressorCV,

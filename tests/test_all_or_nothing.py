@@ -15,7 +15,6 @@ from lacunar import Observed, active, completion, karma, learner, lowrank, uncer
 from lacunar.comparison import TableModel, UserError, load_problem
 from lacunar.completion.online import PairClassifier
 from lacunar.encode import TableEncoder
-from lacunar.impute import LowRankImputer
 from lacunar.karma.selection import KernelSelection
 from lacunar.karma.solvers import OnlineModel, PrimalModel
 from lacunar.kernels import KernelForm
@@ -272,7 +271,7 @@ CASES = {
     "OnlineModel": of_engine(OnlineModel),
     "PrimalModel": of_engine(PrimalModel),
     "TableEncoder": of_encoder(),
-    "LowRankImputer": of_table(lambda: LowRankImputer(random_state=0)),
+    "LowRankImputer": of_table(lambda: lowrank.LowRankImputer(random_state=0)),
     "GaussianRegressor": of_table(lambda: lowrank.GaussianRegressor(max_iter=3), NUMBERS, OTHER_NUMBERS),
     "SLRMRegressor": of_table(lambda: lowrank.SLRMRegressor(1, random_state=0), NUMBERS, OTHER_NUMBERS),
     "SLRMRegressorCV": of_table(lambda: lowrank.SLRMRegressorCV([1, 2], cv=2, random_state=0), NUMBERS, OTHER_NUMBERS),

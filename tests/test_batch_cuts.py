@@ -17,7 +17,6 @@ from lacunar import (
     Observed,
 )
 from lacunar.active import ActivePOPCA
-from lacunar.impute import LowRankImputer
 from lacunar.karma import KarmaFeatures
 from lacunar.kernels import KernelForm
 from lacunar.learner import LacunarClassifier, LacunarRegressor
@@ -25,6 +24,7 @@ from lacunar.lowrank import (
     GROUSE,
     PETRELS,
     POPCA,
+    LowRankImputer,
     SLRMOnlineRegressor,
     SLRMRegressor,
     SLRMRegressorCV,

@@ -9,9 +9,8 @@ from lacunar import _eigen
 from lacunar.active import MBEG, ActivePOPCA
 from lacunar.active.acquisition import leading
 from lacunar.completion import Features, Graph, Kernel, OnlineMatrixClassifier, graph
-from lacunar.impute import LowRankImputer
 from lacunar.karma import KarmaFeatures
-from lacunar.lowrank import GROUSE, PETRELS, POPCA, SLRMRegressor, em, moments
+from lacunar.lowrank import GROUSE, PETRELS, POPCA, LowRankImputer, SLRMRegressor, em, moments
 from lacunar.lowrank.em import Fit
 from lacunar.lowrank.model import LowRankGaussian
 from lacunar.observed import Observed

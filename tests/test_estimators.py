@@ -25,7 +25,6 @@ from lacunar import (
 )
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.encode import TableEncoder
-from lacunar.impute import LowRankImputer
 from lacunar.karma import KarmaFeatures
 from lacunar.learner import LacunarClassifier, LacunarRegressor
 from lacunar.lowrank import (
@@ -33,6 +32,7 @@ from lacunar.lowrank import (
     PETRELS,
     POPCA,
     GaussianRegressor,
+    LowRankImputer,
     SLRMOnlineRegressor,
     SLRMRegressor,
     SLRMRegressorCV,

@@ -13,7 +13,6 @@ from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaOnlineClassifier, K
 from lacunar._latent import latent_rows
 from lacunar.active import ActivePOPCA
 from lacunar.completion import MatrixExponentiatedGradient, OnlineMatrixClassifier
-from lacunar.impute import LowRankImputer
 from lacunar.karma import KarmaFeatures
 from lacunar.kernels import karma_kernel
 from lacunar.learner import LacunarRegressor
@@ -21,6 +20,7 @@ from lacunar.lowrank import (
     GROUSE,
     PETRELS,
     POPCA,
+    LowRankImputer,
     SLRMOnlineRegressor,
     SLRMRegressor,
     SLRMRegressorCV,

@@ -5,9 +5,8 @@ import pytest
 from sklearn.base import clone
 
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaOnlineClassifier, KarmaRegressor, KarmaRegressorCV
-from lacunar.impute import LowRankImputer
 from lacunar.learner import LacunarClassifier
-from lacunar.lowrank import POPCA, SLRMRegressorCV
+from lacunar.lowrank import POPCA, LowRankImputer, SLRMRegressorCV
 from lacunar.model_selection import ColdColumnKFold, ColdRowKFold, EntryKFold
 from lacunar.papers.karma import MatrixCompletionClassifier, MatrixCompletionRegressor
 

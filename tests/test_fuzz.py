@@ -13,9 +13,8 @@ from hypothesis.extra.numpy import arrays
 from sklearn.base import clone
 
 from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaRegressor, Observed
-from lacunar.impute import LowRankImputer
 from lacunar.karma import KarmaFeatures
-from lacunar.lowrank import GROUSE, PETRELS, POPCA, SLRMOnlineRegressor, SLRMRegressor
+from lacunar.lowrank import GROUSE, PETRELS, POPCA, LowRankImputer, SLRMOnlineRegressor, SLRMRegressor
 from lacunar.papers.karma import GeomClassifier, MatrixCompletionClassifier
 from lacunar.papers.slrm import MPCR
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from lacunar import Observed
-from lacunar.impute import LowRankImputer
+from lacunar.lowrank import LowRankImputer
 
 
 def at_random(n=500, d=20, rank=4, share=0.7, seed=0):

@@ -19,9 +19,8 @@ from lacunar.active import ActivePOPCA
 from lacunar.comparison import load_problem
 from lacunar.completion import Features, OnlineMatrixClassifier, table_pairs
 from lacunar.encode import TableEncoder
-from lacunar.impute import LowRankImputer
 from lacunar.kernels import karma_kernel
-from lacunar.lowrank import POPCA, GaussianRegressor
+from lacunar.lowrank import POPCA, GaussianRegressor, LowRankImputer
 from lacunar.papers.karma import MatrixCompletionClassifier
 from lacunar.uncertainty import MeasuringLoop, missingness_report, value_of_measuring
 

@@ -512,7 +512,7 @@ def test_a_pipeline_and_a_column_transformer_are_saved(tmp_path):
     from sklearn.pipeline import make_pipeline
 
     from lacunar.encode import TableEncoder
-    from lacunar.impute import LowRankImputer
+    from lacunar.lowrank import LowRankImputer
 
     X = FRAME.drop(columns="outcome")
     columns = ColumnTransformer(

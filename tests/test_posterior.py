@@ -5,7 +5,7 @@ import pytest
 from reference import posterior as slow
 from scipy.integrate import quad
 
-from lacunar.impute import LowRankImputer
+from lacunar.lowrank import LowRankImputer
 from lacunar.lowrank.em import fit_em
 from lacunar.lowrank.posterior import LowRankPosterior, PosteriorRidge, mask_loss
 from lacunar.lowrank.ridge import fold_ridge

@@ -6,8 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from lacunar import Observed
-from lacunar.impute import LowRankImputer
-from lacunar.lowrank import SLRMRegressor, SLRMRegressorCV, em, hidden, slrm
+from lacunar.lowrank import LowRankImputer, SLRMRegressor, SLRMRegressorCV, em, hidden, slrm
 
 
 def low_rank(n, d, rank, noise, missing, seed=0):

@@ -11,9 +11,8 @@ import pytest
 
 from lacunar import KarmaClassifier, KarmaOnlineRegressor, KarmaRegressor, Observed
 from lacunar.completion import Kernel, OnlineMatrixClassifier
-from lacunar.impute import LowRankImputer
 from lacunar.karma import KarmaFeatures
-from lacunar.lowrank import GROUSE, PETRELS, POPCA, SLRMRegressor
+from lacunar.lowrank import GROUSE, PETRELS, POPCA, LowRankImputer, SLRMRegressor
 from lacunar.papers.slrm import MPCR
 
 FREE = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))

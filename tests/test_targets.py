@@ -21,9 +21,8 @@ from lacunar import (
 from lacunar._threads import thread_count
 from lacunar.completion import OnlineMatrixClassifier
 from lacunar.encode import TableEncoder
-from lacunar.impute import LowRankImputer
 from lacunar.kernels import karma_kernel
-from lacunar.lowrank import GROUSE, PETRELS, POPCA, GaussianRegressor, SLRMRegressor
+from lacunar.lowrank import GROUSE, PETRELS, POPCA, GaussianRegressor, LowRankImputer, SLRMRegressor
 from lacunar.lowrank.parts import fit_columns_over
 from lacunar.observed.columns import fit_columns
 from lacunar.papers.karma import MatrixCompletionClassifier

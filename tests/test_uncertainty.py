@@ -10,8 +10,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
 from lacunar import LacunarClassifier, LacunarRegressor, Observed
-from lacunar.impute import LowRankImputer
-from lacunar.lowrank import GaussianRegressor, SLRMRegressor
+from lacunar.lowrank import GaussianRegressor, LowRankImputer, SLRMRegressor
 from lacunar.persistence import load_model, save_model
 from lacunar.uncertainty import (
     MaskConformalClassifier,

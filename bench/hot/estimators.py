@@ -8,10 +8,10 @@ from hot import case
 from hot.data import low_rank
 from hot.tables import scratch
 from lacunar import KarmaClassifier, KarmaClassifierCV, KarmaOnlineClassifier, KarmaRegressor, KarmaRegressorCV
-from lacunar.impute import LowRankImputer
 from lacunar.karma import KarmaFeatures
 from lacunar.kernels import karma_kernel
 from lacunar.learner import LacunarRegressor
+from lacunar.lowrank import LowRankImputer
 from lacunar.persistence import load_model, save_model
 
 fits = partial(case, counted=False)  # Python and BLAS take their share of each

@@ -13,7 +13,6 @@ from lacunar._config import __version__, show_config
 if _TYPE_CHECKING:
     from lacunar.completion import OnlineMatrixClassifier
     from lacunar.encode import TableEncoder
-    from lacunar.impute import LowRankImputer
     from lacunar.karma import (
         KarmaClassifier,
         KarmaClassifierCV,
@@ -23,7 +22,7 @@ if _TYPE_CHECKING:
         KarmaRegressorCV,
     )
     from lacunar.learner import LacunarClassifier, LacunarRegressor
-    from lacunar.lowrank import POPCA, SLRMRegressor
+    from lacunar.lowrank import POPCA, LowRankImputer, SLRMRegressor
     from lacunar.observed import Observed
     from lacunar.persistence import load_model, save_model
     from lacunar.plotting import MissingnessDisplay
@@ -51,13 +50,13 @@ __all__ = [
     "show_config",
 ]
 _FAMILIES = (
-    "active", "comparison", "completion", "datasets", "distributed", "encode", "impute", "karma", "kernels",
-    "learner", "lowrank", "model_selection", "observed", "papers", "persistence", "plotting", "uncertainty",
+    "active", "comparison", "completion", "datasets", "distributed", "encode", "karma", "kernels", "learner",
+    "lowrank", "model_selection", "observed", "papers", "persistence", "plotting", "uncertainty",
 )  # fmt: skip
 _HOME = {  # of names that are imported on first use: `lacunar --version` waits for none of them
     **{name: "karma" for name in __all__ if name.startswith("Karma")},
     **{name: "learner" for name in __all__ if name.startswith("Lacunar")},
-    "LowRankImputer": "impute",
+    "LowRankImputer": "lowrank",
     "MissingnessDisplay": "plotting",
     "Observed": "observed",
     "OnlineMatrixClassifier": "completion",

@@ -26,7 +26,6 @@ from lacunar.completion import (
     OnlineMatrixClassifier,
 )
 from lacunar.encode import TableEncoder
-from lacunar.impute import LowRankImputer
 from lacunar.karma import (
     KarmaClassifier,
     KarmaClassifierCV,
@@ -42,6 +41,7 @@ from lacunar.lowrank import (
     PETRELS,
     POPCA,
     GaussianRegressor,
+    LowRankImputer,
     SLRMOnlineRegressor,
     SLRMRegressor,
     SLRMRegressorCV,

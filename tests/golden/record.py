@@ -35,8 +35,7 @@ CLASSES = {
     "POPCA": "lacunar.lowrank.POPCA",
     **{name: f"lacunar.lowrank.{name}" for name in ("PETRELS", "GROUSE")},
     **{name: f"lacunar.lowrank.{name}" for name in (
-        "SLRMRegressor", "SLRMOnlineRegressor", "SLRMRegressorCV")},
-    "LowRankImputer": "lacunar.impute.LowRankImputer",
+        "LowRankImputer", "SLRMRegressor", "SLRMOnlineRegressor", "SLRMRegressorCV")},
     **{name: f"lacunar.active.{name}" for name in ("ActivePOPCA", "MBEG")},
     **{name: f"lacunar.papers.karma.{name}" for name in (
         "GeomClassifier", "MatrixCompletionClassifier", "MatrixCompletionRegressor")},

@@ -1,6 +1,7 @@
-"""Low-rank models of partially observed rows: subspaces, trackers of streams, and regression through a subspace."""
+"""Low-rank models of partially observed rows: subspaces, trackers of streams, imputation, and regression through a subspace."""
 
 from lacunar.lowrank.gaussian import GaussianRegressor
+from lacunar.lowrank.imputer import LowRankImputer
 from lacunar.lowrank.moments import PairSums, column_pair_sums
 from lacunar.lowrank.online import SLRMOnlineRegressor
 from lacunar.lowrank.popca import POPCA
@@ -13,6 +14,7 @@ __all__ = [
     "PETRELS",
     "POPCA",
     "GaussianRegressor",
+    "LowRankImputer",
     "PairSums",
     "SLRMOnlineRegressor",
     "SLRMRegressor",

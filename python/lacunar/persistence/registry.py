@@ -17,7 +17,7 @@ CLASSES: dict[str, tuple[str, str]] = {
     "lacunar.PrintedKarmaRegressor": ("lacunar.papers.karma", "PrintedKarmaRegressor"),
     "lacunar.KarmaFeatures": ("lacunar.karma", "KarmaFeatures"),
     "lacunar.KernelSelection": ("lacunar.karma.selection", "KernelSelection"),
-    "lacunar.LowRankImputer": ("lacunar.impute", "LowRankImputer"),
+    "lacunar.LowRankImputer": ("lacunar.lowrank", "LowRankImputer"),
     "lacunar.TableEncoder": ("lacunar.encode", "TableEncoder"),
     "lacunar.SLRMRegressor": ("lacunar.lowrank", "SLRMRegressor"),
     "lacunar.SLRMOnlineRegressor": ("lacunar.lowrank", "SLRMOnlineRegressor"),

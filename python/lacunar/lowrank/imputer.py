@@ -69,7 +69,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # t
     Examples
     --------
     >>> import numpy as np
-    >>> from lacunar.impute import LowRankImputer
+    >>> from lacunar.lowrank import LowRankImputer
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(200, 1)) @ rng.normal(size=(1, 6))
     >>> seen = np.where(rng.random(X.shape) < 0.3, np.nan, X)
