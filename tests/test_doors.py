@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from doors import DOORS, FRAMES, SPARSE, arrow, pandas, polars
 from sklearn.base import clone, is_classifier
 from test_estimators import ESTIMATORS as VARIANTS
-from test_estimators import NO_ARRAYS, is_default, public_estimators, values
+from test_estimators import NO_ARRAYS, is_default, printed_estimators, public_estimators, values
 
 from lacunar import KarmaClassifier
 from lacunar.completion import OnlineMatrixClassifier
@@ -19,7 +19,9 @@ from lacunar.lowrank import GaussianRegressor, column_pair_sums
 from lacunar.observed import Observed, ObservedFile, write_batches
 from lacunar.uncertainty import missingness_report, value_of_measuring
 
-ESTIMATORS = {each.__name__: each for each in public_estimators() if each.__name__ not in NO_ARRAYS}
+ESTIMATORS = {
+    each.__name__: each for each in (*public_estimators(), *printed_estimators()) if each.__name__ not in NO_ARRAYS
+}
 
 # Small models: the doors are the subject.
 SETTINGS = {
