@@ -10,9 +10,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lacunar import __version__, show_config
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from lacunar.comparison import Comparison, Problem, Table, TableModel
 
 INTERRUPTED = 130
 
@@ -234,7 +239,7 @@ def _reading(args: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _problem(args: argparse.Namespace) -> Any:
+def _problem(args: argparse.Namespace) -> Problem:
     from lacunar.comparison import load_problem
     from lacunar.comparison.terminal import about
 
@@ -292,7 +297,7 @@ def _compare(args: argparse.Namespace) -> int:
     return 0
 
 
-def _write_report(args: argparse.Namespace, comparison: Any) -> None:
+def _write_report(args: argparse.Namespace, comparison: Comparison) -> None:
     """An interrupted comparison never takes the place of a report that is there."""
     from lacunar.comparison import write_report
 
@@ -305,7 +310,7 @@ def _write_report(args: argparse.Namespace, comparison: Any) -> None:
     _say(args, f"Report: {place}")
 
 
-def _keep(args: argparse.Namespace, model: Any, place: str, learner: str, rows: int) -> None:
+def _keep(args: argparse.Namespace, model: TableModel, place: str, learner: str, rows: int) -> None:
     from lacunar.persistence import save_model
 
     save_model(model, place)
@@ -361,7 +366,7 @@ def _predict(args: argparse.Namespace) -> int:
     return 0
 
 
-def _model(path: str) -> Any:
+def _model(path: str) -> TableModel:
     from lacunar.comparison import TableModel, UserError
     from lacunar.persistence import load_model
 
@@ -379,7 +384,7 @@ def _model(path: str) -> Any:
     return model
 
 
-def _predicted(args: argparse.Namespace, model: Any, table: Any) -> Any:
+def _predicted(args: argparse.Namespace, model: TableModel, table: Table) -> pd.DataFrame:
     """The columns of the output: those that are copied, the prediction, and what was asked for beside it."""
     import pandas as pd
 

@@ -31,7 +31,7 @@ from lacunar.learner.views import FurtherRows, TableViews, TrainingSet, View
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
 from lacunar.observed.contract import refuse_sparse_format
-from lacunar.observed.door import TakesMissing, check_prices, refuse_file, unmasked
+from lacunar.observed.door import SparseMissing, TakesMissing, check_prices, refuse_file, unmasked
 from lacunar.observed.names import absent_columns, columns_by_name
 from lacunar.observed.rules import Array, Instance, Number, Optional, Rule
 from lacunar.uncertainty.shift import evenly, further_hidden
@@ -122,15 +122,15 @@ class LacunarBase(TakesMissing):
         "seed_": Number(whole=True, low=0),
     }
     _of_labels: ClassVar[bool]  # whether the task is classification
-    target_variance_: Any
-    members: Any
+    target_variance_: TargetVariance | list[TargetVariance | None] | None
+    members: str | Sequence[str]
     cv: Any
     time_limit: float | None
     memory_limit: float | None
-    sparse_missing: Any
+    sparse_missing: SparseMissing
     random_state: Any
     n_jobs: int | None
-    verbose: Any
+    verbose: bool | int
 
     # -- the table ------------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -140,6 +140,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
     _of_labels = True
+    target_variance_: TargetVariance | None
     _schema: ClassVar[dict[str, Rule]] = {
         **LacunarBase._schema,
         "ensemble_": Instance(Ensemble),
@@ -155,10 +156,10 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
     def __init__(
         self,
         *,
-        members: Any = "auto",
+        members: str | Sequence[str] = "auto",
         cv: Any = 5,
-        scoring: Any = "accuracy",
-        class_weight: Any = None,
+        scoring: str = "accuracy",
+        class_weight: str | dict[Any, float] | None = None,
         time_limit: float | None = None,
         memory_limit: float | None = None,
         sparse_missing: SparseMissing = "absent",

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import minimize, nnls
@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from lacunar._log import say
 from lacunar._typing import Floats, Ints
 from lacunar.karma.selection import TICK, USABLE
-from lacunar.learner.members import MEMBERS
+from lacunar.learner.members import MEMBERS, Member
 from lacunar.learner.views import TrainingSet, View
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed.rules import COUNT, Instance, Items, Optional, Rule, Word, floats
@@ -189,7 +189,7 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
         self.n_classes_ = training.n_classes
         self.prior_ = _prior(training)
         self.names_: list[str] = []
-        self.members_: list[Any] = []
+        self.members_: list[Member] = []
         self.shortened_: dict[str, str] = {}  # what the time limit cost, by member
         self.seconds_, self.scores_ = np.zeros(0), np.zeros(0)
         values: list[Floats] = []
@@ -299,7 +299,7 @@ def _prior(training: TrainingSet) -> Floats:
     return log_softmax(np.log(np.maximum(shares, 1e-12)))
 
 
-def _trained(name: str, training: TrainingSet) -> tuple[Any, Floats]:
+def _trained(name: str, training: TrainingSet) -> tuple[Member, Floats]:
     """A member and its values out of fold; where time is short it learns from a share of the rows and predicts the others."""
     member = MEMBERS[name].make()
     thinned, rows = training.thinned(_share(member, training) if training.hurried else 1.0)
@@ -321,7 +321,7 @@ def _trained(name: str, training: TrainingSet) -> tuple[Any, Floats]:
     return member, values
 
 
-def _share(member: Any, training: TrainingSet) -> float:
+def _share(member: Member, training: TrainingSet) -> float:
     """Share of the rows with which a member's least fit keeps the deadline, by its pilots on few rows; members without pilots shorten themselves."""
     if not hasattr(member, "pilot") or training.n <= _PILOTS[0]:
         return 1.0

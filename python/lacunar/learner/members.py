@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,7 +97,7 @@ class GaussianMember(BaseEstimator):  # type: ignore[misc]
         return _scores(self.ridge_.predict(view.Z, posterior), self.n_classes_)
 
 
-def _all_chances(chances: Floats, seen: NDArray[Any], training: TrainingSet) -> Floats:
+def _all_chances(chances: Floats, seen: Ints, training: TrainingSet) -> Floats:
     """Chances of all classes from those that a fold has seen."""
     if len(seen) == training.n_classes:
         return chances
@@ -221,14 +221,14 @@ class TableMember(BaseEstimator):  # type: ignore[misc]
         self.model_ = self._learned(training, self._most(training) if training.hurried else None)
         return self.predict(training.view, None, training.n_jobs)
 
-    def _learned(self, training: TrainingSet, most: int | None) -> Any:
+    def _learned(self, training: TrainingSet, most: int | None) -> KarmaClassifier | KarmaRegressor:
         assert training.further is not None
         further, make = training.further(most), KarmaClassifier if training.n_classes else KarmaRegressor
         target = further.labels if further.labels is not None else further.Y
         target = target[:, 0] if target.ndim == 2 and target.shape[1] == 1 else target
-        return make(random_state=training.seed, n_jobs=training.n_jobs).fit(
-            further.rows, target, sample_weight=further.weight
-        )
+        model: KarmaClassifier | KarmaRegressor = make(random_state=training.seed, n_jobs=training.n_jobs)
+        model.fit(further.rows, target, sample_weight=further.weight)
+        return model
 
     def _most(self, training: TrainingSet) -> int | None:
         """Rows for which there is time, by a pilot on few."""
@@ -262,7 +262,7 @@ def _values_and_flags(view: View, flagged: NDArray[np.bool_]) -> Floats:
     return np.hstack([np.where(missing, 0.0, view.Z), missing[:, flagged]])
 
 
-def _logistic(C: float, rows: Floats, labels: Ints, weight: Floats | None) -> Any:
+def _logistic(C: float, rows: Floats, labels: Ints, weight: Floats | None) -> LogisticRegression:
     small = rows.shape[1] * len(np.unique(labels)) <= _MOST_FOR_NEWTON
     with warnings.catch_warnings():
         for kind in (ConvergenceWarning, LinAlgWarning):
@@ -276,10 +276,25 @@ def _log_loss(logs: Floats, training: TrainingSet) -> float:
     return -float(np.average(logs[np.arange(training.n), training.labels], weights=training.weight))
 
 
+class Member(Protocol):
+    """What an ensemble asks of a member."""
+
+    name: str
+    n_classes_: int  # 0 for numbers
+
+    def fit(self, training: TrainingSet) -> Floats:
+        """Learn, and return values out of fold: (n, c) log probabilities up to a calibration, or (n, q) standardised targets."""
+        ...
+
+    def predict(self, view: View, posterior: LowRankPosterior | None, n_jobs: int | None = None) -> Floats:
+        """The same values of other rows (m, c) or (m, q)."""
+        ...
+
+
 class MemberKind(NamedTuple):
     """A kind of member: its class, the tasks it is for, when it takes part, and what it takes."""
 
-    make: Callable[[], Any]
+    make: type[Member]
     for_labels: bool
     for_numbers: bool
     share: float  # of a time limit, beside those of other members; small ones begin
@@ -302,7 +317,7 @@ def _of_trees(training: TrainingSet) -> float:
 
 # In the order in which they are worth their time.
 MEMBERS: dict[str, MemberKind] = {
-    kind.make.name: kind  # type: ignore[attr-defined]
+    kind.make.name: kind
     for kind in (
         MemberKind(LogisticMember, True, False, 1.0, lambda t: 0.05 + 1e-6 * _entries(t)),
         MemberKind(LinearMember, False, True, 1.0, lambda t: 0.05 + 1e-6 * _entries(t)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Any, ClassVar, Self
 
@@ -135,7 +135,7 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
     def __init__(
         self,
         *,
-        members: Any = "auto",
+        members: str | Sequence[str] = "auto",
         cv: Any = 5,
         time_limit: float | None = None,
         memory_limit: float | None = None,
@@ -341,7 +341,7 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
         return list(self.ensembles_[0].names_)
 
     @property
-    def weights_(self) -> Any:
+    def weights_(self) -> Floats | list[Floats]:
         """Of the members in the sum."""
         weights = [ensemble.weights() for ensemble in self.ensembles_]
         return weights[0] if len(weights) == 1 else weights

@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from time import perf_counter
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 import sklearn
@@ -33,6 +33,8 @@ from lacunar.observed.rules import COUNT, Array, Flag, Instance, Items, Number, 
 from lacunar.uncertainty.shift import log_softmax
 
 T = TypeVar("T", bound="Trees")
+Boosting: TypeAlias = HistGradientBoostingClassifier | HistGradientBoostingRegressor
+Forest: TypeAlias = ExtraTreesClassifier | ExtraTreesRegressor
 
 _WORDS = 8  # of 32 bits: categories 0 to 255
 LEAST = 1e-4  # probability that a member may give a class
@@ -69,7 +71,7 @@ def inside(owner: Any, name: str) -> Any:
         ) from error
 
 
-def _start_of(model: Any) -> Floats:
+def _start_of(model: Boosting) -> Floats:
     """Raw predictions (k,) of a boosting before its first tree."""
     return np.ravel(inside(model, "_baseline_prediction"))
 
@@ -110,7 +112,7 @@ class Trees(BaseEstimator):  # type: ignore[misc]
         return out
 
     @classmethod
-    def of_boosting(cls, models: Sequence[Any], categorical: NDArray[np.bool_]) -> Self:
+    def of_boosting(cls, models: Sequence[Boosting], categorical: NDArray[np.bool_]) -> Self:
         """The mean of histogram gradient boostings over the same columns, in units of their raw predictions (one output or k classes)."""
         builder = _Builder()
         share = 1.0 / len(models)
@@ -123,7 +125,7 @@ class Trees(BaseEstimator):  # type: ignore[misc]
         return builder.finish(cls(), start, len(categorical), rounds=False)
 
     @classmethod
-    def steps(cls, model: Any, categorical: NDArray[np.bool_], first: int) -> Self:
+    def steps(cls, model: Boosting, categorical: NDArray[np.bool_], first: int) -> Self:
         """The trees of a boosting from iteration `first` on, each iteration in outputs of its own: k outputs an iteration."""
         builder, columns, levels = _Builder(), _columns_of(categorical), _levels_of(model, categorical)
         for step, iteration in enumerate(inside(model, "_predictors")[first:]):
@@ -133,7 +135,7 @@ class Trees(BaseEstimator):  # type: ignore[misc]
         return builder.finish(cls(), np.zeros(n_outputs), len(categorical), rounds=False)
 
     @classmethod
-    def of_forest(cls, model: Any, n_columns: int) -> Self:
+    def of_forest(cls, model: Forest, n_columns: int) -> Self:
         """The mean over the trees of a forest: shares of classes (k columns), or one value an output."""
         builder = _Builder()
         for estimator in model.estimators_:
@@ -146,7 +148,7 @@ def _columns_of(categorical: NDArray[np.bool_]) -> NDArray[np.intp]:
     return np.concatenate([np.flatnonzero(categorical), np.flatnonzero(~categorical)])
 
 
-def _levels_of(model: Any, categorical: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
+def _levels_of(model: Boosting, categorical: NDArray[np.bool_]) -> list[NDArray[np.int64]]:
     """For every categorical column the levels that the model knows, in the order of its own numbers."""
     if not categorical.any():
         return []
@@ -323,7 +325,7 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
         at_once = min(thread_count(training.n_jobs), len(training.folds))
         return len(training.folds) * targets * _WORTHWHILE_ITERATIONS / _PILOT_ITERATIONS / at_once
 
-    def _store(self, models: list[list[Any]], training: TrainingSet) -> None:
+    def _store(self, models: list[list[Boosting]], training: TrainingSet) -> None:
         """Models with the same classes share their trees; a fold may lack a class."""
         self.trees_: list[list[Trees]] = []
         self.classes_seen_: list[Ints] = []
@@ -332,7 +334,7 @@ class BoostingMember(BaseEstimator):  # type: ignore[misc]
             if not training.n_classes:
                 self.trees_.append([Trees.of_boosting(of_target, training.categorical)])
                 continue
-            groups: dict[tuple[int, ...], list[Any]] = {}
+            groups: dict[tuple[int, ...], list[Boosting]] = {}
             for model in of_target:
                 groups.setdefault(tuple(int(c) for c in model.classes_), []).append(model)
             self.shares_ = [len(group) / len(of_target) for group in groups.values()]
@@ -354,7 +356,7 @@ class Grown(NamedTuple):
     """Boosting models of all folds with the same number of iterations."""
 
     n_iter: int
-    models: list[Any]
+    models: list[Boosting]
     values: Floats  # out of fold: (n, c) log probabilities, or (n,)
 
 
@@ -425,7 +427,7 @@ class _Folds:
 class _Growing:
     """A boosting model of one fold, and the values that it gives the rows of the fold after every iteration."""
 
-    def __init__(self, model: Any, training: TrainingSet, y: NDArray[Any], train: Ints, test: Ints) -> None:
+    def __init__(self, model: Boosting, training: TrainingSet, y: NDArray[Any], train: Ints, test: Ints) -> None:
         self.model, self.test = model, test
         self._training, self._y, self._train = training, y, train
         self._values: list[Floats] = []  # (iterations, rows, k) of every stage
@@ -468,7 +470,7 @@ class _Growing:
         return np.asarray(self._log_chances(raw)[0] if self._training.n_classes else raw[0])
 
 
-def _model(training: TrainingSet, leaves: int) -> Any:
+def _model(training: TrainingSet, leaves: int) -> Boosting:
     make = HistGradientBoostingClassifier if training.n_classes else HistGradientBoostingRegressor
     return make(
         learning_rate=0.06 if training.n_classes <= _MANY_CLASSES else 0.1,
@@ -519,7 +521,7 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
         self.trees_ = Trees.of_forest(model, rows.shape[1])
         return self._out_of_bag(model, training)
 
-    def _grown(self, training: TrainingSet, rows: NDArray[np.float32], target: NDArray[Any]) -> Any:
+    def _grown(self, training: TrainingSet, rows: NDArray[np.float32], target: NDArray[Any]) -> Forest:
         wished = 300 if training.n < 3000 else 150
         target = target[:, 0] if target.ndim == 2 and target.shape[1] == 1 else target
         started, pilot = perf_counter(), wished if np.isinf(training.deadline) else _SMALLEST_TREES
@@ -541,7 +543,7 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
         model.fit(training.view.T.astype(np.float32), target, sample_weight=training.weight)
         return _WORTHWHILE_TREES / _PILOT_TREES
 
-    def _model(self, training: TrainingSet, n_trees: int) -> Any:
+    def _model(self, training: TrainingSet, n_trees: int) -> Forest:
         make, leaf, features = (
             (ExtraTreesClassifier, 1, "sqrt") if training.n_classes else (ExtraTreesRegressor, 2, 0.5)
         )
@@ -555,7 +557,7 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
             n_jobs=training.n_jobs,
         )
 
-    def _out_of_bag(self, model: Any, training: TrainingSet) -> Floats:
+    def _out_of_bag(self, model: Forest, training: TrainingSet) -> Floats:
         if not training.n_classes:
             values = np.asarray(model.oob_prediction_, dtype=np.float64).reshape(training.n, -1)
             return np.where(np.isfinite(values), values, 0.0)

@@ -84,7 +84,7 @@ class TrainingSet:
     def n(self) -> int:
         return len(self.Y)
 
-    def weights(self, rows: Any) -> Floats | None:
+    def weights(self, rows: Ints) -> Floats | None:
         return None if self.weight is None else self.weight[rows]
 
     def left(self) -> float:
