@@ -43,6 +43,7 @@ from lacunar.papers.karma import (
     MatrixCompletionClassifier,
     MatrixCompletionRegressor,
     PrintedKarmaClassifier,
+    PrintedKarmaRegressor,
 )
 from lacunar.papers.slrm import MPCR, SMPCR, PrintedSLRM
 from lacunar.papers.subspace import PrintedPOPCA
@@ -50,7 +51,7 @@ from lacunar.uncertainty import MaskConformalClassifier, MaskConformalRegressor
 
 ESTIMATORS = [
     KarmaClassifier(),
-    KarmaClassifier(count_scale="raw", normalize=None, loss="hinge", C=1e-2),
+    KarmaClassifier(normalize=None, loss="hinge", C=1e-2),
     KarmaClassifier(indicators=True, normalize="cosine", class_weight="balanced"),
     KarmaClassifier(loss="hinge"),
     KarmaClassifier(loss="squared_hinge", normalize="cosine"),
@@ -62,6 +63,7 @@ ESTIMATORS = [
     KarmaOnlineClassifier(max_iter=2, random_state=0),
     KarmaOnlineClassifier(2.5, loss="logistic", random_state=0),
     PrintedKarmaClassifier(),
+    PrintedKarmaRegressor(rho=3.0),
     KarmaRegressor(solver="primal", random_state=0),
     KarmaRegressor(solver="primal", gamma=3, loss="epsilon_insensitive", random_state=0),
     KarmaOnlineRegressor(2.5, loss="absolute", max_iter=20, random_state=0),

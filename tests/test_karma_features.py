@@ -16,8 +16,8 @@ KERNELS = [
     {"gamma": 2},
     {"gamma": 2, "indicators": True, "normalize": "cosine"},
     {"gamma": 1, "indicators": True, "constant": False},
-    {"gamma": 2, "count_scale": "raw", "normalize": None, "constant": False, "standardize": False},
-    {"gamma": 2, "indicators": True, "count_scale": 3.0},
+    {"gamma": 2, "normalize": None, "constant": False, "standardize": False},
+    {"gamma": 2, "indicators": True},
 ]
 
 

@@ -15,6 +15,7 @@ from lacunar.karma.steps import DivergedError
 from lacunar.observed import read_batches
 from lacunar.observed.columns import scale_columns
 from lacunar.observed.door import as_observed
+from lacunar.papers.karma import PrintedKarmaRegressor
 
 MODELS = [
     KarmaOnlineClassifier(),
@@ -183,11 +184,11 @@ def test_one_class_and_classes_that_never_come():
 @pytest.mark.parametrize("gamma", [2, 2.5])
 def test_a_step_that_diverges_is_named(gamma):
     X, y = table()
-    wild = KarmaOnlineRegressor(gamma, loss="absolute", eta=1e6, rho=1.0)
-    with pytest.raises(DivergedError, match=r"a constant step eta=1e\+06.*Use eta='theory'"):
+    wild = PrintedKarmaRegressor(gamma, 1.0, loss="absolute", eta=1e6)
+    with pytest.raises(DivergedError, match=r"a constant step eta=1e\+06.*Use a smaller step"):
         wild.partial_fit(X, y)
     assert not hasattr(wild, "state_")
-    slow = KarmaOnlineRegressor(gamma, loss="absolute", eta=2.5, rho=1.0).partial_fit(X, y)
+    slow = PrintedKarmaRegressor(gamma, 1.0, loss="absolute", eta=2.5).partial_fit(X, y)
     for _ in range(40):  # every step multiplies the model by -1.5
         before = values(slow, X)
         try:

@@ -9,6 +9,7 @@ from reference.online import slope
 from sklearn.base import is_regressor
 
 from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaOnlineRegressor, KarmaRegressor, Observed, _core
+from lacunar.karma import base
 from lacunar.karma.solvers import OnlineModel, PrimalModel, Shape, choose_solver
 from lacunar.karma.steps import loss_values
 from lacunar.kernels import KernelForm
@@ -26,7 +27,7 @@ LOSSES = list(_core.LOSSES)
 ONLINE = [
     KarmaOnlineClassifier(max_iter=2, random_state=0),
     KarmaOnlineClassifier(2.5, loss="logistic", random_state=0),
-    KarmaOnlineRegressor(3, budget=10**6, loss="epsilon_insensitive", eta=0.01, random_state=0),
+    KarmaOnlineRegressor(3, budget=10**6, loss="epsilon_insensitive", random_state=0),
 ]
 TABLES = [
     KarmaClassifier(solver="primal", random_state=0),
@@ -179,11 +180,16 @@ def test_auto_rule(gamma, n, d, observed, expected):
     assert choose_solver(KernelForm(gamma=gamma), Shape(n, d, observed, 1, True), 2**31) == expected
 
 
-def test_auto_is_shown_and_reads_the_memory_limit():
+def test_auto_is_shown_and_keeps_to_the_memory(monkeypatch):
     X, y = table()
     assert KarmaRegressor().fit(X, y).solver_ == "gram"
-    assert KarmaRegressor(memory_limit=2**17).fit(X, y).solver_ == "primal"
     assert KarmaRegressor(loss="absolute").fit(X, y).solver_ == "primal"
+    monkeypatch.setattr(base, "MEMORY", 2**17)
+    assert KarmaRegressor().fit(X, y).solver_ == "primal"
+    with pytest.raises(
+        ValueError, match=r"must hold the Gram of 150 rows.*gamma=2.5 has no weight.*KarmaOnlineRegressor"
+    ):
+        KarmaRegressor(gamma=2.5).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +202,6 @@ def test_auto_is_shown_and_reads_the_memory_limit():
         (KarmaClassifier(loss="crammer_singer", solver="primal"), r"crammer_singer.*solver='gram'"),
         (KarmaRegressor(loss="absolute", solver="gram"), r"loss='squared'.*solver='primal'"),
         (KarmaRegressor(gamma=4, loss="absolute"), r"gamma 1, 2 or 3.*got gamma=4.*KarmaOnlineRegressor"),
-        (KarmaRegressor(gamma=2.5, memory_limit=2**17), r"must hold the Gram of 150 rows.*KarmaOnlineRegressor"),
     ],
 )
 def test_impossible_solvers_name_the_alternatives(model, match):

@@ -5,10 +5,10 @@ import pytest
 from faulty import LEARNERS, OTHERS, answer, problem, quiet, state
 from sklearn.base import clone
 
-from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaOnlineRegressor, KarmaRegressor, Observed
+from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaRegressor, Observed
 from lacunar.completion import KernelFunction, MatrixExponentiatedGradient, OnlineMatrixClassifier
 from lacunar.lowrank import POPCA
-from lacunar.papers.karma import GeomClassifier
+from lacunar.papers.karma import GeomClassifier, PrintedKarmaClassifier, PrintedKarmaRegressor
 
 X, Y = problem()
 
@@ -111,16 +111,13 @@ def test_large_rows_to_answer(name):
 
 
 OPTIONS = {
-    "constant step": lambda: KarmaOnlineClassifier(loss="squared_hinge", max_iter=3, eta=1e300),
-    "constant step, rows": lambda: KarmaOnlineClassifier(2.5, eta=1e300),
-    "constant step, numbers": lambda: KarmaOnlineRegressor(2.5, eta=1e300),
-    "gamma 50": lambda: KarmaClassifier(50, loss="hinge", count_scale="raw", normalize=None),
-    "gamma 1000": lambda: KarmaClassifier(1000, count_scale="raw", normalize=None),
-    "degree": lambda: KarmaClassifier(degree=200, count_scale="raw", normalize=None),
+    "constant step": lambda: PrintedKarmaClassifier(loss="squared_hinge", eta=1e300),
+    "constant step, rows": lambda: PrintedKarmaClassifier(2.5, eta=1e300),
+    "constant step, numbers": lambda: PrintedKarmaRegressor(2.5, eta=1e300),
+    "gamma 50": lambda: KarmaClassifier(50, loss="hinge", normalize=None),
+    "gamma 1000": lambda: KarmaClassifier(1000, normalize=None),
     "geom": lambda: GeomClassifier(kernel="poly", degree=300),
-    "raw primal": lambda: KarmaClassifier(
-        loss="hinge", solver="primal", standardize=False, count_scale="raw", normalize=None
-    ),
+    "raw primal": lambda: KarmaClassifier(loss="hinge", solver="primal", standardize=False, normalize=None),
     "C": lambda: KarmaClassifier(C=1e300, loss="hinge", solver="primal"),
     "small C": lambda: KarmaRegressor(C=1e-300),
     "petrels": lambda: clone(LEARNERS["petrels"]).set_params(delta=1e300),

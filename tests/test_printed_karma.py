@@ -31,7 +31,7 @@ def falling(t):
 def test_the_kernel_is_that_of_theorem_4():
     X, y = table()
     model = PrintedKarmaClassifier(3, rho=1e3).fit(X, y > 0)
-    raw = KarmaClassifier(gamma=3, count_scale="raw", normalize=None).fit(X, y > 0)
+    raw = KarmaClassifier(gamma=3, normalize=None).fit(X, y > 0)
     for form in (model.kernel_, raw.kernel_):
         assert (form.count_scale, form.trace, form.indicators, form.cosine, form.constant) == (1, 1, 0, False, 1)
     number = PrintedKarmaRegressor(loss="absolute", rho=10.0).fit(X, y)

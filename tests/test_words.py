@@ -13,7 +13,7 @@ PACKAGE = Path(lacunar.__file__).parent
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 # Another word for it -> the word here.
 PARAMETERS = {
-    "scale": "standardize (of columns) or count_scale (of the kernel)",
+    "scale": "standardize (of columns) or normalize (of the kernel)",
     "scaling": "standardize",
     "standardise": "standardize",
     "passes": "max_iter",

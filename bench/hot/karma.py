@@ -213,9 +213,7 @@ def ascent(n, d, observed=20):
 @case("features, exact", small={"n": 200, "d": 60}, large={"n": 5000, "d": 200})
 def features(n, d, observed=10):
     rows = low_rank(n, d, 5, observed)[0]
-    model = KarmaFeatures(method="exact", count_scale="raw", normalize=None, standardize=False, constant=False).fit(
-        rows
-    )
+    model = KarmaFeatures(method="exact", normalize=None, standardize=False, constant=False).fit(rows)
 
     def check(found):
         same_gram(raw_gram(rows), (found[:SOME] @ found.T).toarray())

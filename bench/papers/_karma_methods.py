@@ -43,14 +43,14 @@ def holdout(seed: int) -> StratifiedShuffleSplit:
 def paper_labels(gammas: tuple[int, ...], X: Any, y: Any, X_new: Any, seed: int) -> Any:
     grid = [{"gamma": [g], "C": capped(raw_kernel(X, X, X, g))} for g in gammas]
     loss = "hinge" if len(np.unique(y)) == 2 else "crammer_singer"  # as the experiments of the paper
-    model = KarmaClassifier(loss=loss, count_scale="raw", normalize=None, solver="gram")
+    model = KarmaClassifier(loss=loss, normalize=None, solver="gram")
     return GridSearchCV(model, grid, cv=holdout(seed)).fit(X, y).predict(X_new)
 
 
 def paper_numbers(gammas: tuple[int, ...], X: Any, y: Any, X_new: Any, seed: int) -> Any:
     split = ShuffleSplit(1, test_size=0.25, random_state=seed)
     search = GridSearchCV(
-        KarmaRegressor(count_scale="raw", normalize=None, solver="gram"),
+        KarmaRegressor(normalize=None, solver="gram"),
         {"gamma": gammas, "C": CS},
         cv=split,
         scoring="neg_mean_squared_error",

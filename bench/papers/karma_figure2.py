@@ -35,7 +35,7 @@ def paper_protocol(gammas: tuple[int, ...], seed: int) -> GridSearchCV:
     holdout = ShuffleSplit(1, test_size=0.25, random_state=seed)
     search = {"gamma": gammas, "C": CS}
     return GridSearchCV(
-        KarmaRegressor(count_scale="raw", normalize=None, solver="gram"),
+        KarmaRegressor(normalize=None, solver="gram"),
         search,
         cv=holdout,
         scoring="neg_mean_squared_error",

@@ -89,7 +89,7 @@ MODELS: dict[str, dict[str, Callable[[], Any]]] = {
     "karma": {
         "gram": lambda: KarmaClassifier().fit(X, LABELS),
         "three": lambda: KarmaClassifier(gamma=3, loss="hinge").fit(X, THREE),
-        "degree": lambda: KarmaClassifier(degree=2, indicators=True, normalize="cosine").fit(X, LABELS),
+        "cosine": lambda: KarmaClassifier(indicators=True, normalize="cosine").fit(X, LABELS),
         "primal": lambda: KarmaClassifier(2, loss="hinge", solver="primal", random_state=0).fit(X, THREE),
         "online": lambda: KarmaOnlineClassifier(2.5, random_state=0).fit(X, LABELS),
         "stream": lambda: KarmaOnlineClassifier().partial_fit(X, LABELS, classes=["ja", "nein"]),

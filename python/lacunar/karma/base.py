@@ -32,6 +32,7 @@ from lacunar.observed.stored import over_files
 
 Engine = PrimalModel | OnlineModel
 
+MEMORY = 2**31  # bytes of a Gram with the copy that is factorised, and of a weight table, which is hashed above it
 _BLOCK_VALUES = 2**23  # kernel values held at once by predictions: 64 MB
 _NOTHING = 1e-9  # of a weight
 _ROUGH = 10  # times the tolerance, to which the rows without some others are solved
@@ -99,12 +100,22 @@ def drawn_order(n: int, codes: NDArray[np.intp] | None, random_state: Any) -> ND
     return np.argsort(key, kind="stable")
 
 
+def kernel_options(model: Any) -> dict[str, Any]:
+    """Options of `KernelForm.fit` from the parameters of an estimator; without normalisation counts are not divided either."""
+    scale = "raw" if model.normalize is None else "mean"
+    return {
+        "gamma": float(model.gamma),
+        "indicators": float(model.indicators),
+        "normalize": model.normalize,
+        "count_scale": scale,
+    }
+
+
 class KarmaBase(WholeCopies, TakesMissing):
     """What all KARMA learners share: the columns and the kernel fitted to training rows, and values at new rows from `state_` or stored rows."""
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "gamma": [Interval(Real, 1, None, closed="left")],
-        "count_scale": [StrOptions({"mean", "raw"}), Interval(Real, 0, None, closed="neither")],
         "indicators": ["boolean"],
         "normalize": [StrOptions({"trace", "cosine"}), None],
         "standardize": ["boolean"],
@@ -123,8 +134,7 @@ class KarmaBase(WholeCopies, TakesMissing):
 
     def _kernel_options(self) -> dict[str, Any]:
         """Keyword arguments of `KernelForm.fit` from the parameters."""
-        shared = {name: getattr(self, name) for name in ("gamma", "count_scale", "indicators", "normalize")}
-        return {**shared, "degree": getattr(self, "degree", 1)}
+        return kernel_options(self)
 
     def _columns(self) -> ColumnScale:
         return ColumnScale(self.mean_, self.scale_, self.observed_columns_)
@@ -187,11 +197,9 @@ class KarmaBatch(KarmaBase):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **KarmaBase._parameter_constraints,
         "C": [Interval(Real, 0, None, closed="neither")],
-        "degree": [Interval(Integral, 1, None, closed="left")],
         "solver": [StrOptions({"auto", "gram", "primal"})],
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "memory_limit": [Interval(Real, 0, None, closed="neither")],
     }
     _schema: ClassVar[dict[str, Rule]] = {
         **KarmaBase._schema,
@@ -211,12 +219,12 @@ class KarmaBatch(KarmaBase):
             solver = "primal"
         elif solver == "auto":
             shape = Shape(*X.shape, X.nnz / max(X.shape[0], 1), n_outputs, self.loss == "squared")
-            solver = choose_solver(self.kernel_, shape, self.memory_limit)
-            if solver == "gram" and gram_bytes(X.shape[0]) > self.memory_limit:
+            solver = choose_solver(self.kernel_, shape, MEMORY)
+            if solver == "gram" and gram_bytes(X.shape[0]) > MEMORY:
                 raise ValueError(
-                    f"solver='auto' must hold the Gram of {X.shape[0]} rows, {gram_bytes(X.shape[0]):.3g} bytes, in memory_limit="
-                    f"{self.memory_limit:g}, since gamma={self.gamma:g} with degree={self.degree} has no weight table. Use gamma 1, 2 or "
-                    f"3 with degree=1, {self._online}, or solver='gram' where memory allows."
+                    f"solver='auto' must hold the Gram of {X.shape[0]} rows, {gram_bytes(X.shape[0]):.3g} bytes, in {MEMORY:.3g} bytes, "
+                    f"since gamma={self.gamma:g} has no weight table. Use gamma 1, 2 or 3, {self._online}, or solver='gram' where memory "
+                    "allows."
                 )
         self._refuse_solver(solver, robust)
         return solver
@@ -234,9 +242,8 @@ class KarmaBatch(KarmaBase):
             )
         if solver == "primal" and not has_map(self.kernel_):
             raise ValueError(
-                "solver='primal' must have gamma 1, 2 or 3 and degree 1, whose features fit in a table; got "
-                f"gamma={self.gamma:g}, degree={self.degree}. Use solver='gram' (to some ten thousand rows), "
-                f"{self._online} (any number), or gamma=3 and degree=1."
+                f"solver='primal' must have gamma 1, 2 or 3, whose features fit in a table; got gamma={self.gamma:g}. "
+                f"Use solver='gram' (to some ten thousand rows), {self._online} (any number), or gamma=3."
             )
 
     def _forget(self) -> None:
@@ -280,7 +287,7 @@ class KarmaBatch(KarmaBase):
             epsilon=getattr(self, "epsilon", 0.1),
             iterate="last",
             dtype="float64" if fine else "float32",
-            memory_limit=int(self.memory_limit),
+            memory_limit=MEMORY,
         )
         options: dict[str, Any] = {
             "tol": self.tol,

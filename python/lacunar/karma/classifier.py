@@ -45,17 +45,14 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         "squared" is solved in closed form, one class against the rest, and is at least as good as the others on most
         tables. "crammer_singer" treats all classes in one problem; where the best class has probability below 1/2
         its optimum is near v = 0, so prefer the others on noisy labels.
-    count_scale : "mean", "raw" or float, default="mean"
-        c above: the mean number of observed entries of a training row, 1 (as in [1]_), or a number > 0.
     indicators : bool, default=False
         a above: whether the kernel also compares which entries are observed.
     normalize : {"trace", "cosine", None}, default="trace"
-        Divide the kernel by its mean training diagonal, or by the norm of both rows.
+        Divide the kernel by its mean training diagonal, or by the norm of both rows; c is the mean number of observed entries of a training row.
+        None divides nothing, c = 1: the kernel as [1]_ has it.
     standardize : bool, default=True
         Centre columns and divide by the standard deviation, over observed entries (weighted). Constant columns are only
         centred.
-    degree : int, default=1
-        Above 1 the kernel is ((k + 1) / 2)^degree ([1]_, section 6): products of features. Not with "primal".
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes by label; "balanced" gives all classes the same total weight.
     solver : {"auto", "gram", "primal"}, default="auto"
@@ -67,8 +64,6 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         table is float64, else float32.
     max_iter : int, default=1000
         Their most passes over the rows.
-    memory_limit : float, default=2**31
-        Bytes of the Gram and of the weight table, which is hashed above it.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
     random_state : int, RandomState or None, default=None
@@ -133,7 +128,7 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
     the value of the constant column. "gram" takes O(n^2) memory and O(n^3) time for the squared loss; "primal" O(d^2)
     memory and O(n o^2) a sweep for gamma 2. Probabilities are calibrated on values of rows that were left out: exactly, one by one (of a row of weight 2 one of
     both), for the squared loss over a Gram (300 rows, or a third of them if that is more); 2 % of the rows, without which "primal" goes on for some
-    sweeps; of 5 folds, or so many of them as have 1,000 rows, for other losses over a Gram. `count_scale="raw"`, `normalize=None` and the hinge (for more than two classes
+    sweeps; of 5 folds, or so many of them as have 1,000 rows, for other losses over a Gram. `normalize=None` and the hinge (for more than two classes
     "crammer_singer") are (3) of [1]_, solved exactly as in its section 5; departures of the defaults: docs/papers.md.
 
     References
@@ -170,16 +165,13 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         *,
         C: float = 1.0,
         loss: Literal["squared", "hinge", "squared_hinge", "logistic", "crammer_singer"] = "squared",
-        count_scale: float | Literal["mean", "raw"] = "mean",
         indicators: bool = False,
         normalize: Literal["trace", "cosine"] | None = "trace",
         standardize: bool = True,
-        degree: int = 1,
         class_weight: Any = None,
         solver: Literal["auto", "gram", "primal"] = "auto",
         tol: float = 1e-3,
         max_iter: int = 1000,
-        memory_limit: float = 2**31,
         sparse_missing: Literal["absent", "nan"] = "absent",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -188,16 +180,13 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         self.gamma = gamma
         self.C = C
         self.loss = loss
-        self.count_scale = count_scale
         self.indicators = indicators
         self.normalize = normalize
         self.standardize = standardize
-        self.degree = degree
         self.class_weight = class_weight
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
-        self.memory_limit = memory_limit
         self.sparse_missing = sparse_missing
         self.random_state = random_state
         self.n_jobs = n_jobs

@@ -205,7 +205,7 @@ class KarmaSearch(TakesMissing):
         """Parameters of a model of one kernel on the table itself."""
         names = ("standardize", "sparse_missing", "random_state", "n_jobs")
         shared = {name: getattr(self, name) for name in names}
-        kernel = {name: trial.entry.options[name] for name in ("gamma", "normalize", "degree")}
+        kernel = {name: trial.entry.options[name] for name in ("gamma", "normalize")}
         return {**kernel, "indicators": bool(trial.entry.options["indicators"]), "C": trial.C, **shared}
 
     def _check_loaded(self) -> None:

@@ -16,7 +16,7 @@ from lacunar._eigen import canonical_turn
 from lacunar._products import row_product
 from lacunar._random import generator
 from lacunar._state import all_or_nothing
-from lacunar.karma.base import KarmaBase
+from lacunar.karma.base import KarmaBase, kernel_options
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
@@ -43,13 +43,11 @@ class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
         features of the rows given to `fit`, and one weight for each feature, fit in `memory_limit`.
     n_components : int, default=300
         Landmarks, at most the number of rows.
-    count_scale : "mean", "raw" or float, default="mean"
-        Number by which counts of common columns are divided: the mean number of observed entries of a training row, 1, or a
-        number > 0.
     indicators : bool, default=False
         Whether the kernel also compares which entries are observed.
     normalize : {"trace", "cosine", None}, default="trace"
-        Divide the kernel by its mean training diagonal, or by the norm of both rows.
+        Divide the kernel by its mean training diagonal, or by the norm of both rows; numbers of common columns by the mean number of observed
+        entries of a training row. None divides nothing.
     standardize : bool, default=True
         Centre columns and divide by the standard deviation, over observed entries (weighted). Constant columns are only
         centred.
@@ -127,7 +125,6 @@ class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
         *,
         method: Literal["auto", "exact", "nystroem"] = "auto",
         n_components: int = 300,
-        count_scale: float | Literal["mean", "raw"] = "mean",
         indicators: bool = False,
         normalize: Literal["trace", "cosine"] | None = "trace",
         standardize: bool = True,
@@ -140,7 +137,6 @@ class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
         self.gamma = gamma
         self.method = method
         self.n_components = n_components
-        self.count_scale = count_scale
         self.indicators = indicators
         self.normalize = normalize
         self.standardize = standardize
@@ -168,14 +164,7 @@ class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
         columns = fit_columns(table, np.ones(table.shape[0]), standardize=self.standardize)
         self.mean_, self.scale_, self.observed_columns_ = columns
         rows = scale_columns(table, columns)
-        self.kernel_ = KernelForm.fit(
-            rows,
-            gamma=float(self.gamma),
-            count_scale=self.count_scale,
-            constant=float(self.constant),
-            indicators=float(self.indicators),
-            normalize=self.normalize,
-        )
+        self.kernel_ = KernelForm.fit(rows, constant=float(self.constant), **kernel_options(self))
         self.method_ = self._choose(rows)
         self.approximation_error_ = 0.0
         if self.method_ == "nystroem":

@@ -22,6 +22,7 @@ from lacunar._threads import thread_count
 from lacunar._turns import changes, reads
 from lacunar._typing import Floats
 from lacunar.karma.base import (
+    MEMORY,
     Engine,
     KarmaBase,
     KarmaBatch,
@@ -43,7 +44,6 @@ from lacunar.observed.rules import OneOrMany, Rule, Word, floats
 
 _STREAM_RHO = 1e-4  # of partial_fit, where the number of rows is not known
 _RECENT = 1000  # rows whose values before they were learned calibrate probabilities
-_MEMORY = 2**31  # bytes of a weight table; a larger one is hashed
 
 
 class KarmaOnline(KarmaBase):
@@ -52,7 +52,6 @@ class KarmaOnline(KarmaBase):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **KarmaBase._parameter_constraints,
         "rho": [Interval(Real, 0, None, closed="neither"), None],
-        "eta": [StrOptions({"theory"}), Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "budget": [Interval(Integral, 1, None, closed="left"), None],
     }
@@ -68,12 +67,12 @@ class KarmaOnline(KarmaBase):
         loss: dict[str, Any] = {"loss": self.loss, "rho": rho, "epsilon": getattr(self, "epsilon", 0.1)}
         shared = loss | self._step_options() | options
         if solver == "primal":
-            return PrimalModel(self.kernel_, len(self.mean_), n_outputs, memory_limit=_MEMORY, **shared)
+            return PrimalModel(self.kernel_, len(self.mean_), n_outputs, memory_limit=MEMORY, **shared)
         return OnlineModel(self.kernel_, len(self.mean_), n_outputs, budget=self.budget, **shared)
 
     def _step_options(self) -> dict[str, Any]:
         """Keyword arguments of an engine: step sizes, iterate and precision where they differ from its defaults."""
-        return {} if self.eta == "theory" else {"eta": "constant", "eta0": self.eta}
+        return {}
 
     def _steps(
         self, engine: Engine, rows: Observed, targets: Floats, weight: Floats, order: NDArray[np.intp]
@@ -351,21 +350,17 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
     rho : float, default=None
         rho/2 ||v||^2 + mean loss is minimised. None is 1/n in `fit` of n rows and 1e-4 in `partial_fit`; C of
         `KarmaClassifier` is 1 / (rho n).
-    eta : "theory" or float, default="theory"
-        Step t: 1/(rho t), capped by the curvature of the squared losses; or a constant.
     max_iter : int, default=1
         Passes of `fit` over the rows.
     budget : int, default=None
         None keeps one weight table for gamma 1, 2 or 3, and for other gamma every row that had a slope. A number asks for rows, at most so many:
         those of least |coef| sqrt(k(x, x)) leave. What they were worth adds up in state_["clock"][3], which bounds the change of
         f(x) / sqrt(k(x, x)).
-    count_scale : "mean", "raw" or float, default="mean"
-        Number by which counts of common columns are divided: the mean number of observed entries of a row of `fit` or of the first batch, 1, or a
-        number > 0.
     indicators : bool, default=False
         Whether the kernel also compares which entries are observed.
     normalize : {"trace", "cosine", None}, default="trace"
-        Divide the kernel by its mean diagonal over those rows, or by the norm of both rows.
+        Divide the kernel by its mean diagonal over the rows of `fit` or of the first batch, or by the norm of both rows; numbers of common
+        columns by the mean number of observed entries of those rows. None divides nothing.
     standardize : bool, default=True
         Centre columns and divide by the standard deviation, over observed entries (weighted). Constant columns are only
         centred.
@@ -416,7 +411,7 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
 
     Notes
     -----
-    Predictions are by the mean of the iterates with weights t. A weight scales a step, which is
+    Step t has length 1 / (rho t), at most what the curvature of a squared loss allows. Predictions are by the mean of the iterates with weights t. A weight scales a step, which is
     near repetition of the row. `score_stream` predicts each row before it learns it. O(o^2) a row of o entries on the table of
     gamma 2, O(stored rows) kernel values on stored rows.
 
@@ -450,10 +445,8 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         *,
         loss: Literal["hinge", "squared_hinge", "logistic", "squared"] = "hinge",
         rho: float | None = None,
-        eta: float | Literal["theory"] = "theory",
         max_iter: int = 1,
         budget: int | None = None,
-        count_scale: float | Literal["mean", "raw"] = "mean",
         indicators: bool = False,
         normalize: Literal["trace", "cosine"] | None = "trace",
         standardize: bool = True,
@@ -466,10 +459,8 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         self.gamma = gamma
         self.loss = loss
         self.rho = rho
-        self.eta = eta
         self.max_iter = max_iter
         self.budget = budget
-        self.count_scale = count_scale
         self.indicators = indicators
         self.normalize = normalize
         self.standardize = standardize
@@ -629,20 +620,16 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
     rho : float, default=None
         rho/2 ||v||^2 + mean loss is minimised. None is 1/n in `fit` of n rows and 1e-4 in `partial_fit`; C of `KarmaRegressor` is
         1 / (rho n).
-    eta : "theory" or float, default="theory"
-        Step t: 1/(rho t), capped by the curvature of the squared loss; or a constant.
     max_iter : int, default=1
         Passes of `fit` over the rows.
     budget : int, default=None
         None keeps one weight table for gamma 1, 2 or 3, and for other gamma every row that had a slope. A number asks for rows, at most so many:
         those of least |coef| sqrt(k(x, x)) leave.
-    count_scale : "mean", "raw" or float, default="mean"
-        Number by which counts of common columns are divided: the mean number of observed entries of a row of `fit` or of the first batch, 1, or a
-        number > 0.
     indicators : bool, default=False
         Whether the kernel also compares which entries are observed.
     normalize : {"trace", "cosine", None}, default="trace"
-        Divide the kernel by its mean diagonal over those rows, or by the norm of both rows.
+        Divide the kernel by its mean diagonal over the rows of `fit` or of the first batch, or by the norm of both rows; numbers of common
+        columns by the mean number of observed entries of those rows. None divides nothing.
     standardize : bool, default=True
         Centre columns and divide by the standard deviation, over observed entries (weighted). Constant columns are only
         centred.
@@ -688,7 +675,7 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
 
     Notes
     -----
-    Predictions are by the mean of the iterates with weights t. A weight scales a step, which is
+    Step t has length 1 / (rho t), at most what the curvature of a squared loss allows. Predictions are by the mean of the iterates with weights t. A weight scales a step, which is
     near repetition of the row. `score_stream` predicts each row before it learns it. O(o^2) a row of o entries on the table of
     gamma 2, O(stored rows) kernel values on stored rows.
 
@@ -723,10 +710,8 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         loss: Literal["squared", "absolute", "epsilon_insensitive"] = "squared",
         epsilon: float = 0.1,
         rho: float | None = None,
-        eta: float | Literal["theory"] = "theory",
         max_iter: int = 1,
         budget: int | None = None,
-        count_scale: float | Literal["mean", "raw"] = "mean",
         indicators: bool = False,
         normalize: Literal["trace", "cosine"] | None = "trace",
         standardize: bool = True,
@@ -739,10 +724,8 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         self.loss = loss
         self.epsilon = epsilon
         self.rho = rho
-        self.eta = eta
         self.max_iter = max_iter
         self.budget = budget
-        self.count_scale = count_scale
         self.indicators = indicators
         self.normalize = normalize
         self.standardize = standardize

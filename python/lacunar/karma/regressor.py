@@ -37,17 +37,14 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
         "epsilon_insensitive" is max(0, |f - y| - epsilon). The latter two are solved by "primal".
     epsilon : float, default=0.1
         In the unit of y, >= 0.
-    count_scale : "mean", "raw" or float, default="mean"
-        c above: the mean number of observed entries of a training row, 1 (as in [1]_), or a number > 0.
     indicators : bool, default=False
         a above: whether the kernel also compares which entries are observed.
     normalize : {"trace", "cosine", None}, default="trace"
-        Divide the kernel by its mean training diagonal, or by the norm of both rows (which loses the size of x).
+        Divide the kernel by its mean training diagonal, or by the norm of both rows; c is the mean number of observed entries of a training row.
+        None divides nothing, c = 1: the kernel as [1]_ has it. "cosine" loses the size of x.
     standardize : bool, default=True
         Centre columns and divide by the standard deviation, over observed entries (weighted). Constant columns are only
         centred.
-    degree : int, default=1
-        Above 1 the kernel is ((k + 1) / 2)^degree ([1]_, section 6): products of features. Not with "primal".
     solver : {"auto", "gram", "primal"}, default="auto"
         "gram" solves over the n x n Gram; "primal" by dual coordinate ascent on a weight table, for gamma 1, 2 or 3, in O(o^2)
         a row of o entries. "auto" picks by rows, columns, observed entries, gamma and memory; `solver_` says which ran (rule
@@ -56,8 +53,6 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
         Relative duality gap at which "primal" stops. Below 1e-4, and for the squared loss, its table is float64, else float32.
     max_iter : int, default=1000
         Its most sweeps over the rows.
-    memory_limit : float, default=2**31
-        Bytes of the Gram and of the weight table, which is hashed above it.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
     random_state : int, RandomState or None, default=None
@@ -146,15 +141,12 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
         C: float = 1.0,
         loss: Literal["squared", "absolute", "epsilon_insensitive"] = "squared",
         epsilon: float = 0.1,
-        count_scale: float | Literal["mean", "raw"] = "mean",
         indicators: bool = False,
         normalize: Literal["trace", "cosine"] | None = "trace",
         standardize: bool = True,
-        degree: int = 1,
         solver: Literal["auto", "gram", "primal"] = "auto",
         tol: float = 1e-3,
         max_iter: int = 1000,
-        memory_limit: float = 2**31,
         sparse_missing: Literal["absent", "nan"] = "absent",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -164,15 +156,12 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
         self.C = C
         self.loss = loss
         self.epsilon = epsilon
-        self.count_scale = count_scale
         self.indicators = indicators
         self.normalize = normalize
         self.standardize = standardize
-        self.degree = degree
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
-        self.memory_limit = memory_limit
         self.sparse_missing = sparse_missing
         self.random_state = random_state
         self.n_jobs = n_jobs

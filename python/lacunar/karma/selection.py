@@ -160,7 +160,6 @@ def karma_entries(
     gammas: Sequence[float] = (1, 2, 3, 4),
     indicators: Sequence[bool] = (False, True),
     normalize: Sequence[Any] = ("trace", "cosine"),
-    count_scale: Any = "mean",
     degree: int = 2,
 ) -> list[Entry]:
     """KARMA's kernels on a table. Powers up to `degree` of those of gamma 1 and 2; larger gammas gain nothing from them."""
@@ -173,7 +172,7 @@ def karma_entries(
                 "indicators": float(a),
                 "normalize": norm,
                 "degree": power,
-                "count_scale": count_scale,
+                "count_scale": "mean",
                 "constant": 1.0,
             },
         )

@@ -170,10 +170,14 @@ def diverged(row: int, eta: str, eta0: float, rho: float) -> DivergedError:
             "the batch. Use a larger rho (twice the largest k(x, x) keeps the squared loss bounded), a batch learner, which "
             "minimises the same objective exactly, or KarmaOnlineRegressor, which caps the step. The model is as it was before."
         )
-    step = "eta='theory'" if eta == "theory" else f"a constant step eta={eta0:g}"
+    step, remedy = (
+        (f"a constant step eta={eta0:g} and ", "a smaller step, ")
+        if eta == "constant"
+        else ("", "normalize='cosine', ")
+    )
     return DivergedError(
-        f"the step must keep values finite; with {step} and rho={rho:g} they overflow at row {row} of the batch. Use "
-        "eta='theory', a smaller constant step, a larger rho or normalize='cosine'. The model is as it was before."
+        f"the step must keep values finite; with {step}rho={rho:g} they overflow at row {row} of the batch. Use {remedy}"
+        "a larger rho or columns of smaller scale. The model is as it was before."
     )
 
 
