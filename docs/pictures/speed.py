@@ -5,7 +5,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-page = (Path(__file__).parents[1] / "which-learner.md").read_text(encoding="utf-8")
+page = (Path(__file__).parents[1] / "measured" / "which-learner.md").read_text(encoding="utf-8")
 table = re.search(r"^\| CPU seconds of one fit \|.*?\n\n", page, re.M | re.S)[0].splitlines()
 head, _, *rows = [[cell.strip(" `*") for cell in line.strip("|").split("|")] for line in table if line]
 median, largest = ([float(cell) for cell in row[1:]] for row in rows[:2])
