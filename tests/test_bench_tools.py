@@ -252,6 +252,7 @@ def compiled_loops():
     yield from ((_core.Meg, name) for name in ENGINE)
 
 
+@pytest.mark.slow
 def test_small_hot_loops_give_their_answers_and_reach_every_compiled_loop(instructions, monkeypatch):
     missing = set()
 

@@ -197,6 +197,7 @@ def test_a_hostile_block_is_refused(shape, gap_bytes, section, value, dtype, com
         decoded(data, rows)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.environ.get("LACUNAR_ISA") == "base", reason="it is what runs")
 def test_the_portable_loops_refuse_the_same():
     run = [

@@ -189,6 +189,7 @@ def test_words_for_text_reach_the_reader(tmp_path, capsys):
     assert len(capsys.readouterr().out.split()) == 31
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("absent", ["pandas", "rich"])
 def test_what_is_not_installed_is_named(absent, table, monkeypatch, capsys):
     for name in [name for name in sys.modules if name.split(".")[0] == absent]:

@@ -176,6 +176,7 @@ def test_a_learner_that_is_slow_in_a_later_fold_takes_none_of_the_cheap_ones():
     assert comparison.scores()[0].splits == 4
 
 
+@pytest.mark.slow
 @ALARMS
 def test_processes_keep_the_limit():
     quick = [Learner(name, False, "", make_quick) for name in ("quick", "twin")]

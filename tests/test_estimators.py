@@ -70,7 +70,7 @@ ESTIMATORS = [
     KarmaClassifierCV(),
     KarmaClassifierCV(cv=3, random_state=0, average=2),
     KarmaRegressorCV(),
-    KarmaRegressorCV(cv="holdout", random_state=0),
+    KarmaRegressorCV(cv="holdout", kernels="karma", random_state=0),
     KarmaClassifierCV(kernels="karma"),
     KarmaRegressorCV(kernels="karma"),
 ]
@@ -181,7 +181,7 @@ OTHER_WAYS = [
     KarmaClassifier(solver="primal", random_state=0),
     KarmaOnlineClassifier(2.5, loss="logistic", random_state=0),
     KarmaRegressor(solver="primal", random_state=0),
-    KarmaRegressorCV(cv="holdout", random_state=0),
+    KarmaRegressorCV(cv="holdout", kernels="karma", random_state=0),
     TableEncoder(categories="ordinal"),
     KarmaFeatures(3, n_components=20, random_state=0),
     PETRELS(1, correlation="shared", random_state=0),

@@ -11,7 +11,14 @@ if not EXAMPLES:
     pytest.skip("the examples are not beside the tests", allow_module_level=True)
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+FITS_MANY = {"either_way", "five_minutes", "more_missing_values"}  # whole learners, for seconds
+
+
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=pytest.mark.slow if path.stem in FITS_MANY else ()) for path in EXAMPLES],
+    ids=lambda path: path.stem,
+)
 def test_example(path, capsys, monkeypatch):
     monkeypatch.setenv("MPLBACKEND", "Agg")
     pyplot = pytest.importorskip("matplotlib.pyplot")

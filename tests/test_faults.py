@@ -121,6 +121,7 @@ def test_an_interrupt_comes_back(name):
     assert -0.2 < ctrl_c.waited < 15
 
 
+@pytest.mark.slow
 def test_one_call_of_the_core_comes_back():
     """Calls of seconds that change nothing: Ctrl-C is seen inside them, and what they read is as it was."""
     rng = np.random.default_rng(0)

@@ -139,6 +139,7 @@ def test_a_forked_child_does_not_wait_for_its_parents_thread(tmp_path):
     in_a_process_of_its_own(code, tmp_path / "rows")
 
 
+@pytest.mark.slow
 def test_an_interpreter_ends_in_the_middle_of_a_pass(tmp_path):
     code = """
         passing = [iter(ObservedFile(path)) for _ in range(3)]
@@ -149,6 +150,7 @@ def test_an_interpreter_ends_in_the_middle_of_a_pass(tmp_path):
         in_a_process_of_its_own(code, tmp_path / "rows")
 
 
+@pytest.mark.slow
 @forks
 @pytest.mark.parametrize("learner", ["OnlineMatrixClassifier", "MatrixExponentiatedGradient"])
 def test_a_model_at_work_when_its_process_forks_says_so_in_the_child(learner, tmp_path):

@@ -77,6 +77,7 @@ def base():
     return answers("base")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isa", ["v3", "v4", "v4+vpopcntdq"])
 def test_every_instruction_set_answers_alike(base, isa):
     for name, found in answers(isa).items():

@@ -234,6 +234,7 @@ def decided():
     return model.decide(rows)[:, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isa", ["base", "v3"])
 def test_instruction_sets_agree(isa):
     if isa == "v3" and _core.build_info()["instruction set"] == "base":

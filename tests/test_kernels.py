@@ -174,6 +174,7 @@ def test_result_does_not_depend_on_the_container():
         np.testing.assert_array_equal(karma_kernel(same), karma_kernel(X))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isa", ["base", "v3", "v4", "v4+vpopcntdq"])
 def test_result_does_not_depend_on_the_instruction_set(isa):
     code = (

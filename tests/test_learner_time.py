@@ -86,6 +86,7 @@ def fitted(kind, n, limit, clock, **more):
     return model, clock.now - began, model.score(X[n:], target[n:]), said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [6.0, 20.0])
 @pytest.mark.parametrize("kind", [LacunarClassifier, LacunarRegressor])
 def test_the_limit_is_used_and_kept_and_no_member_is_left_out(kind, limit, monkeypatch):
@@ -100,6 +101,7 @@ def test_the_limit_is_used_and_kept_and_no_member_is_left_out(kind, limit, monke
     assert all(f"{name}: {text}" in said[0] for name, text in shortened.items() if text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [LacunarClassifier, LacunarRegressor])
 def test_a_limit_that_is_long_enough_shortens_nothing(kind, monkeypatch):
     clock = WorkClock(monkeypatch, slowness=1e-3)

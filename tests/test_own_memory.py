@@ -221,6 +221,7 @@ def test_nothing_that_is_ours_is_copied_again(tmp_path, monkeypatch):
 # -- triplets -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["sorted", "unsorted", "missing"])
 def test_triplets_that_change_while_they_are_read_break_nothing(mode):
     # In a process of its own: what it guards against corrupts the heap. tests/cpp changes them between the two readings.

@@ -55,6 +55,7 @@ finally:
 """
 
 
+@pytest.mark.slow
 def test_finished_cells_are_kept(tmp_path):
     code, said, _ = python("-c", RESUME, str(tmp_path), "2")
     assert code != 0

@@ -199,6 +199,7 @@ def decided():
     return one.U @ one.w
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("isa", ["base", "v3"])
 def test_instruction_sets_agree(isa):
     if isa == "v3" and _core.build_info()["instruction set"] == "base":

@@ -648,6 +648,7 @@ def test_a_failed_call_is_never_seen(hurried):
     assert not torn
 
 
+@pytest.mark.slow
 def test_no_thread_waits_for_a_pool_with_the_interpreter_held():
     """The main thread, within a pool, asks the interpreter for Ctrl-C; another one wants the state of that pool."""
     run_alone("""

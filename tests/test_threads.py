@@ -74,6 +74,7 @@ def test_an_error_in_one_thread_leaves_the_others_alone(X):
             np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_child_goes_on_with_threads():
     # In a process of its own: pytest's has other packages' threads, about which Python 3.12 rightly warns at a fork.

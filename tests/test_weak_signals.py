@@ -152,6 +152,7 @@ def test_rows_of_weight_zero_do_not_count_for_the_prior():
 # -- the bar ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_no_worse_than_ridge_on_weak_signals():
     """Squared errors on new rows, in shares of the variance, of four draws beside mean imputation with flags and ridge."""
     behind = []
