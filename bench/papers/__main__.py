@@ -22,7 +22,6 @@ EXPERIMENTS = {
     "karma_figure3": "KARMA, Figure 3: blocks of columns missing, large margin",
     "karma_table1": "KARMA, Table 1: tables with holes of their own",
     "karma_movielens": "KARMA, Table 1: MovieLens",
-    "karma_baselines": "KARMA, Table 1: mc-b, mc-1 and geom",
     "karma_peers": "KARMA's tables, expanded columns beside gradient boosting",
     "slrm_figure1": "SLRM, Figure 1 (a)-(d): synthetic data",
     "slrm_real": "SLRM, Figure 2: real data",

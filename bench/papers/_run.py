@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import hashlib
+import importlib
 import inspect
 import json
 import re
@@ -11,11 +11,12 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bench.records import commit, digest, library
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
@@ -24,6 +25,18 @@ from lacunar.datasets import fetch_dataset
 
 class Unavailable(Exception):
     """Data or a package that an experiment needs is not there."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One computed value: of which function ("module:name"), with which arguments, at which commit, in how many seconds."""
+
+    name: str
+    compute: str
+    task: tuple[Any, ...]
+    value: Any
+    seconds: float
+    commit: str
 
 
 @dataclass(frozen=True)
@@ -36,6 +49,7 @@ class Run:
     jobs: int = 1
     fresh: bool = False
     seeds: int | None = None
+    cells_used: list[Cell] = field(default_factory=list)
 
     def repeats(self, usual: int) -> int:
         """Seeds, splits or repeats to run: the usual number, or fewer where --seeds says so."""
@@ -49,35 +63,48 @@ class Run:
         """`compute(*task)` of every task, by its name, as JSON knows it.
 
         Finished cells are kept in `out`/cells as they come, and read again by the next run: an interrupted run goes on where
-        it was. A change of the code here that computes a cell, or of a task's arguments, makes it a new one; one of the library does not.
+        it was. A change of a task's arguments, or of the code that computes a cell, here or in the library, makes it a new one.
         """
         folder = self.out / "cells"
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.name}.jsonl"
         if self.fresh:
             path.unlink(missing_ok=True)
-        source = hashlib.sha256("\n".join(_sources(compute, {}).values()).encode()).hexdigest()[:12]
+        source = digest(sources(compute))
         keys = {f"{compute.__name__} {name} {task!r} {source}": name for name, task in tasks.items()}
         kept = [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
-        found = {keys[cell["key"]]: cell["value"] for cell in kept if cell["key"] in keys}
+        found = {keys[line["key"]]: line for line in kept if line["key"] in keys}
         open_tasks = {key: tasks[name] for key, name in keys.items() if name not in found}
         if found and open_tasks:
             print(f"{self.name}: {len(found)} of {len(tasks)} cells are there already", flush=True)
-        started = time.perf_counter()
+        started, now = time.perf_counter(), commit()
         work = (delayed(_timed)(compute, key, task) for key, task in open_tasks.items())
         with path.open("a", encoding="utf-8") as file:
             for key, value, seconds in Parallel(n_jobs=self.jobs, return_as="generator_unordered")(work):
-                found[keys[key]] = value
-                file.write(json.dumps({"key": key, "value": value}) + "\n")
+                line = {"key": key, "value": value, "seconds": round(seconds, 1), "commit": now}
+                found[keys[key]] = line
+                file.write(json.dumps(line) + "\n")
                 file.flush()
                 self._progress(
                     keys[key], seconds, len(found), len(tasks), len(open_tasks), time.perf_counter() - started
                 )
-        return {name: found[name] for name in tasks}
+        whose = f"{compute.__module__}:{compute.__name__}"
+        self.cells_used.extend(
+            Cell(name, whose, tasks[name], line["value"], line["seconds"], line["commit"])
+            for name, line in ((name, found[name]) for name in tasks)
+        )
+        return {name: found[name]["value"] for name in tasks}
 
     def _progress(self, cell: str, seconds: float, done: int, of: int, new: int, spent: float) -> None:
         left = spent * (of - done) / max(new - (of - done), 1)
         print(f"{self.name} [{done}/{of}] {cell}: {seconds:.1f} s, {left / 60:.1f} min left", flush=True)
+
+
+def sources(compute: Callable[..., Any]) -> dict[str, str]:
+    """Sources of a function, of what it names in bench.papers, and of the library that the modules of these import."""
+    found = _sources(compute, {})
+    modules = {Path(inspect.getfile(importlib.import_module(m))) for m in {k.rpartition(".")[0] for k in found}}
+    return found | library([path.read_text(encoding="utf-8") for path in sorted(modules)])
 
 
 def _sources(item: Any, found: dict[str, str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from bench.papers._report import Report, Verdict, lines, mean_and_error, picture
 from bench.papers._run import Run
 
 from lacunar.completion import Graph, MatrixExponentiatedGradient
-from lacunar.papers.completion import make_biclustered, quasi_dimension_bound
+from lacunar.papers.completion import PrintedMEG, make_biclustered
 
 TITLE = "Side information, Table 1"
 BETAS = (0.5, 0.25, 0.125, 0.0625, 0.03125, 0.0)
@@ -37,6 +37,7 @@ PAPER: dict[int, tuple[float, ...]] = {
 }
 CLUSTERS, GAMMA = 9, 1 / 3
 DEFAULT_UP_TO = 100
+CODE = (20, 40)  # sizes at which graphs are also drawn as the published code draws them
 
 
 def seeds_of(n: int) -> int:
@@ -44,25 +45,34 @@ def seeds_of(n: int) -> int:
     return 10 if n <= 100 else 3 if n <= 200 else 1
 
 
-def cell(n: int, beta: float, seed: int) -> dict[str, float | None]:
-    data = make_biclustered((n, n), n_clusters=(CLUSTERS, CLUSTERS), graph_noise=beta, random_state=seed)
-    i, j = np.divmod(data.order, n)
-    y = data.labels[i, j].astype(float)
-    rows, cols = (Graph(g, kind="pd", normalize=False) for g in (data.row_graph, data.column_graph))
-    d = quasi_dimension_bound(rows.begin(), cols.begin(), data.row_clusters, data.column_clusters)
-    step = min(1.0, np.sqrt(d * np.log(2 * n) / (2 * n * n)))  # above 1 at the smallest sizes
-    paper = MatrixExponentiatedGradient(rows, cols, gamma=GAMMA, d=d, step=step, calibrate=False)
-    value = np.ravel(paper.score_stream(i, j, y).values)
-    right = np.clip((GAMMA + y * value) / (2 * GAMMA), 0, 1)
-    found: dict[str, float | None] = {
-        "random": float(1 - right.mean()),
-        "sign": float(np.mean(np.where(value >= 0, 1, -1) != y)),
-        "default": None,
-    }
-    if n <= DEFAULT_UP_TO:
+def stream_of(data: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """Rows, columns and labels in their order, and the Laplacians of both graphs as printed."""
+    i, j = np.divmod(data.order, data.labels.shape[1])
+    sides = (Graph(graph, kind="pd", normalize=False) for graph in (data.row_graph, data.column_graph))
+    return i, j, data.labels[i, j].astype(float), dict(zip(("rows", "cols"), sides, strict=True))
+
+
+def printed(data: Any, seed: int) -> tuple[float, float]:
+    """Error rates of the algorithm as printed: expected, of its randomised prediction, and of sign(y_bar)."""
+    i, j, y, sides = stream_of(data)
+    blocks = data.row_clusters, data.column_clusters
+    model = PrintedMEG(**sides, T=data.labels.size, blocks=blocks, random_state=seed)
+    values = np.ravel(model.score_stream(i, j, y).values)
+    right = np.clip((GAMMA + y * values) / (2 * GAMMA), 0, 1)
+    return float(1 - right.mean()), float(np.mean(np.where(values >= 0, 1, -1) != y))
+
+
+def cell(n: int, beta: float, seed: int, protocol: str) -> dict[str, float | None]:
+    """`protocol` is that of `make_biclustered`: graphs as the paper describes them, or as its published code draws them."""
+    data = make_biclustered(
+        (n, n), n_clusters=(CLUSTERS, CLUSTERS), graph_noise=beta, protocol=protocol, random_state=seed
+    )
+    found: dict[str, float | None] = dict(zip(("random", "sign"), printed(data, seed), strict=True))
+    found["default"] = None
+    if n <= DEFAULT_UP_TO and protocol == "paper":
+        i, j, y, _ = stream_of(data)
         graphs = Graph(data.row_graph, "pinv"), Graph(data.column_graph, "pinv")
-        free = MatrixExponentiatedGradient(*graphs, calibrate=False)
-        found["default"] = free.score_stream(i, j, y).error
+        found["default"] = MatrixExponentiatedGradient(*graphs, calibrate=False).score_stream(i, j, y).error
     return found
 
 
@@ -109,25 +119,30 @@ def verdicts(found: dict[tuple[int, float], dict[str, list[float]]], sizes: list
     ]
 
 
+METHODS = ("random", "sign", "default")
+
+
 def run(run: Run) -> Report:
     sizes = [40, 60] if run.quick else list(PAPER)
     seeds = {n: run.repeats(2 if run.quick else seeds_of(n)) for n in sizes}
-    tasks = {f"n={n} beta={b:g} seed {s}": (n, b, s) for n in sizes for b in BETAS for s in range(seeds[n])}
-    cells = run.cells(cell, tasks)
-    found = {
-        (n, b): {
-            m: [np.nan if (v := cells[f"n={n} beta={b:g} seed {s}"][m]) is None else v for s in range(seeds[n])]
-            for m in ("random", "sign", "default")
-        }
-        for n in sizes
-        for b in BETAS
-    }
+    tasks = {f"n={n} beta={b:g} seed {s}": (n, b, s, "paper") for n in sizes for b in BETAS for s in range(seeds[n])}
+    code = {f"code n={n} beta={b:g} seed {s}": (n, b, s, "code") for n in CODE for b in BETAS for s in range(seeds[n])}
+    cells = run.cells(cell, tasks | ({} if run.quick else code))
+
+    def over_seeds(n: int, beta: float, method: str, prefix: str = "") -> list[float]:
+        values = [cells[f"{prefix}n={n} beta={beta:g} seed {s}"][method] for s in range(seeds[n])]
+        return [np.nan if value is None else value for value in values]
+
+    found = {(n, b): {m: over_seeds(n, b, m) for m in METHODS} for n in sizes for b in BETAS}
     rows = {}
     for n in sizes:
         rows[f"{n}, random"] = {f"{b:g}": shown(found[n, b]["random"], PAPER[n][k]) for k, b in enumerate(BETAS)}
         rows[f"{n}, sign"] = {f"{b:g}": f"{np.mean(found[n, b]['sign']):.3f}" for b in BETAS}
         if n <= DEFAULT_UP_TO:
             rows[f"{n}, default"] = {f"{b:g}": f"{np.mean(found[n, b]['default']):.3f}" for b in BETAS}
+    for n in CODE if not run.quick else ():
+        drawn = {f"{b:g}": over_seeds(n, b, "random", "code ") for b in BETAS}
+        rows[f"{n}, random, graphs of the published code"] = {b: f"{np.mean(v):.3f}" for b, v in drawn.items()}
     rate = {n: [np.mean(found[n, b]["random"]) for b in BETAS] for n in sizes}
     signs = all(np.mean(found[c]["sign"]) < np.mean(found[c]["random"]) for c in found)
     return Report(

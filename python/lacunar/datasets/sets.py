@@ -40,6 +40,27 @@ def read_columns(
     }
 
 
+def read_bands(raw: Sequence[bytes]) -> Arrays:
+    """Rows of 40 fields of which the last is the label; the columns of numbers, "?" where missing.
+
+    Rows end at their label, not at the end of a line: copies differ in where lines break, and one has marks between them.
+    """
+    fields = [field.strip() for field in raw[0].decode("latin-1").replace("\n", ",").split(",")]
+    fields = [field for field in fields if field not in {"", "|1"}]
+    rows = [fields[k : k + 40] for k in range(0, len(fields), 40)]
+    wrong = next((k for k, row in enumerate(rows) if len(row) != 40 or row[-1] not in {"band", "noband"}), None)
+    if wrong is not None:
+        raise ValueError(f"each row must have 40 fields and end with band or noband; row {wrong} is {rows[wrong]}")
+    numbers = [[np.nan if row[j] == "?" else float(row[j]) for j in (15, 16, 19, *range(20, 39))] for row in rows]
+    return {
+        "X": np.array(numbers),
+        "y": np.array([row[-1] == "band" for row in rows]).astype(np.int64),
+        "targets": np.array(["band"]),
+        "tasks": np.array(["binary"]),
+        "feature_names": np.array(BANDS.split()),
+    }
+
+
 def read_movielens_100k(raw: Sequence[bytes]) -> Arrays:
     """`ml-100k.zip` of GroupLens: u.data, u.user, u.item, u.genre, u.occupation."""
 
@@ -150,6 +171,9 @@ HORSES = """surgery age hospital_number rectal_temperature pulse respiratory_rat
 mucous_membranes capillary_refill_time pain peristalsis abdominal_distension nasogastric_tube nasogastric_reflux
 nasogastric_reflux_ph feces abdomen packed_cell_volume total_protein abdominocentesis_appearance abdomcentesis_total_protein
 outcome"""
+BANDS = """press unit_number plating_tank proof_cut viscosity caliper ink_temperature humidity roughness blade_pressure varnish_pct
+press_speed ink_pct solvent_pct esa_voltage esa_amperage wax hardener roller_durometer current_density anode_space_ratio
+chrome_content"""
 CLEVELAND = "age sex cp trestbps chol fbs restecg thalach exang oldpeak slope ca thal"
 MOVIELENS = "research use with citation of Harper and Konstan (2015), no redistribution"
 
@@ -212,6 +236,13 @@ SETS: dict[str, Source] = {
         at=23,
         drop=[24, 25, 26, 27],  # the kind of lesion
         label=lambda y: y == 1,
+    ),
+    "bands": Source(
+        "UCI Machine Learning Repository, Cylinder Bands; columns of numbers",
+        "CC BY 4.0",
+        (UCI + "cylinder-bands/bands.data",),
+        read_bands,
+        "953eb6d8032351677ff9311c521c56d64e186810aa620b965d45d134374fcd7d",
     ),
     "movielens100k": Source(
         "GroupLens, MovieLens 100K",

@@ -1,0 +1,221 @@
+"""Tables of docs/measured: the records that commands write, and the pages that are made of them.
+
+    python -m bench.records write    puts every record into its place on the pages
+    python -m bench.records check    exit status 1, and the names, where a page is not what its records give
+
+A record is a JSON file in docs/measured/records: the table, the command that made it, commit and date, how often it was run, and a hash of the
+code that was measured. A page has a place for it, `<!-- table NAME -->` to `<!-- /table -->`; a figure within a sentence has
+`<!-- figure NAME KEY -->` to `<!-- / -->`. Where the code has changed since, the page says so below its title.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import hashlib
+import importlib
+import io
+import json
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+RECORDS = ROOT / "docs" / "measured" / "records"
+PAGES = ("docs/measured/*.md", "docs/user/*.md", "docs/index.md", "README.md")
+
+# Input, files and the machine: tests hold these to the same answers, so a change there makes no figure old.
+COMMON = {"observed", "persistence", "plotting", "cli", "comparison", "distributed", "datasets"}
+COMMON |= {"_config", "_threads", "_log", "_state", "_turns", "_typing", "_core", "_linalg"}
+KERNELS = {  # folders of cpp/lib and cpp/kernels that a family calls
+    "karma": ("gram", "primal", "dual"),
+    "kernels": ("gram",),
+    "lowrank": ("rls", "sums"),
+    "active": ("sums",),
+    "completion": ("meg", "pool"),
+}
+
+# -- the code that is measured ------------------------------------------------------------------------------------------
+
+
+def bare(source: str) -> str:
+    """Python source without comments, docstrings and empty lines: the same text on every version of Python."""
+    lines = source.splitlines()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            lines[node.lineno - 1 : node.end_lineno] = [""] * ((node.end_lineno or node.lineno) - node.lineno + 1)
+    return "\n".join(line.rstrip() for line in lines if line.strip())
+
+
+def imported(source: str) -> set[tuple[str, str]]:
+    """(module, name) of everything that is imported from lacunar."""
+    nodes = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.ImportFrom)]
+    return {(n.module, a.name) for n in nodes if n.module and n.module.split(".")[0] == "lacunar" for a in n.names}
+
+
+def defined_in(module: str, name: str) -> str:
+    """The module that defines a name which others hand on."""
+    item = getattr(importlib.import_module(module), name, None)
+    if item is None or isinstance(item, type(sys)):
+        return f"{module}.{name}"
+    found = getattr(item, "__module__", module)
+    return found if isinstance(found, str) and found.startswith("lacunar") else module
+
+
+def library(sources: Iterable[str]) -> dict[str, str]:
+    """Bare source of the modules of lacunar that these sources reach, by path, and of the kernels of their families."""
+    reached: dict[str, str] = {}
+    names = set().union(*(imported(source) for source in sources))
+    while names:
+        module = defined_in(*names.pop())
+        family = module.split(".")[1] if "." in module else ""
+        path = ROOT / "python" / Path(*module.split(".")).with_suffix(".py")
+        if not path.is_file() or family in COMMON or str(path.relative_to(ROOT)) in reached:
+            continue
+        source = path.read_text(encoding="utf-8")
+        reached[str(path.relative_to(ROOT))] = bare(source)
+        names |= imported(source)
+        for kernel in KERNELS.get(family, ()):
+            reached |= {str(p.relative_to(ROOT)): kernel_text(p) for p in sorted((ROOT / "cpp").glob(f"*/{kernel}/*"))}
+    return reached
+
+
+def kernel_text(path: Path) -> str:
+    """C++ without comments and spaces."""
+    text = re.sub(r"//[^\n]*|/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.S)
+    return re.sub(r"\s+", " ", text)
+
+
+def digest(parts: dict[str, str]) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def code_of(computes: list[str]) -> str:
+    """Hash of what a record was computed by: "bench/NAME.py" is a script, "bench.papers.NAME:FUNCTION" a function."""
+    parts: dict[str, str] = {}
+    for item in computes:
+        if ":" in item:
+            from bench.papers._run import sources
+
+            module, function = item.split(":")
+            parts |= sources(getattr(importlib.import_module(module), function))
+        else:
+            source = (ROOT / item).read_text(encoding="utf-8")
+            parts |= {item: bare(source)} | library([source])
+    return digest(parts)
+
+
+# -- records ------------------------------------------------------------------------------------------------------------
+
+
+def git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def commit() -> str:
+    """Short name of the commit; `+` where the library or bench differs from it."""
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", "python", "cpp", "src", "bench")
+    return git("rev-parse", "--short=7", "HEAD") + ("+" if changed else "")
+
+
+def save(name: str, table: str, *, command: str, computes: list[str], repeats: str, **more: Any) -> Path:
+    """Write a record. `repeats` says seeds or repeats and what the spread is; `figures` are {key: text} for sentences."""
+    RECORDS.mkdir(parents=True, exist_ok=True)
+    record = {
+        "command": command,
+        "commit": commit(),
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "repeats": repeats,
+        "computes": computes,
+        "code": code_of(computes),
+        "table": table.strip().splitlines(),
+        **more,
+    }
+    path = RECORDS / f"{name}.json"
+    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return path
+
+
+def read(name: str) -> dict[str, Any]:
+    path = RECORDS / f"{name}.json"
+    if not path.is_file():
+        raise SystemExit(
+            f"a page asks for the record {name}, and {path} is not there. Run its command, or take the place out."
+        )
+    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return record
+
+
+# -- pages --------------------------------------------------------------------------------------------------------------
+
+TABLE = re.compile(r"(<!-- table (\S+) -->\n).*?(<!-- /table -->)", re.S)
+FIGURE = re.compile(r"(<!-- figure (\S+) (.+?) -->).*?(<!-- / -->)", re.S)
+AGE = re.compile(r"\n<!-- age -->\n.*?<!-- /age -->\n", re.S)
+HEAD = re.compile(r"^\|[ :|-]*-[ :|-]*\|$", re.M)  # the line below the head of a table
+FIXED = "<!-- not measured -->\n"  # above a table of definitions or bounds
+
+
+def table_of(name: str) -> str:
+    record = read(name)
+    source = f"`{record['command']}`, commit `{record['commit']}`, {record['date']}; {record['repeats']}."
+    return "\n" + "\n".join(record["table"]) + f"\n\n{source}\n\n"
+
+
+def old(name: str) -> bool:
+    record = read(name)
+    return bool(record["code"] != code_of(record["computes"]))
+
+
+def age(text: str) -> str:
+    """What stands below the title: the tables that are older than their code, and those that no command wrote."""
+    names = dict.fromkeys([found[1] for found in TABLE.findall(text)] + [found[1] for found in FIGURE.findall(text)])
+    older = [f"`{name}` ({read(name)['commit']})" for name in names if old(name)]
+    rest = TABLE.sub("", text)
+    copied = len(HEAD.findall(rest)) - rest.count(FIXED) if names or "Recorded in" in rest else 0
+    lines = []
+    if older:
+        lines.append("Older than the code that they measure: " + ", ".join(older) + ".")
+    if copied > 0:
+        lines.append(
+            f"Copied from runs of earlier commits, and not compared with today's code: {copied} tables without a command below them."
+        )
+    return "\n<!-- age -->\n" + "".join(f"> {line}\n" for line in lines) + "<!-- /age -->\n" if lines else ""
+
+
+def page(text: str) -> str:
+    """A page with its records put into their places."""
+    text = AGE.sub("", text)
+    text = TABLE.sub(lambda m: m[1] + table_of(m[2]) + m[3], text)
+    text = FIGURE.sub(lambda m: m[1] + read(m[2])["figures"][m[3]] + m[4], text)
+    title, line, rest = text.partition("\n")
+    return title + line + age(text) + rest if title.startswith("# ") else text
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench.records", description=__doc__.split("\n\n")[0])
+    parser.add_argument("verb", choices=["write", "check"])
+    verb = parser.parse_args(arguments).verb
+    wrong = []
+    for path in (path for pattern in PAGES for path in sorted(ROOT.glob(pattern))):
+        text = path.read_text(encoding="utf-8")
+        new = page(text)
+        if new != text and verb == "write":
+            path.write_text(new, encoding="utf-8")
+        elif new != text:
+            wrong.append(str(path.relative_to(ROOT)))
+    if wrong:
+        print(f"not what their records give: {', '.join(wrong)}. Run `python -m bench.records write`.", file=sys.stderr)
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
