@@ -1,20 +1,25 @@
 """Figures and tables of the papers, with our code: `python -m bench.papers LIST|NAME|all [--quick] [--out DIR]`.
 
-Each experiment writes NAME.md (a table, what the paper says, what we find) and NAME.png into DIR; summary.md has all verdicts. An
-interrupted run goes on where it was. With --quick, sizes fit into CI; the exit status is 1 where a trend does not hold.
+Each experiment writes NAME.md (a table, what the paper says, what we find) and NAME.png into DIR; an interrupted run goes on where it
+was. At full size it writes the record of its table, its picture and the table of claims, and puts them on the pages of docs/measured.
+With --quick, sizes fit into CI; the exit status is 1 where a trend does not hold. `check` computes one cell of every recorded table again and
+compares it with the record.
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import shutil
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from bench.papers._report import HEADER
-from bench.papers._run import Run, Unavailable
+import numpy as np
+from bench import records
+from bench.papers._report import HEADER, Report
+from bench.papers._run import Cell, Run, Unavailable, plain
 
 # Name of the module -> what it redraws.
 EXPERIMENTS = {
@@ -38,8 +43,8 @@ def module_of(name: str) -> Any:
     return importlib.import_module(f"bench.papers.{name}")
 
 
-def carry_out(name: str, options: argparse.Namespace) -> tuple[list[str], bool]:
-    """Rows of verdicts and whether every trend holds."""
+def carry_out(name: str, options: argparse.Namespace) -> bool:
+    """Whether every trend holds."""
     started = time.perf_counter()
     print(f"== {name}: {EXPERIMENTS[name]}", flush=True)
     run = Run(name, options.quick, options.out, options.jobs, options.fresh, options.seeds)
@@ -47,15 +52,82 @@ def carry_out(name: str, options: argparse.Namespace) -> tuple[list[str], bool]:
         report = module_of(name).run(run)
     except Unavailable as reason:
         print(f"not run: {reason}\n", flush=True)
-        return [f"| {EXPERIMENTS[name]} | | not run: {reason} | - |"], True
+        return True
     (options.out / f"{name}.md").write_text(report.markdown(), encoding="utf-8")
     print(f"\n{report.markdown()}\n{name} took {time.perf_counter() - started:.0f} s\n", flush=True)
-    return [verdict.row(report.title) for verdict in report.verdicts], all(report.trends.values())
+    if not options.quick and options.seeds is None:
+        record(name, report, run.cells_used)
+    return all(report.trends.values())
+
+
+def record(name: str, report: Report, cells: list[Cell]) -> None:
+    """The table, its claims, its picture, and one cheap cell for `check`."""
+    own = [cell for cell in cells if "LightGBM" not in cell.task]  # a package that need not be there
+    cheap = min(own, key=lambda cell: cell.seconds)
+    records.save(
+        name,
+        report.body(),
+        command=f"python -m bench.papers {name}",
+        computes=sorted({cell.compute for cell in cells}),
+        repeats=report.repeats,
+        commit=", ".join(sorted({cell.commit for cell in cells})),
+        hours=round(sum(cell.seconds for cell in cells) / 3600, 2),
+        claims=[verdict.row(report.title) for verdict in report.verdicts],
+        witness={"compute": cheap.compute, "task": cheap.task, "value": cheap.value},
+    )
+    if report.picture is not None:
+        shutil.copy(report.picture, records.RECORDS.parent / "papers" / report.picture.name)
+
+
+def save_claims() -> None:
+    """All claims of the recorded experiments, in their order."""
+    recorded = [records.read(name) for name in EXPERIMENTS if (records.RECORDS / f"{name}.json").is_file()]
+    rows = [row for one in recorded for row in one["claims"]]
+    computes = sorted({compute for one in recorded for compute in one["computes"]})
+    hours = sum(one["hours"] for one in recorded)
+    records.save(
+        "claims",
+        "\n".join([HEADER, *rows]),
+        command="python -m bench.papers all",
+        computes=computes,
+        repeats=f"{hours:.1f} hours of one processor in all; spreads are those of the tables below",
+    )
+
+
+def same(a: Any, b: Any) -> bool:
+    """Equal up to a twentieth: what another BLAS may move by a choice among nearly equal parameters."""
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    return a == b if a is None or b is None else bool(np.isclose(a, b, rtol=0.05, atol=1e-6, equal_nan=True))
+
+
+def check(name: str) -> bool:
+    """Whether one cell of a recorded table comes out again."""
+    if not (records.RECORDS / f"{name}.json").is_file():
+        print(f"{name}: no record", flush=True)
+        return True
+    witness, started = records.read(name)["witness"], time.perf_counter()
+    module, function = witness["compute"].split(":")
+    task = [tuple(value) if isinstance(value, list) else value for value in witness["task"]]
+    try:
+        value = plain(getattr(importlib.import_module(module), function)(*task))
+    except Unavailable as reason:
+        print(f"{name}: not compared: {reason}", flush=True)
+        return True
+    good = same(value, witness["value"])
+    print(
+        f"{name} {task}: {'as' if good else 'NOT as'} on the page ({time.perf_counter() - started:.1f} s)", flush=True
+    )
+    if not good:
+        print(f"  the page: {witness['value']}\n  now: {value}", flush=True)
+    return good
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.papers", description=__doc__.split("\n\n")[0])
-    parser.add_argument("name", nargs="+", help="LIST, all, or names of experiments")
+    parser.add_argument("name", nargs="+", help="LIST, all, check, or names of experiments")
     parser.add_argument("--quick", action="store_true", help="small sizes: under three minutes for all")
     parser.add_argument("--out", type=Path, help="folder for tables, pictures and finished cells")
     parser.add_argument("--jobs", type=int, default=1, help="processes (default 1)")
@@ -65,17 +137,18 @@ def main() -> None:
     if options.name == ["LIST"]:
         print("\n".join(f"{name:20s} {title}" for name, title in EXPERIMENTS.items()))
         return
+    if options.name == ["check"]:
+        different = [name for name in EXPERIMENTS if not check(name)]
+        sys.exit(f"not as on the page: {', '.join(different)}" if different else 0)
     names = list(EXPERIMENTS) if options.name == ["all"] else options.name
     if unknown := [name for name in names if name not in EXPERIMENTS]:
         parser.error(f"{', '.join(unknown)}: not among {', '.join(EXPERIMENTS)}")
     options.out = options.out or Path("paper-results" + ("-quick" if options.quick else ""))
     options.out.mkdir(parents=True, exist_ok=True)
-    rows, failed = [], []
-    for name in names:
-        found, holds = carry_out(name, options)
-        rows += found
-        failed += [] if holds else [name]
-        (options.out / "summary.md").write_text("\n".join([HEADER, *rows]) + "\n", encoding="utf-8")
+    failed = [name for name in names if not carry_out(name, options)]
+    if not options.quick and options.seeds is None:
+        save_claims()
+        records.main(["write"])
     if failed:
         sys.exit(f"a trend does not hold: {', '.join(failed)}")
 

@@ -12,34 +12,49 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Verdict:
-    """One claim of a paper, where it stands, what was found, and "reproduces", "does not" or "differs because ..."."""
+    """A claim of a paper: where it stands, its figure there, ours, the verdict, the rule that gives it, and what differs and how we know."""
 
     claim: str
     source: str
-    found: str
+    paper: str
+    ours: str
     word: str
+    rule: str
+    differs: str = "-"
 
     def row(self, title: str) -> str:
-        return f"| {title} | {self.claim} ({self.source}) | {self.found} | {self.word} |"
+        return f"| {title}, {self.source} | {self.claim} | {self.paper} | {self.ours} | **{self.word}**: {self.rule} | {self.differs} |"
 
 
-HEADER = "| experiment | the paper | ours | verdict |\n|---|---|---|---|"
+def word(holds: bool) -> str:
+    return "reproduces" if holds else "does not"
+
+
+NO_CLAIM = "no claim"
+HEADER = (
+    "| figure, table or law | the claim | its figure | ours | verdict and its rule | what differs, and how we know |\n"
+    "|---|---|---|---|---|---|"
+)
 
 
 @dataclass
 class Report:
-    """`trends` are sentences with whether they hold: what the paper claims, or what was found where that differs."""
+    """`repeats` says how often and what the spread is; `trends` are sentences with whether they hold: claims, or what was found instead."""
 
     title: str
     table: str
+    repeats: str
     verdicts: list[Verdict]
     trends: dict[str, bool]
     notes: list[str] = field(default_factory=list)
     picture: Path | None = None
 
+    def body(self) -> str:
+        """The table, and the notes below it."""
+        return "\n".join([self.table, *([""] * bool(self.notes)), *(f"- {note}" for note in self.notes)])
+
     def markdown(self) -> str:
-        lines = [f"# {self.title}", "", self.table, ""]
-        lines += [f"- {note}" for note in self.notes] + [""] * bool(self.notes)
+        lines = [f"# {self.title}", "", self.body(), "", f"{self.repeats}.", ""]
         lines += [HEADER, *(v.row(self.title) for v in self.verdicts), ""]
         lines += [f"- {'holds' if holds else 'FAILS'}: {sentence}" for sentence, holds in self.trends.items()]
         if self.picture is not None:

@@ -128,15 +128,15 @@ def _timed(compute: Callable[..., Any], key: str, task: tuple[Any, ...]) -> tupl
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore")  # limits of iterations that the protocols themselves prescribe
         value = compute(*task)
-    return key, _plain(value), time.perf_counter() - start
+    return key, plain(value), time.perf_counter() - start
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Numbers and lists of Python, which JSON writes and reads exactly."""
     if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
+        return {str(k): plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
+        return [plain(v) for v in value]
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 

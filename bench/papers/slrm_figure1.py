@@ -1,17 +1,19 @@
 """Figure 1 of "Sparse Linear Regression With Missing Data" with our figures.
 
-D=100 columns, d=30 directions, w with 10 entries that are not 0; rows seen at rate p in training, .75 in the test. Panel a:
-noiseless, by number of rows; b: noise on entries; c: noise on entries and labels; d: by p at noise variance 1 and, d', .09. n = 3200 in b
-to d' (the paper: 12800), six passes (500), five seeds. The paper does not say p of a to c.
+D=100 columns, d=30 directions, w with 10 entries that are not 0; rows seen at rate p in training, .75 in validation and test. Panel a:
+noiseless, by number of rows; b: noise on entries; c: noise on entries and labels; d: by p at noise variance 1; n = 12,800 in b to d, as in the
+paper. Penalties and steps of both methods are chosen on 1,000 validation rows; six passes (the paper: at most 500). The paper does not say p of a to c.
+The printed gate, gamma = .001, refuses nearly every row with a missing entry, so it is open here.
 """
 
 from __future__ import annotations
 
 import contextlib
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from bench.papers._report import Report, Verdict, by_seed, lines, pictures, save, table
+from bench.papers._report import Report, Verdict, by_seed, lines, number, pictures, save, table, word
 from bench.papers._run import Run
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.impute import SimpleImputer
@@ -39,6 +41,8 @@ PANELS: dict[str, dict[float, tuple[int, float, float, float]]] = {
     "c": {s: (12800, 0.75, s, s) for s in (0.1, 0.5, 1, 2)},
     "d": {p: (12800, p, 1, 1) for p in RATES},
 }
+RATE = "the paper does not say p of (a): two are here"
+FEWER = "six passes here, up to 500 there; both searched by the same validation rows"
 AXES = {"a": "n", "b": "var of entries' noise", "c": "var of both noises", "d": "p"}
 
 
@@ -127,38 +131,37 @@ def draw(panels: dict[str, dict[float, Any]], rows: dict[str, Any], run: Run) ->
 
 
 def claims(rows: dict[str, Any], seeds: int) -> list[Verdict]:
-    """The paper's sentences, panel by panel and point by point."""
+    """The paper's sentences, each with the rule that decides it."""
 
-    def below(panel: str) -> str:
-        mine = [row for name, row in rows.items() if name.startswith(panel)]
-        means = [np.mean(row[PAPERS]) < np.mean(row[PEERS]) for row in mine]
-        return f"mean below at {sum(means)} of {len(mine)} points, {sum(map(wins, mine))} of {seeds * len(mine)} runs"
+    def of(panel: str) -> list[dict[str, list[float]]]:
+        return [row for name, row in rows.items() if name.startswith(panel)]
 
-    def means(panel: str) -> list[float]:
-        return [float(np.mean(row[PAPERS])) for name, row in rows.items() if name.startswith(panel)]
+    def mean(row: dict[str, list[float]], method: str = PAPERS) -> float:
+        return float(np.mean(row[method]))
 
-    source = "Section 6, Figure 1"
-    falling = all(np.mean(np.diff(np.log(means(panel))) < 0) > 0.5 for panel in ("a p=.75", "a p=.4"))
-    rising = all(np.all(np.diff(means(panel)) > 0) for panel in ("b ", "c "))
-    with_p = "d " + ", ".join(f"{v:.2g}" for v in means("d ")) + "; d' " + ", ".join(f"{v:.2g}" for v in means("d' "))
-    points = [row for name, row in rows.items() if name.startswith("a ")]
-    order = all(np.mean(row[PAPERS]) < np.mean(row[PEERS]) for row in points)
-    noisy = [row for name, row in rows.items() if name.startswith(("b ", "c "))]
-    larger = all(np.mean(row[PAPERS]) < 0.9 * np.mean(row[PEERS]) for row in noisy)
-    falls = all(np.all(np.diff(means(panel)) < 0) for panel in ("d ", "d' "))
+    def below(panel: str, factor: float = 1.0) -> str:
+        lower = sum(mean(row) < factor * mean(row, PEERS) for row in of(panel))
+        return f"({panel.strip()}) {lower} of {len(of(panel))} points, {sum(map(wins, of(panel)))} of {seeds * len(of(panel))} runs"
+
+    def path(panel: str) -> str:
+        return f"({panel.strip()}) " + ", ".join(f"{number(row[PAPERS], 2)}" for row in of(panel))
+
+    def moves(panel: str, sign: int) -> bool:
+        return all(sign * (mean(b, m) - mean(a, m)) > 0 for m in (PAPERS, PEERS) for a, b in pairwise(of(panel)))
+
+    lower = all(mean(row) < mean(row, PEERS) for row in of("a "))
+    smaller = all(mean(row) < 0.9 * mean(row, PEERS) for row in of("b ") + of("c "))
+    last = all(
+        mean(of(panel)[-1], m) < 0.1 * mean(of(panel)[0], m) for panel in ("a p=.75", "a p=.4") for m in (PAPERS, PEERS)
+    )
+    source, picture = "Section 6", "a picture"
     return [
-        Verdict(
-            "errors fall with n", source, f"a: {means('a p=.4')[0]:.2g} to {means('a p=.4')[-1]:.2g}", word(falling)
-        ),
-        Verdict("SLRM below SMPCR for all n", source, f"p=.75 {below('a p=.75')}; p=.4 {below('a p=.4')}", word(order)),
-        Verdict("errors rise with the noise", source, f"b {means('b ')[0]:.2g} to {means('b ')[-1]:.2g}", word(rising)),
-        Verdict("SLRM always substantially smaller (b, c)", source, f"b {below('b ')}; c {below('c ')}", word(larger)),
-        Verdict("both fall as p increases (d)", source, with_p, word(falls)),
-    ]
-
-
-def word(holds: bool) -> str:
-    return "reproduces" if holds else "does not"
+        Verdict("both errors fall with n (a)", source, picture, f"{path('a p=.75')}; {path('a p=.4')}", word(last), "both methods at the largest n below a tenth of the smallest", RATE),
+        Verdict("SLRM is below SMPCR for all n (a)", source, picture, f"{below('a p=.75')}; {below('a p=.4')}", word(lower), "lower mean at every n", f"{RATE}; {FEWER}"),
+        Verdict("errors rise with the noise (b, c)", source, picture, f"{path('b ')}; {path('c ')}", word(moves("b ", 1) and moves("c ", 1)), "means of both methods rise from point to point"),
+        Verdict("SLRM is always substantially smaller (b, c)", source, picture, f"by a tenth: {below('b ', 0.9)}; {below('c ', 0.9)}", word(smaller), "mean at least a tenth lower at every point", FEWER),
+        Verdict("both errors fall as p increases (d)", source, picture, path("d "), word(moves("d ", -1)), "means of both methods fall from point to point", FEWER),
+    ]  # fmt: skip
 
 
 def run(run: Run) -> Report:
@@ -178,11 +181,12 @@ def run(run: Run) -> Report:
     return Report(
         TITLE,
         table("panel, at", shown, [*small, "SLRM < SMPCR"]),
+        f"{seeds} seeds, standard errors in brackets",
         [] if run.quick else claims(rows, seeds),
         {
             "errors fall with n": np.mean(large[PAPERS]) < np.mean(small[PAPERS]),
             "at p = .4 SLRM is below SMPCR": np.mean(large[PAPERS]) < np.mean(large[PEERS]),
-            "the default is far below both": np.mean(large["SLRM (default)"]) < 0.1 * np.mean(large[PEERS]),
+            "SLRMRegressor is far below both": np.mean(large["SLRMRegressor"]) < 0.1 * np.mean(large[PEERS]),
         },
         picture=draw(panels, rows, run),
     )

@@ -1,29 +1,27 @@
-"""Figure 2's kind of task of the SLRM paper on the real tables that are there.
+"""Figure 2 of the SLRM paper, on the tasks that are there, in its protocol: appendix B.
 
-leukemia, atp1d and ctslice, standardised, a quarter of the entries hidden in training and test (the paper hides them so); mean
-squared error over variance of y, mean and standard error over splits. The paper's medians are read off a picture and are
-not repeated here; colon cancer and ATP7d are not among the tables, and ctslice has 757 of its 53,500 rows.
+Rows of training, validation and test are drawn anew, in the paper's numbers; rank, penalties and steps of both methods are chosen on the
+validation rows; medians of five draws of the mean squared error over the variance of y. Leukemia retains a tenth of its training entries.
 """
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import numpy as np
-from bench.papers._report import Report, Verdict, number, pictures, save
+from bench.papers._report import Report, Verdict, pictures, save
 from bench.papers._report import table as markdown
 from bench.papers._run import Run, real
-from bench.papers.slrm_figure1 import slrm_models, smpcr_models
+from bench.papers.slrm_figure1 import best, error_of, slrm_models, smpcr_models
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import Bunch
 
 from lacunar.datasets import hide_mcar
 from lacunar.lowrank import SLRMRegressor
-from lacunar.papers.slrm import PrintedSLRM
 
 TITLE = "SLRM, Figure 2"
 # Task -> (data, target, rows to train on, to validate on, to test on): the sizes of appendix B.
@@ -47,55 +45,46 @@ RANKS = (
 PAPERS, PEERS = "SLRM (paper)", "SMPCR"
 
 
-def drawn(name: str, seed: int) -> list[tuple[Any, Any]]:
+def drawn(name: str, seed: int) -> Bunch:
     """Training, validation and test rows: columns standardised and labels centred by those of training, entries hidden after."""
     data, target, *sizes = TASKS[name]
     X, y = real(data, target)
     order = np.random.default_rng(seed).permutation(len(y))[: sum(sizes)]
     parts = np.split(order, np.cumsum(sizes)[:-1])
-    scaler = StandardScaler().fit(X[parts[0]])
+    scaler, centre = StandardScaler().fit(X[parts[0]]), float(np.mean(y[parts[0]]))
     shares = (
         (RETAINED, 1.0, 1.0) if name == "leukemia" else (SEEN,) * 3
     )  # the paper hides leukemia's training entries only
-    centre = float(np.mean(y[parts[0]]))
-    return [
-        (hide_mcar(scaler.transform(X[part]), share, random_state=10 * seed + k).data, y[part] - centre)
+    train, validation, test = (
+        Bunch(
+            data=hide_mcar(scaler.transform(X[part]), share, random_state=10 * seed + k).data, target=y[part] - centre
+        )
         for k, (part, share) in enumerate(zip(parts, shares, strict=True))
-    ]
+    )
+    return Bunch(**train, validation=validation, test=test)
 
 
-def chosen(models: list[Any], train: Any, validation: Any, test: Any) -> float | None:
-    """Test error of the model with the least error on the validation rows."""
-    errors = {}
-    for model in models:
-        with contextlib.suppress(ValueError):  # a step that diverges
-            more = {"X_val": validation[0], "y_val": validation[1]} if isinstance(model, PrintedSLRM) else {}
-            errors[model.fit(*train, **more)] = float(np.mean((model.predict(validation[0]) - validation[1]) ** 2))
-    return None if not errors else error(min(errors, key=errors.__getitem__), test)
+def boosted(world: Bunch) -> float:
+    """Test error of gradient boosting, which refuses columns without two different values."""
+    X = world.data
+    kept = np.nanmax(X, axis=0, initial=-np.inf) > np.nanmin(X, axis=0, initial=np.inf)
+    model = HistGradientBoostingRegressor(random_state=0).fit(X[:, kept], world.target)
+    return error_of(world, model.predict(world.test.data[:, kept]))
 
 
-def error(model: Any, test: Any) -> float:
-    return float(np.mean((model.predict(test[0]) - test[1]) ** 2) / np.var(test[1]))
-
-
-def boosted(train: Any, test: Any) -> float:
-    """Of gradient boosting, which refuses columns without two different values."""
-    kept = np.nanmax(train[0], axis=0, initial=-np.inf) > np.nanmin(train[0], axis=0, initial=np.inf)
-    model = HistGradientBoostingRegressor(random_state=0).fit(train[0][:, kept], train[1])
-    return error(model, (test[0][:, kept], test[1]))
-
-
-def cell(name: str, seed: int, ranks: tuple[int, ...]) -> dict[str, float | None]:
-    train, validation, test = drawn(name, seed)
-    ranks = tuple(d for d in ranks if d < min(train[0].shape))
-    imputed = make_pipeline(SimpleImputer(keep_empty_features=True), RidgeCV(RIDGES))
-    return {
-        PAPERS: chosen([m for d in ranks for m in slrm_models(d, PASSES)], train, validation, test),
-        PEERS: chosen([m for d in ranks for m in smpcr_models(d, PASSES)], train, validation, test),
-        "SLRMRegressor": chosen([SLRMRegressor(d, random_state=0) for d in ranks], train, validation, test),
-        "mean + ridge": error(imputed.fit(*train), test),
-        "HistGB": boosted(train, test),
+def cell(name: str, seed: int, ranks: tuple[int, ...]) -> dict[str, float]:
+    """Test errors over the variance of the test labels."""
+    world = drawn(name, seed)
+    ranks = tuple(d for d in ranks if d < min(world.data.shape))
+    imputed = make_pipeline(SimpleImputer(keep_empty_features=True), RidgeCV(RIDGES)).fit(world.data, world.target)
+    errors = {
+        PAPERS: best(world, [m for d in ranks for m in slrm_models(d, PASSES)]),
+        PEERS: best(world, [m for d in ranks for m in smpcr_models(d, PASSES)]),
+        "SLRMRegressor": best(world, [SLRMRegressor(d, random_state=0) for d in ranks]),
+        "mean + ridge": error_of(world, imputed.predict(world.test.data)),
+        "HistGB": boosted(world),
     }
+    return {method: value / float(np.var(world.test.target)) for method, value in errors.items()}
 
 
 def draw(found: dict[str, dict[str, list[float]]], run: Run) -> Any:
@@ -116,29 +105,37 @@ def run(run: Run) -> Report:
     cells = run.cells(cell, {f"{name} draw {s}": (name, s, ranks) for s in range(draws) for name in names})
     found: dict[str, dict[str, list[float]]] = {}
     for name in names:
-        runs = [cells[f"{name} seed {s}"] for s in range(splits)]
-        found[name] = {m: [np.inf if one[m] is None else one[m] for one in runs] for m in runs[0]}
-    methods = list(dict.fromkeys(m for row in found.values() for m in row))
-    rows = {m: {n: number(found[n].get(m)) for n in names} for m in methods}
-    middle = {n: {m: float(np.median(v)) for m, v in row.items()} for n, row in found.items()}
-    below = [n for n in names if middle[n]["SLRM (paper)"] < middle[n]["SMPCR"]]
-    seen = ", ".join(f"{n} {middle[n]['SLRM (paper)']:.2f} against {middle[n]['SMPCR']:.2f}" for n in names)
+        values = [cells[f"{name} draw {s}"] for s in range(draws)]
+        found[name] = {m: [one[m] for one in values] for m in values[0]}
+    rows = {name: {m: middle(values) for m, values in row.items()} for name, row in found.items()}
+    median = {n: {m: float(np.median(v)) for m, v in row.items()} for n, row in found.items()}
+    below = [n for n in names if median[n][PAPERS] < median[n][PEERS]]
+    differ = "ctslice has 757 of its 53,500 rows here; colon cancer and ATP7d are not to be had; ranks are chosen on the validation rows; the paper gives no share of entries for ctslice and ATP: three quarters here"
     return Report(
         TITLE,
-        markdown("MSE / var y", rows, names),
+        markdown("median of MSE / var y", rows, list(next(iter(found.values())))),
+        f"{draws} draws; in brackets the least and the largest",
         [
             Verdict(
                 "the median error of SLRM is below SMPCR's on all tasks",
-                "Section 6.1, Figure 2",
-                seen,
-                "reproduces" if len(below) == len(names) else f"does not: below on {len(below)} of {len(names)}",
+                "Section 6.1",
+                "a picture",
+                ", ".join(f"{n} {median[n][PAPERS]:.2f} against {median[n][PEERS]:.2f}" for n in names),
+                "reproduces" if len(below) == len(names) else f"{len(below)} of {len(names)}",
+                "lower median of the draws",
+                differ,
             )
         ],
         {
-            "SLRM's defaults are below the printed algorithm": all(
-                r["SLRM (default)"] < r["SLRM (paper)"] for r in middle.values()
+            "SLRMRegressor is not above the printed algorithm by more than a tenth": all(
+                r["SLRMRegressor"] < 1.1 * r[PAPERS] for r in median.values()
             )
         },
-        [f"{splits} splits; colon cancer and ATP7d are not to be had here."],
+        [],
         draw(found, run),
     )
+
+
+def middle(values: list[float]) -> str:
+    """Median, least and largest."""
+    return f"{np.median(values):.3f} ({min(values):.2f}-{max(values):.2f})"
