@@ -165,7 +165,7 @@ def claims(rows: dict[str, Any], seeds: int) -> list[Verdict]:
 
 
 def run(run: Run) -> Report:
-    panels, seeds, passes = PANELS, run.repeats(5), 6
+    panels, seeds, passes = PANELS, run.repeats(3), 6
     if run.quick:
         panels, seeds, passes = {"a p=.4": {n: (n, 0.4, 0, 0) for n in (200, 800)}}, 1, 4
     tasks = {
