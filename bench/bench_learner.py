@@ -1,10 +1,11 @@
 """`LacunarClassifier` and `LacunarRegressor` beside their peers on 37 tables, or `--tables` (of `learner_tables.py`): error, log loss, CPU seconds, mean ranks.
 
-    OMP_NUM_THREADS=1 LACUNAR_DATA=... python bench/bench_learner.py [--tables horses,mixed_rules] [--learners lacunar,forest] [--out FILE] [--quick]
+    OMP_NUM_THREADS=1 LACUNAR_DATA=... python bench/bench_learner.py [--tables horses,mixed_rules] [--learners lacunar,forest] [--out FILE] [--record]
+    OMP_NUM_THREADS=1 LACUNAR_DATA=... python bench/bench_learner.py --complete [--record]
 
 The same folds for all. "*": more than one standard error behind the best, where the error is of the mean over folds with Nadeau and Bengio's
 correction, or over the rows of a single test set. Finished fits are kept in FILE (JSON lines). Peers are what a careful user would write: their
-own handling of missing values and of text where they have it; LightGBM, CatBoost and XGBoost, as their authors ship them, where they are installed. A run of all takes hours of one core.
+own handling of missing values and of text where they have it; LightGBM, CatBoost and XGBoost, as their authors ship them, where they are installed. A run of all takes half an hour of one core.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import records
 from learner_tables import TABLES, Problem, table
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator
@@ -216,7 +218,8 @@ LEARNERS = {
     "karma": Peer(karma, "numbers"),
 }
 
-OURS = "lacunar"
+OURS, PART = "lacunar", "karma"
+SMALL = ("hepatitis", "horses", "cleveland", "mammographic", "dermatology", "wisconsin")  # of KARMA's Table 1
 TITLES = {  # of the columns of the page
     OURS: "`Lacunar`",
     "boosting": "HistGB",
@@ -274,36 +277,89 @@ def spread(problem: Problem, ours: list[dict[str, Any]], other: list[dict[str, A
     return by_rows if problem.classes else by_rows / (2 * other[0]["error"] + 1e-12)
 
 
-def show(found: dict[str, dict[str, list[dict[str, Any]]]], problems: dict[str, Problem], key: str) -> None:
-    """A Markdown table of means over folds, the learners' mean ranks, and on how many tables each is level with the best.
-
-    Ours has a star where it is not level: more than one standard error, or .01 of the log loss, behind the best.
-    """
-    names = [n for n in found if any(key in fold for folds in found[n].values() for fold in folds)]
-    if not names:
-        return
-    learners = [m for m in found[names[0]] if key in found[names[0]][m][0]]
-    head(key if key != "error" else "error rate" if problems[names[0]].classes else "RMSE", learners)
-    ranks, level = [], dict.fromkeys(learners, 0)
-    for name in names:
-        means = {m: float(np.mean([fold[key] for fold in found[name][m]])) for m in learners}
-        best = min(means, key=lambda m: means[m])
-        ranks.append(rankdata(list(means.values())))
-        cells = []
-        for m in learners:
-            allowed = 0.01 if key != "error" or m == best else spread(problems[name], found[name][m], found[name][best])
-            behind = means[m] - means[best] > allowed
-            level[m] += not behind
-            text = figure(means[m]) + "*" * (behind and m == OURS)
-            cells.append(f"**{text}**" if m == best else text)
-        print(f"| {name} | " + " | ".join(cells) + " |")
-    print("| mean rank | " + " | ".join(f"{v:.2f}" for v in np.mean(ranks, axis=0)) + " |")
-    print(f"| level with the best, of {len(names)} | " + " | ".join(str(level[m]) for m in learners) + " |")
+Fits = dict[str, dict[str, list[dict[str, Any]]]]  # table -> learner -> folds
 
 
-def head(key: str, learners: list[str]) -> None:
+class Figures:
+    """What a table says of one quantity (`error`, `log loss`): means over folds, and how far behind the best each learner is."""
+
+    def __init__(self, fits: Fits, problems: dict[str, Problem], key: str) -> None:
+        self.fits, self.problems, self.key = fits, problems, key
+        self.names = [n for n in fits if any(key in fold for folds in fits[n].values() for fold in folds)]
+        self.learners = [m for m in fits[self.names[0]] if key in fits[self.names[0]][m][0]]
+        self.means = {
+            n: {m: float(np.mean([fold[key] for fold in fits[n][m]])) for m in self.learners} for n in self.names
+        }
+
+    @property
+    def ranked(self) -> list[str]:
+        """Learners that have a rank: KARMA alone is a part of ours."""
+        return [m for m in self.learners if m != PART]
+
+    def best(self, name: str) -> str:
+        return min(self.ranked, key=lambda m: self.means[name][m])
+
+    def behind(self, name: str, learner: str, other: str) -> bool:
+        """By more than one standard error, or .01 of the log loss."""
+        apart = self.means[name][learner] - self.means[name][other]
+        fits = self.fits[name]
+        return apart > (0.01 if self.key != "error" else spread(self.problems[name], fits[learner], fits[other]))
+
+    def level(self, learner: str) -> int:
+        """On how many tables a learner is level with the best."""
+        return sum(learner == self.best(n) or not self.behind(n, learner, self.best(n)) for n in self.names)
+
+    def ranks(self) -> dict[str, float]:
+        ranks = [rankdata([self.means[n][m] for m in self.ranked]) for n in self.names]
+        return dict(zip(self.ranked, np.mean(ranks, axis=0).tolist(), strict=True))
+
+    def table(self, title: str) -> str:
+        """Markdown: bold is the best, a star behind ours says that it is not level with it."""
+        lines = [head(title, self.learners)]
+        for name in self.names:
+            lines.append(f"| {name} | " + " | ".join(self.cell(name, m) for m in self.learners) + " |")
+        ranks = self.ranks()
+        lines.append(
+            "| mean rank | " + " | ".join(f"{ranks[m]:.2f}" if m in ranks else "-" for m in self.learners) + " |"
+        )
+        lines.append(
+            f"| level with the best, of {len(self.names)} | "
+            + " | ".join(str(self.level(m)) for m in self.learners)
+            + " |"
+        )
+        return "\n".join(lines)
+
+    def cell(self, name: str, learner: str) -> str:
+        best = self.best(name)
+        text = figure(self.means[name][learner])
+        if learner == best:
+            return f"**{text}**"
+        return text + "*" * (learner == OURS and self.behind(name, learner, best))
+
+    def sentences(self) -> dict[str, str]:
+        """What pages quote: every mean by table and learner, and the counts."""
+        quoted = {f"{n} {m}": figure(v) for n, row in self.means.items() for m, v in row.items()}
+        ranks = self.ranks()
+        others = sorted((v, m) for m, v in ranks.items() if m != OURS)
+        quoted |= {"tables": str(len(self.names)), "learners": str(len(ranks)), "rank": f"{ranks[OURS]:.2f}"}
+        quoted["next"] = ", ".join(f"{TITLES[m]} {v:.2f}" for v, m in others[:3])
+        quoted["lost"] = ", ".join(self.loss(n) for n in self.names if self.behind(n, OURS, self.best(n))) or "none"
+        for m in self.learners:
+            quoted[f"level {m}"] = str(self.level(m))
+            quoted[f"ahead of {m}"] = str(sum(self.behind(n, m, OURS) for n in self.names))
+            quoted[f"behind {m}"] = str(sum(self.behind(n, OURS, m) for n in self.names))
+            small = [self.means[n][m] for n in SMALL if n in self.means]
+            quoted[f"mean of six {m}"] = figure(float(np.mean(small))) if small else "-"
+        return quoted
+
+    def loss(self, name: str) -> str:
+        best, row = self.best(name), self.means[name]
+        return f"`{name}` ({TITLES[best]} {figure(row[best])}, ours {figure(row[OURS])})"
+
+
+def head(key: str, learners: list[str]) -> str:
     """The first two lines of a table, with the names that the page has."""
-    print(f"\n| {key} | " + " | ".join(TITLES[m] for m in learners) + " |\n" + "|---" * (len(learners) + 1) + "|")
+    return f"| {key} | " + " | ".join(TITLES[m] for m in learners) + " |\n" + "|---" * (len(learners) + 1) + "|"
 
 
 def figure(value: float) -> str:
@@ -311,33 +367,85 @@ def figure(value: float) -> str:
     return f"{value:.4f}".lstrip("0") if 0.001 <= value < 1 or value == 0 else f"{value:.4g}"
 
 
-def show_seconds(found: dict[str, dict[str, list[dict[str, Any]]]]) -> None:
+def seconds_of(fits: Fits) -> tuple[str, dict[str, str]]:
     """CPU seconds of one fit, the mean of the folds of a table: median and largest of the tables, and how many times as long ours takes."""
-    learners = list(found[next(iter(found))])
-    seconds = np.array([[np.mean([fold["fit"] for fold in found[name][m]]) for m in learners] for name in found])
-    head("CPU seconds of one fit", learners)
-    print("| median of tables | " + " | ".join(f"{v:.2g}" for v in np.median(seconds, axis=0)) + " |")
-    print("| largest | " + " | ".join(f"{v:.2g}" for v in seconds.max(axis=0)) + " |")
+    learners = list(fits[next(iter(fits))])
+    seconds = np.array([[np.mean([fold["fit"] for fold in fits[name][m]]) for m in learners] for name in fits])
+    rows = {"median of tables": np.median(seconds, axis=0), "largest": seconds.max(axis=0)}
     if OURS in learners:
-        times = np.median(seconds[:, [learners.index(OURS)]] / seconds, axis=0)
-        print("| ours takes so many times as long, median | " + " | ".join(f"{v:.2g}" for v in times) + " |")
+        rows["ours takes so many times as long, median"] = np.median(
+            seconds[:, [learners.index(OURS)]] / seconds, axis=0
+        )
+    lines = [head("CPU seconds of one fit", learners)]
+    lines += [f"| {name} | " + " | ".join(f"{v:.2g}" for v in row) + " |" for name, row in rows.items()]
+    names = ("median", "largest", "times")
+    quoted = {
+        f"{name} {m}": f"{v:.2g}"
+        for name, row in zip(names, rows.values(), strict=False)
+        for m, v in zip(learners, row, strict=True)
+    }
+    return "\n".join(lines), quoted
+
+
+def parts(fits: Fits, problems: dict[str, Problem]) -> dict[str, tuple[str, dict[str, str]]]:
+    """Tables of the page and what sentences quote of them, by the last word of their records' names."""
+    classes = {n: v for n, v in fits.items() if problems[n].classes}
+    numbers = {n: v for n, v in fits.items() if not problems[n].classes}
+    found = {}
+    for word, part, key, title in (
+        ("error", classes, "error", "error rate"),
+        ("rmse", numbers, "error", "RMSE"),
+        ("log_loss", classes, "log loss", "log loss"),
+    ):
+        if part:
+            figures = Figures(part, problems, key)
+            found[word] = figures.table(title), figures.sentences()
+    found["seconds"] = seconds_of(fits)
+    return found
+
+
+def record(name: str, words: str, tables: dict[str, tuple[str, dict[str, str]]], repeats: str) -> None:
+    for word, (table_, figures) in tables.items():
+        records.save(
+            f"{name}_{word}",
+            table_,
+            command=f"OMP_NUM_THREADS=1 LACUNAR_DATA=... python bench/bench_learner.py{words}",
+            computes=["bench/bench_learner.py", "bench/learner_tables.py"],
+            repeats=repeats,
+            figures=figures,
+        )
+
+
+def read_fits(path: Path | None) -> dict[tuple[Any, ...], Any]:
+    if path is None or not path.is_file():
+        return {}
+    return {tuple(key): value for key, value in map(json.loads, path.read_text().splitlines())}
+
+
+def key_of(name: str, learner: str, fold: int) -> tuple[Any, ...]:
+    """A fit of ours is that of today's library; peers are what their packages are."""
+    return (name, learner, fold, CODE) if learner in (OURS, PART) else (name, learner, fold)
+
+
+CODE = records.digest(records.library([Path(__file__).read_text(encoding="utf-8")]))
+COMPLETE = [name for name in TABLES if name.startswith("complete_")]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tables", default=",".join(TABLES))
+    parser.add_argument("--tables", default=",".join(n for n in TABLES if n not in COMPLETE))
+    parser.add_argument("--complete", action="store_true", help="the tables without missing values instead")
     parser.add_argument("--learners", default=",".join(installed()))
     parser.add_argument("--out", type=Path, help="file of finished fits, read again by the next run")
     parser.add_argument("--quick", action="store_true", help="three small tables, four learners, one fold")
+    parser.add_argument("--record", action="store_true", help="write the tables of docs/measured/which-learner.md")
     options = parser.parse_args()
-    tables = QUICK if options.quick else options.tables.split(",")
+    names = QUICK if options.quick else COMPLETE if options.complete else options.tables.split(",")
     learners = ["lacunar", "boosting", "forest", "mean_flags"] if options.quick else options.learners.split(",")
-    kept = {}
-    if options.out is not None and options.out.is_file():
-        kept = {tuple(key): value for key, value in map(json.loads, options.out.read_text().splitlines())}
-    found: dict[str, Any] = {}
+    done = read_fits(options.out)
+    fits: Fits = {}
     problems: dict[str, Problem] = {}
-    for name in tables:
+    for name in names:
         try:
             problems[name] = table(name)
         except OSError as error:
@@ -346,23 +454,24 @@ def main() -> None:
         folds = range(1 if options.quick else len(problems[name].splits))
         for learner in learners:
             for fold in folds:
-                key = (name, learner, fold)
-                if key not in kept:
+                key = key_of(name, learner, fold)
+                if key not in done:
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
-                        kept[key] = fitted(problems[name], learner, fold)
+                        done[key] = fitted(problems[name], learner, fold)
                     if options.out is not None:
                         with options.out.open("a", encoding="utf-8") as file:
-                            file.write(json.dumps([key, kept[key]]) + "\n")
-                found.setdefault(name, {}).setdefault(learner, []).append(kept[key])
-        said = ", ".join(f"{m} {np.mean([f['error'] for f in found[name][m]]):.4g}" for m in learners)
+                            file.write(json.dumps([key, done[key]]) + "\n")
+                fits.setdefault(name, {}).setdefault(learner, []).append(done[key])
+        said = ", ".join(f"{m} {np.mean([f['error'] for f in fits[name][m]]):.4g}" for m in learners)
         print(f"{name}: {said}", flush=True)
-    if not options.quick:
-        for classes in (True, False):
-            part = {n: v for n, v in found.items() if problems[n].classes == classes}
-            show(part, problems, "error")
-            show(part, problems, "log loss")
-        show_seconds(found)
+    if options.quick:
+        return
+    tables = parts(fits, problems)
+    print("\n\n".join(text for text, _ in tables.values()))
+    if options.record:
+        folds = "five folds, three for the larger tables, two for `digits_shift`, one test set of 2,000 rows for the blocks; run once"
+        record("complete" if options.complete else "learner", " --complete" * options.complete, tables, folds)
 
 
 if __name__ == "__main__":
