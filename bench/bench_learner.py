@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import records
-from learner_tables import TABLES, Problem, table
+from learner_tables import COMPLETE, TABLES, Problem, table
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator
 from sklearn.compose import TransformedTargetRegressor
@@ -428,19 +428,18 @@ def key_of(name: str, learner: str, fold: int) -> tuple[Any, ...]:
 
 
 CODE = records.digest(records.library([Path(__file__).read_text(encoding="utf-8")]))
-COMPLETE = [name for name in TABLES if name.startswith("complete_")]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tables", default=",".join(n for n in TABLES if n not in COMPLETE))
+    parser.add_argument("--tables", default=",".join(TABLES))
     parser.add_argument("--complete", action="store_true", help="the tables without missing values instead")
     parser.add_argument("--learners", default=",".join(installed()))
     parser.add_argument("--out", type=Path, help="file of finished fits, read again by the next run")
     parser.add_argument("--quick", action="store_true", help="three small tables, four learners, one fold")
     parser.add_argument("--record", action="store_true", help="write the tables of docs/measured/which-learner.md")
     options = parser.parse_args()
-    names = QUICK if options.quick else COMPLETE if options.complete else options.tables.split(",")
+    names = QUICK if options.quick else list(COMPLETE) if options.complete else options.tables.split(",")
     learners = ["lacunar", "boosting", "forest", "mean_flags"] if options.quick else options.learners.split(",")
     done = read_fits(options.out)
     fits: Fits = {}
