@@ -170,6 +170,21 @@ def table_of(name: str) -> str:
     return "\n" + "\n".join(record["table"]) + f"\n\n{source}\n\n"
 
 
+def cells(table: list[str]) -> dict[str, str]:
+    """Cells of a Markdown table by "ROW COLUMN", without what makes them bold or code."""
+    rows = [[cell.strip(" *`") for cell in line.strip("|").split("|")] for line in table if line.startswith("|")]
+    return {f"{row[0]} {column}": cell for row in rows[2:] for column, cell in zip(rows[0][1:], row[1:], strict=True)}
+
+
+def figure_of(name: str, key: str) -> str:
+    """What a sentence quotes: one of the record's own figures, or a cell of its table."""
+    record = read(name)
+    figures = {**cells(record["table"]), **record.get("figures", {})}
+    if key not in figures:
+        raise SystemExit(f"a page asks for the figure {key!r} of the record {name}, which has {', '.join(figures)}.")
+    return str(figures[key])
+
+
 def old(name: str) -> bool:
     record = read(name)
     return bool(record["code"] != code_of(record["computes"]))
@@ -195,7 +210,7 @@ def page(text: str) -> str:
     """A page with its records put into their places."""
     text = AGE.sub("", text)
     text = TABLE.sub(lambda m: m[1] + table_of(m[2]) + m[3], text)
-    text = FIGURE.sub(lambda m: m[1] + read(m[2])["figures"][m[3]] + m[4], text)
+    text = FIGURE.sub(lambda m: m[1] + figure_of(m[2], m[3]) + m[4], text)
     title, line, rest = text.partition("\n")
     return title + line + age(text) + rest if title.startswith("# ") else text
 

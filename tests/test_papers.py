@@ -45,8 +45,8 @@ def cell(a, b):
     return {"sum": a + b, "none": None}
 cell.__module__ = module.__name__
 module.cell = cell
-import inspect
-inspect.getsource = lambda item: "the_same"
+import bench.papers._run
+bench.papers._run.sources = lambda compute: {"cell": "the same"}
 run = Run("some", True, Path(sys.argv[1]))
 try:
     print(run.cells(cell, {f"{a}": (a, 10) for a in range(4)}))

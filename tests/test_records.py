@@ -1,0 +1,129 @@
+"""Records and the pages that are made of them: `python -m bench.records`."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+if not (ROOT / "bench" / "records.py").is_file():
+    pytest.skip("bench is not beside the tests", allow_module_level=True)
+sys.path.insert(0, str(ROOT))
+records = pytest.importorskip("bench.records")
+
+PAGE = """# A page
+
+The best has <!-- figure some best --><!-- / -->, b has <!-- figure some b error --><!-- / -->.
+
+<!-- table some -->
+<!-- /table -->
+"""
+SCRIPT = "# a comment\nfrom lacunar.lowrank import GROUSE\n\n\ndef run():\n    return 1\n"
+
+
+@pytest.fixture
+def house(tmp_path, monkeypatch):
+    """A folder with one page, one script and its record."""
+    (tmp_path / "docs" / "measured").mkdir(parents=True)
+    (tmp_path / "bench").mkdir()
+    (tmp_path / "bench" / "some.py").write_text(SCRIPT)
+    (tmp_path / "docs" / "measured" / "page.md").write_text(PAGE)
+    (tmp_path / "python").symlink_to(ROOT / "python")
+    (tmp_path / "cpp").symlink_to(ROOT / "cpp")
+    monkeypatch.setattr(records, "ROOT", tmp_path)
+    monkeypatch.setattr(records, "RECORDS", tmp_path / "docs" / "measured" / "records")
+    monkeypatch.setattr(records, "commit", lambda: "1234567")
+    save()
+    return tmp_path
+
+
+def save(error=".25"):
+    records.save(
+        "some",
+        f"| | error |\n|---|---|\n| a | **.20** |\n| b | {error} |",
+        command="python bench/some.py",
+        computes=["bench/some.py"],
+        repeats="three seeds",
+        figures={"best": ".20"},
+    )
+
+
+def test_a_page_gets_its_tables_and_figures_with_their_source(house, capsys):
+    page = house / "docs" / "measured" / "page.md"
+    assert records.main(["check"]) == 1
+    assert "docs/measured/page.md" in capsys.readouterr().err
+    assert page.read_text() == PAGE  # only looked at
+    assert records.main(["write"]) == 0
+    text = page.read_text()
+    assert (
+        "The best has <!-- figure some best -->.20<!-- / -->, b has <!-- figure some b error -->.25<!-- / -->." in text
+    )
+    assert "| b | .25 |\n\n`python bench/some.py`, commit `1234567`, " in text
+    assert "; three seeds." in text
+    assert "older" not in text.lower()
+    assert records.main(["check"]) == 0
+    assert records.main(["write"]) == 0
+    assert page.read_text() == text  # a second time changes nothing
+
+
+def test_a_new_record_makes_the_page_wrong_and_so_does_a_hand_that_edits_it(house):
+    page = house / "docs" / "measured" / "page.md"
+    records.main(["write"])
+    save(".26")
+    assert records.main(["check"]) == 1
+    records.main(["write"])
+    assert ".26" in page.read_text()
+    page.write_text(page.read_text().replace("| b | .26 |", "| b | .24 |"))
+    assert records.main(["check"]) == 1
+
+
+def test_a_page_says_when_the_code_has_changed_since(house):
+    records.main(["write"])
+    script = house / "bench" / "some.py"
+    script.write_text(SCRIPT.replace("# a comment", "# another comment"))
+    assert records.main(["check"]) == 0  # comments measure nothing
+    script.write_text(SCRIPT.replace("return 1", "return 2"))
+    assert records.main(["check"]) == 1
+    records.main(["write"])
+    text = (house / "docs" / "measured" / "page.md").read_text()
+    assert text.startswith("# A page\n\n<!-- age -->\n> Older than the code that they measure: `some` (1234567).\n")
+    script.write_text(SCRIPT)
+    records.main(["write"])
+    assert "Older" not in (house / "docs" / "measured" / "page.md").read_text()
+
+
+def test_the_library_is_part_of_what_is_measured():
+    reached = records.library([SCRIPT])
+    assert "python/lacunar/lowrank/trackers.py" in reached
+    assert not any("/observed/" in path or "/persistence/" in path for path in reached)
+    assert records.digest(reached) == records.digest(records.library([SCRIPT, "import numpy"]))
+
+
+def test_tables_that_no_command_wrote_are_counted(house):
+    page = house / "docs" / "measured" / "page.md"
+    page.write_text(PAGE + "\n| n | seconds |\n|---|---|\n| 1 | 2 |\n")
+    records.main(["write"])
+    assert "not compared with today's code: 1 tables without a command" in page.read_text()
+    page.write_text(PAGE + "\n<!-- not measured -->\n| n | bound |\n|---|---|\n| 1 | 2 |\n")
+    records.main(["write"])
+    assert "without a command" not in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (
+            "<!-- figure some worst --><!-- / -->",
+            "the figure 'worst' of the record some, which has a error, b error, best",
+        ),
+        ("<!-- figure other x --><!-- / -->", "asks for the record other"),
+    ],
+)
+def test_a_place_without_a_record_is_an_error(house, place, message):
+    (house / "docs" / "measured" / "page.md").write_text(f"# A page\n\n{place}\n")
+    with pytest.raises(SystemExit, match=message):
+        records.main(["write"])
+
+
+def test_the_pages_are_what_their_records_give():
+    assert records.main(["check"]) == 0
