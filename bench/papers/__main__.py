@@ -28,6 +28,7 @@ EXPERIMENTS = {
     "karma_table1": "KARMA, Table 1: tables with holes of their own",
     "karma_movielens": "KARMA, Table 1: MovieLens",
     "karma_peers": "KARMA's tables, expanded columns beside gradient boosting",
+    "learner_holes": "The pool beside its members on the data of KARMA's Figures 2 and 3",
     "slrm_figure1": "SLRM, Figure 1 (a)-(d): synthetic data",
     "slrm_real": "SLRM, Figure 2: real data",
     "subspace_theorem4": "POPCA, Theorem 4: the law of rows needed",
