@@ -1,7 +1,8 @@
 """Tables of docs/measured: the records that commands write, and the pages that are made of them.
 
-    python -m bench.records write    puts every record into its place on the pages
-    python -m bench.records check    exit status 1, and the names, where a page is not what its records give
+    python -m bench.records run NAME...   runs the commands of bench/records.toml: what they print is the record
+    python -m bench.records write         puts every record into its place on the pages
+    python -m bench.records check         exit status 1, and the names, where a page is not what its records give
 
 A record is a JSON file in docs/measured/records: the table, the command that made it, commit and date, how often it was run, and a hash of the
 code that was measured. A page has a place for it, `<!-- table NAME -->` to `<!-- /table -->`; a figure within a sentence has
@@ -16,10 +17,13 @@ import hashlib
 import importlib
 import io
 import json
+import os
 import re
+import shlex
 import subprocess
 import sys
 import tokenize
+import tomllib
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -145,6 +149,44 @@ def save(name: str, table: str, *, command: str, computes: list[str], repeats: s
     return path
 
 
+def listed() -> dict[str, dict[str, str]]:
+    """The records that a command's output is: name -> command, repeats, and `lines`, an expression for the lines to show."""
+    return tomllib.loads((ROOT / "bench" / "records.toml").read_text(encoding="utf-8"))
+
+
+def shown(output: str, lines: str) -> str:
+    """The Markdown tables that a command printed, or else its lines as they are."""
+    tables = [line if line.startswith("|") else "" for line in output.splitlines()]
+    if any(tables):
+        return re.sub(r"\n\n+", "\n\n", "\n".join(tables)).strip()
+    text = "\n".join(line.rstrip() for line in output.splitlines() if re.search(lines, line))
+    return f"```text\n{text.strip()}\n```"
+
+
+def measure(name: str) -> Path:
+    """Run the command of a record: what it prints, it shows as it comes."""
+    wanted = listed()[name]
+    words = shlex.split(wanted["command"])
+    settings = dict(word.split("=", 1) for word in words if re.match(r"[A-Z_]+=", word) and not word.endswith("=..."))
+    words = [word for word in words if not re.match(r"[A-Z_]+=", word)]
+    script = next(word for word in words if word.endswith(".py"))
+    process = subprocess.Popen(
+        [sys.executable, "-W", "ignore", *words[1:]],
+        cwd=ROOT,
+        env={**os.environ, **settings},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    output = []
+    for line in process.stdout or ():
+        print(line, end="", flush=True)
+        output.append(line)
+    if process.wait():
+        raise SystemExit(f"{wanted['command']}: exit status {process.returncode}; {name} is left as it was.")
+    table = shown("".join(output), wanted.get("lines", ""))
+    return save(name, table, command=wanted["command"], computes=[script], repeats=wanted["repeats"])
+
+
 def read(name: str) -> dict[str, Any]:
     path = RECORDS / f"{name}.json"
     if not path.is_file():
@@ -217,9 +259,16 @@ def page(text: str) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.records", description=__doc__.split("\n\n")[0])
-    parser.add_argument("verb", choices=["write", "check"])
-    verb = parser.parse_args(arguments).verb
-    wrong = []
+    parser.add_argument("verb", choices=["run", "write", "check"])
+    parser.add_argument("name", nargs="*", help="of bench/records.toml, for `run`")
+    options = parser.parse_args(arguments)
+    verb, wrong = options.verb, []
+    if verb == "run":
+        if unknown := set(options.name) - set(listed()):
+            parser.error(f"{', '.join(sorted(unknown))}: not among {', '.join(listed())}")
+        for name in options.name:
+            print(f"wrote {measure(name).relative_to(ROOT)}", flush=True)
+        return 0
     for path in (path for pattern in PAGES for path in sorted(ROOT.glob(pattern))):
         text = path.read_text(encoding="utf-8")
         new = page(text)
