@@ -1,16 +1,13 @@
 """What a fit costs as rows, columns, entries a row and rank grow, beside the formula of docs/measured/scaling.md.
 
-    OMP_NUM_THREADS=1 python bench/bench_scaling.py [--only WORD] [--repeats N] [--quick] [--json docs/measured/scaling.json]
-    python bench/bench_scaling.py --draw docs/measured/scaling.json docs/measured/scaling.png
+    OMP_NUM_THREADS=1 python bench/bench_scaling.py [--only WORD] [--repeats N] [--quick]
 
 Of every fit one quantity grows at a time. CPU seconds of one thread, medians of runs that take turns over the sizes; the exponent is the
 slope of log time over log size, over all sizes and over the last two, and beside both those of the formula at the very same sizes.
 """
 
 import argparse
-import json
 import time
-from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
@@ -211,38 +208,10 @@ def curve(fit, quantity, values, repeats):
     middle = [median(each) for each in zip(*seconds, strict=True)]
     formula = [fit.formula(size) for size in sizes]
     return {
-        "quantity": quantity,
-        "values": list(values),
         "seconds": [round(each, 5) for each in middle],
         "exponent": [round(slope(values[at:], middle[at:]), 2) for at in (0, -2)],
         "of_the_formula": [round(slope(values[at:], formula[at:]), 2) for at in (0, -2)],
     }
-
-
-def draw(figures, path):
-    """Time over that of the smallest size: a panel a quantity, a line a fit, and the slopes 1, 2 and 3."""
-    import matplotlib.pyplot as plt
-
-    names = {"n": "rows n", "D": "columns D", "o": "entries a row o", "k": "rank or state k"}
-    fig, panels = plt.subplots(2, 2, figsize=(10, 8.5), layout="constrained", sharey=True)
-    colours = plt.get_cmap("tab20").colors
-    for panel, (quantity, title) in zip(panels.ravel(), names.items(), strict=True):
-        for power in (1, 2, 3):
-            panel.plot([1, 8], [1, 8**power], color="0.8", linewidth=1, zorder=0)
-            panel.annotate(f"{power}", (8, 8**power), color="0.5", xytext=(3, 0), textcoords="offset points")
-        for number, fit in enumerate(figures):
-            for curve in fit["curves"]:
-                if curve["quantity"] == quantity:
-                    across, up = (np.array(curve[name]) / curve[name][0] for name in ("values", "seconds"))
-                    panel.plot(across, up, marker="o", markersize=3, color=colours[number], label=fit["fit"])
-        panel.set(xscale="log", yscale="log", title=title, xlabel="times the smallest size", ylabel="times its seconds")
-        panel.set(xticks=(1, 2, 4, 8), xticklabels=("1", "2", "4", "8"), ylim=(0.7, 600))
-        panel.minorticks_off()
-    handles = {
-        label: line for panel in panels.ravel() for line, label in zip(*panel.get_legend_handles_labels(), strict=True)
-    }
-    fig.legend(handles.values(), handles, loc="outside lower center", ncols=3, frameon=False)
-    fig.savefig(path, dpi=110)
 
 
 def main():
@@ -250,37 +219,20 @@ def main():
     parser.add_argument("--only", default="", help="fits whose name holds this")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--quick", action="store_true", help="two sizes of a tenth of the rows, once")
-    parser.add_argument("--json", help="file for the figures")
-    parser.add_argument(
-        "--draw", nargs=2, metavar=("JSON", "PNG"), help="draw figures measured before, and nothing else"
-    )
     options = parser.parse_args()
-    if options.draw:
-        draw(json.loads(Path(options.draw[0]).read_text()), options.draw[1])
-        return
-    found = []
+    print("| fit, formula | grows | seconds | exponent, of the last two | of the formula |\n|---|---|---|---|---|")
     for name, fit in FITS.items():
         if options.only not in name:
             continue
         if options.quick:
             fit = fit._replace(base=fit.base._replace(n=fit.base.n // 10))
-        curves = []
         for quantity, values in fit.grow.items():
             if options.quick:
                 values = [value // 10 if quantity == "n" else value for value in values[:2]]
             made = curve(fit, quantity, values, 1 if options.quick else options.repeats)
-            curves.append(made)
-            print(
-                f"{name:34s} {quantity}: "
-                + ", ".join(f"{v} {s:.3f} s" for v, s in zip(values, made["seconds"], strict=True))
-                + "; exponent {0[0]:.2f}, last {0[1]:.2f}; of {2}: {1[0]:.2f}, {1[1]:.2f}".format(
-                    made["exponent"], made["of_the_formula"], fit.words
-                ),
-                flush=True,
-            )
-        found.append({"fit": name, "formula": fit.words, "base": fit.base._asdict(), "curves": curves})
-    if options.json:
-        Path(options.json).write_text(json.dumps(found, indent=1) + "\n")
+            seconds = ", ".join(f"{v:,}: {s:.3f}" for v, s in zip(values, made["seconds"], strict=True))
+            exponents, formula = ("{:.2f}, {:.2f}".format(*made[key]) for key in ("exponent", "of_the_formula"))
+            print(f"| {name}, {fit.words} | {quantity} | {seconds} | {exponents} | {formula} |", flush=True)
 
 
 if __name__ == "__main__":
