@@ -102,7 +102,7 @@ def draw(found: dict[str, dict[str, list[float]]], run: Run) -> Any:
 def run(run: Run) -> Report:
     names, draws = (["atp1d ALLminpA"], 1) if run.quick else (list(TASKS), run.repeats(DRAWS))
     ranks = (5,) if run.quick else RANKS
-    cells = run.cells(cell, {f"{name} draw {s}": (name, s, ranks) for s in range(draws) for name in names})
+    cells = run.cells(cell, {f"{name} draw {s}": (name, s, ranks) for name in names for s in range(draws)})
     found: dict[str, dict[str, list[float]]] = {}
     for name in names:
         values = [cells[f"{name} draw {s}"] for s in range(draws)]
