@@ -150,7 +150,7 @@ def save(name: str, table: str, *, command: str, computes: list[str], repeats: s
 
 
 def listed() -> dict[str, dict[str, str]]:
-    """The records that a command's output is: name -> command, repeats, and `lines`, an expression for the lines to show."""
+    """The records that a command's output is: name -> command, repeats; `lines` is an expression for the lines to show, `computes` a source."""
     return tomllib.loads((ROOT / "bench" / "records.toml").read_text(encoding="utf-8"))
 
 
@@ -168,10 +168,10 @@ def measure(name: str) -> Path:
     wanted = listed()[name]
     words = shlex.split(wanted["command"])
     settings = dict(word.split("=", 1) for word in words if re.match(r"[A-Z_]+=", word) and not word.endswith("=..."))
-    words = [word for word in words if not re.match(r"[A-Z_]+=", word)]
-    script = next(word for word in words if word.endswith(".py"))
+    program, *words = [word for word in words if not re.match(r"[A-Z_]+=", word)]
+    words = words if program == "python" else ["-m", program, *words]
     process = subprocess.Popen(
-        [sys.executable, "-W", "ignore", *words[1:]],
+        [sys.executable, "-W", "ignore", *words],
         cwd=ROOT,
         env={**os.environ, **settings},
         stdout=subprocess.PIPE,
@@ -183,8 +183,9 @@ def measure(name: str) -> Path:
         output.append(line)
     if process.wait():
         raise SystemExit(f"{wanted['command']}: exit status {process.returncode}; {name} is left as it was.")
+    source = wanted.get("computes") or next(word for word in words if word.endswith(".py"))
     table = shown("".join(output), wanted.get("lines", ""))
-    return save(name, table, command=wanted["command"], computes=[script], repeats=wanted["repeats"])
+    return save(name, table, command=wanted["command"], computes=[source], repeats=wanted["repeats"])
 
 
 def read(name: str) -> dict[str, Any]:
