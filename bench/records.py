@@ -214,9 +214,11 @@ def table_of(name: str) -> str:
 
 
 def cells(table: list[str]) -> dict[str, str]:
-    """Cells of a Markdown table by "ROW COLUMN", without what makes them bold or code."""
-    rows = [[cell.strip(" *`") for cell in line.strip("|").split("|")] for line in table if line.startswith("|")]
-    return {f"{row[0]} {column}": cell for row in rows[2:] for column, cell in zip(rows[0][1:], row[1:], strict=True)}
+    """Cells of a Markdown table by "ROW COLUMN", without what makes them bold or code; ROW is as many first cells as tell rows apart."""
+    lines = [[cell.strip(" *`") for cell in line.strip("|").split("|")] for line in table if line.startswith("|")]
+    head, rows = (lines[0], lines[2:]) if lines else ([], [])
+    many = next((k for k in range(1, len(head)) if len({tuple(row[:k]) for row in rows}) == len(rows)), 1)
+    return {f"{', '.join(row[:many])} {head[k]}": row[k] for row in rows for k in range(many, len(row))}
 
 
 def figure_of(name: str, key: str) -> str:

@@ -99,6 +99,35 @@ def test_the_library_is_part_of_what_is_measured():
     assert records.digest(reached) == records.digest(records.library([SCRIPT, "import numpy"]))
 
 
+def test_rows_are_told_apart_by_as_many_cells_as_needed():
+    table = ["| n | p | error |", "|---|---|---|", "| 10 | .1 | **.5** |", "| 10 | .2 | `.4` |"]
+    assert records.cells(table) == {"10, .1 error": ".5", "10, .2 error": ".4"}
+    assert records.cells(["```text", "error .5", "```"]) == {}
+
+
+def test_what_a_command_prints_is_its_record(house, capsys):
+    (house / "bench" / "records.toml").write_text(
+        '[some]\ncommand = "ANSWER=42 python bench/some.py --rows 3"\nrepeats = "once"\n'
+        '[plain]\ncommand = "python bench/plain.py"\nrepeats = "twice"\nlines = "error"\n'
+        '[broken]\ncommand = "python bench/broken.py"\nrepeats = "never"\n'
+    )
+    (house / "bench" / "some.py").write_text(
+        "import os, sys\nprint('begins')\nprint('| n | s |\\n|---|---|')\nprint(f'| {sys.argv[2]} | {os.environ[\"ANSWER\"]} |')\n"
+    )
+    (house / "bench" / "plain.py").write_text("print('load 3')\nprint('error .5  ')\n")
+    (house / "bench" / "broken.py").write_text("raise SystemExit(3)\n")
+    assert records.main(["run", "some", "plain"]) == 0
+    assert "begins" in capsys.readouterr().out
+    assert records.read("some")["table"] == ["| n | s |", "|---|---|", "| 3 | 42 |"]
+    assert records.read("some")["command"] == "ANSWER=42 python bench/some.py --rows 3"
+    assert records.read("plain")["table"] == ["```text", "error .5", "```"]
+    with pytest.raises(SystemExit, match="exit status 3; broken is left as it was"):
+        records.main(["run", "broken"])
+    with pytest.raises(SystemExit):
+        records.main(["run", "other"])
+    assert "other: not among some, plain, broken" in capsys.readouterr().err
+
+
 def test_tables_that_no_command_wrote_are_counted(house):
     page = house / "docs" / "measured" / "page.md"
     page.write_text(PAGE + "\n| n | seconds |\n|---|---|\n| 1 | 2 |\n")
