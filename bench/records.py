@@ -170,18 +170,18 @@ def measure(name: str) -> Path:
     settings = dict(word.split("=", 1) for word in words if re.match(r"[A-Z_]+=", word) and not word.endswith("=..."))
     program, *words = [word for word in words if not re.match(r"[A-Z_]+=", word)]
     words = words if program == "python" else ["-m", program, *words]
-    process = subprocess.Popen(
+    output = []
+    with subprocess.Popen(
         [sys.executable, "-W", "ignore", *words],
         cwd=ROOT,
         env={**os.environ, **settings},
         stdout=subprocess.PIPE,
         text=True,
-    )
-    output = []
-    for line in process.stdout or ():
-        print(line, end="", flush=True)
-        output.append(line)
-    if process.wait():
+    ) as process:
+        for line in process.stdout or ():
+            print(line, end="", flush=True)
+            output.append(line)
+    if process.returncode:
         raise SystemExit(f"{wanted['command']}: exit status {process.returncode}; {name} is left as it was.")
     source = wanted.get("computes") or next(word for word in words if word.endswith(".py"))
     table = shown("".join(output), wanted.get("lines", ""))
