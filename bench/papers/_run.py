@@ -6,17 +6,17 @@ import ast
 import importlib
 import inspect
 import json
-import re
 import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench.records import commit, digest, library
+from bench.records import bare, commit, digest, library
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
@@ -102,24 +102,49 @@ class Run:
 
 def sources(compute: Callable[..., Any]) -> dict[str, str]:
     """Sources of a function, of what it names in bench.papers, and of the library that the modules of these import."""
-    found = _sources(compute, {})
+    found: dict[str, str] = {}
+    _follow(compute.__module__, compute.__name__, found)
     modules = {Path(inspect.getfile(importlib.import_module(m))) for m in {k.rpartition(".")[0] for k in found}}
     return found | library([path.read_text(encoding="utf-8") for path in sorted(modules)])
 
 
-def _sources(item: Any, found: dict[str, str]) -> dict[str, str]:
-    """Sources of a function and of the functions, classes and constants of bench.papers that it names, and so on."""
-    name = f"{item.__module__}.{item.__qualname__}"
-    if name in found or not item.__module__.startswith("bench.papers"):
-        return found
-    found[name] = inspect.getsource(item)
-    names = {node.id for node in ast.walk(ast.parse(found[name])) if isinstance(node, ast.Name)}
-    for other, value in vars(sys.modules[item.__module__]).items():
-        if other in names and (inspect.isfunction(value) or inspect.isclass(value)):
-            _sources(value, found)
-        elif other in names and not inspect.ismodule(value) and not callable(value):
-            shown = repr(sorted(value) if isinstance(value, set) else value)
-            found[f"{item.__module__}.{other}"] = re.sub(r" at 0x[0-9a-f]+", "", shown)  # where functions are in memory
+def _follow(module: str, name: str, found: dict[str, str]) -> None:
+    """Sources of what a module of bench.papers calls `name`, and of all that this names: functions, classes and constants."""
+    source = definitions(module).get(name)
+    if source is None:  # imported from elsewhere
+        value = getattr(sys.modules[module], name, None)
+        home = getattr(value, "__module__", None) or _home(module, name)
+        if isinstance(home, str) and home.startswith("bench.papers") and home != module:
+            _follow(home, getattr(value, "__name__", name), found)
+        return
+    if f"{module}.{name}" in found:
+        return
+    found[f"{module}.{name}"] = bare(source)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Name):
+            _follow(module, node.id, found)
+
+
+def _home(module: str, name: str) -> str | None:
+    """The module of bench.papers from which another imports a constant."""
+    nodes = [node for node in ast.parse(_text(module)).body if isinstance(node, ast.ImportFrom)]
+    return next((node.module for node in nodes if name in {alias.name for alias in node.names}), None)
+
+
+def _text(module: str) -> str:
+    return Path(inspect.getfile(importlib.import_module(module))).read_text(encoding="utf-8")
+
+
+@cache
+def definitions(module: str) -> dict[str, str]:
+    """Source of every function, class and constant that a module defines, by name."""
+    text, found = _text(module), {}
+    for node in ast.parse(text).body:
+        names = [node.name] if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+        found |= dict.fromkeys(names, ast.get_source_segment(text, node) or "")
     return found
 
 
