@@ -235,29 +235,27 @@ def old(name: str) -> bool:
     return bool(record["code"] != code_of(record["computes"]))
 
 
-def age(text: str) -> str:
-    """What stands below the title: the tables that are older than their code, and those that no command wrote."""
+def age(text: str, measured: bool) -> str:
+    """What stands below the title: the records that are older than their code, and on a page of measurements the tables that no command wrote."""
     names = dict.fromkeys([found[1] for found in TABLE.findall(text)] + [found[1] for found in FIGURE.findall(text)])
     older = [f"`{name}` ({read(name)['commit']})" for name in names if old(name)]
     rest = TABLE.sub("", text)
-    copied = len(HEAD.findall(rest)) - rest.count(FIXED) if names or "Recorded in" in rest else 0
+    copied = len(HEAD.findall(rest)) - rest.count(FIXED) if measured else 0
     lines = []
     if older:
         lines.append("Older than the code that they measure: " + ", ".join(older) + ".")
     if copied > 0:
-        lines.append(
-            f"Copied from runs of earlier commits, and not compared with today's code: {copied} tables without a command below them."
-        )
+        lines.append(f"Not compared with today's code: {copied} tables without a command below them.")
     return "\n<!-- age -->\n" + "".join(f"> {line}\n" for line in lines) + "<!-- /age -->\n" if lines else ""
 
 
-def page(text: str) -> str:
+def page(path: Path) -> str:
     """A page with its records put into their places."""
-    text = AGE.sub("", text)
+    text = AGE.sub("", path.read_text(encoding="utf-8"))
     text = TABLE.sub(lambda m: m[1] + table_of(m[2]) + m[3], text)
     text = FIGURE.sub(lambda m: m[1] + figure_of(m[2], m[3]) + m[4], text)
     title, line, rest = text.partition("\n")
-    return title + line + age(text) + rest if title.startswith("# ") else text
+    return title + line + age(text, path.parent.name == "measured") + rest if title.startswith("# ") else text
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -273,11 +271,10 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"wrote {measure(name).relative_to(ROOT)}", flush=True)
         return 0
     for path in (path for pattern in PAGES for path in sorted(ROOT.glob(pattern))):
-        text = path.read_text(encoding="utf-8")
-        new = page(text)
-        if new != text and verb == "write":
+        new = page(path)
+        if new != path.read_text(encoding="utf-8") and verb == "write":
             path.write_text(new, encoding="utf-8")
-        elif new != text:
+        elif new != path.read_text(encoding="utf-8"):
             wrong.append(str(path.relative_to(ROOT)))
     if wrong:
         print(f"not what their records give: {', '.join(wrong)}. Run `python -m bench.records write`.", file=sys.stderr)

@@ -132,7 +132,7 @@ def test_tables_that_no_command_wrote_are_counted(house):
     page = house / "docs" / "measured" / "page.md"
     page.write_text(PAGE + "\n| n | seconds |\n|---|---|\n| 1 | 2 |\n")
     records.main(["write"])
-    assert "not compared with today's code: 1 tables without a command" in page.read_text()
+    assert "Not compared with today's code: 1 tables without a command" in page.read_text()
     page.write_text(PAGE + "\n<!-- not measured -->\n| n | bound |\n|---|---|\n| 1 | 2 |\n")
     records.main(["write"])
     assert "without a command" not in page.read_text()
