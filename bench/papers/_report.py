@@ -70,10 +70,10 @@ def mean_and_error(values: Iterable[float]) -> tuple[float, float]:
 
 
 def number(values: Sequence[float] | None, digits: int = 3) -> str:
-    """Mean (standard error) to significant digits; "-" where there is nothing, "diverges" where it is not finite."""
+    """Mean (standard error) to significant digits; "-" where there is nothing, "diverges" where some value is beyond 1e6."""
     if values is None or len(values) == 0 or np.isnan(values).any():
         return "-"
-    if not np.isfinite(values).all():
+    if not np.isfinite(values).all() or np.max(np.abs(values)) > 1e6:
         return "diverges"
     mean, spread = mean_and_error(values)
     return f"{mean:.{digits}g}" + (f" ({spread:.1g})" if np.isfinite(spread) else "")

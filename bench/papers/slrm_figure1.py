@@ -149,6 +149,11 @@ def claims(rows: dict[str, Any], seeds: int) -> list[Verdict]:
     def moves(panel: str, sign: int) -> bool:
         return all(sign * (mean(b, m) - mean(a, m)) > 0 for m in (PAPERS, PEERS) for a, b in pairwise(of(panel)))
 
+    def fallen(panel: str) -> str:
+        first, *_, last = of(panel)
+        shares = (f"{m} {mean(last, m) / mean(first, m):.2g}" for m in (PAPERS, PEERS))
+        return f"({panel}) {', '.join(shares)}"
+
     lower = all(mean(row) < mean(row, PEERS) for row in of("a "))
     smaller = all(mean(row) < 0.9 * mean(row, PEERS) for row in of("b ") + of("c "))
     last = all(
@@ -156,7 +161,7 @@ def claims(rows: dict[str, Any], seeds: int) -> list[Verdict]:
     )
     source, picture = "Section 6", "a picture"
     return [
-        Verdict("both errors fall with n (a)", source, picture, f"{path('a p=.75')}; {path('a p=.4')}", word(last), "both methods at the largest n below a tenth of the smallest", RATE),
+        Verdict("both errors fall with n (a)", source, picture, f"error at the largest n over that at the smallest: {fallen('a p=.75')}; {fallen('a p=.4')}", word(last), "both methods at the largest n below a tenth of the smallest", RATE),
         Verdict("SLRM is below SMPCR for all n (a)", source, picture, f"{below('a p=.75')}; {below('a p=.4')}", word(lower), "lower mean at every n", f"{RATE}; {FEWER}"),
         Verdict("errors rise with the noise (b, c)", source, picture, f"{path('b ')}; {path('c ')}", word(moves("b ", 1) and moves("c ", 1)), "means of both methods rise from point to point"),
         Verdict("SLRM is always substantially smaller (b, c)", source, picture, f"by a tenth: {below('b ', 0.9)}; {below('c ', 0.9)}", word(smaller), "mean at least a tenth lower at every point", FEWER),
