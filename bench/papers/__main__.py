@@ -82,8 +82,9 @@ def record(name: str, report: Report, cells: list[Cell]) -> None:
 
 def vanishes(value: Any) -> bool:
     """Whether some number is zero but for rounding, so that it would be compared with nothing."""
-    values = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
-    return any(v is not None and abs(v) < 1e-6 for v in values)
+    if isinstance(value, dict | list):
+        return any(map(vanishes, value.values() if isinstance(value, dict) else value))
+    return value is not None and abs(value) < 1e-6
 
 
 def save_claims() -> None:
