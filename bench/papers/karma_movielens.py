@@ -115,9 +115,10 @@ def cell(data: str, task: str, method: str, seed: int) -> float:
 def draw(found: dict[str, dict[str, list[float]]], run: Run) -> Any:
     plt = pictures()
     figure, axis = plt.subplots(figsize=(6, 3.8))
-    for method in next(iter(found.values())):
-        middle, spread = np.array([mean_and_error(row[method]) for row in found.values()]).T
-        axis.errorbar(range(len(found)), middle, np.nan_to_num(spread), fmt="o", capsize=3, label=method)
+    for method in dict.fromkeys(m for row in found.values() for m in row):
+        at = [k for k, row in enumerate(found.values()) if method in row]
+        middle, spread = np.array([mean_and_error(row[method]) for row in found.values() if method in row]).T
+        axis.errorbar(at, middle, np.nan_to_num(spread), fmt="o", capsize=3, label=method)
     for k, name in enumerate(("karma", "0-imputation")):
         axis.plot(range(len(found)), [PAPER[task][k] for task in found], "_x"[k], color="k", label=f"paper: {name}")
     axis.set_xticks(range(len(found)), list(found))
