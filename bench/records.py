@@ -160,7 +160,7 @@ def shown(output: str, lines: str) -> str:
     if any(tables):
         return re.sub(r"\n\n+", "\n\n", "\n".join(tables)).strip()
     text = "\n".join(line.rstrip() for line in output.splitlines() if re.search(lines, line))
-    return f"```text\n{text.strip()}\n```"
+    return "```text\n" + text.strip("\n") + "\n```"
 
 
 def measure(name: str) -> Path:
