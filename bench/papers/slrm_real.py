@@ -127,9 +127,10 @@ def run(run: Run) -> Report:
             )
         ],
         {
-            "SLRMRegressor is not above the printed algorithm by more than a tenth": all(
-                r["SLRMRegressor"] < 1.1 * r[PAPERS] for r in median.values()
-            )
+            "where a target is a number every method has less than the variance": all(
+                value < 1 for n in names if n != "leukemia" for value in median[n].values()
+            ),
+            **({} if run.quick else {"SLRM is below SMPCR on most tasks": len(below) > len(names) / 2}),
         },
         [],
         draw(found, run),
