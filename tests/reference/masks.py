@@ -3,31 +3,23 @@
 import numpy as np
 
 
-def normal(difference, pooled, plus, minus):
-    """z of a difference of means of groups drawn from `pooled`; `plus` and `minus` are sizes of the groups whose means are added and subtracted."""
-    mean = np.mean(pooled)
-    variance = np.mean((pooled - mean) ** 2)
-    if variance == 0:
-        return 0.0
-    skewness = np.mean((pooled - mean) ** 3) / variance**1.5
-    return corrected(difference, variance, skewness, plus, minus)
-
-
-def corrected(difference, variance, skewness, plus, minus):
-    inverse = sum(1 / k for k in (*plus, *minus))
-    x = difference / np.sqrt(variance * inverse)
-    g = skewness * (sum(1 / k**2 for k in plus) - sum(1 / k**2 for k in minus)) / inverse**1.5 / 6 * np.sign(x)
-    if g <= 0:
-        return x
-    roots = np.roots([g, 1, -g - abs(x)])  # |x| = z + g (z^2 - 1)
-    return np.sign(x) * min(abs(x), roots.max())
+def z_of_means(new, old, variance):
+    return (np.mean(new) - np.mean(old)) / np.sqrt(variance * (1 / len(new) + 1 / len(old)))
 
 
 def share(new, old):
     """z of the difference of two shares of true answers."""
-    m, n = len(new), len(old)
-    p = (np.sum(new) + np.sum(old) + 0.5) / (m + n + 1)
-    return corrected(np.mean(new) - np.mean(old), p * (1 - p), (1 - 2 * p) / np.sqrt(p * (1 - p)), (m,), (n,))
+    p = (np.sum(new) + np.sum(old) + 0.5) / (len(new) + len(old) + 1)
+    return z_of_means(new, old, p * (1 - p))
+
+
+def pair(new, old):
+    """z of the difference of the covariances of two masks (rows, 2); the variance is that of the products of centred masks of all rows."""
+    every = np.vstack([new, old]).astype(float)
+    products = np.prod(every - every.mean(axis=0), axis=1)
+    difference = np.cov(new.T.astype(float), bias=True)[0, 1] - np.cov(old.T.astype(float), bias=True)[0, 1]
+    variance = products.var() + 0.5 / (len(every) + 1)
+    return difference / np.sqrt(variance * (1 / len(new) + 1 / len(old)))
 
 
 def scores(T, training, knots=32):
@@ -41,25 +33,17 @@ def scores(T, training, knots=32):
     return out
 
 
-def compared(T, training, limits):
-    """All z: shares, rows, pairs, values, beside."""
+def compared(T, training):
+    """All z: shares, pairs, values."""
     new, old = np.isnan(T), np.isnan(training)
     t = T.shape[1]
     a, b = scores(T, training), scores(training, training)
     shares = np.array([share(new[:, j], old[:, j]) for j in range(t)])
-    rows = np.array([share(new.sum(axis=1) > k, old.sum(axis=1) > k) for k in limits])
-    pairs, values, beside = np.zeros((t, t)), np.zeros(t), np.zeros((t, t))
+    pairs, values = np.zeros((t, t)), np.zeros(t)
     for i in range(t):
         mine, theirs = a[~new[:, i], i], b[~old[:, i], i]
-        pooled = np.r_[mine, theirs]
         if min(len(mine), len(theirs)) >= 10 and max(new[:, i].mean(), old[:, i].mean()) >= 0.01:
-            values[i] = normal(mine.mean() - theirs.mean(), pooled, (len(mine),), (len(theirs),))
-        for j in range(t):
-            if i < j:
-                pairs[i, j] = share(new[:, i] & new[:, j], old[:, i] & old[:, j])
-            groups = [x[~m[:, i] & (m[:, j] == lacks), i] for x, m in ((a, new), (b, old)) for lacks in (True, False)]
-            if i != j and min(map(len, groups)) >= 10:
-                difference = groups[0].mean() - groups[1].mean() - (groups[2].mean() - groups[3].mean())
-                sizes = [len(group) for group in groups]
-                beside[i, j] = normal(difference, pooled, (sizes[0], sizes[3]), (sizes[1], sizes[2]))
-    return shares, rows, pairs, values, beside
+            values[i] = z_of_means(mine, theirs, np.r_[mine, theirs].var())
+        for j in range(i + 1, t):
+            pairs[i, j] = pair(new[:, [i, j]], old[:, [i, j]])
+    return shares, pairs, values
