@@ -112,6 +112,39 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
+def test_long_text_comes_back_in_memory_near_the_size_of_the_file(tmp_path):
+    long = np.array(["x" * 10**6, "ß"])
+    write_archive(tmp_path / "t", kind="k", header={}, arrays={"a": long})
+    tracemalloc.start()
+    try:
+        read = read_archive(tmp_path / "t", kind="k")[1]["a"]
+        assert tracemalloc.get_traced_memory()[1] < 2 * (tmp_path / "t").stat().st_size
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_array_equal(read, long)
+
+
+@pytest.mark.parametrize("dtype", ["<U1000000", "<U536870911", "<U999999999", "<U9999999999"])
+def test_claims_of_long_text_are_compared_with_the_file(tmp_path, dtype):
+    spec = {"dtype": dtype, "shape": [3], "crc32": 0}
+    member = io.BytesIO()
+    np.lib.format.write_array_header_1_0(member, {"descr": dtype, "fortran_order": False, "shape": (3,)})
+    with zipfile.ZipFile(tmp_path / "t", "w") as members:
+        members.writestr(
+            "header.json", json.dumps({"format_version": 1, "kind": "k", "arrays": {"a": spec}, "content": {}})
+        )
+        members.writestr("a.npy", member.getvalue() + b"x\0\0\0" * 3)
+    with pytest.raises(ValueError, match="not a sound lacunar file"):
+        read_archive(tmp_path / "t", kind="k")
+
+
+def test_a_header_that_could_not_be_read_again_is_not_written(tmp_path):
+    write_archive(tmp_path / "t", kind="k", header={"name": "short"}, arrays={})
+    with pytest.raises(ValueError, match=r"at most 16,777,216 characters.*Shorten"):
+        write_archive(tmp_path / "t", kind="k", header={"name": "ß" * 3 * 10**6}, arrays={})  # six characters each
+    assert read_archive(tmp_path / "t", kind="k")[0] == {"name": "short"}
+
+
 # -- zip files whose members share bytes --------------------------------------------------------------------------------
 
 

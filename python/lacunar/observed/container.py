@@ -47,6 +47,11 @@ def write_archive(
     listing = {name: _describe(array) for name, array in packed.items()}
     whole = {"format_version": FORMAT_VERSION, "kind": kind, "arrays": listing, "content": dict(header)}
     text = json.dumps(whole, allow_nan=False)
+    if len(text) > _MAX_HEADER:  # bytes, too: what is not ASCII stands as its escape
+        raise ValueError(
+            f"an archive must have a header of at most {_MAX_HEADER:,} characters, names of columns and words of text among them; got "
+            f"{len(text):,}. Shorten them."
+        )
     replace_file(Path(path), lambda stream: _write_members(stream, text, packed))
 
 
@@ -234,7 +239,7 @@ def _check_spec(name: str, spec: Any) -> None:
         and isinstance(spec, dict)
         and set(spec) == {"dtype", "shape", "crc32"}
         and isinstance(spec["dtype"], str)
-        and re.fullmatch(r"[<|][biufU]\d{1,6}", spec["dtype"])
+        and re.fullmatch(r"[<|][biufU]\d{1,9}", spec["dtype"])  # NumPy's longest text has 536,870,911 characters
         and isinstance(spec["shape"], list)
         and len(spec["shape"]) <= MAX_DIMENSIONS
         and all(type(size) is int and 0 <= size < 2**62 for size in spec["shape"])
