@@ -1,19 +1,24 @@
 """Text that says numbers and dates: the encoder, the learner and the shell read it alike, and new rows as fit did."""
 
 import csv
+import json
 import warnings
+from datetime import date
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import clone
 
 from lacunar import LacunarClassifier, LacunarRegressor
 from lacunar.cli import main
-from lacunar.comparison import TableModel, load_problem
-from lacunar.comparison.cells import read_cells
+from lacunar.comparison import TableModel, load_problem, read_table
+from lacunar.comparison.cells import UserError, read_cells
 from lacunar.encode import TableEncoder
 from lacunar.karma import KarmaClassifier
+from lacunar.learner import base
 from lacunar.observed.cells import MISSING, Reading
 from lacunar.persistence import load_model, save_model
 
@@ -45,6 +50,13 @@ COLUMNS = {
     "a few numbers and a word": ["attic", 2.0, 1.5],
     "numbers and missing words": [1.0, "NA", 2.5],
     "fractions": [".5", "0.25", "1"],
+    "decimals": [Decimal("1.5"), Decimal("NaN"), Decimal(2)],
+    "truth values": [np.True_, None, False],
+    "dates and a word": [date(2026, 3, 31)] * 9 + ["soon"],
+    "bytes": [b"red", b"green", b"?"],
+    "postcodes": ["00123", "10115", "99999"],
+    "codes among numbers": [*MANY, "A12", "B3"],
+    "months": ["01", "02", "12"],
 }
 
 
@@ -74,6 +86,8 @@ KINDS = {
     "two units": "category", "points": "number", "German days": "date", "American days": "date", "days of several kinds": "datetime",
     "days": "date", "times": "datetime", "a day and a word": "date", "month 13": "category", "words": "category",
     "numbers and a word": "number", "a few numbers and a word": "category", "numbers and missing words": "number", "fractions": "number",
+    "decimals": "number", "truth values": "number", "dates and a word": "date", "bytes": "category", "postcodes": "category",
+    "codes among numbers": "category", "months": "number",
 }  # fmt: skip
 
 
@@ -121,8 +135,8 @@ def test_one_warning_names_column_word_and_count():
     frame = pd.DataFrame({"lead": [*MANY, "<5", "<5"], "when": ["2026-03-31"] * 21 + ["soon"], "ok": range(22)})
     encoder = TableEncoder()
     assert said(lambda: encoder.fit(frame)) == [
-        "text in columns of numbers or dates is taken as missing where it says none: '<5' in 2 cells of column 'lead'; 'soon' in 1 cell "
-        "of column 'when'. Correct the cells if they say something."
+        "text in columns of numbers or dates is taken as missing where it says none: '<5' in 2 cells of column 'lead' (first in row 20); "
+        "'soon' in 1 cell of column 'when' (first in row 21). Correct the cells if they say something."
     ]
     assert said(lambda: encoder.transform(frame)) == []  # it was said
     (warning,) = said(lambda: encoder.transform(frame.replace("<5", ">100")))
@@ -253,6 +267,90 @@ def test_the_learner_and_compare_see_the_same():
     model = TableModel(KarmaClassifier()).fit(problem)
     alone = pd.DataFrame({"a": ["1,5"], "b": [0.5]})
     assert model.predict(alone)[0] == KarmaClassifier().fit(problem.X, problem.y).predict([[1.5, 0.5]])[0]
+
+
+def test_compare_reads_decimals_and_bytes_as_the_encoder_does():
+    number, y, other = table(80)
+    frame = pd.DataFrame(
+        {"price": [Decimal(int(k)) / 4 for k in number], "b": other, "word": [b"u", b"v"] * 40, "y": y}
+    )
+    problem = load_problem(frame, "y")
+    assert list(problem.frame) == ["price", "b", "word"]
+    np.testing.assert_array_equal(problem.X, TableEncoder().fit_transform(frame.drop(columns="y")))
+    assert load_problem(frame, "price").task == "regression"
+    with pytest.raises(UserError, match=r"column 'word' must hold text.*UTF-8.*in row 3. Decode"):
+        load_problem(frame.assign(word=[*[b"u", b"v", b"u", b"\xff"], *[b"v"] * 76]), "y")
+
+
+def test_names_that_are_the_same_text_are_refused():
+    frame = pd.DataFrame([[1.0, 2.0, "p"], [2.0, 1.0, "q"]] * 10, columns=[1, "1", "y"])
+    with pytest.raises(UserError, match=r"the column name '1' occurs more than once\. Rename"):
+        load_problem(frame, "y")
+
+
+@pytest.mark.parametrize("frames", [False, True])
+def test_an_odd_cell_and_an_unseen_category_are_those_of_their_rows_alone(frames, tmp_path):
+    """In a learner, and in a model of a comparison that has one, or an encoder with KARMA; also out of their files."""
+    _, y, other = table()
+    X = pd.DataFrame({"yes": y == "up", "b": other, "c": ["u", "v", "w"] * 100})
+    learner = LacunarClassifier(members=["logistic"], random_state=0)
+    problem = load_problem(X.assign(y=y), "y")
+    model = TableModel(learner if frames else KarmaClassifier()).fit(problem, frames=frames)
+    save_model(model, tmp_path / "m")
+    new = pd.DataFrame({"yes": ["unknown", np.True_, "False", False], "b": 0.0, "c": ["u", "v", "w", "x"]})
+    alone = pd.DataFrame({"yes": [None, True, False, False], "b": 0.0, "c": ["u", "v", "w", None]})
+    models = [model, load_model(tmp_path / "m"), *([clone(learner).fit(X, y)] if frames else [])]
+    for each in models:
+        odd, unseen = said(lambda each=each: each.predict_proba(new))
+        assert "'unknown' in 1 cell of column 'yes' (first in row 0)" in odd
+        assert "'x' in 1 cell of column 'c' (first in row 3)" in unseen
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = each.predict_proba(new)
+        expected = [each.predict_proba(alone[k : k + 1])[0] for k in range(4)]
+        np.testing.assert_allclose(found[:3], expected[:3], rtol=0, atol=1e-12)
+        if frames:  # the learner takes what it never saw as missing
+            np.testing.assert_allclose(found[3], expected[3], rtol=0, atol=1e-12)
+        else:
+            assert np.abs(found[3] - expected[3]).max() > 1e-3
+
+
+def test_batches_of_one_call_have_one_warning(monkeypatch):
+    _, y, other = table()
+    X = pd.DataFrame({"b": other, "c": ["u", "v", "w"] * 100})
+    model = LacunarClassifier(members=["logistic"], random_state=0).fit(X, y)
+    monkeypatch.setattr(base, "BATCH", 7)
+    new = X[:50].assign(c=["u"] * 11 + ["x", "y"] + ["x"] * 37)
+    (warning,) = [text for text in said(lambda: model.predict(new)) if "never saw" in text]
+    assert "'x' in 38 cells, 'y' in 1 cell of column 'c' (first in row 11)" in warning
+
+
+WRITERS = {
+    "csv": lambda frame, path: frame.to_csv(path, index=False),
+    "tsv": lambda frame, path: frame.to_csv(path, index=False, sep="\t"),
+    "json": lambda frame, path: path.write_text(json.dumps(frame.to_dict("records"))),
+    "xlsx": lambda frame, path: frame.to_excel(path, index=False),
+    "parquet": lambda frame, path: frame.to_parquet(path),
+}
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_codes_keep_their_zeros_and_numbers_among_them(kind, tmp_path):
+    cells = zip(["00123", "10115", "00456"] * 20, ["A12", "17", "B3"] * 20, ["01", "02", "12"] * 20, strict=True)
+    frame = pd.DataFrame(cells, columns=["zip", "mixed", "month"]).assign(y=["u", "v", "v"] * 20)
+    WRITERS[kind](frame, tmp_path / f"t.{kind}")
+    problem = load_problem(str(tmp_path / f"t.{kind}"), "y")
+    assert problem.encoder.kinds_ == ["category", "category", "number"]
+    assert [known.tolist() for known in problem.encoder.categories_[:2]] == [
+        ["00123", "00456", "10115"],
+        ["17", "A12", "B3"],
+    ]
+    model = TableModel(KarmaClassifier()).fit(problem)
+    WRITERS[kind](frame[1:2].drop(columns="y"), tmp_path / f"n.{kind}")  # digits alone
+    new = read_table(str(tmp_path / f"n.{kind}"), readings=model.readings_).frame
+    assert new["zip"].tolist() == ["10115"]
+    assert not said(lambda: model.predict(new))
+    assert model.predict(new).tolist() == ["v"]
 
 
 def test_the_shell_reads_new_rows_as_fit_did(tmp_path):

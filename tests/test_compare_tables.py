@@ -146,9 +146,9 @@ def test_a_model_finds_its_columns_by_name_and_says_what_is_new(tmp_path):
 
     (tmp_path / "n.csv").write_text("v,c,extra\n7,new,1\nseven,a,2\n")
     notes = said()
-    assert [note.partition(":")[0] for note in notes] == ["not in the table, taken as missing", "c", "v"]
-    assert "new" in notes[1]
-    assert "1 cell is not a number (first 'seven')" in notes[2]
+    assert notes[0] == "not in the table, taken as missing: day"
+    assert "'seven' in 1 cell of column 'v' (first in row 1)" in notes[1]
+    assert "'new' in 1 cell of column 'c' (first in row 0)" in notes[2]
     (tmp_path / "n.csv").write_text("day\nsome day\n2026-03-31 12:00\n")
     assert any("'some day' in 1 cell is no date" in note for note in said())
     (tmp_path / "n.csv").write_text("z\n1\n")

@@ -1,15 +1,18 @@
 """TableEncoder: categories as columns, missing cells as missing, the same from every kind of table."""
 
 import datetime
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from lacunar import KarmaClassifier
+from lacunar import KarmaClassifier, KarmaRegressor
 from lacunar.encode import TableEncoder
 from lacunar.persistence import load_model, save_model
 
@@ -67,11 +70,164 @@ def test_numbers_of_all_types_come_together_or_one_by_one():
         np.testing.assert_array_equal(TableEncoder().fit_transform(made), expected)
 
 
-def test_unseen_categories_are_holes_or_errors():
-    X, new = pd.DataFrame({"c": ["a", "b", "c"]}), pd.DataFrame({"c": ["a", "d"]})
-    np.testing.assert_array_equal(TableEncoder().fit(X).transform(new), [[1, 0, 0], [NAN, NAN, NAN]])
+# -- a column at fit, and what comes later ------------------------------------------------------------------------------
+
+
+# By what they hold: cells of equal value, in any type that they come in.
+EQUAL = {
+    "truth": {
+        "bool": np.array([True, False, True]),
+        "bool of pandas": pd.array([True, False, True], dtype="boolean"),
+        "bool of Arrow": pd.Series([True, False, True], dtype="bool[pyarrow]"),
+        "objects": pd.Series([True, False, True], dtype=object),
+        "objects of NumPy": pd.Series([np.True_, np.False_, np.True_], dtype=object),
+        "whole": [1, 0, 1],
+        "floats": [1.0, 0.0, 1.0],
+        "text": ["True", "False", "True"],
+        "bytes": pd.Series([b"True", b"False", b"True"], dtype=object),
+        "mixed": pd.Series([True, "False", np.True_], dtype=object),
+        "category": pd.Categorical([True, False, True]),
+    },
+    "grades": {
+        "whole": [3, 1, 2],
+        "floats": [3.0, 1.0, 2.0],
+        "single": np.array([3, 1, 2], np.float32),
+        "text": ["3", "1", "2"],
+        "text of floats": ["3.0", "1.0", "2.0"],
+        "decimals": pd.Series([Decimal(3), Decimal("1.0"), Decimal("2.00")], dtype=object),
+        "decimals of Arrow": pd.Series([3, 1, 2], dtype=pd.ArrowDtype(pa.decimal128(5, 2))),
+        "fractions": pd.Series([Fraction(3), Fraction(1), Fraction(2)], dtype=object),
+        "mixed": pd.Series([3, np.float32(1), "2"], dtype=object),
+        "category of whole": pd.Categorical([3, 1, 2]),
+        "category of floats": pd.Categorical([3.0, 1.0, 2.0]),
+        "category of text": pd.Categorical(["3", "1", "2"]),
+    },
+    "words": {
+        "text": ["red", "gr\u00fcn", "blue"],
+        "string": pd.array(["red", "gr\u00fcn", "blue"], dtype="string"),
+        "bytes": pd.Series([w.encode() for w in ("red", "gr\u00fcn", "blue")], dtype=object),
+        "binary of Arrow": pd.Series([w.encode() for w in ("red", "gr\u00fcn", "blue")], dtype=pd.ArrowDtype(pa.binary())),
+        "NumPy's text": pd.Series(list(np.array(["red", "gr\u00fcn", "blue"])), dtype=object),
+        "category": pd.Categorical(["red", "gr\u00fcn", "blue"]),
+    },
+    "prices": {
+        "floats": [1.5, 2.25, 0.125],
+        "decimals": pd.Series([Decimal("1.5"), Decimal("2.25"), Decimal("0.125")], dtype=object),
+        "fractions": pd.Series([Fraction(3, 2), Fraction(9, 4), Fraction(1, 8)], dtype=object),
+        "text": ["1.5", "2.25", ".125"],
+        "bytes": pd.Series([b"1.5", b"2.25", b"0.125"], dtype=object),
+    },
+    "days": {
+        "dates": pd.Series([datetime.date(2026, 3, k) for k in (31, 1, 13)], dtype=object),
+        "times": pd.to_datetime(["2026-03-31", "2026-03-01", "2026-03-13"]),
+        "text": ["2026-03-31", "2026-03-01", "2026-03-13"],
+        "objects of NumPy": pd.Series([np.datetime64(f"2026-03-{k}") for k in (31, "01", 13)], dtype=object),
+        "mixed": pd.Series([datetime.date(2026, 3, 31), "2026-03-01", pd.Timestamp("2026-03-13")], dtype=object),
+    },
+    "durations": {
+        "timedelta": pd.to_timedelta([1.5, 2, 3], unit="D"),
+        "objects": pd.Series([datetime.timedelta(1.5), datetime.timedelta(2), np.timedelta64(3, "D")], dtype=object),
+        "floats": [1.5, 2.0, 3.0],
+    },
+}  # fmt: skip
+PAIRS = [(holds, at_fit, later) for holds, types in EQUAL.items() for at_fit in types for later in types]
+
+
+@pytest.mark.parametrize(("holds", "at_fit", "later"), PAIRS)
+def test_equal_values_have_equal_encodings_whatever_type_they_come_in(holds, at_fit, later):
+    """Nothing is missing, nothing is said, and one row alone reads as it does among others; also out of an array of objects."""
+    fitted = pd.DataFrame({"c": EQUAL[holds][at_fit]})
+    encoder = TableEncoder()
+    expected = encoder.fit_transform(fitted)
+    assert np.isfinite(expected).all()
+    new = pd.DataFrame({"c": EQUAL[holds][later]})
+    np.testing.assert_array_equal(encoder.transform(new), expected)
+    np.testing.assert_array_equal(encoder.transform(new[1:2]), expected[1:2])
+    objects = TableEncoder().fit(fitted.astype(object).to_numpy())
+    if "category" not in at_fit:  # an array does not say so of a number
+        np.testing.assert_array_equal(objects.transform(new.astype(object).to_numpy()), expected)
+
+
+@pytest.mark.parametrize(("holds", "at_fit", "later"), PAIRS)
+def test_one_odd_cell_is_missing_or_unseen_in_its_row_alone(holds, at_fit, later):
+    encoder = TableEncoder()
+    expected = encoder.fit_transform(pd.DataFrame({"c": EQUAL[holds][at_fit]}))
+    cells = pd.Series(list(pd.Series(EQUAL[holds][later])), dtype=object)
+    cells[1] = "odd"
+    with pytest.warns(UserWarning, match=r"'odd' in 1 cell of column 'c' \(first in row 1\)") as caught:
+        found = encoder.transform(pd.DataFrame({"c": cells}))
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    np.testing.assert_array_equal(found[[0, 2]], expected[[0, 2]])
+    if encoder.kinds_ != ["category"]:
+        assert np.isnan(found[1]).all()
+    else:
+        assert found[1].tolist() == ([0.5] if found.shape[1] == 1 else [0.0] * found.shape[1])
+
+
+def test_unseen_categories_are_none_of_those_that_were_seen():
+    X, new = pd.DataFrame({"c": ["a", "b", "c"], "t": list("uvu")}), pd.DataFrame({"c": ["a", "d"], "t": ["w", None]})
+    said = r"categories that fit never saw: 'd' in 1 cell of column 'c' \(first in row 1\); 'w' in 1 cell of column 't' \(first in row 0\)"
+
+    def encoded(meaning, **options):
+        with pytest.warns(UserWarning, match=f"{said}. They are {meaning}") as caught:
+            found = TableEncoder(**options).fit(X).transform(new)
+        assert len(caught) == 1
+        return found
+
+    other = "taken as observed, and as none of those that fit saw"
+    np.testing.assert_array_equal(encoded(other), [[1, 0, 0, 0.5], [0, 0, 0, NAN]])
+    np.testing.assert_array_equal(encoded(other, drop_binary=False), [[1, 0, 0, 0, 0], [0, 0, 0, NAN, NAN]])
+    np.testing.assert_array_equal(encoded(other, categories="ordinal"), [[0, 2], [3, NAN]])
+    missing = encoded("taken as missing", handle_unknown="missing")
+    np.testing.assert_array_equal(missing, [[1, 0, 0, NAN], [NAN, NAN, NAN, NAN]])
     with pytest.raises(ValueError, match="got 'd' in row 1, column 'c'"):
         TableEncoder(handle_unknown="error").fit(X).transform(new)
+
+
+def test_kernels_find_an_unseen_level_unlike_a_missing_one():
+    rng = np.random.default_rng(0)
+    colour = rng.choice(["red", "green", None], 300)
+    y = np.select([colour == "red", colour == "green"], [1.0, 2.0], 6.0)
+    X = pd.DataFrame({"colour": colour, "x": rng.normal(size=300)})
+    model = make_pipeline(TableEncoder(), KarmaRegressor()).fit(X, y)
+    with pytest.warns(UserWarning, match="'blue' in 1 cell of column 'colour'"):
+        red, green, missing, blue = model.predict(pd.DataFrame({"colour": ["red", "green", None, "blue"], "x": 0.0}))
+    assert abs(blue - missing) > 1
+    assert min(red, green) - 0.5 < blue < max(red, green) + 0.5
+
+
+def test_values_that_several_categories_share_are_told_by_name():
+    encoder = TableEncoder(categories="ordinal").fit(pd.DataFrame({"c": ["1.0", "1", "True", "x"]}))
+    new = pd.DataFrame({"c": pd.Series(["True", 1, "1.0", "x"], dtype=object)})
+    assert encoder.transform(new)[:, 0].tolist() == [2, 0, 1, 3]
+
+
+def test_a_file_whose_categories_were_written_with_a_point_reads_whole_numbers(tmp_path):
+    encoder = TableEncoder(handle_unknown="missing").fit(pd.DataFrame({"c": pd.Categorical([1, 2, 3])}))
+    encoder.categories_ = [np.array(["1.0", "2.0", "3.0"], dtype=object)]
+    save_model(encoder, tmp_path / "m")
+    for cells in ([3, 1], [3.0, 1.0], pd.Categorical([3.0, 1.0]), ["3", "1"]):
+        found = load_model(tmp_path / "m").transform(pd.DataFrame({"c": cells}))
+        np.testing.assert_array_equal(found, [[0, 0, 1], [1, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    "make", [lambda f: f, lambda f: f.to_numpy(), lambda f: pa.table({"c": pa.array(f["c"], pa.binary())})]
+)
+def test_bytes_that_are_no_text_are_refused_with_their_row(make):
+    frame = pd.DataFrame({"c": pd.Series([b"x", b"\xff\xfe"], dtype=object)})
+    with pytest.raises(
+        TypeError, match=r"column ('c'|0) must hold text, or bytes of text in UTF-8; got b'\\xff\\xfe' in row 1. Decode"
+    ):
+        TableEncoder().fit(make(frame))
+
+
+def test_text_of_bytes_in_an_array():
+    text = np.array([["x", "1.5"], ["y", "2"]])
+    encoder = TableEncoder().fit(text.astype("S3"))
+    assert encoder.categories_[0].tolist() == ["x", "y"]
+    np.testing.assert_array_equal(encoder.transform(text), [[0, 1.5], [1, 2]])
 
 
 def test_a_batch_whose_categories_look_like_numbers():

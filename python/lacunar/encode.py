@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
-from datetime import date, datetime, timedelta
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import date, datetime
 from numbers import Integral, Number
 from typing import Any, ClassVar, Literal, NamedTuple
 
@@ -26,12 +27,16 @@ from lacunar.observed.cells import (
     counted,
     cut,
     dates_of,
+    label_of,
     learn_readings,
-    plain_date,
+    numbers_of,
+    parse_cells,
+    plain_cells,
     text_column,
     tidied,
+    value_in,
 )
-from lacunar.observed.door import is_missing, refuse_file, unmasked
+from lacunar.observed.door import refuse_file, unmasked
 from lacunar.observed.names import columns_by_name
 from lacunar.observed.rules import Array, Instance, Items, Optional, Rule, Word
 
@@ -50,6 +55,7 @@ _EXAMPLES = {
 }
 _DATE_PARTS = ("days", "month", "day", "weekday")
 _DAY = np.timedelta64(1, "D")
+_HALFWAY = 0.5  # between the 0 and the 1 of two categories
 _SHOWN = 5  # words of a column, and columns, in a warning
 _USUAL = {
     "number": Reading(),
@@ -70,6 +76,64 @@ class _Cells(NamedTuple):
         return bool(self.values.dtype == object)
 
 
+@dataclass
+class _OddCells:
+    """Cells of one column that it cannot hold: how often each comes, and the first row that has one."""
+
+    name: Any
+    cells: Counter[str]
+    first_row: int
+
+    def __str__(self) -> str:
+        common = [f"{cut(cell)!r} in {counted(n, 'cell')}" for cell, n in self.cells.most_common(_SHOWN)]
+        more = " ..." if len(self.cells) > _SHOWN else ""
+        return f"{', '.join(common)}{more} of column {cut(self.name)!r} (first in row {self.first_row})"
+
+
+@dataclass
+class Remarks:
+    """What the encoder has to say of the rows of one call, which may come in batches: at the end one warning of each kind."""
+
+    rows: NDArray[np.intp] | None = None  # of the table, of which the batch is made; None for all from the first
+    words: dict[Any, _OddCells] = field(default_factory=dict)  # by column, cells that are no number or date
+    levels: dict[Any, _OddCells] = field(default_factory=dict)  # categories that `fit` never saw
+    meaning: str = ""  # of those levels
+
+    def add(self, kind: dict[Any, _OddCells], name: Any, cells: Iterable[Any], odd: NDArray[np.bool_]) -> None:
+        """Note the odd ones among the cells of a column, for `words` or `levels`."""
+        rows = np.flatnonzero(odd)
+        if rows.size:
+            cells = np.asarray(cells, dtype=object)[rows]
+            first = int(rows[0] if self.rows is None else self.rows[rows[0]])
+            column = kind.setdefault(name, _OddCells(name, Counter(), first))
+            column.cells.update(str(cell) for cell in cells)
+
+    def sentences(self) -> list[str]:
+        """One of words and one of categories, where there are such."""
+        sentences = []
+        if self.words:
+            sentences.append(
+                f"text in columns of numbers or dates is taken as missing where it says none: {_listed(self.words)}. Correct the cells if "
+                "they say something."
+            )
+        if self.levels:
+            sentences.append(f"categories that fit never saw: {_listed(self.levels)}. They are {self.meaning}.")
+        return sentences
+
+    def warn(self, stacklevel: int) -> None:
+        """Give them as warnings, on behalf of who calls."""
+        for sentence in self.sentences():
+            warnings.warn(sentence, UserWarning, stacklevel=stacklevel + 1)
+
+
+def _listed(columns: dict[Any, _OddCells]) -> str:
+    parts = [str(column) for column in columns.values()]
+    return f"{'; '.join(parts[:_SHOWN])}{' ...' if len(parts) > _SHOWN else ''}"
+
+
+_MEANINGS = {"other": "taken as observed, and as none of those that fit saw", "missing": "taken as missing"}
+
+
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Numbers, categories, yes/no answers and dates as columns of numbers; missing entries stay missing.
 
@@ -87,8 +151,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         A text column with more categories than this is taken for identifiers or free text.
     text : {"error", "drop"}, default="error"
         What happens to such a column: an error that names it, or it is left out.
-    handle_unknown : {"missing", "error"}, default="missing"
-        What a category means that `fit` did not see: a missing entry, or an error.
+    handle_unknown : {"other", "missing", "error"}, default="other"
+        What a category means that `fit` did not see. "other": an observed one that is none of those seen, which is 0 in the columns of all of them,
+        halfway at 0.5 in the one column of two categories, and with "ordinal" the number that follows theirs. "missing": a missing entry. Both with a
+        warning. "error": an error.
     decimal : {".", ","}, default=None
         The decimal mark of numbers in text that may be read either way, such as 1,234. None finds it out, and refuses such a column.
     dates : {"dmy", "mdy"}, default=None
@@ -117,12 +183,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Too many categories, infinite numbers, text that may be read in two ways, unknown categories with
         `handle_unknown="error"`, a frame without any column that `fit` saw, or with two of one name. The message names the column.
     TypeError
-        A cell that holds a list, tuple, dict, set or array; an `Observed` table or a file of rows.
+        A cell that holds a list, tuple, dict, set or array, or bytes that are no text in UTF-8; an `Observed` table or a file of rows.
 
     Warns
     -----
     UserWarning
-        Words in a column of numbers or dates, which are missing; columns of a frame that are absent, and missing, or that `fit` never saw.
+        Words in a column of numbers or dates, which are missing, and categories that `fit` never saw, each with column, cells and the first row;
+        columns of a frame that are absent, and missing, or that `fit` never saw.
 
     See Also
     --------
@@ -131,11 +198,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Booleans are numbers 0 and 1. Text is read as in `lacunar compare`: numbers with a decimal comma, thousands, a unit or a sign of money, and dates
+    Booleans are numbers 0 and 1, bytes are text in UTF-8, decimals and fractions are numbers. Text is read as in `lacunar compare`: numbers with a decimal comma, thousands, a unit or a sign of money, and dates
     in a usual form are found out, unless the type of the column is that of categories; up to five words among many numbers ("<5") are missing,
     with a warning, as are "NA", "n/a", "?", "null", "none" and "." everywhere. A column of dates becomes the days since 1970, the month, the day of the month, the weekday (0 is Monday) and,
-    when `fit` saw a time of day, the hour; times with an offset are taken to UTC. Durations are numbers of days. Categories are compared as text, whole numbers among them
-    without a point, and empty text is missing. Columns of a frame go by name. A column of which `fit` saw nothing passes numbers on, and whatever else it holds later is missing. O(n d) and one
+    when `fit` saw a time of day, the hour; times with an offset are taken to UTC. Durations are numbers of days. Text of digits that begins with 0 and has at
+    least three of them ("00123"), or that stands beside letters with a number ("A12"), is a code: its column holds categories. Categories are compared as text, whole numbers among them
+    without a point, or else by value: 1, 1.0 and True are the same one where `fit` saw no more than one of them. Empty text is missing. What a column holds is settled by `fit`: of new rows
+    a cell that it cannot hold is missing, and no other. A category that `fit` never saw is not missing, as "blue" says that neither "red" nor "green" was meant: kernels, which compare rows on the columns
+    that both have, find such a row unlike all levels, and linear models take it for none of them. Columns of a frame go by name. A column of which `fit` saw nothing passes numbers on, and whatever else it holds later is missing. O(n d) and one
     sort a column.
 
     Examples
@@ -157,7 +227,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         "drop_binary": ["boolean"],
         "max_categories": [Interval(Integral, 1, None, closed="left")],
         "text": [StrOptions({"error", "drop"})],
-        "handle_unknown": [StrOptions({"missing", "error"})],
+        "handle_unknown": [StrOptions({"other", "missing", "error"})],
         "decimal": [StrOptions({".", ","}), None],
         "dates": [StrOptions({"dmy", "mdy"}), None],
     }
@@ -175,7 +245,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         drop_binary: bool = True,
         max_categories: int = 100,
         text: Literal["error", "drop"] = "error",
-        handle_unknown: Literal["missing", "error"] = "missing",
+        handle_unknown: Literal["other", "missing", "error"] = "other",
         decimal: Literal[".", ","] | None = None,
         dates: Literal["dmy", "mdy"] | None = None,
     ) -> None:
@@ -202,7 +272,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         -------
         self : TableEncoder
         """
-        self._learn(X)
+        remarks = Remarks()
+        self._learn(X, remarks)
+        remarks.warn(stacklevel=4)
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -219,9 +291,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         -------
         table : ndarray of shape (n, outputs)
         """
-        return self._encoded(self._learn(X))
+        remarks = Remarks()
+        table = self._encoded(self._learn(X, remarks), remarks)
+        remarks.warn(stacklevel=5)
+        return table
 
-    def _learn(self, X: Any) -> list[_Cells]:
+    def _learn(self, X: Any, remarks: Remarks) -> list[_Cells]:
         """Learn what every column holds; the columns that were read."""
         self.kinds_: list[str] = []
         self.categories_: list[NDArray[np.object_] | None] = []
@@ -236,8 +311,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 f"X must have a column of numbers, dates or at most max_categories={self.max_categories} categories; got "
                 f"{len(self.kinds_)} columns of free text. Make numbers of the text, or raise max_categories."
             )
-        readings = ((column, reading) for column, reading in zip(columns, self.readings_, strict=True) if reading)
-        _warn_of_words((column, _counts(column, reading.words)) for column, reading in readings)
+        for column, reading in zip(columns, self.readings_, strict=True):
+            if reading is not None and reading.words:
+                remarks.add(remarks.words, column.name, column.values, _among(column.values, reading.words))
         return columns
 
     def transform(self, X: Any) -> Floats:
@@ -252,18 +328,34 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         table : ndarray of shape (m, outputs)
             NaN where X has a missing entry.
         """
-        check_is_fitted(self)
-        return self._encoded(self._columns(X, reset=False))
+        remarks = Remarks()
+        table = self._transformed(X, remarks)
+        remarks.warn(stacklevel=3)
+        return table
 
-    def _encoded(self, cells: list[_Cells]) -> Floats:
-        """Columns that were read as numbers (m, outputs)."""
-        columns = [
-            _read(column, reading or _USUAL[kind]) if kind in _USUAL else (column, Counter())
-            for column, kind, reading in zip(cells, self.kinds_, self.readings_, strict=True)
-        ]
-        _warn_of_words(columns)
-        parts = zip(columns, self.kinds_, self.categories_, strict=True)
-        return np.hstack([self._block(column.values, column.name, kind, known) for (column, _), kind, known in parts])
+    def _transformed(self, X: Any, remarks: Remarks) -> Floats:
+        """`transform` for callers whose rows come in batches: what is to be said of the rows goes to `remarks`, which warns once."""
+        check_is_fitted(self)
+        return self._encoded(self._columns(X, reset=False), remarks)
+
+    def _as_learned(self, X: Any, remarks: Remarks) -> dict[Any, _Column]:
+        """Columns by name as `fit` has settled what they hold: numbers, dates, or text "" where missing. Who encodes them says which categories are new."""
+        cells = self._read_columns(self._columns(X, reset=False), remarks)
+        columns = zip(cells, self.categories_, strict=True)
+        return {
+            column.name: column.values if known is None else self._levels(column, known, Remarks())[0]
+            for column, known in columns
+        }
+
+    def _read_columns(self, cells: list[_Cells], remarks: Remarks) -> list[_Cells]:
+        """Columns of numbers and dates as such."""
+        columns = zip(cells, self.kinds_, self.readings_, strict=True)
+        return [_read(c, reading or _USUAL[kind], remarks) if kind in _USUAL else c for c, kind, reading in columns]
+
+    def _encoded(self, cells: list[_Cells], remarks: Remarks) -> Floats:
+        """Columns of a table as numbers (m, outputs)."""
+        parts = zip(self._read_columns(cells, remarks), self.kinds_, self.categories_, strict=True)
+        return np.hstack([self._block(column, kind, known, remarks) for column, kind, known in parts])
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Names of the columns of `transform`: the column's, with the category or the part of the date behind an underscore.
@@ -364,7 +456,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """The kind of a column, and its categories."""
         if column.has_text and reading is None:
             return self._categories(as_labels(column.values), column.name)
-        values = _read(column, reading)[0].values if reading is not None else column.values
+        values = _read(column, reading, Remarks()).values if reading is not None else column.values
         if values.dtype.kind == "M":
             seen = values[~np.isnat(values)]
             return "datetime" if np.any(seen != seen.astype("datetime64[D]")) else "date", None
@@ -382,34 +474,48 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             "with sklearn.feature_extraction.text, parse dates with pandas.to_datetime, or raise max_categories."
         )
 
-    def _block(self, column: _Column, name: Any, kind: str, known: NDArray[np.object_] | None) -> Floats:
+    def _block(self, column: _Cells, kind: str, known: NDArray[np.object_] | None, remarks: Remarks) -> Floats:
         """The columns (m, outputs) made of one column, that is read where it is one of numbers or dates."""
+        values = column.values
         if kind == "dropped":
-            return np.empty((len(column), 0))
+            return np.empty((len(values), 0))
         if kind == "empty":
-            return (column if column.dtype == np.float64 else np.full(len(column), np.nan))[:, None]
+            return (values if values.dtype == np.float64 else np.full(len(values), np.nan))[:, None]
         if kind == "number":
-            return column[:, None]
+            return values[:, None]
         if kind in ("date", "datetime"):
-            return _date_numbers(column, with_hour=kind == "datetime")
+            return _date_numbers(values, with_hour=kind == "datetime")
         assert known is not None
-        codes = self._level_numbers(as_labels(column), known, name)
+        levels = self._levels(column, known, remarks)[1]
         if self.categories == "ordinal":
-            return np.where(codes < 0, np.nan, codes)[:, None]
+            return np.where(levels < 0, np.nan, levels)[:, None]
         shown = np.arange(len(known) - len(self._shown(known)), len(known))
-        return np.where(codes[:, None] < 0, np.nan, codes[:, None] == shown)
+        flags = np.where(levels[:, None] < 0, np.nan, levels[:, None] == shown)
+        if len(shown) < len(known):
+            flags[levels == len(known)] = _HALFWAY
+        return flags
 
-    def _level_numbers(self, labels: NDArray[np.object_], known: NDArray[np.object_], name: Any) -> NDArray[np.intp]:
-        """Numbers of the categories; -1 where missing or unknown."""
-        places = {category: k for k, category in enumerate(known)}
-        codes = np.array([places.get(label, -1) for label in labels], dtype=np.intp)
-        unknown = np.flatnonzero((codes < 0) & (labels != ""))
-        if self.handle_unknown == "error" and unknown.size:
+    def _levels(
+        self, column: _Cells, known: NDArray[np.object_], remarks: Remarks
+    ) -> tuple[NDArray[np.object_], NDArray[np.intp]]:
+        """Names of the categories of a column as `fit` knew them, and their numbers: -1 where missing, as many as `fit` knew for what it never saw."""
+        labels, place_of = as_labels(column.values), _Places(known)
+        found = {label: place_of(label) for label in set(labels)}
+        levels = np.array([found[label] for label in labels], dtype=np.intp)
+        unseen = np.flatnonzero(levels == len(known))
+        if unseen.size and self.handle_unknown == "error":
             raise ValueError(
-                f"categories must be those of fit; got {str(labels[unknown[0]])!r} in row {unknown[0]}, column {name!r}. "
-                "Use handle_unknown='missing' to take new ones as missing."
+                f"categories must be those of fit; got {cut(labels[unseen[0]])!r} in row {unseen[0]}, column {column.name!r}. "
+                "Use handle_unknown='other' to take new ones as none of them."
             )
-        return codes
+        if unseen.size:
+            remarks.meaning = _MEANINGS[self.handle_unknown]
+            remarks.add(remarks.levels, column.name, labels, levels == len(known))
+        if self.handle_unknown == "missing":
+            levels[unseen] = -1
+        seen = (levels >= 0) & (levels < len(known))
+        labels[seen] = known[levels[seen]]
+        return labels, levels
 
     def _check_loaded(self) -> None:
         """Refuse a model file whose kinds and categories do not belong together."""
@@ -468,7 +574,7 @@ def _column_of_series(series: Any, name: Any, cells_of: Callable[[NDArray[Any], 
         return days
     values = objects(series.to_list())
     if series.dtype in _CATEGORICAL and cells_of is not None:  # numbers that are names of categories are text, too
-        values = objects(value if is_missing(value) else str(value) for value in values)
+        values = objects(None if value is None else label_of(value) for value in plain_cells(values, name))
     return (cells_of or column_of)(values, name)
 
 
@@ -479,19 +585,24 @@ def objects(values: Iterable[Any]) -> NDArray[np.object_]:
 
 def column_of(values: NDArray[Any], name: Any) -> _Column:
     """Numbers, and durations in days, as float64 with NaN, dates as datetime64[us] with NaT; anything else as text, "" where missing."""
-    if values.dtype.kind in "UST":
-        return values.astype(str).astype(object)
-    if values.dtype.kind == "O":
-        _refuse_containers(values, name)
-        seen = [v for v in values if not is_missing(v)]
-        if seen and all(isinstance(v, date) for v in seen):
-            return np.array(["NaT" if is_missing(v) else plain_date(v) for v in values], dtype="datetime64[us]")
-        if seen and all(isinstance(v, timedelta) for v in seen):
-            return np.array([np.nan if is_missing(v) else v / timedelta(days=1) for v in values], dtype=np.float64)
-        if not all(isinstance(v, Number) for v in seen):
-            return np.array(["" if is_missing(v) else str(_whole(v)) for v in values], dtype=object)
-        values = np.array([np.nan if is_missing(v) else v for v in values], dtype=np.float64)
-    numbers: Floats = values.astype(np.float64)
+    if values.dtype.kind in "SUTO":
+        cells = plain_cells(values.tolist(), name)
+        read = _of_one_kind(cells, name)
+        return objects(label_of(cell) for cell in cells) if read is None else read
+    return _finite(values.astype(np.float64), name)
+
+
+def _of_one_kind(cells: list[Any], name: Any) -> _Column | None:
+    """Plain cells that are all numbers, or all dates, as such; else None."""
+    seen = [cell for cell in cells if cell is not None]
+    if seen and all(isinstance(cell, date) for cell in seen):
+        return dates_of(cells, {})
+    if all(isinstance(cell, Number) for cell in seen):
+        return _finite(numbers_of(cells), name)
+    return None
+
+
+def _finite(numbers: Floats, name: Any) -> Floats:
     infinite = np.flatnonzero(np.isinf(numbers))
     if infinite.size:
         raise ValueError(
@@ -501,73 +612,33 @@ def column_of(values: NDArray[Any], name: Any) -> _Column:
     return numbers
 
 
-def _refuse_containers(values: NDArray[np.object_], name: Any) -> None:
-    for row, value in enumerate(values):
-        if isinstance(value, list | tuple | dict | set | np.ndarray):
-            raise TypeError(
-                f"column {name!r} must hold numbers, text or dates; got {value!r} in row {row}. Make columns of it, or leave it out."
-            )
-
-
-def _whole(value: Any) -> Any:
-    """Whole numbers without a point: 2.0 among text is the category 2."""
-    return int(value) if isinstance(value, float | np.floating) and value.is_integer() else value
-
-
 def _cells_of(values: NDArray[Any], name: Any) -> _Column:
-    """As `column_of`; but text stands without blanks around it, words that mean missing are missing, and numbers among text stay numbers."""
-    if values.dtype.kind in "UST":
-        values = values.astype(str).astype(object)
-    if values.dtype.kind != "O":
+    """As `column_of`; but text stands without blanks around it, words that mean missing are missing, and numbers and dates among text stay such."""
+    if values.dtype.kind not in "SUTO":
         return column_of(values, name)
-    _refuse_containers(values, name)
-    cells = objects(tidied(value) for value in values)
-    if not any(isinstance(cell, str) for cell in cells):
-        return column_of(cells, name)
-    known = ("" if is_missing(cell) else cell for cell in cells)
-    return objects(cell if isinstance(cell, str | Number) else str(cell) for cell in known)
+    cells = [tidied(cell) for cell in plain_cells(values.tolist(), name)]
+    read = _of_one_kind(cells, name)
+    if read is not None:
+        return read
+    known = ("" if cell is None else cell for cell in cells)
+    return objects(cell if isinstance(cell, str | Number | date) else str(cell) for cell in known)
 
 
-def _counts(column: _Cells, words: Collection[str]) -> Counter[str]:
-    return Counter(cell for cell in column.values if cell in words)
-
-
-def _read(column: _Cells, reading: Reading) -> tuple[_Cells, Counter[Any]]:
-    """A column of numbers or dates, missing where a cell says none; and those cells which are no words of the reading, by how often they come."""
+def _read(column: _Cells, reading: Reading, remarks: Remarks) -> _Cells:
+    """A column of numbers or dates, missing where a cell says none; cells that are no words of the reading either are noted."""
     kind, values = reading.kind, column.values
     if kind == "number" and values.dtype == np.float64:
-        return column, Counter()
+        return column
     if kind == "date" and values.dtype.kind == "M":
-        return column, Counter()
+        return column
     cells = values if column.has_text else as_labels(values)
-    parsed = reading.parsed({cell for cell in cells if isinstance(cell, str) and cell})
-    if kind == "number":
-        by_cell = {cell: float(text) for cell, text in parsed.items()}
-        numbers = [by_cell.get(cell, np.nan) if isinstance(cell, str) else float(cell) for cell in cells]
-        read: _Column = column_of(np.array(numbers), column.name)
-    else:
-        read = dates_of(cells, parsed)
-    silent = {"", *reading.words, *parsed}
-    unread = Counter(str(cell) for cell in cells if cell not in silent and (kind == "date" or isinstance(cell, str)))
-    return column._replace(values=read), unread
+    read, lost = parse_cells(cells, reading)
+    remarks.add(remarks.words, column.name, cells, lost & ~_among(cells, reading.words))
+    return column._replace(values=read if kind == "date" else _finite(read, column.name))
 
 
-def _warn_of_words(columns: Iterable[tuple[_Cells, Counter[Any]]]) -> None:
-    """One warning of all cells that say no number or date."""
-    parts = [f"{_shown_words(words)} of column {cut(column.name)!r}" for column, words in columns if words]
-    if parts:
-        warnings.warn(
-            f"text in columns of numbers or dates is taken as missing where it says none: {'; '.join(parts[:_SHOWN])}"
-            f"{' ...' if len(parts) > _SHOWN else ''}. Correct the cells if they say "
-            "something.",
-            UserWarning,
-            stacklevel=4,
-        )
-
-
-def _shown_words(words: Counter[Any]) -> str:
-    common = [f"{cut(word)!r} in {counted(n, 'cell')}" for word, n in words.most_common(_SHOWN)]
-    return f"{', '.join(common)}{' ...' if len(words) > _SHOWN else ''}"
+def _among(cells: Iterable[Any], words: tuple[str, ...]) -> NDArray[np.bool_]:
+    return np.array([cell in words for cell in cells], dtype=bool)
 
 
 def _date_numbers(dates: NDArray[np.datetime64], *, with_hour: bool) -> Floats:
@@ -588,6 +659,19 @@ def as_labels(column: _Column) -> NDArray[np.object_]:
     """A column as text, "" where missing; a batch of a column of categories may hold numbers only."""
     if column.dtype.kind == "M":
         return np.where(np.isnat(column), "", column.astype(str)).astype(object)
-    if column.dtype != np.float64:
-        return objects(str(_whole(cell)) for cell in column)
-    return np.array(["" if np.isnan(v) else str(_whole(v)) for v in column.tolist()], dtype=object)
+    return objects(label_of(cell) for cell in column.tolist())
+
+
+class _Places:
+    """Numbers of categories by their names, or by the value of a name that only one of them has."""
+
+    def __init__(self, known: NDArray[np.object_]) -> None:
+        values = [value_in(category) for category in known]
+        self._by_name = {category: k for k, category in enumerate(known)} | {"": -1}
+        self._by_value = {value: k for k, value in enumerate(values) if values.count(value) == 1}
+        self._unseen = len(known)
+
+    def __call__(self, label: str) -> int:
+        """-1 for what is missing, the number of categories for one that is not among them."""
+        place = self._by_name.get(label)
+        return self._by_value.get(value_in(label), self._unseen) if place is None else place

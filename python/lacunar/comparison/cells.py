@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 from lacunar.observed.cells import MISSING as MISSING
-from lacunar.observed.cells import OpenReading, Reading, TextColumn, dates_of, learn_readings, text_column, tidied
+from lacunar.observed.cells import (
+    OpenReading,
+    Reading,
+    TextColumn,
+    dates_of,
+    label_of,
+    learn_readings,
+    plain_cells,
+    text_column,
+    tidied,
+)
 from lacunar.observed.cells import counted as counted
 from lacunar.observed.cells import cut as cut
 from lacunar.observed.cells import listed as listed
@@ -71,7 +82,7 @@ def read_cells(
     """
     pd = pandas_module()
     known = known or {}
-    texts = {k: _tidied(frame.iloc[:, k]) for k, dtype in enumerate(frame.dtypes) if _is_text(dtype)}
+    texts = {k: _tidied(frame.iloc[:, k], source) for k, dtype in enumerate(frame.dtypes) if _is_text(dtype)}
     if not texts:
         return frame, [], {}
     names = dict(enumerate(frame.columns))
@@ -89,7 +100,7 @@ def read_cells(
     read = {}
     for k, reading in readings.items():
         notes += _how_written(columns[k], learned[k]) if k in learned else []
-        read[k] = texts[k] if reading is None else _read(texts[k], columns[k], reading, notes)
+        read[k] = _numbers(texts[k]) if reading is None else _read(texts[k], columns[k], reading, notes)
     out = pd.DataFrame({k: read[k] if k in read else frame.iloc[:, k] for k in names}, index=frame.index)
     out.columns = frame.columns
     return out, notes, {names[k]: reading for k, reading in readings.items() if reading is not None}
@@ -106,29 +117,38 @@ def _is_text(dtype: Any) -> bool:
     return str(getattr(dtype, "kind", "O")) not in "iufbMmc" and str(dtype) not in known
 
 
-def _tidied(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Text without blanks around it, None where it says that it is missing; what is no text stays."""
-    pd = pandas_module()
-    category = str(column.dtype) == "category"
-    cells = [tidied(str(cell) if category and cell == cell else cell) for cell in column.astype(object)]
-    text = pd.Series(cells, index=column.index, dtype=object)
-    return text.where(text.notna(), None)
+def _tidied(column: pd.Series[Any], source: str) -> pd.Series[Any]:
+    """Plain cells, text without blanks around it, None where one is missing or says so. Raises UserError."""
+    try:
+        cells = plain_cells(column.astype(object), column.name)
+    except TypeError as error:
+        raise UserError(f"{source}: {error}") from None
+    if str(column.dtype) == "category":
+        cells = [None if cell is None else label_of(cell) for cell in cells]
+    return pandas_module().Series([tidied(cell) for cell in cells], index=column.index, dtype=object)
+
+
+def _numbers(cells: pd.Series[Any]) -> pd.Series[Any]:
+    """Tidied cells as a column of numbers where they are no truth values and nothing else; as they are otherwise."""
+    seen = cells[cells.notna()]
+    numbers = all(isinstance(cell, Number) for cell in seen) and not all(isinstance(cell, bool) for cell in seen)
+    return pandas_module().to_numeric(cells) if numbers else cells
 
 
 def _read(text: pd.Series[Any], column: TextColumn, reading: Reading, notes: list[str]) -> pd.Series[Any]:
     """A column of numbers or dates; the notes say what is missing since it is neither."""
     pd = pandas_module()
-    cells, name = column.texts, cut(column.name)
-    parsed = reading.parsed(cells)
+    parsed, name = reading.parsed(column.texts), cut(column.name)
     if reading.kind == "number":
-        read = pd.to_numeric(text.map(lambda cell: parsed.get(cell) if isinstance(cell, str) else cell))
+        read = pd.to_numeric(text.map(lambda cell: cell if isinstance(cell, Number) else parsed.get(cell)))
     else:
         read = pd.Series(dates_of(text, parsed), index=text.index)
-    words = [cell for cell in cells if cell not in parsed]
-    if words:
+    lost = (read.isna() & text.notna()).to_numpy()
+    if lost.any():
+        words = dict.fromkeys(text[lost].map(str))
         notes.append(
-            f"Warning: {name}: {listed(map(repr, words))} in {counted(sum(cells[word] for word in words), 'cell')} is no {reading.kind} and was "
-            "taken as missing. Correct the cells if they say something."
+            f"Warning: {name}: {listed(map(repr, words))} in {counted(int(lost.sum()), 'cell')} is no {reading.kind} and was "
+            f"taken as missing, first in row {lost.argmax()}. Correct the cells if they say something."
         )
     return read
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
 from lacunar._state import all_or_nothing
-from lacunar.comparison.cells import UserError, counted, cut, listed, pandas_module
+from lacunar.comparison.cells import UserError, listed, pandas_module
 from lacunar.comparison.learners import Learner, learner_named
-from lacunar.comparison.problem import Problem, as_frame, as_text, values_of
-from lacunar.encode import TableEncoder
+from lacunar.comparison.problem import Problem, as_frame
+from lacunar.encode import Remarks, TableEncoder
 from lacunar.observed.cells import Reading
 from lacunar.observed.names import match_names
 
@@ -183,18 +183,15 @@ def fitted_columns(data: Any, source: str, encoder: TableEncoder) -> tuple[pd.Da
     absent = [name for name in absent if kinds[name] != "dropped"]
     if absent:
         notes.append(f"not in the table, taken as missing: {listed(absent)}")
-    columns = {}
-    for (name, kind), known in zip(kinds.items(), encoder.categories_, strict=True):
-        if name not in frame or kind == "dropped":
-            columns[name] = np.full(len(frame), np.nan)
-        elif known is not None:
-            columns[name] = np.array(as_text(values_of(frame[name])), dtype=object)
-            new = sorted(set(columns[name]) - {"", *known})
-            if new:
-                notes.append(f"{cut(name)}: unseen categories taken as missing: {listed(new, 5)}")
-        else:
-            columns[name] = _readable(frame[name], kind, notes)
-    return pd.DataFrame(columns, columns=[*kinds]), notes
+    there = {name: frame[name] for name, kind in kinds.items() if name in frame and kind != "dropped"}
+    remarks = Remarks()
+    try:
+        columns = encoder._as_learned(
+            pd.DataFrame({name: there.get(name, np.nan) for name in kinds}, index=frame.index), remarks
+        )
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{source}: {error}") from None
+    return pd.DataFrame(columns, columns=[*kinds]), notes + remarks.sentences()
 
 
 def _readings_of(encoder: TableEncoder) -> dict[str, Reading | None]:
@@ -203,22 +200,3 @@ def _readings_of(encoder: TableEncoder) -> dict[str, Reading | None]:
     return {
         str(name): reading for name, kind, reading in columns if reading is not None or kind in ("category", "dropped")
     }
-
-
-def _readable(column: pd.Series[Any], kind: str, notes: list[str]) -> Any:
-    """A column of numbers or dates, where what is neither is missing."""
-    pd = pandas_module()
-    if column.dtype.kind in "iufb":
-        return column.to_numpy(np.float64, na_value=np.nan)
-    if kind == "empty" or column.dtype.kind == "M":
-        return column.to_numpy()
-    if kind == "number":
-        read = pd.to_numeric(column.astype(object).where(column.notna(), None), errors="coerce").astype(np.float64)
-    else:
-        read = pd.to_datetime(column.astype(object), errors="coerce", format="ISO8601")
-    bad = column[read.isna() & column.notna()]
-    if len(bad):
-        word = "number" if kind == "number" else "date"
-        what = f"1 cell is not a {word}" if len(bad) == 1 else f"{counted(len(bad), 'cell')} are not {word}s"
-        notes.append(f"{cut(column.name)}: {what} (first {cut(bad.iloc[0])!r}), taken as missing")
-    return read.to_numpy()

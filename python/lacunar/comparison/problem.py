@@ -17,7 +17,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from lacunar.comparison.cells import UserError, counted, cut, listed, pandas_module, read_cells
-from lacunar.comparison.reading import INDEX, How, Table, of_arrays, read_table, without_words
+from lacunar.comparison.reading import INDEX, How, Table, of_arrays, read_table, refuse_twice, without_words
 from lacunar.datasets import load_digit_quadrants
 from lacunar.encode import TableEncoder
 from lacunar.observed.cells import Reading
@@ -167,9 +167,7 @@ def as_frame(
         data = nw.from_native(data, eager_only=True).to_pandas()
     if not len(data):
         raise UserError(f"{source}: it has no rows.")
-    if data.columns.nunique() < data.shape[1]:
-        twice = data.columns[data.columns.duplicated()][0]
-        raise UserError(f"{source}: the column name {cut(twice)!r} occurs more than once. Rename one of them.")
+    refuse_twice([str(name) for name in data.columns], source)  # 1 and "1" are one name
     frame = without_words(data.rename(columns=str).reset_index(drop=True), na_values, source)
     return read_cells(frame, source, dates, decimal, known=known)
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from lacunar.comparison.cells import MISSING, UserError, counted, cut, listed, pandas_module, read_cells
 from lacunar.observed import Observed
-from lacunar.observed.cells import Reading
+from lacunar.observed.cells import Reading, is_code
 from lacunar.observed.container import read_npz as arrays_of
 from lacunar.observed.container import replace_file
 
@@ -38,6 +38,7 @@ _NA_VALUES = sorted({form for word in MISSING for form in (word, word.upper(), w
 MAX_DENSE = 10**8  # values of a sparse file held as a dense table
 MAX_EMPTY = 10**4  # cells for each stored value, so that one column number does not ask for all the memory
 INDEX = "Unnamed: 0"  # what pandas calls a first column without a name, which is the index that it wrote
+_CODES = re.compile(r"(?<![\w.])0\d{2,}(?![\w.])", re.ASCII)  # cells of digits that begin with 0 are among these
 _HEAD = 2**18  # characters of text that tell how it is written
 _YEARS = range(1800, 2200)  # as a header of numbers may hold
 _SEPARATORS = (",", ";", "\t", "|", r"\s+")
@@ -113,7 +114,7 @@ def read_table(name: str, **how: Any) -> Table:
                 ) from None
     except (OSError, EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile) as error:
         raise UserError(f"{shown}: cannot be read ({cut(str(error), 200)}).") from None
-    _refuse_twice([str(column) for column in table.frame.columns], shown)
+    refuse_twice([str(column) for column in table.frame.columns], shown)
     if not len(table.frame):
         raise UserError(f"{shown}: the table has no rows.")
     frame, notes, readings = read_cells(
@@ -290,6 +291,7 @@ def _framed(text: _Text, how: How) -> pd.DataFrame:
             )
         frame = parse(cells, False)
     assert frame is not None
+    frame = _with_codes(text, frame, parse)
     learned = any(
         reading and reading.kind == "number" and reading.decimal + reading.thousands != "."
         for reading in how.readings.values()
@@ -301,11 +303,22 @@ def _framed(text: _Text, how: How) -> pd.DataFrame:
     return frame
 
 
+def _with_codes(text: _Text, frame: pd.DataFrame, parse: _Parser) -> pd.DataFrame:
+    """The frame with columns of codes, such as 00123, as text: as whole numbers they lose their zeros."""
+    whole = [name for name in frame.columns if frame[name].dtype.kind in "iuf"]
+    with text.lines() as file:
+        if not whole or not any(_CODES.search(line) for line in file):
+            return frame
+    as_text = parse([*frame.columns], bool(frame.attrs["header"]), dtype=dict.fromkeys(whole, str))
+    codes = [name for name in whole if as_text[name].dropna().str.strip().map(is_code).any()]
+    return frame.assign(**{name: as_text[name] for name in codes})
+
+
 class _Parser:
     """pandas' reader of one text with its options."""
 
     def __init__(self, text: _Text, how: How) -> None:
-        self.text, self.na_values = text, how.na_values
+        self.text, self.na_values, self.readings = text, how.na_values, how.readings
         self.options: dict[str, Any] = {
             "sep": text.sep, "encoding": text.encoding, "keep_default_na": False, "index_col": False, "skipinitialspace": True,
             "low_memory": False, "decimal": how.decimal or ".", "thousands": how.thousands,
@@ -315,9 +328,11 @@ class _Parser:
         """A frame whose columns have these names, or c1, c2, ... without a header."""
         pd = pandas_module()
         names = [cell or (INDEX if i == 0 else f"c{i + 1}") if header else f"c{i + 1}" for i, cell in enumerate(cells)]
-        _refuse_twice(names, self.text.source)
+        refuse_twice(names, self.text.source)
         words = words_for(self.na_values, names, self.text.source)
         alike = len({tuple(of_name) for of_name in words.values()}) <= 1
+        texts = {name: str for name in names if name in self.readings and self.readings[name] is None}
+        options = {"dtype": texts} | options
         na_values = [*_NA_VALUES, *words[names[0]]] if alike else {name: [*_NA_VALUES, *words[name]] for name in names}
         with warnings.catch_warnings(), self.text.lines() as file:
             warnings.simplefilter("error", pd.errors.ParserWarning)  # cells beyond the header are not dropped unseen
@@ -379,7 +394,8 @@ def _has_commas(frame: pd.DataFrame) -> bool:
     )
 
 
-def _refuse_twice(names: Sequence[str], source: str) -> None:
+def refuse_twice(names: Sequence[str], source: str) -> None:
+    """UserError where two columns have one name."""
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         raise UserError(f"{source}: the column name {cut(twice[0])!r} occurs more than once. Rename one of them.")
@@ -393,7 +409,7 @@ def _read_json(path: Path, source: str, how: How) -> Table:
     encoding = how.encoding or "utf-8"
     with path.open(encoding=encoding) as file:
         first = file.read(4096).lstrip()[:1]
-    frame = pd.read_json(path, lines=first == "{", orient="records", encoding=encoding)
+    frame = pd.read_json(path, lines=first == "{", orient="records", encoding=encoding, dtype=False)
     return Table(_flat(frame, source), source)
 
 
@@ -411,7 +427,8 @@ def _read_excel(path: Path, source: str, how: How) -> Table:
             na_values=_NA_VALUES,
             header=None if how.header is False else 0,
             skiprows=how.skip_rows,
-        )
+            dtype=object,  # or text of digits would become numbers, and codes lose their zeros
+        ).infer_objects()
     others = f"There are {listed(map(repr, sheets))}: --sheet reads another." if len(sheets) > 1 else ""
     if how.header is False:
         frame.columns = [f"c{i + 1}" for i in range(frame.shape[1])]
@@ -444,7 +461,7 @@ def _read_parquet(path: Path, source: str, how: How) -> Table:
         raise UserError("reading Parquet needs pyarrow: pip install 'lacunar[cli]'") from None
     with pq.ParquetFile(path) as file:
         schema = file.schema_arrow
-        _refuse_twice(schema.names, source)
+        refuse_twice(schema.names, source)
         nested = [field.name for field in schema if pa.types.is_nested(field.type)]
         if nested:
             raise _nested(nested[0], source)

@@ -20,6 +20,7 @@ from lacunar._log import say
 from lacunar._random import fixed_seed, generator
 from lacunar._threads import one_blas_thread, thread_count
 from lacunar._typing import Floats, Ints
+from lacunar.encode import Remarks
 from lacunar.karma.base import row_weights
 from lacunar.karma.selection import TICK
 from lacunar.learner.ensemble import Ensemble
@@ -193,12 +194,14 @@ class LacunarBase(TakesMissing):
         """What `answer` says of all rows as they came, a batch at a time; a warning where they lack other entries than the training rows did."""
         table = Table.of(columns_by_name(self, X, reset=False))  # once: it may warn
         step = max(-(-table.n // MOST_ROWS_COMPARED), 1)
-        answers, compared = [], []
+        answers, compared, remarks = [], [], Remarks()
         for first in range(0, max(table.n, 1), BATCH):
             batch = np.arange(first, min(first + BATCH, table.n))
-            view = self.views_.transform(table.X if table.n <= BATCH else table.take(batch))
+            remarks.rows = batch
+            view = self.views_.transform(table.X if table.n <= BATCH else table.take(batch), remarks)
             compared.append(view.T[-first % step :: step])
             answers.append(answer(view))
+        remarks.warn(stacklevel=4)
         absent = [str(name) for name in absent_columns(self, X)]  # which were warned of by name
         self._warn_of_masks(np.vstack(compared), absent)
         return np.vstack(answers)
@@ -446,7 +449,9 @@ class LacunarBase(TakesMissing):
         chosen = self._sample(rows, target.labels)
         sampled, target_sampled = rows[chosen], target.take(chosen)
         unsampled = np.setdiff1d(np.arange(len(rows)), chosen, assume_unique=True)
-        as_came = self.views_.transform(table.take(sampled)) if view is None else view.take(sampled)
+        remarks = Remarks(sampled)
+        as_came = self.views_.transform(table.take(sampled), remarks) if view is None else view.take(sampled)
+        remarks.warn(stacklevel=5)
         training = TrainingSet(
             view=self._with_always_seen(as_came),
             as_came=as_came,
@@ -505,18 +510,22 @@ class LacunarBase(TakesMissing):
 
     def _further_rows(self, table: Table, rows: Ints, target: Target, beyond: Ints) -> FurtherRows:
         """Rows beyond the sample as a sparse table in single precision, a batch at a time."""
-        rows, target = rows[beyond], target.take(beyond)
-        batches = (rows[first : first + BATCH] for first in range(0, len(rows), BATCH))
-        observed = Observed.vstack(self._observed_numbers(table.take(batch)) for batch in batches)
+        rows, target, remarks = rows[beyond], target.take(beyond), Remarks()
+        parts = []
+        for first in range(0, len(rows), BATCH):
+            remarks.rows = rows[first : first + BATCH]
+            parts.append(self._observed_numbers(table.take(remarks.rows), remarks))
+        observed = Observed.vstack(parts)
+        remarks.warn(stacklevel=5)
         return FurtherRows(observed, target.labels, target.Y, target.weight)
 
-    def _observed_numbers(self, X: Any) -> Observed:
+    def _observed_numbers(self, X: Any, remarks: Remarks) -> Observed:
         """Z of rows in single precision without its missing entries; a sparse X stays sparse where nothing is to be completed."""
         if (sp.issparse(X) or isinstance(X, Observed)) and len(self.views_.kept_):
             rows = self.views_.sparse_numbers(X)
             if np.isin(rows.indices, np.flatnonzero(self.always_seen_)).sum() == len(rows) * self.always_seen_.sum():
                 return rows
-        return Observed.from_dense(self._with_always_seen(self.views_.transform(X)).Z, dtype=np.float32)
+        return Observed.from_dense(self._with_always_seen(self.views_.transform(X, remarks)).Z, dtype=np.float32)
 
     def _deadline(self) -> float:
         """When members must have ended: what comes after them needs a little."""

@@ -16,7 +16,7 @@ from sklearn.utils.validation import _check_n_features, _num_samples
 
 from lacunar._random import generator
 from lacunar._typing import Floats, Ints
-from lacunar.encode import TableEncoder
+from lacunar.encode import Remarks, TableEncoder
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
 from lacunar.observed.door import SparseMissing, as_observed
@@ -163,7 +163,9 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
     def fit_transform(self, X: Any) -> View:
         """Learn what the columns hold, and show these rows. Columns of which nothing was observed, and constant ones, are left out."""
         table = self._readable(X, warn_counts=True)
-        self.encoder_ = TableEncoder(categories="ordinal", max_categories=MOST_LEVELS, text="drop")
+        self.encoder_ = TableEncoder(
+            categories="ordinal", max_categories=MOST_LEVELS, text="drop", handle_unknown="missing"
+        )
         if isinstance(table, Observed):
             columns = self._fit_sparse(table)
         else:
@@ -203,12 +205,16 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
             if not self.categorical_[j]:
                 self.mean_[j], self.scale_[j] = _mean_and_scale(seen)
 
-    def transform(self, X: Any) -> View:
-        """Rows as the members see them."""
+    def transform(self, X: Any, remarks: Remarks | None = None) -> View:
+        """Rows as the members see them. What is to be said of batches goes to `remarks`; without one it is said at once."""
         table = self._readable(X)
         if isinstance(table, Observed):
             return self._of_sparse(table)
-        return self._of_encoded(np.asarray(self.encoder_.transform(table)))
+        noted = Remarks() if remarks is None else remarks
+        encoded = self.encoder_._transformed(table, noted)
+        if remarks is None:
+            noted.warn(stacklevel=3)
+        return self._of_encoded(encoded)
 
     def _of_encoded(self, encoded: Floats) -> View:
         """Rows (m, outputs) of the encoder as the members see them."""

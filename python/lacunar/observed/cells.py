@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
-from numbers import Number
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from numbers import Integral, Number
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -37,7 +38,12 @@ _TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p")
 _ORDERS = {order: [form + time for form in forms for time in _TIMES] for order, forms in _FORMS.items()}
 _DATE = re.compile(r"\d{1,4}[./ -](\d{1,2}|[A-Za-z]{3,9})[./ ,-]+\d{1,4}.*|[A-Za-z]{3,9} \d{1,2},? \d{4}.*")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d{1,6})?)?(Z|[+-]\d{2}:?\d{2})?)?")
+# 00123, and A12 beside 17; two digits, as of a month, are a number.
+_CODE = re.compile(r"0\d{2,}|[A-Za-z]+[-_/ ]?\d+", re.ASCII)
+_TRUTH = {"true": "1", "false": "0"}  # as a column of truth values may come as text
 _SHOWN = 40  # characters of a cell or name in a message
+_PLAIN = frozenset({str, bool, int, float})
+_DAY = np.timedelta64(1, "D")
 _LONGEST = 400  # digits, beyond which a whole number is infinite as a float
 
 _Key = TypeVar("_Key", bound=Hashable)
@@ -63,7 +69,57 @@ def counted(n: int, what: str) -> str:
     return f"{n:,} {what}" if n == 1 else f"{n:,} {what}s"
 
 
-# -- how a column is written ------------------------------------------------------------------------------------------------
+# -- one cell ---------------------------------------------------------------------------------------------------------------
+
+
+def plain_cells(cells: Iterable[Any], name: Any) -> list[Any]:
+    """Cells of one column as Python has them, so that equal values are equal whatever container they came in.
+
+    Bytes are text in UTF-8; truth values, whole numbers, fractions and decimals of any library are those of Python; dates and times are
+    dates, and durations numbers of days. None, NaN, NA and NaT are None. TypeError for a cell that holds several values, or bytes that are no text.
+    """
+    return [
+        cell if type(cell) in _PLAIN and cell == cell else _plain(cell, row, name) for row, cell in enumerate(cells)
+    ]
+
+
+def _plain(cell: Any, row: int, name: Any) -> Any:
+    if isinstance(cell, list | tuple | dict | set | np.ndarray):
+        raise TypeError(
+            f"column {name!r} must hold numbers, text or dates; got {cell!r} in row {row}. Make columns of it, or leave it out."
+        )
+    if isinstance(cell, bytes | bytearray):
+        return _decoded(bytes(cell), row, name)
+    if isinstance(cell, Decimal):
+        return None if cell.is_nan() else float(cell)
+    if isinstance(cell, np.datetime64):
+        cell = cell.astype("datetime64[us]").item()
+    if isinstance(cell, np.timedelta64):
+        cell = None if np.isnat(cell) else float(cell / _DAY)
+    if is_missing(cell):
+        return None
+    if isinstance(cell, timedelta):
+        return cell / timedelta(days=1)
+    if isinstance(cell, np.bool_):
+        return bool(cell)
+    if isinstance(cell, Number) and not isinstance(cell, complex):
+        return int(cell) if isinstance(cell, Integral) else float(cell)  # type: ignore[arg-type]
+    return cell
+
+
+def _decoded(cell: bytes, row: int, name: Any) -> str:
+    try:
+        return cell.decode("utf-8")
+    except UnicodeDecodeError:
+        raise TypeError(
+            f"column {name!r} must hold text, or bytes of text in UTF-8; got {cell[:_SHOWN]!r} in row {row}. Decode it first, as "
+            "bytes.decode(encoding) does."
+        ) from None
+
+
+def is_missing(cell: object) -> bool:
+    """None, NaN, NA, NaT or what NumPy masks."""
+    return cell is None or cell is np.ma.masked or type(cell).__name__ in ("NAType", "NaTType") or bool(cell != cell)
 
 
 def tidied(cell: Any) -> Any:
@@ -72,6 +128,32 @@ def tidied(cell: Any) -> Any:
         return cell
     text = cell.strip()
     return None if text.lower() in MISSING else text
+
+
+def label_of(cell: Any) -> str:
+    """A cell as the name of a category: whole numbers have no point, what is missing is empty."""
+    if cell is None or cell != cell:
+        return ""
+    return str(int(cell) if isinstance(cell, float | np.floating) and cell.is_integer() else cell)
+
+
+def value_in(label: str) -> str:
+    """The number that a category's name stands for, as its name: "1" for "1.0" and for "True"; any other name itself."""
+    if label in ("True", "False"):
+        return _TRUTH[label.lower()]
+    try:
+        number = float(label)
+    except ValueError:
+        return label
+    return label_of(number) if repr(number) == label else label
+
+
+def is_code(text: str) -> bool:
+    """Whether text names one of a series, as 00123 and A12 do: a column that holds such names has categories and no numbers."""
+    return bool(_CODE.fullmatch(text))
+
+
+# -- how a column is written ------------------------------------------------------------------------------------------------
 
 
 def plain_date(value: date) -> date:
@@ -131,10 +213,13 @@ class Reading:
         return text if len(text) < _LONGEST else str(float(text))
 
     def parsed(self, cells: Iterable[str]) -> dict[str, Any]:
-        """What those cells say that say something, by cell: numbers as programs write them, or dates without offset, in UTC."""
+        """What those cells say that say something, by cell: numbers as programs write them, or dates without offset, in UTC.
+
+        Truth values are the numbers 1 and 0, as text as well.
+        """
         if self.kind == "date":
             return dict(_dates(cells, self.order))
-        texts = ((cell, self.number_text(cell)) for cell in cells)
+        texts = ((cell, _TRUTH.get(cell.lower()) or self.number_text(cell)) for cell in cells)
         return {cell: text for cell, text in texts if text is not None}
 
     def _check_loaded(self) -> None:
@@ -169,16 +254,46 @@ class TextColumn(NamedTuple):
 
 
 def text_column(name: Any, cells: Iterable[Any], is_category: bool = False) -> TextColumn:
-    """What tidied cells hold: text, numbers, and others, which are missing."""
+    """What tidied cells hold: text, dates among it, and numbers. Other cells are missing."""
     cells = list(cells)
     numbers = [cell for cell in cells if isinstance(cell, Number)]
-    texts = Counter(cell for cell in cells if isinstance(cell, str) and cell)
+    texts = Counter(str(cell) for cell in cells if isinstance(cell, str | date) and cell)
     return TextColumn(name, texts, len(numbers), len(set(numbers)), is_category)
 
 
+def parse_cells(cells: Sequence[Any] | NDArray[Any], reading: Reading) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Tidied cells of a column as numbers (float64) or dates (datetime64[us]), missing where one says none, and which cells that are, of those that say something."""
+    parsed = reading.parsed({cell for cell in cells if isinstance(cell, str) and cell})
+    read: NDArray[Any]
+    if reading.kind == "number":
+        number_of = {cell: float(text) for cell, text in parsed.items()}
+        read = np.array(
+            [_number(cell) if isinstance(cell, Number) else number_of.get(cell, np.nan) for cell in cells],
+            dtype=np.float64,
+        )
+        lost = np.isnan(read)
+    else:
+        read = dates_of(cells, parsed)
+        lost = np.isnat(read)
+    return read, lost & np.array([cell is not None and cell != "" for cell in cells], dtype=bool)
+
+
 def dates_of(cells: Iterable[Any], parsed: Mapping[str, Any]) -> NDArray[np.datetime64]:
-    """A column of dates (n,), NaT where a cell says none."""
-    return np.array([parsed.get(cell, "NaT") for cell in cells], dtype="datetime64[us]")
+    """A column of dates (n,), NaT where a cell neither is nor says one."""
+    dates = [plain_date(cell) if isinstance(cell, date) else parsed.get(cell, "NaT") for cell in cells]
+    return np.array(dates, dtype="datetime64[us]")
+
+
+def numbers_of(cells: Iterable[Any]) -> NDArray[np.float64]:
+    """A column of numbers (n,), NaN where a cell is None, infinite where it is a whole number beyond what a float holds."""
+    return np.array([np.nan if cell is None else _number(cell) for cell in cells], dtype=np.float64)
+
+
+def _number(cell: Any) -> float:
+    try:
+        return float(cell)
+    except OverflowError:
+        return np.inf if cell > 0 else -np.inf
 
 
 def learn_readings(
@@ -219,6 +334,8 @@ class _Numbers:
     @property
     def are_numbers(self) -> bool:
         """Whether the column says numbers: all of it, or most of many different ones."""
+        if any(is_code(cell) for cell in self.column.texts):
+            return False
         n_cells = self.column.n_numbers + sum(self.column.texts[cell] for cell in self.cells)
         many = len(self.cells) + self.column.n_different > _LEVELS  # "0", "1", "2", "3+" are categories
         units = {(match["prefix"], match["unit"] or "") for match in self.cells.values()}

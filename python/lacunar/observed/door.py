@@ -21,6 +21,7 @@ from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
 from lacunar._turns import reads
+from lacunar.observed.cells import is_missing as is_missing
 from lacunar.observed.contract import (
     ENCODE,
     FLOATS,
@@ -406,13 +407,6 @@ def warn_if_unlabelled(known: NDArray[np.bool_]) -> None:
             UserWarning,
             stacklevel=5,  # the caller of a decorated `fit`
         )
-
-
-def is_missing(label: object) -> bool:
-    """None, NaN, NA, NaT or what NumPy masks."""
-    return (
-        label is None or label is np.ma.masked or type(label).__name__ in ("NAType", "NaTType") or bool(label != label)
-    )
 
 
 def check_partial_targets(

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing
 from lacunar._typing import Floats
+from lacunar.encode import Remarks
 from lacunar.lowrank import GaussianRegressor
 from lacunar.observed.door import Scores, check_target
 from lacunar.observed.rules import Instance, Number, Optional, Rule, whole
@@ -192,7 +193,8 @@ class MaskConformalRegressor(Scores, RegressorMixin, MaskConformal):  # type: ig
         if gaussian is None:
             mean, std = model.predict(rows, return_std=True)
             return mean, np.maximum(std, np.finfo(np.float64).tiny)
-        return model.predict(rows), gaussian.predict(numbers_of(rows, self.encoder_), return_std=True)[1]
+        numbers = numbers_of(rows, self.encoder_, Remarks())  # what is to be said of the rows, the model says
+        return model.predict(rows), gaussian.predict(numbers, return_std=True)[1]
 
     def predict_interval(self, X: Any, level: float | None = None) -> Floats:
         """Lower and upper ends of the intervals.

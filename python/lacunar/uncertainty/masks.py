@@ -12,7 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names, _check_n_features, check_is_fitted
 
 from lacunar._typing import Bools, Floats
-from lacunar.encode import TableEncoder
+from lacunar.encode import Remarks, TableEncoder
 from lacunar.observed import Observed
 from lacunar.observed.door import TakesMissing, as_observed, validate_X
 from lacunar.observed.names import columns_by_name
@@ -64,10 +64,12 @@ def encoder_of(table: Any, **options: Any) -> TableEncoder | None:
     return TableEncoder(**options).fit(table) if is_frame else None
 
 
-def numbers_of(table: Any, encoder: TableEncoder | None) -> Floats:
-    """Numbers with NaN (n, columns)."""
+def numbers_of(table: Any, encoder: TableEncoder | None, remarks: Remarks | None = None) -> Floats:
+    """Numbers with NaN (n, columns). What is to be said of the rows goes to `remarks`; without them it is said at once."""
     if encoder is None:
         return as_observed(table).astype(np.float64).to_dense()
+    if remarks is not None:
+        return encoder._transformed(table, remarks)
     return np.asarray(encoder.transform(table))  # also where `set_config` asks for frames
 
 
