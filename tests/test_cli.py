@@ -4,8 +4,10 @@ import csv
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.dummy import DummyClassifier
 
@@ -196,3 +198,156 @@ def test_what_is_not_installed_is_named(absent, table, monkeypatch, capsys):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, absent, None)
     failing(["compare", table, "--quiet", "--repeats", "1"], 1, "pip install 'lacunar[cli]'", capsys)
+
+
+# -- outputs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def model(table, tmp_path):
+    place = tmp_path / "m.lacunar"
+    save_model(TableModel(KarmaClassifier(gamma=2)).fit(load_problem(table)), place)
+    return str(place)
+
+
+@pytest.mark.parametrize("link", [None, "symbolic", "hard", "other words"])
+@pytest.mark.parametrize(
+    ("command", "over"),
+    [
+        ("fit {table} --output {over}", "table"),
+        ("predict {model} {table} --output {over}", "table"),
+        ("predict {model} {table} --output {over}", "model"),
+        ("compare {table} --report {over}", "table"),
+        ("compare {table} --keep {over}", "table"),
+    ],
+)
+def test_no_output_takes_the_place_of_an_input(command, over, link, table, model, tmp_path, capsys):
+    """Whatever the name is by which the input is called; and before any work is done."""
+    kept = {"table": table, "model": model}[over]
+    before, inode = Path(kept).read_bytes(), os.stat(kept).st_ino
+    name = str(tmp_path / "other.csv")
+    if link == "symbolic":
+        os.symlink(kept, name)
+    elif link == "hard":
+        os.link(kept, name)
+    else:
+        name = kept if link is None else str(tmp_path / ".." / tmp_path.name / os.path.basename(kept))
+    words = [word.format(table=table, model=model, over=name) for word in command.split()]
+    failing(words, 2, f"that is the {over}", capsys)
+    assert (Path(kept).read_bytes(), os.stat(kept).st_ino) == (before, inode)
+
+
+def test_standard_input_is_not_written_over(table, model, tmp_path):
+    before = Path(table).read_bytes()
+    with open(table, "rb") as stdin:
+        done = subprocess.run(
+            [sys.executable, "-m", "lacunar", "predict", model, "-", "--output", table],
+            stdin=stdin,
+            capture_output=True,
+            text=True,
+        )
+    assert (done.returncode, "that is the table" in done.stderr) == (2, True)
+    assert Path(table).read_bytes() == before
+
+
+def test_two_outputs_are_two_files(table, tmp_path, capsys):
+    name = str(tmp_path / "one.html")
+    failing(["compare", table, "--report", name, "--keep", name], 2, "that is the file of --report too", capsys)
+    assert not os.path.exists(name)
+
+
+READERS = {
+    "csv": pd.read_csv, "tsv": lambda place: pd.read_csv(place, sep="\t"), "csv.gz": pd.read_csv, "tsv.bz2": lambda place: pd.read_csv(place, sep="\t"),
+    "CSV.XZ": lambda place: pd.read_csv(place, compression="xz"), "parquet": pd.read_parquet, "xlsx": pd.read_excel,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", READERS)
+def test_the_ending_says_what_is_written(ending, table, model, tmp_path):
+    place = tmp_path / f"p.{ending}"
+    assert main(["predict", model, table, "--proba", "--append", "--output", str(place), "--quiet"]) == 0
+    assert (
+        main(["predict", model, table, "--proba", "--append", "--output", str(tmp_path / "plain.csv"), "--quiet"]) == 0
+    )
+    pd.testing.assert_frame_equal(READERS[ending](place), pd.read_csv(tmp_path / "plain.csv"), check_dtype=False)
+    first = place.read_bytes()[:4]
+    assert first.startswith(
+        {"gz": b"\x1f\x8b", "bz2": b"BZh", "XZ": b"\xfd7zX", "quet": b"PAR1", "xlsx": b"PK"}.get(
+            ending[-4:].split(".")[-1], b"size"
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("predict {model} {table} --output {dir}/p.json", ".parquet, .xlsx; '.json' is not among them"),
+        ("predict {model} {table} --output {dir}/p", "this one has none"),
+        ("predict {model} {table} --output {dir}/p.gz", "'.gz' is not among them"),
+        ("predict {model} {table} --output {dir}/p.lacunar", ".csv, .tsv"),
+        ("compare {table} --report {dir}/r.csv", "There are .html, .htm; '.csv' is not among them"),
+        ("compare {table} --keep {dir}/r.html", "Name it MODEL.lacunar"),
+        ("fit {table} --output {dir}/r.parquet", "Name it MODEL.lacunar"),
+    ],
+)
+def test_an_ending_that_says_something_else_is_refused(command, message, table, model, tmp_path, capsys):
+    before = sorted(tmp_path.iterdir())
+    failing([word.format(table=table, model=model, dir=tmp_path) for word in command.split()], 2, message, capsys)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_text_in_a_workbook_is_no_formula(model, tmp_path):
+    (tmp_path / "new.csv").write_text("size,colour,note\n1,red,=1+1\n2,blue,plain\n")
+    place = tmp_path / "p.xlsx"
+    assert main(["predict", model, str(tmp_path / "new.csv"), "--keep", "note", "--output", str(place), "--quiet"]) == 0
+    assert pd.read_excel(place)["note"].tolist() == ["=1+1", "plain"]
+
+
+def test_what_a_format_cannot_hold_leaves_nothing_half_written(model, tmp_path, capsys):
+    (tmp_path / "new.csv").write_text("size,colour,note\n1,red,a\x01b\n2,blue,plain\n")
+    before = sorted(tmp_path.iterdir())
+    argv = [
+        "predict",
+        model,
+        str(tmp_path / "new.csv"),
+        "--keep",
+        "note",
+        "--output",
+        str(tmp_path / "p.xlsx"),
+        "--quiet",
+    ]
+    failing(argv, 1, "cannot be written as .xlsx", capsys)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_device_has_no_ending(table, model, tmp_path):
+    assert main(["predict", model, table, "--output", os.devnull, "--quiet"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("task", "argv", "message"),
+    [
+        (
+            "classification",
+            ["--interval"],
+            "--interval: the model predicts classes of 'y', and intervals are of numbers. --proba",
+        ),
+        (
+            "regression",
+            ["--proba"],
+            "--proba: the model predicts numbers, 'y', and probabilities are of classes. --interval",
+        ),
+        (
+            "regression",
+            ["--interval"],
+            "--interval: KarmaRegressor gives no intervals. Fit a model with --learner lacunar",
+        ),
+    ],
+)
+def test_what_a_model_does_not_give(task, argv, message, tmp_path, capsys):
+    table = str(tmp_path / "t.csv")
+    (tmp_path / "t.csv").write_text(
+        "a,y\n" + "".join(f"{k},{k % 2 if task == 'classification' else k / 7}\n" for k in range(20))
+    )
+    assert main(["fit", table, "--output", str(tmp_path / "m.lacunar"), "--learner", "karma-2", "--quiet"]) == 0
+    failing(["predict", str(tmp_path / "m.lacunar"), table, *argv], 1, message, capsys)

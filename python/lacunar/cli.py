@@ -67,7 +67,11 @@ def parser() -> argparse.ArgumentParser:
     predict = commands.add_parser("predict", help="predict the rows of a table with a model file")
     predict.add_argument("model")
     predict.add_argument("table", help=_FILES)
-    predict.add_argument("--output", metavar="OUT.csv", help="default: the terminal")
+    predict.add_argument(
+        "--output",
+        metavar="OUT.csv",
+        help="its ending says what is written: .csv or .tsv, also as .gz, .bz2 or .xz, .parquet, .xlsx; default: CSV to the terminal",
+    )
     predict.add_argument("--proba", action="store_true", help="a column of probabilities for each class")
     predict.add_argument(
         "--interval",
@@ -248,19 +252,6 @@ def _problem(args: argparse.Namespace) -> Problem:
     return problem
 
 
-def check_writable(path: str | None) -> None:
-    """Refuses an output that cannot be written, before any work is done for it."""
-    from lacunar.comparison import UserError
-
-    if path is None:
-        return
-    folder = Path(path).absolute().parent
-    if not folder.is_dir():
-        raise UserError(f"{path}: cannot be written, there is no folder {folder}.")
-    if Path(path).is_dir() or not os.access(folder, os.W_OK) or (Path(path).exists() and not os.access(path, os.W_OK)):
-        raise UserError(f"{path}: cannot be written. Choose another place.")
-
-
 def _say(args: argparse.Namespace, *lines: str) -> None:
     from lacunar.comparison.cells import visible
 
@@ -272,10 +263,10 @@ def _say(args: argparse.Namespace, *lines: str) -> None:
 def _compare(args: argparse.Namespace) -> int:
     from lacunar.comparison import UserError, print_table
     from lacunar.comparison.terminal import run
+    from lacunar.comparison.writing import REPORTS, Output, check_outputs
 
     started = perf_counter()
-    check_writable(args.report)
-    check_writable(args.keep)
+    check_outputs([Output("--report", args.report, REPORTS), Output("--keep", args.keep)], {"the table": args.table})
     if args.n_jobs == 0:
         raise UserError("--n-jobs must be a number of processes or -1 for all; got 0.", 2)
     problem = _problem(args)
@@ -328,8 +319,9 @@ def _fit(args: argparse.Namespace) -> int:
 
     from lacunar.comparison import TableModel, UserError
     from lacunar.comparison.learners import learner_named
+    from lacunar.comparison.writing import Output, check_outputs
 
-    check_writable(args.output)
+    check_outputs([Output("--output", args.output)], {"the table": args.table})
     problem = _problem(args)
     learner = learner_named(problem.task, args.learner)
     try:
@@ -349,20 +341,19 @@ def _predict(args: argparse.Namespace) -> int:
     import warnings
 
     from lacunar.comparison import read_table
-    from lacunar.comparison.reading import write_whole
+    from lacunar.comparison.writing import TABLES, Output, as_csv, check_outputs, write_frame
 
-    check_writable(args.output)
+    check_outputs([Output("--output", args.output, TABLES)], {"the model": args.model, "the table": args.table})
     model = _model(args.model)
     table = read_table(args.table, readings=model.readings_, **_reading(args))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         predictions = _predicted(args, model, table)
     _say(args, *table.notes, *dict.fromkeys(str(w.message) for w in caught if issubclass(w.category, UserWarning)))
-    text = predictions.to_csv(index=False, lineterminator="\n")
     if args.output is None:
-        _to_stdout(text)
+        _to_stdout(as_csv(predictions).decode("utf-8"))
     else:
-        write_whole(args.output, text)
+        write_frame(predictions, args.output)
     return 0
 
 

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _TASKS = ("classification", "regression")
+_ANSWERS = {  # the option at the shell, what it gives, and of which task
+    "predict_proba": ("--proba", "probabilities", "classification"),
+    "predict_interval": ("--interval", "intervals", "regression"),
+}
 
 
 class TableModel(BaseEstimator):  # type: ignore[misc]
@@ -109,8 +113,7 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
     def _ask(self, verb: str, X: Any, *more: Any) -> Any:
         model = self.fitted()
         if not hasattr(model, verb):
-            name = getattr(self, "learner_", None) or type(self.estimator).__name__
-            raise UserError(f"{name} has no {verb}. Fit a model with --learner lacunar, which has.")
+            raise UserError(self._no(verb))
         frame, notes = fitted_columns(X, "the table", self.encoder_)
         for note in notes:
             warnings.warn(note, UserWarning, stacklevel=3)
@@ -119,6 +122,17 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
             return getattr(model, verb)(rows, *more)
         except ValueError as error:
             raise UserError(f"the table: {error}") from None
+
+    def _no(self, verb: str) -> str:
+        """What to say of a question that the model does not answer."""
+        option, what, task = _ANSWERS.get(verb, (verb, verb, self.task_))
+        target = cut(self.target_)
+        if task != self.task_ == "classification":
+            return f"{option}: the model predicts classes of {target!r}, and {what} are of numbers. --proba gives probabilities of the classes."
+        if task != self.task_:
+            return f"{option}: the model predicts numbers, {target!r}, and {what} are of classes. --interval gives the ends of an interval."
+        name = getattr(self, "learner_", None) or type(self.estimator).__name__
+        return f"{option}: {name} gives no {what}. Fit a model with --learner lacunar, which does."
 
     def _check_loaded(self) -> None:
         """Refuse a model file whose parts do not fit together."""
