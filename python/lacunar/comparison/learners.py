@@ -55,8 +55,7 @@ def _ours(module: str, name: str, **options: Any) -> Callable[[int], Any]:
     def make(seed: int) -> Any:
         import lacunar
 
-        seeded = {} if name.startswith(("Karma", "Geom")) else {"random_state": seed}
-        return getattr(getattr(lacunar, module), name)(**options, **seeded)
+        return getattr(getattr(lacunar, module), name)(random_state=seed, **options)
 
     return make
 

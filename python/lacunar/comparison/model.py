@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.metrics import accuracy_score, r2_score
 
 from lacunar._state import all_or_nothing
 from lacunar.comparison.cells import UserError, listed, pandas_module
@@ -15,6 +16,7 @@ from lacunar.comparison.learners import Learner, learner_named
 from lacunar.comparison.problem import Problem, as_frame
 from lacunar.encode import Remarks, TableEncoder
 from lacunar.observed.cells import Reading
+from lacunar.observed.door import plain_target
 from lacunar.observed.names import match_names
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
         Name of the column predicted.
     task_ : str
         "classification" or "regression".
+    classes_ : ndarray of shape (c,)
+        Sorted labels in the type of the target's column, in the order of `predict_proba`.
 
     Examples
     --------
@@ -79,14 +83,39 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
 
     def _columns_of(self, problem: Problem) -> None:
         self.encoder_, self.target_, self.task_ = problem.encoder, problem.target, problem.task
+        self.labels_ = problem.labels
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predictions (m,) of a frame: columns are found by name, others are not looked at. Warns of what is taken as missing."""
-        return np.asarray(self._ask("predict", X))
+        """Predictions (m,) of a frame, in the type of the target: columns are found by name, others are not looked at. Warns of what is taken as missing."""
+        predicted = np.asarray(self._ask("predict", X))
+        labels = self._labels()
+        return predicted if labels is None else labels[np.searchsorted(self.fitted().classes_, predicted)]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities (m, c) of `classes_`, for learners that give some."""
-        return np.asarray(self._ask("predict_proba", X))
+        proba, labels = np.asarray(self._ask("predict_proba", X)), self._labels()
+        return proba if labels is None else proba[:, np.argsort(labels)]
+
+    def _labels(self) -> NDArray[Any] | None:
+        """Labels in the order of the texts that the estimator learned; None where it learned them as they are."""
+        return getattr(self, "labels_", None)  # model files of older versions have none
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of the rows of a frame whose label is predicted, or the coefficient of determination R^2 of predicted numbers.
+
+        Labels are compared as they read: 1, 1.0 and "1" are the same.
+        """
+        known = values_of(pandas_module().Series(plain_target(y)))
+        unknown = np.flatnonzero(np.isnan(known) if known.dtype.kind == "f" else known == "")
+        if unknown.size:
+            raise UserError(
+                f"y must hold a value for every row; row {unknown[0]} has none. Leave such rows out of X and y."
+            )
+        predicted = np.asarray(self._ask("predict", X))
+        if self.task_ == "regression":
+            return float(r2_score(known, predicted, sample_weight=sample_weight))
+        labels = np.array([label.strip() for label in as_text(known)])
+        return float(accuracy_score(labels, predicted, sample_weight=sample_weight))
 
     def predict_interval(self, X: Any, level: float = 0.9) -> NDArray[np.float64]:
         """Intervals (m, 2) that hold the target with this probability, for learners that give some."""
@@ -99,8 +128,9 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
 
     @property
     def classes_(self) -> Any:
-        """Labels in the order of `predict_proba`."""
-        return self.fitted().classes_
+        """Sorted labels, in the order of `predict_proba`."""
+        labels = self._labels()
+        return self.fitted().classes_ if labels is None else np.sort(labels)
 
     def fitted(self) -> Any:
         """The estimator that predicts; one of another library is fitted again after loading."""
@@ -145,6 +175,7 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
             or getattr(self, "task_", None) not in _TASKS
         ):
             raise ValueError("the model file's encoder_ has no names of columns, or its target_ or task_ is no name")
+        self._check_labels()
         n_columns = len(self.encoder_.get_feature_names_out())
         if self.estimator is None:
             self._check_rows(n_columns)
@@ -152,6 +183,23 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
         n_inputs = len(self.encoder_.kinds_) if getattr(self, "frames_", False) is True else n_columns
         if getattr(self.estimator, "n_features_in_", None) != n_inputs:
             raise ValueError(f"the estimator must be of the {n_inputs} columns of encoder_; it is not")
+
+    def _check_labels(self) -> None:
+        """Of classes: as many as were learned, no two alike, and of a plain type."""
+        labels = self._labels()
+        if labels is None:
+            return
+        learned = (
+            np.unique(vars(self).get("y_", ())) if self.estimator is None else getattr(self.estimator, "classes_", ())
+        )
+        plain = isinstance(labels, np.ndarray) and labels.dtype.kind in "biufU" and labels.ndim == 1
+        if (
+            self.task_ != "classification"
+            or not plain
+            or len(np.unique(labels)) != len(labels)
+            or len(labels) != len(learned)
+        ):
+            raise ValueError("labels_ must be the different labels of the classes that were learned; they are not")
 
     def _trial_rows(self) -> list[pd.DataFrame]:
         """Frames of one row that hold what the columns held; none where a learner of another library would be fitted again for them."""

@@ -57,6 +57,9 @@ class Problem:
     y: NDArray[Any]  # text labels or numbers
     encoder: TableEncoder
     notes: list[str] = field(default_factory=list)
+    labels: NDArray[Any] | None = (
+        None  # what the target's column holds of each of `classes`: whole numbers, booleans, text
+    )
 
     @property
     def missing_share(self) -> float:
@@ -120,6 +123,7 @@ def load_problem(
     notes.append(f"Task: {task} (as asked)." if task else f"Task: {guessed} ({reason}; --task overrides).")
     task = task or guessed
     y = _target_values(y, task, name, why, table)
+    labels = labels_of(table.frame[name], y) if task == "classification" else None
     frame = _without_identifiers(frame, set(used), notes)
     if not frame.shape[1]:
         raise UserError(f"{table.source}: no column is left to predict {cut(name)!r} from. --use COLUMN keeps one.")
@@ -133,7 +137,7 @@ def load_problem(
     notes += _about(frame, encoder)
     alarms = [*_rare(y, task), *_sentinels(frame, y, name, task), *leaks(frame, y, name, task)]
     notes += [f"Warning: {text}" for text in alarms]
-    return Problem(table.source, name, task, frame, X, y, encoder, notes)
+    return Problem(table.source, name, task, frame, X, y, encoder, notes, labels)
 
 
 def _table_of(data: Any, how: dict[str, Any]) -> Table:
@@ -299,6 +303,22 @@ def _classes(labels: list[str], name: str, why: str, table: Table) -> NDArray[An
             f"{'a number' if numbers else 'free text'} and no class, of which several rows must tell. {remedy}", 2,
         )  # fmt: skip
     return np.array(labels)
+
+
+def labels_of(column: pd.Series[Any], y: NDArray[Any]) -> NDArray[Any]:
+    """The cells behind the texts of classes, in the type of the column and the order of the sorted texts; text where types are mixed."""
+    cells = pandas_module().Series(column.dropna().unique())
+    of_text = dict(
+        zip(reversed(as_text(values_of(cells))), reversed(cells.tolist()), strict=True)
+    )  # the first cell of a text
+    classes = sorted(set(y.tolist()))
+    values = [of_text[text] for text in classes]
+    labels = np.array(values)
+    if labels.dtype.kind not in "biufU" or len({type(value) for value in values}) > 1:
+        return np.array(classes)
+    if labels.dtype.kind == "f" and column.isna().any() and np.all(labels == np.round(labels)):
+        return labels.astype(np.int64)  # whole numbers, which are floating-point ones only where some are missing
+    return labels.astype(column.dtype) if column.dtype.kind in "biuf" and isinstance(column.dtype, np.dtype) else labels
 
 
 def _rare(y: NDArray[Any], task: str) -> list[str]:

@@ -73,8 +73,8 @@ def compare(
     Returns
     -------
     comparison : Comparison
-        `table` is a frame, `best_model_` the best learner fitted to all rows, `warnings` what to look at first, `caveats` what was shortened or left
-        out and why; a notebook shows it.
+        `table` is a frame, `best_model_` the best learner fitted to all rows, whose predictions have the type of the target, `warnings` what to look
+        at first, `caveats` what was shortened or left out and why; a notebook shows it.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def compare(
     >>> result.table["learner"].tolist()
     ['KARMA gamma=2', 'no columns']
     >>> result.best_model_.predict(pd.DataFrame({"age": [20, 70]})).tolist()
-    ['False', 'True']
+    [False, True]
     """
     started = perf_counter()
     only = names_of(learner, "learner")
