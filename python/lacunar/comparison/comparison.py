@@ -28,6 +28,7 @@ from lacunar.comparison.learners import Learner
 from lacunar.comparison.model import TableModel
 from lacunar.comparison.problem import Problem
 from lacunar.comparison.schedule import NO_LIMITS, Job, Limits, Schedule
+from lacunar.learner.folds import even_folds, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -494,13 +495,26 @@ def _chances(model: Any, rows: Any, problem: Problem) -> Chances | None:
     return out
 
 
-def make_splits(problem: Problem, folds: int, repeats: int, seed: int) -> tuple[list[Split], bool]:
-    """The folds, stratified by class where every class has at least one row for each fold."""
-    counts = np.unique(problem.y, return_counts=True)[1]
-    stratified = problem.task == "classification" and counts.min() >= folds
+def make_splits(
+    problem: Problem, folds: int, repeats: int, seed: int, most: int | None = None
+) -> tuple[list[Split], bool]:
+    """The folds, of at most so many rows: copies of a row in one, stratified by class where every class has at least one row for each fold."""
+    rows = sampled_rows(problem, most, seed)
+    units = np.unique(problem.units[rows], return_inverse=True)[1]
+    y = problem.y[rows][np.unique(units, return_index=True)[1]]  # of the first of every copies
+    stratified = problem.task == "classification" and np.unique(y, return_counts=True)[1].min() >= folds
     kind = RepeatedStratifiedKFold if stratified else RepeatedKFold
-    splitter = kind(n_splits=folds, n_repeats=repeats, random_state=seed)
-    return list(splitter.split(problem.X, problem.y)), stratified
+    splits = kind(n_splits=folds, n_repeats=repeats, random_state=seed).split(np.zeros((len(y), 1)), y)
+    return [(rows[rows_of(train, units)], rows[rows_of(test, units)]) for train, test in splits], bool(stratified)
+
+
+def sampled_rows(problem: Problem, most: int | None, seed: int) -> NDArray[np.intp]:
+    """Rows that are compared on, in their order: all, or so many, with the classes in their shares."""
+    n = len(problem.y)
+    if most is None or n <= most:
+        return np.arange(n)
+    labels = np.unique(problem.y, return_inverse=True)[1] if problem.task == "classification" else None
+    return even_folds(labels, np.arange(n), -(-n // most), seed)[0]
 
 
 def evaluate(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from lacunar.comparison.cells import UserError, counted, cut, listed, pandas_mod
 from lacunar.comparison.reading import INDEX, How, Table, of_arrays, read_table, refuse_twice, without_words
 from lacunar.datasets import load_digit_quadrants
 from lacunar.encode import TableEncoder
+from lacunar.learner.folds import repeats, units_of
 from lacunar.observed.cells import Reading
 from lacunar.observed.door import as_array, plain_target
 from lacunar.observed.sentinels import number, sentinels_in
@@ -56,7 +57,8 @@ class Problem:
     X: NDArray[np.float64]  # the same as numbers
     y: NDArray[Any]  # text labels or numbers
     encoder: TableEncoder
-    notes: list[str] = field(default_factory=list)
+    notes: list[str]
+    units: NDArray[np.intp]  # a number a row, the same for copies of a row, which share a fold
     labels: NDArray[Any] | None = (
         None  # what the target's column holds of each of `classes`: whole numbers, booleans, text
     )
@@ -135,9 +137,10 @@ def load_problem(
     # The cells were read before the encoder saw them: new rows are to be read in that way.
     encoder.readings_ = [table.readings.get(name) for name in frame.columns]
     notes += _about(frame, encoder)
-    alarms = [*_rare(y, task), *_sentinels(frame, y, name, task), *leaks(frame, y, name, task)]
+    units = units_of(_as_numbers(frame))
+    alarms = [*_repeated(units), *_rare(y, task), *_sentinels(frame, y, name, task), *leaks(frame, y, name, task)]
     notes += [f"Warning: {text}" for text in alarms]
-    return Problem(table.source, name, task, frame, X, y, encoder, notes, labels)
+    return Problem(table.source, name, task, frame, X, y, encoder, notes, units, labels)
 
 
 def _table_of(data: Any, how: dict[str, Any]) -> Table:
@@ -319,6 +322,30 @@ def labels_of(column: pd.Series[Any], y: NDArray[Any]) -> NDArray[Any]:
     if labels.dtype.kind == "f" and column.isna().any() and np.all(labels == np.round(labels)):
         return labels.astype(np.int64)  # whole numbers, which are floating-point ones only where some are missing
     return labels.astype(column.dtype) if column.dtype.kind in "biuf" and isinstance(column.dtype, np.dtype) else labels
+
+
+def _as_numbers(frame: pd.DataFrame) -> NDArray[np.float64]:
+    """Columns in which equal cells are equal numbers, and missing ones NaN."""
+    return np.column_stack([_distinct(frame[name]) for name in frame.columns])
+
+
+def _distinct(column: pd.Series[Any]) -> NDArray[np.float64]:
+    if column.dtype.kind in "iufb":
+        return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
+    numbers = pandas_module().factorize(column)[0]
+    return np.where(numbers < 0, np.nan, numbers)
+
+
+def _repeated(units: NDArray[np.intp]) -> list[str]:
+    """A sentence on rows that are copies of others."""
+    copies = repeats(units)
+    if not copies:
+        return []
+    head = "1 row repeats another" if copies == 1 else f"{copies} rows repeat others"
+    return [
+        f"{head} in every column but the target. Copies of a row stay in one fold, for whoever has learned a row knows its copies; drop them "
+        "if they are there by mistake."
+    ]
 
 
 def _rare(y: NDArray[Any], task: str) -> list[str]:

@@ -24,6 +24,7 @@ from lacunar.encode import Remarks
 from lacunar.karma.base import row_weights
 from lacunar.karma.selection import TICK
 from lacunar.learner.ensemble import Ensemble
+from lacunar.learner.folds import even_folds, units_of
 from lacunar.learner.importance import ChangeableView, permutation_importance
 from lacunar.learner.masks import FEWEST_ROWS, MOST_ROWS_COMPARED, MaskComparison
 from lacunar.learner.members import MEMBERS, GaussianMember, members_of
@@ -142,7 +143,7 @@ class LacunarBase(TakesMissing):
         # Drawn once: a RandomState moves on.
         self.seed_ = int(generator(fixed_seed(self.random_state)).integers(2**31 - 1))
         most = self._most_rows(table.columns)
-        rows = np.arange(table.n) if table.n <= most else _even_folds(None, table.n, -(-table.n // most), self.seed_)[0]
+        rows = self._part(None, table.n, most)
         self.views_ = TableViews(sparse_missing=self.sparse_missing)
         view = self.views_.fit_transform(table.take(rows))
         self.n_features_in_ = self.views_.encoder_.n_features_in_
@@ -408,11 +409,12 @@ class LacunarBase(TakesMissing):
         """Weights of the rows, or None where all are equal."""
         return None if sample_weight is None else row_weights(sample_weight, np.empty((n_rows, 1)))
 
-    def _folds(self, rows: Ints, n: int, target: Target, *, large: bool) -> list[Ints]:
-        """Test rows of every fold, a partition of the kept rows; a splitter counts all n rows of the table."""
+    def _folds(self, rows: Ints, n: int, view: View, target: Target, *, large: bool) -> list[Ints]:
+        """Test rows of every fold, a partition of the kept rows; a splitter counts all n rows of the table. Of a number of folds copies of a row share one."""
         if isinstance(self.cv, Integral):
-            splits = min(int(self.cv), _FOLDS_OF_LARGE if large else len(rows), len(rows))
-            return _even_folds(target.labels, len(rows), splits, self.seed_)
+            units = units_of(view.T)
+            splits = min(int(self.cv), _FOLDS_OF_LARGE if large else len(rows), int(units.max(initial=-1)) + 1)
+            return even_folds(target.labels, units, splits, self.seed_)
         place = np.full(n, -1)
         place[rows] = np.arange(len(rows))
         known = target.Y[:, 0] if target.labels is None else target.labels
@@ -421,10 +423,12 @@ class LacunarBase(TakesMissing):
         splits = check_cv(self.cv, whole, classifier=target.labels is not None).split(np.zeros((n, 1)), whole)
         folds = [np.sort(place[test][place[test] >= 0]) for _, test in splits]
         folds = [fold for fold in folds if len(fold)]
-        if not np.array_equal(np.sort(np.concatenate(folds)), np.arange(len(rows))):
+        times = np.bincount(np.concatenate([*folds, np.array([], dtype=np.intp)]), minlength=len(rows))
+        if (times != 1).any():
             raise ValueError(
-                "cv must put every row into the test part of exactly one fold; it does not. Use a number of folds, KFold, "
-                "StratifiedKFold or GroupKFold."
+                f"cv must put every row into the test part of exactly one fold; of {len(rows)} rows {type(self.cv).__name__} puts "
+                f"{int((times == 0).sum())} into none and {int((times > 1).sum())} into several. Use a number of folds, KFold or "
+                "StratifiedKFold, or for groups the folds themselves, list(GroupKFold(5).split(X, y, groups))."
             )
         return folds
 
@@ -433,7 +437,11 @@ class LacunarBase(TakesMissing):
         most = self._most_rows(self.n_features_in_)
         if len(rows) <= most:
             return np.arange(len(rows))
-        return _even_folds(labels, len(rows), -(-len(rows) // most), self.seed_)[0]
+        return self._part(labels, len(rows), most)
+
+    def _part(self, labels: Ints | None, n: int, most: int) -> Ints:
+        """Some of n rows, at most so many, with the classes in their shares."""
+        return even_folds(labels, np.arange(n), -(-n // most), self.seed_)[0]
 
     def _most_rows(self, columns: int) -> int:
         """Rows that members fold: what a row takes is kernel values with landmarks, its views, and its places in trees."""
@@ -459,7 +467,7 @@ class LacunarBase(TakesMissing):
             labels=target_sampled.labels,
             Y=target_sampled.Y,
             n_classes=target.n_classes,
-            folds=self._folds(sampled, table.n, target_sampled, large=bool(unsampled.size)),
+            folds=self._folds(sampled, table.n, as_came, target_sampled, large=bool(unsampled.size)),
             weight=target_sampled.weight,
             posterior=self.posterior_,
             seed=self.seed_,
@@ -562,14 +570,6 @@ class LacunarBase(TakesMissing):
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         return tags
-
-
-def _even_folds(labels: Ints | None, n: int, splits: int, seed: int) -> list[Ints]:
-    """Random folds with the rows of every class spread as evenly as they go, also where a class has fewer rows than there are folds."""
-    order = generator(seed).permutation(n)
-    if labels is not None:
-        order = order[np.argsort(labels[order], kind="stable")]
-    return [np.sort(order[k::splits]) for k in range(splits)]
 
 
 def _add_shortened(table: dict[str, list[Any]], ensembles: Sequence[Ensemble]) -> None:

@@ -1,0 +1,86 @@
+"""Folds of tables in which copies of a row stay together: a learner that has seen a row knows its copy."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lacunar._random import generator
+from lacunar._typing import Floats, Ints
+
+_FEWEST = 20  # different rows, below which nothing tells copies from rows that happen to be alike
+_COINCIDENCE = 0.05  # expected rows that agree by chance, above which rows that agree are no copies
+_MULTIPLIER, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)
+
+
+def units_of(X: Floats) -> Ints:
+    """Numbers of the different rows of a table (n, d) by first appearance, (n,): copies of a row have one number.
+
+    Rows of a few categories agree by chance, and are no copies: where the columns, taken as independent among the different rows, let one
+    expect more than 0.05 rows with the entries observed in a row, all rows like it stand for themselves. O(n d + n log n).
+    """
+    leaders = _leaders(X)
+    repeated = np.unique(leaders[leaders != np.arange(len(X))])
+    if repeated.size:
+        different = np.unique(leaders)
+        alike = repeated[_expected(X, different, repeated) > _COINCIDENCE] if len(different) >= _FEWEST else repeated
+        own = np.isin(leaders, alike)
+        leaders[own] = np.flatnonzero(own)
+    return np.unique(leaders, return_inverse=True)[1]
+
+
+def repeats(units: Ints) -> int:
+    """How many rows are copies of one that stands before them."""
+    return len(units) - int(units.max(initial=-1)) - 1
+
+
+def even_folds(labels: Ints | None, units: Ints, splits: int, seed: int) -> list[Ints]:
+    """Random folds with the rows of every class spread as evenly as they go, also where a class has fewer rows than there are folds."""
+    first = np.unique(units, return_index=True)[1]
+    order = generator(seed).permutation(len(first))
+    if labels is not None:
+        order = order[np.argsort(labels[first][order], kind="stable")]
+    return [rows_of(order[k::splits], units) for k in range(splits)]
+
+
+def rows_of(chosen: Ints, units: Ints) -> Ints:
+    """The rows of some units, in their order."""
+    among = np.zeros(int(units.max(initial=-1)) + 1, dtype=bool)
+    among[chosen] = True
+    return np.flatnonzero(among[units])
+
+
+def _leaders(X: Floats) -> Ints:
+    """For every row the first one that equals it; NaN equals NaN."""
+    _, first, place = np.unique(_hashes(X), return_index=True, return_inverse=True)
+    leaders, rows = first[place], np.arange(len(X))
+    later = np.flatnonzero(leaders != rows)
+    if later.size:
+        same = np.ones(len(later), dtype=bool)
+        for column in X.T:
+            one, other = column[later], column[leaders[later]]
+            same &= (one == other) | (np.isnan(one) & np.isnan(other))
+        leaders[later[~same]] = later[~same]
+    return leaders
+
+
+def _hashes(X: Floats) -> NDArray[np.uint64]:
+    hashes = np.zeros(len(X), dtype=np.uint64)
+    for column in X.T:
+        values = column.astype(np.float64) + 0.0  # without the sign of zero
+        values[np.isnan(values)] = np.nan
+        hashes = (hashes ^ values.view(np.uint64)) * _MULTIPLIER
+        hashes ^= hashes >> _SHIFT
+    return hashes
+
+
+def _expected(X: Floats, different: Ints, rows: Ints) -> Floats:
+    """How many of the different rows one expects to agree with each of these in what it shows, (rows,)."""
+    logs = np.full(len(rows), np.log(len(different)))
+    for column in X.T:
+        values, counts = np.unique(column[different], return_counts=True)
+        counts = counts[~np.isnan(values)]
+        shown = ~np.isnan(column[rows])
+        place = np.searchsorted(values[: len(counts)], column[rows[shown]])
+        logs[shown] += np.log(counts[place] / counts.sum())
+    return np.asarray(np.exp(logs))

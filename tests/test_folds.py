@@ -1,0 +1,166 @@
+"""Copies of a row stay in one fold, rows that agree by chance do not, and folds of tables without copies are as they were."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import GroupKFold, RepeatedKFold, RepeatedStratifiedKFold, TimeSeriesSplit
+
+import lacunar
+from lacunar._random import generator
+from lacunar.comparison import load_problem
+from lacunar.comparison.comparison import make_splits
+from lacunar.learner import LacunarClassifier, LacunarRegressor
+from lacunar.learner.folds import even_folds, repeats, rows_of, units_of
+
+RNG = np.random.default_rng(0)
+
+
+def slow_units(X):
+    """By comparing every two rows."""
+    units = []
+    for row in X:
+        alike = [unit for unit, other in zip(units, X, strict=False) if np.array_equal(row, other, equal_nan=True)]
+        units.append(alike[0] if alike else max(units, default=-1) + 1)
+    return np.array(units)
+
+
+def doubled(X, seed=0):
+    return np.random.default_rng(seed).permutation(np.vstack([X, X]))
+
+
+def with_gaps(X, share=0.3):
+    return np.where(RNG.uniform(size=X.shape) < share, np.nan, X)
+
+
+COPIED = {
+    "numbers": doubled(RNG.normal(size=(60, 3))),
+    "with gaps": doubled(with_gaps(RNG.normal(size=(60, 6)))),
+    "rounded": doubled(RNG.normal(size=(60, 5)).round(1)),
+    "many copies of few rows": np.tile(RNG.normal(size=(25, 4)), (12, 1)),
+    "one copy": np.vstack([X := RNG.normal(size=(60, 3)), X[7]]),
+    "both zeros": np.vstack(
+        [X := np.where(RNG.uniform(size=(60, 4)) < 0.3, 0.0, RNG.normal(size=(60, 4))), np.where(X == 0, -0.0, X)]
+    ),
+}
+
+
+@pytest.mark.parametrize("table", COPIED)
+def test_copies_are_one_unit(table):
+    X = COPIED[table]
+    np.testing.assert_array_equal(units_of(X), slow_units(X))
+    assert repeats(units_of(X)) == len(X) - len(np.unique(X, axis=0, equal_nan=False)) or table in (
+        "with gaps",
+        "both zeros",
+    )
+
+
+FACTORIAL = np.array(np.meshgrid(*[range(3)] * 4)).reshape(4, -1).T.astype(float)
+ALIKE_BY_CHANCE = {
+    "one column": RNG.integers(0, 5, size=(200, 1)).astype(float),
+    "two answers": RNG.integers(0, 2, size=(200, 4)).astype(float),
+    "all combinations": np.tile(FACTORIAL, (5, 1)),
+    "nothing observed": np.where(np.arange(200)[:, None] % 2, np.nan, RNG.normal(size=(200, 3))),
+    "one number observed": np.where(np.arange(200)[:, None] % 2, [np.nan, np.nan, 1.0], RNG.normal(size=(200, 3))),
+    "few different rows": np.tile(RNG.normal(size=(3, 6)), (40, 1)),
+    "no columns": np.empty((30, 0)),
+    "different rows": RNG.normal(size=(200, 3)),
+}
+
+
+@pytest.mark.parametrize("table", ALIKE_BY_CHANCE)
+def test_rows_that_agree_by_chance_stand_for_themselves(table):
+    X = ALIKE_BY_CHANCE[table]
+    np.testing.assert_array_equal(units_of(X), np.arange(len(X)))
+
+
+@pytest.mark.parametrize("labels", [None, np.sort(RNG.integers(0, 3, 101))])
+def test_folds_without_copies_are_as_they_were(labels):
+    order = generator(4).permutation(101)
+    order = order if labels is None else order[np.argsort(labels[order], kind="stable")]
+    for k, fold in enumerate(even_folds(labels, np.arange(101), 5, 4)):
+        np.testing.assert_array_equal(fold, np.sort(order[k::5]))
+
+
+@pytest.mark.parametrize("labels", [None, np.arange(60) % 3])
+def test_folds_spread_units(labels):
+    units = RNG.permutation(np.repeat(np.arange(60), 2))
+    units = np.unique(np.unique(units, return_index=True)[1][units], return_inverse=True)[1]  # by first appearance
+    folds = even_folds(None if labels is None else labels[units], units, 5, 0)
+    np.testing.assert_array_equal(np.sort(np.concatenate(folds)), np.arange(120))
+    assert {len(fold) for fold in folds} == {24}
+    assert all(not set(units[fold]) & set(np.delete(units, fold)) for fold in folds)
+    assert [rows_of(np.unique(units[fold]), units).tolist() for fold in folds] == [fold.tolist() for fold in folds]
+
+
+# -- the comparison -----------------------------------------------------------------------------------------------------
+
+
+def noise(n=60, seed=1):
+    generator = np.random.default_rng(seed)
+    return pd.DataFrame(generator.normal(size=(n, 4)), columns=list("abcd")).assign(y=generator.integers(0, 2, n))
+
+
+@pytest.mark.parametrize(("target", "kind"), [("y", RepeatedStratifiedKFold), ("a", RepeatedKFold)])
+def test_splits_of_different_rows_are_those_of_scikit_learn(target, kind):
+    problem = load_problem(noise(), target)
+    splits, _ = make_splits(problem, 4, 2, 3)
+    expected = kind(n_splits=4, n_repeats=2, random_state=3).split(problem.X, problem.y)
+    for split, (train, test) in zip(splits, expected, strict=True):
+        np.testing.assert_array_equal(split[0], train)
+        np.testing.assert_array_equal(split[1], test)
+
+
+@pytest.mark.parametrize("text", [False, True])
+def test_copies_share_a_fold_of_the_comparison(text):
+    table = noise().assign(e=[f"w{k % 17}" for k in range(60)] if text else 0)
+    twice = pd.concat([table, table], ignore_index=True)
+    problem = load_problem(twice, "y")
+    said = [note for note in problem.notes if "60 rows repeat others" in note]
+    assert len(said) == 1
+    assert said[0].startswith("Warning: ")
+    for train, test in make_splits(problem, 5, 2, 0)[0]:
+        assert not set(train % 60) & set(test % 60)
+        assert len(train) + len(test) == 120
+    assert not [note for note in load_problem(table, "y").notes if "repeat" in note]
+
+
+def test_noise_with_every_row_twice_is_noise():
+    table = noise(150)
+    result = lacunar.compare(pd.concat([table, table]), "y", learner=["random forest", "no columns"], repeats=1)
+    scores = dict(zip(result.table["learner"], result.table["error rate"], strict=True))
+    assert scores["random forest"] > 0.35
+
+
+# -- the one learner ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [LacunarClassifier, LacunarRegressor])
+def test_the_learner_keeps_copies_together(kind, monkeypatch):
+    table, folds = noise(40), []
+    original = kind._folds
+
+    def spying(self, *args, **options):
+        folds.append(original(self, *args, **options))
+        return folds[-1]
+
+    monkeypatch.setattr(kind, "_folds", spying)
+    y = table["y"] if kind is LacunarClassifier else table["a"]
+    kind(members=["gaussian"]).fit(pd.concat([table[["b", "c", "d"]]] * 2), [*y, *y])
+    for fold in folds[0]:
+        assert set(fold[fold < 40]) == set(fold[fold >= 40] - 40)
+
+
+@pytest.mark.parametrize(
+    ("cv", "message"),
+    [
+        (TimeSeriesSplit(4), "TimeSeriesSplit puts 8 into none and 0 into several"),
+        ([(np.arange(40), np.arange(40)), (np.arange(40), np.arange(3))], "puts 0 into none and 3 into several"),
+    ],
+)
+def test_a_splitter_that_is_no_partition_is_refused_with_a_way_that_works(cv, message):
+    table = noise(40)
+    with pytest.raises(ValueError, match=message) as raised:
+        LacunarClassifier(members=["gaussian"], cv=cv).fit(table[["a", "b"]], table["y"])
+    assert "list(GroupKFold(5).split(X, y, groups))" in str(raised.value)
+    folds = list(GroupKFold(5).split(table, table["y"], np.arange(40) % 9))
+    LacunarClassifier(members=["gaussian"], cv=folds).fit(table[["a", "b"]], table["y"])
