@@ -2,6 +2,7 @@
 
 import signal
 import time
+from dataclasses import replace
 from time import perf_counter
 
 import numpy as np
@@ -11,7 +12,10 @@ from sklearn.dummy import DummyClassifier
 
 import lacunar
 import lacunar.comparison.schedule as clock
-from lacunar.comparison import Learner, evaluate, load_problem, print_table, write_report
+import lacunar.comparison.terminal as shell
+from lacunar.cli import main
+from lacunar.comparison import Learner, UserError, evaluate, load_problem, print_table, write_report
+from lacunar.comparison.comparison import sampled_rows
 from lacunar.comparison.schedule import Schedule
 
 ALARMS = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="fits are ended by alarms")
@@ -229,3 +233,104 @@ def test_what_a_learner_shortened_is_repeated():
     learners = [Learner("hurried", False, "", lambda seed: Hurried(5.0), seconds=5.0), sleeper(0.0)]
     comparison = evaluate(load_problem(FRAME), learners, folds=2, repeats=1, time_limit=1.5)
     assert any("used it up by shortening kernels, forest (left out)" in line for line in comparison.caveats)
+
+
+# -- large tables, and constants ----------------------------------------------------------------------------------------
+
+CONSTANT = Learner("no columns", False, "", lambda seed: DummyClassifier(), baseline=True)
+
+
+def broken(seed):
+    raise ValueError("never made")
+
+
+@ALARMS
+@pytest.mark.parametrize("time_limit", [0.5, None])
+def test_a_constant_that_ends_alone_is_no_best_learner(time_limit, tmp_path, capsys):
+    """Whether the others took too long or failed."""
+    others = [sleeper(30.0)] if time_limit else [Learner("broken", False, "", broken)]
+    comparison = evaluate(load_problem(FRAME), [*others, CONSTANT], repeats=1, time_limit=time_limit)
+    assert "lowest" not in comparison.table["remark"].tolist()
+    with pytest.raises(UserError, match=r"there is no best learner: nothing finished but no columns.* --time-limit"):
+        _ = comparison.best_model_
+    print_table(comparison)
+    write_report(comparison, tmp_path / "r.html")
+    for said in (capsys.readouterr().out, (tmp_path / "r.html").read_text(encoding="utf-8")):
+        assert "Nothing finished but no columns, which predicts the same for every row" in said
+        assert "nothing to compare with" in said
+    if time_limit:
+        named = int(comparison.undecided().split("--time-limit ")[1].split()[0])
+        assert named == comparison.enough[0] > time_limit
+
+
+def test_a_constant_is_best_where_others_finished_or_none_was_asked_for():
+    for others in ([], [sleeper(0.0)]):
+        comparison = evaluate(load_problem(FRAME), [CONSTANT, *others], repeats=1)
+        assert not comparison.undecided()
+        assert comparison.best_model_.predict(FRAME).shape == (60,)
+
+
+def test_a_comparison_of_constants_alone_ends_with_1(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(shell, "learners", lambda task, seconds: [Learner("broken", False, "", broken), CONSTANT])
+    FRAME.to_csv(tmp_path / "t.csv", index=False)
+    assert main(["compare", str(tmp_path / "t.csv"), "--repeats", "1", "--keep", str(tmp_path / "m.lacunar")]) == 1
+    assert not (tmp_path / "m.lacunar").exists()
+    assert "Nothing finished but no columns" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def large():
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(rng.normal(size=(30_000, 3)).round(4), columns=list("abc"))
+    return load_problem(frame.assign(y=np.where(rng.uniform(size=30_000) < 0.03, "rare", "common")))
+
+
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [
+        ({"time_limit": 30.0}, 24_000),
+        ({"time_limit": None}, 30_000),
+        ({"time_limit": 30.0, "max_rows": 0}, 30_000),
+        ({"time_limit": 30.0, "max_rows": 30_000}, 30_000),
+        ({"time_limit": None, "max_rows": 501}, 501),
+    ],
+)
+def test_a_large_table_is_compared_on_a_sample(options, rows, large, capsys):
+    comparison = evaluate(large, [sleeper(0.0)], folds=3, repeats=2, seed=1, **options)
+    assert comparison.n_rows == rows
+    for train, test in comparison.splits:
+        both = np.sort(np.concatenate([train, test]))
+        np.testing.assert_array_equal(both, np.sort(np.concatenate(comparison.splits[0])))
+        assert len(np.unique(both)) == rows
+    assert (large.y[both] == "rare").mean() == pytest.approx((large.y == "rare").mean(), abs=1.1 / rows)
+    print_table(comparison)
+    assert (f"Compared on {rows:,} of 30,000 rows" in capsys.readouterr().out) == (rows < 30_000)
+    assert np.isnan(comparison.row_losses(0)).sum() == 30_000 - rows
+    assert len(comparison.held_out(0)[0]) == 2 * rows
+
+
+def test_seeds_draw_rows(large):
+    samples = [sampled_rows(large, 1000, seed) for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(samples[0], samples[1])
+    assert len(np.intersect1d(samples[0], samples[2])) < 200
+
+
+def test_wide_tables_are_compared_on_fewer_rows(large):
+    for columns, rows in ((150, 16_000), (5000, 10_000)):
+        wide = replace(large, X=np.broadcast_to(large.X[:, :1], (30_000, columns)))
+        assert evaluate(wide, [], folds=3, repeats=1, time_limit=9.0).n_rows == rows
+
+
+def test_a_report_of_a_sample_says_so(large, tmp_path):
+    comparison = evaluate(large, [sleeper(0.0), CONSTANT], folds=5, repeats=1, max_rows=400)
+    write_report(comparison, tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "Compared on 400 of 30,000 rows" in page
+    assert "cross-validation on 400 of 30,000 rows" in page
+
+
+def test_too_few_rows_to_compare_on_are_refused():
+    with pytest.raises(UserError, match=r"--max-rows must be at least 10 for 5 folds, or 0 for all; got 9"):
+        lacunar.compare(FRAME, max_rows=9)
+    with pytest.raises(UserError, match="120 rows, 60 of them different, are too few for 31 folds"):
+        lacunar.compare(pd.concat([FRAME, FRAME]), folds=31)

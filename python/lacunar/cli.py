@@ -49,6 +49,12 @@ def parser() -> argparse.ArgumentParser:
         "--fit-limit", type=_seconds, metavar="SECONDS", help="for one fit; default: what --time-limit leaves"
     )
     compare.add_argument(
+        "--max-rows",
+        type=_at_least(0),
+        metavar="N",
+        help="compare on so many rows, drawn at random; 0 is all; default: 24000, or all without a time limit",
+    )
+    compare.add_argument(
         "--n-jobs", type=int, default=1, help="processes, -1 for all (times then suffer from each other)"
     )
     compare.add_argument(
@@ -272,7 +278,7 @@ def _compare(args: argparse.Namespace) -> int:
     problem = _problem(args)
     comparison = run(
         problem, folds=args.folds, repeats=args.repeats, seed=args.seed, n_jobs=args.n_jobs, metric=args.metric,
-        time_limit=args.time_limit or None, fit_limit=args.fit_limit or None, only=args.learner, quiet=args.quiet,
+        time_limit=args.time_limit or None, fit_limit=args.fit_limit or None, max_rows=args.max_rows, only=args.learner, quiet=args.quiet,
         keep_interrupted=True, started=started,
     )  # fmt: skip
     print_table(comparison)
@@ -281,7 +287,7 @@ def _compare(args: argparse.Namespace) -> int:
         _write_report(args, comparison)
     if comparison.interrupted:
         return INTERRUPTED
-    if not any(not score.failure and not score.cut for score in comparison.scores()):
+    if comparison.undecided():
         return 1
     if args.keep is not None:
         _keep(args, comparison.best_model_, args.keep, comparison.learners[comparison.best].name, len(problem.y))

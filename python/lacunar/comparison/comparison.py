@@ -22,13 +22,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from lacunar._random import generator
 from lacunar._threads import thread_count
 from lacunar.comparison.cells import UserError, counted, cut, listed, pandas_module, visible
 from lacunar.comparison.learners import Learner
 from lacunar.comparison.model import TableModel
 from lacunar.comparison.problem import Problem
 from lacunar.comparison.schedule import NO_LIMITS, Job, Limits, Schedule
-from lacunar.learner.folds import even_folds, rows_of
+from lacunar.learner.folds import rows_of
+from lacunar.uncertainty.shift import evenly
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,6 +40,8 @@ Chances = NDArray[np.floating[Any]]  # (rows, classes)
 SIGNIFICANCE = 0.05
 _HURRIED = 0.8  # share of the seconds it was told to keep that a learner in a hurry uses
 FEW_SPLITS = 5  # below which intervals say little
+# Rows that are compared on under a time limit, fewer of tables with more columns than this, and the fewest.
+_MOST_ROWS, _COLUMNS, _FEWEST_ROWS = 24_000, 100, 10_000
 
 
 @dataclass(frozen=True)
@@ -208,6 +212,30 @@ class Comparison:
     cuts: dict[int, str] = field(default_factory=dict)  # learners that were left out for the sake of time, and why
     own_limits: dict[int, float] = field(default_factory=dict)  # seconds a fit, told to learners
     stopped: bool = False  # by the time limit, before all splits were done
+    enough: dict[int, int] = field(
+        default_factory=dict
+    )  # time limits that would keep learners of `cuts`, as far as can be told
+
+    @property
+    def n_rows(self) -> int:
+        """Rows that learners are compared on: all, or of a large table a sample."""
+        return sum(map(len, self.splits[0]))
+
+    def undecided(self) -> str:
+        """Why there is no best learner, in a sentence with the remedy; "" where there is one. A constant alone is none."""
+        ended = [score.learner for score in self.scores() if not score.failure and not score.cut]
+        if not ended:
+            return "No learner finished, so there is nothing to compare."
+        if not all(learner.baseline for learner in ended) or all(learner.baseline for learner in self.learners):
+            return ""
+        names = listed([learner.name for learner in ended])
+        least = min(self.enough, key=lambda k: self.enough[k], default=None)
+        remedy = (
+            "Raise --time-limit, or look at the remarks in the table."
+            if least is None
+            else f"--time-limit {self.enough[least]} may let {self.learners[least].name} finish."
+        )
+        return f"Nothing finished but {names}, which predicts the same for every row, so there is nothing to compare. {remedy}"
 
     def split_scores(self, k: int, metric: Metric | None = None) -> dict[int, float]:
         """Score of learner k on every split it finished."""
@@ -288,6 +316,7 @@ class Comparison:
     def mark_of(self, score: Score) -> str:
         """Why a learner was cut, or how it compares with the best: the last column of the table at the shell and in the report."""
         best = "lowest" if self.metric.lower else "highest"
+        best = "nothing to compare with" if self.undecided() else best
         marks = {"best": best, "tied": "not distinguishable", "open": "too few splits to tell"}
         return score.cut or marks.get(score.mark, "")
 
@@ -303,7 +332,10 @@ class Comparison:
 
     @cached_property
     def best_model_(self) -> TableModel:
-        """The best learner fitted to all rows."""
+        """The best learner fitted to all rows. Raises UserError where nothing but a constant finished."""
+        why = self.undecided()
+        if why:
+            raise UserError(f"there is no best learner: {why[0].lower()}{why[1:]}")
         return TableModel.of(self.learners[self.best], self.problem, self.seed)
 
     @property
@@ -315,7 +347,7 @@ class Comparison:
     def caveats(self) -> list[str]:
         """What was shortened, left out or not reached, and why: what a reader must know before believing the table."""
         scores = self.scores()
-        lines = [*self._ended_early(scores), *self._left_out(), *self._hurried()]
+        lines = [*self._sampled(), *self._ended_early(scores), *self._left_out(), *self._hurried()]
         lines += [
             f"{s.learner.name} did not converge in {counted(s.unconverged, 'fit')}." for s in scores if s.unconverged
         ]
@@ -324,6 +356,15 @@ class Comparison:
                 lines.append("The rarest class has fewer rows than there are folds, so the folds are not stratified.")
             lines += self._never_predicted(scores)
         return lines
+
+    def _sampled(self) -> list[str]:
+        n = len(self.problem.y)
+        if self.n_rows == n:
+            return []
+        return [
+            f"Compared on {self.n_rows:,} of {n:,} rows, drawn at random. --max-rows takes more, and 0 all, which asks for a higher "
+            "--time-limit. A model that is kept is fitted to all rows."
+        ]
 
     def _ended_early(self, scores: list[Score]) -> list[str]:
         done, total = max((s.splits for s in scores if not s.cut), default=0), len(self.splits)
@@ -351,7 +392,7 @@ class Comparison:
         return lines
 
     def _ahead(self) -> list[str]:
-        if not any(not score.failure and not score.cut for score in self.scores()):
+        if self.undecided():
             return []
         best, names = self.split_scores(self.best), []
         for k in self.cuts:
@@ -513,8 +554,10 @@ def sampled_rows(problem: Problem, most: int | None, seed: int) -> NDArray[np.in
     n = len(problem.y)
     if most is None or n <= most:
         return np.arange(n)
-    labels = np.unique(problem.y, return_inverse=True)[1] if problem.task == "classification" else None
-    return even_folds(labels, np.arange(n), -(-n // most), seed)[0]
+    order = generator(seed).permutation(n)
+    if problem.task == "classification":
+        order = order[np.argsort(problem.y[order], kind="stable")]
+    return np.sort(order[evenly(n, most)])
 
 
 def evaluate(
@@ -528,6 +571,7 @@ def evaluate(
     metric: str | None = None,
     time_limit: float | None = None,
     fit_limit: float | None = None,
+    max_rows: int | None = None,
     started: float | None = None,
     on_start: Callable[[int, int, float | None], None] | None = None,
     on_run: Callable[[Run], None] | None = None,
@@ -549,6 +593,8 @@ def evaluate(
     time_limit, fit_limit : float, optional
         Seconds for all, and for one fit with its predictions. A fit is ended by an alarm of the system, which the main thread of Linux and
         macOS has, and between two steps of Python: elsewhere, and inside one long call of compiled code, it runs to its end.
+    max_rows : int, optional
+        As for `compare`.
     started : float, optional
         When the clock of `time_limit` began, by `time.perf_counter`; now by default.
     on_start : callable, optional
@@ -563,17 +609,17 @@ def evaluate(
     comparison : Comparison
         A learner that fails once is left out of later splits, and so are, where time is short, the dearest (see `Schedule`).
     """
-    splits, stratified = make_splits(problem, folds, repeats, seed)
+    splits, stratified = make_splits(problem, folds, repeats, seed, _most_rows(problem, max_rows, time_limit))
     first, second = chosen_metrics(problem.task, metric, len(problem.classes))
     clock = perf_counter() if started is None else started
     schedule = Schedule(
         _cheap_first(competitors), folds, len(splits), limit=time_limit, fit_limit=fit_limit, started=clock, processes=thread_count(n_jobs),
         own={k: learner.seconds for k, learner in enumerate(competitors) if learner.seconds is not None},
-        cuts=_too_many_rows(problem, competitors),
+        cuts=_too_many_rows(sum(map(len, splits[0])), competitors),
     )  # fmt: skip
     comparison = Comparison(
         problem, competitors, splits, folds, repeats, stratified, seed, first, second, time_limit=time_limit,
-        cuts=schedule.cuts, own_limits=schedule.own_limits,
+        cuts=schedule.cuts, own_limits=schedule.own_limits, enough=schedule.enough,
     )  # fmt: skip
     try:
         for job, run in _runs(comparison, schedule, n_jobs, on_start):
@@ -590,9 +636,15 @@ def evaluate(
     return comparison
 
 
-def _too_many_rows(problem: Problem, competitors: list[Learner]) -> dict[int, str]:
+def _most_rows(problem: Problem, wish: int | None, time_limit: float | None) -> int | None:
+    """Rows to compare on, None for all. By default as many as most learners can do with, whatever the limit: one that a remark names is then enough."""
+    if wish is None and time_limit is not None:
+        return max(int(_MOST_ROWS * min(1.0, _COLUMNS / problem.X.shape[1])), _FEWEST_ROWS)
+    return wish or None
+
+
+def _too_many_rows(n: int, competitors: list[Learner]) -> dict[int, str]:
     """Learners that are not begun on so many rows, and why."""
-    n = len(problem.y)
     return {
         k: f"left out above {learner.most_rows} rows, for it costs time by their square; there are {n}"
         for k, learner in enumerate(competitors)

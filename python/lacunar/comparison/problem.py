@@ -264,7 +264,9 @@ def as_text(column: NDArray[Any]) -> list[str]:
     """Text of a column; 1.0 reads "1", a missing entry ""."""
     if column.dtype.kind != "f":
         return [str(cell) for cell in column.tolist()]
-    return ["" if np.isnan(v) else str(int(v)) if v == int(v) else repr(float(v)) for v in column.tolist()]
+    values, place = np.unique(column, return_inverse=True)
+    texts = ["" if np.isnan(v) else str(int(v)) if v == int(v) else repr(float(v)) for v in values.tolist()]
+    return [texts[k] for k in place.tolist()]
 
 
 def _target_values(y: NDArray[Any], task: str, name: str, why: str, table: Table) -> NDArray[Any]:

@@ -61,6 +61,8 @@ class Schedule:
     ----------
     cuts : dict of int to str
         All learners left out, and why.
+    enough : dict of int to int
+        The `limit` in seconds that would keep, or may keep, those of them for which one can be told.
     own_limits : dict of int to float
         What learners with a time limit of their own were told, at least.
     stopped : bool
@@ -85,6 +87,7 @@ class Schedule:
         self.own = own if limit is not None else {}
         self.processes, self.started = processes, started
         self.cuts = dict(cuts)
+        self.enough: dict[int, int] = {}
         self.own_limits: dict[int, float] = {}
         self.stopped = False
         self._order = sorted((k for k in order if k not in self.cuts), key=lambda k: k in self.own)
@@ -162,10 +165,12 @@ class Schedule:
             if not self._tried.get(k):
                 self.cuts[k] = "not begun before the time limit was over; --time-limit allows more"
                 continue
-            enough = self.elapsed() + self.seconds_left() - free + _GROWTH * self.folds * self._tried[k]
+            self.enough[k] = math.ceil(
+                self.elapsed() + self.seconds_left() - free + _GROWTH * self.folds * self._tried[k]
+            )
             self.cuts[k] = (
                 f"a fit takes more than {_time(self._tried[k])}: its {self.folds} folds do not fit into the {_time(free)} left after the "
-                f"cheaper learners; --time-limit {math.ceil(enough)} may keep it"
+                f"cheaper learners; --time-limit {self.enough[k]} may keep it"
             )
 
     def _has_room_for(self, split: int) -> bool:
@@ -181,10 +186,10 @@ class Schedule:
     def _cut_dearest(self, learners: Sequence[int], splits: int) -> None:
         *cheaper, k = learners
         seconds = max(self.seconds_left() - splits * self.span(cheaper), 0.0)
-        enough = 1.1 * (self.elapsed() + splits * self.span(learners))
+        self.enough[k] = math.ceil(1.1 * (self.elapsed() + splits * self.span(learners)))
         self.cuts[k] = (
             f"{_time(self.cost(k))} a fit: the other {splits} of {self.folds} folds need {_time(splits * self.cost(k))}, and "
-            f"{_time(seconds)} are left after the cheaper learners; --time-limit {math.ceil(enough)} keeps it"
+            f"{_time(seconds)} are left after the cheaper learners; --time-limit {self.enough[k]} keeps it"
         )
 
     # -- one fit --------------------------------------------------------------------------------------------------------
@@ -220,9 +225,10 @@ class Schedule:
         elif split == 0:
             self._tried[k] = max(seconds, self._tried.get(k, 0.0))
         elif split < self.folds:
+            self.enough[k] = math.ceil(1.5 * (self.limit or 0.0))
             self.cuts[k] = (
                 f"fold {split + 1} of {self.folds} was ended after {_time(seconds)}, {_time(self.cost(k))} a fit before: no more was left "
-                f"after the cheaper learners; --time-limit {math.ceil(1.5 * (self.limit or 0.0))} allows more"
+                f"after the cheaper learners; --time-limit {self.enough[k]} allows more"
             )
         else:
             self.stopped = True

@@ -18,9 +18,10 @@ def number(comparison: Comparison, value: float) -> str:
 
 def summary(comparison: Comparison, scores: list[Score]) -> str:
     """One sentence on who predicts best."""
+    undecided = comparison.undecided()
+    if undecided:
+        return undecided
     good = [s for s in scores if not s.failure and not s.cut]
-    if not good:
-        return "No learner finished, so there is nothing to compare."
     best, extreme = good[0], "lowest" if comparison.metric.lower else "highest"
     text = f"{best.learner.name} has the {extreme} {comparison.metric.name} on {cut(comparison.problem.target)}, {number(comparison, best.mean)}"
     if best.splits < FEW_SPLITS:
@@ -35,8 +36,10 @@ def summary(comparison: Comparison, scores: list[Score]) -> str:
 def measured(comparison: Comparison) -> str:
     """How the numbers came about."""
     stratified = "stratified " if comparison.stratified else ""
+    n = len(comparison.problem.y)
+    rows = "" if comparison.n_rows == n else f" on {comparison.n_rows:,} of {n:,} rows"
     return (
-        f"{counted(comparison.repeats, 'repeat')} of {stratified}{comparison.folds}-fold cross-validation, the same folds for all; "
+        f"{counted(comparison.repeats, 'repeat')} of {stratified}{comparison.folds}-fold cross-validation{rows}, the same folds for all; "
         "imputation and parameters are learned on the training folds only, the list of categories on all rows. "
         "“Worse by” is the mean difference from the best over the same folds, ± half the 95 % interval with the corrected variance of "
         "Nadeau and Bengio (2003), not adjusted for the number of learners: an interval that reaches zero does not tell the two apart. "
