@@ -5,8 +5,10 @@ import csv
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import count
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.dummy import DummyClassifier, DummyRegressor
@@ -15,8 +17,10 @@ from sklearn.tree import DecisionTreeClassifier
 from lacunar.cli import main
 from lacunar.comparison import Learner, compare, evaluate, learners, load_problem, print_table, write_report
 from lacunar.comparison.comparison import half_width
-from lacunar.comparison.report import of_classes
+from lacunar.comparison.report import importance, of_classes, of_missing, page
 from lacunar.plotting import CoverageDisplay, MissingnessDisplay
+from lacunar.uncertainty import missingness_report
+from lacunar.uncertainty.mechanisms import READ_AUC, READ_SHIFT
 
 
 class Broken(DummyClassifier):
@@ -220,6 +224,61 @@ def test_the_report_lists_the_commonest_thirty_classes(tmp_path):
     _, table = of_classes(found)
     assert len(table) == 30
     assert {each[0] for each in table} >= {f"class {c}" for c in range(12)}
+
+
+def test_the_report_foresees_gaps_from_all_columns_as_missingness_report_does(tmp_path):
+    """A complete column that explains a gap takes the star from what the gap says of the target."""
+    rng = np.random.default_rng(0)
+    age, income, other = rng.normal(size=(3, 300))
+    ill = np.where(age + 0.5 * rng.normal(size=300) > 0, "yes", "no")
+    income[rng.random(300) < 1 / (1 + np.exp(-3 * age))] = np.nan
+    other[rng.random(300) < 0.2] = np.nan
+    frame = pd.DataFrame({"age": age, "income": income, "other": other})
+    found = evaluate(load_problem(frame.assign(ill=ill), "ill"), [COMMON], folds=3, repeats=1)
+    heading, rows = of_missing(found)
+    whole = missingness_report(frame, ill)
+    assert heading == ["column", "missing", "AUC", "excess of yes"]
+    assert [row[0] for row in rows] == ["income", "other"]
+    for j, row in enumerate(rows, 1):
+        assert row[2].removesuffix(" *") == f"{whole.auc[j]:.2f}"
+        assert row[3].removesuffix(" *") == f"{whole.target_shift[j]:+.2f} sd"
+    assert rows[0][2].endswith("*")
+    assert not rows[0][3].endswith("*")
+    assert READ_AUC in page(found)
+    assert READ_SHIFT in page(found)
+
+
+def wide(d, n=120):
+    """A table whose last column decides, and of which columns lack entries."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, d))
+    y = np.where(X[:, -1] > 0, "up", "down")
+    X[rng.random(X.shape) < 0.1] = np.nan
+    frame = pd.DataFrame(X, columns=[f"c{j}" for j in range(d)])
+    return evaluate(load_problem(frame.assign(y=y), "y"), [TREE], folds=3, repeats=1)
+
+
+def test_all_columns_are_ranked_where_there_is_time():
+    found = wide(64)
+    ranked = importance(found)
+    assert ranked["column"] == list(found.problem.frame.columns)
+    assert ranked["column"][int(np.argmax(ranked["value"]))] == "c63"
+
+
+def test_without_time_the_columns_that_go_most_with_the_target_are_looked_at(monkeypatch):
+    pytest.importorskip("matplotlib")
+    found = wide(64)
+    monkeypatch.setattr("lacunar.learner.importance.process_time", count().__next__)  # a second a look
+    ranked = importance(found)
+    assert len(ranked["column"]) == 15
+    assert "c63" in ranked["column"]
+    assert "There was time for 15 columns of 64: those that go most with the target" in page(found)
+
+
+def test_of_more_columns_than_a_report_has_time_for_the_target_is_left_out():
+    heading, rows = of_missing(wide(101, 60))
+    assert heading == ["column", "missing", "AUC"]
+    assert len(rows) == 12
 
 
 def test_pictures_show_what_they_say():

@@ -6,7 +6,9 @@ from scipy.stats import chi2
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.linear_model import Ridge
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 
 from lacunar import LacunarClassifier, LacunarRegressor, Observed
@@ -20,7 +22,7 @@ from lacunar.uncertainty import (
     value_of_measuring,
 )
 from lacunar.uncertainty.deviation import near_quantiles, quantile
-from lacunar.uncertainty.mechanisms import holm, little_test
+from lacunar.uncertainty.mechanisms import READ_AUC, READ_SHIFT, holm, little_test, mask_evidence
 from lacunar.uncertainty.sets import class_quantiles
 
 
@@ -283,7 +285,38 @@ def test_a_report_tells_mechanisms_apart():
     assert not report.sensitivity[3].any()
     text = str(report)
     assert text.startswith("Little's test of MCAR")
-    assert len(text.splitlines()) == 5
+    assert text.splitlines()[5:] == [READ_AUC, READ_SHIFT]
+    assert str(missingness_report(X)).splitlines()[5:] == [READ_AUC]
+
+
+def test_complete_columns_foresee_gaps_and_the_target():
+    """What a complete column explains is no evidence that a gap says something of the target."""
+    rng = np.random.default_rng(0)
+    age, income = rng.normal(size=(2, 600))
+    y = age + 0.5 * rng.normal(size=600)
+    income[rng.random(600) < 1 / (1 + np.exp(-3 * age))] = np.nan
+    table = np.column_stack([age, income])
+    alone, beside = (mask_evidence(X, y, np.random.default_rng(0)) for X in (table[:, 1:], table))
+    assert alone.target_p_value[0] < 1e-6
+    assert beside.target_p_value[1] > 0.05
+    assert beside.auc[1] > 0.85
+    one = mask_evidence(table, y, np.random.default_rng(0), np.array([True, False]))
+    assert np.isnan(one.auc).all()  # the column asked for has no gap
+
+
+def test_masks_of_wide_tables_are_foreseen_as_those_of_narrow_ones():
+    """More inputs than rows: the same logistic regression in fewer coordinates."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 120))
+    X[X[:, 1] > 0.3, 0] = np.nan
+    X[:20, 2] = np.nan
+    auc = mask_evidence(X, None, np.random.default_rng(0), np.arange(120) == 0).auc[0]
+    seen = np.delete((np.nan_to_num(X - np.nanmean(X, axis=0)) / np.nanstd(X, axis=0)), 0, axis=1)
+    inputs, labels = np.column_stack([seen, np.isnan(X[:, 2])]), np.isnan(X[:, 0])
+    split = StratifiedKFold(5, shuffle=True, random_state=int(np.random.default_rng(0).integers(2**31)))
+    model = LogisticRegression(C=1.0, max_iter=1000, tol=1e-8)
+    scores = cross_val_predict(model, inputs, labels, cv=split, method="decision_function")
+    assert auc == pytest.approx(roc_auc_score(labels, scores), abs=0.01)
 
 
 def test_reports_of_any_table():

@@ -18,17 +18,27 @@ import numpy as np
 import scipy
 import sklearn
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 from sklearn.metrics import precision_recall_fscore_support
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from lacunar import __version__
-from lacunar._random import generator
+from lacunar._random import fixed_seed, generator
 from lacunar.comparison.cells import counted, cut, pandas_module, visible
 from lacunar.comparison.comparison import Comparison, Score
+from lacunar.comparison.problem import Problem
 from lacunar.comparison.reading import write_whole
 from lacunar.comparison.words import cells, headings, measured, number, summary
 from lacunar.learner.importance import permutation_importance
 from lacunar.plotting import CoverageDisplay, ImportanceDisplay, MissingnessDisplay, ScoresDisplay
+from lacunar.uncertainty.mechanisms import (
+    READ_AUC,
+    READ_SHIFT,
+    MaskEvidence,
+    mask_evidence,
+    numbers_and_names,
+    target_numbers,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,8 +56,10 @@ _INKS = {
 }
 _RATES = 15  # columns in the table of missing entries
 _REPEATS, _ROWS = 3, 150
-_SECONDS = 6.0  # of the processor, after which no more columns are looked at
+_SECONDS = 15.0  # of the processor, after which no more columns are looked at
+_SCREENED_ROWS = 1000  # by which columns are put in the order in which they are looked at
 _REPORT_ROWS, _REPORT_COLUMNS = 400, 12
+_FORESEEING = 100  # columns up to which the target is foreseen from all of them in about a second
 _CLASSES = 30  # of the table class by class: the commonest
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
@@ -192,7 +204,7 @@ def _classes(comparison: Comparison, scores: list[Score]) -> str | None:
     if table is None:
         return None
     best = comparison.learners[comparison.best].name
-    text = f"Predictions of {best} for rows it had not seen: which share of a class it finds, and how often it is right when it says so."
+    text = f"Predictions of {best} for rows it had not seen. Recall: the share of a class's rows that it finds. Precision: the share of its answers of a class that are right."
     return _section("Class by class", text, _table("Classes, the commonest first", table))
 
 
@@ -220,12 +232,11 @@ def _missing(comparison: Comparison, scores: list[Score]) -> str | None:
     table = of_missing(comparison)
     if table is None:
         return None
-    last = " The last column: how much higher the target is where the entry is missing than the observed columns let expect, in standard deviations."
-    text = (
-        "AUC near 0.5: which entries are missing looks like chance; towards 1: the other columns foresee it."
-        f"{last if len(table[0]) > 3 else ''} * is p < 0.05, corrected for the number of columns. A column with a * tells something by being missing: do not fill it in before learning."
-    )
-    return _section("What being missing says", text, _table("Columns with missing entries", table))
+    stars = "* is p < 0.05, corrected for the number of columns shown."
+    text = " ".join([READ_AUC, *([READ_SHIFT] if len(table[0]) > 3 else []), stars])
+    if len(comparison.problem.y) > _REPORT_ROWS:
+        text += f" From {_REPORT_ROWS} rows spread over the table."
+    return _section("What being missing says", text, _table("Columns with most missing entries", table))
 
 
 def _by_missing(comparison: Comparison, scores: list[Score]) -> str | None:
@@ -262,7 +273,8 @@ def _columns(comparison: Comparison, scores: list[Score]) -> str | None:
     text = f"How much worse {best} gets on held-out rows when the values of a column change places between rows, and when its missing entries do."
     if len(importances["column"]) < comparison.problem.frame.shape[1]:
         text += (
-            f" Only the first {counted(len(importances['column']), 'column')} could be looked at in the time there was."
+            f" There was time for {counted(len(importances['column']), 'column')} of {comparison.problem.frame.shape[1]:,}: "
+            "those that go most with the target when each is looked at alone."
         )
     return _section("Which columns matter", text, _figure(figure, "Importance of columns", ", ".join(display.shown())))
 
@@ -295,9 +307,14 @@ def _calibration(comparison: Comparison, scores: list[Score]) -> str | None:
     figure = _figure(
         ax.figure,
         "Calibration",
-        "; ".join(f"{name} says {said} and is right in {accuracy}" for name, said, accuracy in rows),
+        "; ".join(f"{name}: mean probability {said}, accuracy {accuracy}" for name, said, accuracy in rows),
     )
-    return _section("Calibration", text, figure, _table("On average", (("learner", "says", "is right"), rows)))
+    return _section(
+        "Calibration",
+        text,
+        figure,
+        _table("Of the answers that it gives, on average", (("learner", "mean probability", "accuracy"), rows)),
+    )
 
 
 def _residuals(comparison: Comparison, scores: list[Score]) -> str | None:
@@ -349,7 +366,27 @@ def importance(comparison: Comparison) -> dict[str, Any]:
         return list(row_losses(stacked, np.tile(y, len(frames))).reshape(len(frames), -1).mean(axis=1))
 
     names, rng = [str(name) for name in frame.columns], generator(comparison.seed)
-    return permutation_importance(names, _ChangeableFrame(frame), losses, _REPEATS, rng, seconds=_SECONDS)
+    order = strongest_first(comparison.problem, train[:: -(-len(train) // _SCREENED_ROWS)])
+    return permutation_importance(names, _ChangeableFrame(frame), losses, _REPEATS, rng, order=order, seconds=_SECONDS)
+
+
+def strongest_first(problem: Problem, rows: NDArray[np.intp]) -> list[int]:
+    """Numbers of the file's columns, first those whose values or gaps, one by one, go most with the target on these rows: by correlations of ranks."""
+    X, y = problem.X[rows], problem.y[rows]
+    targets = y[:, None] == np.array(problem.classes) if problem.classes else rankdata(y)[:, None]
+    missing = np.isnan(X)
+    inputs = np.hstack([np.where(missing, len(X) / 2, rankdata(X, axis=0, nan_policy="omit")), missing])
+    strength = np.zeros(problem.frame.shape[1])
+    np.maximum.at(strength, np.tile(problem.encoder.source_, 2), np.square(_correlations(inputs, targets)).sum(axis=1))
+    return [int(column) for column in np.argsort(-strength, kind="stable")]
+
+
+def _correlations(inputs: NDArray[Any], targets: NDArray[Any]) -> NDArray[np.float64]:
+    """Of columns (n, p) with columns (n, k); 0 of those that are constant."""
+    centred = [(table - table.mean(axis=0)) for table in (inputs, targets)]
+    a, b = (table / np.maximum(np.linalg.norm(table, axis=0), 1e-12) for table in centred)
+    products: NDArray[np.float64] = a.T @ b
+    return products
 
 
 class _ChangeableFrame:
@@ -406,31 +443,42 @@ def _fitted_losses(
 
 
 def of_missing(comparison: Comparison) -> tuple[list[str], list[list[str]]] | None:
-    """Heading and rows of a table on why entries are missing and what that says of the target; None where nothing is missing."""
-    from lacunar.uncertainty import missingness_report
-
+    """Heading and rows of a table on what gaps are foreseen by and what they say of the target; None where nothing is missing."""
     problem = comparison.problem
-    share = problem.frame.isna().mean()
-    columns = share[(share > 0) & (share < 1)].sort_values(ascending=False).index[:_REPORT_COLUMNS]
-    if not len(columns):
+    names, share = list(problem.frame.columns), problem.frame.isna().mean().to_numpy()
+    most = np.argsort(-share, kind="stable")
+    columns = [j for j in most if 0 < share[j] < 1][:_REPORT_COLUMNS]
+    if not columns:
         return None
-    rows = np.linspace(0, len(problem.y) - 1, min(len(problem.y), _REPORT_ROWS)).astype(int)
-    y = problem.y[rows] if problem.task == "regression" or len(problem.classes) == 2 else None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            report = missingness_report(problem.frame.iloc[rows][columns], y, deltas=(0.0,))
-    except ValueError:
-        return None
-    shift = f"share of {cut(problem.classes[1], 16)} where missing" if problem.classes else "target where missing"
-    heading = ["column", "missing", "foreseen by other columns (AUC)", *([shift] if y is not None else [])]
+    evidence = _evidence(problem, columns)
+    heading = ["column", "missing", "AUC", *([] if evidence.target_shift is None else [_excess(problem)])]
     lines = []
-    for j, name in enumerate(columns):
-        line = [str(name), f"{share[name]:.0%}", _with_p(report.auc[j], report.auc_p_value[j], "{:.2f}")]
-        if report.target_shift is not None and report.target_p_value is not None:
-            line.append(_with_p(report.target_shift[j], report.target_p_value[j], "{:+.2f} sd"))
+    for j in columns:
+        line = [str(names[j]), f"{share[j]:.0%}", _with_p(evidence.auc[j], evidence.auc_p_value[j], "{:.2f}")]
+        if evidence.target_shift is not None and evidence.target_p_value is not None:
+            line.append(_with_p(evidence.target_shift[j], evidence.target_p_value[j], "{:+.2f} sd"))
         lines.append(line)
     return heading, lines
+
+
+def _evidence(problem: Problem, columns: Sequence[int]) -> MaskEvidence:
+    """What `missingness_report` says of these columns, from all columns and from rows spread over the table."""
+    rows = np.linspace(0, len(problem.y) - 1, min(len(problem.y), _REPORT_ROWS)).astype(int)
+    asked = np.isin(np.arange(problem.frame.shape[1]), columns)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        table, _ = numbers_and_names(problem.frame.iloc[rows])
+        target = target_numbers(problem.y[rows]) if _foresees_target(problem) else None
+        return mask_evidence(table, target, generator(fixed_seed(None)), asked)
+
+
+def _foresees_target(problem: Problem) -> bool:
+    """Whether the target is a number or one of two classes, and columns are not too many to foresee it from."""
+    return len(problem.classes) in (0, 2) and problem.frame.shape[1] <= _FORESEEING
+
+
+def _excess(problem: Problem) -> str:
+    return f"excess of {cut(problem.classes[1] if problem.classes else problem.target, 16)}"
 
 
 def _with_p(value: float, p: float, form: str) -> str:
@@ -438,7 +486,7 @@ def _with_p(value: float, p: float, form: str) -> str:
 
 
 def of_classes(comparison: Comparison) -> tuple[list[str], list[list[str]]] | None:
-    """Heading and rows: for every class how many rows it has, and how many of them and of the rows predicted so are right."""
+    """Heading and rows of a table: rows, recall and precision of every class."""
     if comparison.problem.task != "classification":
         return None
     y, predicted, _ = comparison.held_out(comparison.best)
@@ -449,7 +497,7 @@ def of_classes(comparison: Comparison) -> tuple[list[str], list[list[str]]] | No
         [label, f"{int(np.sum(comparison.problem.y == label)):,}", _share(recall[k]), _share(precision[k])]
         for k, label in enumerate(classes)
     ]  # fmt: skip
-    return ["class", "rows", "found", "right where predicted"], rows
+    return ["class", "rows", "recall", "precision"], rows
 
 
 def _share(value: float) -> str:

@@ -36,28 +36,44 @@ def permutation_importance(
     n_repeats: int,
     rng: Any,
     *,
+    order: Sequence[int] | None = None,
     seconds: float = np.inf,
 ) -> dict[str, Any]:
     """How much the loss of a `ChangeableTable` rises, as columns "column", "value", "value_sd", "missing" and "missing_sd".
 
     A column's observed values, or which of its entries are missing, are those of other rows; mean and standard deviation over the repeats.
-    `losses` has one loss for each table. After so many seconds of the processor no more columns are looked at.
+    `losses` has one loss for each table. Where `n_repeats` of all columns take more than so many seconds of the processor, columns have fewer, and where
+    one takes more, those at the end of `order` have none and no line.
     """
-    until, before = process_time() + seconds, losses([table])[0]
+    started, before = process_time(), losses([table])[0]
+    order = range(len(names)) if order is None else order
     rises = {kind: np.zeros((n_repeats, len(names))) for kind in ("value", "missing")}
-    done = 0
-    for column in range(len(names)):
-        if process_time() > until:
+    repeated = np.zeros(len(names), dtype=np.intp)
+    for place, column in enumerate(order):
+        repeats = _affordable(n_repeats, int(repeated.sum()), len(names) - place, process_time() - started, seconds)
+        if not repeats:
             break
         kinds = _kinds(table.missing(column))
-        after = losses(_copies(table, column, kinds, n_repeats, rng)) if kinds else []
-        for place, kind in enumerate(kinds):
-            rises[kind][:, column] = np.asarray(after[place :: len(kinds)]) - before
-        done += 1
-    of_kind = {kind: (rise[:, :done].mean(axis=0), rise[:, :done].std(axis=0)) for kind, rise in rises.items()}
-    return {"column": list(names[:done])} | {
-        name: values for kind, pair in of_kind.items() for name, values in zip((kind, f"{kind}_sd"), pair, strict=True)
-    }
+        after = losses(_copies(table, column, kinds, repeats, rng)) if kinds else []
+        for k, kind in enumerate(kinds):
+            rises[kind][:repeats, column] = np.asarray(after[k :: len(kinds)]) - before
+        repeated[column] = repeats
+    done = np.flatnonzero(repeated)
+    counted = np.arange(n_repeats)[:, None] < repeated[done]
+    importances: dict[str, Any] = {"column": [names[int(column)] for column in done]}
+    for kind, rise in rises.items():
+        importances[kind] = rise[:, done].mean(axis=0, where=counted)
+        importances[f"{kind}_sd"] = rise[:, done].std(axis=0, where=counted)
+    return importances
+
+
+def _affordable(n_repeats: int, n_done: int, n_columns: int, spent: float, seconds: float) -> int:
+    """Repeats of the next column, so that the columns that are left have as many: one at least, and none when time is up."""
+    if spent > seconds:
+        return 0
+    if not n_done or np.isinf(seconds):
+        return n_repeats
+    return int(np.clip((seconds - spent) * n_done / (max(spent, 1e-9) * n_columns), 1, n_repeats))
 
 
 def _kinds(missing: NDArray[np.bool_]) -> list[str]:
