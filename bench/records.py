@@ -6,7 +6,8 @@
 
 A record is a JSON file in docs/measured/records: the table, the command that made it, commit and date, how often it was run, and a hash of the
 code that was measured. A page has a place for it, `<!-- table NAME -->` to `<!-- /table -->`; a figure within a sentence has
-`<!-- figure NAME KEY -->` to `<!-- / -->`. Where the code has changed since, the page says so below its title.
+`<!-- figure NAME KEY -->` to `<!-- / -->`, which `write` never leaves at the
+beginning of a line. Where the code has changed since, the page says so below its title.
 """
 
 from __future__ import annotations
@@ -204,6 +205,8 @@ TABLE = re.compile(r"(<!-- table (\S+) -->\n).*?(<!-- /table -->)", re.S)
 FIGURE = re.compile(r"(<!-- figure (\S+) (.+?) -->).*?(<!-- / -->)", re.S)
 AGE = re.compile(r"\n<!-- age -->\n.*?<!-- /age -->\n", re.S)
 HEAD = re.compile(r"^\|[ :|-]*-[ :|-]*\|$", re.M)  # the line below the head of a table
+TORN = re.compile(r"(?<=[^\n])\n *(?=<!-- figure )")  # a line that begins with a comment is a block of HTML to Markdown
+BEGINS = re.compile(r"^[ >*+-]*<!-- figure .*", re.M)
 FIXED = "<!-- not measured -->\n"  # above a table of definitions or bounds
 
 
@@ -253,7 +256,9 @@ def page(path: Path) -> str:
     """A page with its records put into their places."""
     text = AGE.sub("", path.read_text(encoding="utf-8"))
     text = TABLE.sub(lambda m: m[1] + table_of(m[2]) + m[3], text)
-    text = FIGURE.sub(lambda m: m[1] + figure_of(m[2], m[3]) + m[4], text)
+    text = TORN.sub(" ", FIGURE.sub(lambda m: m[1] + figure_of(m[2], m[3]) + m[4], text))
+    if begins := BEGINS.search(text):
+        raise SystemExit(f"{path}: a paragraph begins with a figure, and would be shown as it is: {begins[0][:60]}")
     title, line, rest = text.partition("\n")
     return title + line + age(text, path.parent.name == "measured") + rest if title.startswith("# ") else text
 

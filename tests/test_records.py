@@ -66,6 +66,24 @@ def test_a_page_gets_its_tables_and_figures_with_their_source(house, capsys):
     assert page.read_text() == text  # a second time changes nothing
 
 
+def test_no_line_begins_with_a_figure(house):
+    """To Markdown it would be a block of HTML, and tear the sentence."""
+    page = house / "docs" / "measured" / "page.md"
+    page.write_text(
+        "# A page\n\nThe best has\n  <!-- figure some best -->.20<!-- / -->,\n<!-- figure some b error -->.25<!-- / --> is b.\n"
+    )
+    assert records.main(["check"]) == 1
+    assert records.main(["write"]) == 0
+    assert (
+        "The best has <!-- figure some best -->.20<!-- / -->, <!-- figure some b error -->.25<!-- / --> is b.\n"
+        in page.read_text()
+    )
+    for first in ("", "- ", "> "):
+        page.write_text(f"# A page\n\n{first}<!-- figure some best -->.20<!-- / --> is the best.\n")
+        with pytest.raises(SystemExit, match=r"page\.md: a paragraph begins with a figure"):
+            records.main(["check"])
+
+
 def test_a_new_record_makes_the_page_wrong_and_so_does_a_hand_that_edits_it(house):
     page = house / "docs" / "measured" / "page.md"
     records.main(["write"])
