@@ -2,7 +2,7 @@
 Columns missing in blocks
 =========================
 
-Every row shows one, two or three of three blocks of columns, as when tests are ordered together. Nothing is imputed: rows are
+Every row shows one, two or three of three blocks of columns, as when tests are ordered together. You fill nothing in: rows are
 compared on what both show, and a longer gamma tells the blocks apart (Figure 3 of the KARMA paper). Above: what is seen, dark.
 Below: KARMA does not mind how much of a row is missing, mean imputation does.
 """

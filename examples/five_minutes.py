@@ -34,8 +34,8 @@ MissingnessDisplay.from_table(table.iloc[:, 2:], ax=plt.subplots(layout="constra
 plt.show()
 
 # %%
-# **Fit and predict.** The frame goes in as it is: text becomes categories, dates become days, months and weekdays, and what is missing stays
-# missing. Gradient boosting gets the same columns for comparison; on 200 rows, two points more or less are chance.
+# **Fit and predict.** The frame goes in as it is: text becomes categories, dates become days, months and weekdays, and you fill nothing
+# in. Gradient boosting gets the same columns for comparison; on 200 rows, two points more or less are chance.
 model = LacunarClassifier(random_state=0).fit(table[:400], returned[:400])
 coded = table.assign(ward=table["ward"].astype("category"), admitted=table["admitted"].astype("int64"))
 boosting = HistGradientBoostingClassifier(random_state=0).fit(coded[:400], returned[:400])

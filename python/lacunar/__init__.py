@@ -1,7 +1,7 @@
 """lacunar: learning from data with missing entries.
 
-Estimators that fit partially observed tables directly: NaN in an array, null in a DataFrame, or an entry that a sparse
-matrix does not store, is *missing*, and nothing is imputed before learning.
+Estimators that take partially observed tables as they are: NaN in an array, null in a DataFrame, or an entry that a sparse
+matrix does not store, is *missing*. You fill nothing in; where a learner fills gaps for itself, its docstring says so.
 """
 
 from importlib import import_module as _import_module

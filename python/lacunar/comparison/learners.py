@@ -149,11 +149,11 @@ def learners(task: str, *, seconds: float | None = None) -> list[Learner]:
     dummy = DummyClassifier if classes else DummyRegressor
     return [
         Learner(
-            "lacunar", True, "kernels, a low-rank Gaussian, boosting, a forest and a linear model on the table as it is, pooled; nothing imputed",
+            "lacunar", True, "kernels, a low-rank Gaussian, boosting, a forest and a linear model, pooled; what fills gaps is weighed against what does not",
             _ours("learner", f"Lacunar{ending}", time_limit=seconds), frames=True, seconds=seconds,
         ),
-        Learner("KARMA", True, "kernels and C chosen by exact leave-one-out, the best averaged; nothing imputed", _ours("karma", f"Karma{ending}CV")),
-        Learner("KARMA gamma=2", True, "fixed kernel, C = 1; nothing imputed", _ours("karma", f"Karma{ending}", gamma=2)),
+        Learner("KARMA", True, "kernels of shared columns, and of column means beside flags; chosen by exact leave-one-out, the best averaged", _ours("karma", f"Karma{ending}CV")),
+        Learner("KARMA gamma=2", True, "a fixed kernel of shared columns, C = 1", _ours("karma", f"Karma{ending}", gamma=2)),
         Learner("mean + linear", False, f"column means for what is missing, {model}", _imputed(task)),
         Learner("mean + flags + linear", False, f"the same with a flag for each missing entry, {model}", _imputed(task, True)),
         Learner("iterative + linear", False, f"missing entries predicted from other columns in turn, {model}", _iterative(task)),

@@ -30,7 +30,7 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
 
     Every row is compared with every other on the entries that both have: with s the inner product over the n common
     entries, a constant column of ones among them, the kernel is (s + a n) g(n / c), g(u) = 1 + u + ... + u^(gamma - 1) ([1]_,
-    Theorem 4). Nothing is imputed; `gamma=1` is imputation by the column mean, a larger gamma lets the model differ by which
+    Theorem 4). No value is filled in; `gamma=1` equals imputation by the column mean, a larger gamma lets the model differ by which
     entries are observed.
 
     Parameters

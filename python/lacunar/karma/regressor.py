@@ -21,7 +21,7 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
     """Kernel ridge regression on partially observed rows, with the kernel of Hazan, Livni and Mansour.
 
     With s the inner product of two rows over their n common entries, a constant column of ones among them, the kernel is
-    (s + a n) g(n / c), g(u) = 1 + u + ... + u^(gamma - 1) ([1]_, Theorem 4). Nothing is imputed; `gamma=1` is imputation by the
+    (s + a n) g(n / c), g(u) = 1 + u + ... + u^(gamma - 1) ([1]_, Theorem 4). No value is filled in; `gamma=1` equals imputation by the
     column mean.
 
     Parameters

@@ -46,8 +46,11 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
     """Classification of a table with missing values, with nothing to choose: five kinds of learners, pooled on out-of-fold values.
 
     Kernel machines over observed entries, a low-rank Gaussian with ridge regression, gradient boosting, extremely randomised trees and logistic
-    regression are trained on the table as it is; a log-linear pool weighs them by how well they predict rows they have not seen. No member
-    imputes before it learns, except that columns which training always saw are completed where they are missing at prediction.
+    regression are trained on the table as it is; a log-linear pool weighs them by how well they predict rows they have not seen.
+
+    You fill nothing in. Trees and KARMA's kernels read a missing entry as missing; logistic regression reads the mean of its column beside a flag, and
+    the Gaussian and radial kernels read rows that are completed by a model of the training rows, which sees no target, or by column means, mostly
+    beside flags. A column that more than 99 of 100 training rows show is completed for all members where a row lacks it.
 
     Parameters
     ----------

@@ -38,8 +38,11 @@ class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  
 
     Kernel machines over observed entries, a low-rank Gaussian with ridge regression, gradient boosting, extremely randomised trees and ridge
     regression on values and missing flags are trained on the table as it is; their predictions are summed with weights that least squares on
-    out-of-fold values gives them. No member imputes before it learns, except that columns which training always saw are completed where they are
-    missing at prediction, and that the ridge regression reads a missing entry as the mean.
+    out-of-fold values gives them.
+
+    You fill nothing in. Trees and KARMA's kernels read a missing entry as missing; ridge regression reads the mean of its column beside a flag, and the
+    Gaussian and radial kernels read rows that are completed by a model of the training rows, which sees no target, or by column means, mostly
+    beside flags. A column that more than 99 of 100 training rows show is completed for all members where a row lacks it.
 
     Parameters
     ----------
