@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "gil.hpp"
 #include "lacunar/types.hpp"
 
 namespace lacunar::bind {

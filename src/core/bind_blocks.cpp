@@ -19,7 +19,7 @@ py::tuple encoded(const Array<Offset>& indptr, const Array<Index>& indices, cons
   BlockHead head{};
   Offset size = 0;
   {
-    const py::gil_scoped_release nogil;
+    const Released nogil;
     head = plan_block(rows, level);
     size = block_size(head, n_cols);
   }
@@ -27,7 +27,7 @@ py::tuple encoded(const Array<Offset>& indptr, const Array<Index>& indices, cons
   std::uint8_t* to = bytes.mutable_data();
   Loss loss;
   {
-    const py::gil_scoped_release nogil;
+    const Released nogil;
     loss = encode_block(rows, head, to);
   }
   return py::make_tuple(bytes, loss.size, loss.lost);
@@ -51,7 +51,7 @@ void decoded(const Bytes& data, Offset n_cols, Array<Offset> indptr, Array<Index
   const std::uint8_t* from = data.data();
   BlockFault fault;
   {
-    const py::gil_scoped_release nogil;
+    const Released nogil;
     fault = decode_block(from, head, n_cols, to_offsets, to_columns, to_values);
   }
   if (fault.what) throw py::value_error("its row " + std::to_string(fault.row) + " " + fault.what);

@@ -13,7 +13,7 @@ py::tuple moments_of(const Array<Offset>& indptr, const Array<Index>& indices, c
   {
     const double* w = weight.data();
     double *t = total.mutable_data(), *m = mean.mutable_data(), *v = variance.mutable_data();
-    const py::gil_scoped_release nogil;
+    const Released nogil;
     column_moments(rows, w, t, m, v, n_threads);
   }
   return py::make_tuple(total, mean, variance);
@@ -30,7 +30,7 @@ bool standardised(const Array<T>& values, const Array<Index>& columns, const Arr
   const Index* of = columns.data();
   Out* to = out.mutable_data();
   const Offset count = values.size();
-  const py::gil_scoped_release nogil;
+  const Released nogil;
   return standardise(from, of, count, by, to, n_threads);
 }
 

@@ -33,7 +33,7 @@ py::tuple ascend_binary(const Array<float>& gram, const Array<double>& y, const 
   const DualState state{beta.mutable_data(), gradient.mutable_data(), logit.mutable_data()};
   DualProgress progress;
   {
-    const py::gil_scoped_release nogil;
+    const Released nogil;
     progress = ascend(problem, state, max_steps, tol);
   }
   return result_of(progress);
@@ -51,7 +51,7 @@ py::tuple ascend_multiclass(const Array<float>& gram, const Array<Offset>& label
   double *t = tau.mutable_data(), *s = score.mutable_data();
   DualProgress progress;
   {
-    const py::gil_scoped_release nogil;
+    const Released nogil;
     progress = ascend(problem, t, s, max_steps, tol);
   }
   return result_of(progress);

@@ -20,7 +20,7 @@ Offset sums_of(const Array<Offset>& indptr, const Array<Index>& indices, const A
   expect_size(moment, static_cast<Offset>(k) * (k + 1) / 2, "moment");
   const double* from = model.data();
   double *to = sums.mutable_data(), *codes = moment.mutable_data();
-  const py::gil_scoped_release nogil;
+  const Released nogil;
   return factor_sums(rows, from, k, noise, to, codes, n_threads);
 }
 

@@ -47,7 +47,7 @@ void add_forest_to(const Array<double>& rows, const Array<Index>& roots, const A
   const double* from = rows.data();
   double* to = out.mutable_data();
   const Offset n = rows.shape(0), n_outputs = out.shape(1);
-  const py::gil_scoped_release nogil;
+  const Released nogil;
   add_forest(forest, from, n, n_cols, to, n_outputs, n_threads);
 }
 

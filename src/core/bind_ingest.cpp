@@ -47,7 +47,7 @@ py::object entries_of(const DenseTable<S>& table, int n_threads) {
   Offset* offsets = indptr.mutable_data();
   bool finite;
   {
-    const py::gil_scoped_release nogil;
+    const Released nogil;
     finite = count_dense(table, offsets, n_threads);
   }
   if (!finite) return py::none();
@@ -56,7 +56,7 @@ py::object entries_of(const DenseTable<S>& table, int n_threads) {
   {
     Index* j = indices.mutable_data();
     T* v = values.mutable_data();
-    const py::gil_scoped_release nogil;
+    const Released nogil;
     finite = fill_dense(table, offsets, j, v, n_threads);
   }
   if (!finite) return py::none();
@@ -102,7 +102,7 @@ py::object in_order(const Triplets<N, T>& triplets, int n_threads) {
     Offset* o = indptr.mutable_data();
     Index* i = indices.mutable_data();
     T* v = values.mutable_data();
-    const py::gil_scoped_release nogil;
+    const Released nogil;
     sorted = copy_triplets(triplets, o, i, v, n_threads);
   }
   if (!sorted) return py::none();
@@ -122,7 +122,7 @@ py::object triplet_entries(const Array<N>& row, const Array<N>& col, const Array
   if (auto entries = in_order(triplets, n_threads); !entries.is_none()) return entries;
   TripletsSurvey survey;
   {
-    const py::gil_scoped_release nogil;
+    const Released nogil;
     survey = survey_triplets(triplets, n_threads);
   }
   if (!survey.sound) return py::none();
@@ -134,7 +134,7 @@ py::object triplet_entries(const Array<N>& row, const Array<N>& col, const Array
     Offset* o = indptr.mutable_data();
     Index* i = indices.mutable_data();
     T* v = values.mutable_data();
-    const py::gil_scoped_release nogil;
+    const Released nogil;
     repeated = sort_triplets(triplets, survey.known, o, i, v, n_threads);
   }
   if (!repeated) return py::none();
@@ -147,7 +147,7 @@ Offset merged(Array<Offset>& indptr, Array<Index>& indices, Array<T>& values, bo
   Offset* o = indptr.mutable_data();
   Index* i = indices.mutable_data();
   T* v = values.mutable_data();
-  const py::gil_scoped_release nogil;
+  const Released nogil;
   return merge_repeated(rows.n_rows, mean, o, i, v);
 }
 

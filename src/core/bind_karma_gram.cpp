@@ -57,7 +57,7 @@ std::string gram(const Array<Offset>& x_indptr, const Array<Index>& x_indices, c
                       symmetric, forms, tables, row_scale, col_scale);
   expect_size(out, {static_cast<Offset>(task.forms.size()), task.x.n_rows, task.y.n_rows}, "out");
   task.out = out.mutable_data();
-  const py::gil_scoped_release nogil;
+  const Released nogil;
   const GramPath named = path_of(method);
   const GramPath path = named == GramPath::automatic ? choose_gram_path(task.x, task.y) : named;
   karma_gram(task, path, n_threads);
@@ -75,7 +75,7 @@ py::tuple gram_csr(const Array<Offset>& x_indptr, const Array<Index>& x_indices,
   int_of(task.y.n_rows, "the rows of Y, columns of a sparse result,");
   SparseGram<T> gram;
   {
-    const py::gil_scoped_release nogil;
+    const Released nogil;
     gram = gram_sparse(task, n_threads);
   }
   return py::make_tuple(to_array(std::move(gram.offsets)), to_array(std::move(gram.indices)),

@@ -16,7 +16,7 @@ class Engine {
 
   template <class F>
   auto locked(F&& call) {
-    const py::gil_scoped_release nogil;
+    const Released nogil;
     const Turn::Hold of_rows(*rows_), of_cols(*cols_);
     return call(meg_);
   }

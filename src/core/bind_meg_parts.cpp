@@ -10,14 +10,15 @@ namespace {
 
 MegOperator::Apply apply_of(const py::function& apply, Offset n) {
   const std::shared_ptr<const py::function> held(new py::function(apply), [](const py::function* f) {
-    const py::gil_scoped_acquire gil;
+    const Acquired gil;
     delete f;
   });
   return [held, n](const double* x, double* out) {
-    const py::gil_scoped_acquire gil;
+    const Acquired gil;
     Doubles vector(n);
     std::copy_n(x, n, vector.mutable_data());
-    const auto product = py::cast<py::array_t<double, py::array::c_style | py::array::forcecast>>((*held)(vector));
+    const auto product = py::cast<py::array_t<double, py::array::c_style | py::array::forcecast>>(
+        into_python([&] { return (*held)(vector); }));
     expect_size(product, n, "K x");
     std::copy_n(product.data(), n, out);
   };
@@ -33,7 +34,7 @@ Doubles log_first(const Doubles& alpha, const Doubles& beta) {
   const Offset count = alpha.shape(0);
   const double *a = alpha.data(), *b = beta.data();
   double* to = product.mutable_data();
-  const py::gil_scoped_release nogil;
+  const Released nogil;
   TridiagonalExponential exponential;
   InterruptCheck check;
   for (Offset t = 0; t < count; ++t, check.after(16 * static_cast<Offset>(k) * k))

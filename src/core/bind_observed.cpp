@@ -22,7 +22,7 @@ py::object fault_of(const Array<Offset>& indptr, const Array<Index>& indices, co
   const auto rows = unchecked_rows_of(indptr, indices, values, n_cols);
   Failure failure;
   {
-    const py::gil_scoped_release nogil;
+    const Released nogil;
     failure = find_fault(rows, static_cast<Offset>(values.size()));
   }
   if (failure.ok()) return py::none();
@@ -37,7 +37,7 @@ py::tuple columns_of(const Array<Offset>& indptr, const Array<Index>& indices, O
   Array<Offset> offsets(n_cols + 1), row_of(indices.size()), positions(indices.size());
   {
     Offset *o = offsets.mutable_data(), *r = row_of.mutable_data(), *p = positions.mutable_data();
-    const py::gil_scoped_release nogil;
+    const Released nogil;
     transpose(rows, o, r, p);
   }
   return py::make_tuple(offsets, row_of, positions);

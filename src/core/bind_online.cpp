@@ -91,7 +91,7 @@ std::pair<Offset, Offset> online_descend_of(const Array<Offset>& indptr, const A
   const auto table = array_option<T>(kernel, "table");
   const auto form = kernel_of(kernel, table, rows);
   double *times = clock.mutable_data(), *f = decisions.mutable_data();
-  const py::gil_scoped_release nogil;
+  const Released nogil;
   const Offset reached = online_descend(form, learned, steps, block, rows_kept, times, f, valued, n_threads);
   return {reached, rows_kept.count};
 }
@@ -112,7 +112,7 @@ void online_decide_of(const Array<Offset>& indptr, const Array<Index>& indices, 
   const auto table = array_option<T>(kernel, "table");
   const auto form = kernel_of(kernel, table, rows);
   double* f = decisions.mutable_data();
-  const py::gil_scoped_release nogil;
+  const Released nogil;
   online_decide(form, rows, scales, rows_kept, coef.data(), outputs, f, n_threads);
 }
 

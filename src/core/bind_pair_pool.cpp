@@ -76,7 +76,7 @@ class Pool {
  public:
   template <class F>
   auto locked(F&& call) {
-    const py::gil_scoped_release nogil;
+    const Released nogil;
     const Turn::Hold mine(turn_);
     return call();
   }
@@ -172,7 +172,7 @@ class Pool {
 
   // For calls that make or read Python's objects: waits without the interpreter, and comes back with it.
   [[nodiscard]] Turn::Hold held() {
-    const py::gil_scoped_release nogil;
+    const Released nogil;
     return Turn::Hold(turn_);
   }
 

@@ -25,7 +25,7 @@ void pair_sums_of(const Array<Offset>& indptr, const Array<Index>& indices, cons
   expect_size(product, {n_cols, n_cols}, "product");
   const PairTables out{product.mutable_data(), table_of(count, n_cols, "count"), table_of(cross, n_cols, "cross")};
   const double* c = shift.data();
-  const py::gil_scoped_release nogil;
+  const Released nogil;
   column_pair_sums(rows, c, std::clamp<Offset>(stripe, 1, std::max<Offset>(n_cols, 1)), out, n_threads);
 }
 
@@ -44,7 +44,7 @@ void sums_by_column_of(const Array<Offset>& indptr, const Array<Index>& indices,
   const ColumnView columns{column_offsets.data(), column_rows.data(), positions.data()};
   const PairTables out{product.mutable_data(), table_of(count, n_cols, "count"), table_of(cross, n_cols, "cross")};
   const double* c = shift.data();
-  const py::gil_scoped_release nogil;
+  const Released nogil;
   column_pair_sums(rows, columns, c, out, n_threads);
 }
 
@@ -65,7 +65,7 @@ void counts_of(const Array<Offset>& indptr, const Array<Index>& indices, const A
   if (place) expect_places(*place, n_cols, n_places);
   const Index* at = place ? place->data() : nullptr;
   Offset* to = count.mutable_data();
-  const py::gil_scoped_release nogil;
+  const Released nogil;
   column_pair_counts(rows, at, n_places, to, n_threads);
 }
 
@@ -74,7 +74,7 @@ void mirror(Array<N> table, int n_threads) {
   const Offset n = table.ndim() == 2 ? static_cast<Offset>(table.shape(0)) : 0;
   expect_size(table, {n, n}, "table");
   N* to = table.mutable_data();
-  const py::gil_scoped_release nogil;
+  const Released nogil;
   mirror_upper(to, n, n_threads);
 }
 

@@ -67,7 +67,7 @@ Offset primal_descend_of(const Array<Offset>& indptr, const Array<Index>& indice
   expect_size(decisions, {learned.rows.n_rows, learned.outputs}, "decisions");
   T* tables[2] = {table_of(first, map, learned.outputs), second ? table_of(*second, map, learned.outputs) : nullptr};
   double *times = clock.mutable_data(), *f = decisions.mutable_data();
-  const py::gil_scoped_release nogil;
+  const Released nogil;
   return primal_descend(map, learned, steps, tables[0], tables[1], times, f, n_threads);
 }
 
@@ -86,7 +86,7 @@ Offset ascend(const Array<Offset>& indptr, const Array<Index>& indices, const Ar
   expect_size(idle, learned.rows.n_rows, "idle");
   T* weights = table_of(table, map, learned.outputs);
   const Ascent ascent{beta.mutable_data(), idle.mutable_data(), sweep, gap.mutable_data()};
-  const py::gil_scoped_release nogil;
+  const Released nogil;
   return primal_ascend(map, learned, ascent, kind, epsilon, weights, n_threads);
 }
 
@@ -100,7 +100,7 @@ void primal_decide_of(const Array<Offset>& indptr, const Array<Index>& indices, 
   double* f = decisions.mutable_data();
   const T* weights = table_of(table, call.map, outputs);
   if (blocked) expect_whole(call.map);
-  const py::gil_scoped_release nogil;
+  const Released nogil;
   if (blocked)
     wide_decide(call.map, call.rows, call.row_scale, outputs, weights, f, n_threads);
   else
@@ -118,7 +118,7 @@ void add(const Array<Offset>& indptr, const Array<Index>& indices, const Array<T
   const Addition<T> other{second ? table_of(*second, call.map, outputs) : nullptr,
                           call.per_row(second_coef, "second_coef")};
   expect_whole(call.map);
-  const py::gil_scoped_release nogil;
+  const Released nogil;
   wide_add(call.map, call.rows, call.row_scale, outputs, one, other, n_threads);
 }
 
@@ -133,7 +133,7 @@ Array<double> gaps(const Array<double>& beta, const Array<double>& value, const 
   const double *b = beta.data(), *f = value.data(), *y = target.data(), *most = upper.data();
   std::vector<double> sums;
   {
-    const py::gil_scoped_release nogil;
+    const Released nogil;
     sums = coordinate_sums(b, f, y, most, n, outputs, kind, epsilon);
   }
   return to_array(sums);

@@ -136,7 +136,7 @@ Offset rls_over(const Stream<T>& stream, const RlsRule& rule, State& held) {
                           held.template numbers<double>("labels", {1}),
                           memories_of(held, rule.forgetting)};
   expect_slots(stream.rows, state.slot, places);
-  const py::gil_scoped_release nogil;
+  const Released nogil;
   return rls_pass(stream.rows, stream.order, stream.n_order, stream.label, rule, state, stream.trace);
 }
 
@@ -171,7 +171,7 @@ Offset shared(const Array<Offset>& indptr, const Array<Index>& indices, const Ar
                            held.by_code("w"),
                            held.template numbers<double>("clock", {kRlsClock}),
                            memories_of(held, rule.forgetting)};
-  const py::gil_scoped_release nogil;
+  const Released nogil;
   return shared_pass(stream.rows, stream.order, stream.n_order, stream.label, rule, arrays, stream.trace);
 }
 
@@ -189,7 +189,7 @@ Offset grouse(const Array<Offset>& indptr, const Array<Index>& indices, const Ar
                            held.template numbers<double>("clock", {kRlsClock})};
   const double damping = option<double>(options, "damping"), ridge = option<double>(options, "ridge");
   stream.trace.prediction = nullptr;  // this tracker sees no labels
-  const py::gil_scoped_release nogil;
+  const Released nogil;
   return grouse_pass(stream.rows, stream.order, stream.n_order, damping, ridge, arrays, stream.trace);
 }
 
@@ -210,7 +210,7 @@ Offset latent_of(const Array<Offset>& indptr, const Array<Index>& indices, const
   const LatentRows out{matrix_of(latent, n, d, "latent"), residual ? matrix_of(*residual, n, 1, "residual") : nullptr,
                        inverse ? matrix_of(*inverse, n, d * (d + 1) / 2, "inverse") : nullptr};
   const double* of = basis.data();
-  const py::gil_scoped_release nogil;
+  const Released nogil;
   return latent_rows(rows, of, static_cast<int>(d), ridge, out, n_threads);
 }
 

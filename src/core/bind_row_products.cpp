@@ -15,7 +15,7 @@ Array<double> gram_product_of(const Array<Offset>& indptr, const Array<Index>& i
   {
     const double* from = v.data();
     double* to = out.mutable_data();
-    const py::gil_scoped_release nogil;
+    const Released nogil;
     column_gram_product(rows, from, width, to, n_threads);
   }
   return out;
@@ -30,7 +30,7 @@ Array<double> row_product_of(const Array<T>& a, const Array<double>& b, int n_th
   const double* with = b.data();
   double* to = out.mutable_data();
   const Offset n = a.shape(0), depth = a.shape(1), width = b.shape(1);
-  const py::gil_scoped_release nogil;
+  const Released nogil;
   row_product(from, n, depth, with, width, to, n_threads);
   return out;
 }

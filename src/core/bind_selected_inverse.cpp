@@ -29,7 +29,7 @@ Array<double> selected_inverse_of(const Array<Offset>& indptr, const Array<Index
   {
     const double *p = pivots.data(), *t = tail.data();
     double* out = diagonal.mutable_data();
-    const py::gil_scoped_release nogil;
+    const Released nogil;
     selected_inverse(lower, p, t, tail.shape(0), out);
   }
   return diagonal;
@@ -47,7 +47,7 @@ Array<double> factor_solve_of(const Array<Offset>& indptr, const Array<Index>& i
     const double *p = pivots.data(), *b = right.data();
     const Index* at = place.data();
     double* to = out.mutable_data();
-    const py::gil_scoped_release nogil;
+    const Released nogil;
     factor_solve(lower, p, at, b, right.shape(1), to);
   }
   return out;

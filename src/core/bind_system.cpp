@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "gil.hpp"
 #include "lacunar/kernels.hpp"
 #include "lacunar/parallel/interrupt.hpp"
 
@@ -22,7 +23,7 @@ void note_main_thread() {
 
 void raise_if_interrupted() {
   if (PyThread_get_thread_ident() != main_thread) return;
-  const py::gil_scoped_acquire gil;
+  const Acquired gil;
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 

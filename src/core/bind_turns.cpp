@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "gil.hpp"
 #include "lacunar/parallel/interrupt.hpp"
 
 namespace lacunar::bind {
@@ -111,7 +112,7 @@ class ModelTurns {
 
   // Until the turn has come, or Ctrl-C.
   void wait(Waiting& me) {
-    const py::gil_scoped_release nogil;
+    const Released nogil;
     std::unique_lock<std::mutex> lock(mutex_);
     InterruptCheck interrupt;
     while (!me.admitted) {

@@ -20,7 +20,7 @@ inline MegSource source_of(const Doubles& table, Offset vertices) {
   expect_matrix(table, "table");
   if (int_of(vertices, "vertices") > table.shape(0)) throw std::invalid_argument("table has fewer rows");
   const std::shared_ptr<const void> keeper(new Doubles(table), [](const Doubles* held) {
-    const py::gil_scoped_acquire gil;
+    const Acquired gil;
     delete held;
   });
   return {table.data(), vertices, table.shape(1), keeper};
@@ -45,7 +45,7 @@ class Side {
 
   template <class F>
   auto locked(F&& call) const {
-    const py::gil_scoped_release nogil;
+    const Released nogil;
     const Turn::Hold mine(*turn_);
     return call(*held_);
   }

@@ -1,5 +1,7 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, language_level=3, freethreading_compatible=True, autotestdict=False
 """Products inside loops, over SciPy's BLAS. Private: shapes and dtypes are checked by the callers."""
+from threading import get_ident, main_thread
+
 from cpython.exc cimport PyErr_CheckSignals
 
 from _blas cimport blas_int, dpotrf, dpotri, dsymv
@@ -8,8 +10,13 @@ from _blas cimport blas_int, dpotrf, dpotri, dsymv
 cdef double LOOK_AFTER = 1e9
 
 
+cdef bint handles_signals():
+    """Whether this is Python's main thread: others do not ask for the interpreter, which may be closing down."""
+    return get_ident() == main_thread().ident
+
+
 cdef int look(double* spent, double flops) except -1 nogil:
-    """Raises what a signal asks for, once enough has been computed since the last look."""
+    """Raises what a signal asks for, once enough has been computed since the last look. In the main thread."""
     spent[0] += flops
     if spent[0] >= LOOK_AFTER:
         spent[0] = 0.0

@@ -32,6 +32,7 @@ def conditional_moments(const double[:, ::1] precision, const double[:, ::1] pul
     cdef double* expected = right + m
     cdef const Py_ssize_t* lacks
     cdef int sound = 1
+    cdef bint looks = handles_signals()
     cdef double* to
     with nogil:
         for k in range(patterns):
@@ -54,5 +55,6 @@ def conditional_moments(const double[:, ::1] precision, const double[:, ::1] pul
                 to = &spread[lacks[i], 0]
                 for j in range(m):
                     to[lacks[j]] += weight * inverse[i * m + j]
-            look(&spent, <double>m * m * (m + 2 * weight))
+            if looks:
+                look(&spent, <double>m * m * (m + 2 * weight))
     return sound == 1

@@ -8,7 +8,6 @@ CRC-32 compared the first time that this process reads it.
 
 from __future__ import annotations
 
-import atexit
 import io
 import json
 import os
@@ -17,7 +16,7 @@ import sys
 import threading
 import zlib
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, TypeVar
 
@@ -188,14 +187,16 @@ class Header(NamedTuple):
 
 
 class BlockFile:
-    """A file of blocks of rows; opening it reads the footer. Not for use by two threads at a time."""
+    """A file of blocks of rows; making one reads the footer. Not for use by two threads at a time.
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    Every pass opens the path anew, and refuses another file that has taken it. With a `stream` of the file, all is read from that.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], stream: BinaryIO | None = None) -> None:
         _check_order()
-        self.path = os.fspath(path)
-        if not os.path.exists(path):
-            raise FileNotFoundError(f"no such file: {self.path!r}.")
-        self.header, self.table, self.key = self._sound(self._opened)
+        self.path, self._stream = os.fspath(path), stream
+        with self._opened() as source:
+            self.header, self.table, self.key = self._sound(self._footer, source)
 
     def _sound(self, read: Any, *arguments: Any) -> Any:
         """What read(*given) returns; ValueError, which names the file, for whatever damaged bytes lead to."""
@@ -208,26 +209,23 @@ class BlockFile:
                 f"{self.path!r} is not a sound lacunar file: {error}. Write it again with save or write_batches."
             ) from None
 
-    def stream(self) -> BinaryIO:
-        """The file, opened without a buffer: what is read goes where the caller says."""
-        if not os.path.isfile(self.path):  # opening a pipe would wait for a writer
-            raise UnsoundError("it is no plain file")
-        return open(self.path, "rb", buffering=0)
+    def _opened(self) -> AbstractContextManager[BinaryIO]:
+        return open_rows(self.path) if self._stream is None else nullcontext(self._stream)
 
-    def _opened(self) -> tuple[Header, NDArray[Any], tuple[int, ...]]:
-        with self.stream() as stream:
-            status = os.fstat(stream.fileno())
-            head = stream.read(len(_MAGIC))
-            if head[:7] == _MAGIC[:7] and head != _MAGIC and len(head) == len(_MAGIC):
-                raise UnsoundError(f"it is of format version {head[7]} and this lacunar reads {_MAGIC[7]}")
-            if head != _MAGIC or status.st_size < len(_MAGIC) + _TAIL.itemsize:
-                raise UnsoundError("it does not begin like a file of rows, or is cut off")
-            tail = np.frombuffer(_read(stream, status.st_size - _TAIL.itemsize, _TAIL.itemsize), _TAIL)[0]
-            offset, size = int(tail["offset"]), int(tail["size"])
-            if tail["end"] != _END or tail["zeros"] or offset + size + _TAIL.itemsize != status.st_size:
-                raise UnsoundError("its last bytes do not say where its footer is: it may be cut off")
-            footer = _read(stream, offset, size)
-            key = _identity(stream)
+    def _footer(self, stream: BinaryIO) -> tuple[Header, NDArray[Any], tuple[int, ...]]:
+        status = os.fstat(stream.fileno())
+        stream.seek(0)
+        head = stream.read(len(_MAGIC))
+        if head[:7] == _MAGIC[:7] and head != _MAGIC and len(head) == len(_MAGIC):
+            raise UnsoundError(f"it is of format version {head[7]} and this lacunar reads {_MAGIC[7]}")
+        if head != _MAGIC or status.st_size < len(_MAGIC) + _TAIL.itemsize:
+            raise UnsoundError("it does not begin like a file of rows, or is cut off")
+        tail = np.frombuffer(_read(stream, status.st_size - _TAIL.itemsize, _TAIL.itemsize), _TAIL)[0]
+        offset, size = int(tail["offset"]), int(tail["size"])
+        if tail["end"] != _END or tail["zeros"] or offset + size + _TAIL.itemsize != status.st_size:
+            raise UnsoundError("its last bytes do not say where its footer is: it may be cut off")
+        footer = _read(stream, offset, size)
+        key = _identity(stream)
         if zlib.crc32(footer) != tail["crc32"]:
             raise UnsoundError("its footer does not match its checksum")
         header, table = _parsed(footer, offset)
@@ -236,7 +234,7 @@ class BlockFile:
     @contextmanager
     def _reading(self) -> Iterator[BinaryIO]:
         """The file, opened; the only way to its blocks. Another file may have taken the path since the footer was read."""
-        with self._sound(self.stream) as stream:
+        with self._opened() as stream:
             self._check_unchanged(stream)
             yield stream
 
@@ -304,6 +302,15 @@ class BlockFile:
         return labels, weights
 
 
+def open_rows(path: str | os.PathLike[str]) -> BinaryIO:
+    """A plain file, opened without a buffer: what is read goes where the caller says. Opening a pipe would wait for a writer."""
+    if not os.path.exists(path):
+        raise FileNotFoundError(f"no such file: {os.fspath(path)!r}.")
+    if not os.path.isfile(path):
+        raise ValueError(f"{os.fspath(path)!r} is not a sound lacunar file: it is no plain file. Name another.")
+    return open(path, "rb", buffering=0)
+
+
 def _identity(stream: BinaryIO) -> tuple[int, ...]:
     """What changes with the file: which one it is, its size and time, and the checksum of its footer."""
     status = os.fstat(stream.fileno())
@@ -344,8 +351,9 @@ class _Room:
 
 
 def read_rows(path: str | os.PathLike[str]) -> tuple[Any, ...]:
-    """indptr, indices, values and shape of all rows of a file."""
-    return whole(BlockFile(path))
+    """indptr, indices, values and shape of all rows of a file, which is opened once: another may take its path meanwhile."""
+    with open_rows(path) as stream:
+        return whole(BlockFile(path, stream))
 
 
 def whole(file: BlockFile) -> tuple[Any, ...]:
@@ -393,7 +401,6 @@ def ahead(items: Iterator[_T], depth: int) -> Generator[_T, None, None]:
 
     thread = threading.Thread(target=draw, name="lacunar reads ahead", daemon=True)
     thread.start()
-    atexit.register(end)  # a thread that the interpreter leaves in the core at its end aborts the process
     try:
         while True:
             if os.getpid() != process:
@@ -408,7 +415,6 @@ def ahead(items: Iterator[_T], depth: int) -> Generator[_T, None, None]:
                 raise error
             yield item
     finally:
-        atexit.unregister(end)
         end()
 
 
