@@ -744,7 +744,24 @@ def plain_file(name: str) -> Iterator[Path]:
             raise UserError(f"{name}: no such file.")
         elif not path.is_file():
             raise UserError(f"{name}: not a file with a table. Name one file, or - for standard input.")
-        yield _unpacked(path, Path(folder) / "table", shown)
+        with _unchanged(path, shown):
+            yield _unpacked(path, Path(folder) / "table", shown)
+
+
+@contextmanager
+def _unchanged(path: Path, source: str) -> Iterator[None]:
+    """Readers open a file several times: what they made of two files, or the error that this led to, is refused."""
+
+    def identity() -> tuple[int, ...]:
+        status = path.stat()
+        return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+    before = identity()
+    try:
+        yield
+    finally:
+        if not path.exists() or identity() != before:
+            raise UserError(f"{source}: the file was written anew while it was read. Run the command again.")
 
 
 def _unpacked(path: Path, place: Path, source: str) -> Path:

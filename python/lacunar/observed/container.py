@@ -168,9 +168,8 @@ def _read_file(source: Path, kind: str) -> tuple[dict[str, Any], dict[str, NDArr
             header = _parse(kind, member.read(_MAX_HEADER + 1))
         if set(infos) != {"header.json"} | {f"{name}.npy" for name in header["arrays"]}:
             raise _UnsoundError("its members are not those its header lists")
-    arrays = {}
-    for name, spec in header["arrays"].items():
-        arrays[name] = _load(source, infos[f"{name}.npy"], spec)
+        # From the same open file: another may take its path meanwhile.
+        arrays = {name: _load(stream, infos[f"{name}.npy"], spec) for name, spec in header["arrays"].items()}
     return header["content"], arrays
 
 
@@ -201,14 +200,13 @@ def _opened(path: Path) -> BinaryIO:
     return open(path, "rb")
 
 
-def _data_offset(source: Path, info: zipfile.ZipInfo) -> int:
+def _data_offset(stream: BinaryIO, info: zipfile.ZipInfo) -> int:
     """Where a stored member's bytes begin: past its local header, name and extra field."""
-    with open(source, "rb") as stream:
-        stream.seek(info.header_offset)
-        fixed = stream.read(_LOCAL_HEADER)
-        if len(fixed) < _LOCAL_HEADER or fixed[:4] != b"PK\x03\x04":
-            raise _UnsoundError(f"member {info.filename} has no local header")
-        name_length, extra_length = struct.unpack("<HH", fixed[26:30])
+    stream.seek(info.header_offset)
+    fixed = stream.read(_LOCAL_HEADER)
+    if len(fixed) < _LOCAL_HEADER or fixed[:4] != b"PK\x03\x04":
+        raise _UnsoundError(f"member {info.filename} has no local header")
+    name_length, extra_length = struct.unpack("<HH", fixed[26:30])
     return info.header_offset + _LOCAL_HEADER + int(name_length) + int(extra_length)
 
 
@@ -248,22 +246,21 @@ def _check_spec(name: str, spec: Any) -> None:
         raise _UnsoundError(f"the header's entry for array {name[:80]!r} is not understood")
 
 
-def _load(source: Path, info: zipfile.ZipInfo, spec: Mapping[str, Any]) -> NDArray[Any]:
+def _load(stream: BinaryIO, info: zipfile.ZipInfo, spec: Mapping[str, Any]) -> NDArray[Any]:
     dtype, shape = np.dtype(spec["dtype"]), tuple(spec["shape"])
     if dtype.itemsize == 0:  # any number of such elements takes no byte of the file
         raise _UnsoundError(f"{info.filename} is of dtype {dtype}, whose elements have no size")
-    offset = _data_offset(source, info)
-    with _opened(source) as stream:
-        stream.seek(offset)
-        head = read_header(stream)
-        if head.dtype != dtype or head.shape != shape or (head.fortran and len(shape) > 1):
-            raise _UnsoundError(f"an array is {head.dtype} {head.shape} and the header says {dtype} {shape}")
-        start = stream.tell()
-        if start + head.n_bytes != offset + info.file_size:
-            raise _UnsoundError(f"{info.filename} claims shape {shape} and holds {info.file_size} bytes")
-        if start + head.n_bytes > os.fstat(stream.fileno()).st_size:
-            raise _UnsoundError(f"it ends before the array of shape {shape} does")
-        array = np.fromfile(stream, dtype=dtype, count=math.prod(shape)).reshape(shape)
+    offset = _data_offset(stream, info)
+    stream.seek(offset)
+    head = read_header(stream)
+    if head.dtype != dtype or head.shape != shape or (head.fortran and len(shape) > 1):
+        raise _UnsoundError(f"an array is {head.dtype} {head.shape} and the header says {dtype} {shape}")
+    start = stream.tell()
+    if start + head.n_bytes != offset + info.file_size:
+        raise _UnsoundError(f"{info.filename} claims shape {shape} and holds {info.file_size} bytes")
+    if start + head.n_bytes > os.fstat(stream.fileno()).st_size:
+        raise _UnsoundError(f"it ends before the array of shape {shape} does")
+    array = np.fromfile(stream, dtype=dtype, count=math.prod(shape)).reshape(shape)
     if _checksum(array) != spec["crc32"]:
         raise _UnsoundError("an array does not match its checksum")
     refuse_impossible(array)
