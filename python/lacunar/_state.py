@@ -13,11 +13,13 @@ Model files hold that dictionary, a copy is `from_state(copied(engine.state()))`
         point.keep()  # what was done so far stays, whatever follows
         self._more(rows)
 
-A model, which replaces its attributes and writes into no array, has neither method: its attributes are put back. A method of such a model
-needs the decorator only::
+A method of a model, which replaces attributes and writes into no array, needs a decorator only: the model gets all that the method
+changed in one assignment at its end, or nothing::
 
     @all_or_nothing
     def partial_fit(self, X, y): ...
+
+A model that does not learn in steps then needs no lock: its class says by `whole_answers` that each answer is made of the attributes of one moment.
 
 Where a call changes few entries of large arrays, name these entries in place of the engine: `Entries` copies nothing else::
 
@@ -29,6 +31,7 @@ model any more.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -39,6 +42,7 @@ from numpy.typing import NDArray
 
 _Parameters = ParamSpec("_Parameters")
 _Returned = TypeVar("_Returned")
+_Model = TypeVar("_Model")
 
 
 def copied(state: Any) -> Any:
@@ -61,14 +65,13 @@ class _Attributes:
     """The attributes of a model, which what follows replaces and does not write into."""
 
     def __init__(self, model: Any) -> None:
-        self._attributes: dict[str, Any] = vars(model)
+        self._model = model
 
     def state(self) -> dict[str, Any]:
-        return dict(self._attributes)
+        return dict(vars(self._model))
 
     def take_back(self, state: dict[str, Any]) -> None:
-        self._attributes.clear()
-        self._attributes.update(state)
+        self._model.__dict__ = state
 
 
 class _Engine:
@@ -149,16 +152,53 @@ def going_back(*parts: Any) -> Iterator[SavePoint]:
         raise
 
 
+def _with_attributes(model: _Model, attributes: dict[str, Any]) -> _Model:
+    """An object of the same class that has this dictionary of attributes."""
+    other: _Model = object.__new__(type(model))
+    other.__dict__ = attributes
+    return other
+
+
 def all_or_nothing(method: Callable[_Parameters, _Returned]) -> Callable[_Parameters, _Returned]:
-    """The method, from whose exceptions the attributes of its model come back as they were."""
+    """The method, all of whose changes its model gets in one assignment at its end; none where it raises.
+
+    It works on an object of its own: other threads, and what it calls, see the model as it was until then.
+    """
 
     @wraps(method)
     def whole(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Returned:
-        point = SavePoint(_Attributes(args[0]))
-        try:
-            return method(*args, **kwargs)
-        except BaseException as error:
-            point.undo(error)
-            raise
+        model: Any = args[0]
+        changed = _with_attributes(model, dict(vars(model)))
+        answer = method(changed, *args[1:], **kwargs)  # type: ignore[arg-type]
+        model.__dict__ = vars(changed)
+        return model if answer is changed else answer  # type: ignore[no-any-return]
 
     return whole
+
+
+def of_a_moment(method: Callable[_Parameters, _Returned]) -> Callable[_Parameters, _Returned]:
+    """The method, on the attributes that its model has when it is called, whatever replaces them meanwhile."""
+
+    @wraps(method)
+    def answer(*args: _Parameters.args, **kwargs: _Parameters.kwargs) -> _Returned:
+        model: Any = args[0]
+        return method(_with_attributes(model, vars(model)), *args[1:], **kwargs)  # type: ignore[arg-type]
+
+    return answer
+
+
+_NO_ANSWERS = ("_", "fit", "set_", "get_params", "get_metadata_routing")
+
+
+def whole_answers(cls: type[_Model]) -> type[_Model]:
+    """A class that learns in `fit` alone: each of its public methods and properties is one `of_a_moment`, also inherited ones."""
+    for name in dir(cls):
+        member = inspect.getattr_static(cls, name)
+        if name.startswith(_NO_ANSWERS):
+            continue
+        if isinstance(member, property) and member.fget is not None:
+            setattr(cls, name, property(of_a_moment(member.fget), doc=member.__doc__))
+        elif inspect.isfunction(member):
+            setattr(cls, name, of_a_moment(member))
+    cls._answers_whole = True  # type: ignore[attr-defined]
+    return cls

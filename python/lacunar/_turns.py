@@ -23,7 +23,7 @@ from functools import partial, wraps
 from typing import Any, ClassVar, ParamSpec, TypeAlias, TypeVar, cast
 
 from lacunar import _core
-from lacunar._state import copied
+from lacunar._state import copied, of_a_moment
 
 _Given = ParamSpec("_Given")
 _Answer = TypeVar("_Answer")
@@ -97,10 +97,13 @@ def changing(model: Any) -> _Turn:
 
 
 def reads(method: Callable[_Given, _Answer]) -> Callable[_Given, _Answer]:
-    """The method, during which no other thread changes its model."""
+    """The method, during which no other thread changes its model. One that answers whole (`lacunar._state`) needs no turn."""
+    whole = of_a_moment(method)
 
     @wraps(method)
     def in_turn(*args: _Given.args, **kwargs: _Given.kwargs) -> _Answer:
+        if hasattr(args[0], "_answers_whole"):
+            return whole(*args, **kwargs)
         with _turns(args[0])[0]:
             return method(*args, **kwargs)
 

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from lacunar._state import all_or_nothing
+from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
 from lacunar.observed import Observed
 from lacunar.observed.cells import (
@@ -134,6 +134,7 @@ def _listed(columns: dict[Any, _OddCells]) -> str:
 _MEANINGS = {"other": "taken as observed, and as none of those that fit saw", "missing": "taken as missing"}
 
 
+@whole_answers
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Numbers, categories, yes/no answers and dates as columns of numbers; missing entries stay missing.
 

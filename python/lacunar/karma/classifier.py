@@ -10,7 +10,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 
-from lacunar._state import all_or_nothing
+from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
 from lacunar.karma.base import KarmaBatch, KarmaLabels, class_weights, drawn_order, weighted_rows
 from lacunar.karma.calibrate import fit_calibration
@@ -25,6 +25,7 @@ _HELD_OUT, _MOST_HELD_OUT = 0.02, 20_000  # share of the rows of a weight table
 _FOLDS, _MOST_CROSSED = 5, 1000  # rows of folds that are solved again
 
 
+@whole_answers
 class KarmaClassifier(KarmaLabels, KarmaBatch):
     """Classifier on partially observed rows, with the kernel of Hazan, Livni and Mansour.
 

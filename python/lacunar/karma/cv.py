@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lacunar._log import say
 from lacunar._random import fixed_seed
-from lacunar._state import all_or_nothing
+from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
 from lacunar.karma.base import KarmaBatch, KarmaLabels, KarmaNumbers, class_weights, drawn_order, weighted_rows
 from lacunar.karma.calibrate import fit_calibration, probabilities, scaled
@@ -293,6 +293,7 @@ def _imputes_zero(entry: Entry) -> bool:
     return linear and entry.table == PLAIN and not options["indicators"]
 
 
+@whole_answers
 class KarmaClassifierCV(KarmaLabels, KarmaSearch):
     """Kernel classifier whose kernels and C are chosen by exact leave-one-out, with probabilities.
 
@@ -477,6 +478,7 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
         return scaled(values, self.calibration_) if "calibration_" in vars(self) else values
 
 
+@whole_answers
 class KarmaRegressorCV(KarmaNumbers, KarmaSearch):
     """Kernel regressor whose kernels and C are chosen by exact leave-one-out.
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from lacunar._eigen import canonical_turn
 from lacunar._products import row_product
 from lacunar._random import generator
-from lacunar._state import all_or_nothing
+from lacunar._state import all_or_nothing, whole_answers
 from lacunar.karma.base import KarmaBase, kernel_options
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
@@ -30,6 +30,7 @@ _RANK = 1e-12  # eigenvalues of the landmarks' kernel below this share of the la
 _ENTRIES = 2**17  # entries whose temporaries are held at once
 
 
+@whole_answers
 class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
     """Features of partially observed rows whose inner products are KARMA's kernel, for any linear learner.
 

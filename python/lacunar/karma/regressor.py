@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from lacunar._state import all_or_nothing
+from lacunar._state import all_or_nothing, whole_answers
 from lacunar.karma.base import KarmaBatch, KarmaNumbers, weighted_rows
 from lacunar.karma.solvers import solve_ridge
 from lacunar.observed.door import validate_X_y
 from lacunar.observed.rules import COUNT, OneOrMany, Rule
 
 
+@whole_answers
 class KarmaRegressor(KarmaNumbers, KarmaBatch):
     """Kernel ridge regression on partially observed rows, with the kernel of Hazan, Livni and Mansour.
 

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from lacunar._state import all_or_nothing
+from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats, Ints
 from lacunar.karma.base import class_weights
 from lacunar.learner.base import LacunarBase, Table, Target, report
@@ -42,6 +42,7 @@ _ROWS_TO_WARN = 50
 _FEWEST_ROWS_TO_SOFTEN = 10
 
 
+@whole_answers
 class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[misc]
     """Classification of a table with missing values, with nothing to choose: five kinds of learners, pooled on out-of-fold values.
 

@@ -12,7 +12,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin, _fit_context
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from lacunar._state import all_or_nothing
+from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats, Ints
 from lacunar.learner.base import LacunarBase, Table, Target, report
 from lacunar.learner.ensemble import Ensemble
@@ -33,6 +33,7 @@ from lacunar.uncertainty.shift import Lacking, Widening
 _FEWEST_RESIDUALS = 10  # from which a scale is learned
 
 
+@whole_answers
 class LacunarRegressor(Scores, RegressorMixin, MultiOutputMixin, LacunarBase):  # type: ignore[misc]
     """Regression on a table with missing values, with nothing to choose: five kinds of learners, pooled on out-of-fold values.
 

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from lacunar import _linalg
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
-from lacunar._state import all_or_nothing
+from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Bools, Floats
 from lacunar.lowrank.em import run_em
 from lacunar.lowrank.posterior import LowRankPosterior
@@ -36,6 +36,7 @@ _EDGES = 48  # of bins of variances
 _LEAST_VARIANCE = 1e-12  # in units of the target's
 
 
+@whole_answers
 class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[misc]
     """Linear regression by the joint Gaussian of columns and targets, learned by EM from rows with missing entries.
 

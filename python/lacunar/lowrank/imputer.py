@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
-from lacunar._state import all_or_nothing
+from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
 from lacunar.lowrank.em import fit_em
 from lacunar.lowrank.hidden import choose_rank, fit_chosen, largest_rank
@@ -24,6 +24,7 @@ from lacunar.observed.door import TakesMissing, validate_X
 from lacunar.observed.rules import COLUMNS, COUNT, Array, Instance, Number, Rule, floats
 
 
+@whole_answers
 class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # type: ignore[misc]
     """Complete rows from what they show, by probabilistic PCA on the observed entries.
 

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from lacunar._log import say
 from lacunar._random import generator
-from lacunar._state import all_or_nothing
+from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
 from lacunar.lowrank.em import Fit, Progress, fit_als, fit_em
 from lacunar.lowrank.model import LowRankGaussian
@@ -25,6 +25,7 @@ from lacunar.observed.columns import ColumnScale, scale_columns
 from lacunar.observed.door import adopt_columns, agree_targets, columns_of
 
 
+@whole_answers
 class SLRMRegressor(SubspaceRegression):
     """Linear regression through a low-dimensional subspace that partially observed rows share.
 

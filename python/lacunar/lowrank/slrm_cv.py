@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from lacunar._log import say
 from lacunar._random import fixed_seed, generator
-from lacunar._state import all_or_nothing
+from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
 from lacunar.lowrank.em import Fit
 from lacunar.lowrank.hidden import RELAX, STEPS, TOL, hide, marked, sampled_rows, squared_errors
@@ -138,6 +138,7 @@ def _cell_scores(judge: _Judge, rows: Observed, labels: Floats, test: NDArray[np
     return np.array([-np.mean(squares) for squares in errors])
 
 
+@whole_answers
 class SLRMRegressorCV(SubspaceRegression):
     """SLRM with the dimension, the weight of labels and the penalty chosen by cross-validation.
 

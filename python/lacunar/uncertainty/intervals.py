@@ -13,7 +13,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from lacunar._random import fixed_seed, generator
-from lacunar._state import all_or_nothing
+from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
 from lacunar.encode import Remarks
 from lacunar.lowrank import GaussianRegressor
@@ -25,6 +25,7 @@ from lacunar.uncertainty.masks import MaskConformal, count_missing, encoder_of, 
 _LEAST_STD = 1e-150  # whose square is above 0
 
 
+@whole_answers
 class MaskConformalRegressor(Scores, RegressorMixin, MaskConformal):  # type: ignore[misc]
     """Prediction intervals around any regressor that takes missing values, for the mask in hand.
 

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from lacunar._random import fixed_seed, generator
-from lacunar._state import all_or_nothing
+from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Bools, Floats, Ints
 from lacunar.karma import KarmaClassifier
 from lacunar.observed.door import Scores, check_target
@@ -55,6 +55,7 @@ def class_quantiles(
     return quantiles
 
 
+@whole_answers
 class MaskConformalClassifier(Scores, ClassifierMixin, MaskConformal):  # type: ignore[misc]
     """Sets of classes around any classifier with probabilities that takes missing values.
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from lacunar._dual import solve_dual
 from lacunar._log import say
 from lacunar._products import row_product
-from lacunar._state import all_or_nothing
+from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
@@ -29,6 +29,7 @@ from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Rule, Table, floats, 
 _SETTLED = 1e-6  # change of every s below which further rounds repeat the last
 
 
+@whole_answers
 class GeomClassifier(Scores, ClassifierMixin, TakesMissing):  # type: ignore[misc]
     """Max-margin classifier on rows with absent features, by Chechik, Heitz, Elidan, Abbeel and Koller.
 

@@ -30,7 +30,7 @@ from lacunar._latent import latent_rows
 from lacunar._log import say
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
-from lacunar._state import all_or_nothing
+from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
@@ -267,6 +267,7 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
         return in_container(self, completed, X)
 
 
+@whole_answers
 class MatrixCompletionClassifier(Scores, ClassifierMixin, _MatrixCompletion):  # type: ignore[misc]
     """mc-1 and mc-b: labels as further columns of a partly observed matrix of low rank.
 
@@ -462,6 +463,7 @@ class MatrixCompletionClassifier(Scores, ClassifierMixin, _MatrixCompletion):  #
         return self.classes_[self._decide(values)]
 
 
+@whole_answers
 class MatrixCompletionRegressor(Scores, RegressorMixin, _MatrixCompletion):  # type: ignore[misc]
     """mc-1 and mc-b for numbers: targets as further columns of a partly observed matrix of low rank, under squared loss.
 

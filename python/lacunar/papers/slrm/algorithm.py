@@ -15,8 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from lacunar._latent import latent_rows
 from lacunar._random import generator
-from lacunar._state import all_or_nothing
-from lacunar._turns import changes
+from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
 from lacunar.lowrank.em import first_basis
 from lacunar.lowrank.ridge import lasso_on_sums
@@ -27,6 +26,7 @@ from lacunar.papers.slrm.base import PrintedRegression, check_start, shortest_co
 _HELD_OUT = 0.25  # share of the rows that `fit` validates on where it gets no others
 
 
+@whole_answers
 class PrintedSLRM(PrintedRegression):
     """Algorithm 1 of [1]_ with Algorithm 2: subspace and label weights by stochastic steps, the best iterate on validation rows.
 
@@ -140,7 +140,6 @@ class PrintedSLRM(PrintedRegression):
         self.w0 = w0
         self.random_state = random_state
 
-    @changes
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
     def fit(self, X: Any, y: Any, *, X_val: Any = None, y_val: Any = None) -> PrintedSLRM:

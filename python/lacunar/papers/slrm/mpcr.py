@@ -9,8 +9,7 @@ from sklearn.base import _fit_context
 
 from lacunar._latent import latent_rows
 from lacunar._random import generator
-from lacunar._state import all_or_nothing
-from lacunar._turns import changes
+from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
 from lacunar.lowrank.em import first_basis, fit_als
 from lacunar.lowrank.ridge import fit_labels
@@ -18,6 +17,7 @@ from lacunar.lowrank.trackers import NotFiniteError, PerColumnRls
 from lacunar.papers.slrm.base import PrintedRegression, check_start, shortest_codes
 
 
+@whole_answers
 class MPCR(PrintedRegression):
     """Principal component regression with missing entries, in two steps: the subspace, then a lasso on the codes.
 
@@ -83,7 +83,6 @@ class MPCR(PrintedRegression):
         self.tol = tol
         self.random_state = random_state
 
-    @changes
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> MPCR:
@@ -109,6 +108,7 @@ class MPCR(PrintedRegression):
         return self
 
 
+@whole_answers
 class SMPCR(PrintedRegression):
     """Stochastic principal component regression with missing entries: PETRELS, then stochastic proximal steps for the lasso.
 
@@ -192,7 +192,6 @@ class SMPCR(PrintedRegression):
         self.w0 = w0
         self.random_state = random_state
 
-    @changes
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> SMPCR:

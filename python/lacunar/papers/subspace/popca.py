@@ -10,8 +10,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
 from lacunar import _moments
-from lacunar._state import all_or_nothing
-from lacunar._turns import changes
+from lacunar._state import all_or_nothing, whole_answers
 from lacunar.lowrank.model import LowRankGaussian, SubspaceModel
 from lacunar.lowrank.moments import dense_spectrum, pair_sums
 from lacunar.lowrank.parts import centred
@@ -19,6 +18,7 @@ from lacunar.observed import Observed
 from lacunar.observed.rules import COUNT, Rule, floats
 
 
+@whole_answers
 class PrintedPOPCA(SubspaceModel):
     """Algorithm 1 of [1]_: the top k eigenvectors of the second moment that is unbiased where entries are seen independently.
 
@@ -83,7 +83,6 @@ class PrintedPOPCA(SubspaceModel):
         self.k = k
         self.r = r
 
-    @changes
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> PrintedPOPCA:
