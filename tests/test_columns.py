@@ -1,12 +1,14 @@
 """Columns standardised over their observed entries, against the dense formula."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from reference.columns import column_moments
 from sklearn.base import BaseEstimator
 
 from lacunar import Observed, _core
-from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
+from lacunar.observed.columns import ColumnScale, column_spread, fit_columns, scale_columns, scaled_rows
 
 
 def table(dtype, n=200, d=7):
@@ -42,15 +44,44 @@ def test_moments_do_not_depend_on_threads():
 def test_standardised_rows(dtype):
     X, weight = table(dtype)
     columns = fit_columns(Observed.from_dense(X), weight, standardize=True)
-    assert columns.seen.tolist() == [True] * 5 + [False, True]
-    assert columns.scale[5:].tolist() == [1.0, 1.0]
+    assert columns.seen.tolist() == [True] * 5 + [False, False], "never observed, and of one value"
+    assert columns.scale[5:].tolist() == [1.0, 2.5]
     other = X.copy()
     other[:, 5] = 9.0  # never observed in fit
     rows = scale_columns(Observed.from_dense(other), columns)
     expected = ((X - columns.mean) / columns.scale).astype(dtype)
+    expected[:, 6] = np.nan
     np.testing.assert_array_equal(rows.to_dense(), expected)
     assert rows.dtype == dtype
     assert rows == Observed(rows.indptr, rows.indices, rows.values, rows.shape)  # the contract holds
+
+
+@pytest.mark.parametrize("weights", [1.0, 1e-300, 1e300])
+def test_spreads_far_from_zero(weights):
+    """Against sums of exact fractions."""
+    away = np.round(np.random.default_rng(0).normal(size=50_000) * 2**12) / 2**12
+    exact = [Fraction(float(each)) for each in away]
+    mean = sum(exact) / len(exact)
+    deviation = float(sum((each - mean) ** 2 for each in exact) / len(exact)) ** 0.5
+    for offset in (0.0, 1e12, -(2.0**40)):
+        rows = Observed.from_dense((away + offset)[:, None])
+        spread = column_spread(rows, np.full(len(away), weights))
+        np.testing.assert_allclose(spread.deviation, deviation, rtol=1e-12)
+        np.testing.assert_allclose(spread.mean, float(mean + Fraction(offset)), rtol=1e-15, atol=1e-15)
+
+
+@pytest.mark.parametrize("value", [0.1, 1e18 / 3, 1.7e308, 1e-300, 3.3e38])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_one_value_has_no_spread(dtype, value):
+    with np.errstate(all="ignore"):
+        one = dtype(value)
+    if not np.isfinite(one):
+        return
+    spread = column_spread(Observed.from_dense(np.full((12_345, 1), one)), None)
+    assert spread.mean[0] == one
+    assert spread.deviation[0] == 0
+    neighbours = Observed.from_dense(np.tile([[one], [np.nextafter(one, dtype(0))]], (500, 1)))
+    assert not fit_columns(neighbours, np.ones(1000), standardize=True).seen.any(), "rounding is no spread"
 
 
 @pytest.mark.parametrize("clip", [None, 8.0])

@@ -24,6 +24,8 @@ from lacunar.completion.side import (
     shown,
 )
 from lacunar.encode import as_labels, column_of, columns_of_frame, objects
+from lacunar.observed import Observed
+from lacunar.observed.columns import column_spread, scales_of
 from lacunar.observed.contract import as_array, check_positions, unmasked
 from lacunar.observed.rules import check_parts, floats
 
@@ -158,10 +160,9 @@ def _fit(name: str, values: NDArray[Any], standardize: bool) -> dict[str, Any]:
     seen = values[~np.isnan(values)]
     center, scale = 0.0, 1.0
     if standardize and not np.isin(seen, (0.0, 1.0)).all():
-        center, scale = float(seen.mean()), float(seen.std())
-        # A standard deviation below this share of the values is rounding: the column is constant and says nothing.
-        if scale <= 1e-7 * float(np.abs(seen).max()):
-            scale = np.inf
+        spread = column_spread(Observed.from_dense(seen[:, None]), None)
+        (scale,), (constant,) = scales_of(spread.mean, spread.deviation)
+        center, scale = float(spread.mean[0]), np.inf if constant else float(scale)  # a constant column says nothing
     return {"name": name, "levels": None, "center": center, "scale": scale}
 
 

@@ -52,8 +52,8 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         Divide the kernel by its mean training diagonal, or by the norm of both rows; c is the mean number of observed entries of a training row.
         None divides nothing, c = 1: the kernel as [1]_ has it.
     standardize : bool, default=True
-        Centre columns and divide by the standard deviation, over observed entries (weighted). Constant columns are only
-        centred.
+        Centre columns and divide by the standard deviation, over observed entries (weighted). A column of one value in all
+        rows is left out; with gaps it stays, and counts as 0 where it is observed.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes by label; "balanced" gives all classes the same total weight.
     solver : {"auto", "gram", "primal"}, default="auto"
@@ -97,7 +97,8 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
     n_rows_seen_ : int
         Rows learned from.
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)
-        Mean and standard deviation of every column, and whether `fit` ever observed it; other columns are ignored.
+        Mean and standard deviation of every column, and whether it is used: not where
+        `fit` never observed it, or saw one value in all rows.
     kernel_ : KernelForm
         The kernel with its count scale and trace.
     n_iter_ : int

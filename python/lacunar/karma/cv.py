@@ -310,8 +310,8 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
     indicators : sequence of bool, default=(False, True)
         Kernels without and with the observed-indicator part.
     standardize : bool, default=True
-        Centre columns and divide by the standard deviation, over observed entries (weighted). Constant columns are only
-        centred.
+        Centre columns and divide by the standard deviation, over observed entries (weighted). A column of one value in all
+        rows is left out; with gaps it stays, and counts as 0 where it is observed.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes by label; "balanced" gives all classes the same total weight.
     sparse_missing : {"absent", "nan"}, default="absent"
@@ -495,8 +495,8 @@ class KarmaRegressorCV(KarmaNumbers, KarmaSearch):
     indicators : sequence of bool, default=(False, True)
         Kernels without and with the observed-indicator part.
     standardize : bool, default=True
-        Centre columns and divide by the standard deviation, over observed entries (weighted). Constant columns are only
-        centred.
+        Centre columns and divide by the standard deviation, over observed entries (weighted). A column of one value in all
+        rows is left out; with gaps it stays, and counts as 0 where it is observed.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
     n_jobs : int, default=None

@@ -50,8 +50,8 @@ class KarmaFeatures(TransformerMixin, TakesMissing):  # type: ignore[misc]
         Divide the kernel by its mean training diagonal, or by the norm of both rows; numbers of common columns by the mean number of observed
         entries of a training row. None divides nothing.
     standardize : bool, default=True
-        Centre columns and divide by the standard deviation, over observed entries (weighted). Constant columns are only
-        centred.
+        Centre columns and divide by the standard deviation, over observed entries (weighted). A column of one value in all
+        rows is left out; with gaps it stays, and counts as 0 where it is observed.
     constant : bool, default=True
         Whether every row has a constant column of ones, always observed.
     memory_limit : int, default=2**31

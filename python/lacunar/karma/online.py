@@ -362,8 +362,10 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         Divide the kernel by its mean diagonal over the rows of `fit` or of the first batch, or by the norm of both rows; numbers of common
         columns by the mean number of observed entries of those rows. None divides nothing.
     standardize : bool, default=True
-        Centre columns and divide by the standard deviation, over observed entries (weighted). Constant columns are only
-        centred.
+        Centre columns and divide by the standard deviation, over observed entries (weighted). A column of one value in all
+        rows is left out; with gaps it stays, and counts as 0 where it is observed.
+        A stream learns both from its first batch: a column of one value there is divided by the size of that value (at least 1), and one
+        that grows along the stream, as time stamps do, is better passed as differences.
     class_weight : dict, default=None
         Weights of the classes by label.
     sparse_missing : {"absent", "nan"}, default="absent"
@@ -631,8 +633,10 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         Divide the kernel by its mean diagonal over the rows of `fit` or of the first batch, or by the norm of both rows; numbers of common
         columns by the mean number of observed entries of those rows. None divides nothing.
     standardize : bool, default=True
-        Centre columns and divide by the standard deviation, over observed entries (weighted). Constant columns are only
-        centred.
+        Centre columns and divide by the standard deviation, over observed entries (weighted). A column of one value in all
+        rows is left out; with gaps it stays, and counts as 0 where it is observed.
+        A stream learns both from its first batch: a column of one value there is divided by the size of that value (at least 1), and one
+        that grows along the stream, as time stamps do, is better passed as differences.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: "absent" is missing, "nan" is zero (and only a stored NaN is missing).
     random_state : int, RandomState or None, default=None

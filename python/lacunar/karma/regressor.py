@@ -44,8 +44,8 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
         Divide the kernel by its mean training diagonal, or by the norm of both rows; c is the mean number of observed entries of a training row.
         None divides nothing, c = 1: the kernel as [1]_ has it. "cosine" loses the size of x.
     standardize : bool, default=True
-        Centre columns and divide by the standard deviation, over observed entries (weighted). Constant columns are only
-        centred.
+        Centre columns and divide by the standard deviation, over observed entries (weighted). A column of one value in all
+        rows is left out; with gaps it stays, and counts as 0 where it is observed.
     solver : {"auto", "gram", "primal"}, default="auto"
         "gram" solves over the n x n Gram; "primal" by dual coordinate ascent on a weight table, for gamma 1, 2 or 3, in O(o^2)
         a row of o entries. "auto" picks by rows, columns, observed entries, gamma and memory; `solver_` says which ran (rule
@@ -83,7 +83,8 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
     n_rows_seen_ : int
         Rows learned from.
     mean_, scale_, observed_columns_ : ndarrays of shape (d,)
-        Mean and standard deviation of every column, and whether `fit` ever observed it; other columns are ignored.
+        Mean and standard deviation of every column, and whether it is used: not where
+        `fit` never observed it, or saw one value in all rows.
     kernel_ : KernelForm
         The kernel with its count scale and trace.
     n_iter_ : int

@@ -19,6 +19,7 @@ from lacunar._typing import Floats, Ints
 from lacunar.encode import Remarks, TableEncoder
 from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
+from lacunar.observed.columns import column_spread, scales_of
 from lacunar.observed.door import SparseMissing, as_observed
 from lacunar.observed.rules import Array, Instance, Items, Number, Rule, floats, whole
 from lacunar.observed.sentinels import warn_of_sentinels
@@ -322,15 +323,11 @@ def _shown_levels(seen: Floats) -> NDArray[np.int64]:
 
 
 def _mean_and_scale(seen: Floats) -> tuple[float, float]:
-    """Mean and standard deviation of observed numbers, also where their squares overflow."""
-    largest = float(np.abs(seen).max())
-    if np.all(seen == seen[0]):
-        return float(seen[0]), 1.0
-    small = seen / largest
-    mean, deviation = float(small.mean()) * largest, float(small.std())
+    """Mean and standard deviation of observed numbers; that of numbers that are all alike is their size."""
+    spread = column_spread(Observed.from_dense(seen[:, None]), None)
+    mean, scale = float(spread.mean[0]), float(scales_of(spread.mean, spread.deviation)[0][0])
     # Of subnormal numbers too few digits are left to tell them apart.
-    varies = deviation > 1e-12 and deviation * largest >= np.finfo(np.float64).tiny
-    return mean, deviation * largest if varies else 1.0
+    return mean, scale if scale >= np.finfo(np.float64).tiny else 1.0
 
 
 def _warn_of_dropped(encoder: TableEncoder) -> None:

@@ -22,7 +22,7 @@ from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.lowrank.regression import binned_residuals, fit_variances
 from lacunar.lowrank.ridge import fold_ridge
 from lacunar.observed import Observed
-from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
+from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows, scales_of
 from lacunar.observed.door import Scores, TakesMissing, check_partial_targets, check_prices, require_y, validate_X
 from lacunar.observed.rules import COLUMNS, COUNT, Flag, Instance, Rule, floats
 
@@ -177,7 +177,7 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
         self.mean_, self.scale_, self.observed_columns_ = columns
         self.label_mean_ = np.nanmean(labels, axis=0)
         scale = np.nanstd(labels, axis=0)
-        self.label_scale_ = np.where(scale > 1e-12 * np.abs(self.label_mean_), scale, 1.0)
+        self.label_scale_ = np.where(scales_of(self.label_mean_, scale)[1], 1.0, scale)
         Z, Y = scale_columns(table, columns).to_dense(), (labels - self.label_mean_) / self.label_scale_
         for name in ("covariance_", "posterior_", "coef_", "intercept_", "label_variance_", "spread_scale_"):
             self.__dict__.pop(name, None)

@@ -53,7 +53,8 @@ class SLRMOnlineRegressor(SubspaceRegression):
         Passes of `fit`.
     standardize : bool, default=True
         Subtract column means, divide by standard deviations, over observed entries, and clip at 8. In a stream means and
-        deviations are those of the first batch.
+        deviations are those of the first batch: a column of one value there is divided by the size of that value (at least 1), and one
+        that grows along the stream, as time stamps do, is better passed as differences.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
@@ -74,7 +75,8 @@ class SLRMOnlineRegressor(SubspaceRegression):
     tau_, ridge_ : float
         Variance of a code, and the ridge on codes.
     mean_, scale_, observed_columns_ : ndarrays of shape (D,)
-        Mean and standard deviation of the columns, and whether one was ever observed.
+        Mean and standard deviation of the columns, and whether one is used: not where it was never observed (in the
+        first batch), or `fit` saw one value in all rows.
     n_features_in_ : int
     sigma2_ : float or None
         Variance of an entry's noise (standardised); None for `correlation="per-column"`.
@@ -207,7 +209,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
             rows, labels = self._standardised(rows), self._check_labels(y, rows)[0] - self.label_mean_
             tracker = self._tracker_class.from_state(self.state_)
         else:
-            rows, labels = self._begin(X, y)
+            rows, labels = self._begin(X, y, later=True)
             self._check_streamed(labels, "SLRMRegressor")
             tracker = self._start(rows, generator(self.random_state))
         with tracker.undone(rows):

@@ -17,10 +17,10 @@ from lacunar.observed import Observed, ObservedFile
 from lacunar.observed.columns import (
     ColumnScale,
     ColumnSpread,
-    column_moments,
     column_scale,
     column_spread,
     own_exponents,
+    refuse_far,
 )
 from lacunar.observed.door import check_squares, columns_of, validate_X
 from lacunar.observed.memory import own
@@ -162,8 +162,9 @@ def column_totals(
     rows: Observed, weight: Floats | None = None, *, n_jobs: int | None = None
 ) -> tuple[Floats, Floats, Floats]:
     """Number, sum and sum of squares (d,) of the entries of columns, by the weights (n,) of rows."""
-    n, mean, variance = column_moments(rows, weight, n_jobs)
-    return n, n * mean, n * (variance + mean**2)
+    spread = column_spread(rows, weight, n_jobs)
+    n, mean = spread.total, spread.mean
+    return n, n * mean, n * (spread.variance + mean**2)
 
 
 def centred(rows: Observed, shift: Floats, scale: Floats | None = None, n_jobs: int | None = None) -> Observed:
@@ -171,7 +172,7 @@ def centred(rows: Observed, shift: Floats, scale: Floats | None = None, n_jobs: 
     values = own(np.empty(rows.nnz))
     columns = np.ascontiguousarray(shift), np.ones(rows.shape[1]) if scale is None else np.ascontiguousarray(scale)
     if not _core.standardise(rows.values, rows.indices, *columns, np.inf, values, thread_count(n_jobs)):
-        return rows.with_values(values)  # which names the entry
+        refuse_far(rows, *columns, values)
     return Observed._trusted(rows.indptr, rows.indices, values, rows.shape)
 
 
@@ -197,19 +198,20 @@ def blocks_less(
         yield at, less(block, mean, out, n_jobs=n_jobs)
 
 
-def fit_columns_over(rows: Observed | Parts, n_jobs: int | None) -> ColumnScale:
-    """`fit_columns` of rows that all weigh 1, from sums over their parts: squares about the means of a part, then of the means."""
+def fit_columns_over(rows: Observed | Parts, n_jobs: int | None) -> tuple[ColumnScale, Floats]:
+    """`fit_columns` of rows that all weigh 1, and numbers of entries (d,): from sums over their parts, squares about the means of a part, then of the means."""
     spreads = in_parts(rows).map(column_spread, None, n_jobs)
-    counts, sums, sizes = spreads.total(_weighted_means)
+    n, counts, sums, sizes = spreads.total(_weighted_means)
     center, exponent = sums / np.maximum(counts, 1), own_exponents(sizes / np.maximum(counts, 1))
     squares = spreads.total(_squares_about, center, exponent)[0]
-    return column_scale(counts, center, np.ldexp(np.sqrt(squares / np.maximum(counts, 1)), exponent))
+    deviation = np.ldexp(np.sqrt(squares / np.maximum(counts, 1)), exponent)
+    return column_scale(n, counts, center, deviation), counts
 
 
-def _weighted_means(part: ColumnSpread) -> tuple[Floats, Floats, Floats]:
-    """Numbers of entries (d,), and sums of them and of their sizes."""
+def _weighted_means(part: ColumnSpread) -> tuple[float, Floats, Floats, Floats]:
+    """Number of rows, numbers of entries (d,), and sums of them and of their sizes."""
     with np.errstate(over="ignore"):
-        return part.total, part.total * part.mean, part.total * part.size
+        return part.rows, part.total, part.total * part.mean, part.total * part.size
 
 
 def _squares_about(part: ColumnSpread, center: Floats, exponent: NDArray[np.intc]) -> tuple[Floats]:

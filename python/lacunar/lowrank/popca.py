@@ -41,6 +41,7 @@ from lacunar.lowrank.moments import (
 from lacunar.lowrank.parts import Counts, FileParts, Parts, Whole, centred, check_part, count
 from lacunar.observed import Observed, ObservedFile, rules
 from lacunar.observed.batches import one_pass, rows_of
+from lacunar.observed.columns import scales_of
 from lacunar.observed.door import adopt_columns
 from lacunar.observed.rules import COUNT, Number, Rule, Word, floats
 from lacunar.observed.stored import over_files
@@ -75,7 +76,8 @@ class POPCA(SubspaceModel):
         Most steps of variational EM on the observed entries, from the closed form; fewer when the subspace has settled, none for
         as many components as columns or more than 64.
     standardize : bool, default=False
-        Divide columns by their standard deviations; components are then those of the correlation matrix.
+        Divide columns by their standard deviations; components are then those of the correlation matrix. A column of
+        one value is divided by its size.
     robust : None, "rows" or ("winsor", c), default=None
         Shorten rows longer than the median row, or clip cells at c deviations from the median, in fit.
     whiten : bool, default=False
@@ -283,7 +285,7 @@ class POPCA(SubspaceModel):
         else:
             # Cross sums take most of the time. About the means of all rows they cancel.
             sums = Sums(*parts.total(pair_sums, shift, self.n_jobs, goes_on))
-            model, imputing = self._from_tables(sums if goes_on else sums._replace(A=np.zeros_like(sums.S)), k)
+            model, imputing = self._from_tables(sums if goes_on else sums._replace(A=np.zeros_like(sums.S)), k, shift)
             if goes_on:
                 self._keep(sums, shift)
         if imputing is not None:
@@ -304,7 +306,7 @@ class POPCA(SubspaceModel):
     ) -> LowRankGaussian:
         """The closed form of centred rows by products with them; sets the attributes that `_from_tables` sets."""
         C = self._implicit(table)
-        self.scale_ = scale_of(C.diagonal) if self.standardize else np.ones(len(C.remainder))
+        self.scale_ = self._scale(counts.means, C.diagonal)
         spectrum = free_spectrum(C.divided(self.scale_), k, rng)
         warn_dependent(probe)
         self._describe(probe, spectrum, expected=True)
@@ -313,6 +315,10 @@ class POPCA(SubspaceModel):
 
     def _implicit(self, table: Observed | Parts) -> Implicit:
         return implicit_covariance(table, n_jobs=self.n_jobs, **self._moment())
+
+    def _scale(self, mean: Floats, variance: Floats) -> Floats:
+        """What columns (d,) of these means and variances are divided by."""
+        return scales_of(mean, np.sqrt(np.maximum(variance, 0.0)))[0] if self.standardize else np.ones(len(mean))
 
     def _moment(self) -> dict[str, Any]:
         """How covariances are taken: by a word, or by known probabilities p that an entry is observed."""
@@ -329,11 +335,11 @@ class POPCA(SubspaceModel):
         mean = column_means(seen)
         if matrix_free(self, d, most, probe):
             implicit = self._implicit(centred(seen, mean, n_jobs=self.n_jobs))
-            scale = scale_of(implicit.diagonal) if self.standardize else np.ones(d)
+            scale = self._scale(mean, implicit.diagonal)
             spectrum = free_spectrum(implicit.divided(scale), most, rng)
         else:
             C = covariance_of(pair_sums(seen, mean, self.n_jobs), **self._moment())
-            scale = scale_of(np.diag(C)) if self.standardize else np.ones(d)
+            scale = self._scale(mean, np.diag(C))
             spectrum = dense_spectrum(C / np.outer(scale, scale), d)
         tables = [centred(part, mean, scale, n_jobs=self.n_jobs) for part in (rows, seen)]
         n = np.bincount(seen.indices, minlength=d)
@@ -485,23 +491,22 @@ class POPCA(SubspaceModel):
     def _from_stream(self) -> POPCA:
         sums, shift = self._kept()
         n = np.diag(sums.N).copy()
-        model, imputing = self._from_tables(sums, self.n_components, refines=False)
+        model, imputing = self._from_tables(sums, self.n_components, shift, refines=False)
         self._publish(model, shift + np.diag(sums.A) / np.maximum(n, 1), imputing)
         self.n_seen_per_feature_, self.n_samples_seen_ = n, sums.m
         warn_unseen(n)
         return self
 
     def _from_tables(
-        self, sums: Sums, n_components: Any, *, refines: bool = True
+        self, sums: Sums, n_components: Any, shift: Floats, *, refines: bool = True
     ) -> tuple[LowRankGaussian, LowRankGaussian | None]:
-        """The closed form in standardised columns, and that of fewer components which imputes where all are asked for.
+        """The closed form in standardised columns, of sums about a shift, and that of fewer components which imputes where all are asked for.
 
         Sets `scale_`, `solver_`, `diagnostics_`, `total_variance_`. What `refines` begins at the next larger rank that is tried: its prior
         shrinks components that are too many, and cannot add any.
         """
         C = covariance_of(sums, **self._moment())
-        d = len(C)
-        self.scale_ = scale_of(np.diag(C)) if self.standardize else np.ones(d)
+        self.scale_ = self._scale(shift + np.diag(sums.A) / np.maximum(np.diag(sums.N), 1), np.diag(C))
         C = C / np.outer(self.scale_, self.scale_)
         k = number_of_components(n_components, C, sums.m)
         spectrum = dense_spectrum(C, k)
@@ -657,11 +662,6 @@ class POPCA(SubspaceModel):
         basis, noise = model.basis, model.ridge
         inner = np.linalg.solve(basis.T @ basis + noise * np.eye(basis.shape[1]), basis.T)
         return (np.eye(len(basis)) - basis @ inner) / noise / np.outer(self.scale_, self.scale_)
-
-
-def scale_of(variance: Floats) -> Floats:
-    """Standard deviations (d,) of columns of these variances; 1 for a constant one."""
-    return np.sqrt(np.where(variance > 1e-14 * max(float(variance.max()), 1e-300), variance, 1.0))
 
 
 def model_of(spectrum: Spectrum, k: int, n: NDArray[Any]) -> LowRankGaussian:

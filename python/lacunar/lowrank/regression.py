@@ -109,25 +109,28 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         if "one_target_" in vars(self) and self.one_target_ and self.labelled_.shape != (1,):
             raise ValueError(f"labelled_ must be of one target; got shape {self.labelled_.shape}. Fit again")
 
-    def _begin(self, X: Any, y: Any) -> Labelled:
-        """Rows with standardised columns and centred labels, whose means and scales are those of a new fit."""
+    def _begin(self, X: Any, y: Any, *, later: bool = False) -> Labelled:
+        """Rows with standardised columns and centred labels, whose means and scales are those of a new fit.
+
+        Columns of one value are left out, unless rows that come `later` may have others.
+        """
         rows = self._check_rows(X, reset=True)
         labels, self.one_target_ = self._check_labels(y, rows)
         self._check_rank(rows.shape[1])
-        self._fit_columns(rows)
+        self._fit_columns(rows, later=later)
         self._fit_label_means(*label_totals(labels))
         return self._standardised(rows), labels - self.label_mean_
 
-    def _fit_columns(self, rows: Observed | Parts) -> None:
-        columns = fit_columns_over(rows, self.n_jobs)
+    def _fit_columns(self, rows: Observed | Parts, *, later: bool = False) -> None:
+        columns, counts = fit_columns_over(rows, self.n_jobs)
         if not self.standardize:
             with np.errstate(over="ignore"):
                 squares = columns.mean**2 + columns.scale**2
             check_sums(squares, "squares")
-            check_squares(columns.seen, columns.mean, squares)
+            check_squares(counts > 0, columns.mean, squares)
         self.mean_ = columns.mean if self.standardize else np.zeros_like(columns.mean)
         self.scale_ = columns.scale if self.standardize else np.ones_like(columns.scale)
-        self.observed_columns_ = columns.seen
+        self.observed_columns_ = columns.seen if self.standardize and not later else counts > 0
 
     def _fit_label_means(self, count: Floats, total: Floats) -> None:
         """Store label means (targets,), and whether a target has a known label, from the number and sum of the known ones."""

@@ -51,7 +51,8 @@ class SLRMRegressor(SubspaceRegression):
     tol : float, default=1e-4
         Relative change of the basis at which they stop.
     standardize : bool, default=True
-        Subtract column means and divide by standard deviations, over observed entries.
+        Subtract column means and divide by standard deviations, over observed entries. A column of one value in all rows is
+        left out.
     clip : float or None, default=8.0
         Largest absolute value after standardising.
     sparse_missing : {"absent", "nan"}, default="absent"

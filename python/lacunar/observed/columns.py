@@ -11,18 +11,21 @@ from lacunar import _core
 from lacunar._threads import thread_count
 from lacunar._typing import Floats
 from lacunar.observed.build import scaled_entries
-from lacunar.observed.door import SparseMissing, check_scales, read_X
+from lacunar.observed.door import FAR, LARGEST, SparseMissing, check_scales, read_X, refuse_entry
 from lacunar.observed.memory import own
 from lacunar.observed.table import Observed
 
-# A standard deviation below this share of the column's root mean square is rounding: the column is constant.
-_CONSTANT = 1e-7
+# A standard deviation of at most so many units in the last place of a column's size is rounding: the column is constant.
+_ROUNDING = 4.0
+# Below this share of its size a standard deviation is of differences from a mean that sums over rows round too coarsely.
+_NARROW = 1e-7
+_ALL = 1e-9  # of the weight of all rows: sums of weights round
 # Columns of larger or smaller size are summed in units of their own, a power of two: their squares leave float64.
 _SMALL, _LARGE = 1e-120, 1e140
 
 
 class ColumnScale(NamedTuple):
-    """Mean and standard deviation of every column over its observed entries, shapes (d,)."""
+    """Mean and standard deviation of every column over its observed entries, shapes (d,), and whether it is used."""
 
     mean: Floats
     scale: Floats
@@ -32,16 +35,22 @@ class ColumnScale(NamedTuple):
 def column_moments(X: Observed, weight: Floats | None, n_jobs: int | None = None) -> tuple[Floats, Floats, Floats]:
     """Sum of the weights, mean and variance (d,) of the entries of columns, by the weights (n,) of rows. O(nnz)."""
     row_weight = np.ones(X.shape[0]) if weight is None else np.ascontiguousarray(weight, dtype=np.float64)
-    return _core.column_moments(X.indptr, X.indices, X.values, row_weight, X.shape[1], thread_count(n_jobs))
+    # In units of a power of two, which changes no digit: products with large or small weights stay in range.
+    exponent = int(np.frexp(row_weight.max(initial=0.0))[1])
+    row_weight = np.ldexp(row_weight, -exponent)
+    arrays = X.indptr, X.indices, X.values, row_weight
+    total, mean, variance = _core.column_moments(*arrays, X.shape[1], thread_count(n_jobs))
+    return np.ldexp(total, exponent), mean, variance
 
 
 class ColumnSpread(NamedTuple):
-    """What `column_moments` says, and standard deviations (d,) that are right where variances overflow or underflow."""
+    """What `column_moments` says, right where squares leave float64 and where a column's spread is small beside its size."""
 
+    rows: float  # sum of the weights of all rows
     total: Floats
     mean: Floats
     variance: Floats
-    deviation: Floats
+    deviation: Floats  # 0 where it is rounding alone
 
     @property
     def size(self) -> Floats:
@@ -58,6 +67,22 @@ def own_exponents(size: Floats) -> NDArray[np.intc]:
 
 def column_spread(X: Observed, weight: Floats | None, n_jobs: int | None = None) -> ColumnSpread:
     """Moments of the entries of columns, and their standard deviations, by the weights (n,) of rows. O(nnz)."""
+    spread = _spread_in_units(X, weight, n_jobs)
+    narrow = (spread.deviation > 0) & (spread.deviation <= _NARROW * np.abs(spread.mean))
+    if narrow.any():
+        # Differences of numbers so near each other are exact.
+        away = np.where(narrow[X.indices], X.values - spread.mean[X.indices], 0.0)
+        about = _spread_in_units(Observed._trusted(X.indptr, X.indices, own(away), X.shape), weight, n_jobs)
+        mean = np.where(narrow, spread.mean + about.mean, spread.mean)
+        rounding = about.deviation <= _ROUNDING * float(np.finfo(X.dtype).eps) * np.abs(mean)
+        deviation = np.where(narrow, np.where(rounding, 0.0, about.deviation), spread.deviation)
+        variance = np.where(narrow, deviation**2, spread.variance)
+        spread = spread._replace(mean=mean, deviation=deviation, variance=variance)
+    return spread
+
+
+def _spread_in_units(X: Observed, weight: Floats | None, n_jobs: int | None) -> ColumnSpread:
+    """The spread of columns, those of extreme size summed in units of their own."""
     total, mean, variance = column_moments(X, weight, n_jobs)
     deviation = np.sqrt(variance)
     extreme = (total > 0) & ~((deviation + np.abs(mean) > _SMALL) & (deviation + np.abs(mean) < _LARGE))
@@ -69,7 +94,8 @@ def column_spread(X: Observed, weight: Floats | None, n_jobs: int | None = None)
         there = exponent != 0
         mean = np.where(there, np.ldexp(mean_there, exponent), mean)
         deviation = np.where(there, np.ldexp(np.sqrt(variance_there), exponent), deviation)
-    return ColumnSpread(total, mean, variance, deviation)
+    rows = float(X.shape[0] if weight is None else np.sum(weight))
+    return ColumnSpread(rows, total, mean, variance, deviation)
 
 
 def _largest(X: Observed, columns: NDArray[np.bool_]) -> Floats:
@@ -82,7 +108,7 @@ def _largest(X: Observed, columns: NDArray[np.bool_]) -> Floats:
 
 
 def fit_columns(X: Observed, weight: Floats, *, standardize: bool, n_jobs: int | None = None) -> ColumnScale:
-    """Weighted mean and standard deviation of each column; a constant column has scale 1.
+    """Weighted mean and standard deviation of each column, as `column_scale` has them.
 
     A row of weight w counts as w equal rows. O(nnz).
     """
@@ -90,15 +116,30 @@ def fit_columns(X: Observed, weight: Floats, *, standardize: bool, n_jobs: int |
         total = column_moments(X, weight, n_jobs)[0]
         return ColumnScale(np.zeros(X.shape[1]), np.ones(X.shape[1]), total > 0)
     spread = column_spread(X, weight, n_jobs)
-    return column_scale(spread.total, spread.mean, spread.deviation)
+    return column_scale(spread.rows, spread.total, spread.mean, spread.deviation)
 
 
-def column_scale(total: Floats, mean: Floats, deviation: Floats) -> ColumnScale:
-    """The scales of columns from sums of weights, means and standard deviations (d,); a constant column has scale 1."""
+def column_scale(rows: float, total: Floats, mean: Floats, deviation: Floats) -> ColumnScale:
+    """The scales of columns from sums of weights, of all rows and (d,) of entries, means and standard deviations (d,).
+
+    A column of one value in every row says nothing and is not used; one of a single value that is missing in some rows stays
+    for the sake of these, with entries 0.
+    """
+    scale, constant = scales_of(mean, deviation)
+    check_scales(mean, scale)
+    everywhere = total >= (1 - _ALL) * rows
+    return ColumnScale(mean, scale, (total > 0) & ~(constant & everywhere))
+
+
+def scales_of(mean: Floats, deviation: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """What columns are divided by, and which are constant (d,): their spread is rounding.
+
+    A constant column is divided by its size, at least 1: another value in later rows counts by how far it is from the one known,
+    whatever units it comes in.
+    """
     half = 0.5 * deviation  # of which no sum overflows
-    constant = half <= _CONSTANT * np.hypot(half, 0.5 * mean)
-    check_scales(mean, np.where(constant, 1.0, deviation))
-    return ColumnScale(mean, np.where(constant, 1.0, deviation), total > 0)
+    constant = half <= _ROUNDING * float(np.finfo(np.float64).eps) * np.hypot(half, 0.5 * mean)
+    return np.where(constant, np.clip(np.abs(mean), 1.0, LARGEST), deviation), constant
 
 
 def scaled_rows(estimator: Any, X: Any, columns: ColumnScale, *, sparse_missing: SparseMissing = "absent") -> Observed:
@@ -129,6 +170,14 @@ def scale_columns(
     mean, scale = (np.ascontiguousarray(part, dtype=np.float64) for part in (columns.mean, columns.scale))
     scaled, bound = own(np.empty_like(values)), np.inf if clip is None else clip
     if not _core.standardise(values, indices, mean, scale, bound, scaled, thread_count(n_jobs)):
-        # names the entry that overflowed
-        return Observed(indptr, indices, scaled, X.shape) if clip is None else scale_columns(X, columns)
+        refuse_far(Observed._trusted(indptr, indices, values, X.shape), mean, scale, scaled)
     return Observed._trusted(indptr, indices, scaled, X.shape)
+
+
+def refuse_far(X: Observed, mean: Floats, scale: Floats, scaled: NDArray[Any]) -> None:
+    """The error that names the first entry which `_core.standardise` did not take; `scaled` is what it wrote into."""
+    largest = FAR[scaled.dtype.name]
+    with np.errstate(over="ignore"):
+        away = np.abs((X.values - mean[X.indices]) / scale[X.indices])
+    entry = int(np.argmin(away <= largest))
+    refuse_entry(X.values[entry], int(X.row_numbers[entry]), int(X.indices[entry]), largest)

@@ -642,6 +642,9 @@ def refuse_range(needed: tuple[float, float], gamma: float, dtype: np.dtype[Any]
 LARGEST = 1e150  # sums of squares of so large numbers stay finite
 
 
+FAR = {"float64": LARGEST, "float32": 1e30}  # what standardised entries stay below, as in the core
+
+
 SMALLEST = 1e-150  # squares of so small numbers keep their digits
 
 
@@ -676,6 +679,14 @@ def check_scales(mean: NDArray[np.float64], scale: NDArray[np.float64]) -> None:
             f"columns must have a mean and a standard deviation that float64 holds; those of column {j} are {mean[j]:g} and "
             f"{scale[j]:g}. Use other units for that column, or leave it out."
         )
+
+
+def refuse_entry(value: float, row: int, column: int, largest: float) -> None:
+    """ValueError for an entry that is too far from the mean of its column to compute with."""
+    raise ValueError(
+        f"X must hold values of at most {largest:g} in modulus when their columns are standardised; got {value:g} in row {row}, column "
+        f"{column}. Leave out that value (NaN), or use other units."
+    )
 
 
 _LEAST_ROOT = 1e-90  # noise, and products of squares, are kept above the square of this
