@@ -1,6 +1,5 @@
 """Frames whose columns are not those of fit: every estimator takes them by name."""
 
-import re
 import warnings
 
 import numpy as np
@@ -166,11 +165,43 @@ def test_an_absent_column_of_text_or_dates_is_missing():
         same(made[:, -1], np.arange(60.0))
 
 
-def test_names_that_are_numbers_are_places():
+OTHER_NAMES = {
+    "years": range(2019, 2024),
+    "numbers in another order": [3, 1, 0, 4, 2],
+    "dates": pd.date_range("2026-01-01", periods=5),
+    "several levels": pd.MultiIndex.from_product([["u"], NAMES]),
+    "numbers and text": [0, 1, "b", "c", 2.5],
+}
+
+
+@LACKING
+@pytest.mark.parametrize("names", OTHER_NAMES.values(), ids=OTHER_NAMES)
+@pytest.mark.parametrize("make", [GaussianRegressor, lambda: LacunarRegressor(members=["gaussian"])])
+def test_names_that_are_no_text_go_by_name(names, make):
+    table = X.set_axis(names, axis=1)
+    model = learned(make(), table)
+    assert list(model.feature_names_in_) == [str(name) for name in table.columns]
+    expected = answer(model, table)
+    same(answer(model, table[table.columns[::-1]]), expected)
+    same(answer(model, pl.from_pandas(table.set_axis(map(str, table.columns), axis=1))), expected)
+    with pytest.warns(UserWarning, match="X lacks columns of fit, taken as missing") as caught:
+        answer(model, table[table.columns[[4, 0, 1, 2]]])
+    assert said(caught)[0] == f"X lacks columns of fit, taken as missing: {table.columns[3]}."
+
+
+def test_columns_without_names_are_named_by_their_numbers():
+    """pandas numbers the columns of a frame that got no names, as those of an array are numbered."""
     table = X.set_axis(range(5), axis=1)
-    model = learned(GaussianRegressor(), table)
-    assert not hasattr(model, "feature_names_in_")
-    with pytest.raises(ValueError, match=re.escape("expecting 5 features")):
-        model.predict(table.drop(columns=2))
+    for model in (learned(GaussianRegressor(), table), learned(GaussianRegressor(), X.to_numpy())):
+        assert not hasattr(model, "feature_names_in_")
+        expected = model.predict(X.to_numpy())
+        same(model.predict(table), expected)
+        same(model.predict(table[[4, 2, 0, 1, 3]]), expected)
+        with pytest.warns(UserWarning, match="X lacks columns of fit, taken as missing: 2"):
+            same(model.predict(table.drop(columns=2)), model.predict(table.mask(np.tile(np.arange(5) == 2, (60, 1)))))
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        same(learned(GaussianRegressor()).predict(table), expected)
     with pytest.raises(ValueError, match="different names"):
         learned(GaussianRegressor(), table.set_axis([0, 1, 2, 2, 3], axis=1))
+    with pytest.raises(ValueError, match="different names; got '1' 2 times"):
+        learned(GaussianRegressor(), table.set_axis([0, 1, "1", 2, 3], axis=1))

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <memory>
 #include <vector>
 
@@ -273,6 +274,18 @@ std::optional<bool> sort_triplets(const Triplets<N, T>& triplets, Offset known, 
   return repeated.load();
 }
 
+// The mean of values that all are finite, so that it is: where their sum overflows, each is divided first.
+template <class T>
+T mean_of(const T* values, Offset n) {
+  double sum = 0;
+  for (Offset k = 0; k < n; ++k) sum += static_cast<double>(values[k]);
+  if (std::isfinite(sum)) return static_cast<T>(sum / static_cast<double>(n));
+  double mean = 0;
+  for (Offset k = 0; k < n; ++k) mean += static_cast<double>(values[k]) / static_cast<double>(n);
+  const auto [least, largest] = std::minmax_element(values, values + n);
+  return static_cast<T>(std::clamp(mean, static_cast<double>(*least), static_cast<double>(*largest)));
+}
+
 template <class T>
 Offset merge_repeated(Offset n_rows, bool mean, Offset* offsets, Index* indices, T* values) {
   Offset n_kept = 0, p = 0;
@@ -282,10 +295,9 @@ Offset merge_repeated(Offset n_rows, bool mean, Offset* offsets, Index* indices,
     offsets[row] = n_kept;
     while (p < end) {
       const Offset begin = p;
-      double sum = 0;
-      for (; p < end && indices[p] == indices[begin]; ++p) sum += static_cast<double>(values[p]);
+      while (p < end && indices[p] == indices[begin]) ++p;
       indices[n_kept] = indices[begin];
-      values[n_kept++] = mean && p - begin > 1 ? static_cast<T>(sum / static_cast<double>(p - begin)) : values[p - 1];
+      values[n_kept++] = mean && p - begin > 1 ? mean_of(values + begin, p - begin) : values[p - 1];
     }
     check.after(4 * (end - first));
   }

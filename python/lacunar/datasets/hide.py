@@ -15,7 +15,7 @@ from sklearn.utils import Bunch
 
 from lacunar._random import generator
 from lacunar._typing import Bools
-from lacunar.observed.contract import as_array, refuse_other_kinds
+from lacunar.observed.contract import check_dense
 
 Floats = NDArray[np.floating[Any]]
 Groups = Sequence[Sequence[int]]
@@ -415,11 +415,8 @@ class DenseEntries:
     """Entries of an ndarray (n, d); NaN is missing already."""
 
     def __init__(self, X: Any) -> None:
-        X = as_array(X)
-        refuse_other_kinds(X.dtype)
-        self.complete = X.astype(np.float32 if X.dtype == np.float32 else np.float64, copy=False)
-        if self.complete.ndim != 2:
-            raise ValueError(f"X must be a table, of two dimensions; got shape {self.complete.shape}.")
+        X, out_dtype = check_dense(X)
+        self.complete = X.astype(out_dtype, copy=False)
         self.shape: tuple[int, int] = self.complete.shape
         refuse_infinity(self.complete, lambda at: (at // self.shape[1], at % self.shape[1]))
         # Row and column of every entry, of shapes that broadcast to that of `draw` and `standardised`.

@@ -13,7 +13,8 @@ from lacunar._state import going_back
 from lacunar._turns import changing
 from lacunar.observed.blocks import is_block_file
 from lacunar.observed.build import Lists, column_entries, list_entries
-from lacunar.observed.files import arrow_columns, as_table, naming, record_batches, svmlight_pieces, values_of
+from lacunar.observed.files import as_table, naming, record_batches, svmlight_pieces, values_of
+from lacunar.observed.numbers import arrow_columns
 from lacunar.observed.stored import ObservedFile
 from lacunar.observed.table import Observed
 

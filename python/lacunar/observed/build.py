@@ -13,16 +13,17 @@ from lacunar._threads import thread_count
 from lacunar.observed.contract import (
     check_dense,
     check_duplicates_policy,
-    check_frame_columns,
     check_ids,
     check_triplets,
     float_dtype,
     refuse_duplicate,
     refuse_infinite,
+    refuse_no_table,
     refuse_triplets,
 )
-from lacunar.observed.files import Cells, arrow_columns, lists_of, values_of, without_nulls
+from lacunar.observed.files import lists_of, values_of
 from lacunar.observed.memory import own, owned
+from lacunar.observed.numbers import Cells, as_frame, column_numbers, frame_array, frame_columns, without_nulls
 
 Duplicates = Literal["error", "last", "mean"]
 Entries = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any], tuple[int, int]]  # indptr, indices, values, shape
@@ -35,7 +36,10 @@ def _new(arrays: tuple[Any, Any, Any], shape: tuple[int, int]) -> Entries:
 
 
 def dense_entries(X: ArrayLike, dtype: DTypeLike | None, n_jobs: int | None = None) -> Entries:
-    """Everything of an array that is not NaN."""
+    """Everything of an array that is not NaN; a frame is read as one."""
+    frame = as_frame(X)
+    if frame is not None:
+        return frame_entries(frame, frame_dtype(frame) if dtype is None else dtype, n_jobs)
     dense, out_dtype = check_dense(X, dtype)
     arrays = _core.dense_entries(dense, out_dtype == np.float32, None, None, thread_count(n_jobs))
     if arrays is None:
@@ -94,16 +98,25 @@ def triplet_entries(
     return _new((indptr, indices, values), shape)
 
 
+def frame_dtype(frame: Any) -> np.dtype[Any]:
+    """float32 for a frame all of whose columns are, else float64."""
+    kinds = set(nw.from_native(frame, eager_only=True).schema.values())
+    return np.dtype(np.float32 if kinds == {nw.Float32} else np.float64)
+
+
 def frame_entries(df: Any, dtype: DTypeLike | None = None, n_jobs: int | None = None) -> Entries:
     """Everything of a frame of numbers that is neither null nor NaN: columns are read where they are."""
-    frame = nw.from_native(df, eager_only=True)
-    if frame.implementation.is_pyarrow():
-        return column_entries(*arrow_columns(df), dtype, n_jobs)
-    check_frame_columns(frame)
-    columns = [frame.get_column(name).cast(nw.Float64).to_numpy() for name in frame.columns]  # a name may be a number
-    return column_entries(
-        [(np.require(column, None, ["C", "A"]), None) for column in columns], len(frame), dtype, n_jobs
-    )
+    frame = as_frame(df)
+    if frame is None:
+        refuse_no_table(df)
+        raise TypeError(
+            f"df must be a pandas, polars or Arrow table; got a {type(df).__name__}. Use Observed.from_dense for an array, from_scipy for a "
+            "sparse matrix."
+        )
+    array = frame_array(frame)
+    if array is not None:
+        return dense_entries(array, float_dtype(dtype, np.dtype(np.float64)), n_jobs)
+    return column_entries(*frame_columns(frame), dtype, n_jobs)
 
 
 def column_entries(columns: list[Cells], n_rows: int, dtype: DTypeLike | None, n_jobs: int | None = None) -> Entries:
@@ -198,9 +211,20 @@ def _row_of(marked: NDArray[np.bool_], indptr: NDArray[np.int64]) -> int:
 
 def long_frame_triplets(df: Any, row: str, col: str, value: str) -> tuple[NDArray[Any], ...]:
     """Sorted ids of rows and the row of every line, the same of columns, and the values."""
-    frame = nw.from_native(df, eager_only=True)
-    check_frame_columns(frame.select(value))
-    check_ids(frame, row, col)
-    row_ids, rows = np.unique(frame.get_column(row).to_numpy(), return_inverse=True)
-    col_ids, cols = np.unique(frame.get_column(col).to_numpy(), return_inverse=True)
-    return row_ids, rows, col_ids, cols, frame.get_column(value).cast(nw.Float64).to_numpy()
+    frame = nw.from_native(as_frame(df), eager_only=True)
+    values = column_numbers(frame.get_column(value), value)
+    row_ids, rows = _numbered(frame, row)
+    col_ids, cols = _numbered(frame, col)
+    return row_ids, rows, col_ids, cols, values
+
+
+def _numbered(frame: Any, name: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Sorted ids of a column, and which of them every line has."""
+    ids = check_ids(frame.get_column(name).to_numpy(), name)
+    try:
+        return np.unique(ids, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(value).__name__ for value in ids})
+        raise TypeError(
+            f"column {name!r} must hold ids of one kind; got {' and '.join(kinds)}. Make text of them, astype(str)."
+        ) from None

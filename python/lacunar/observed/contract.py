@@ -5,15 +5,20 @@ The part of the door that `Observed` itself stands on; everyone else reads it th
 
 from __future__ import annotations
 
+import math
+import os
+from collections.abc import Iterator, Mapping, Set
 from copy import copy
 from typing import Any, Literal, NoReturn
 
+import narwhals.stable.v1 as nw
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from lacunar import _core
 from lacunar.observed.memory import owned
+from lacunar.observed.numbers import Place, as_frame, is_missing, numbers_of, refuse_other_kinds
 
 FLOATS = (np.dtype(np.float64), np.dtype(np.float32))
 MAX_COLUMNS = 2**31 - 1
@@ -50,8 +55,7 @@ def check_entries(
     """The arrays of an `Observed` with exact dtypes, in memory that nobody else writes to, every promise of the format checked."""
     n_rows, n_cols = (int(size) for size in shape)
     refuse_wide(n_cols)
-    values = as_array(values, "values")
-    refuse_other_kinds(values.dtype, "values")
+    values = numbers_of(as_array(values, "values"), Place("values"))
     indptr, indices = owned_integers(indptr, np.int64, "indptr"), owned_integers(indices, np.int32, "indices")
     values = owned(values, float_dtype(None, values.dtype))
     if n_rows < 0 or n_cols < 0 or indptr.shape != (n_rows + 1,):
@@ -107,12 +111,6 @@ def refuse_wide(n_cols: int) -> None:
 
 SparseMissing = Literal["absent", "nan"]
 
-# What reads columns that are no numbers, for messages about them.
-ENCODE = (
-    "lacunar.encode.TableEncoder makes numbers of text, categories and dates, and leaves missing entries missing; "
-    "lacunar.LacunarClassifier and LacunarRegressor read them as they are."
-)
-
 
 def unmasked(values: Any, name: str = "X", *, keep_kind: bool = False) -> Any:
     """A masked array of NumPy as a plain one that is NaN where it was masked; anything else as it came.
@@ -142,41 +140,66 @@ def unmasked(values: Any, name: str = "X", *, keep_kind: bool = False) -> Any:
 
 def as_array(values: Any, name: str = "X", *, keep_kind: bool = False) -> NDArray[Any]:
     """What `numpy.asarray` makes of values, but for what is masked: `unmasked` says what becomes of it."""
-    return np.asarray(unmasked(values, name, keep_kind=keep_kind))
+    values = unmasked(values, name, keep_kind=keep_kind)
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        if not isinstance(values, list | tuple):
+            raise
+        raise ValueError(
+            f"{name} must have rows of one length; got a list whose parts differ ({error}). Use NaN or None for what is missing."
+        ) from None
 
 
-def refuse_other_kinds(dtype: Any, name: str = "X") -> None:
-    """An error for dates, durations and complex numbers, which NumPy turns into numbers without a word."""
-    kind = getattr(dtype, "kind", None)
-    if kind == "M":
-        raise TypeError(f"{name} must be numeric or boolean; it is {dtype}. {ENCODE}")
-    if kind == "m":
+def refuse_no_table(X: Any) -> None:
+    """TypeError for what holds no rows and columns that a door reads, with what to pass in its place."""
+    if isinstance(X, np.ndarray | list) or sp.issparse(X) or as_frame(X) is not None:
+        return
+    remedy = _remedy(X)
+    if remedy is not None:
+        came = f"{X!r}"[:60] if X is None or isinstance(X, str | bytes) else f"a {type(X).__name__}"
         raise TypeError(
-            f"{name} must be numeric or boolean; it is {dtype}. Divide by np.timedelta64(1, 'D') for days, which makes NaN of NaT."
+            f"X must be a table in memory: an array, frame, sparse matrix or Observed; got {came}. {remedy}"
         )
-    if kind == "c":
-        raise ValueError(  # the kind of error and the words that scikit-learn's checks look for
-            f"{name} must be real numbers; it is {dtype}. Complex data not supported: pass the real and the imaginary parts as "
-            "columns of their own."
+
+
+def _remedy(X: Any) -> str | None:
+    """What to pass instead of X; None where X may be a table."""
+    if all(hasattr(X, name) for name in ("X", "obs", "var")):  # AnnData
+        return "Pass its values: X.to_df(), or X.X with sparse_missing='nan' where what is not stored is zero."
+    if nw.dependencies.is_into_series(X) or _is_arrow_column(X):
+        return "Pass [X.tolist()] for one row (a frame of one row keeps the names), and a frame of one column for one column."
+    if isinstance(X, Mapping):
+        return "Use pandas.DataFrame([X]) for one row, and pandas.DataFrame(X) for columns."
+    if X is None or isinstance(X, str | bytes | os.PathLike):
+        return "Read the file first: pandas.read_csv and pandas.read_parquet make frames of files."
+    if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
+        return "Compute it first: X.collect() in polars, X.compute() in Dask."
+    return "Make a list or an array of it." if isinstance(X, Iterator | Set) else None
+
+
+def _is_arrow_column(X: Any) -> bool:
+    pa = nw.dependencies.get_pyarrow()
+    return pa is not None and isinstance(X, pa.Array | pa.ChunkedArray | pa.Scalar)
+
+
+def check_two_dimensional(X: Any) -> Any:
+    """The array or sparse matrix as it came; ValueError where it has no rows and columns."""
+    if X.ndim != 2:
+        raise ValueError(
+            f"X must be two-dimensional (rows, columns); got shape {X.shape}. Reshape your data: X.reshape(1, -1) for one row, "
+            "X.reshape(-1, 1) for one column."
         )
+    return X
 
 
 def check_dense(X: ArrayLike, dtype: DTypeLike | None = None) -> tuple[NDArray[Any], np.dtype[Any]]:
     """A two-dimensional float array as the core reads it, copied only where it must be, and the dtype of its entries."""
-    dense = as_array(X)
-    refuse_other_kinds(dense.dtype)
-    if dense.dtype.kind not in "fiub":
-        try:
-            dense = dense.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise TypeError(f"X must be an array of numbers; got dtype {dense.dtype} ({error}). {ENCODE}") from None
+    refuse_no_table(X)
+    dense = numbers_of(check_two_dimensional(as_array(X)))
     out_dtype = float_dtype(dtype, dense.dtype)
     if dense.dtype not in FLOATS:
         dense = dense.astype(out_dtype)
-    if dense.ndim != 2:
-        raise ValueError(
-            f"X must be two-dimensional (rows, columns); got shape {dense.shape}. Use X.reshape(1, -1) for a row."
-        )
     refuse_wide(dense.shape[1])
     down, across = dense.strides
     readable = (across == dense.itemsize and down % across == 0) or (down == dense.itemsize and across % down == 0)
@@ -197,7 +220,8 @@ def refuse_infinite(dense: NDArray[Any], dtype: np.dtype[Any]) -> None:
 
 
 def refuse_sparse_format(X: Any) -> None:
-    """DIA and blocked BSR cannot say which zeros were observed."""
+    """DIA and blocked BSR cannot say which zeros were observed; rows and columns there must be."""
+    check_two_dimensional(X)
     reason = None
     if X.format == "dia":
         reason = "the DIA format drops or invents stored zeros"
@@ -375,23 +399,21 @@ def refuse_triplets(rows: NDArray[Any], cols: NDArray[Any], values: NDArray[Any]
         )
 
 
-def check_frame_columns(frame: Any) -> None:
-    """Columns of a narwhals frame must be numbers or booleans."""
-    for name, dtype in frame.schema.items():
-        if not (dtype.is_numeric() or str(dtype) == "Boolean"):
-            refuse_column(name, dtype)
+def check_ids(ids: NDArray[Any], name: str) -> NDArray[Any]:
+    """A column of ids as it came: a value needs its row and its column, and neither NaN nor an infinity is the name of one."""
+    unsound = _are_no_names(ids)
+    if unsound.any():
+        line = int(np.argmax(unsound))
+        came = "null" if is_missing(ids[line]) else str(ids[line])
+        raise ValueError(f"column {name!r} must hold an id in every line; it is {came} in line {line}. Drop it.")
+    return ids
 
 
-def refuse_column(name: Any, dtype: Any) -> NoReturn:
-    """A column of a frame that is not of numbers."""
-    raise TypeError(f"every column must be numeric or boolean; column {name!r} is {dtype}. {ENCODE}")
-
-
-def check_ids(frame: Any, *names: str) -> None:
-    """Columns of ids have no missing value: a value needs its row and its column."""
-    for name in names:
-        missing = np.flatnonzero(frame.get_column(name).is_null().to_numpy())
-        if missing.size:
-            raise ValueError(
-                f"column {name!r} must hold an id in every line; it is null in line {missing[0]}. Drop it."
-            )
+def _are_no_names(ids: NDArray[Any]) -> NDArray[np.bool_]:
+    if ids.dtype.kind == "f":
+        return ~np.isfinite(ids)
+    if ids.dtype.kind in "mM":
+        return np.isnat(ids)
+    if ids.dtype.kind != "O":
+        return np.zeros(len(ids), dtype=bool)
+    return np.array([is_missing(value) or value in (math.inf, -math.inf) for value in ids.tolist()], dtype=bool)

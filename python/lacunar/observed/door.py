@@ -21,14 +21,14 @@ from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
 from lacunar._turns import reads
+from lacunar.observed.build import frame_dtype
 from lacunar.observed.cells import is_missing as is_missing
 from lacunar.observed.contract import (
-    ENCODE,
     FLOATS,
     check_sparse_missing,
     check_stored,
-    refuse_column,
-    refuse_other_kinds,
+    check_two_dimensional,
+    refuse_no_table,
     refuse_sparse_format,
 )
 from lacunar.observed.contract import SparseMissing as SparseMissing
@@ -36,6 +36,8 @@ from lacunar.observed.contract import as_array as as_array
 from lacunar.observed.contract import float_dtype as float_dtype
 from lacunar.observed.contract import unmasked as unmasked
 from lacunar.observed.names import columns_by_name
+from lacunar.observed.numbers import Place, as_frame, frame_array, numbers_of, plain_arrow
+from lacunar.observed.numbers import is_missing as is_missing
 from lacunar.observed.stored import ObservedFile
 from lacunar.observed.table import Observed
 
@@ -56,13 +58,14 @@ def as_observed(
         if warn_counts and sparse_missing == "absent":
             warn_if_counts(X)
         return Observed.from_scipy(X, sparse_missing=sparse_missing, dtype=dtype)
-    if hasattr(X, "columns") or hasattr(X, "column_names"):
+    if as_frame(X) is not None:
         return Observed.from_frame(X, dtype=dtype)
     return Observed.from_dense(X, dtype=dtype)
 
 
 def refuse_file(X: Any) -> None:
-    """TypeError for a file of rows, where the whole table is needed."""
+    """TypeError for a file of rows, where the whole table is needed, and for what is no table."""
+    refuse_no_table(X)
     if isinstance(X, ObservedFile):
         raise TypeError(
             f"X must be a table in memory here; got {X!r}. Take its batches one by one (`for rows in X.batches()`), or X.read()."
@@ -189,66 +192,40 @@ def read_X(
     if isinstance(X, Observed):
         _check_width(estimator, X, reset)
         return X
-    X = _readable(columns_by_name(estimator, X, reset=reset))
+    X = columns_by_name(estimator, X, reset=reset)
+    frame = as_frame(X)
+    if frame is not None:
+        return _read_frame(estimator, frame, reset)
     if sp.issparse(X):
         refuse_sparse_format(X)
         X = check_stored(X)
         if sparse_missing == "absent":
             warn_if_counts(X)
-    try:
-        table = validate_data(
-            estimator,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=list(FLOATS),
-            ensure_all_finite=False,
-            ensure_min_samples=1,
-        )
-    except (TypeError, ValueError) as error:
-        cell = _first_no_number(X)
-        if cell is None:
-            raise
-        reason, kind = str(error).partition("\n")[0], TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"X must hold numbers; got {cell} ({reason}). {ENCODE}") from None
+    else:
+        X = numbers_of(check_two_dimensional(as_array(X)))
+    table = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        accept_sparse="csr",
+        dtype=list(FLOATS),
+        ensure_all_finite=False,
+        ensure_min_samples=1,
+    )
     rows: Any = Observed.from_scipy(table, sparse_missing=sparse_missing) if sp.issparse(table) else table
     return rows  # type: ignore[no-any-return]
 
 
-def _readable(X: Any) -> Any:
-    """X without masks, as an array where it is a list; TypeError where a type says that it holds dates or durations."""
-    if nw.dependencies.is_into_dataframe(X):
-        for name, dtype in nw.from_native(X, eager_only=True).schema.items():
-            if dtype.is_temporal():
-                refuse_column(name, dtype)
-        return X
-    X = as_array(X) if isinstance(X, list | tuple) else unmasked(X)
-    refuse_other_kinds(getattr(X, "dtype", None))
-    return X
-
-
-def _first_no_number(X: Any) -> str | None:
-    """The first cell that is no number, column by column, with its row and column."""
-    if nw.dependencies.is_into_dataframe(X):
-        frame = nw.from_native(X, eager_only=True)
-        columns = [(repr(name), frame[:, k].to_list()) for k, name in enumerate(frame.columns)]
-    else:
-        table = np.asarray(X, dtype=object)
-        columns = [(str(k), table[:, k].tolist()) for k in range(table.shape[1])] if table.ndim == 2 else []
-    for name, cells in columns:
-        for row, cell in enumerate(cells):
-            if not _is_number(cell):
-                return f"{cell!r} in row {row}, column {name}"
-    return None
-
-
-def _is_number(cell: Any) -> bool:
-    """Whether a cell is a number or missing, or text of a number."""
-    try:
-        float(np.nan if is_missing(cell) else cell)
-    except (TypeError, ValueError):
-        return False
-    return True
+def _read_frame(estimator: Any, frame: Any, reset: bool) -> Observed | NDArray[Any]:
+    """The entries of a frame, or the array that it is; its names and its number of columns are checked."""
+    validate_data(estimator, frame, reset=reset, skip_check_array=True)
+    for size, what in zip(frame.shape, ("sample(s)", "feature(s)"), strict=True):
+        if size == 0:
+            raise ValueError(f"Found array with 0 {what} (shape={frame.shape}) while a minimum of 1 is required.")
+    array = frame_array(frame)
+    if array is not None:
+        return array
+    return Observed.from_frame(frame, dtype=frame_dtype(frame), n_jobs=getattr(estimator, "n_jobs", None))
 
 
 def _check_width(estimator: Any, X: Observed, reset: bool) -> None:
@@ -292,13 +269,16 @@ def require_y(estimator: Any, y: Any, remedy: str) -> None:
 def plain_target(y: Any) -> Any:
     """Labels or numbers of any library as NumPy holds them: booleans stay booleans, whole numbers whole numbers, text text.
 
-    A missing label is NaN among floating-point numbers and None otherwise, in an array of objects. What is no series, frame of one
-    column or masked array comes back as it is.
+    A missing label is NaN among floating-point numbers and None otherwise, in an array of objects. A frame of one column becomes an
+    array (n, 1), one of several columns an array (n, columns). What is no list, series, frame or masked array comes back as it is.
     """
     y = _as_series(unmasked(y, "y", keep_kind=True))
-    if nw.dependencies.is_into_dataframe(y):
-        frame = nw.from_native(y, eager_only=True)
-        return _labels_of(frame[:, 0])[:, None] if frame.shape[1] == 1 else y
+    frame = as_frame(y)
+    if frame is not None:
+        table = nw.from_native(frame, eager_only=True)
+        y = np.column_stack([_labels_of(table[:, k]) for k in range(table.shape[1])])
+    if isinstance(y, list | tuple):
+        y = _of_list(y)
     if nw.dependencies.is_into_series(y):
         y = _labels_of(nw.from_native(y, series_only=True))
     if getattr(getattr(y, "dtype", None), "kind", None) in ("M", "m"):
@@ -306,14 +286,42 @@ def plain_target(y: Any) -> Any:
             f"y must hold labels or numbers; it holds dates or durations ({y.dtype}). Use text, y.astype(str), for classes, and "
             "numbers, such as days since a date, for regression."
         )
+    return _whole_labels(y)
+
+
+def _of_list(labels: Any) -> NDArray[Any]:
+    """A list of labels as an array; of objects where one that is missing, or no text, would become text."""
+    array = as_array(labels, "y", keep_kind=True)
+    if array.dtype.kind not in "US":
+        return array
+    cells = np.array(labels, dtype=object)
+    return (
+        array if all(isinstance(cell, str | bytes) and cell[-1:] not in ("\0", b"\0") for cell in cells.flat) else cells
+    )
+
+
+def _whole_labels(y: Any) -> Any:
+    """Labels as they came; an error for those that an array of text would merge: text with other kinds, and text that ends in NUL."""
+    if getattr(getattr(y, "dtype", None), "kind", None) != "O":
+        return y
+    for at, label in np.ndenumerate(y):
+        if isinstance(label, str | bytes) and label[-1:] in ("\0", b"\0"):
+            raise ValueError(
+                f"y must hold labels that do not end in the character NUL, which arrays of text drop; got {label!r} in row {at[0]}. Strip "
+                "it, or use other labels."
+            )
+    if len({isinstance(label, str | bytes) for label in y.flat if not is_missing(label)}) > 1:
+        raise TypeError(
+            "y must hold labels of one kind; got strings and others. Convert all of them to strings, and leave None where unknown."
+        )
     return y
 
 
 def _as_series(y: Any) -> Any:
     """Arrays of Arrow and of pandas as a series, which narwhals reads; anything else as it is."""
     pa, pd = nw.dependencies.get_pyarrow(), nw.dependencies.get_pandas()
-    if pa is not None and isinstance(y, pa.Array):
-        return pa.chunked_array([y])
+    if pa is not None and isinstance(y, pa.Array | pa.ChunkedArray):
+        return plain_arrow(pa.chunked_array([y]) if isinstance(y, pa.Array) else y)
     if pd is not None and isinstance(y, pd.api.extensions.ExtensionArray | pd.Index):
         return pd.Series(y)
     return y
@@ -348,8 +356,8 @@ def check_target(y: Any, *, y_numeric: bool = False, multi_output: bool = False)
         target = check_array(y, ensure_2d=False, dtype=None, ensure_all_finite=False, input_name="y")
     else:
         target = column_or_1d(y, warn=True)
-    if y_numeric and target.dtype.kind not in "fiu":
-        target = target.astype(np.float64)
+    if y_numeric:
+        target = _target_numbers(target)
     if target.dtype.kind == "f" and not np.isfinite(target).all():
         row = int(np.argwhere(~np.isfinite(target))[0][0])
         raise ValueError(
@@ -365,6 +373,14 @@ def check_target(y: Any, *, y_numeric: bool = False, multi_output: bool = False)
                 f"Input y contains NaN: y must be known; row {missing[0]} has {target.ravel()[missing[0]]!r}. Drop it."
             )
     return target
+
+
+def _target_numbers(target: NDArray[Any]) -> NDArray[Any]:
+    """Targets of a regressor as numbers."""
+    numbers = numbers_of(
+        target, Place("y", remedy="Text says classes: use a classifier, such as lacunar.LacunarClassifier.")
+    )
+    return numbers.astype(np.float64) if numbers.dtype.kind == "b" else numbers
 
 
 def check_partial_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
@@ -383,11 +399,6 @@ def check_partial_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     elif target.dtype.kind == "O":
         known = np.array([not is_missing(label) for label in target], dtype=bool)
         known_labels = np.array(target[known].tolist())
-        if known_labels.dtype.kind == "U" and not all(isinstance(label, str) for label in target[known]):
-            raise TypeError(
-                "y must hold labels of one kind; got strings and others. Convert all of them to strings, and leave None "
-                "where unknown."
-            )
         target = np.zeros(len(target), dtype=known_labels.dtype)
         target[known] = known_labels
     if not known.any():
@@ -418,6 +429,8 @@ def check_partial_targets(
     an estimator that scales them.
     """
     y = plain_target(y)
+    if getattr(getattr(y, "dtype", None), "kind", "f") != "f":
+        y = _target_numbers(y)
     sound = type(y) is np.ndarray and y.dtype == np.float64 and y.ndim > 0 and y.size > 0 and not np.isinf(y).any()
     target: NDArray[np.float64] = (
         y
@@ -439,8 +452,7 @@ def check_partial_targets(
 
 def check_numbers(values: Any, name: str, *, ensure_2d: bool = True) -> NDArray[np.float64]:
     """Finite numbers in float64, none missing: codes, a basis, weights. ValueError otherwise."""
-    values = unmasked(values, name)
-    refuse_other_kinds(getattr(values, "dtype", None), name)
+    values = numbers_of(as_array(values, name), Place(name))
     numbers: NDArray[np.float64] = check_array(values, dtype=np.float64, ensure_2d=ensure_2d, input_name=name)
     return numbers
 

@@ -12,10 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from lacunar.observed.contract import refuse_column
-
-# Of a column, and which are not null: bits, the first.
-Cells = tuple[NDArray[np.float64], tuple[NDArray[np.uint8], int] | None]
+from lacunar.observed.numbers import plain_arrow
 
 _BUFFER = 65_536  # bytes read at a time of every column
 _FREE_ROWS, _EMPTY_PER_ENTRY = 10**6, 1000  # rows that may be empty without a word: 8 bytes each
@@ -108,40 +105,8 @@ def as_table(piece: Any) -> Any:
 
 def values_of(column: Any) -> NDArray[Any]:
     """A column as an array: categories as what they stand for, nulls as NaN among numbers and None elsewhere."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    values: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    values: NDArray[Any] = plain_arrow(column).to_numpy(zero_copy_only=False)
     return values
-
-
-def arrow_columns(table: Any) -> tuple[list[Cells], int]:
-    """The columns of a table of numbers, and the number of its rows."""
-    return [_cells_of(table.column(k), table.schema.field(k)) for k in range(table.num_columns)], table.num_rows
-
-
-def _cells_of(column: Any, field: Any) -> Cells:
-    """Numbers in float64, where they are if they are so already, and the bits that say which of them are not null."""
-    import pyarrow as pa
-
-    kind = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    numeric = pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind)
-    if not (numeric or pa.types.is_boolean(kind)):
-        refuse_column(field.name, field.type)
-    if kind != field.type:
-        column = column.cast(kind)
-    if pa.types.is_boolean(kind):
-        column = column.cast(pa.int8())
-    column = column.cast(pa.float64(), safe=False)
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    bits, numbers = column.buffers()
-    if not len(column):
-        return np.empty(0), None
-    cells = np.frombuffer(numbers, np.float64, len(column), 8 * column.offset)
-    valid = (np.frombuffer(bits, np.uint8), column.offset) if column.null_count else None
-    return np.require(cells, None, ["A"]), valid
 
 
 def lists_of(column: Any, name: str) -> tuple[NDArray[np.int64], Any]:
@@ -155,22 +120,11 @@ def lists_of(column: Any, name: str) -> tuple[NDArray[np.int64], Any]:
     if not any(is_kind(column.type) for is_kind in kinds):
         raise TypeError(f"column {name!r} must hold lists; it holds {column.type}. Name the columns of lists.")
     counts = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
-    flat = column.flatten()
-    if pa.types.is_dictionary(flat.type):
-        flat = flat.cast(flat.type.value_type)
+    flat = plain_arrow(column.flatten())
     kind = flat.type
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind)) and len(flat):
         raise TypeError(f"column {name!r} must hold lists of numbers; it holds {column.type}. Convert them.")
     return counts.astype(np.int64, copy=False), flat
-
-
-def without_nulls(cells: NDArray[np.float64], valid: tuple[NDArray[np.uint8], int] | None) -> NDArray[np.float64]:
-    """Cells with NaN for nulls."""
-    if valid is None:
-        return cells
-    bits, first = valid
-    known = np.unpackbits(bits, bitorder="little")[first : first + len(cells)]
-    return np.where(known, cells, np.nan)
 
 
 def _check_names(names: Sequence[str], other_names: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import narwhals.stable.v1 as nw
 
 from lacunar.observed.cells import cut, listed
+from lacunar.observed.numbers import as_frame
 
 _MOST = 20  # names in a message
 
@@ -20,16 +21,23 @@ _MOST = 20  # names in a message
 def columns_by_name(estimator: Any, X: Any, *, reset: bool) -> Any:
     """X with the columns of `fit` in their order, where both are frames with names; anything else as it is.
 
+    Names that are no text, such as years, dates and those of several levels, go by what they read as text, which the frame that comes back
+    has for names. Columns of a frame numbered from 0, and of an array, are named by their numbers.
+
     A column that is absent is missing, and one that `fit` never saw is ignored, each with a warning of all of them. An error where two
     columns have one name, or none is of `fit`.
     """
-    if not nw.dependencies.is_into_dataframe(X):
+    frame = as_frame(X)
+    if frame is None:
         return X
-    names = _names_of(X)
+    names = _names_of(frame)
     _refuse_twice(names)
-    fitted_names = None if reset else getattr(estimator, "feature_names_in_", None)
-    if fitted_names is None or names == list(fitted_names) or not any(isinstance(name, str) for name in names):
-        return X
+    fitted_names = None if reset else _fitted_names(estimator, names)
+    if fitted_names is None:
+        return frame if _are_numbers(frame, len(names)) else _renamed(frame, names)
+    has_names = hasattr(estimator, "feature_names_in_")
+    if names == fitted_names:
+        return _renamed(frame, names) if has_names else frame
     absent, unknown = match_names(names, fitted_names)
     if len(absent) == len(fitted_names):
         raise ValueError(
@@ -43,22 +51,55 @@ def columns_by_name(estimator: Any, X: Any, *, reset: bool) -> Any:
         if columns:
             warnings.warn(f"X {what}: {listed(columns, _MOST)}.", UserWarning, stacklevel=4)
     missing = {name: nw.lit(None, nw.Float64).alias(name) for name in absent}
-    frame = nw.from_native(X, eager_only=True)
-    return frame.select(*[missing.get(name, nw.col(name)) for name in fitted_names]).to_native()
+    table = nw.from_native(_renamed(frame, names), eager_only=True)
+    chosen = table.select(*[missing.get(name, nw.col(name)) for name in fitted_names]).to_native()
+    return (
+        chosen.set_axis(range(len(fitted_names)), axis=1) if not has_names and hasattr(chosen, "set_axis") else chosen
+    )
 
 
 def absent_columns(estimator: Any, X: Any) -> list[Any]:
     """Names of columns of `fit` that a frame lacks, of which `columns_by_name` warns."""
-    fitted = getattr(estimator, "feature_names_in_", None)
-    if fitted is None or not nw.dependencies.is_into_dataframe(X):
+    frame = as_frame(X)
+    if frame is None:
         return []
-    names = _names_of(X)
-    return match_names(names, list(fitted))[0] if any(isinstance(name, str) for name in names) else []
+    names = _names_of(frame)
+    fitted_names = _fitted_names(estimator, names)
+    return [] if fitted_names is None else match_names(names, fitted_names)[0]
 
 
-def _names_of(frame: Any) -> list[Any]:
+def _native_names(frame: Any) -> list[Any]:
     # Not by narwhals, which reads no frame that names two columns alike.
     return list(frame.column_names if nw.dependencies.is_pyarrow_table(frame) else frame.columns)
+
+
+def _names_of(frame: Any) -> list[str]:
+    """Names of columns as text."""
+    return [name if type(name) is str else str(name) for name in _native_names(frame)]
+
+
+def _are_numbers(frame: Any, n_columns: int) -> bool:
+    """Whether columns are called 0, 1, ... in order, as a frame has them whose columns got no names."""
+    names = _native_names(frame)
+    return not any(isinstance(name, str | bool) for name in names) and names == list(range(n_columns))
+
+
+def _fitted_names(estimator: Any, names: list[str]) -> list[str] | None:
+    """Names of the columns of `fit` by which a frame goes; None where it goes by place.
+
+    It does where one of the two has names and the other has none, of which scikit-learn warns.
+    """
+    fitted_names, numbers = getattr(estimator, "feature_names_in_", None), [str(k) for k in range(len(names))]
+    if fitted_names is not None:
+        by_place = names == numbers and not set(names) & set(fitted_names)
+        return None if by_place else list(fitted_names)
+    numbers = [str(k) for k in range(getattr(estimator, "n_features_in_", 0))]
+    return numbers if names and set(names) <= set(numbers) else None
+
+
+def _renamed(frame: Any, names: list[Any]) -> Any:
+    """The frame with these names; only libraries like pandas have names that are no text."""
+    return frame if _native_names(frame) == names else frame.set_axis(names, axis=1)
 
 
 def match_names(names: Sequence[Any], fitted_names: Sequence[Any]) -> tuple[list[Any], list[Any]]:

@@ -149,8 +149,8 @@ class Observed:
         Parameters
         ----------
         X : array-like of shape (n, d)
-            Numbers; NaN, None in an object array and what a masked array masks are missing, infinity is an error. Dates, durations
-            and complex numbers are refused.
+            Numbers; NaN, None, NA and NaT in an object array and what a masked array masks are missing, infinity is an error. Dates,
+            durations and complex numbers are refused. A frame is read as `from_frame` reads it.
         dtype : float64 or float32, optional
             Default: float32 stays float32, everything else becomes float64.
         n_jobs : int, optional
@@ -216,7 +216,7 @@ class Observed:
         shape : tuple of (n, d), optional
             Default: one more than the largest row and column.
         duplicates : {"error", "last", "mean"}, default="error"
-            What to do when a cell comes more than once.
+            What to do when a cell comes more than once. A mean of finite numbers is finite.
         dtype : float64 or float32, optional
         n_jobs : int, optional
             Threads; None is 1, -1 all processors. The result does not depend on it.
@@ -240,7 +240,8 @@ class Observed:
 
         Parameters
         ----------
-        df : data frame of n rows and d numeric or boolean columns
+        df : data frame of n rows and d columns of numbers or booleans
+            However they are stored: nullable, sparse (zeros are zeros), as a dictionary or category, as decimals, objects or text.
         dtype : float64 or float32, optional
             Default: float64.
         n_jobs : int, optional
@@ -249,7 +250,9 @@ class Observed:
         Raises
         ------
         TypeError
-            For a column that is neither numeric nor boolean; the message names it.
+            For what is no frame in memory; for a column of dates, durations, lists or other objects. The message names it.
+        ValueError
+            For text that is no number; the message names row and column.
 
         Examples
         --------
@@ -277,6 +280,13 @@ class Observed:
         table : Observed
         row_ids, col_ids : ndarray
             Sorted ids; row ``i`` of the table is ``row_ids[i]``.
+
+        Raises
+        ------
+        TypeError
+            For what is no frame in memory, and for ids of several kinds, which have no order.
+        ValueError
+            For an id that is missing (null, NaN, NaT) or infinite; the message names the line.
 
         Examples
         --------

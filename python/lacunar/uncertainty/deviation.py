@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from numbers import Real
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,10 @@ _WIDEST = 6.0  # log of a variance over the mean square
 _FOLDS = 5
 
 
-def check_level(level: float) -> float:
+def check_level(level: Any) -> float:
     """A share between 0 and 1."""
+    if not isinstance(level, Real):
+        raise TypeError(f"level must be one number between 0 and 1; got {level!r}. Ask once for each level.")
     if not 0 < level < 1:
         raise ValueError(f"level must be between 0 and 1; got {level!r}. Pass 0.9 for what misses one row in ten.")
     return float(level)
