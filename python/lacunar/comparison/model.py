@@ -13,9 +13,9 @@ from sklearn.metrics import accuracy_score, r2_score
 from lacunar._state import all_or_nothing
 from lacunar.comparison.cells import UserError, listed, pandas_module
 from lacunar.comparison.learners import Learner, learner_named
-from lacunar.comparison.problem import Problem, as_frame
+from lacunar.comparison.problem import Problem, as_frame, as_text, values_of
 from lacunar.encode import Remarks, TableEncoder
-from lacunar.observed.cells import Reading
+from lacunar.observed.cells import Reading, cut
 from lacunar.observed.door import plain_target
 from lacunar.observed.names import match_names
 

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lacunar.observed.numbers import is_missing
 from lacunar.observed.rules import Items, Rule, Word, check_parts
 
 MISSING = frozenset({"", "na", "nan", "n/a", "#n/a", "null", "none", "?", "."})  # in any case
@@ -115,11 +116,6 @@ def _decoded(cell: bytes, row: int, name: Any) -> str:
             f"column {name!r} must hold text, or bytes of text in UTF-8; got {cell[:_SHOWN]!r} in row {row}. Decode it first, as "
             "bytes.decode(encoding) does."
         ) from None
-
-
-def is_missing(cell: object) -> bool:
-    """None, NaN, NA, NaT or what NumPy masks."""
-    return cell is None or cell is np.ma.masked or type(cell).__name__ in ("NAType", "NaTType") or bool(cell != cell)
 
 
 def tidied(cell: Any) -> Any:

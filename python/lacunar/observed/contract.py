@@ -411,9 +411,9 @@ def check_ids(ids: NDArray[Any], name: str) -> NDArray[Any]:
 
 def _are_no_names(ids: NDArray[Any]) -> NDArray[np.bool_]:
     if ids.dtype.kind == "f":
-        return ~np.isfinite(ids)
+        return np.asarray(~np.isfinite(ids))
     if ids.dtype.kind in "mM":
-        return np.isnat(ids)
+        return np.asarray(np.isnat(ids))
     if ids.dtype.kind != "O":
         return np.zeros(len(ids), dtype=bool)
     return np.array([is_missing(value) or value in (math.inf, -math.inf) for value in ids.tolist()], dtype=bool)

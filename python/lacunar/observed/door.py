@@ -22,7 +22,6 @@ from sklearn.utils.validation import check_array, check_consistent_length, colum
 
 from lacunar._turns import reads
 from lacunar.observed.build import frame_dtype
-from lacunar.observed.cells import is_missing as is_missing
 from lacunar.observed.contract import (
     FLOATS,
     check_sparse_missing,

@@ -155,7 +155,7 @@ def frame_columns(frame: Any) -> tuple[list[Cells], int]:
     if nw.dependencies.is_pyarrow_table(frame):
         return arrow_columns(frame)
     table = nw.from_native(frame, eager_only=True)
-    columns = [(column_numbers(table[:, k], name), None) for k, name in enumerate(table.columns)]
+    columns: list[Cells] = [(column_numbers(table[:, k], name), None) for k, name in enumerate(table.columns)]
     return columns, len(table)
 
 

@@ -25,7 +25,7 @@ def check_level(level: Any) -> float:
     """A share between 0 and 1."""
     if not isinstance(level, Real):
         raise TypeError(f"level must be one number between 0 and 1; got {level!r}. Ask once for each level.")
-    if not 0 < level < 1:
+    if not 0 < float(level) < 1:
         raise ValueError(f"level must be between 0 and 1; got {level!r}. Pass 0.9 for what misses one row in ten.")
     return float(level)
 
