@@ -153,9 +153,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     text : {"error", "drop"}, default="error"
         What happens to such a column: an error that names it, or it is left out.
     handle_unknown : {"other", "missing", "error"}, default="other"
-        What a category means that `fit` did not see. "other": an observed one that is none of those seen, which is 0 in the columns of all of them,
-        halfway at 0.5 in the one column of two categories, and with "ordinal" the number that follows theirs. "missing": a missing entry. Both with a
-        warning. "error": an error.
+        What a category means that `fit` did not see. "other": an observed one that is none of those seen, which is 0
+        in the columns of all of them, halfway at 0.5 in the one column of two categories, and with "ordinal" the
+        number that follows theirs. "missing": a missing entry. Both with a warning. "error": an error.
     decimal : {".", ","}, default=None
         The decimal mark of numbers in text that may be read either way, such as 1,234. None finds it out, and refuses such a column.
     dates : {"dmy", "mdy"}, default=None
@@ -184,13 +184,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Too many categories, infinite numbers, text that may be read in two ways, unknown categories with
         `handle_unknown="error"`, a frame without any column that `fit` saw, or with two of one name. The message names the column.
     TypeError
-        A cell that holds a list, tuple, dict, set or array, or bytes that are no text in UTF-8; an `Observed` table or a file of rows.
+        A cell that holds a list, tuple, dict, set or array, or bytes that are no text in UTF-8; an `Observed` table or a file
+        of rows.
 
     Warns
     -----
     UserWarning
-        Words in a column of numbers or dates, which are missing, and categories that `fit` never saw, each with column, cells and the first row;
-        columns of a frame that are absent, and missing, or that `fit` never saw.
+        Words in a column of numbers or dates, which are missing, and categories that `fit` never saw, each with column, cells
+        and the first row; columns of a frame that are absent, and missing, or that `fit` never saw.
 
     See Also
     --------
@@ -199,15 +200,20 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Booleans are numbers 0 and 1, bytes are text in UTF-8, decimals and fractions are numbers. Text is read as in `lacunar compare`: numbers with a decimal comma, thousands, a unit or a sign of money, and dates
-    in a usual form are found out, unless the type of the column is that of categories; up to five words among many numbers ("<5") are missing,
-    with a warning, as are "NA", "n/a", "?", "null", "none" and "." everywhere. A column of dates becomes the days since 1970, the month, the day of the month, the weekday (0 is Monday) and,
-    when `fit` saw a time of day, the hour; times with an offset are taken to UTC. Durations are numbers of days. Text of digits that begins with 0 and has at
-    least three of them ("00123"), or that stands beside letters with a number ("A12"), is a code: its column holds categories. Categories are compared as text, whole numbers among them
-    without a point, or else by value: 1, 1.0 and True are the same one where `fit` saw no more than one of them. Empty text is missing. What a column holds is settled by `fit`: of new rows
-    a cell that it cannot hold is missing, and no other. A category that `fit` never saw is not missing, as "blue" says that neither "red" nor "green" was meant: kernels, which compare rows on the columns
-    that both have, find such a row unlike all levels, and linear models take it for none of them. Columns of a frame go by name. A column of which `fit` saw nothing passes numbers on, and whatever else it holds later is missing. O(n d) and one
-    sort a column.
+    Booleans are numbers 0 and 1, bytes are text in UTF-8, decimals and fractions are numbers. Text is read as in
+    `lacunar compare`: numbers with a decimal comma, thousands, a unit or a sign of money, and dates in a usual form
+    are found out, unless the type of the column is that of categories; up to five words among many numbers ("<5") are
+    missing, with a warning, as are "NA", "n/a", "?", "null", "none" and "." everywhere. A column of dates becomes the
+    days since 1970, the month, the day of the month, the weekday (0 is Monday) and, when `fit` saw a time of day, the
+    hour; times with an offset are taken to UTC. Durations are numbers of days. Text of digits that begins with 0 and
+    has at least three of them ("00123"), or that stands beside letters with a number ("A12"), is a code: its column
+    holds categories. Categories are compared as text, whole numbers among them without a point, or else by value: 1,
+    1.0 and True are the same one where `fit` saw no more than one of them. Empty text is missing. What a column holds
+    is settled by `fit`: of new rows a cell that it cannot hold is missing, and no other. A category that `fit` never
+    saw is not missing, as "blue" says that neither "red" nor "green" was meant: kernels, which compare rows on the
+    columns that both have, find such a row unlike all levels, and linear models take it for none of them. Columns of
+    a frame go by name. A column of which `fit` saw nothing passes numbers on, and whatever else it holds later is
+    missing. O(n d) and one sort a column.
 
     Examples
     --------
@@ -340,7 +346,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self._encoded(self._columns(X, reset=False), remarks)
 
     def _as_learned(self, X: Any, remarks: Remarks) -> dict[Any, _Column]:
-        """Columns by name as `fit` has settled what they hold: numbers, dates, or text "" where missing. Who encodes them says which categories are new."""
+        """Columns by name as `fit` has settled what they hold: numbers, dates, or text, "" where missing.
+
+        Which categories are new is said when the columns are encoded.
+        """
         cells = self._read_columns(self._columns(X, reset=False), remarks)
         columns = zip(cells, self.categories_, strict=True)
         return {
@@ -499,7 +508,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _levels(
         self, column: _Cells, known: NDArray[np.object_], remarks: Remarks
     ) -> tuple[NDArray[np.object_], NDArray[np.intp]]:
-        """Names of the categories of a column as `fit` knew them, and their numbers: -1 where missing, as many as `fit` knew for what it never saw."""
+        """Names of the categories of a column as `fit` knew them, and their numbers.
+
+        The number is -1 where the cell is missing, and `len(known)` for a category that `fit` never saw.
+        """
         labels, place_of = as_labels(column.values), _Places(known)
         found = {label: place_of(label) for label in set(labels)}
         levels = np.array([found[label] for label in labels], dtype=np.intp)
@@ -614,7 +626,7 @@ def _finite(numbers: Floats, name: Any) -> Floats:
 
 
 def _cells_of(values: NDArray[Any], name: Any) -> _Column:
-    """As `column_of`; but text stands without blanks around it, words that mean missing are missing, and numbers and dates among text stay such."""
+    """As `column_of`; but text loses blanks around it, words that mean missing are missing; numbers and dates stay such."""
     if values.dtype.kind not in "SUTO":
         return column_of(values, name)
     cells = [tidied(cell) for cell in plain_cells(values.tolist(), name)]

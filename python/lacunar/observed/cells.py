@@ -76,8 +76,9 @@ def counted(n: int, what: str) -> str:
 def plain_cells(cells: Iterable[Any], name: Any) -> list[Any]:
     """Cells of one column as Python has them, so that equal values are equal whatever container they came in.
 
-    Bytes are text in UTF-8; truth values, whole numbers, fractions and decimals of any library are those of Python; dates and times are
-    dates, and durations numbers of days. None, NaN, NA and NaT are None. TypeError for a cell that holds several values, or bytes that are no text.
+    Bytes are text in UTF-8; truth values, whole numbers, fractions and decimals of any library are those of Python; dates and
+    times are dates, and durations numbers of days. None, NaN, NA and NaT are None. TypeError for a cell that holds several
+    values, or bytes that are no text.
     """
     return [
         cell if type(cell) in _PLAIN and cell == cell else _plain(cell, row, name) for row, cell in enumerate(cells)
@@ -258,7 +259,10 @@ def text_column(name: Any, cells: Iterable[Any], is_category: bool = False) -> T
 
 
 def parse_cells(cells: Sequence[Any] | NDArray[Any], reading: Reading) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """Tidied cells of a column as numbers (float64) or dates (datetime64[us]), missing where one says none, and which cells that are, of those that say something."""
+    """Tidied cells of a column as numbers (float64) or dates (datetime64[us]), and which cells say something else.
+
+    Those are missing.
+    """
     parsed = reading.parsed({cell for cell in cells if isinstance(cell, str) and cell})
     read: NDArray[Any]
     if reading.kind == "number":
