@@ -193,7 +193,7 @@ def _differences(comparison: Comparison, scores: list[Score]) -> str:
     bars.ax_.set_xlabel(f"{name} ({better} is better), ± interval of the difference")
     text = (
         "The dashed line is the best. A bar that reaches it belongs to a learner that cannot be told from the best on these folds. "
-        "lacunar and KARMA in green; the line without columns is left out of the picture."
+        "lacunar and KARMA are green; the learner without columns is left out of the picture."
     )
     said = "; ".join(f"{s.learner.name} {number(comparison, s.mean)}" for s in scores)
     return _section("Differences", text, _figure(figure, f"{name} by learner", said))
@@ -235,7 +235,7 @@ def _missing(comparison: Comparison, scores: list[Score]) -> str | None:
     stars = "* is p < 0.05, corrected for the number of columns shown."
     text = " ".join([READ_AUC, *([READ_SHIFT] if len(table[0]) > 3 else []), stars])
     if len(comparison.problem.y) > _REPORT_ROWS:
-        text += f" From {_REPORT_ROWS} rows spread over the table."
+        text += f" Computed on {_REPORT_ROWS} rows spread over the table."
     return _section("What being missing says", text, _table("Columns with most missing entries", table))
 
 
@@ -270,7 +270,7 @@ def _columns(comparison: Comparison, scores: list[Score]) -> str | None:
     figure = display.plot(_axes(0.42 * len(display.shown()) + 1.4)).figure_
     figure.axes[0].set_xlabel("loss gained when the column's entries change places")
     best = comparison.learners[comparison.best].name
-    text = f"How much worse {best} gets on held-out rows when the values of a column change places between rows, and when its missing entries do."
+    text = f"Bars show how much worse {best} gets on held-out rows when the values of a column change places between rows, and when its missing entries do."
     if len(importances["column"]) < comparison.problem.frame.shape[1]:
         text += (
             f" There was time for {counted(len(importances['column']), 'column')} of {comparison.problem.frame.shape[1]:,}: "

@@ -32,11 +32,12 @@ _RIDGE = 1.0  # of the regression on completed columns
 READ_AUC = (
     "AUC: how well all other columns foresee which entries are missing (0.5: not at all; 1: fully). "
     "Gaps that other columns foresee are no reason against filling in from those columns. "
-    "Gaps that depend on the missing value itself are, and no table can show that."
+    "Gaps that depend on the missing value itself would be one, which no table can show."
 )
 READ_SHIFT = (
     "Excess: how much higher the target is where the entry is missing than a linear model of all columns expects, in standard deviations. "
-    "Where it is not 0, the gap says something of the target that the other columns do not: if you fill it in, keep a flag of it."
+    "Where it is not 0, the gap may say something of the target that the other columns do not, so keep a flag of it if you fill it in; "
+    "or the other columns act on the target other than linearly."
 )
 
 
