@@ -7,7 +7,10 @@ import pkgutil
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils._param_validation import StrOptions
 
 import lacunar
@@ -166,6 +169,23 @@ def test_parameters_to_choose_are_parameters(page):
     of_page = [PUBLIC[name] for name in set(re.findall(r"`~?lacunar[\w.]*\.(\w+)`", text)) if name in CALLABLES]
     known = set().union(*map(parameters, of_page)) if of_page else ALL_PARAMETERS
     assert not [name for name in names if name not in known]
+
+
+def test_what_readme_says_works_in_pipelines_does():
+    """All classes of its table but those of the last two lines."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^\|[^|]*\|[^|]*\|([^|]*`[^|]*)\|[^|]*\|$", text, re.M)
+    assert "All but those of the last two lines take arrays" in text
+    assert re.findall(r"`(\w+)`", "".join(lines[-2:])) == ["ActivePOPCA", "MBEG", "OnlineMatrixClassifier"]
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 4))
+    y = (X[:, 0] > 0).astype(float)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    names = re.findall(r"`(\w+)`", "".join(lines[:-2]))
+    assert len(names) > 6
+    for name in names:
+        quick = {"members": ["gaussian"]} if name.startswith("Lacunar") else {}
+        make_pipeline(FunctionTransformer(), PUBLIC[name](**quick)).fit(X, y)
 
 
 @pytest.mark.parametrize(
