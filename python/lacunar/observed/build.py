@@ -220,7 +220,10 @@ def long_frame_triplets(df: Any, row: str, col: str, value: str) -> tuple[NDArra
 
 def _numbered(frame: Any, name: str) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Sorted ids of a column, and which of them every line has."""
-    ids = check_ids(frame.get_column(name).to_numpy(), name)
+    column = frame.get_column(name)
+    in_numpy = column.dtype.is_numeric() or column.dtype.is_temporal()
+    # An array of text would drop the last characters of ids that end in NUL.
+    ids = check_ids(column.to_numpy() if in_numpy else np.array([*column.to_list(), None], dtype=object)[:-1], name)
     try:
         return np.unique(ids, return_inverse=True)
     except TypeError:

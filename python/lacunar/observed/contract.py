@@ -153,7 +153,11 @@ def as_array(values: Any, name: str = "X", *, keep_kind: bool = False) -> NDArra
 
 def refuse_no_table(X: Any) -> None:
     """TypeError for what holds no rows and columns that a door reads, with what to pass in its place."""
-    if isinstance(X, np.ndarray | list) or sp.issparse(X) or as_frame(X) is not None:
+    if isinstance(X, np.ndarray):
+        check_two_dimensional(X)
+    if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 0:
+        _refuse_flat(X)
+    if isinstance(X, np.ndarray | list | tuple) or sp.issparse(X) or as_frame(X) is not None:
         return
     remedy = _remedy(X)
     if remedy is not None:
@@ -161,6 +165,16 @@ def refuse_no_table(X: Any) -> None:
         raise TypeError(
             f"X must be a table in memory: an array, frame, sparse matrix or Observed; got {came}. {remedy}"
         )
+
+
+def _refuse_flat(X: Any) -> NoReturn:
+    """The error for a list of cells, or of dicts, in place of one of rows."""
+    if isinstance(X[0], Mapping):
+        raise TypeError("X must be a table in memory; got a list of dicts. Use pandas.DataFrame(X).")
+    raise ValueError(
+        f"X must be two-dimensional (rows, columns); got a list of {len(X)} cells. Reshape your data: [X] for one row, "
+        "[[cell] for cell in X] for one column."
+    )
 
 
 def _remedy(X: Any) -> str | None:
@@ -410,6 +424,7 @@ def check_ids(ids: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def _are_no_names(ids: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which ids (n,) are missing or infinite."""
     if ids.dtype.kind == "f":
         return np.asarray(~np.isfinite(ids))
     if ids.dtype.kind in "mM":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Mapping, Set
 from typing import Any
 
 import narwhals.stable.v1 as nw
@@ -54,6 +54,7 @@ def as_observed(
     if isinstance(X, Observed):
         return X if dtype is None else X.astype(float_dtype(dtype, X.dtype))
     if sp.issparse(X):
+        refuse_sparse_format(X)
         if warn_counts and sparse_missing == "absent":
             warn_if_counts(X)
         return Observed.from_scipy(X, sparse_missing=sparse_missing, dtype=dtype)
@@ -271,6 +272,10 @@ def plain_target(y: Any) -> Any:
     A missing label is NaN among floating-point numbers and None otherwise, in an array of objects. A frame of one column becomes an
     array (n, 1), one of several columns an array (n, columns). What is no list, series, frame or masked array comes back as it is.
     """
+    if isinstance(y, Mapping | Set | str | bytes | Iterator):
+        raise TypeError(
+            f"y must hold a label for every row; got a {type(y).__name__}. Pass a list, an array or a series."
+        )
     y = _as_series(unmasked(y, "y", keep_kind=True))
     frame = as_frame(y)
     if frame is not None:
@@ -285,7 +290,17 @@ def plain_target(y: Any) -> Any:
             f"y must hold labels or numbers; it holds dates or durations ({y.dtype}). Use text, y.astype(str), for classes, and "
             "numbers, such as days since a date, for regression."
         )
-    return _whole_labels(y)
+    return _typed(_whole_labels(y))
+
+
+def _typed(y: Any) -> Any:
+    """Labels as they came; objects all of which are numbers or booleans as an array of their type."""
+    if getattr(getattr(y, "dtype", None), "kind", None) != "O" or not y.size:
+        return y
+    numeric = all(
+        isinstance(label, bool | int | float | np.bool_ | np.number) and not is_missing(label) for label in y.flat
+    )
+    return np.array(y.tolist()) if numeric else y
 
 
 def _of_list(labels: Any) -> NDArray[Any]:
@@ -331,7 +346,7 @@ def _labels_of(series: Any) -> NDArray[Any]:
     missing = series.is_null().to_numpy()
     if not missing.any() or series.dtype.is_float() or series.dtype.is_temporal():
         values: NDArray[Any] = series.to_numpy()
-        return values
+        return _of_list(series.to_list()) if values.dtype.kind == "U" else values
     labels = np.empty(len(series), dtype=object)
     labels[~missing] = series.drop_nulls().to_list()
     return labels

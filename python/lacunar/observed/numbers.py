@@ -155,8 +155,17 @@ def frame_columns(frame: Any) -> tuple[list[Cells], int]:
     if nw.dependencies.is_pyarrow_table(frame):
         return arrow_columns(frame)
     table = nw.from_native(frame, eager_only=True)
-    columns: list[Cells] = [(column_numbers(table[:, k], name), None) for k, name in enumerate(table.columns)]
-    return columns, len(table)
+    return [_cells_of(table[:, k], name) for k, name in enumerate(table.columns)], len(table)
+
+
+def _cells_of(series: Any, name: Any) -> Cells:
+    """A column of a frame of narwhals; one that pandas keeps in Arrow's memory is read as Arrow's are."""
+    native = series.to_native()
+    if not hasattr(getattr(native, "dtype", None), "pyarrow_dtype"):
+        return column_numbers(series, name), None
+    import pyarrow as pa
+
+    return _arrow_cells(pa.array(native), name)
 
 
 def column_numbers(series: Any, name: Any) -> NDArray[np.float64]:
@@ -180,21 +189,21 @@ def _stored_numbers(values: NDArray[Any], name: Any, dtype: Any) -> NDArray[Any]
 
 def arrow_columns(table: Any) -> tuple[list[Cells], int]:
     """The columns of an Arrow table, and the number of its rows."""
-    return [_arrow_cells(table.column(k), table.schema.field(k)) for k in range(table.num_columns)], table.num_rows
+    return [_arrow_cells(table.column(k), name) for k, name in enumerate(table.column_names)], table.num_rows
 
 
-def _arrow_cells(column: Any, field: Any) -> Cells:
+def _arrow_cells(column: Any, name: Any) -> Cells:
     """Numbers in float64, where they are if they are so already, and the bits that say which of them are not null."""
     import pyarrow as pa
 
-    column = plain_arrow(column)
+    came, column = column.type, plain_arrow(column)
     kind = column.type
     if pa.types.is_temporal(kind) or pa.types.is_nested(kind):
-        refuse_column(field.name, field.type)
+        refuse_column(name, came)
     if pa.types.is_boolean(kind):
         column = column.cast(pa.int8())
     elif not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
-        values = _stored_numbers(column.to_numpy(zero_copy_only=False), field.name, field.type)
+        values = _stored_numbers(column.to_numpy(zero_copy_only=False), name, came)
         return np.require(values, np.float64, ["C", "A"]), None
     column = column.cast(pa.float64(), safe=False)
     if isinstance(column, pa.ChunkedArray):

@@ -26,7 +26,7 @@ _LARGEST_SHARE = 0.9  # of the entries that a copy hides
 def readable_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     """X as an array with NaN, or as the frame it is where columns are not numbers; its width and names are checked."""
     X = columns_by_name(estimator, X, reset=reset)
-    if hasattr(X, "dtypes") and hasattr(X, "isna") and not all(dtype.kind in "biuf" for dtype in X.dtypes):
+    if hasattr(X, "columns") and hasattr(X, "isna") and not all(dtype.kind in "biuf" for dtype in X.dtypes):
         _check_feature_names(estimator, X, reset=reset)
         _check_n_features(estimator, X, reset=reset)
         return X
