@@ -1,5 +1,7 @@
 """`POPCA`: streams, codes, options, fits without tables, and rows and options that are not as they should be."""
 
+import warnings
+
 import numpy as np
 import pytest
 from reference.popca import available, ridge_code
@@ -411,3 +413,22 @@ def test_long_rows_are_shortened_whatever_their_length():
     X[7, 2] = 1e308
     with pytest.raises(ValueError, match=r"robust='rows' .* got 1e\+308 in row 7, column 2\. Correct it"):
         POPCA(2, robust="rows").fit(X)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"normalisers": "kappa", "solver": "matrix-free"}], ids=["dense", "matrix-free"]
+)
+@pytest.mark.parametrize("shape", [(1, 1), (1, 3), (2, 2), (3, 1), (3, 3), (5, 4)])
+def test_holdout_hides_an_entry_of_the_smallest_tables(shape, options):
+    for seed in range(12):
+        rows = np.random.default_rng(seed).normal(size=shape)
+        model = POPCA("holdout", random_state=seed, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if rows.size == 1:
+                with pytest.raises(ValueError, match="must have an entry to hide .* X has 1 observed"):
+                    model.fit(rows)
+                continue
+            model.fit(rows)
+        assert np.isfinite(model.holdout_errors_).all()
+        assert np.isfinite(model.score(rows))

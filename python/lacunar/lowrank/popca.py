@@ -42,7 +42,7 @@ from lacunar.lowrank.parts import Counts, FileParts, Parts, Whole, centred, chec
 from lacunar.observed import Observed, ObservedFile, rules
 from lacunar.observed.batches import one_pass, rows_of
 from lacunar.observed.columns import scales_of
-from lacunar.observed.door import adopt_columns
+from lacunar.observed.door import adopt_columns, check_sums
 from lacunar.observed.rules import COUNT, Number, Rule, Word, floats
 from lacunar.observed.stored import over_files
 
@@ -330,7 +330,13 @@ class POPCA(SubspaceModel):
         """The fewest components within a standard error of the best at imputing a tenth of the entries."""
         d = rows.shape[1]
         most = max(min(_MOST_TRIED, d - 1), 1)
-        hidden = rng.random(rows.nnz) < _HIDDEN
+        if rows.nnz < 2:
+            raise ValueError(
+                f"n_components='holdout' must have an entry to hide and another to learn from; X has {rows.nnz} observed. "
+                "Pass a number of components."
+            )
+        hidden = drawn_hidden(rows.nnz, rng)
+        hidden[0] &= not hidden.all()
         seen = hide(rows, hidden)
         mean = column_means(seen)
         if matrix_free(self, d, most, probe):
@@ -345,6 +351,7 @@ class POPCA(SubspaceModel):
         n = np.bincount(seen.indices, minlength=d)
         models = [model_of(spectrum, k, n) for k in range(1, most + 1)]
         errors = [hidden_errors(model, tables[0], tables[1], hidden, self.n_jobs) for model in models]
+        check_sums(np.concatenate(errors), "squared errors at hidden entries")
         self.holdout_errors_ = np.sqrt([float(np.mean(squares)) for squares in errors])
         return 1 + fewest_as_good(errors)
 
@@ -623,7 +630,9 @@ class POPCA(SubspaceModel):
         check_is_fitted(self)
         squares, hidden = (float(column.sum()) for column in self._hidden(X, generator(fixed_seed(self.random_state))))
         if not hidden:
-            raise ValueError("X must have entries to hide a tenth of; none of those observed was. Score more rows.")
+            raise ValueError(
+                "X must have two observed entries, of which one can be hidden; it has fewer. Score more rows."
+            )
         return -float(np.sqrt(squares / hidden))
 
     @over_files
@@ -631,7 +640,7 @@ class POPCA(SubspaceModel):
         """Sums of the squared errors at hidden entries, and their number, of every row (m,)."""
         mean, model = self._imputing()
         table = centred(self._check_rows(X), mean, self.scale_, n_jobs=self.n_jobs)
-        hidden = rng.random(table.nnz) < _HIDDEN
+        hidden = drawn_hidden(table.nnz, rng)
         errors = hidden_errors(model, table, hide(table, hidden), hidden, self.n_jobs)
         n, row = table.shape[0], table.row_numbers[hidden]
         return np.bincount(row, errors, n).astype(np.float64), np.bincount(row, minlength=n)
@@ -662,6 +671,15 @@ class POPCA(SubspaceModel):
         basis, noise = model.basis, model.ridge
         inner = np.linalg.solve(basis.T @ basis + noise * np.eye(basis.shape[1]), basis.T)
         return (np.eye(len(basis)) - basis @ inner) / noise / np.outer(self.scale_, self.scale_)
+
+
+def drawn_hidden(nnz: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Which of the observed entries (nnz,) are hidden: a tenth, each drawn by itself, and at least one where there are two."""
+    draws = rng.random(nnz)
+    hidden: NDArray[np.bool_] = draws < _HIDDEN
+    if nnz > 1 and not hidden.any():
+        hidden[np.argmin(draws)] = True
+    return hidden
 
 
 def model_of(spectrum: Spectrum, k: int, n: NDArray[Any]) -> LowRankGaussian:
