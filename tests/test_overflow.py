@@ -1,11 +1,20 @@
 """Numbers that leave float64 on the way: an error that says what to do and leaves the model as it was, or finite answers."""
 
+from inspect import signature
+
 import numpy as np
 import pytest
 from faulty import LEARNERS, OTHERS, answer, problem, quiet, state
 from sklearn.base import clone
 
-from lacunar import KarmaClassifier, KarmaOnlineClassifier, KarmaRegressor, Observed
+from lacunar import (
+    KarmaClassifier,
+    KarmaOnlineClassifier,
+    KarmaRegressor,
+    LacunarClassifier,
+    LacunarRegressor,
+    Observed,
+)
 from lacunar.completion import KernelFunction, MatrixExponentiatedGradient, OnlineMatrixClassifier
 from lacunar.lowrank import POPCA
 from lacunar.papers.karma import GeomClassifier, PrintedKarmaClassifier, PrintedKarmaRegressor
@@ -110,6 +119,19 @@ def test_large_rows_to_answer(name):
     assert state(model) == before
 
 
+STANDARDISED = ["gaussian", "karma", "karma-cv", "karma-online", "features", "imputer", "popca", "geom"]
+
+
+@pytest.mark.parametrize("name", STANDARDISED)
+def test_rows_too_far_out_are_named(name):
+    rows = np.nan_to_num(X[:3], nan=0.5)
+    rows[1, 2] = 1.7e308
+    with quiet():
+        model = clone(LEARNERS[name]).fit(X, Y)
+    with pytest.raises(ValueError, match=r"got 1.7e\+308 in row 1, column 2. Leave out that value \(NaN\)"):
+        answer(model, rows)
+
+
 OPTIONS = {
     "constant step": lambda: PrintedKarmaClassifier(loss="squared_hinge", eta=1e300),
     "constant step, rows": lambda: PrintedKarmaClassifier(2.5, eta=1e300),
@@ -133,11 +155,24 @@ def test_options_that_overflow(name):
     sound_or_refused(model, lambda: model.fit(10 * X, Y), before)
 
 
-@pytest.mark.parametrize("weight", [1e300, 1.7e308])
-@pytest.mark.parametrize("name", ["karma", "karma-primal", "karma-regressor", "karma-cv"])
-def test_weights(name, weight):
-    model = clone(LEARNERS[name])
-    sound_or_refused(model, lambda: model.fit(X, Y, np.full(len(Y), weight)), state(model))
+WEIGHTED = {name: model for name, model in LEARNERS.items() if "sample_weight" in signature(model.fit).parameters} | {
+    "lacunar": LacunarClassifier(members=["logistic", "kernels", "boosting"], random_state=0),
+    "lacunar-regressor": LacunarRegressor(members=["gaussian", "kernels", "boosting"], random_state=0),
+}
+
+
+@pytest.mark.parametrize("many", [1, 40])
+@pytest.mark.parametrize("weight", [1e-300, 1e140, 1e307, 1.7e308])
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_weights(name, weight, many):
+    model, weights = clone(WEIGHTED[name]), np.ones(40)
+    weights[:many] = weight
+    sound_or_refused(model, lambda: model.fit(X, Y, weights), state(model))
+    if not many * weight <= 1e150:
+        with pytest.raises(ValueError, match=r"at most 1e\+150; it sums to .* in row 0\. Divide the weights"):
+            model.fit(X, Y, weights)
+        with quiet(), pytest.raises(ValueError, match=r"at most 1e\+150"):
+            model.fit(X, Y).score(X, Y, weights)
 
 
 PAIRS = np.random.default_rng(0).integers(20, size=(150, 2))

@@ -26,7 +26,7 @@ from lacunar.karma.table import AscentResult, PrimalModel, has_map
 from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
-from lacunar.observed.door import ScoresFiles, TakesMissing, refuse_masked
+from lacunar.observed.door import ScoresFiles, TakesMissing, check_sum_of_weights, refuse_masked
 from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Instance, Number, Rule, Table, Word, floats, whole
 from lacunar.observed.stored import over_files
 
@@ -57,10 +57,7 @@ def row_weights(sample_weight: ArrayLike | None, X: Observed | Floats) -> Floats
             "Sample weights must not all be zero: at least one must be > 0; got zeros only. "
             "Leave sample_weight out to weigh all rows alike."
         )
-    if not np.isfinite(weight.sum()):
-        raise ValueError(
-            f"sample_weight must have a finite sum; that of weights up to {weight.max():.3g} overflows. Divide them by their mean."
-        )
+    check_sum_of_weights(weight)
     return weight
 
 

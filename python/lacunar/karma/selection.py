@@ -32,6 +32,7 @@ from lacunar._threads import one_blas_thread, thread_count
 from lacunar._typing import Floats, Ints
 from lacunar.kernels import KernelForm, PairSums, RadialForm, fitted_kernels
 from lacunar.observed import Observed
+from lacunar.observed.door import refuse_all_kernels
 from lacunar.observed.rules import Array, Instance, Items, Rule, Table, Word, check_parts, floats
 
 __all__ = ["KernelSelection"]
@@ -560,7 +561,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         )
         if data.splits is None:
             grid.trials += [kernel.trial for kernel in fitted if kernel is not None]
-        return self._keep(everything, marks.rows, fitted, folds, data.splits is not None)
+        return self._keep(everything, marks.rows, fitted, data.splits is not None)
 
     def _in_time(
         self, data: Data, order: Ints, grid: Grid, finalists: list[Trial], wished: int, folds: Sequence[Ints] | None
@@ -806,11 +807,11 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         trial = Trial(trial.entry, trial.C, np.array([_error(out_of_fold, data)]), len(out_of_fold), 3)
         return Fitted(trial, form, coef, out_of_fold)
 
-    def _keep(
-        self, data: Data, stored: Rows, fitted: list[Fitted | None], folds: Sequence[Ints] | None, in_order: bool
-    ) -> Floats:
+    def _keep(self, data: Data, stored: Rows, fitted: list[Fitted | None], in_order: bool) -> Floats:
         """Store the kernels that came through, `in_order` of the rungs or of their errors; the mean of their out-of-fold values."""
         good = [one for one in fitted if one is not None and np.isfinite(one.trial.error)]
+        if not good:
+            refuse_all_kernels(float(data.weight.max()))
         if not in_order:
             good = sorted(good, key=lambda one: one.trial.error)
             good = [one for one in good if one.trial.error <= _CLOSE * good[0].trial.error]
@@ -824,12 +825,7 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         ]
         used = {one["table"] for one in self.chosen_}
         self.expansions_ = {kind: one for kind, one in self.expansions_.items() if kind in used}
-        out_of_fold = np.empty_like(data.targets)
-        if good:
-            return np.mean([one.out_of_fold for one in good], axis=0, out=out_of_fold)
-        for fold in np.arange(len(out_of_fold))[:, None] if folds is None else folds:
-            out_of_fold[fold] = _mean_without(data, fold)
-        return out_of_fold
+        return np.mean([one.out_of_fold for one in good], axis=0, out=np.empty_like(data.targets))
 
 
 def _solve_normal(square: Floats, right: Floats, penalty: Floats, mean: Floats) -> Floats:

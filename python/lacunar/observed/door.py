@@ -123,6 +123,8 @@ class Scores:
         score : float
         """
         weight = refuse_masked(sample_weight, "sample_weight")
+        if weight is not None:
+            check_sum_of_weights(np.asarray(weight, dtype=np.float64))
         value: float = super().score(X, plain_target(y), weight)  # type: ignore[misc]
         return value
 
@@ -685,6 +687,26 @@ def check_magnitude(values: NDArray[Any], name: str, *, faint: bool = False) -> 
             f"{name} must be at most {LARGEST:g} in modulus, so that squares stay finite; got {values[tuple(at)]:g} in row "
             f"{int(at[0])}. Use other units."
         )
+
+
+def check_sum_of_weights(weight: NDArray[np.float64]) -> None:
+    """Weights (n,) of rows whose sum, and products with squares, stay finite."""
+    with np.errstate(over="ignore"):
+        total = float(np.sum(weight))
+    if not total <= LARGEST:
+        row = int(np.argmax(weight))  # a NaN before all others
+        raise ValueError(
+            f"sample_weight must be finite with a sum of at most {LARGEST:g}; it sums to {total:g}, with {weight[row]:g} in row {row}. "
+            "Divide the weights by their mean."
+        )
+
+
+def refuse_all_kernels(weight: float) -> None:
+    """ValueError where no kernel and C that were tried give finite errors with weights up to `weight`."""
+    raise ValueError(
+        f"sample_weight and class_weight must leave some kernel and C with finite errors; with weights up to {weight:g} none has. "
+        "Divide the weights by their mean."
+    )
 
 
 def refuse_faint(values: NDArray[Any], name: str) -> None:

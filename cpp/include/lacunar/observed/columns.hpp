@@ -12,7 +12,8 @@ template <class T>
 void column_moments(const Rows<T>& rows, const double* weight, double* total, double* mean, double* variance,
                     int n_threads);
 
-// `count` entries standardised, rounded once to Out, then clipped. False where one is not finite before that.
+// `count` entries standardised, rounded once to Out, then clipped. False where one is beyond 1e150 (1e30 in
+// float), or, where it is clipped, not finite.
 template <class T, class Out>
 bool standardise(const T* values, const Index* columns, Offset count, const Columns& by, Out* out, int n_threads);
 

@@ -30,7 +30,8 @@ struct DenseTable {
 template <class S>
 bool count_dense(const DenseTable<S>& table, Offset* offsets, int n_threads);
 
-// The entries themselves, rounded once to T. False where one is not finite.
+// The entries themselves, rounded once to T. False where one is not finite, or, standardised, beyond
+// 1e150 (1e30 in float).
 template <class S, class T>
 bool fill_dense(const DenseTable<S>& table, const Offset* offsets, Index* indices, T* values, int n_threads);
 
