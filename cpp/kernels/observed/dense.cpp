@@ -1,8 +1,5 @@
 // Compiled once per instruction set into its own namespace: a row, or a piece of a column, of a dense table with NaN
 // where missing; entries standardised.
-#include <cmath>
-#include <limits>
-
 #include "table.hpp"
 
 namespace lacunar::LACUNAR_KERNEL_NAMESPACE {
@@ -22,6 +19,8 @@ struct CountOf<double> {
 // Beyond it what is standardised counts as not finite: products of two such numbers, or sums of some, would not be.
 template <class T>
 constexpr T kFar = static_cast<T>(sizeof(T) == sizeof(double) ? 1e150 : 1e30);
+template <class T>
+constexpr T kLargest = static_cast<T>(sizeof(T) == sizeof(double) ? 0x1.fffffffffffffp1023 : 0x1.fffffep127);
 
 // x == x but for NaN, x - x == 0 but for NaN and infinities.
 template <class S>
@@ -55,9 +54,9 @@ bool read(const S* row, const double* center, const double* scale, Offset n_cols
     for (Offset j = 0; j < n_cols; ++j) out[j] = static_cast<T>(row[j]);
   else
     for (Offset j = 0; j < n_cols; ++j) out[j] = static_cast<T>((static_cast<double>(row[j]) - center[j]) / scale[j]);
-  const T most = scale == nullptr ? std::numeric_limits<T>::max() : kFar<T>;
+  const T most = scale == nullptr ? kLargest<T> : kFar<T>;
   typename CountOf<T>::type away = 0;
-  for (Offset j = 0; j < n_cols; ++j) away += (out[j] == out[j]) != (std::abs(out[j]) <= most);
+  for (Offset j = 0; j < n_cols; ++j) away += (out[j] == out[j]) != ((out[j] < 0 ? -out[j] : out[j]) <= most);
   return away == 0;
 }
 
@@ -81,12 +80,12 @@ Offset keep(const T* row, Offset n_cols, Offset n_entries, Index* indices, T* va
 template <class S, class T>
 bool standardise(const S* values, const Index* columns, const Columns& by, Offset count, T* out) {
   const T most = static_cast<T>(by.bound);
-  const T far = by.bound < std::numeric_limits<double>::infinity() ? std::numeric_limits<T>::max() : kFar<T>;
+  const T far = by.bound - by.bound == 0 ? kLargest<T> : kFar<T>;
   typename CountOf<T>::type away = 0;
   for (Offset p = 0; p < count; ++p) {
     const Index j = columns[p];
     const T scaled = static_cast<T>((static_cast<double>(values[p]) - by.center[j]) / by.scale[j]);
-    away |= !(std::abs(scaled) <= far);
+    away |= !((scaled < 0 ? -scaled : scaled) <= far);
     const T above = scaled < -most ? -most : scaled;
     out[p] = above > most ? most : above;
   }
