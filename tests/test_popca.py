@@ -426,7 +426,7 @@ def test_holdout_hides_an_entry_of_the_smallest_tables(shape, options):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             if rows.size == 1:
-                with pytest.raises(ValueError, match="must have an entry to hide .* X has 1 observed"):
+                with pytest.raises(ValueError, match=r"must have an entry to hide .* X has 1 observed"):
                     model.fit(rows)
                 continue
             model.fit(rows)

@@ -137,7 +137,7 @@ def test_learners_warn_once_and_replace_nothing(kind, X, learner):
 
 def test_many_columns_make_one_warning():
     with pytest.warns(UserWarning, match=r"'c4' holds .*and 3 more such values") as caught:
-        warn_of_sentinels([f"c{k}" for k in range(8)], [np.r_[np.arange(20.0), [999] * 5]] * 8, stacklevel=1)
+        warn_of_sentinels([f"c{k}" for k in range(8)], [np.r_[np.arange(20.0), [999] * 5]] * 8)
     assert len(caught) == 1
 
 

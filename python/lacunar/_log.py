@@ -1,15 +1,41 @@
-"""Progress of long fits: the logger "lacunar". Without any logging set up, `verbose` writes lines to stderr."""
+"""What users are told on the way: warnings at their own lines, and progress of long fits, by the logger "lacunar".
+
+Without any logging set up, `verbose` writes lines to stderr.
+"""
 
 from __future__ import annotations
 
 import logging
 import sys
 import time
+import warnings
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 logger = logging.getLogger("lacunar")
 _PAUSE = 1.0  # seconds between two lines of progress
+_INSIDE = ("lacunar", "sklearn", "joblib")  # packages whose lines tell a user nothing
+_warned: WeakKeyDictionary[Any, set[tuple[str, int]]] = WeakKeyDictionary()
+
+
+def warn_user(message: str, category: type[Warning] = UserWarning, *, once_of: Any = None) -> None:
+    """`warnings.warn` at the line of the user's that led here, whatever decorators and libraries lie between.
+
+    With `once_of`, an object, that line is warned once about it, whatever the message: a search calls a model many times.
+    """
+    frame: FrameType = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INSIDE:
+        frame = frame.f_back
+    place = frame.f_code.co_filename, frame.f_lineno
+    if once_of is not None:
+        lines = _warned.setdefault(once_of, set())
+        if place in lines:
+            return
+        lines.add(place)
+    registry = frame.f_globals.setdefault("__warningregistry__", {})
+    warnings.warn_explicit(message, category, *place, frame.f_globals.get("__name__"), registry)
 
 
 class _Stderr(logging.StreamHandler[Any]):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
+from lacunar._log import warn_user
 from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
 from lacunar.observed import Observed
@@ -120,10 +120,10 @@ class Remarks:
             sentences.append(f"categories that fit never saw: {_listed(self.levels)}. They are {self.meaning}.")
         return sentences
 
-    def warn(self, stacklevel: int) -> None:
-        """Give them as warnings, on behalf of who calls."""
+    def warn(self) -> None:
+        """Give them as warnings at the line of the user."""
         for sentence in self.sentences():
-            warnings.warn(sentence, UserWarning, stacklevel=stacklevel + 1)
+            warn_user(sentence)
 
 
 def _listed(columns: dict[Any, _OddCells]) -> str:
@@ -281,7 +281,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         remarks = Remarks()
         self._learn(X, remarks)
-        remarks.warn(stacklevel=4)
+        remarks.warn()
         return self
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
@@ -300,7 +300,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         remarks = Remarks()
         table = self._encoded(self._learn(X, remarks), remarks)
-        remarks.warn(stacklevel=5)
+        remarks.warn()
         return table
 
     def _learn(self, X: Any, remarks: Remarks) -> list[_Cells]:
@@ -337,7 +337,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         remarks = Remarks()
         table = self._transformed(X, remarks)
-        remarks.warn(stacklevel=3)
+        remarks.warn()
         return table
 
     def _transformed(self, X: Any, remarks: Remarks) -> Floats:

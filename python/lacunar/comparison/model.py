@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.metrics import accuracy_score, r2_score
 
+from lacunar._log import warn_user
 from lacunar._state import all_or_nothing
 from lacunar.comparison.cells import UserError, listed, pandas_module
 from lacunar.comparison.learners import Learner, learner_named
@@ -146,7 +147,7 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
             raise UserError(self._no(verb))
         frame, notes = fitted_columns(X, "the table", self.encoder_)
         for note in notes:
-            warnings.warn(note, UserWarning, stacklevel=3)
+            warn_user(note)
         try:
             rows = frame if getattr(self, "frames_", False) else np.asarray(self.encoder_.transform(frame))
             return getattr(model, verb)(rows, *more)

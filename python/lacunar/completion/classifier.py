@@ -5,7 +5,6 @@ First the pool: the features of rows and columns that it reads, its experts, and
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from numbers import Real
@@ -17,7 +16,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from lacunar import _core
 from lacunar._eigen import SAME, canonical_turn, completed
-from lacunar._log import in_slices
+from lacunar._log import in_slices, warn_user
 from lacunar._turns import changes
 from lacunar._typing import Floats
 from lacunar.completion.features import FeatureState
@@ -596,9 +595,7 @@ class OnlineMatrixClassifier(PairClassifier):
         except ValueError as error:
             if self.unseen != "grow":
                 raise
-            warnings.warn(
-                f"ids without side information are ranked by the pool's prior: {error}", UserWarning, stacklevel=4
-            )
+            warn_user(f"ids without side information are ranked by the pool's prior: {error}")
             return self._live().scores(([row] * len(candidates), candidates), "prior")
 
     @property

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from lacunar._log import warn_user
 from lacunar._typing import Floats
 from lacunar.completion.engine import Engine
 from lacunar.completion.model import UNKNOWN, IdTable, PairModel, Pairs, Trials, Vertices
@@ -399,10 +399,8 @@ class MatrixExponentiatedGradient(PairClassifier):
         quasi_dimension = float(size) if self.d == "neutral" else float(self.d)
         step = self.step_scale * math.sqrt(quasi_dimension * math.log(max(size, 3)) / (2.0 * n_trials))
         if step > 1:
-            warnings.warn(
+            warn_user(
                 f"the step for horizon={n_trials} would be {step:.3g}; cut to 1. Theorem 1 says nothing for so few "
                 "trials: use step='anytime'.",
-                UserWarning,
-                stacklevel=2,
             )
         return min(step, 1.0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from scipy.sparse.linalg import LinearOperator, cg, eigsh, splu
 
 from lacunar import _core
 from lacunar._eigen import SAME, canonical_turn, reference
+from lacunar._log import warn_user
 from lacunar._typing import Floats
 from lacunar.completion.side import (
     DENSE_LIMIT,
@@ -616,9 +616,7 @@ class Graph(SideInformation):
             raise ValueError(
                 f"kind='pd' needs a connected graph; {came}. Use kind='regularized' or 'pinv', or join them."
             )
-        warnings.warn(
+        warn_user(
             f"{came}: ids of different pieces have nothing in common, those of one piece much. kind='regularized' "
             "weighs pieces by their edges instead.",
-            UserWarning,
-            stacklevel=3,
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -14,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
 from lacunar import _core
+from lacunar._log import warn_user
 from lacunar._typing import Floats
 from lacunar.observed.contract import check_positions
 from lacunar.observed.rules import Instance, Number, check_parts
@@ -399,11 +399,9 @@ def scale_kernel(K: Floats, *, normalize: bool) -> Floats:
     if not normalize:
         return K / top
     if alone.any():
-        warnings.warn(
+        warn_user(
             f"K is zero for {int(alone.sum())} of {len(K)} ids (first: number {int(alone.argmax())}): they have nothing "
             "in common with any other id.",
-            UserWarning,
-            stacklevel=4,
         )
     root = np.sqrt(np.where(alone, 1.0, diagonal))
     scaled: Floats = K / np.outer(root, root)

@@ -13,6 +13,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, lapack
 from sklearn.exceptions import ConvergenceWarning
 
 from lacunar._dual import DualResult, solve_crammer_singer, solve_dual
+from lacunar._log import warn_user
 from lacunar._threads import one_blas_thread
 from lacunar._typing import Floats
 from lacunar.karma.support import OnlineModel
@@ -201,11 +202,10 @@ def warn_if_unfinished(results: list[Any], loss: str, tol: float) -> None:
     """One ConvergenceWarning a fit, with the largest relative duality gap."""
     gap = max((result.gap for result in results if not result.converged), default=None)
     if gap is not None:
-        warnings.warn(
+        warn_user(
             f"the {loss} loss stopped at relative duality gap {gap:.2g}, above tol={tol:g}; raise max_iter, lower C "
             "or scale the columns (standardize=True, normalize='trace').",
             ConvergenceWarning,
-            stacklevel=4,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral, Real
 from time import perf_counter
@@ -16,7 +15,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from lacunar._log import say
+from lacunar._log import say, warn_user
 from lacunar._random import fixed_seed, generator
 from lacunar._threads import one_blas_thread, thread_count
 from lacunar._typing import Floats, Ints
@@ -169,10 +168,8 @@ class LacunarBase(TakesMissing):
         try:
             posterior = LowRankPosterior(random_state=self.seed_, **options).fit(Z, weight=weight)
         except Exception as error:
-            warnings.warn(
+            warn_user(
                 f"the low-rank model could not be fitted and is left out: {type(error).__name__}: {error}",
-                UserWarning,
-                stacklevel=5,
             )
             return None
         what = "" if self.time_limit is None else f", {options['max_iter']} steps on at most {most:,} rows"
@@ -202,7 +199,7 @@ class LacunarBase(TakesMissing):
             view = self.views_.transform(table.X if table.n <= BATCH else table.take(batch), remarks)
             compared.append(view.T[-first % step :: step])
             answers.append(answer(view))
-        remarks.warn(stacklevel=4)
+        remarks.warn()
         absent = [str(name) for name in absent_columns(self, X)]  # which were warned of by name
         self._warn_of_masks(np.vstack(compared), absent)
         return np.vstack(answers)
@@ -210,12 +207,11 @@ class LacunarBase(TakesMissing):
     def _warn_of_masks(self, T: Floats, absent: Sequence[str]) -> None:
         differences = self.masks_.differences(T, self._column_names(), absent)
         if differences:
-            warnings.warn(
+            warn_user(
                 f"the rows to predict lack other entries than the training rows did, by a comparison of {len(T)} of them: {'; '.join(differences)}. Where only "
                 "observed values differ, the values themselves may have changed rather than which of them are missing. Predictions, probabilities and intervals "
                 "were learned from rows whose entries are missing as they were in training, and may be far off: train on rows like these.",
-                UserWarning,
-                stacklevel=4,
+                once_of=self.masks_,
             )
 
     def _column_names(self) -> list[str]:
@@ -398,11 +394,9 @@ class LacunarBase(TakesMissing):
     def _warn_of_no_posterior(self) -> None:
         """Say that a member that was asked for by name has nothing to learn from."""
         if self.posterior_ is None and GaussianMember.name in self.members and not isinstance(self.members, str):
-            warnings.warn(
+            warn_user(
                 "member 'gaussian' is left out: it needs the low-rank model, and that at least four rows and two columns of numbers or "
                 "categories that vary. Name another member, or use members='auto'.",
-                UserWarning,
-                stacklevel=5,
             )
 
     def _weight(self, sample_weight: Any, n_rows: int) -> Floats | None:
@@ -459,7 +453,7 @@ class LacunarBase(TakesMissing):
         unsampled = np.setdiff1d(np.arange(len(rows)), chosen, assume_unique=True)
         remarks = Remarks(sampled)
         as_came = self.views_.transform(table.take(sampled), remarks) if view is None else view.take(sampled)
-        remarks.warn(stacklevel=5)
+        remarks.warn()
         training = TrainingSet(
             view=self._with_always_seen(as_came),
             as_came=as_came,
@@ -510,10 +504,8 @@ class LacunarBase(TakesMissing):
         """Say what the time limit has cost."""
         if ensemble.shortened_:
             what = "; ".join(f"{name}: {text}" for name, text in ensemble.shortened_.items())
-            warnings.warn(
+            warn_user(
                 f"time_limit={self.time_limit:g} has shortened members ({what}). `report_` says so too; raise time_limit for whole ones.",
-                UserWarning,
-                stacklevel=5,
             )
 
     def _further_rows(self, table: Table, rows: Ints, target: Target, beyond: Ints) -> FurtherRows:
@@ -524,7 +516,7 @@ class LacunarBase(TakesMissing):
             remarks.rows = rows[first : first + BATCH]
             parts.append(self._observed_numbers(table.take(remarks.rows), remarks))
         observed = Observed.vstack(parts)
-        remarks.warn(stacklevel=5)
+        remarks.warn()
         return FurtherRows(observed, target.labels, target.Y, target.weight)
 
     def _observed_numbers(self, X: Any, remarks: Remarks) -> Observed:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Self
 
@@ -15,6 +14,7 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from lacunar._log import warn_user
 from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats, Ints
 from lacunar.karma.base import class_weights
@@ -286,11 +286,9 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
         predicted = np.unique((logs + self.offsets_).argmax(axis=1))
         never = [str(self.classes_[k]) for k in np.setdiff1d(np.unique(y_encoded), predicted)]
         if never:
-            warnings.warn(
+            warn_user(
                 f"class {', '.join(map(repr, never[:5]))} is never predicted out of fold: it is rare, and scoring={self.scoring!r} gains nothing by it. "
                 "Use scoring='balanced_accuracy', or decide by predict_proba.",
-                UserWarning,
-                stacklevel=4,
             )
 
     # -- answers --------------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
@@ -12,7 +11,7 @@ import numpy as np
 from scipy.optimize import minimize, nnls
 from sklearn.base import BaseEstimator
 
-from lacunar._log import say
+from lacunar._log import say, warn_user
 from lacunar._typing import Floats, Ints
 from lacunar.karma.selection import TICK, USABLE
 from lacunar.learner.members import MEMBERS, Member
@@ -218,10 +217,8 @@ class Ensemble(BaseEstimator):  # type: ignore[misc]
                 member, out_of_fold = _trained(name, replace(training, deadline=until, shortened=self.shortened_))
             except Exception as error:
                 self.shortened_.pop(name, None)
-                warnings.warn(
+                warn_user(
                     f"member {name!r} could not be fitted and is left out: {type(error).__name__}: {error}",
-                    UserWarning,
-                    stacklevel=5,
                 )
                 continue
             seconds.append(perf_counter() - started)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from time import perf_counter
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_n_features, _num_samples
 
+from lacunar._log import warn_user
 from lacunar._random import generator
 from lacunar._typing import Floats, Ints
 from lacunar.encode import Remarks, TableEncoder
@@ -175,7 +175,7 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         _warn_of_dropped(self.encoder_)
         is_categorical = self.encoder_.is_categorical_
         numbers = [column for column, flag in zip(columns, is_categorical, strict=True) if not flag]
-        warn_of_sentinels(self.encoder_.get_feature_names_out()[~is_categorical], numbers, stacklevel=7)
+        warn_of_sentinels(self.encoder_.get_feature_names_out()[~is_categorical], numbers)
         self.n_rows_ = _num_samples(table)
         varies = np.array([_varies(column, self.n_rows_) for column in columns], dtype=bool)
         self.kept_ = np.flatnonzero(varies)
@@ -214,7 +214,7 @@ class TableViews(BaseEstimator):  # type: ignore[misc]
         noted = Remarks() if remarks is None else remarks
         encoded = self.encoder_._transformed(table, noted)
         if remarks is None:
-            noted.warn(stacklevel=3)
+            noted.warn()
         return self._of_encoded(encoded)
 
     def _of_encoded(self, encoded: Floats) -> View:
@@ -334,9 +334,7 @@ def _warn_of_dropped(encoder: TableEncoder) -> None:
     names = getattr(encoder, "feature_names_in_", np.arange(encoder.n_features_in_))
     dropped = [str(name) for name, kind in zip(names, encoder.kinds_, strict=True) if kind == "dropped"]
     if dropped:
-        warnings.warn(
+        warn_user(
             f"columns of text with more than {MOST_LEVELS} different values are left out as identifiers or free text: "
             f"{', '.join(dropped[:10])}{' ...' if len(dropped) > 10 else ''}. Make numbers of them if they say something.",
-            UserWarning,
-            stacklevel=4,
         )

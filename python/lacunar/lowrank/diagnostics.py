@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lacunar import _core
+from lacunar._log import warn_user
 from lacunar._moments import Sums, expected_counts, joint_counts, kappa_of
 from lacunar._typing import Floats
 from lacunar.lowrank.moments import Spectrum
@@ -83,11 +83,9 @@ def describe(probe: Probe, spectrum: Spectrum) -> dict[str, Any]:
 def warn_dependent(probe: Probe) -> None:
     """Warn where pairs are not seen as often as normalisers of expected counts assume."""
     if not probe.independent():
-        warnings.warn(
+        warn_user(
             "columns are not observed independently of each other (panels, or blocks of rows), so that normalisers of expected "
             "counts are biased. Keep refine > 0, or use solver='dense' with normalisers='pairwise' where its tables fit.",
-            UserWarning,
-            stacklevel=4,
         )
 
 
@@ -100,23 +98,17 @@ def warn(diagnostics: dict[str, Any], values: Any, d: int, *, expected: bool) ->
     """
     median = diagnostics["median_joint_count"]
     if median < _FEW_JOINT and diagnostics["mean_joint_count"] * d < _FEW_SEEN:
-        warnings.warn(
+        warn_user(
             f"half of the pairs of columns were seen together in at most {median:.3g} rows; below {_FEW_JOINT} no method "
             "recovers the subspace of so few columns. Collect more rows or drop rarely observed columns.",
-            UserWarning,
-            stacklevel=4,
         )
     if diagnostics["frac_pairs_unseen"] > _UNSEEN and not expected:
-        warnings.warn(
+        warn_user(
             f"{diagnostics['frac_pairs_unseen']:.1%} of the pairs of columns were never seen together and count as uncorrelated. "
             "Keep refine > 0, which can bridge them, or collect rows that have both.",
-            UserWarning,
-            stacklevel=4,
         )
     if len(values) and values[-1] < -diagnostics["lambda_min"]:
-        warnings.warn(
+        warn_user(
             f"eigenvalue {len(values)} of the covariance, {values[-1]:.3g}, is below the noise |lambda_min| = "
             f"{-diagnostics['lambda_min']:.3g}. Lower n_components, or pass n_components='holdout'.",
-            UserWarning,
-            stacklevel=4,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from copy import copy
 from numbers import Integral, Real
@@ -15,6 +14,7 @@ from sklearn.base import _fit_context, clone
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from lacunar._log import warn_user
 from lacunar._moments import Sums
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
@@ -773,14 +773,14 @@ def check_seen(n: NDArray[np.float64], unseen: str) -> None:
     if len(lost) and unseen == "error":
         raise ValueError(f"{_unseen(lost)}. Every column must be observed. Drop them, or pass unseen='drop'.")
     if len(lost):
-        warnings.warn(f"{_unseen(lost)}. They are left out: their components are 0.", UserWarning, stacklevel=4)
+        warn_user(f"{_unseen(lost)}. They are left out: their components are 0.")
 
 
 def warn_unseen(n: NDArray[np.float64]) -> None:
     """Say which columns of a stream have no entry so far."""
     lost = np.flatnonzero(n == 0)
     if len(lost):
-        warnings.warn(f"{_unseen(lost)} so far. Their components are 0 until they do.", UserWarning, stacklevel=5)
+        warn_user(f"{_unseen(lost)} so far. Their components are 0 until they do.")
 
 
 def _unseen(lost: NDArray[np.int64]) -> str:

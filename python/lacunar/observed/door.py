@@ -8,7 +8,6 @@ in `contract`.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Hashable, Iterator, Mapping, Set
 from typing import Any
 
@@ -20,6 +19,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
+from lacunar._log import warn_user
 from lacunar._turns import reads
 from lacunar.observed.build import frame_dtype
 from lacunar.observed.contract import (
@@ -78,11 +78,9 @@ def warn_if_counts(X: Any) -> None:
     if X.nnz == 0 or X.nnz > 0.5 * np.prod(X.shape, dtype=float):
         return
     if _are_counts(X) or _are_weights(X):
-        warnings.warn(
+        warn_user(
             "X is sparse, stores no zero and looks like counts, one-hot columns or TF-IDF weights, yet sparse_missing='absent' takes what "
             "is not stored as missing. Pass sparse_missing='nan' if it means zero.",
-            UserWarning,
-            stacklevel=4,
         )
 
 
@@ -428,11 +426,9 @@ def check_partial_labels(y: Any) -> tuple[NDArray[Any], NDArray[np.bool_]]:
 def warn_if_unlabelled(known: NDArray[np.bool_]) -> None:
     """Warn once that rows have no label, `known` says which do; a missing label may be meant, or an accident of reading."""
     if not known.all():
-        warnings.warn(
+        warn_user(
             f"{np.count_nonzero(~known)} of {len(known)} rows lack a label (NaN, None or NA in y): columns and the low-rank model "
             "learn from them, the predictors of y from the rows that have one. Drop them from X and y if this is not meant.",
-            UserWarning,
-            stacklevel=5,  # the caller of a decorated `fit`
         )
 
 

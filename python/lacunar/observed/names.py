@@ -5,13 +5,13 @@ A part of the door, which `lacunar.observed.door`, the encoder and the shell sta
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import narwhals.stable.v1 as nw
 
+from lacunar._log import warn_user
 from lacunar.observed.cells import cut, listed
 from lacunar.observed.numbers import as_frame
 
@@ -49,7 +49,7 @@ def columns_by_name(estimator: Any, X: Any, *, reset: bool) -> Any:
         (unknown, "has columns that fit never saw, ignored"),
     ):
         if columns:
-            warnings.warn(f"X {what}: {listed(columns, _MOST)}.", UserWarning, stacklevel=4)
+            warn_user(f"X {what}: {listed(columns, _MOST)}.")
     missing = {name: nw.lit(None, nw.Float64).alias(name) for name in absent}
     table = nw.from_native(_renamed(frame, names), eager_only=True)
     chosen = table.select(*[missing.get(name, nw.col(name)) for name in fitted_names]).to_native()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from lacunar._log import warn_user
 
 __all__ = ["Sentinel", "sentinels_of"]
 
@@ -122,17 +123,15 @@ def sentinels_in(names: Iterable[Any], columns: Iterable[NDArray[Any]]) -> list[
     ]
 
 
-def warn_of_sentinels(names: Iterable[Any], columns: Iterable[NDArray[Any]], *, stacklevel: int) -> None:
+def warn_of_sentinels(names: Iterable[Any], columns: Iterable[NDArray[Any]]) -> None:
     """One warning that names the columns with a sentinel; nothing is replaced."""
     alarms = sentinels_in(names, columns)
     if alarms:
         sentences = [f"{name!r} holds {sentinel}" for name, sentinel in alarms[:_SHOWN]]
         more = f", and {len(alarms) - _SHOWN} more such values" if len(alarms) > _SHOWN else ""
-        warnings.warn(
+        warn_user(
             f"columns that may hold a number for what is missing: {'; '.join(sentences)}{more}. It is learned from as a number. If it means "
             "missing, put NaN in its place before fit and predict.",
-            UserWarning,
-            stacklevel=stacklevel,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
 
+from lacunar._log import warn_user
 from lacunar._typing import Floats
 from lacunar.completion.graph import GraphState, components, laplacian, read_adjacency, written_kernel
 from lacunar.completion.side import DENSE_LIMIT, SideInformation, SideState
@@ -537,11 +537,10 @@ def _solve(program: _Program, name: str, tol: float, max_iter: int) -> float:
                 return max(value, best)
             factor = 2.0 if primal * weight > 10 * dual else 0.5 if dual > 10 * primal * weight else 1.0
             weight, price = weight * factor, price / factor
-    warnings.warn(
+    warn_user(
         f"{name} lies above {best:.6g}; after {max_iter} steps the value is {value:.6g}, {off:.2g} short of feasible. "
         "Raise max_iter or tol, or use quasi_dimension_bound.",
         ConvergenceWarning,
-        stacklevel=3,
     )
     return max(value, best)
 
@@ -601,11 +600,10 @@ def max_norm(U: ArrayLike, *, tol: float = 1e-6, max_iter: int = 2000) -> float:
         return 0.0
     lower, upper = _bracket(distinct / np.abs(distinct).max(), tol, int(max_iter))
     if upper - lower > tol * upper:
-        warnings.warn(
+        warn_user(
             f"max_norm lies between {lower:.6g} and {upper:.6g} times the largest entry after {max_iter} steps, a gap above "
             f"tol={tol:g}; the upper bound is returned. Raise max_iter or tol.",
             ConvergenceWarning,
-            stacklevel=2,
         )
     return float(upper * np.abs(distinct).max())
 
@@ -699,11 +697,10 @@ def margin_complexity(U: ArrayLike, *, tol: float = 1e-6, max_iter: int = 50_000
         raise ValueError(f"tol must be above 0 and max_iter at least 1; got {tol} and {max_iter}.")
     lower, upper = _margin_bracket(signs, tol, int(max_iter))
     if upper - lower > tol * upper:
-        warnings.warn(
+        warn_user(
             f"margin_complexity lies between {lower:.6g} and {upper:.6g} after {max_iter} steps, a gap above tol={tol:g}; the upper "
             "bound is returned. Raise max_iter or tol.",
             ConvergenceWarning,
-            stacklevel=2,
         )
     return upper
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal
 
@@ -16,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted
 
 from lacunar._dual import solve_dual
-from lacunar._log import say
+from lacunar._log import say, warn_user
 from lacunar._products import row_product
 from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
@@ -226,11 +225,10 @@ class GeomClassifier(Scores, ClassifierMixin, TakesMissing):  # type: ignore[mis
     def _solve(self, gram: NDArray[np.float32], sign: Floats) -> Floats:
         result = solve_dual(gram, sign, np.full(len(sign), float(self.C)), tol=self.tol, max_iter=self.max_iter)
         if not result.converged:
-            warnings.warn(
+            warn_user(
                 f"GeomClassifier stopped a round at a relative duality gap of {result.gap:.3g} after {result.n_iter} passes, "
                 f"tol={self.tol:g}. Raise max_iter, tol or min_scale, or lower C.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
         return result.coef
 

@@ -7,7 +7,6 @@ loss, low rank as two factors, the thresholds, the steps.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -27,7 +26,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from lacunar._latent import latent_rows
-from lacunar._log import say
+from lacunar._log import say, warn_user
 from lacunar._products import row_product
 from lacunar._random import fixed_seed, generator
 from lacunar._state import all_or_nothing, whole_answers
@@ -150,11 +149,10 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
             distance = (
                 f"the matrix is about {share} from the solution" if self.momentum else f"its last step was {share}"
             )
-            warnings.warn(
+            warn_user(
                 f"{type(self).__name__} stopped at max_iter={self.max_iter} for mu={self.mu_:.3g}: {distance}, "
                 f"tol={self.tol:g}. Raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         self._keep(final, solution)
         return values_of(final, solution)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from numbers import Real
 from typing import Any, ClassVar, Literal
@@ -14,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from lacunar._latent import latent_rows
+from lacunar._log import warn_user
 from lacunar._random import generator
 from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Floats
@@ -215,11 +215,10 @@ class PrintedSLRM(PrintedRegression):
                 f"rho must keep the weights finite; with rho={self.rho:g} they overflow at the start. Use a smaller rho, or "
                 "smaller values in X."
             ) from error
-        warnings.warn(
+        warn_user(
             f"the weights overflow after validation {len(errors)} with rho={self.rho:g}; what was best on held-out rows is kept. "
             "Use a smaller rho.",
             ConvergenceWarning,
-            stacklevel=2,
         )
 
     def _predictable(self, rows: Observed) -> NDArray[np.bool_]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -11,6 +10,7 @@ import numpy as np
 from sklearn.utils._param_validation import Interval
 
 from lacunar._eigen import leading_eigenvectors
+from lacunar._log import warn_user
 from lacunar._random import generator, generator_at, state_of
 from lacunar._typing import Floats
 from lacunar.active.acquisition import Acquisition, ActiveSubspace, Ints, second_moment, subspace_of
@@ -149,11 +149,9 @@ class PrintedMBEG(Acquisition):
         alpha = self._step() * self.d**2
         if alpha > 0.5:
             least = math.ceil(2 * self.d**4 * self.r / (self.d + self.r) * math.log(self.d))
-            warnings.warn(
+            warn_user(
                 f"alpha = eta d^2 must be at most 1/2; m={self.m} gives {alpha:.3g}, cut to 1/2: Theorem 7 does not hold. It needs "
                 f"m >= {least}; or use ActivePOPCA.",
-                UserWarning,
-                stacklevel=5,
             )
         return min(alpha, 0.5)
 
