@@ -23,13 +23,15 @@ _warned: WeakKeyDictionary[Any, set[tuple[str, int]]] = WeakKeyDictionary()
 def warn_user(message: str, category: type[Warning] = UserWarning, *, once_of: Any = None) -> None:
     """`warnings.warn` at the line of the user's that led here, whatever decorators and libraries lie between.
 
-    With `once_of`, an object, that line is warned once about it, whatever the message: a search calls a model many times.
+    With `once_of`, an object, a line that calls another library is warned once about it, whatever the message: a search of that
+    library calls a model many times.
     """
     frame: FrameType = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INSIDE:
-        frame = frame.f_back
+    entered = "lacunar"
+    while frame.f_back is not None and (package := frame.f_globals.get("__name__", "").partition(".")[0]) in _INSIDE:
+        frame, entered = frame.f_back, package
     place = frame.f_code.co_filename, frame.f_lineno
-    if once_of is not None:
+    if once_of is not None and entered != "lacunar":
         lines = _warned.setdefault(once_of, set())
         if place in lines:
             return
