@@ -167,9 +167,10 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
 
     def _check_loaded(self) -> None:
         """Refuse a model file whose parts do not fit together."""
-        if "encoder_" not in vars(self):
+        if not any(name.endswith("_") for name in vars(self)):
             return
-        named = isinstance(self.encoder_, TableEncoder) and hasattr(self.encoder_, "feature_names_in_")
+        encoder = vars(self).get("encoder_")
+        named = isinstance(encoder, TableEncoder) and hasattr(encoder, "feature_names_in_")
         if (
             not named
             or not isinstance(getattr(self, "target_", None), str)

@@ -27,7 +27,7 @@ from lacunar.kernels import KernelForm
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows
 from lacunar.observed.door import ScoresFiles, TakesMissing, check_sum_of_weights, refuse_masked
-from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Instance, Number, Rule, Table, Word, floats, whole
+from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Instance, Number, Rule, Sometimes, Table, Word, floats, whole
 from lacunar.observed.stored import over_files
 
 Engine = PrimalModel | OnlineModel
@@ -123,7 +123,7 @@ class KarmaBase(WholeCopies, TakesMissing):
     }
     _schema: ClassVar[dict[str, Rule]] = {
         **COLUMNS,
-        "classes_": LABELS,
+        "classes_": Sometimes(LABELS),
         "kernel_": Instance(KernelForm),
         "n_iter_": COUNT,
         "n_rows_seen_": COUNT,
@@ -201,10 +201,10 @@ class KarmaBatch(KarmaBase):
     _schema: ClassVar[dict[str, Rule]] = {
         **KarmaBase._schema,
         "solver_": Word(("gram", "primal")),
-        "support_": whole("s", distinct=True),
-        "support_rows_": Table(("s", "d")),
-        "dual_coef_": floats("s", "o"),
-        "gap_": Number(),
+        "support_": Sometimes(whole("s", distinct=True)),
+        "support_rows_": Sometimes(Table(("s", "d"))),
+        "dual_coef_": Sometimes(floats("s", "o")),
+        "gap_": Sometimes(Number()),
     }
 
     def _choose_solver(self, X: Observed, n_outputs: int) -> str:

@@ -17,7 +17,7 @@ from lacunar.karma.calibrate import fit_calibration
 from lacunar.karma.solvers import cross_values, one_vs_rest, ridge_left_out, solve_classes
 from lacunar.observed import Observed
 from lacunar.observed.door import validate_X_y
-from lacunar.observed.rules import Array, Rule, floats
+from lacunar.observed.rules import LABELS, Array, Rule, Sometimes, floats
 
 LOSSES = ("squared", "hinge", "squared_hinge", "logistic", "crammer_singer")
 _ENOUGH = 300  # rows left out, beyond which a third of them are
@@ -156,7 +156,8 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
     }
     _schema: ClassVar[dict[str, Rule]] = {
         **KarmaBatch._schema,
-        "n_support_": Array("i", ("c",), low=0),
+        "classes_": LABELS,
+        "n_support_": Sometimes(Array("i", ("c",), low=0)),
         "calibration_": floats("parts"),
     }
     _online = "KarmaOnlineClassifier"

@@ -51,6 +51,7 @@ from lacunar.observed.rules import (
     Number,
     OneOrMany,
     Rule,
+    Sometimes,
     check_parts,
     floats,
 )
@@ -76,15 +77,15 @@ class KarmaSearch(TakesMissing):
 
     _schema: ClassVar[dict[str, Rule]] = {
         **{name: Number(finite=False) for name in ("best_score_", "zero_imputation_score_")},
-        "classes_": LABELS,
+        "classes_": Sometimes(LABELS),
         "best_index_": COUNT,
         "n_iter_": COUNT,
         "columns_": Items(Array("fb", ("d",)), 3),
         "chosen_": Items(Instance(dict)),
         "selection_": Instance(KernelSelection),
-        "estimators_": Items(Instance(KarmaBatch), 1),
-        "calibration_": floats("parts"),
-        "intercept_": OneOrMany((), "o"),
+        "estimators_": Sometimes(Items(Instance(KarmaBatch), 1)),
+        "calibration_": Sometimes(floats("parts")),
+        "intercept_": Sometimes(OneOrMany((), "o")),
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "gammas": ["array-like"],
@@ -390,6 +391,7 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
     True
     """
 
+    _schema: ClassVar[dict[str, Rule]] = {**KarmaSearch._schema, "classes_": LABELS, "calibration_": floats("parts")}
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **KarmaSearch._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced"}), None],

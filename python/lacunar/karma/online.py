@@ -40,7 +40,7 @@ from lacunar.observed import Observed
 from lacunar.observed.batches import labelled, one_pass
 from lacunar.observed.columns import scale_columns
 from lacunar.observed.door import is_missing, plain_target, validate_X_y
-from lacunar.observed.rules import OneOrMany, Rule, Word, floats
+from lacunar.observed.rules import COUNT, LABELS, Anything, OneOrMany, Rule, Sometimes, Word, floats
 
 _STREAM_RHO = 1e-4  # of partial_fit, where the number of rows is not known
 _RECENT = 1000  # rows whose values before they were learned calibrate probabilities
@@ -56,7 +56,12 @@ class KarmaOnline(KarmaBase):
         "budget": [Interval(Integral, 1, None, closed="left"), None],
     }
     _written: ClassVar[tuple[str, ...]] = ("state_",)
-    _schema: ClassVar[dict[str, Rule]] = {**KarmaBase._schema, "solver_": Word(("primal", "support"))}
+    _schema: ClassVar[dict[str, Rule]] = {
+        **KarmaBase._schema,
+        "solver_": Word(("primal", "support")),
+        "n_iter_": Sometimes(COUNT),
+        "state_": Anything(),
+    }
 
     def _choose_solver(self) -> str:
         """The weight table where the kernel has one and no budget asks for rows, else stored rows."""
@@ -439,7 +444,11 @@ class KarmaOnlineClassifier(KarmaLabels, KarmaOnline):
         "loss": [StrOptions({"hinge", "squared_hinge", "logistic", "squared"})],
         "class_weight": [dict, None],
     }
-    _schema: ClassVar[dict[str, Rule]] = {**KarmaOnline._schema, "recent_": floats("recent", "told")}
+    _schema: ClassVar[dict[str, Rule]] = {
+        **KarmaOnline._schema,
+        "classes_": LABELS,
+        "recent_": floats("recent", "told"),
+    }
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from lacunar._state import all_or_nothing, whole_answers
 from lacunar.karma.base import KarmaBatch, KarmaNumbers, weighted_rows
 from lacunar.karma.solvers import solve_ridge
 from lacunar.observed.door import validate_X_y
-from lacunar.observed.rules import COUNT, OneOrMany, Rule
+from lacunar.observed.rules import COUNT, OneOrMany, Rule, Sometimes
 
 
 @whole_answers
@@ -133,7 +133,11 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
         "loss": [StrOptions({"squared", "absolute", "epsilon_insensitive"})],
         "epsilon": [Interval(Real, 0, None, closed="left")],
     }
-    _schema: ClassVar[dict[str, Rule]] = {**KarmaBatch._schema, "n_support_": COUNT, "intercept_": OneOrMany((), "o")}
+    _schema: ClassVar[dict[str, Rule]] = {
+        **KarmaBatch._schema,
+        "n_support_": Sometimes(COUNT),
+        "intercept_": OneOrMany((), "o"),
+    }
     _online = "KarmaOnlineRegressor"
 
     def __init__(

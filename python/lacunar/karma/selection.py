@@ -33,7 +33,7 @@ from lacunar._typing import Floats, Ints
 from lacunar.kernels import KernelForm, PairSums, RadialForm, fitted_kernels
 from lacunar.observed import Observed
 from lacunar.observed.door import refuse_all_kernels
-from lacunar.observed.rules import Array, Instance, Items, Rule, Table, Word, check_parts, floats
+from lacunar.observed.rules import Anything, Array, Instance, Items, Rule, Table, Word, check_parts, floats
 
 __all__ = ["KernelSelection"]
 Complete = Callable[[Floats], Floats]
@@ -431,8 +431,9 @@ class KernelSelection(BaseEstimator):  # type: ignore[misc]
         "forms_": Items(Instance(Form), "kernels"),
         "coef_": floats("kernels", "m", "q"),
         "offset_": floats("q"),
-        "rows_": Table(("m", "d")),
-        "completed_": Array("f", ("m", "d"), optional=True),
+        "rows_": Table(("m", "columns")),
+        "completed_": Array("f", ("m", "columns"), optional=True),
+        "expansions_": Anything(),
     }
 
     def __init__(

@@ -32,7 +32,7 @@ from lacunar.observed.door import (
     require_y,
     warn_if_unlabelled,
 )
-from lacunar.observed.rules import Array, Instance, Optional, Rule, floats
+from lacunar.observed.rules import LABELS, Array, Instance, Optional, Rule, floats
 from lacunar.uncertainty.deviation import check_level, conformal
 from lacunar.uncertainty.sets import CONDITIONS, Condition, class_quantiles
 from lacunar.uncertainty.shift import Lacking, Softening, log_softmax
@@ -147,6 +147,7 @@ class LacunarClassifier(Scores, ClassifierMixin, LacunarBase):  # type: ignore[m
     target_variance_: TargetVariance | None
     _schema: ClassVar[dict[str, Rule]] = {
         **LacunarBase._schema,
+        "classes_": LABELS,
         "ensemble_": Instance(Ensemble),
         "offsets_": floats("c"),
         "target_variance_": Optional(Instance(TargetVariance)),

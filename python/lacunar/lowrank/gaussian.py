@@ -24,7 +24,7 @@ from lacunar.lowrank.ridge import fold_ridge
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns, scaled_rows, scales_of
 from lacunar.observed.door import Scores, TakesMissing, check_partial_targets, check_prices, require_y, validate_X
-from lacunar.observed.rules import COLUMNS, COUNT, Flag, Instance, Rule, floats
+from lacunar.observed.rules import COLUMNS, COUNT, Flag, Instance, Rule, Sometimes, floats
 
 LARGEST_FULL = 100  # columns, beyond which the covariance is of low rank
 _SLOWEST = 0.9  # rate at which EM may be taken to shrink the distance to its limit
@@ -112,12 +112,12 @@ class GaussianRegressor(Scores, RegressorMixin, TakesMissing):  # type: ignore[m
 
     _schema: ClassVar[dict[str, Rule]] = {
         **COLUMNS,
-        "location_": floats("joint"),
-        "covariance_": floats("joint", "joint"),
-        "posterior_": Instance(LowRankPosterior),
-        "coef_": floats("d", "targets"),
-        "intercept_": floats("targets"),
-        **dict.fromkeys(("label_variance_", "spread_scale_"), floats("targets")),
+        "location_": Sometimes(floats("joint")),
+        "covariance_": Sometimes(floats("joint", "joint")),
+        "posterior_": Sometimes(Instance(LowRankPosterior)),
+        "coef_": Sometimes(floats("d", "targets")),
+        "intercept_": Sometimes(floats("targets")),
+        **dict.fromkeys(("label_variance_", "spread_scale_"), Sometimes(floats("targets"))),
         "label_mean_": floats("targets"),
         "label_scale_": floats("targets", low=np.finfo(np.float64).tiny),
         "one_target_": Flag(),

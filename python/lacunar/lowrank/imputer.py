@@ -21,7 +21,7 @@ from lacunar.lowrank.posterior import LowRankPosterior
 from lacunar.observed import Observed
 from lacunar.observed.columns import ColumnScale, fit_columns, scale_columns
 from lacunar.observed.door import TakesMissing, validate_X
-from lacunar.observed.rules import COLUMNS, COUNT, Array, Instance, Number, Rule, floats
+from lacunar.observed.rules import COLUMNS, COUNT, Array, Instance, Number, Rule, Sometimes, floats
 
 
 @whole_answers
@@ -84,7 +84,7 @@ class LowRankImputer(OneToOneFeatureMixin, TransformerMixin, TakesMissing):  # t
         "noise_variance_": Number(low=0),
         "rank_errors_": Array("f", ("tried", 2), finite=False),
         "n_iter_": COUNT,
-        "posterior_": Instance(LowRankPosterior),
+        "posterior_": Sometimes(Instance(LowRankPosterior)),
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "n_components": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],

@@ -21,6 +21,7 @@ from lacunar.lowrank.ridge import lasso_on_sums
 from lacunar.lowrank.trackers import PerColumnRls, SharedRls, forgetting
 from lacunar.observed import Observed
 from lacunar.observed.batches import labelled, one_pass
+from lacunar.observed.rules import Anything, Number, Rule
 
 # On codes of a stream: where a shared correlation starts to learn it, and what those of single columns keep.
 _RIDGE = 1e-3
@@ -122,6 +123,11 @@ class SLRMOnlineRegressor(SubspaceRegression):
 
     _several_targets: ClassVar[bool] = False
     _written: ClassVar[tuple[str, ...]] = ("state_",)
+    _schema: ClassVar[dict[str, Rule]] = {
+        **SubspaceRegression._schema,
+        "state_": Anything(),
+        "progressive_mse_": Number(finite=False),
+    }
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SubspaceRegression._parameter_constraints,
         "lam1": [StrOptions({"auto", "inf"}), Interval(Real, 0, None, closed="neither")],

@@ -43,7 +43,7 @@ from lacunar.observed import Observed, ObservedFile, rules
 from lacunar.observed.batches import one_pass, rows_of
 from lacunar.observed.columns import scales_of
 from lacunar.observed.door import adopt_columns, check_sums
-from lacunar.observed.rules import COUNT, Number, Rule, Word, floats
+from lacunar.observed.rules import COUNT, Number, Rule, Sometimes, Word, floats
 from lacunar.observed.stored import over_files
 
 _MOST_TRIED = 20  # components that "holdout" tries
@@ -142,20 +142,24 @@ class POPCA(SubspaceModel):
         **dict.fromkeys(("noise_variance_", "total_variance_"), Number()),
         "n_components_": Number(whole=True, low=0, names="k"),
         "n_impute_components_": COUNT,
-        "imputing_": rules.Parts(
-            {
-                "mean": floats("d"),
-                "components": floats("imputing", "d"),
-                "variances": floats("imputing"),
-                "noise": Number(low=0),
-            }
+        "imputing_": Sometimes(
+            rules.Parts(
+                {
+                    "mean": floats("d"),
+                    "components": floats("imputing", "d"),
+                    "variances": floats("imputing"),
+                    "noise": Number(low=0),
+                }
+            )
         ),
         "n_samples_seen_": COUNT,
         "solver_": Word(("dense", "matrix-free")),
-        "holdout_errors_": floats("tried", finite=False),
-        "state_": rules.Parts(
-            {"shift": floats("d"), **dict.fromkeys("SNA", floats("d", "d", dtype=np.float64))}
-            | dict.fromkeys(("nn", "paired", "m"), Number(low=0))
+        "holdout_errors_": Sometimes(floats("tried", finite=False)),
+        "state_": Sometimes(
+            rules.Parts(
+                {"shift": floats("d"), **dict.fromkeys("SNA", floats("d", "d", dtype=np.float64))}
+                | dict.fromkeys(("nn", "paired", "m"), Number(low=0))
+            )
         ),
     }
     _parameter_constraints: ClassVar[dict[str, Any]] = {

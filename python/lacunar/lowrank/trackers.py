@@ -26,7 +26,7 @@ from lacunar.lowrank.model import LowRankGaussian, SubspaceModel
 from lacunar.observed import Observed
 from lacunar.observed.batches import RowBatches
 from lacunar.observed.door import check_numbers, refuse_faint
-from lacunar.observed.rules import COUNT, Array, Flag, Number, Parts, Rule, Word, check_parts, floats
+from lacunar.observed.rules import COUNT, Anything, Array, Flag, Number, Parts, Rule, Word, check_parts, floats
 from lacunar.observed.stored import over_files
 
 Forget = float | Literal["window", "auto"]
@@ -384,6 +384,7 @@ class SubspaceTracker(RowBatches, SubspaceModel):
     _schema: ClassVar[dict[str, Rule]] = {
         **dict.fromkeys(("n_samples_seen_", "n_iter_"), COUNT),
         "residual_": Number(low=0),
+        "state_": Anything(),
     }
     n_components: int | None
     init: Any

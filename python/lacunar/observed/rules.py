@@ -176,6 +176,23 @@ class Optional:
 
 
 @dataclass(frozen=True)
+class Sometimes:
+    """What a rule says, of an attribute that some fits do not set: every other attribute that a class has a rule for must be there."""
+
+    rule: Rule
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+        self.rule.check(value, where, sizes)
+
+
+@dataclass(frozen=True)
+class Anything:
+    """What says nothing of a prediction, or is checked by `_check_loaded`; it must be there."""
+
+    def check(self, value: Any, where: str, sizes: Sizes) -> None: ...
+
+
+@dataclass(frozen=True)
 class Items:
     """A list or tuple of parts that follow one rule."""
 
@@ -212,11 +229,21 @@ def check_parts(parts: Any, rules: Mapping[str, Rule], where: str, sizes: Sizes)
 
 
 def check_fitted(model: Any, rules: Mapping[str, Rule], sizes: Sizes) -> None:
-    """ValueError where a part of a fitted object breaks its rule. An absent part is no error here: what needs it will say so."""
+    """ValueError where a part of a fitted object breaks its rule, or is absent though it is not one that is there `Sometimes`.
+
+    Columns, the size "d", are counted by `n_features_in_`, which must be there where a rule names them.
+    """
     attributes = vars(model)
+    if not any(name.endswith("_") for name in attributes):
+        return
+    counted = "d" in sizes
     for name, rule in rules.items():
         if name in attributes:
             rule.check(attributes[name], name, sizes)
+        elif not isinstance(rule, Sometimes):
+            _refuse(name, "among what the model learned", "none")
+    if "d" in sizes and not counted:
+        _refuse("n_features_in_", "among what the model learned", "none")
 
 
 def floats(*shape: Dim, **more: Any) -> Array:

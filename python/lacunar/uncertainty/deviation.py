@@ -12,7 +12,7 @@ from sklearn.linear_model import GammaRegressor
 
 from lacunar._threads import one_openmp_thread
 from lacunar._typing import Bools, Floats
-from lacunar.observed.rules import Rule, floats
+from lacunar.observed.rules import Number, Rule, floats
 
 _WIDTH = 0.1  # of the kernel over numbers missing, in units of the number of columns
 _ENOUGH = 100.0  # rows near a number of missing entries, at which copies are not needed
@@ -66,6 +66,8 @@ class PredictiveDeviation(BaseEstimator):  # type: ignore[misc]
 
     _schema: ClassVar[dict[str, Rule]] = {
         "coef_": floats("features"),
+        "intercept_": Number(),
+        "square_": Number(low=0, above=True),
         "mean_": floats("features"),
         "scale_": floats("features", low=np.finfo(np.float64).tiny),
         "scores_": floats("n", low=0),

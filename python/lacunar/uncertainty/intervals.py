@@ -18,7 +18,7 @@ from lacunar._typing import Floats
 from lacunar.encode import Remarks
 from lacunar.lowrank import GaussianRegressor
 from lacunar.observed.door import Scores, check_target
-from lacunar.observed.rules import Instance, Number, Optional, Rule, whole
+from lacunar.observed.rules import Anything, Instance, Number, Optional, Rule, whole
 from lacunar.uncertainty.deviation import PredictiveDeviation, check_level, quantile
 from lacunar.uncertainty.masks import MaskConformal, count_missing, encoder_of, numbers_of, readable_rows, with_copies
 
@@ -105,6 +105,7 @@ class MaskConformalRegressor(Scores, RegressorMixin, MaskConformal):  # type: ig
     }
     _schema: ClassVar[dict[str, Rule]] = {
         **MaskConformal._schema,
+        **dict.fromkeys(("encoder_", "estimator_", "estimators_", "gaussian_", "gaussians_"), Anything()),
         "score_fold_": whole("N"),
         "deviation_": Optional(Instance(PredictiveDeviation)),
         "prediction_mean_": Number(),

@@ -18,7 +18,7 @@ from lacunar._state import all_or_nothing, whole_answers
 from lacunar._typing import Bools, Floats, Ints
 from lacunar.karma import KarmaClassifier
 from lacunar.observed.door import Scores, check_target
-from lacunar.observed.rules import Array, Rule, floats
+from lacunar.observed.rules import LABELS, Anything, Array, Rule, floats
 from lacunar.uncertainty.deviation import check_level, near_quantiles, quantile
 from lacunar.uncertainty.masks import MaskConformal, count_missing, readable_rows, with_copies
 
@@ -126,6 +126,8 @@ class MaskConformalClassifier(Scores, ClassifierMixin, MaskConformal):  # type: 
     }
     _schema: ClassVar[dict[str, Rule]] = {
         **MaskConformal._schema,
+        "classes_": LABELS,
+        "estimator_": Anything(),
         "scores_": floats("N", high=1),
         "score_class_": Array("i", ("N",), low=0),
     }

@@ -42,7 +42,7 @@ from lacunar.observed.door import (
     require_y,
     validate_X,
 )
-from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Array, Flag, Number, Rule, floats
+from lacunar.observed.rules import COLUMNS, COUNT, LABELS, Array, Flag, Number, Rule, Sometimes, floats
 
 Loss = Literal["logistic", "squared"]
 SvdSolver = Literal["auto", "full", "truncated"]
@@ -75,7 +75,7 @@ class _MatrixCompletion(TakesMissing):  # type: ignore[misc]
 
     _schema: ClassVar[dict[str, Rule]] = {
         **COLUMNS,
-        "classes_": LABELS,
+        "classes_": Sometimes(LABELS),
         "components_": floats("k", "d"),
         "label_components_": floats("k", "o"),
         "ones_component_": floats("ones"),
@@ -756,6 +756,8 @@ def cores(*matrices: Factored) -> list[Floats]:
 
 class Moved:
     """Z - step * gradient: low rank, sparse on the features and dense in the last few columns; never written out."""
+
+    _schema: ClassVar[dict[str, Rule]] = {**_MatrixCompletion._schema, "classes_": LABELS}
 
     def __init__(self, base: Factored, rows: Observed, entries: Floats, block: Floats) -> None:
         """`entries` (nnz,) and `block` (n, e) are what is added to `base`."""
