@@ -1,12 +1,12 @@
 """Model files of which an attribute was taken out or changed: refused, or a model that answers as the original does."""
 
+import contextlib
 import copy
 import json
-import warnings
 
 import numpy as np
 import pytest
-from fuzz.models import MODELS
+from fuzz.models import MODELS, use
 
 from lacunar import load_model, save_model
 from lacunar.observed.container import read_archive, write_archive
@@ -53,6 +53,39 @@ def answers(model):
     return said
 
 
+def arrays_of(node):
+    """Names of the arrays that an attribute of an estimator is made of, nested estimators left out: they have attributes of their own."""
+    if isinstance(node, dict) and node.get("t") != "estimator":
+        for key, value in node.items():
+            if key in ("name", "indptr", "indices", "values", "data") and isinstance(value, str):
+                yield value
+            yield from arrays_of(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from arrays_of(value)
+
+
+def changed(array):
+    """Arrays that are not what was written, each with what is wrong with it."""
+    for axis in range(array.ndim):
+        if array.shape[axis]:
+            yield f"one less along {axis}", np.ascontiguousarray(np.delete(array, -1, axis=axis))
+            yield f"one more along {axis}", np.ascontiguousarray(np.concatenate([array, array.take([0], axis)], axis))
+    if array.size and array.dtype.kind == "f":
+        yield "NaN", spoiled(array, np.nan)
+        yield "text", array.astype(str)
+    if array.size and array.dtype.kind in "iu":
+        yield "too high", spoiled(array, np.iinfo(array.dtype).max)
+        yield "negative", spoiled(array, -1) if array.dtype.kind == "i" else array[..., :0]
+        yield "floats", array.astype(np.float64) + 0.5
+
+
+def spoiled(array, value):
+    copied = array.copy()
+    copied.flat[array.size // 2] = value
+    return copied
+
+
 def saved(family, form, path):
     model = MODELS[family][form]()
     save_model(model, path)
@@ -84,4 +117,26 @@ def test_an_attribute_that_is_missing_is_missed(family, form, tmp_path):
                 said = type(error).__name__
             if said != known:
                 wrong.append(f"{node['class_name']}.{name}: {said if isinstance(said, str) else 'another answer'}")
+    assert not wrong, wrong
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("family", "form"), FORMS)
+def test_a_changed_array_ends_in_an_answer_or_a_value_error(family, form, tmp_path):
+    path, wrong, seen = tmp_path / "m", [], set()
+    header, arrays = saved(family, form, path)
+    for place in estimators(header["model"]):
+        node = at(header["model"], place)
+        for attribute, value in node["state"].items():
+            if (node["class_name"], attribute) in seen:  # in another part of the model
+                continue
+            seen.add((node["class_name"], attribute))
+            for name in arrays_of(value):
+                for what, array in changed(arrays[name]):
+                    try:
+                        with contextlib.suppress(ValueError):
+                            use(forged(path, header, arrays | {name: array}))
+                    except Exception as error:
+                        wrong.append(f"{node['class_name']}.{attribute}, {what}: {error!r:.80}")
     assert not wrong, wrong
