@@ -158,7 +158,7 @@ class KarmaClassifier(KarmaLabels, KarmaBatch):
         **KarmaBatch._schema,
         "classes_": LABELS,
         "n_support_": Sometimes(Array("i", ("c",), low=0)),
-        "calibration_": floats("parts"),
+        "calibration_": Sometimes(floats("parts")),
     }
     _online = "KarmaOnlineClassifier"
 

@@ -391,7 +391,7 @@ class KarmaClassifierCV(KarmaLabels, KarmaSearch):
     True
     """
 
-    _schema: ClassVar[dict[str, Rule]] = {**KarmaSearch._schema, "classes_": LABELS, "calibration_": floats("parts")}
+    _schema: ClassVar[dict[str, Rule]] = {**KarmaSearch._schema, "classes_": LABELS}
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **KarmaSearch._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced"}), None],
