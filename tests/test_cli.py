@@ -150,6 +150,27 @@ def test_hostile_models(table, tmp_path, capsys):
         (["compare", "{table}", "--folds", "50", "--quiet"], 1, "too few"),
         (["compare", "{table}", "--n-jobs", "0"], 2, "--n-jobs"),
         (["fit", "{table}", "--output", "{dir}/no/m"], 1, "no folder"),
+        (["fit", "{table}", "--output", "{dir}"], 1, "it is a folder"),
+        (["fit", "{dir}/nothing.csv", "--output", "{dir}/m"], 1, "the file is empty"),
+        (["fit", "{dir}/header.csv", "--output", "{dir}/m"], 1, "the table has no rows"),
+        (["fit", "{dir}/column.csv", "--output", "{dir}/m"], 1, "one column only"),
+        (
+            ["fit", "{dir}/names.csv", "--output", "{dir}/m"],
+            1,
+            "'a' occurs more than once. Rename one of them, or say --no-header",
+        ),
+        (
+            ["fit", "{dir}/other.lacunar", "--output", "{dir}/m"],
+            1,
+            "a file of lacunar's own, such as a model, and no table",
+        ),
+        (
+            ["predict", "{table}", "{table}", "--output", "{dir}/m.csv"],
+            1,
+            "this is no model file. The model comes first",
+        ),
+        (["predict", "{dir}/other.lacunar", "{table}", "--output", "{dir}/no/m.csv"], 1, "no folder"),
+        (["predict", "{dir}", "{table}"], 1, "this is no model file"),
         (["fit", "{dir}/one.csv", "--output", "{dir}/m"], 1, "one class only"),
         (["fit", "{dir}/empty.csv", "--output", "{dir}/m"], 1, "missing in every row"),
     ],
@@ -157,11 +178,19 @@ def test_hostile_models(table, tmp_path, capsys):
 def test_errors(argv, code, message, table, tmp_path, capsys):
     (tmp_path / "one.csv").write_text("a,y\n1,u\n2,u\n")
     (tmp_path / "empty.csv").write_text("a,y\n1,\n2,?\n")
+    (tmp_path / "nothing.csv").write_text("")
+    (tmp_path / "header.csv").write_text("a,b\n")
+    (tmp_path / "column.csv").write_text("a\n1\n2\n")
+    (tmp_path / "names.csv").write_text("a,a,y\n1,2,u\n3,4,v\n")
+    save_model(KarmaClassifier(), tmp_path / "other.lacunar")
+    before = sorted(tmp_path.iterdir())
     failing([a.format(dir=tmp_path, table=table) for a in argv], code, message, capsys)
-    assert not (tmp_path / "m").exists()
+    assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("argv", [[], ["unknown"], ["compare", "--folds", "1"], ["fit", "t.csv"]])
+@pytest.mark.parametrize(
+    "argv", [[], ["unknown"], ["compare", "--folds", "1"], ["fit", "t.csv"], ["compare", "--seed", "4294967296"]]
+)
 def test_usage(argv, capsys):
     with pytest.raises(SystemExit) as left:
         main(argv)

@@ -1,17 +1,21 @@
 """Every kind of file reads to the same table, and what is no table is refused with a place and a remedy."""
 
+import contextlib
 import warnings
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
-from lacunar.comparison import Table, TableModel, UserError, load_problem, read_table
+from lacunar.comparison import Table, TableModel, UserError, compare, load_problem, read_table
 from lacunar.comparison.problem import choose_target, guess_task
 from lacunar.datasets import load_breast_panels, load_digit_quadrants
 from lacunar.karma import KarmaClassifier
+from lacunar.observed import Observed
 
 NAN = np.nan
 TEXT = "a,colour,y\n1.5,red,0\n?,,1\n-2, blue ,0\nNA,null,1\n"
@@ -195,3 +199,85 @@ def test_rows_without_target_are_left_out(tmp_path):
 def test_default_table_is_fixed():
     np.testing.assert_array_equal(load_digit_quadrants()[0], load_digit_quadrants()[0])
     np.testing.assert_array_equal(load_breast_panels()[0], load_breast_panels()[0])
+
+
+# -- what is handed over in Python, and first rows ------------------------------------------------------------------------
+
+NUMBERS = np.random.default_rng(0).normal(size=(40, 3)).round(2)
+PLAIN = pd.DataFrame(NUMBERS, columns=["a", "b", "c"]).assign(y=NUMBERS[:, 0] > 0)
+TEXTS = np.array([["red" if row[1] > 0 else "blue", str(row[2])] for row in NUMBERS])
+FORMS = {
+    "polars": pl.from_pandas(PLAIN), "arrow": pa.Table.from_pandas(PLAIN), "records": PLAIN.to_records(index=False),
+    "several levels": pd.concat({"p": PLAIN}, axis=1),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_frames_of_all_kinds_are_tables(form):
+    problem = load_problem(FORMS[form])
+    assert problem.X.shape == (40, 3)
+    assert problem.task == "classification"
+
+
+@pytest.mark.parametrize("dtype", [str, object])
+def test_arrays_of_text_are_read_as_frames_are(dtype):
+    problem = load_problem(TEXTS.astype(dtype), PLAIN["y"].to_numpy())
+    assert problem.encoder.kinds_ == ["category", "number"]
+
+
+def test_a_number_names_a_column():
+    assert load_problem(pd.DataFrame(NUMBERS), 0).target == "0"
+
+
+NO_TABLES = {
+    "lazy": (pl.from_pandas(PLAIN).lazy(), "a polars.LazyFrame. Collect it first"),
+    "dict": (PLAIN.to_dict("list"), "a dict. Make a frame of it, pandas.DataFrame(data)"),
+    "list of dicts": (PLAIN.to_dict("records"), "an array of shape (40,). Make a frame of it"),
+    "series": (PLAIN["a"], "a pandas.Series. Make a frame of it"),
+    "one dimension": (NUMBERS[:, 0], "an array of shape (40,)"),
+    "three dimensions": (NUMBERS[None], "an array of shape (1, 40, 3)"),
+    "sparse": (sp.csr_array(NUMBERS), "where what is not stored is NaN, or data.toarray(), where it is 0"),
+    "Observed": (Observed.from_dense(NUMBERS), "Pass data.to_dense(), where what is missing is NaN"),
+    "generator": ((row for row in NUMBERS), "a generator"),
+    "number": (5, "an int"),
+    "lists in cells": (PLAIN.assign(d=[[1]] * 40), "'d' holds lists or records"),
+    "arrays in cells": (pl.DataFrame({"d": [[1]] * 40, "y": PLAIN["y"].tolist()}), "'d' holds lists or records"),
+}
+
+
+@pytest.mark.parametrize("what", NO_TABLES)
+def test_what_is_no_table_is_refused_with_a_remedy(what):
+    data, message = NO_TABLES[what]
+    with pytest.raises(UserError) as raised:
+        load_problem(data, PLAIN["y"].to_numpy() if what != "arrays in cells" else "y")
+    assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"task": "class"}, UserError, "task must be 'classification' or 'regression'; got 'class'"),
+        ({"sepp": ","}, TypeError, "sepp is no option.*Did you mean sep?"),
+        ({"target": [[1], [2, 3]] * 20}, UserError, "target must be a column's name or 40 values"),
+        ({"folds": 1}, ValueError, "'folds' parameter of compare"),
+        ({"folds": 2.5}, ValueError, "'folds' parameter of compare"),
+        ({"repeats": 0}, ValueError, "'repeats' parameter of compare"),
+        ({"time_limit": -1}, ValueError, "'time_limit' parameter of compare"),
+        ({"max_rows": 30.5}, ValueError, "'max_rows' parameter of compare"),
+        ({"random_state": -1}, ValueError, "'random_state' parameter of compare"),
+    ],
+)
+def test_options_that_are_wrong_are_named(options, error, message):
+    with pytest.raises(error, match=message):
+        compare(PLAIN, **options)
+
+
+@pytest.mark.parametrize("first", ["5,5,u", "1.5,2,u"])
+def test_a_first_row_of_data_is_kept_also_where_its_cells_repeat(first, tmp_path):
+    rows = "".join(f"{a},{b},{'uv'[int(a > 0)]}\n" for a, b, _ in NUMBERS)
+    (tmp_path / "t.csv").write_text(f"{first}\n{rows}")
+    problem = load_problem(str(tmp_path / "t.csv"))
+    assert (len(problem.y), problem.target) == (41, "c3")
+    assert any("--header takes it for names" in note for note in problem.notes)
+    with pytest.raises(UserError, match="occurs more than once") if first == "5,5,u" else contextlib.nullcontext():
+        load_problem(str(tmp_path / "t.csv"), header=True)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
+from zipfile import is_zipfile
 
 from lacunar import __version__, show_config
 
@@ -100,7 +101,7 @@ def parser() -> argparse.ArgumentParser:
             "--target", metavar="COLUMN", help="default: a column named target, class, y, label or outcome, or the last"
         )
         command.add_argument("--task", choices=["classification", "regression"], help="default: guessed, and said")
-        command.add_argument("--seed", type=_at_least(0), default=0)
+        command.add_argument("--seed", type=_at_least(0, 2**32 - 1), default=0)
         command.add_argument(
             "--drop",
             "--id",
@@ -163,11 +164,12 @@ def _reading_options(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _at_least(low: int):  # type: ignore[no-untyped-def]
+def _at_least(low: int, high: float = float("inf")):  # type: ignore[no-untyped-def]
     def number(text: str) -> int:
         value = int(text)
-        if value < low:
-            raise argparse.ArgumentTypeError(f"must be at least {low}, got {value}")
+        if not low <= value <= high:
+            most = "" if high == float("inf") else f" and at most {high}"
+            raise argparse.ArgumentTypeError(f"must be at least {low}{most}, got {value}")
         return value
 
     return number
@@ -369,6 +371,8 @@ def _model(path: str) -> TableModel:
 
     if not Path(path).exists():
         raise UserError(f"{path}: no such file.")
+    if not is_zipfile(path):
+        raise UserError(f"{path}: this is no model file. The model comes first: lacunar predict MODEL TABLE.")
     try:
         model = load_model(path)
         if not isinstance(model, TableModel):

@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy import stats
 from sklearn.model_selection import cross_val_predict
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from lacunar.comparison.cells import UserError, counted, cut, listed, pandas_module, read_cells
-from lacunar.comparison.reading import INDEX, How, Table, of_arrays, read_table, refuse_twice, without_words
+from lacunar.comparison.reading import INDEX, Table, flat, how_of, of_arrays, read_table, refuse_twice, without_words
 from lacunar.datasets import load_digit_quadrants
 from lacunar.encode import TableEncoder
 from lacunar.learner.folds import repeats, units_of
+from lacunar.observed import Observed
 from lacunar.observed.cells import Reading
 from lacunar.observed.door import as_array, plain_target
 from lacunar.observed.sentinels import number, sentinels_in
@@ -106,8 +108,14 @@ def load_problem(
     UserError
         When the file, the target or the task does not fit.
     """
+    if task not in (None, "classification", "regression"):
+        raise UserError(
+            f"task must be 'classification' or 'regression'; got {task!r}. Leave it out to have it guessed.", 2
+        )
     table = _table_of(data, how)
     names, notes = [str(name) for name in table.frame.columns], list(table.notes)
+    if isinstance(target, int | float | np.number):  # the name of a column, as all names are
+        target = str(target)
     if target is not None and not isinstance(target, str):
         table, target = _with_target(table, target)
         names = [str(name) for name in table.frame.columns]
@@ -144,18 +152,46 @@ def load_problem(
 
 
 def _table_of(data: Any, how: dict[str, Any]) -> Table:
-    pd, options = pandas_module(), How(**how)
+    pd, options = pandas_module(), how_of(how)
     if data is None:
         X, y, names = load_digit_quadrants()
         frame = pd.DataFrame(X, columns=names).assign(**{"class": y})
         return Table(frame, "handwritten digits (embedded; four cameras, half of them off)", "class")
     if isinstance(data, str | Path):
         return read_table(str(data), **how)
-    if not hasattr(data, "columns"):
-        table = of_arrays(as_array(data), None, [], "the table")
-        return replace(table, frame=without_words(table.frame, options.na_values, table.source))
+    if not _is_frame(data):
+        data = _array_of(data)
+        if data.dtype.kind in "biuf":
+            table = of_arrays(data, None, [], "the table")
+            return replace(table, frame=without_words(table.frame, options.na_values, table.source))
+        names = data.dtype.names or [f"x{j + 1}" for j in range(data.shape[1])]
+        data = pd.DataFrame(data, columns=list(names))
     frame, notes, readings = as_frame(data, "the table", options.dates, options.decimal, na_values=options.na_values)
     return Table(frame, "the table", None, notes, readings=readings)
+
+
+def _is_frame(data: Any) -> bool:
+    return hasattr(type(data), "columns") and not isinstance(data, Observed)  # of the type: a lazy frame would be asked
+
+
+def _array_of(data: Any) -> NDArray[Any]:
+    """Rows and columns of numbers or text (n, d), or records (n,). Raises UserError for what is no table."""
+    sparse, what = sp.issparse(data) or isinstance(data, Observed), _article(type(data))
+    if not sparse:
+        array = data if isinstance(data, np.ndarray) and data.dtype.names else as_array(data)
+        if array.ndim == 2 or array.dtype.names:
+            return array
+        what = f"an array of shape {array.shape}" if isinstance(data, np.ndarray | list) else what
+    remedy = "Make a frame of it, pandas.DataFrame(data), with a row for each case."
+    if sparse:
+        remedy = "Pass lacunar.Observed.from_scipy(data).to_dense(), where what is not stored is NaN, or data.toarray(), where it is 0."
+        remedy = "Pass data.to_dense(), where what is missing is NaN." if isinstance(data, Observed) else remedy
+    raise UserError(f"data must be a frame, an array of shape (n, d) or the path of a file; got {what}. {remedy}")
+
+
+def _article(kind: type) -> str:
+    name = f"{kind.__module__.partition('.')[0]}.{kind.__name__}".removeprefix("builtins.")
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def as_frame(
@@ -169,19 +205,37 @@ def as_frame(
     """A frame of pandas from one of any library, its cells read, notes on them, and how they are written. Raises UserError."""
     pd = pandas_module()
     if not isinstance(data, pd.DataFrame):
-        import narwhals.stable.v1 as nw
-
-        data = nw.from_native(data, eager_only=True).to_pandas()
+        data = _to_pandas(data, source)
     if not len(data):
         raise UserError(f"{source}: it has no rows.")
     refuse_twice([str(name) for name in data.columns], source)  # 1 and "1" are one name
-    frame = without_words(data.rename(columns=str).reset_index(drop=True), na_values, source)
+    frame = flat(data.set_axis([str(name) for name in data.columns], axis=1).reset_index(drop=True), source)
+    frame = without_words(frame, na_values, source)
     return read_cells(frame, source, dates, decimal, known=known)
+
+
+def _to_pandas(data: Any, source: str) -> pd.DataFrame:
+    import narwhals.stable.v1 as nw
+
+    try:
+        return nw.from_native(data, eager_only=True).to_pandas()
+    except TypeError:
+        remedy = (
+            "Collect it first: data.collect()."
+            if hasattr(data, "collect")
+            else "Make a frame of pandas or polars of it."
+        )
+        raise UserError(
+            f"{source} must be a frame whose rows are there; got {_article(type(data))}. {remedy}"
+        ) from None
 
 
 def _with_target(table: Table, values: Any) -> tuple[Table, str]:
     name = str(getattr(values, "name", None) or "target")
-    values = np.asarray(plain_target(values))
+    try:
+        values = np.asarray(plain_target(values))
+    except ValueError:  # rows of different lengths
+        values = np.empty((0, 0))
     if values.shape != (len(table.frame),):
         raise UserError(
             f"target must be a column's name or {len(table.frame)} values; got shape {values.shape}. Give one value a row."

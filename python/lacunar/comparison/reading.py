@@ -17,7 +17,8 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -80,6 +81,17 @@ class How:
             raise UserError(f"--skip-rows {self.skip_rows!r}: it must be a number of lines from 0.", 2)
 
 
+def how_of(options: Mapping[str, Any]) -> How:
+    """The options of Python or of the shell. Raises TypeError for one that is not there."""
+    known = [field.name for field in fields(How) if field.name != "readings"]
+    for name in options:
+        if name not in known and name != "readings":
+            close = get_close_matches(name, known, 1)
+            hint = f"Did you mean {close[0]}?" if close else "Leave it out."
+            raise TypeError(f"{name} is no option; a table is read by {', '.join(known)}. {hint}")
+    return How(**options)
+
+
 @dataclass(frozen=True)
 class Table:
     """A frame with its source; `target` is set where the format itself says which column to predict, `notes` say how it was read."""
@@ -99,12 +111,12 @@ def read_table(name: str, **how: Any) -> Table:
     `how` are the fields of `How`.
     """
     shown = "standard input" if name == "-" else name
-    options = How(**how)
+    options = how_of(how)
     try:
         with plain_file(name) as path:
             kind = "a table"
             try:
-                kind = _kind_of(path, _ending(name))
+                kind = _kind_of(path, _ending(name), shown)
                 table = _READERS[kind](path, shown, options)
             except UserError:
                 raise
@@ -193,7 +205,7 @@ def _number(word: str) -> float | None:
         return None
 
 
-def _kind_of(path: Path, ending: str) -> str:
+def _kind_of(path: Path, ending: str, source: str) -> str:
     """What the content says; the ending only where text may be several things."""
     with path.open("rb") as file:
         head = file.read(4096)
@@ -201,7 +213,12 @@ def _kind_of(path: Path, ending: str) -> str:
         return "Parquet"
     if head[:4] == b"PK\x03\x04" and zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as members:
-            return "Excel" if "xl/workbook.xml" in members.namelist() else ".npz"
+            inside = members.namelist()
+        if "header.json" in inside:
+            raise UserError(
+                f"{source}: this is a file of lacunar's own, such as a model, and no table. Name the table."
+            )
+        return "Excel" if "xl/workbook.xml" in inside else ".npz"
     binary = {".parquet": "Parquet", ".pq": "Parquet", ".npz": ".npz", ".xlsx": "Excel"}
     if ending in binary:
         return binary[ending]
@@ -282,7 +299,9 @@ def _read_text(path: Path, source: str, how: How) -> Table:
 
 def _framed(text: _Text, how: How) -> pd.DataFrame:
     parse, cells = _Parser(text, how), text.first.cells
-    frame = parse(cells, True) if how.header is not False else None
+    twice = [name for name, times in Counter(filter(None, cells)).items() if times > 1]
+    names = [f"c{i + 1}" for i in range(len(cells))] if twice else cells
+    frame = parse(names, True) if how.header is not False else None
     if how.header is False or (how.header is None and frame is not None and _is_data(cells, frame)):
         if how.header is None:
             text.notes.append(
@@ -290,6 +309,11 @@ def _framed(text: _Text, how: How) -> pd.DataFrame:
                 "is kept. --header takes it for names."
             )
         frame = parse(cells, False)
+    elif twice:
+        raise UserError(
+            f"{text.source}: the column name {cut(twice[0])!r} occurs more than once. Rename one of them, or say --no-header if the first "
+            "row is data."
+        )
     assert frame is not None
     frame = _with_codes(text, frame, parse)
     learned = any(
@@ -410,7 +434,7 @@ def _read_json(path: Path, source: str, how: How) -> Table:
     with path.open(encoding=encoding) as file:
         first = file.read(4096).lstrip()[:1]
     frame = pd.read_json(path, lines=first == "{", orient="records", encoding=encoding, dtype=False)
-    return Table(_flat(frame, source), source)
+    return Table(flat(frame, source), source)
 
 
 def _read_excel(path: Path, source: str, how: How) -> Table:
@@ -482,10 +506,14 @@ def _bounded(file: Any, size: int, source: str) -> Iterator[Any]:
         yield batch
 
 
-def _flat(frame: pd.DataFrame, source: str) -> pd.DataFrame:
-    for name in frame.columns:
-        if frame[name].map(lambda cell: isinstance(cell, list | dict)).any():
-            raise _nested(str(name), source)
+def flat(frame: pd.DataFrame, source: str) -> pd.DataFrame:
+    """The frame, of which no cell holds several values. Raises UserError."""
+    for k, dtype in enumerate(frame.dtypes):
+        if (
+            str(dtype) == "object"
+            and frame.iloc[:, k].map(lambda cell: isinstance(cell, list | dict | set | np.ndarray)).any()
+        ):
+            raise _nested(str(frame.columns[k]), source)
     return frame
 
 
@@ -776,7 +804,8 @@ def _unpacked(path: Path, place: Path, source: str) -> Path:
     with zipfile.ZipFile(path) as members:
         infos = [info for info in members.infolist() if not info.is_dir()]
         refuse_beyond(sum(info.file_size for info in infos), path.stat().st_size, source, at_least=False)
-        if any(info.filename == "xl/workbook.xml" or info.filename.endswith(".npy") for info in infos) or not infos:
+        known = ("xl/workbook.xml", "header.json")
+        if any(info.filename in known or info.filename.endswith(".npy") for info in infos) or not infos:
             return path
         if len(infos) > 1:
             raise UserError(

@@ -6,9 +6,13 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from numbers import Integral, Real
 from time import perf_counter
 from typing import Any
 
+from sklearn.utils._param_validation import Interval, validate_parameter_constraints
+
+from lacunar._random import fixed_seed
 from lacunar.comparison.cells import UserError, counted, cut, visible
 from lacunar.comparison.comparison import Comparison, Run, evaluate
 from lacunar.comparison.learners import Learner, learner_named, learners
@@ -17,6 +21,14 @@ from lacunar.comparison.words import cells, duration, headings, summary
 from lacunar.learner.folds import repeats as repeats_in
 
 TIME_LIMIT = 120.0  # seconds
+_NUMBERS: dict[str, Any] = {
+    "folds": [Interval(Integral, 2, None, closed="left")],
+    "repeats": [Interval(Integral, 1, None, closed="left")],
+    "time_limit": [Interval(Real, 0, None, closed="left"), None],
+    "fit_limit": [Interval(Real, 0, None, closed="left"), None],
+    "max_rows": [Interval(Integral, 0, None, closed="left"), None],
+    "random_state": [Interval(Integral, 0, 2**32 - 1, closed="both"), None],
+}
 _Start = Callable[[int, int, float | None], None]
 _Done = Callable[[Run], None]
 
@@ -35,7 +47,7 @@ def compare(
     time_limit: float | None = TIME_LIMIT,
     fit_limit: float | None = None,
     max_rows: int | None = None,
-    random_state: int = 0,
+    random_state: int | None = 0,
     n_jobs: int = 1,
     verbose: bool = False,
     **how: Any,
@@ -60,13 +72,13 @@ def compare(
         Of the cross-validation.
     time_limit, fit_limit : float or None, default=120, None
         Seconds for all, reading included, and for one fit. Cheap learners come first, and all have one repeat before any has a second; `caveats` and
-        the table say what was cut, always for what it costs itself. None for `time_limit` cuts nothing. Fits are ended by an alarm, which the main
+        the table say what was cut, always for what it costs itself. None or 0 for `time_limit` cuts nothing. Fits are ended by an alarm, which the main
         thread of Linux and macOS has: elsewhere, and inside one long call of compiled code, a fit runs to its end.
     max_rows : int or None, default=None
         Rows to compare on, drawn at random where there are more; 0 is all. None is all without a time limit, and 24,000 under one, of tables with
         more than 100 columns fewer, but 10,000 at least. `best_model_` learns from all rows.
-    random_state : int, default=0
-        Seed of folds, learners and rows that are drawn.
+    random_state : int or None, default=0
+        Seed of folds, learners and rows that are drawn; None is 0.
     n_jobs : int, default=1
         Processes, -1 for all.
     verbose : bool, default=False
@@ -107,14 +119,23 @@ def compare(
     [False, True]
     """
     started = perf_counter()
+    numbers = {
+        "folds": folds,
+        "repeats": repeats,
+        "time_limit": time_limit,
+        "fit_limit": fit_limit,
+        "max_rows": max_rows,
+        "random_state": random_state,
+    }
+    validate_parameter_constraints(_NUMBERS, numbers, caller_name="compare")
     only = names_of(learner, "learner")
     problem = load_problem(data, target, task, drop=drop, use=use, **how)
     if verbose:
         for line in about(problem):
             print(visible(line), file=sys.stderr)
     return run(
-        problem, folds=folds, repeats=repeats, seed=random_state, n_jobs=n_jobs, metric=metric, time_limit=time_limit,
-        fit_limit=fit_limit, max_rows=max_rows, only=only, quiet=not verbose, started=started,
+        problem, folds=folds, repeats=repeats, seed=fixed_seed(random_state), n_jobs=n_jobs, metric=metric,
+        time_limit=time_limit or None, fit_limit=fit_limit or None, max_rows=max_rows, only=only, quiet=not verbose, started=started,
     )  # fmt: skip
 
 
