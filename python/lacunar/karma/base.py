@@ -72,6 +72,20 @@ def weighted_rows(
     return X[index], y[index], weight[index], index
 
 
+def penalty_unit(loss: str, centred: Floats, weight: Floats) -> float:
+    """What C is multiplied by and rho divided by, so that the unit of the targets (n, outputs), which are centred, changes no fit.
+
+    The standard deviation of the targets, in the quadratic mean over several; 1 where they are constant, and for the squared loss, whose fit is linear
+    in y for any C.
+    """
+    if loss == "squared":
+        return 1.0
+    largest = float(np.abs(centred).max(initial=0.0))
+    if largest == 0:
+        return 1.0
+    return largest * float(np.sqrt(np.average(((centred / largest) ** 2).mean(axis=1), weights=weight)))
+
+
 def class_weights(class_weight: Any, classes: NDArray[Any], codes: NDArray[np.intp], weight: Floats) -> Floats:
     """Weight of every row's class, shape (n,); "balanced" gives every class the same total (of repeats)."""
     if class_weight is None:
@@ -267,9 +281,9 @@ class KarmaBatch(KarmaBase):
         self.dual_coef_ = coef[used]
 
     def _ascend(
-        self, rows: Observed, targets: Floats, weight: Floats, held: NDArray[np.intp] | None = None
+        self, rows: Observed, targets: Floats, weight: Floats, held: NDArray[np.intp] | None = None, unit: float = 1.0
     ) -> Floats | None:
-        """Dual coordinate ascent on the weight table; what comes back are values of the rows `held` without them."""
+        """Dual coordinate ascent on the weight table, with C in this unit; what comes back are values of the rows `held` without them."""
 
         def report(sweep: int, gap: float) -> None:
             say(self.verbose, "[primal] sweep %d: duality gap met %.3g", sweep, gap)
@@ -280,7 +294,7 @@ class KarmaBatch(KarmaBase):
             len(self.mean_),
             targets.shape[1],
             loss=self.loss,
-            rho=1 / (self.C * len(targets)),
+            rho=1 / (self.C * unit * len(targets)),
             epsilon=getattr(self, "epsilon", 0.1),
             iterate="last",
             dtype="float64" if fine else "float32",
@@ -293,7 +307,7 @@ class KarmaBatch(KarmaBase):
             "n_threads": thread_count(self.n_jobs),
             "progress": report,
         }
-        result = engine.ascend(rows, targets, self.C * weight, **options)
+        result = engine.ascend(rows, targets, self.C * unit * weight, **options)
         values = None if held is None else self._without(engine, rows, targets, weight, held, result, options)
         self._store(engine)
         self.n_iter_, self.gap_ = int(result.n_iter), float(result.gap)

@@ -28,6 +28,7 @@ from lacunar.karma.base import (
     KarmaBatch,
     KarmaLabels,
     KarmaNumbers,
+    penalty_unit,
     row_weights,
     weighted_rows,
 )
@@ -75,6 +76,10 @@ class KarmaOnline(KarmaBase):
             return PrimalModel(self.kernel_, len(self.mean_), n_outputs, memory_limit=MEMORY, **shared)
         return OnlineModel(self.kernel_, len(self.mean_), n_outputs, budget=self.budget, **shared)
 
+    def _rho_of(self, usual: float, targets: Floats, weight: Floats) -> float:
+        """The rho of a new engine, by the first targets (n, outputs) and their weights."""
+        return float(self.rho or usual)
+
     def _step_options(self) -> dict[str, Any]:
         """Keyword arguments of an engine: step sizes, iterate and precision where they differ from its defaults."""
         return {}
@@ -119,7 +124,8 @@ class KarmaOnline(KarmaBase):
             targets = self._first_targets(target, target, weight)
             rows = self._fit_kernel(table, weight)
             self.solver_ = self._choose_solver()
-            engine = self._engine_for(self.solver_, targets.shape[1], self.rho or 1 / len(targets))
+            rho = self._rho_of(1 / len(targets), targets, weight)
+            engine = self._engine_for(self.solver_, targets.shape[1], rho)
             self._store(engine)
             point.keeps_interrupted = True
             try:
@@ -154,7 +160,8 @@ class KarmaOnline(KarmaBase):
             if not begun:
                 self._fit_kernel(table, weight, later=True)
                 self.solver_ = self._choose_solver()
-                self._store(self._engine_for(self.solver_, targets.shape[1], self.rho or _STREAM_RHO))
+                rho = self._rho_of(_STREAM_RHO, targets, weight)
+                self._store(self._engine_for(self.solver_, targets.shape[1], rho))
             weight = weight * self._row_factors(target)
             rows, engine = scale_columns(table, self._columns()), self._live_engine()
             order = np.arange(len(targets))
@@ -272,7 +279,7 @@ class KarmaOnline(KarmaBase):
                 f"regret=True must have gamma 1, 2 or 3, where the best batch solution is at hand; got "
                 f"gamma={self.gamma:g}. Leave it out, or compare with a batch learner fitted by solver='gram'."
             )
-        rho = self.rho or _STREAM_RHO
+        rho = self._live_engine().rho
         best = self._engine_for("primal", targets.shape[1], rho, iterate="last", dtype="float64")
         assert isinstance(best, PrimalModel)
         rng = generator(fixed_seed(self.random_state))
@@ -630,7 +637,8 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         In the unit of y, >= 0.
     rho : float, default=None
         rho/2 ||v||^2 + mean loss is minimised. None is 1/n in `fit` of n rows and 1e-4 in `partial_fit`; C of `KarmaRegressor` is
-        1 / (rho n).
+        1 / (rho n). It is divided by the standard deviation of y in `fit` or the first batch (1 where y is constant), except for the squared
+        loss, whose fit is linear in y.
     max_iter : int, default=1
         Passes of `fit` over the rows.
     budget : int, default=None
@@ -811,6 +819,9 @@ class KarmaOnlineRegressor(KarmaNumbers, KarmaOnline):
         options: dict[str, Any] = {"sparse_missing": self.sparse_missing, "y_numeric": True, "multi_output": True}
         table, target = validate_X_y(self, X, y, reset=reset, **options)
         return table, target.astype(np.float64)
+
+    def _rho_of(self, usual: float, targets: Floats, weight: Floats) -> float:
+        return super()._rho_of(usual, targets, weight) / penalty_unit(self.loss, targets, weight)
 
     def _first_targets(self, target: NDArray[Any], classes: Any, weight: Floats) -> Floats:
         self.intercept_ = np.average(target, axis=0, weights=weight)

@@ -11,7 +11,7 @@ from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from lacunar._state import all_or_nothing, whole_answers
-from lacunar.karma.base import KarmaBatch, KarmaNumbers, weighted_rows
+from lacunar.karma.base import KarmaBatch, KarmaNumbers, penalty_unit, weighted_rows
 from lacunar.karma.solvers import solve_ridge
 from lacunar.observed.door import validate_X_y
 from lacunar.observed.rules import COUNT, OneOrMany, Rule, Sometimes
@@ -31,9 +31,9 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
         Longest sequence of observed columns the embedding distinguishes, >= 1; 1 to 4 are useful. Between integers the
         kernel is the mixture of the two neighbours (`lacunar.kernels.series`).
     C : float, default=1.0
-        Weight of the summed squared loss against 1/2 ||v||^2, > 0. The fit is linear in y, so the best C does not
-        depend on the unit of y; with `normalize="trace"` it lies between 1e-3 and 1e3 (to 1e6 for targets without
-        noise).
+        Weight of the summed loss against 1/2 ||v||^2, > 0. The best one does not depend on the unit of y: the squared loss has a fit that is
+        linear in y, and for the others C is in standard deviations of y (of several targets in their quadratic mean). With
+        `normalize="trace"` it lies between 1e-3 and 1e3 (to 1e6 for targets without noise).
     loss : {"squared", "absolute", "epsilon_insensitive"}, default="squared"
         "epsilon_insensitive" is max(0, |f - y| - epsilon). The latter two are solved by "primal".
     epsilon : float, default=0.1
@@ -199,7 +199,7 @@ class KarmaRegressor(KarmaNumbers, KarmaBatch):
         centred = (target - self.intercept_).reshape(len(target), -1)
         self.solver_ = self._choose_solver(rows, centred.shape[1])
         if self.solver_ == "primal":
-            self._ascend(rows, centred, weight)
+            self._ascend(rows, centred, weight, unit=penalty_unit(self.loss, centred, weight))
             return self
         self._keep_rows(rows, solve_ridge(self._gram(rows), centred, 1.0, self.C * weight), index)
         self.n_support_, self.n_iter_ = len(self.support_), 1

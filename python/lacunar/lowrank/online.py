@@ -38,10 +38,10 @@ class SLRMOnlineRegressor(SubspaceRegression):
     n_components : int or None, default=None
         At most the number of columns and 64. None is 10, or the number of columns where there are fewer.
     lam1 : "auto", "inf" or float, default="auto"
-        Weight of the entries against the label while the subspace is learned (lambda_1 of (5)). Infinite: the subspace
-        does not see labels. "auto" is "inf".
+        Weight of the entries against the label, in standard deviations of y, while the subspace is learned (lambda_1 of (5)). Infinite: the
+        subspace does not see labels. "auto" is "inf".
     alpha : "auto" or float, default="auto"
-        Penalty on w, as in scikit-learn's ElasticNet. "auto" is a ridge chosen by exact leave-one-out in `fit` and next to none in
+        Penalty on w, as in scikit-learn's ElasticNet of y in its standard deviations. "auto" is a ridge chosen by exact leave-one-out in `fit` and next to none in
         `partial_fit`.
     l1_ratio : float, default=0.0
         Share of the l1 norm in that penalty: lambda_2 = 2 alpha l1_ratio and lambda_3 = alpha (1 - l1_ratio) of (5).
@@ -54,8 +54,8 @@ class SLRMOnlineRegressor(SubspaceRegression):
         Passes of `fit`.
     standardize : bool, default=True
         Subtract column means, divide by standard deviations, over observed entries, and clip at 8. In a stream means and
-        deviations are those of the first batch: a column of one value there is divided by the size of that value (at least 1), and one
-        that grows along the stream, as time stamps do, is better passed as differences.
+        deviations, also those of y, are those of the first batch: a column of one value there is divided by the size of that
+        value (at least 1), and one that grows along the stream, as time stamps do, is better passed as differences.
     sparse_missing : {"absent", "nan"}, default="absent"
         What a sparse X does not store: missing, or zero.
     random_state : int, RandomState or None, default=None
@@ -78,6 +78,8 @@ class SLRMOnlineRegressor(SubspaceRegression):
     mean_, scale_, observed_columns_ : ndarrays of shape (D,)
         Mean and standard deviation of the columns, and whether one is used: not where it was never observed (in the
         first batch), or `fit` saw one value in all rows.
+    label_mean_, label_scale_ : ndarrays of shape (1,)
+        Mean and standard deviation of y in `fit` or the first batch, the latter 1 where it is constant.
     n_features_in_ : int
     sigma2_ : float or None
         Variance of an entry's noise (standardised); None for `correlation="per-column"`.
@@ -242,10 +244,12 @@ class SLRMOnlineRegressor(SubspaceRegression):
         return self
 
     def _penalties(self) -> tuple[float, float]:
-        """lambda_2 and lambda_3 of (5)."""
+        """lambda_2 and lambda_3 of (5), for y in its own unit."""
         if self.alpha == "auto":
             return 0.0, 0.0
-        return 2 * float(self.alpha) * self.l1_ratio, float(self.alpha) * (1 - self.l1_ratio)
+        return 2 * float(self.alpha) * self.l1_ratio * float(self.label_scale_[0]), float(self.alpha) * (
+            1 - self.l1_ratio
+        )
 
     @property
     def _tracker_class(self) -> type[PerColumnRls] | type[SharedRls]:
@@ -254,7 +258,7 @@ class SLRMOnlineRegressor(SubspaceRegression):
     def _start(self, rows: Observed, rng: np.random.Generator) -> PerColumnRls | SharedRls:
         """A tracker from the singular vectors of the first rows."""
         basis, _ = first_basis(rows, self.n_components_, rng)
-        lam1 = np.inf if self.lam1 == "auto" else float(self.lam1)
+        lam1 = np.inf if self.lam1 == "auto" else float(self.lam1) * float(self.label_scale_[0]) ** 2
         options: dict[str, Any] = {"lam1": lam1, "ridge": _RIDGE, **forgetting(self.forget)}
         if self.correlation == "shared":
             return SharedRls(basis, automatic=True, **options)

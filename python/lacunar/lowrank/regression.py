@@ -37,6 +37,7 @@ _COMPONENTS = 10  # of n_components=None
 _SPREADS = 48  # edges of bins of variances that missing entries leave
 _LEAST_SPREAD = 1e-5  # the lowest, in units of the largest
 _LATENT_ROWS = 2**14  # whose covariances are held at once
+_FLAT = 1e-12  # standard deviation of labels, in units of their mean, below which they are constant
 _REWEIGHTED, _PRIOR_ROWS = 20, 2.0  # steps of the fit of variances, and rows that its prior is worth
 
 
@@ -50,6 +51,7 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         "coef_": OneOrMany(("k",), "targets"),
         "intercept_": OneOrMany((), "targets"),
         "labelled_": Array("b", ("targets",)),
+        "label_scale_": floats("targets", low=np.finfo(np.float64).tiny),
         **dict.fromkeys(("label_mean_", "label_variance_", "spread_scale_"), floats("targets", finite=False)),
         "one_target_": Flag(),
         "n_components_": COUNT,
@@ -119,7 +121,9 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         self._check_rank(rows.shape[1])
         self._fit_columns(rows, later=later)
         self._fit_label_means(*label_totals(labels))
-        return self._standardised(rows), labels - self.label_mean_
+        centred = labels - self.label_mean_
+        self._fit_label_scales(*label_squares(centred))
+        return self._standardised(rows), centred
 
     def _fit_columns(self, rows: Observed | Parts, *, later: bool = False) -> None:
         columns, counts = fit_columns_over(rows, self.n_jobs)
@@ -136,6 +140,15 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         """Store label means (targets,), and whether a target has a known label, from the number and sum of the known ones."""
         self.labelled_ = count > 0
         self.label_mean_ = total / np.maximum(count, 1)
+
+    def _fit_label_scales(self, count: Floats, squares: Floats) -> None:
+        """Store the standard deviations of the labels (targets,), 1 where they do not differ, from the number and squares of centred labels.
+
+        Penalties are in their units, so that the unit of y changes no fit.
+        """
+        deviation = np.sqrt(squares / np.maximum(count, 1))
+        least = np.maximum(_FLAT * np.abs(self.label_mean_), np.finfo(np.float64).tiny)
+        self.label_scale_ = np.where(deviation > least, deviation, 1.0)
 
     def _columns(self) -> tuple[ColumnScale, float | None]:
         """How columns are standardised, and the largest absolute value after that."""
@@ -166,7 +179,7 @@ class SubspaceRegression(ScoresFiles, RegressorMixin, SubspaceModel):  # type: i
         if weights is None:
             fitted = centred, self.n_jobs
             latent = latent_labelled(rows, *fitted) if isinstance(rows, tuple) else rows.map(latent_labelled, *fitted)
-            labels = fit_labels(latent, alpha, l1_ratio)
+            labels = fit_labels(latent, alpha, l1_ratio, spread=self.label_scale_)
             weights, shift = labels.weights, np.nan_to_num(labels.intercept)
         coef, intercept = weights / self.sizes_[:, None], self.label_mean_ + shift
         self.coef_ = coef[:, 0] if self.one_target_ else coef
@@ -265,6 +278,11 @@ def latent_labelled(part: Labelled, model: LowRankGaussian, n_jobs: int | None) 
 def label_totals(labels: Floats) -> tuple[Floats, Floats]:
     """Number and sum (targets,) of the known labels of every target, of labels (n, targets)."""
     return np.sum(~np.isnan(labels), axis=0, dtype=np.float64), np.nansum(labels, axis=0)
+
+
+def label_squares(centred: Floats) -> tuple[Floats, Floats]:
+    """Number and sum of squares (targets,) of the known labels of every target, of centred labels (n, targets)."""
+    return np.sum(~np.isnan(centred), axis=0, dtype=np.float64), np.nansum(centred**2, axis=0)
 
 
 def packed_squares(weights: Floats) -> Floats:

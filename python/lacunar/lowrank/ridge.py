@@ -79,11 +79,19 @@ class _Centred(NamedTuple):
         return units
 
 
-def fit_labels(rows: LatentAndLabels | Parts, alpha: Alpha, l1_ratio: float, *, intercept: bool = True) -> LabelFit:
+def fit_labels(
+    rows: LatentAndLabels | Parts,
+    alpha: Alpha,
+    l1_ratio: float,
+    *,
+    intercept: bool = True,
+    spread: Floats | float = 1.0,
+) -> LabelFit:
     """Elastic net of every target on latent coordinates, over the rows where it is known, which may be in parts.
 
     `alpha="auto"` is a ridge chosen by exact leave-one-out, whose errors are sums over rows too. A target without a known row
-    gets zeros, and NaN as intercept. Without `intercept`, which "auto" needs, sums are about 0. O(n targets d^2).
+    gets zeros, and NaN as intercept. Without `intercept`, which "auto" needs, sums are about 0. The l1 penalty is in units of `spread`,
+    a number or one a target; a ridge has the same solution in any unit of the label. O(n targets d^2).
     """
     total = _total_of(rows)
     count, center, label = total(_label_sums)
@@ -101,7 +109,7 @@ def fit_labels(rows: LatentAndLabels | Parts, alpha: Alpha, l1_ratio: float, *, 
             weights = solve_ridge(sums.second[None, t], sums.product[None, t], ridge)[0]
         else:
             least = max(float(alpha), 1e-12)
-            penalty = (2 * least * l1_ratio, least * (1 - l1_ratio))
+            penalty = (2 * least * l1_ratio * np.broadcast_to(spread, count.shape)[t], least * (1 - l1_ratio))
             start = np.zeros(center.shape[1])
             weights = lasso_on_sums(sums.second[t], sums.product[t], count[t], *penalty, start, sweeps=10_000)
         fit.weights[:, t] = weights

@@ -19,7 +19,7 @@ from lacunar._typing import Floats
 from lacunar.lowrank.em import Fit, Progress, fit_als, fit_em
 from lacunar.lowrank.model import LowRankGaussian
 from lacunar.lowrank.parts import FileParts, Parts
-from lacunar.lowrank.regression import Labelled, SubspaceRegression, label_totals
+from lacunar.lowrank.regression import Labelled, SubspaceRegression, label_squares, label_totals
 from lacunar.observed import Observed, ObservedFile
 from lacunar.observed.columns import ColumnScale, scale_columns
 from lacunar.observed.door import adopt_columns, agree_targets, columns_of
@@ -42,10 +42,10 @@ class SLRMRegressor(SubspaceRegression):
         "em" is maximum likelihood (factor analysis with one noise variance), "als" alternating least squares with a learned
         ridge.
     lam1 : "inf" or float, default="inf"
-        Weight of the entries against the label while the subspace is learned (lambda_1 of (5)). Infinite: the subspace
-        does not see labels. A small one helps where y depends on a direction of little variance.
+        Weight of the entries against the label, in standard deviations of y, while the subspace is learned (lambda_1 of (5)). Infinite: the
+        subspace does not see labels. A small one helps where y depends on a direction of little variance.
     alpha : "auto" or float, default="auto"
-        Ridge on w, in units of a row; "auto" is chosen by exact leave-one-out.
+        Ridge on w, in units of a row; "auto" is chosen by exact leave-one-out, and with finite `lam1` the w that EM learned with the subspace.
     max_iter : int, default=100
         Steps of "em", sweeps of "als".
     tol : float, default=1e-4
@@ -80,8 +80,8 @@ class SLRMRegressor(SubspaceRegression):
         Variance of a latent coordinate, so that `ridge_` = sigma2_ / tau_.
     ridge_ : float
     mean_, scale_, observed_columns_ : ndarrays of shape (D,)
-    label_mean_, label_variance_ : ndarrays of shape (targets,)
-        Of y; and variance of y around its prediction beside `spread_scale_` times what the missing entries leave, negative where y depends
+    label_mean_, label_scale_, label_variance_ : ndarrays of shape (targets,)
+        Mean and standard deviation of y, the latter 1 where y is constant; and variance of y around its prediction beside `spread_scale_` times what the missing entries leave, negative where y depends
         on the entries' own noise.
     spread_scale_ : ndarray of shape (targets,)
         Share of that which is an error of y: 1 where y is linear in a.
@@ -229,21 +229,22 @@ class SLRMRegressor(SubspaceRegression):
         self.one_target_ = agree_targets(list(targets))
         self._fit_columns(tables.map(attrgetter("rows"), keep=False))
         self._fit_label_means(*tables.total(_label_totals))
-        return tables.map(_ready, *self._columns(), self.label_mean_, self.n_jobs)
+        ready = tables.map(_ready, *self._columns(), self.label_mean_, self.n_jobs)
+        self._fit_label_scales(*ready.total(_label_squares))
+        return ready
 
     def _fit_subspace(self, rows: Labelled | Parts, relax: float = 1.0, start: Fit | None = None) -> Fit:
-        """EM or ALS over rows with labels; with finite lam1 the labels are columns of weight 1 / sqrt(lam1).
+        """EM or ALS over rows with labels; with finite lam1 the standardised labels are columns of weight 1 / sqrt(lam1).
 
         Steps of EM are `relax` times as long, and may begin at another fit, with its label weights.
         """
         joint = np.isfinite(float(self.lam1))
-        weight = 1 / np.sqrt(float(self.lam1)) if joint else 0.0
-        targets = len(self.label_mean_) if joint else 0
+        weights = 1 / (np.sqrt(float(self.lam1)) * self.label_scale_)
         tables: Observed | Parts
         if isinstance(rows, tuple):
-            tables = append_labels(rows, weight) if joint else rows[0]
+            tables = append_labels(rows, weights) if joint else rows[0]
         else:
-            tables = rows.map(append_labels, weight) if joint else rows.map(itemgetter(0), keep=False)
+            tables = rows.map(append_labels, weights) if joint else rows.map(itemgetter(0), keep=False)
         options: dict[str, Any] = {
             "rng": generator(self.random_state),
             "max_iter": self.max_iter,
@@ -253,41 +254,41 @@ class SLRMRegressor(SubspaceRegression):
             "progress": self._progress(f"SLRM {self.solver} step"),
         }
         if self.solver == "em":
-            first = None if start is None else with_label_columns(start, weight, targets)
+            first = None if start is None else with_label_columns(start, weights if joint else weights[:0])
             fit = fit_em(tables, self.n_components_, relax=relax, start=first, **options)
         else:
             fit = fit_als(tables, self.n_components_, **options)
         if joint:
-            fit = self._without_labels(fit, weight, targets)
+            fit = self._without_labels(fit, weights)
         return fit.rotated() if self.solver == "em" else fit  # the columns of ALS are all of length 1
 
-    def _without_labels(self, fit: Fit, weight: float, targets: int) -> Fit:
-        """The model of the columns alone, and, of EM, the weights of the labels that were further columns, times `weight`."""
+    def _without_labels(self, fit: Fit, weights: Floats) -> Fit:
+        """The model of the columns alone, and, of EM without a ridge, the w of the labels that were further columns, times `weights` (targets,)."""
         basis, mean = fit.model.basis, fit.model.mean
-        D = len(basis) - targets
+        D = len(basis) - len(weights)
         # ALS coordinates of rows with a label have seen it: weights that fit them overstate what those without one tell.
-        weights = basis[D:].T / weight if self.solver == "em" else None
+        w = basis[D:].T / weights if self.solver == "em" and self.alpha == "auto" else None
         model = fit.model._replace(mean=mean[:D], components=np.ascontiguousarray(basis[:D]).T)
-        return fit._replace(model=model, weights=weights)
+        return fit._replace(model=model, weights=w)
 
     def _progress(self, what: str) -> Progress | None:
         """What a fit calls after every step: a report, or None without `verbose`."""
         return (lambda step, change: say(1, "%s %d: change %.3g", what, step, change)) if self.verbose else None
 
 
-def with_label_columns(fit: Fit, weight: float, targets: int) -> LowRankGaussian:
-    """The model that EM over `append_labels` begins with: the labels of `fit`, times `weight`, are further columns."""
-    model, k = fit.model, len(fit.model.components)
-    labels = np.zeros((targets, k)) if fit.weights is None else weight * fit.weights.T[:targets]
+def with_label_columns(fit: Fit, weights: Floats) -> LowRankGaussian:
+    """The model that EM over `append_labels` begins with: the labels of `fit`, times `weights` (targets,), are further columns."""
+    model, k, targets = fit.model, len(fit.model.components), len(weights)
+    labels = np.zeros((targets, k)) if fit.weights is None else weights[:, None] * fit.weights.T[:targets]
     basis, mean = np.vstack([model.basis, labels]), np.concatenate([model.mean, np.zeros(targets)])
     return LowRankGaussian(mean, basis.T, model.ridge, model.noise)
 
 
-def append_labels(part: Labelled, weight: float) -> Observed:
-    """Rows with the known labels, times `weight`, as further columns: (5) is the factorisation of that table."""
+def append_labels(part: Labelled, weights: Floats) -> Observed:
+    """Rows with the known labels, times `weights` (targets,), as further columns: (5) is the factorisation of that table."""
     rows, y = part
     known = ~np.isnan(y)
-    labels = sp.csr_array((weight * y[known], np.nonzero(known)), shape=y.shape)
+    labels = sp.csr_array(((weights * y)[known], np.nonzero(known)), shape=y.shape)
     both = sp.hstack([rows.to_scipy(), labels], format="csr")
     return Observed(both.indptr.astype(np.int64), both.indices.astype(np.int32), both.data, both.shape)
 
@@ -312,6 +313,10 @@ def _check_part(part: tuple[Any, Any], checker: SLRMRegressor) -> _LabelledPart:
 
 def _label_totals(part: _LabelledPart) -> tuple[Floats, Floats]:
     return label_totals(part.labels)
+
+
+def _label_squares(part: Labelled) -> tuple[Floats, Floats]:
+    return label_squares(part[1])
 
 
 def _ready(

@@ -65,8 +65,10 @@ class _Judge:
     The subspace that labels do not tell about is fitted once, and fits with labels start from it. A last step sees all rows.
     """
 
-    def __init__(self, model: SLRMRegressor, weights: list[Weight], sample: NDArray[np.intp] | None) -> None:
-        self.model, self._weights, self._sample = model, weights, sample
+    def __init__(
+        self, model: SLRMRegressor, weights: list[Weight], sample: NDArray[np.intp] | None, start: Fit | None = None
+    ) -> None:
+        self.model, self._weights, self._sample, self._start = model, weights, sample, start
         self._unlabelled: _Subspace | None = None
 
     @property
@@ -86,7 +88,7 @@ class _Judge:
 
     def _without_labels(self, part: Labelled) -> _Subspace:
         if self._unlabelled is None:
-            self._unlabelled = self._fitted(part, "inf", STEPS, None)
+            self._unlabelled = self._fitted(part, "inf", STEPS, self._start)
         return self._unlabelled
 
     def _fitted(self, part: Labelled, lam1: Weight, steps: int, start: Fit | None) -> _Subspace:
@@ -100,13 +102,21 @@ class _Judge:
 
 
 def _fitted_to_all(model: SLRMRegressor, rows: Observed, y: Floats, start: Fit | None) -> SLRMRegressor:
-    """The model of all rows and labels; from a subspace that was judged by a few long steps of EM more, as `SLRMRegressor.fit` else."""
-    if start is None:
+    """The model of all rows and labels; where labels tell about the subspace by the steps that were judged, since EM to its end may be another model.
+
+    The subspace that labels do not tell about is that of `SLRMRegressor.fit`, or goes on from the one that was judged by a few long steps of EM more.
+    """
+    joint = np.isfinite(float(model.lam1))
+    if start is None and not joint:
         model.fit(rows, y)
         return model
-    model.set_params(max_iter=min(model.max_iter, STEPS))
     table = model._begin(rows, y)
-    model._store(model._fit_subspace(table, RELAX, start), table, model.alpha)
+    if joint:
+        ((fit, _),) = _Judge(model, [model.lam1], None, start).subspaces(table)
+    else:
+        model.set_params(max_iter=min(model.max_iter, STEPS))
+        fit = model._fit_subspace(table, RELAX, start)
+    model._store(fit, table, model.alpha)
     return model
 
 
@@ -147,7 +157,7 @@ class SLRMRegressorCV(SubspaceRegression):
     n_components : sequence of int, default=(2, 5, 10, 20)
         Dimensions to try; those beyond the number of columns are left out.
     lam1 : sequence of "inf" or float, default=("inf", 1.0)
-        Weights of the entries against the label to try.
+        Weights of the entries against the label, in standard deviations of y, to try.
     alpha : sequence of "auto" or float, default=("auto",)
         Ridges on w to try: all of them on the latent coordinates of one factorisation.
     over : {"rows", "cells"}, default="rows"
@@ -178,8 +188,8 @@ class SLRMRegressorCV(SubspaceRegression):
     -----
     Of each dimension one factorisation with lam1="inf", which all folds over rows share, or for cells one a fold, by 25 long steps of EM at most; one a
     fold for every other lam1, which starts there and takes 10. In tables with more than 2,000 observed entries a column (and 30,000 in all) these see a
-    sample of the rows, and then all rows in a last step; the final model goes on from there by 25 long steps at most, and starts afresh as that of
-    `SLRMRegressor` in smaller tables.
+    sample of the rows, and then all rows in a last step; the final model goes on from there by 25 long steps at most. In smaller tables it is that of
+    `SLRMRegressor` for lam1="inf", and takes the steps of the folds on all rows for another: steps that are few shrink what labels tell.
 
     Examples
     --------

@@ -39,6 +39,10 @@ class _AlgorithmOne(KarmaOnline):
         """The same iterates on a weight table where the kernel has one; steps from a function are taken over stored rows, as printed."""
         return "support" if callable(self.eta) else super()._choose_solver()
 
+    def _rho_of(self, usual: float, targets: Floats, weight: Floats) -> float:
+        """rho as printed, whatever the unit of the targets."""
+        return float(self.rho or usual)
+
     def _step_options(self) -> dict[str, Any]:
         options: dict[str, Any] = {"iterate": "average", "dtype": "float64"}
         if self.eta is None:
