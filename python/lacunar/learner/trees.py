@@ -48,6 +48,7 @@ _PILOT_TREES, _WORTHWHILE_TREES = 3, 30  # of a forest; rows are left out for th
 _PILOT_ITERATIONS, _WORTHWHILE_ITERATIONS = 3, 40  # the same of boosting
 _FEWEST_ITERATIONS = 5  # of boosting that are worth another stage
 _MANY_CLASSES = 3  # beyond which boosting takes longer steps
+_GRID = 2.0**-26  # in standard deviations of a target: what a forest can tell apart
 
 
 # Attributes of scikit-learn's trees that no public name gives, by what has them.
@@ -507,6 +508,15 @@ def _bins(training: TrainingSet) -> int:
     return max(wished, min(levels, 255))
 
 
+def _on_grid(Y: Floats) -> Floats:
+    """Standardised targets rounded to multiples of 2^-26, sums of which are exact.
+
+    Splits of several columns often part a small node's rows alike. Their gains are then equal, and sums in another order, or targets that differ in
+    their last bit between machines or units, would choose another column.
+    """
+    return np.asarray(np.round(Y / _GRID) * _GRID, dtype=np.float64)
+
+
 class ForestMember(BaseEstimator):  # type: ignore[misc]
     """scikit-learn's extremely randomised trees on bootstrap samples, with missing entries as they are, judged out of bag."""
 
@@ -515,7 +525,7 @@ class ForestMember(BaseEstimator):  # type: ignore[misc]
 
     def fit(self, training: TrainingSet) -> Floats:
         self.n_classes_ = training.n_classes
-        target = training.labels if training.labels is not None else training.Y
+        target = training.labels if training.labels is not None else _on_grid(training.Y)
         rows = training.view.T.astype(np.float32)
         model = self._grown(training, rows, target)
         self.trees_ = Trees.of_forest(model, rows.shape[1])
