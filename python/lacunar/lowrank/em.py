@@ -193,6 +193,7 @@ def fit_em(
     start: LowRankGaussian | None = None,
     weight: Floats | None = None,
     relax: float = 1.0,
+    least_noise: float = _LEAST_NOISE,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Fit:
@@ -200,7 +201,8 @@ def fit_em(
 
     With `mean`, column means are parameters too: means of what happens to be observed are off by what is not. A row of `weight`
     (n,) w counts as w equal rows; it needs rows in memory. `relax` below 2 multiplies every step: EM shrinks the distance to its
-    limit by factors in [0, 1), so that steps of 1.7 times the length arrive in about half as many (Salakhutdinov and Roweis 2003).
+    limit by factors in [0, 1), so that steps of 1.7 times the length arrive in about half as many (Salakhutdinov and Roweis 2003). `least_noise` is the least noise
+    variance, in units of the mean square of an entry.
     O(nnz d^2 + n d^3) a step, two thirds of it in products of matrices; D d^2 / 2 numbers of memory, and of every part's sums.
     """
     total = sums_over(rows, weight, n_jobs)
@@ -213,7 +215,7 @@ def fit_em(
             weighted = sums_over(scaled, None, n_jobs)
         start = _first_model(weighted, int(n), counts, size, d, rng)
     n_seen, n_singular = max(float(counts.sum()), 1.0), 0
-    floor = max(_LEAST_NOISE * size / n_seen, _TINY)
+    floor = max(least_noise * size / n_seen, _TINY)
 
     def step(state: tuple[Floats, Floats, float]) -> tuple[tuple[Floats, Floats, float], float]:
         nonlocal n_singular
