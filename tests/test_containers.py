@@ -358,7 +358,7 @@ def test_text_in_a_regressor_is_named(model, container):
         model.fit(plain("float", "gaps"), SERIES[container](TARGETS["text"]))
 
 
-@pytest.mark.parametrize("y", [{"a": 1}, "text", {1, 2}, iter([1, 2])], ids=repr)
+@pytest.mark.parametrize("y", [{"a": 1}, "text", {1, 2}, iter([1, 2])], ids=["dict", "text", "set", "iterator"])
 def test_what_is_no_target(y):
     for model in (KarmaRegressor(), GaussianRegressor(), KarmaClassifier()):
         with pytest.raises(TypeError, match=r"y must hold a label for every row; got a .* Pass a list"):
