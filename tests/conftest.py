@@ -8,6 +8,8 @@ import pytest
 # One thread each, here and in processes that tests start: on a busy machine threads wait for one another for minutes.
 for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
     os.environ.setdefault(name, "1")
+# What tests share lies in this folder: here it is on the path already, in processes that tests start by this.
+os.environ["PYTHONPATH"] = os.pathsep.join([os.path.dirname(__file__), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 _LEAVES_SLOW = pytest.StashKey[bool]()

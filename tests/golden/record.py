@@ -2,7 +2,7 @@
 
 `python tests/golden/record.py write` adds cases that are not stored yet (what is stored already stays as it was).
 `python tests/golden/record.py --bits FILE` writes every answer of this code to FILE, or, when FILE is there, compares with it bit
-for bit. That holds on one machine only: BLAS differs between machines. `tests/test_golden.py` compares to a tolerance.
+for bit. That holds on one machine only: BLAS differs between machines. `tests/contract/test_golden.py` compares to a tolerance.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from sklearn.utils._param_validation import StrOptions
 import lacunar
 from lacunar.cli import parser
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "index.md", *sorted((ROOT / "docs" / "user").glob("*.md"))]
 PAGES = [page for page in PAGES if page.is_file()]
 if not (ROOT / "docs" / "index.md").is_file():

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if "_build" not in page.parts]
 BLOCK = re.compile(r"^```(python|output)\n(.*?)^```$|^<!-- python\n(.*?)^-->$", re.M | re.S)
 PAGES = [page for page in PAGES if page.is_file() and BLOCK.search(page.read_text(encoding="utf-8"))]

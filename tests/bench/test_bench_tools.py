@@ -9,7 +9,7 @@ import pytest
 
 from lacunar import _core, _linalg
 
-BENCH = Path(__file__).parents[1] / "bench"
+BENCH = Path(__file__).parents[2] / "bench"
 if not (BENCH / "compare.py").is_file():
     pytest.skip("the benchmarks are not beside the tests", allow_module_level=True)
 

@@ -13,7 +13,7 @@ import pytest
 import lacunar
 from lacunar import _core, _linalg
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 INSTALLED = Path(lacunar.__file__).parent
 
 

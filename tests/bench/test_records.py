@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 if not (ROOT / "bench" / "records.py").is_file():
     pytest.skip("bench is not beside the tests", allow_module_level=True)
 sys.path.insert(0, str(ROOT))

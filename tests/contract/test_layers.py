@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "python" / "lacunar"
 if not PACKAGE.is_dir():
     pytest.skip("the sources are not beside the tests", allow_module_level=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 if not (ROOT / "bench" / "papers" / "neumiss.py").is_file():
     pytest.skip("bench is not beside the tests", allow_module_level=True)
 
