@@ -532,8 +532,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_loaded(self) -> None:
         """Refuse a model file whose kinds and categories do not belong together."""
-        if "kinds_" in vars(self) and "readings_" not in vars(self):  # a file from before text was read
-            self.readings_ = [None] * len(self.kinds_)
         for kind, known in zip(vars(self).get("kinds_", ()), vars(self).get("categories_", ()), strict=True):
             if (kind == "category") != (known is not None and len(known) > 0):
                 raise ValueError("kinds_ and categories_ of the model file contradict each other. Fit again")

@@ -1,6 +1,6 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, language_level=3, freethreading_compatible=True, autotestdict=False
 """Products inside loops, over SciPy's BLAS. Private: shapes and dtypes are checked by the callers."""
-from threading import get_ident, main_thread
+from threading import get_ident as _get_ident, main_thread as _main_thread
 
 from cpython.exc cimport PyErr_CheckSignals
 
@@ -12,7 +12,7 @@ cdef double LOOK_AFTER = 1e9
 
 cdef bint handles_signals():
     """Whether this is Python's main thread: others do not ask for the interpreter, which may be closing down."""
-    return get_ident() == main_thread().ident
+    return _get_ident() == _main_thread().ident
 
 
 cdef int look(double* spent, double flops) except -1 nogil:

@@ -204,7 +204,7 @@ def test_weights_beyond_the_table_are_refused():
     X, y = table()
     model, _, _ = begun(KarmaOnlineRegressor(loss="absolute"))
     before = values(model, X)
-    with pytest.raises(DivergedError, match="finite"):
+    with pytest.raises(ValueError, match="a sum of at most 1e"):
         model.partial_fit(X, y, sample_weight=np.full(120, 1e300))
     np.testing.assert_array_equal(values(model, X), before)
 

@@ -381,13 +381,3 @@ def test_the_shell_reads_new_rows_as_fit_did(tmp_path):
     assert rows[-1]["day"].tolist() == [pd.Timestamp("2026-03-02")]
     with open(out, newline="") as file:
         assert len(list(csv.reader(file))) == 2
-
-
-def test_a_file_from_before_text_was_read(tmp_path):
-    encoder = TableEncoder().fit(pd.DataFrame({"n": [1.0, 2.0], "c": ["u", "v"]}))
-    del encoder.readings_
-    save_model(encoder, tmp_path / "m")
-    loaded = load_model(tmp_path / "m")
-    np.testing.assert_array_equal(
-        loaded.transform(pd.DataFrame({"n": ["1", "3.5"], "c": ["v", "u"]})), [[1, 1], [3.5, 0]]
-    )

@@ -161,7 +161,6 @@ LABELS = {
     "Int64": lambda codes: pd.array([[3, 7, None][code] for code in codes], dtype="Int64"),
     "string": lambda codes: pd.array([["a", "b", None][code] for code in codes], dtype="string"),
     "category": lambda codes: pd.Series(pd.Categorical.from_codes(codes, ["z", "y", "x"])),
-    "text that ends with NUL": lambda codes: np.array(["a\0", "b", "c\0\0"], dtype=object)[codes],
     "one class": lambda codes: np.full(len(codes), "only"),
 }
 TARGETS = {

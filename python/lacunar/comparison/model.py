@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from lacunar.encode import Remarks, TableEncoder
 from lacunar.observed.cells import Reading, cut
 from lacunar.observed.door import plain_target
 from lacunar.observed.names import match_names
+from lacunar.observed.rules import Anything, Rule
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,6 +58,8 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
     >>> model.target_
     'class'
     """
+
+    _schema: ClassVar[dict[str, Rule]] = {"labels_": Anything()}
 
     def __init__(self, estimator: Any = None) -> None:
         self.estimator = estimator
@@ -99,7 +102,7 @@ class TableModel(BaseEstimator):  # type: ignore[misc]
 
     def _labels(self) -> NDArray[Any] | None:
         """Labels in the order of the texts that the estimator learned; None where it learned them as they are."""
-        return getattr(self, "labels_", None)  # model files of older versions have none
+        return getattr(self, "labels_", None)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of the rows of a frame whose label is predicted, or the coefficient of determination R^2 of predicted numbers.

@@ -112,6 +112,15 @@ def refuse_wide(n_cols: int) -> None:
 SparseMissing = Literal["absent", "nan"]
 
 
+def _refuse_masked_records(values: Any, name: str) -> None:
+    if isinstance(values, np.ma.MaskedArray) and values.dtype.names is not None:
+        raise TypeError(
+            f"{name} must be an array of one dtype; got a masked array of records with fields "
+            f"{', '.join(values.dtype.names)}. Stack its fields as columns: "
+            "numpy.ma.stack([array[field] for field in array.dtype.names], axis=-1)."
+        )
+
+
 def unmasked(values: Any, name: str = "X", *, keep_kind: bool = False) -> Any:
     """A masked array of NumPy as a plain one that is NaN where it was masked; anything else as it came.
 
@@ -122,11 +131,7 @@ def unmasked(values: Any, name: str = "X", *, keep_kind: bool = False) -> Any:
         values = np.ma.array(values)
     if not isinstance(values, np.ma.MaskedArray):
         return values
-    if values.dtype.names is not None:
-        raise TypeError(
-            f"{name} must be an array of one dtype; got a masked array of records with fields {', '.join(values.dtype.names)}. "
-            "Stack its fields as columns: numpy.ma.stack([array[field] for field in array.dtype.names], axis=-1)."
-        )
+    _refuse_masked_records(values, name)
     plain, mask = np.asarray(values.data), np.ma.getmaskarray(values)
     if not mask.any():
         return plain
@@ -154,6 +159,8 @@ def as_array(values: Any, name: str = "X", *, keep_kind: bool = False) -> NDArra
 def refuse_no_table(X: Any) -> None:
     """TypeError for what holds no rows and columns that a door reads, with what to pass in its place."""
     if isinstance(X, np.ndarray):
+        _refuse_masked_records(X, "X")  # before their shape, which is that of one column
+        refuse_other_kinds(X.dtype)
         check_two_dimensional(X)
     if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 0:
         _refuse_flat(X)
