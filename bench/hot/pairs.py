@@ -193,18 +193,6 @@ def predicted(how, n, m, n_pairs):
     return partial(ASKED[how], model, asked), check
 
 
-@case("MEG recommends", small={"n": 40, "m": 300}, large={"n": 400, "m": 3000}, counted=False)
-def recommended(n, m):
-    model = fitted(n, m)[0]
-
-    def check(found):
-        every = model.decision_function(np.stack([np.zeros(n, int), np.arange(n)], axis=1))
-        best = [every[int(pick[0] if isinstance(pick, tuple) else pick)] for pick in found]
-        np.testing.assert_allclose(best, np.sort(every)[::-1][:5], rtol=1e-6)
-
-    return lambda: model.recommend(0, 5), check
-
-
 def neighbours(n, seed):
     """Points in the plane, and the graph of their ten nearest neighbours."""
     points = np.random.default_rng(seed).normal(size=(n, 2))

@@ -318,7 +318,6 @@ def test_a_model_that_could_not_go_back_refuses_work(monkeypatch, learner):
         "predict_one": ("a", "x"),
         "partial_fit": (pairs, y),
         "learn_one": ("a", "x", 1),
-        "recommend": ("a",),
         "state": (),
         "__getstate__": (),
     }

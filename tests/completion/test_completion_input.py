@@ -253,11 +253,8 @@ def test_files_of_other_side_information_are_refused(tmp_path):
         load_model(tmp_path / "m.lacunar")
 
 
-def test_recommend_and_comparator():
+def test_a_comparator_that_does_not_fit_is_refused():
     model = learned()
-    for n in (0, -1, 2.5):
-        with pytest.raises(ValueError, match="n must be"):
-            model.recommend(0, n)
     before = copy.deepcopy(model.state())
     for comparator, message in (("best", "majority"), ([1], "one label"), ([1, 3], "labels 0 and 1")):
         with pytest.raises(ValueError, match=message):

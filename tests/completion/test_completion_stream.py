@@ -1,4 +1,4 @@
-"""Progressive validation, calibrated probabilities, planned steps, recommendations."""
+"""Progressive validation, calibrated probabilities, planned steps."""
 
 from copy import deepcopy
 
@@ -88,17 +88,3 @@ def test_planned_steps():
     assert fixed._engine.members[0].tuning.number == pytest.approx(0.5 * np.sqrt(40 * np.log(40) / 800))
     with pytest.warns(UserWarning, match="cut to 1"):
         MatrixExponentiatedGradient(K, K, step="fixed", horizon=4).learn_one(0, 0, 1)
-
-
-def test_recommendations_are_the_highest_scores():
-    _, i, j, y = entries()
-    model = MatrixExponentiatedGradient().fit((i, j), y)
-    scores = model.decision_function([(3, c) for c in range(40)])
-    best = model.recommend(3, 5)
-    assert [score for _, score in best] == sorted(scores.tolist(), reverse=True)[:5]
-    assert [scores[c] for c, _ in best] == [score for _, score in best]
-    seen = [c for c, _ in best]
-    assert not {c for c, _ in model.recommend(3, 5, exclude=seen)} & set(seen)
-    assert {c for c, _ in model.recommend(3, 5, cols=[1, 2])} == {1, 2}
-    assert model.recommend(3, cols=[1], exclude=[1]) == []
-    assert len(model.recommend("new", 100)) == 40

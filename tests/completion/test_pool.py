@@ -395,15 +395,6 @@ def test_the_order_of_arguments_is_that_of_fit():
         np.testing.assert_array_equal(one.decision_function((i, j)), each.decision_function((i, j)))
 
 
-def test_recommendations_for_an_unknown_id_are_those_of_the_prior():
-    i, j, _ = stream()
-    model = OnlineMatrixClassifier(Graph(RING)).partial_fit(i, j, np.where(j < 6, 1, -1))
-    with pytest.warns(UserWarning, match="ranked by the pool's prior") as told:
-        best = model.recommend("nobody", 6)
-    assert len(told) == 1
-    assert {column for column, _ in best} == set(range(6))
-
-
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.2])
 def test_spread_refits_are_those_of_the_formulas(share):
     rng = np.random.default_rng(0)

@@ -243,7 +243,7 @@ def answers(model: Any) -> dict[str, NDArray[Any]]:
     found = {key: np.asarray(getattr(model, now)) for key, now in names.items() if now and _plain(model, now)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if hasattr(model, "recommend"):
+        if hasattr(model, "decision_one"):
             question: Any = ([0, 1, 5, 4], [0, 5, 2, 3])
         elif type(model).__name__ == "TableModel":
             return {"predict": _of_table_model(model)}

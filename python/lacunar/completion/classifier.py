@@ -588,16 +588,6 @@ class OnlineMatrixClassifier(PairClassifier):
     def _model(self, n_tasks: int) -> PoolModel:
         return PoolModel(self, n_tasks)
 
-    def _candidate_scores(self, row: Hashable, candidates: list[Hashable]) -> Floats:
-        """y_bar (n, L) of a row with columns; by the pool's prior, with one warning, where the side information gives an id no vertex."""
-        try:
-            return super()._candidate_scores(row, candidates)
-        except ValueError as error:
-            if self.unseen != "grow":
-                raise
-            warn_user(f"ids without side information are ranked by the pool's prior: {error}")
-            return self._live().scores(([row] * len(candidates), candidates), "prior")
-
     @property
     @changes
     def expert_weights_(self) -> NDArray[np.float64]:

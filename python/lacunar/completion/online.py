@@ -422,53 +422,6 @@ class PairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         probabilities = class_probabilities(self._live().probabilities(scores))[0]
         return dict(zip(self.classes_.tolist(), probabilities.tolist(), strict=True))
 
-    @changes
-    def recommend(
-        self, row: Hashable, n: int = 10, *, cols: Sequence[Hashable] | None = None, exclude: Sequence[Hashable] = ()
-    ) -> list[tuple[Any, float]]:
-        """The columns a row most probably says yes to.
-
-        Parameters
-        ----------
-        row : hashable
-        n : int, default=10
-            At most so many.
-        cols : sequence of ids, default=None
-            Candidates; None: every column known.
-        exclude : sequence of ids, default=()
-            Left out, such as what the row has judged already.
-
-        Returns
-        -------
-        best : list of (column id, y_bar)
-            Highest first, equal ones in the order of `cols`; with thresholds, the mean y_bar.
-
-        Raises
-        ------
-        ValueError
-            n below 1, or an unknown id under unseen="raise".
-
-        Warns
-        -----
-        UserWarning
-            Once, where the side information does not know an id: a pool then says what it says of unknown ones.
-        """
-        if not isinstance(n, int | np.integer) or n < 1:
-            raise ValueError(f"n must be a positive integer; got {n!r}.")
-        model = self._live()
-        excluded = set(read_ids(exclude, "exclude"))
-        known = list(model.cols.number) if cols is None else read_ids(cols, "cols")
-        candidates = [name for name in known if name not in excluded]
-        if not candidates:
-            return []
-        scores = np.mean(list(self._candidate_scores(read_id(row, "row"), candidates).T), axis=0)
-        order = np.argsort(-scores, kind="stable")
-        return [(candidates[k], float(scores[k])) for k in order[:n]]
-
-    def _candidate_scores(self, row: Hashable, candidates: list[Hashable]) -> Floats:
-        """y_bar (n, L) of a row with columns."""
-        return self._live().scores(([row] * len(candidates), candidates), self.unseen)
-
     # -- counts -----------------------------------------------------------------------------------------------------
 
     @property

@@ -618,7 +618,7 @@ class RegretDisplay(Curves):
         """
         name, options = type(estimator).__name__, stream_params or {}
         other = None if comparator is None else np.asarray(plain_target(comparator)) != np.asarray(plain_target(y))
-        if hasattr(estimator, "recommend"):  # pairs of ids, not rows
+        if hasattr(estimator, "decision_one"):  # pairs of ids, not rows
             pairs = np.asarray(X, dtype=object)
             score = estimator.score_stream(list(pairs[:, 0]), list(pairs[:, 1]), y, **options)
             return cls({name: np.diff(score.running_mistakes, prepend=0)}, other).plot(ax, **line_kw)
